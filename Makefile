@@ -1,0 +1,16 @@
+# Two commands are enough: `make run` and `make test`. Everything else is a part of them or a longer programme.
+.PHONY: help run test check demo bench oracle crash official lock proto clean
+DEV = python3 tools/dev.py
+
+help:       ; @$(DEV) help
+run:        ; @$(DEV) run
+test:       ; @$(DEV) test
+check:      ; @$(DEV) check
+demo:       ; @$(DEV) demo
+bench:      ; @$(DEV) bench $(ARGS)
+oracle:     ; @$(DEV) oracle $(ARGS)
+official:   ; @$(DEV) official $(ARGS)
+crash:      ; @$(DEV) crash $(if $(ROUNDS),--rounds $(ROUNDS))
+lock:       ; @$(DEV) lock
+proto:      ; @$(DEV) proto
+clean:      ; @$(DEV) clean

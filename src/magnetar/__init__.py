@@ -1,0 +1,3 @@
+"""magnetar: Apache Pulsar's messaging in Python, with its data pipelines on Spark.
+
+Reading order for a newcomer: protocol, broker.connection, broker.topic, storage, broker.delivery (docs/architecture.md)."""

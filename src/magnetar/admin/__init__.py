@@ -1,0 +1,1 @@
+"""REST server with Pulsar's admin v2 paths."""

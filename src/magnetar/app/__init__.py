@@ -1,0 +1,1 @@
+"""The only place where objects are wired together."""

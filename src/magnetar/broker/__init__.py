@@ -1,0 +1,1 @@
+"""The broker as a whole: topics, lookup, permissions, upkeep."""

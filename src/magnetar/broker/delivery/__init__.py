@@ -1,0 +1,1 @@
+"""Who gets which entry. Pure: events in, instructions out."""

@@ -1,0 +1,1 @@
+"""One topic's life: accept, order, fan out."""

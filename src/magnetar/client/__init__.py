@@ -1,0 +1,1 @@
+"""What runs in a user's process: the native client."""

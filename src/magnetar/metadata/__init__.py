@@ -1,0 +1,1 @@
+"""Small facts that must agree: tenants, namespaces, partitioned topics, policies."""

@@ -1,0 +1,1 @@
+"""Values everyone shares; nothing happens here."""

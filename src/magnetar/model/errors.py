@@ -1,0 +1,142 @@
+"""One tree of errors. Each class knows its wire code (ServerError, SEMANTICS 1.3.20) and its HTTP status.
+
+Raise the most exact class with a message that names what, where and the next step; the connection and the REST
+server turn it into an answer, nobody else inspects it.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import ClassVar
+
+
+class ServerError(IntEnum):
+    """Numbers and names as on the wire."""
+
+    UnknownError = 0
+    MetadataError = 1
+    PersistenceError = 2
+    AuthenticationError = 3
+    AuthorizationError = 4
+    ConsumerBusy = 5
+    ServiceNotReady = 6
+    ProducerBlockedQuotaExceededError = 7
+    ProducerBlockedQuotaExceededException = 8
+    ChecksumError = 9
+    UnsupportedVersionError = 10
+    TopicNotFound = 11
+    SubscriptionNotFound = 12
+    ConsumerNotFound = 13
+    TooManyRequests = 14
+    TopicTerminatedError = 15
+    ProducerBusy = 16
+    InvalidTopicName = 17
+    IncompatibleSchema = 18
+    ConsumerAssignError = 19
+    TransactionCoordinatorNotFound = 20
+    InvalidTxnStatus = 21
+    NotAllowedError = 22
+    TransactionConflict = 23
+    TransactionNotFound = 24
+    ProducerFenced = 25
+
+
+class MagnetarError(Exception):
+    """Root of everything this project raises on purpose."""
+
+    code: ClassVar[ServerError] = ServerError.UnknownError
+    status: ClassVar[int] = 500
+
+
+class ProtocolError(MagnetarError):
+    """The peer broke the wire protocol; its connection is closed, nobody else notices."""
+
+
+class InvalidTopicNameError(MagnetarError):
+    code = ServerError.InvalidTopicName
+    status = 412
+
+
+class TopicNotFoundError(MagnetarError):
+    code = ServerError.TopicNotFound
+    status = 404
+
+
+class SubscriptionNotFoundError(MagnetarError):
+    code = ServerError.SubscriptionNotFound
+    status = 404
+
+
+class MetadataError(MagnetarError):
+    code = ServerError.MetadataError
+    status = 500
+
+
+class PersistenceError(MagnetarError):
+    """The disk refused: nothing was acknowledged, try again when the cause in the text is gone."""
+
+    code = ServerError.PersistenceError
+
+
+class ServiceNotReadyError(MagnetarError):
+    code = ServerError.ServiceNotReady
+    status = 503
+
+
+class ProducerBusyError(MagnetarError):
+    code = ServerError.ProducerBusy
+    status = 412
+
+
+class ProducerFencedError(MagnetarError):
+    code = ServerError.ProducerFenced
+    status = 412
+
+
+class ConsumerBusyError(MagnetarError):
+    code = ServerError.ConsumerBusy
+    status = 412
+
+
+class ConsumerAssignError(MagnetarError):
+    code = ServerError.ConsumerAssignError
+    status = 412
+
+
+class TopicTerminatedError(MagnetarError):
+    code = ServerError.TopicTerminatedError
+    status = 412
+
+
+class NotAllowedError(MagnetarError):
+    code = ServerError.NotAllowedError
+    status = 405
+
+
+class IncompatibleSchemaError(MagnetarError):
+    code = ServerError.IncompatibleSchema
+    status = 409
+
+
+class ConflictError(MagnetarError):
+    """REST only: the thing exists already."""
+
+    status = 409
+
+
+class NotFoundError(MagnetarError):
+    """REST only: tenant, namespace or other resource missing."""
+
+    status = 404
+
+
+class PreconditionFailedError(MagnetarError):
+    """REST only."""
+
+    status = 412
+
+
+class InvalidValueError(MagnetarError):
+    """A setting, an argument or a REST body that cannot be accepted."""
+
+    status = 400

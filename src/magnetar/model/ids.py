@@ -1,0 +1,39 @@
+"""Identifiers: positions in a topic's log, message ids, and the small numbers a client chooses."""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple, NewType
+
+ProducerId = NewType("ProducerId", int)
+ConsumerId = NewType("ConsumerId", int)
+RequestId = NewType("RequestId", int)
+LedgerId = NewType("LedgerId", int)
+
+U64_MAX: Final = (1 << 64) - 1
+"""How a signed -1 appears in a uint64 protobuf field (SEMANTICS, "How to read this file")."""
+
+LONG_MAX: Final = (1 << 63) - 1
+
+
+class Position(NamedTuple):
+    """Where an entry is: ledger and entry number in it, both from 0; orders as Pulsar orders (4.1.4)."""
+
+    ledger: int
+    entry: int
+
+    def __str__(self) -> str:
+        return f"{self.ledger}:{self.entry}"
+
+
+EARLIEST: Final = Position(-1, -1)
+LATEST: Final = Position(LONG_MAX, LONG_MAX)
+
+
+def signed(value: int) -> int:
+    """A uint64 from the wire as the signed number that was meant (u64 max is -1)."""
+    return value - (1 << 64) if value > LONG_MAX else value
+
+
+def unsigned(value: int) -> int:
+    """A signed number as the uint64 the wire wants."""
+    return value & U64_MAX

@@ -1,0 +1,1 @@
+"""The few asyncio tools used everywhere: clock, tasks, settings, log."""

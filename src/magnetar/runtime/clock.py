@@ -1,0 +1,21 @@
+"""Wall-clock time as a seam: the product reads it here, tests and the simulator replace it."""
+
+from __future__ import annotations
+
+import time
+from typing import Protocol
+
+
+class Clock(Protocol):
+    """Only for time that is stored or shown; durations and timers come from the event loop."""
+
+    def now_ms(self) -> int:
+        """Milliseconds since the Unix epoch."""
+        ...
+
+
+class SystemClock:
+    """The machine's clock."""
+
+    def now_ms(self) -> int:
+        return int(time.time() * 1000)

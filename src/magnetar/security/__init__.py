@@ -1,0 +1,1 @@
+"""Who is speaking, and over what."""

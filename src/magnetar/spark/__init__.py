@@ -1,0 +1,1 @@
+"""The data pipeline on Spark: source and sink for format 'pulsar'."""

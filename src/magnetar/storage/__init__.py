@@ -1,0 +1,1 @@
+"""Bytes on disk: append, sync, read, trim. Entries are opaque here."""

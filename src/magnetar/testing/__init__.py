@@ -1,0 +1,1 @@
+"""Simulator and fakes, shipped: virtual time, faulty files, faulty network, a whole broker in memory."""

@@ -1,0 +1,174 @@
+"""One program for every chore of the project; the Makefile only names its commands.
+
+Needs nothing but Python 3.11: it makes `.venv`, installs the locked dependencies there (again only when a lock file
+changed) and runs the rest inside it. `python3 tools/dev.py help` lists the commands.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+VENV = ROOT / ".venv"
+BIN = VENV / "bin"
+LOCKS = ROOT / "requirements"
+GENERATED = ROOT / "src" / "magnetar" / "protocol" / "generated"
+JAVA_PACKAGE = "openjdk-17-jre-headless"
+
+
+def call(*command: str | Path, check: bool = True, env: dict[str, str] | None = None) -> int:
+    """Run a command in the project's root with `.venv` first on PATH; stop on failure if ``check``."""
+    environment = {**os.environ, "PATH": f"{BIN}:{os.environ.get('PATH', '')}", **(env or {})}
+    done = subprocess.run([str(part) for part in command], cwd=ROOT, env=environment, check=False)
+    if check and done.returncode:
+        sys.exit(done.returncode)
+    return done.returncode
+
+
+def install(lock: str) -> None:
+    """Make `.venv` and install ``requirements/<lock>.lock`` into it, unless that very file is installed already."""
+    if sys.version_info < (3, 11):
+        sys.exit(f"magnetar needs Python 3.11 or later; this is {sys.version.split()[0]}")
+    if not (BIN / "python").exists():
+        print("making .venv", flush=True)
+        if subprocess.run([sys.executable, "-m", "venv", VENV], check=False).returncode:
+            shutil.rmtree(VENV, ignore_errors=True)
+            sys.exit("could not make .venv; on Debian the missing part is: apt-get install python3-venv")
+    path = LOCKS / f"{lock}.lock"
+    stamp = VENV / f".installed-{lock}"
+    digest = hashlib.sha256(path.read_bytes() + (ROOT / "pyproject.toml").read_bytes()).hexdigest()
+    if stamp.exists() and stamp.read_text() == digest:
+        return
+    print(f"installing {path.relative_to(ROOT)}", flush=True)
+    call(BIN / "python", "-m", "pip", "install", "-q", "--require-hashes", "-r", path)
+    call(BIN / "python", "-m", "pip", "install", "-q", "--no-deps", "-e", ROOT)
+    stamp.write_text(digest)
+
+
+def ensure_java() -> None:
+    """Spark needs Java 17; install it where that is possible, else say what to install."""
+    if shutil.which("java"):
+        return
+    if os.geteuid() == 0 and shutil.which("apt-get"):
+        print(f"installing {JAVA_PACKAGE} for Spark", flush=True)
+        if (
+            subprocess.run(["apt-get", "update", "-q"], check=False).returncode == 0
+            and subprocess.run(["apt-get", "install", "-y", "-q", JAVA_PACKAGE], check=False).returncode == 0
+        ):
+            return
+    sys.exit(f"Spark needs Java 17 or later: apt-get install {JAVA_PACKAGE} (the broker itself needs no Java)")
+
+
+def run(arguments: Sequence[str]) -> None:
+    """set up what the broker needs and start `magnetar standalone`, data under ./data"""
+    install("run")
+    os.chdir(ROOT)
+    os.execv(BIN / "magnetar", ["magnetar", "standalone", *arguments])
+
+
+def check(arguments: Sequence[str]) -> None:
+    """formatting, lint, types, layers"""
+    install("all")
+    call(BIN / "ruff", "format", "--check", "--quiet")
+    call(BIN / "ruff", "check", "--quiet")
+    call(BIN / "lint-imports", "--no-timing")
+    call(BIN / "mypy")
+
+
+def test(arguments: Sequence[str]) -> None:
+    """check, then every test"""
+    ensure_java()
+    check([])
+    call(BIN / "pytest", *arguments)
+
+
+def demo(arguments: Sequence[str]) -> None:
+    """336,776 real flights through broker and Spark"""
+    ensure_java()
+    install("all")
+    call(BIN / "python", "-m", "magnetar.spark.demo", *arguments)
+
+
+def bench(arguments: Sequence[str]) -> None:
+    """throughput and latency beside pulsar-lite and Apache Pulsar"""
+    install("all")
+    call(BIN / "python", "-m", "benchmarks.run", *arguments)
+
+
+def oracle(arguments: Sequence[str]) -> None:
+    """ask Apache Pulsar and magnetar the same questions and print where they differ"""
+    install("all")
+    call(BIN / "python", "-m", "tools.oracle", *arguments)
+
+
+def official(arguments: Sequence[str]) -> None:
+    """run the official Python client's own suite against a running broker"""
+    install("all")
+    call(BIN / "python", "-m", "tools.official", *arguments)
+
+
+def crash(arguments: Sequence[str]) -> None:
+    """kill -9 rounds under load (ROUNDS=200)"""
+    install("all")
+    call(BIN / "python", "-m", "tests.crash.rounds", *arguments)
+
+
+def proto(arguments: Sequence[str]) -> None:
+    """compile src/magnetar/protocol/pulsar.proto"""
+    install("all")
+    source = GENERATED.parent / "pulsar.proto"
+    call(
+        BIN / "python",
+        "-m",
+        "grpc_tools.protoc",
+        f"--proto_path={source.parent}",
+        f"--python_out={GENERATED}",
+        f"--mypy_out={GENERATED}",
+        source,
+    )
+
+
+def lock(arguments: Sequence[str]) -> None:
+    """resolve pyproject.toml anew into requirements/*.lock"""
+    install("all")
+    call(BIN / "python", "-m", "pip", "install", "-q", "uv")
+    common = ("--quiet", "--generate-hashes", "--universal", "--no-emit-index-url", "--no-header", "--python-version=3.11")
+    call(BIN / "uv", "pip", "compile", *common, "pyproject.toml", "-o", LOCKS / "run.lock")
+    call(
+        BIN / "uv", "pip", "compile", *common, "--extra=spark", "--group=dev", "-c", LOCKS / "run.lock",
+        "pyproject.toml", "-o", LOCKS / "all.lock",
+    )  # fmt: skip
+
+
+def clean(arguments: Sequence[str]) -> None:
+    """remove everything that the other commands made, but not ./data"""
+    for name in (".venv", "dist", "build", ".mypy_cache", ".ruff_cache", ".pytest_cache", ".import_linter_cache"):
+        shutil.rmtree(ROOT / name, ignore_errors=True)
+
+
+COMMANDS: dict[str, Callable[[Sequence[str]], None]] = {
+    command.__name__: command
+    for command in (run, test, check, demo, bench, oracle, official, crash, lock, proto, clean)
+}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("command", nargs="?", default="help", choices=["help", *COMMANDS])
+    known, rest = parser.parse_known_args()
+    if known.command == "help":
+        for name, command in COMMANDS.items():
+            print(f"  make {name:10} {command.__doc__}")
+        return
+    COMMANDS[known.command](rest)
+
+
+if __name__ == "__main__":
+    main()
