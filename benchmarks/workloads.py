@@ -200,7 +200,9 @@ def catch_up(workload: Workload, address: Address, count: int, meter: Meter) -> 
         for one in consumers.loads:
             one.start()
         arrivals = consumers.arrivals
-        drive(consumers.connections, lambda: arrivals.done, SECONDS_MAX, lambda: f"{arrivals.count} of {count} messages")
+        drive(
+            consumers.connections, lambda: arrivals.done, SECONDS_MAX, lambda: f"{arrivals.count} of {count} messages"
+        )
         consumers.settle([])
         meter.stop()
     finally:

@@ -89,7 +89,7 @@ class Connection:
         """Ask who serves the topic; Apache Pulsar refuses producers on a namespace that nobody looked up."""
         answer = self.call(wire.lookup(topic, self.next_request()), Command.LOOKUP_RESPONSE)
         if answer.get(3) != 1:
-            raise wire.WireError(f"lookup of {topic}: {answer}")
+            raise wire.WireError(f"lookup of {topic}: {answer!r}")
 
     def producer(self, topic: str, producer_id: int) -> None:
         self.lookup(topic)

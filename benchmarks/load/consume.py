@@ -40,7 +40,13 @@ class ConsumeLoad:
     """One connection with one or more consumers whose ids follow each other."""
 
     def __init__(
-        self, connection: Connection, arrivals: Arrivals, batch: int, queue: int, consumers: int = 1, first_consumer: int = 1
+        self,
+        connection: Connection,
+        arrivals: Arrivals,
+        batch: int,
+        queue: int,
+        consumers: int = 1,
+        first_consumer: int = 1,
     ) -> None:
         self.connection = connection
         self.arrivals = arrivals

@@ -12,6 +12,7 @@ from one shared body, so that the generator never copies 100 KB per entry.
 
 from __future__ import annotations
 
+import itertools
 import random
 import struct
 from collections.abc import Sequence
@@ -156,7 +157,7 @@ def send_run(shape: Shape, producer_ids: Ints, sequence_ids: Ints) -> SendRun:
     bounds = [0, *(np.flatnonzero(np.diff(widths)) + 1).tolist(), count]
     blocks: list[bytes] = []
     offsets = np.zeros(count + 1, np.int64)
-    for first, last in zip(bounds, bounds[1:], strict=False):
+    for first, last in itertools.pairwise(bounds):
         numbers = np.arange(first, last, dtype=np.int64)
         rows = _rows(template, numbers, producer_ids[first:last], sequence_ids[first:last], shared_at if large else 0)
         offsets[first + 1 : last + 1] = offsets[first] + np.arange(1, last - first + 1) * rows.shape[1]

@@ -13,7 +13,9 @@ class LoadTimeout(Exception):
     """A load did not finish in its time."""
 
 
-def drive(connections: Iterable[Connection], done: Callable[[], bool], seconds_max: float, say: Callable[[], str]) -> None:
+def drive(
+    connections: Iterable[Connection], done: Callable[[], bool], seconds_max: float, say: Callable[[], str]
+) -> None:
     """Receive and flush until ``done``; ``say`` tells how far it came if the time runs out."""
     poll = select.epoll()
     by_number = {connection.socket.fileno(): connection for connection in connections}

@@ -161,9 +161,7 @@ class Scanner:
         self.position = start + whole * stride
         return Run(layout, buffer, start, stride, whole, rows)
 
-    def _layout(
-        self, buffer: bytearray, start: int, stride: int, width: int, first: npt.NDArray[np.uint64]
-    ) -> Layout:
+    def _layout(self, buffer: bytearray, start: int, stride: int, width: int, first: npt.NDArray[np.uint64]) -> Layout:
         known = self._layouts.setdefault((stride, width), [])
         for layout in known:
             if np.array_equal(first & layout.mask, layout.expected):

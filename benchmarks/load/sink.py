@@ -7,6 +7,7 @@ the sequence ids that came, and messages are those that a producer sent to the s
 
 from __future__ import annotations
 
+import argparse
 import selectors
 import socket
 import threading
@@ -16,7 +17,7 @@ import numpy as np
 
 from benchmarks.load import wire
 from benchmarks.load.runs import Run, Scanner
-from benchmarks.load.wire import Command, HEAD
+from benchmarks.load.wire import HEAD, Command
 
 LEDGER = 300
 FIRST_ENTRY = 16_384  # entry ids of three bytes from the start, so that all frames have one width
@@ -145,7 +146,11 @@ class Session:
             head = np.tile(np.frombuffer(_message(FIRST_ENTRY, 1), np.uint8), (run.count, 1))
             head[:, -3:] = ids
             entries = np.ndarray(
-                (run.count, run.stride - run.layout.width), np.uint8, run.buffer, run.offset + run.layout.width, (run.stride, 1)
+                (run.count, run.stride - run.layout.width),
+                np.uint8,
+                run.buffer,
+                run.offset + run.layout.width,
+                (run.stride, 1),
             )
             frames = np.hstack([head, entries])
             frames[:, :4] = np.frombuffer((frames.shape[1] - 4).to_bytes(4, "big"), np.uint8)
@@ -200,12 +205,13 @@ def _three_bytes(first: int, count: int) -> np.ndarray[tuple[int, int], np.dtype
 class Sink:
     """The server; ``keep`` stores entries for consumers. Runs in a thread (tests) or a process (measurements)."""
 
-    def __init__(self, keep: bool) -> None:
+    def __init__(self, port: int = 0, keep: bool = True) -> None:
         self.keep = keep
         self._topics: dict[bytes, Topic] = {}
-        self._listener = socket.create_server(("127.0.0.1", 0))
+        self._listener = socket.create_server(("127.0.0.1", port))
         self.address = ("127.0.0.1", int(self._listener.getsockname()[1]))
         self._stop = threading.Event()
+        self._sessions: dict[socket.socket, Session] = {}
 
     def topic(self, name: int | bytes) -> Topic:
         if not isinstance(name, bytes):
@@ -216,7 +222,6 @@ class Sink:
         self._stop.set()
 
     def serve(self) -> None:
-        self._sessions: dict[socket.socket, Session] = {}
         selector = selectors.DefaultSelector()
         self._listener.setblocking(False)
         selector.register(self._listener, selectors.EVENT_READ)
@@ -247,12 +252,10 @@ class Sink:
 
 
 def main() -> None:
-    """Serve until killed; the first line printed is the port."""
-    import sys
-
-    sink = Sink(keep="keep" in sys.argv[1:])
-    print(sink.address[1], flush=True)
-    sink.serve()
+    """Serve until killed."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--port", type=int, default=0)
+    Sink(parser.parse_args().port).serve()
 
 
 if __name__ == "__main__":

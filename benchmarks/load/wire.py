@@ -94,7 +94,7 @@ def read_varint(data: bytes | bytearray | memoryview, at: int) -> tuple[int, int
 
 
 def fields(data: bytes | bytearray | memoryview, at: int, end: int) -> Iterator[tuple[int, int, int, int, int]]:
-    """(number, wire type, position of tag, start of content, end of content) of each field; a varint's content is itself."""
+    """(number, wire type, tag, start, end) of each field: three positions, the last two of its content."""
     while at < end:
         tag_at = at
         tag, at = read_varint(data, at)
