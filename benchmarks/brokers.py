@@ -274,7 +274,7 @@ def launch_apache_pulsar(directory: Path, port: int) -> Launch:
 
 def pulsar_home() -> Path:
     """The unpacked distribution; fetched once through Maven by its coordinates."""
-    cache = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "apache-pulsar"
+    cache = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "magnetar" / "apache-pulsar"
     home = cache / f"apache-pulsar-{PULSAR_VERSION}"
     if (home / "bin" / "pulsar").exists():
         return home

@@ -1,7 +1,8 @@
 """From samples to tables: medians over rounds, ratios to the first broker's rivals, and the JSON that is kept.
 
-A sample with problems (an entry lost, doubled, out of order, redelivered after its ack, or a run that did not finish)
-is shown with an exclamation mark and its problems are listed below the table: a wrong answer has no rate.
+A sample with problems (an entry lost, altered, out of order, delivered again to a later consumer after its ack, or a
+run that did not finish) is shown with an exclamation mark and its problems are listed below the table: a wrong answer
+has no rate.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 import platform
+import re
 import statistics
 import subprocess
 from collections.abc import Iterable, Sequence
@@ -38,6 +40,7 @@ class Sample:
     peak_resident_mb: float = 0.0
     latency_ms: dict[str, float] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
+    remarks: list[str] = field(default_factory=list)
 
     @classmethod
     def of(cls, broker: str, round_: int, workload: Workload, outcome: Outcome, cpu: float, peak: int) -> Sample:
@@ -55,6 +58,7 @@ class Sample:
             peak_resident_mb=peak / MEGA,
             latency_ms=outcome.latency_ms,
             problems=outcome.problems,
+            remarks=outcome.remarks,
         )
 
 
@@ -213,13 +217,17 @@ def ratio_table(results: Results) -> str:
     return _grid(rows) if len(rows) > 1 else ""
 
 
-def problem_list(results: Results) -> str:
-    lines = [
-        f"- {one.broker}, {one.workload}, round {one.round}: {problem}"
-        for one in results.samples
-        for problem in one.problems
-    ]
-    return "\n".join(lines)
+def findings(results: Results, key: str) -> str:
+    """All problems or all remarks; the same one of several rounds once."""
+    seen: dict[tuple[str, str, str], list[int]] = {}
+    for one in results.samples:
+        for finding in getattr(one, key):
+            # figures differ from round to round
+            seen.setdefault((one.broker, one.workload, re.sub(r"\d+", "N", finding)), []).append(one.round)
+    return "\n".join(
+        f"- {broker}, {workload}: {finding} (round {', '.join(map(str, rounds))})"
+        for (broker, workload, finding), rounds in seen.items()
+    )
 
 
 def text(results: Results) -> str:
@@ -233,8 +241,10 @@ def text(results: Results) -> str:
     parts = [facts, "\n".join(started), throughput_table(results), latency_table(results)]
     if len(results.brokers) > 1:
         parts.append(ratio_table(results))
-    if found := problem_list(results):
-        parts.append("Problems (samples left out of the medians):\n\n" + found)
+    if found := findings(results, "problems"):
+        parts.append("Problems (!, samples left out of the medians):\n\n" + found)
+    if found := findings(results, "remarks"):
+        parts.append("Remarks (the figures stand):\n\n" + found)
     return "\n\n".join(part for part in parts if part)
 
 

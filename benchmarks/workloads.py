@@ -22,18 +22,19 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from benchmarks.load import wire
 from benchmarks.load.connection import Connection
-from benchmarks.load.consume import Arrivals, ConsumeLoad, problems
+from benchmarks.load.consume import Arrivals, ConsumeLoad, problems, remarks
 from benchmarks.load.entries import Shape
 from benchmarks.load.latency import LatencyLoad
 from benchmarks.load.loop import drive
 from benchmarks.load.produce import ProduceLoad
+from benchmarks.load.runs import Run
 from benchmarks.load.wire import SubscriptionType
 
 Address = tuple[str, int]
@@ -43,7 +44,6 @@ SMALL_KEYED = Shape(100, keys=1000)
 BATCH = Shape(1024, batch=100)
 BATCH_KEYED = Shape(1024, batch=100, keys=1000)
 
-SECONDS_MAX = 120.0
 REDELIVERY_SECONDS = 0.3
 TOPICS = 1000
 TOPICS_FIRST_ID = 128  # ids of two bytes throughout
@@ -77,6 +77,7 @@ class Outcome:
     seconds: float
     generator_seconds: float
     problems: list[str] = field(default_factory=list)
+    remarks: list[str] = field(default_factory=list)
     latency_ms: dict[str, float] = field(default_factory=dict)
 
 
@@ -92,9 +93,9 @@ class Workload:
     queue: int = 1000
     rate: float = 0.0
 
-    def outcome(self, count: int, meter: Meter, found: list[str]) -> Outcome:
+    def outcome(self, count: int, meter: Meter, found: list[str], noted: Sequence[str] = ()) -> Outcome:
         messages, size = count * self.shape.batch, count * self.shape.payload_bytes
-        return Outcome(count, messages, size, meter.seconds, meter.generator_seconds, found)
+        return Outcome(count, messages, size, meter.seconds, meter.generator_seconds, found, list(noted))
 
 
 def fresh_topic() -> str:
@@ -110,7 +111,7 @@ def _produced(workload: Workload, address: Address, count: int, topic: str, mete
         if meter:
             meter.start()
         load.start()
-        drive([connection], lambda: load.done, SECONDS_MAX, lambda: f"{load.received} of {count} receipts")
+        drive([connection], lambda: load.done, lambda: f"{load.received} of {count} receipts")
         if meter:
             meter.stop()
     finally:
@@ -135,8 +136,9 @@ class _Consumers:
             connection = Connection(address)
             connection.subscribe(topic, self.kind, consumer)
             self.connections.append(connection)
-            batch, queue = workload.shape.batch, workload.queue
-            self.loads.append(ConsumeLoad(connection, self.arrivals, batch, queue, first_consumer=consumer))
+            self.loads.append(
+                ConsumeLoad(connection, self.arrivals, workload.shape, workload.queue, first_consumer=consumer)
+            )
         for connection in self.connections:
             connection.start()
 
@@ -149,26 +151,24 @@ class _Consumers:
             connection.close()
 
     def redelivered(self) -> list[str]:
-        """Whether acknowledged entries come again; they must not."""
+        """Whether acknowledged entries come again to a later consumer; they must not."""
         connection = Connection(self.address)
         try:
             _subscribe_again(connection, self.topic, self.kind)
-            arrivals = Arrivals(1 << 62)
-            load = ConsumeLoad(connection, arrivals, 1, 10)
+            again = 0
+
+            def count(run: Run) -> None:
+                nonlocal again
+                again += run.count
+
+            connection.handlers[wire.Command.MESSAGE] = count
             connection.start()
-            load.start()
+            connection.send([wire.flow(1, 100)])
             until = time.perf_counter() + REDELIVERY_SECONDS
-            say = lambda: "looking for redeliveries"  # noqa: E731
-            connection.send([wire.ping()])
-            drive([connection], lambda: _ticking(connection, until), 10, say)
-            return [f"{arrivals.count} or more acknowledged entries came again"] if arrivals.count else []
+            drive([connection], lambda: time.perf_counter() >= until, lambda: "")
+            return [f"{again} or more acknowledged entries came again"] if again else []
         finally:
             connection.close()
-
-
-def _ticking(connection: Connection, until: float) -> bool:
-    """Done at ``until``; the poll of ``drive`` wakes by itself twice a second."""
-    return time.perf_counter() >= until and connection.pongs > 0
 
 
 def _subscribe_again(connection: Connection, topic: str, kind: SubscriptionType) -> None:
@@ -187,7 +187,7 @@ def settle(connections: list[Connection], pinged: list[Connection]) -> None:
     for connection in pinged:
         connection.pongs = 0
         connection.send([wire.ping()])
-    drive(connections, lambda: all(one.pongs for one in pinged), SECONDS_MAX, lambda: "waiting for PONG")
+    drive(connections, lambda: all(one.pongs for one in pinged), lambda: "waiting for PONG")
 
 
 def catch_up(workload: Workload, address: Address, count: int, meter: Meter) -> Outcome:
@@ -200,15 +200,13 @@ def catch_up(workload: Workload, address: Address, count: int, meter: Meter) -> 
         for one in consumers.loads:
             one.start()
         arrivals = consumers.arrivals
-        drive(
-            consumers.connections, lambda: arrivals.done, SECONDS_MAX, lambda: f"{arrivals.count} of {count} messages"
-        )
+        drive(consumers.connections, lambda: arrivals.done, lambda: f"{arrivals.count} of {count} messages")
         consumers.settle([])
         meter.stop()
     finally:
         consumers.close()
     found = load.problems() or problems(consumers.loads, load.positions())
-    return workload.outcome(count, meter, found or consumers.redelivered())
+    return workload.outcome(count, meter, found or consumers.redelivered(), remarks(consumers.loads))
 
 
 def _subscribed_once(address: Address, topic: str, kind: SubscriptionType) -> None:
@@ -236,14 +234,14 @@ def tail(workload: Workload, address: Address, count: int, meter: Meter) -> Outc
         load.start()
         arrivals = consumers.arrivals
         say = lambda: f"{load.received} receipts, {arrivals.count} messages of {count}"  # noqa: E731
-        drive([*consumers.connections, connection], lambda: arrivals.done and load.done, SECONDS_MAX, say)
+        drive([*consumers.connections, connection], lambda: arrivals.done and load.done, say)
         consumers.settle([connection])
         meter.stop()
     finally:
         connection.close()
         consumers.close()
     found = load.problems() or problems(consumers.loads, load.positions())
-    return workload.outcome(count, meter, found or consumers.redelivered())
+    return workload.outcome(count, meter, found or consumers.redelivered(), remarks(consumers.loads))
 
 
 def many_topics(workload: Workload, address: Address, count: int, meter: Meter) -> Outcome:
@@ -256,7 +254,7 @@ def many_topics(workload: Workload, address: Address, count: int, meter: Meter) 
             producing.producer(f"{prefix}-{at}", TOPICS_FIRST_ID + at)
         load = ProduceLoad(producing, workload.shape, count, workload.window, TOPICS, TOPICS_FIRST_ID)
         arrivals = Arrivals(count)
-        consumers = ConsumeLoad(consuming, arrivals, 1, workload.queue, TOPICS, TOPICS_FIRST_ID)
+        consumers = ConsumeLoad(consuming, arrivals, workload.shape, workload.queue, TOPICS, TOPICS_FIRST_ID)
         producing.start()
         consuming.start()
         consumers.start()
@@ -264,14 +262,14 @@ def many_topics(workload: Workload, address: Address, count: int, meter: Meter) 
         meter.start()
         load.start()
         say = lambda: f"{load.received} receipts, {arrivals.count} messages of {count}"  # noqa: E731
-        drive([producing, consuming], lambda: arrivals.done and load.done, SECONDS_MAX, say)
+        drive([producing, consuming], lambda: arrivals.done and load.done, say)
         settle([producing, consuming], [consuming])
         meter.stop()
     finally:
         producing.close()
         consuming.close()
     found = load.problems() or problems([consumers], load.positions(), TOPICS)
-    return workload.outcome(count, meter, found)
+    return workload.outcome(count, meter, found, remarks([consumers]))
 
 
 def latency(workload: Workload, address: Address, count: int, meter: Meter) -> Outcome:

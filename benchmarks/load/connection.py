@@ -71,7 +71,7 @@ class Connection:
             if kind == Command.PING:
                 self.socket.sendall(wire.pong())
             elif kind == Command.ERROR:
-                raise wire.WireError(f"error {found.get(2)}: {found.get(3)!r}")
+                raise wire.WireError(f"error {found.get(2)!r}: {found.get(3)!r}")
 
     def _one_command(self) -> bytes | None:
         if self._end - self._start < 8:

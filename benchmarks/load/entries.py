@@ -114,6 +114,13 @@ class Template:
         digits = [(keys // 10**power % 10 + 48).astype(np.uint8) for power in reversed(range(KEY_BYTES))]
         return np.hstack([np.stack(digits, axis=1), columns])
 
+    def body_of(self, number: int) -> bytes:
+        """The whole entry behind its checksum, as it was sent: metadata size, metadata and payload."""
+        body = bytearray(self.body)
+        for place, byte in zip(self.places, self.changing(np.array([number]))[0].tolist(), strict=True):
+            body[place] = byte
+        return bytes(body)
+
     def checksums(self, changing: Bytes2D) -> npt.NDArray[np.uint32]:
         out = np.full(len(changing), self._crc, np.uint32)
         for column, table in enumerate(self._tables):

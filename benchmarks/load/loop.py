@@ -8,21 +8,24 @@ from collections.abc import Callable, Iterable
 
 from benchmarks.load.connection import Connection
 
+POLL_SECONDS = 0.1
+STALL_SECONDS = 10.0
+TOTAL_SECONDS = 120.0
+
 
 class LoadTimeout(Exception):
     """A load did not finish in its time."""
 
 
-def drive(
-    connections: Iterable[Connection], done: Callable[[], bool], seconds_max: float, say: Callable[[], str]
-) -> None:
-    """Receive and flush until ``done``; ``say`` tells how far it came if the time runs out."""
+def drive(connections: Iterable[Connection], done: Callable[[], bool], progress: Callable[[], str]) -> None:
+    """Receive and flush until ``done``; give up when ``progress`` says the same for too long."""
     poll = select.epoll()
     by_number = {connection.socket.fileno(): connection for connection in connections}
     writing: set[int] = set()
     for number in by_number:
         poll.register(number, select.EPOLLIN)
-    limit = time.perf_counter() + seconds_max
+    started = looked = moved = time.perf_counter()
+    last = ""
     try:
         while not done():
             # flush before waiting: handlers only queue, and one connection's receipt may feed another's outbox
@@ -35,10 +38,17 @@ def drive(
                 elif number in writing and not connection.pending:
                     poll.modify(number, select.EPOLLIN)
                     writing.discard(number)
-            for number, events in poll.poll(0.5):
+            for number, events in poll.poll(POLL_SECONDS):
                 if events & ~select.EPOLLOUT:
                     by_number[number].receive()
-            if time.perf_counter() > limit:
-                raise LoadTimeout(f"not finished after {seconds_max:.0f} s: {say()}")
+            now = time.perf_counter()
+            if now - looked > POLL_SECONDS:
+                looked = now
+                if (state := progress()) != last:
+                    last, moved = state, now
+                if now - moved > STALL_SECONDS:
+                    raise LoadTimeout(f"no progress for {STALL_SECONDS:.0f} s: {last}")
+                if now - started > TOTAL_SECONDS:
+                    raise LoadTimeout(f"not finished after {TOTAL_SECONDS:.0f} s: {last}")
     finally:
         poll.close()
