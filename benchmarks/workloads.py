@@ -29,7 +29,7 @@ import numpy as np
 
 from benchmarks.load import wire
 from benchmarks.load.connection import Connection
-from benchmarks.load.consume import Arrivals, ConsumeLoad, problems, remarks
+from benchmarks.load.consume import Arrivals, ConsumeLoad, Order, Verdict, one_line
 from benchmarks.load.entries import Shape
 from benchmarks.load.latency import LatencyLoad
 from benchmarks.load.loop import drive
@@ -205,8 +205,7 @@ def catch_up(workload: Workload, address: Address, count: int, meter: Meter) -> 
         meter.stop()
     finally:
         consumers.close()
-    found = load.problems() or problems(consumers.loads, load.positions())
-    return workload.outcome(count, meter, found or consumers.redelivered(), remarks(consumers.loads))
+    return judged(workload, count, meter, load, consumers)
 
 
 def _subscribed_once(address: Address, topic: str, kind: SubscriptionType) -> None:
@@ -217,6 +216,18 @@ def _subscribed_once(address: Address, topic: str, kind: SubscriptionType) -> No
         connection.call(wire.close_consumer(1, connection.next_request()), wire.Command.SUCCESS)
     finally:
         connection.close()
+
+
+def judged(workload: Workload, count: int, meter: Meter, load: ProduceLoad, consumers: _Consumers) -> Outcome:
+    """The outcome with all checks: receipts, messages, order, redelivery."""
+    if found := load.problems():
+        return workload.outcome(count, meter, found)
+    if workload.subscription is SubscriptionType.KEY_SHARED:
+        order = Order(workload.shape.keys_of, one_consumer=True)
+    else:
+        order = Order(one_line, promised=workload.subscription is not SubscriptionType.SHARED)
+    verdict = Verdict(consumers.loads, load.positions(), order)
+    return workload.outcome(count, meter, verdict.problems or consumers.redelivered(), verdict.remarks)
 
 
 def tail(workload: Workload, address: Address, count: int, meter: Meter) -> Outcome:
@@ -240,8 +251,7 @@ def tail(workload: Workload, address: Address, count: int, meter: Meter) -> Outc
     finally:
         connection.close()
         consumers.close()
-    found = load.problems() or problems(consumers.loads, load.positions())
-    return workload.outcome(count, meter, found or consumers.redelivered(), remarks(consumers.loads))
+    return judged(workload, count, meter, load, consumers)
 
 
 def many_topics(workload: Workload, address: Address, count: int, meter: Meter) -> Outcome:
@@ -268,8 +278,10 @@ def many_topics(workload: Workload, address: Address, count: int, meter: Meter) 
     finally:
         producing.close()
         consuming.close()
-    found = load.problems() or problems([consumers], load.positions(), TOPICS)
-    return workload.outcome(count, meter, found, remarks([consumers]))
+    if found := load.problems():
+        return workload.outcome(count, meter, found)
+    verdict = Verdict([consumers], load.positions(), Order(lambda numbers: numbers % TOPICS))
+    return workload.outcome(count, meter, verdict.problems, verdict.remarks)
 
 
 def latency(workload: Workload, address: Address, count: int, meter: Meter) -> Outcome:

@@ -6,12 +6,15 @@ messages came. An ACK holds one message id, echoed byte for byte from the MESSAG
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
+
 import numpy as np
 import numpy.typing as npt
 
 from benchmarks.load import wire
 from benchmarks.load.connection import Connection
-from benchmarks.load.entries import Template, crc32c
+from benchmarks.load.entries import Shape, Template, crc32c
 from benchmarks.load.runs import Run
 from benchmarks.load.wire import Command
 
@@ -76,6 +79,8 @@ class ConsumeLoad:
 
     def _on_messages(self, run: Run) -> None:
         consumers = run.column(MESSAGE, 1)
+        if int(consumers.min()) < self.first_consumer or int(consumers.max()) >= self.first_consumer + len(self._used):
+            raise wire.WireError("a message for a consumer that is not ours")
         numbers = run.numbers()
         self._seen.append((consumers, run.column(MESSAGE, 2, 1), run.column(MESSAGE, 2, 2), numbers))
         if self._runs % CHECKED_EVERY == 0:
@@ -124,39 +129,53 @@ class ConsumeLoad:
         return consumers, ledgers, entries, numbers
 
 
-def problems(loads: list[ConsumeLoad], positions: tuple[Ints, Ints], stride: int = 1) -> list[str]:
-    """Compare what came with what was produced; anything found makes the measurement void.
+@dataclass(frozen=True)
+class Order:
+    """Which order a workload may count on: that of the entries whose numbers have the same ``line``."""
 
-    ``positions`` are the ids that the producers got, by entry number. Every number must come under its own id, none
-    may be missing, and each consumer must get them in rising order, repetitions aside, at least within numbers that
-    are equal modulo ``stride`` (topics).
+    line: Callable[[Ints], Ints]
+    promised: bool = True  # Shared promises none; then disorder is only remarked
+    one_consumer: bool = False  # all entries of a line go to one consumer (Key_Shared)
+
+
+def one_line(numbers: Ints) -> Ints:
+    return np.zeros(len(numbers), np.int64)
+
+
+class Verdict:
+    """What came, compared with what was produced: ``positions`` are the producers' ids by entry number.
+
+    Every number must come under its own id and none may be missing; repetitions are not looked at for order.
     """
-    found = []
-    parts = [load.seen() for load in loads]
-    consumers = np.concatenate([part[0] + 1_000_000 * at for at, part in enumerate(parts)])
-    ledgers, entries, numbers = (np.concatenate([part[column] for part in parts]) for column in (1, 2, 3))
-    count = len(positions[0])
-    if (np.bincount(numbers, minlength=count) == 0).any():
-        found.append("entries missing")
-    if (positions[0][numbers] != ledgers).any() or (positions[1][numbers] != entries).any():
-        found.append("message ids differ from the receipts")
-    _, first = np.unique(numbers, return_index=True)
-    first.sort()
-    numbers, group = numbers[first], consumers[first] * stride + numbers[first] % stride
-    order = np.argsort(group, kind="stable")
-    rising = np.diff(numbers[order]) > 0
-    if not (rising | (np.diff(group[order]) != 0)).all():
-        found.append("messages out of order")
-    if altered := sum(load.altered for load in loads):
-        found.append(f"{altered} of the entries looked at differ from what was sent")
-    return found
 
+    def __init__(self, loads: list[ConsumeLoad], positions: tuple[Ints, Ints], order: Order) -> None:
+        self.problems: list[str] = []
+        self.remarks: list[str] = []
+        parts = [load.seen() for load in loads]
+        consumers = np.concatenate([part[0] for part in parts])
+        ledgers, entries, numbers = (np.concatenate([part[column] for part in parts]) for column in (1, 2, 3))
+        count = len(positions[0])
+        if (np.bincount(numbers, minlength=count) == 0).any():
+            self.problems.append("entries missing")
+        if (positions[0][numbers] != ledgers).any() or (positions[1][numbers] != entries).any():
+            self.problems.append("message ids differ from the receipts")
+        _, first = np.unique(numbers, return_index=True)
+        first.sort()
+        self._order(consumers[first], numbers[first], order)
+        if altered := sum(load.altered for load in loads):
+            self.problems.append(f"{altered} of the entries looked at differ from what was sent")
+        if twice := loads[0].arrivals.twice:
+            self.remarks.append(f"{twice} messages came again unasked")
+        if any(load.without_checksum for load in loads):
+            self.remarks.append("MESSAGE frames without a checksum")
 
-def remarks(loads: list[ConsumeLoad]) -> list[str]:
-    """What a client must bear, but should not have to; the measurement stands, since only first arrivals count."""
-    found = []
-    if twice := loads[0].arrivals.twice:
-        found.append(f"{twice} messages came again unasked")
-    if any(load.without_checksum for load in loads):
-        found.append("MESSAGE frames without a checksum")
-    return found
+    def _order(self, consumers: Ints, numbers: Ints, order: Order) -> None:
+        lines = order.line(numbers)
+        by_line = np.lexsort((np.arange(len(numbers)), consumers, lines))
+        numbers, consumers, lines = numbers[by_line], consumers[by_line], lines[by_line]
+        same_line = np.diff(lines) == 0
+        same_consumer = np.diff(consumers) == 0
+        if (same_line & same_consumer & (np.diff(numbers) < 0)).any():
+            (self.problems if order.promised else self.remarks).append("messages out of order")
+        if order.one_consumer and (same_line & ~same_consumer).any():
+            self.problems.append("one key went to two consumers")

@@ -47,6 +47,10 @@ class Shape:
         """What the applications sent, without any framing."""
         return self.message_bytes * self.batch
 
+    def keys_of(self, numbers: Ints) -> Ints:
+        """The partition key of each entry; neighbours have different ones."""
+        return numbers * 7919 % self.keys
+
 
 def crc32c(data: bytes) -> int:
     return int(google_crc32c.value(data))
@@ -110,8 +114,10 @@ class Template:
         columns = numbers.astype(">i8").view(np.uint8).reshape(len(numbers), INDEX_BYTES)
         if not self.shape.keys:
             return columns
-        keys = numbers * 7919 % self.shape.keys
-        digits = [(keys // 10**power % 10 + 48).astype(np.uint8) for power in reversed(range(KEY_BYTES))]
+        digits = [
+            (self.shape.keys_of(numbers) // 10**power % 10 + 48).astype(np.uint8)
+            for power in reversed(range(KEY_BYTES))
+        ]
         return np.hstack([np.stack(digits, axis=1), columns])
 
     def body_of(self, number: int) -> bytes:
