@@ -62,7 +62,7 @@ def recover(files: FileSystem, factory: LogFactory) -> Recovered:
     elif segments and segments[0] != 1:
         raise PersistenceError(
             f"no readable checkpoint, and {segment_name(1)} is gone: the state cannot be rebuilt. "
-            "Restore a checkpoint file (damaged ones are kept as quarantine-checkpoint-…) or the directory from a backup"
+            "Restore a checkpoint (damaged ones are kept as quarantine-checkpoint-…) or the directory from a backup"
         )
     young = [number for number in segments if number > found.checkpoint_segment]
     if young and young[0] != found.checkpoint_segment + 1:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
 from collections.abc import Coroutine
 from pathlib import Path
 from typing import Any
@@ -141,10 +142,7 @@ def test_cursors_survive_exactly(tmp_path: Path) -> None:
         await store.journal.drain()
         # no close: what a kill would leave
         copy = tmp_path / "copy"
-        copy.mkdir()
-        for file in tmp_path.iterdir():
-            if file.is_file():
-                (copy / file.name).write_bytes(file.read_bytes())
+        shutil.copytree(tmp_path, copy, ignore=shutil.ignore_patterns("copy"))
         await store.close()
         for path in (copy, tmp_path):
             store = opened(path)
