@@ -57,6 +57,12 @@ class InvalidTopicNameError(MagnetarError):
     status = 412
 
 
+class InvalidNamespaceNameError(MagnetarError):
+    """On the wire it closes the connection (SEMANTICS 1.3.19)."""
+
+    status = 412
+
+
 class TopicNotFoundError(MagnetarError):
     code = ServerError.TopicNotFound
     status = 404
