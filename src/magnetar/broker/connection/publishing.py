@@ -112,14 +112,15 @@ def open_producer(session: Session, command: c.Producer) -> None:
     """PRODUCER: admitted once the topic is loaded and durable."""
     held = session.producers.get(command.producer_id)
     if isinstance(held, Pending):
-        raise_later(session, command.request_id, ServiceNotReadyError("Producer is already present on the connection"))
+        busy = ServiceNotReadyError("Producer is already present on the connection")
+        session.fail(command.request_id, busy)
         return
     if held is not None and command.epoch <= held.info.epoch:
         session.send(c.ProducerSuccess(command.request_id, held.info.name, -1, b""))
         return
     if command.producer_access_mode is not c.ProducerAccessMode.Shared:
         text = f"producer access mode {command.producer_access_mode.name} is not available in this version of magnetar"
-        raise_later(session, command.request_id, NotAllowedError(text))
+        session.fail(command.request_id, NotAllowedError(text))
         return
     if held is None:
         session.producers[command.producer_id] = pending = Pending()
@@ -131,11 +132,6 @@ def open_producer(session: Session, command: c.Producer) -> None:
         _give_up(session, command, error)
         return
     topic.when_durable(lambda error: _admit(session, command, topic, pending, error, retry=True))
-
-
-def raise_later(session: Session, request_id: int, error: MagnetarError) -> None:
-    """ERROR for a request."""
-    session.fail(request_id, error)
 
 
 def _give_up(session: Session, command: c.Producer, error: MagnetarError) -> None:
@@ -210,8 +206,6 @@ def close_producer(session: Session, command: c.CloseProducer) -> None:
             service.producer_left(held)
             session.send(c.Success(command.request_id))
 
-        if held.in_flight:
-            held.log.barrier(closed)
-            return
-        service.producer_left(held)
+        held.log.barrier(closed)
+        return
     session.send(c.Success(command.request_id))
