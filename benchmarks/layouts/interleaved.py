@@ -47,8 +47,8 @@ class Interleaved:
         fd = os.open(path, os.O_WRONLY | os.O_CREAT)
         for _ in range(SEGMENT // len(noise) + 2):
             os.write(fd, noise)
-        os.fsync(fd)
         os.close(fd)
+        drop_cache(path)  # an old segment's pages are long gone when it comes back; keeping them would flatter it
 
     def begin(self) -> None:
         self.fds.append(os.open(self.path(len(self.fds)), os.O_RDWR | os.O_CREAT))
