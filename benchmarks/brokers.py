@@ -239,7 +239,7 @@ def launch_pulsar_lite(directory: Path, port: int) -> Launch:
     return Launch([program, "--addr", f"127.0.0.1:{port}", "--db-path", data, "--log-level", "error"])
 
 
-def launch_apache_pulsar(directory: Path, port: int) -> Launch:
+def launch_apache_pulsar(directory: Path, port: int, **settings: str) -> Launch:
     """Its standalone with the shipped configuration, but on loopback and on free ports."""
     home = pulsar_home()
     changed = {
@@ -249,6 +249,7 @@ def launch_apache_pulsar(directory: Path, port: int) -> Launch:
         "advertisedAddress": "127.0.0.1",
         "allowEphemeralPorts": "true",
         "listeningInterface": "lo",
+        **settings,
     }
     lines = []
     for line in (home / "conf" / "standalone.conf").read_text().splitlines():
@@ -270,6 +271,10 @@ def launch_apache_pulsar(directory: Path, port: int) -> Launch:
         "PULSAR_MEM": os.environ.get("PULSAR_MEM", PULSAR_MEMORY),
     }
     return Launch(command, environment)
+
+
+def launch_apache_pulsar_with_sync(directory: Path, port: int) -> Launch:
+    return launch_apache_pulsar(directory, port, journalSyncData="true")
 
 
 def pulsar_home() -> Path:
@@ -299,6 +304,7 @@ KINDS = (
     Kind("magnetar", "fsync before every receipt (group commit)", launch_magnetar),
     Kind("pulsar-lite", "no fsync, ever", launch_pulsar_lite),
     Kind("apache-pulsar", "no fsync (the default of its standalone)", launch_apache_pulsar),
+    Kind("apache-pulsar-sync", "fsync before every receipt (journalSyncData=true)", launch_apache_pulsar_with_sync),
     Kind("magnetar-nosync", "no fsync (journalSyncData=false)", launch_magnetar_without_sync),
     Kind("sink", "stores nothing: the generator measured against a server that only answers", launch_sink),
 )

@@ -16,8 +16,12 @@ from __future__ import annotations
 import argparse
 import os
 import shutil
+import signal
+import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -40,6 +44,7 @@ def arguments(argv: list[str]) -> argparse.Namespace:
     parser.add_argument("--warm-up", type=float, default=0.2, help="share of the entries sent before, unmeasured")
     parser.add_argument("--directory", type=Path, help="where the brokers keep their data (default: a temporary one)")
     parser.add_argument("--keep", action="store_true", help="leave the data and the brokers' logs there")
+    parser.add_argument("--profile", type=Path, help="py-spy samples of each Python broker, as collapsed stacks, here")
     parser.add_argument("--out", type=Path, help="JSON file (default: benchmarks/results/<time>.json)")
     parser.add_argument("--list", action="store_true", help="name the workloads and end")
     return parser.parse_args(argv)
@@ -50,10 +55,28 @@ def selected(wanted: str) -> list[Workload]:
     return [one for one in WORKLOADS if not parts or any(part in one.name for part in parts)]
 
 
-def measure(broker: Broker, workload: Workload, round_: int, scale: float, warm_up: float) -> report.Sample:
+@contextmanager
+def profiled(broker: Broker, path: Path | None) -> Iterator[None]:
+    """Sample the broker's Python stacks for as long as the body runs; costs the broker a few per cent."""
+    if path is None or not broker.name.startswith("magnetar"):
+        yield
+        return
+    path.parent.mkdir(parents=True, exist_ok=True)
+    py_spy = str(Path(sys.executable).parent / "py-spy")
+    target = ["--pid", str(broker.pids()[0]), "--rate", "250", "--threads", "--format", "raw", "--output", str(path)]
+    sampler = subprocess.Popen([py_spy, "record", *target], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        yield
+    finally:
+        sampler.send_signal(signal.SIGINT)
+        sampler.wait(30)
+
+
+def measure(broker: Broker, workload: Workload, round_: int, options: argparse.Namespace) -> report.Sample:
     """One turn of one broker: warm-up, then the workload with the broker's CPU and memory over the same time."""
     cpu = 0.0
-    count = max(1, int(workload.entries * scale))
+    count = max(1, int(workload.entries * options.scale))
+    profile: Path | None = options.profile and options.profile / f"{broker.name}-{workload.name}-{round_}.txt"
 
     def on_start() -> None:
         nonlocal cpu
@@ -66,9 +89,10 @@ def measure(broker: Broker, workload: Workload, round_: int, scale: float, warm_
 
     try:
         with broker.turn():
-            if warm_up:
-                workload.run(workload, broker.address, max(1, int(count * warm_up)), Meter())
-            outcome: Outcome = workload.run(workload, broker.address, count, Meter(on_start, on_stop))
+            if options.warm_up:
+                workload.run(workload, broker.address, max(1, int(count * options.warm_up)), Meter())
+            with profiled(broker, profile):
+                outcome: Outcome = workload.run(workload, broker.address, count, Meter(on_start, on_stop))
             peak = broker.peak_bytes()
         broker.check()
     except (WireError, LoadTimeout, OSError) as error:
@@ -104,7 +128,7 @@ def compare(brokers: list[Broker], workloads: list[Workload], options: argparse.
                 if broker.name in dead:
                     continue
                 try:
-                    sample = measure(broker, workload, round_, options.scale, options.warm_up)
+                    sample = measure(broker, workload, round_, options)
                 except BrokerError as error:
                     dead.add(broker.name)
                     sample = report.Sample(broker.name, workload.name, round_, problems=[str(error)])
