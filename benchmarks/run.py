@@ -25,6 +25,8 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
+from tools.servers.process import StartFailedError
+
 from benchmarks import report
 from benchmarks.brokers import BROKERS, DEFAULT, ROOT, RUNNING, Broker, BrokerError
 from benchmarks.load.loop import LoadTimeout
@@ -160,7 +162,7 @@ def main(argv: list[str] | None = None) -> int:
                 return 2
             brokers = [Broker(BROKERS[name], directory / name) for name in options.brokers.split(",")]
         results = compare(brokers, workloads, options)
-    except BrokerError as error:
+    except (BrokerError, StartFailedError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
     finally:
