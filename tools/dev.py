@@ -78,7 +78,7 @@ def check(arguments: Sequence[str]) -> None:
     install("all")
     call(BIN / "ruff", "format", "--check", "--quiet")
     call(BIN / "ruff", "check", "--quiet")
-    call(BIN / "lint-imports", "--no-timing")
+    call(BIN / "lint-imports")
     call(BIN / "mypy")
 
 
@@ -139,7 +139,14 @@ def lock(arguments: Sequence[str]) -> None:
     """resolve pyproject.toml anew into requirements/*.lock"""
     install("all")
     call(BIN / "python", "-m", "pip", "install", "-q", "uv")
-    common = ("--quiet", "--generate-hashes", "--universal", "--no-emit-index-url", "--no-header", "--python-version=3.11")
+    common = (
+        "--quiet",
+        "--generate-hashes",
+        "--universal",
+        "--no-emit-index-url",
+        "--no-header",
+        "--python-version=3.11",
+    )
     call(BIN / "uv", "pip", "compile", *common, "pyproject.toml", "-o", LOCKS / "run.lock")
     call(
         BIN / "uv", "pip", "compile", *common, "--extra=spark", "--group=dev", "-c", LOCKS / "run.lock",
