@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from typing_extensions import override
+
 
 class Gate(Protocol):
     """Whether the consumer's socket takes more; read at the moment an entry is given away."""
@@ -75,5 +77,6 @@ class ConsumerState:
         assert self.blocked or self.parked == 0
         assert self.parked >= 0
 
+    @override
     def __repr__(self) -> str:
         return f"ConsumerState({self.name!r}, permits={self.permits}, unacked={self.unacked})"

@@ -11,6 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from typing_extensions import override
+
 from magnetar.broker.delivery.consumers import ConsumerState
 from magnetar.broker.delivery.dispatcher import Dispatcher
 from magnetar.broker.delivery.instructions import Do, Instruction, Slice
@@ -28,12 +30,14 @@ class SingleActive(Dispatcher):
         """Between the choice of an active consumer and its activation; nothing is sent meanwhile (5.4.6)."""
         self._read_max = read_max
 
+    @override
     def wanted(self) -> int:
         active = self.active
         if active is None or self.waiting or active.permits <= 0 or not active.gate.writable:
             return 0
         return min(active.permits, self._read_max)
 
+    @override
     def assign(
         self, start: int, stop: int, counts: Sequence[int] | None, slots: Sequence[int] | None
     ) -> tuple[list[Slice], int]:
@@ -62,10 +66,12 @@ class SingleActive(Dispatcher):
                 slices.append(Slice(active, at, at + 1))
         return slices
 
+    @override
     def redeliver(self, consumer: ConsumerState, ordinals: Iterable[int] | None) -> list[Instruction]:
         """Only the active consumer may ask, and it gets everything unacknowledged, whatever it named (5.8.2)."""
         return [Do.REWIND] if consumer is self.active else []
 
+    @override
     def check(self) -> None:
         assert (self.active is None) == (not self.consumers)
         assert self.active is None or self.active in self.consumers
@@ -78,6 +84,7 @@ class SingleActive(Dispatcher):
 class Exclusive(SingleActive):
     """The first consumer is the only one."""
 
+    @override
     def add(self, consumer: ConsumerState) -> list[Instruction]:
         if self.consumers:
             raise ConsumerBusyError("Exclusive consumer is already connected")
@@ -86,6 +93,7 @@ class Exclusive(SingleActive):
         self.key_slot = range_slot if consumer.ranges else None
         return [Do.REWIND]
 
+    @override
     def remove(self, consumer: ConsumerState) -> list[Instruction]:
         self.consumers.remove(consumer)
         self.active = None

@@ -16,6 +16,8 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from typing import Final
 
+from typing_extensions import override
+
 from magnetar.broker.delivery.consumers import ConsumerState
 from magnetar.broker.delivery.exclusive import SingleActive
 from magnetar.broker.delivery.instructions import ActiveChange, Do, Instruction
@@ -58,6 +60,7 @@ class Failover(SingleActive):
         self._ring_for_partitions = ring_for_partitions
         self._delayed = delayed
 
+    @override
     def add(self, consumer: ConsumerState) -> list[Instruction]:
         self.consumers.append(consumer)
         changed = self._choose()
@@ -65,6 +68,7 @@ class Failover(SingleActive):
             return changed
         return [ActiveChange(consumer, False)]
 
+    @override
     def remove(self, consumer: ConsumerState) -> list[Instruction]:
         self.consumers.remove(consumer)
         if not self.consumers:

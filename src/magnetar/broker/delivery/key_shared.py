@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from typing_extensions import override
+
 from magnetar.broker.delivery.consumers import ConsumerState
 from magnetar.broker.delivery.draining import DrainingHash, Holders
 from magnetar.broker.delivery.instructions import Instruction, Slice
@@ -34,12 +36,14 @@ class KeyShared(Sharing):
 
     # -- members -----------------------------------------------------------------------------------------------
 
+    @override
     def add(self, consumer: ConsumerState) -> list[Instruction]:
         self._selector.add(consumer)
         instructions = self._enter(consumer)
         self._reassign()
         return instructions
 
+    @override
     def remove(self, consumer: ConsumerState) -> list[Instruction]:
         self._selector.remove(consumer)
         self._owners.clear()
@@ -72,16 +76,19 @@ class KeyShared(Sharing):
         limits = self.limits
         return min(limits.look_ahead_entries_per_consumer * len(self.consumers), limits.look_ahead_entries_max)
 
+    @override
     def wanted(self) -> int:
         if len(self._waiting) >= self._look_ahead:
             return 0
         return total_room(self, self.limits.read_entries_max)
 
+    @override
     def plan_replay(self) -> list[int]:
         if self.blocked or not len(self._waiting):
             return []
         return self._waiting.front(self.consumers, self.limits.read_entries_max)
 
+    @override
     def assign(
         self, start: int, stop: int, counts: Sequence[int] | None, slots: Sequence[int] | None
     ) -> tuple[list[Slice], int]:
@@ -106,6 +113,7 @@ class KeyShared(Sharing):
                 able.discard(owner)
         return _flat(given), stop
 
+    @override
     def replay(self, start: int, stop: int, counts: Sequence[int] | None) -> list[Slice]:
         given: dict[ConsumerState, list[Slice]] = {}
         able = {consumer for consumer in self.consumers if consumer.available}
@@ -148,12 +156,14 @@ class KeyShared(Sharing):
 
     # -- what Sharing asks -------------------------------------------------------------------------------------
 
+    @override
     def _settled(self, ordinal: int) -> bool:
         slot = self._slots.pop(ordinal)
         if self._ordered and self._holders.release(slot):
             return self._waiting.freed(slot, self._owner(slot))
         return False
 
+    @override
     def _released(self, ordinals: Iterable[int]) -> None:
         if self._ordered:
             for ordinal in ordinals:
@@ -161,20 +171,24 @@ class KeyShared(Sharing):
                 if self._holders.release(slot):
                     self._waiting.freed(slot, self._owner(slot))
 
+    @override
     def _requeue(self, ordinals: Iterable[int]) -> None:
         for ordinal in ordinals:
             slot = self._slots.pop(ordinal)
             self._waiting.add(ordinal, slot, self._ready_owner(slot))
 
+    @override
     def _unqueue(self, ordinal: int) -> None:
         slot = self._waiting.slots.get(ordinal)
         if slot is not None:
             self._waiting.remove(ordinal, self._owner(slot))
 
+    @override
     def acknowledged_until(self, ordinal: int) -> None:
         for waiting in [o for o in self._waiting.slots if o <= ordinal]:
             self._unqueue(waiting)
 
+    @override
     def _forget(self) -> None:
         self._waiting.clear()
         self._holders.clear()
@@ -191,6 +205,7 @@ class KeyShared(Sharing):
     def drained_total(self, consumer: ConsumerState) -> int:
         return self._holders.cleared_total(consumer)
 
+    @override
     def check(self) -> None:
         super().check()
         out = {ordinal: c for c in self.consumers for ordinal in c.pending}

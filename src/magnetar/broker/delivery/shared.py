@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from typing_extensions import override
+
 from magnetar.broker.delivery.consumers import ConsumerState
 from magnetar.broker.delivery.instructions import Instruction, Slice
 from magnetar.broker.delivery.permits import buy
@@ -24,19 +26,23 @@ class Shared(Sharing):
         self._slot = 0
         """Index of the consumer whose turn it is."""
 
+    @override
     def add(self, consumer: ConsumerState) -> list[Instruction]:
         return self._enter(consumer)
 
+    @override
     def wanted(self) -> int:
         if len(self._replay):
             return 0
         return total_room(self, self.limits.read_entries_max)
 
+    @override
     def plan_replay(self) -> list[int]:
         if not len(self._replay):
             return []
         return self._replay.front(total_room(self, self.limits.read_entries_max))
 
+    @override
     def assign(
         self, start: int, stop: int, counts: Sequence[int] | None, slots: Sequence[int] | None
     ) -> tuple[list[Slice], int]:
@@ -64,6 +70,7 @@ class Shared(Sharing):
             at = end
         return slices, at
 
+    @override
     def replay(self, start: int, stop: int, counts: Sequence[int] | None) -> list[Slice]:
         slices: list[Slice] = []
         for first, last in _stretches(self._replay.within(start, stop)):
@@ -75,6 +82,7 @@ class Shared(Sharing):
                 break
         return slices
 
+    @override
     def acknowledged_until(self, ordinal: int) -> None:
         self._replay.remove_until(ordinal)
 
@@ -106,19 +114,24 @@ class Shared(Sharing):
         yield from range(begin, self._slot)
         yield from range(end, len(consumers))
 
+    @override
     def _requeue(self, ordinals: Iterable[int]) -> None:
         self._replay.extend(ordinals)
 
+    @override
     def _unqueue(self, ordinal: int) -> None:
         self._replay.discard(ordinal)
 
+    @override
     def _released(self, ordinals: Iterable[int]) -> None:
         return
 
+    @override
     def _forget(self) -> None:
         self._replay.clear()
         self._slot = 0
 
+    @override
     def check(self) -> None:
         super().check()
         self._replay.check()

@@ -12,6 +12,8 @@ from abc import abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from typing_extensions import override
+
 from magnetar.broker.delivery.consumers import ConsumerState
 from magnetar.broker.delivery.dispatcher import Dispatcher
 from magnetar.broker.delivery.instructions import Do, Instruction
@@ -96,6 +98,7 @@ class Sharing(Dispatcher):
         self.consumers.insert(at, consumer)
         return [Do.REWIND] if len(self.consumers) == 1 else []
 
+    @override
     def remove(self, consumer: ConsumerState) -> list[Instruction]:
         self.consumers.remove(consumer)
         pending = consumer.pending
@@ -113,6 +116,7 @@ class Sharing(Dispatcher):
             self._forget()
         return []
 
+    @override
     def acknowledged(self, consumer: ConsumerState, ordinals: Iterable[int]) -> bool:
         """Acknowledgements are credited to whoever holds the entry, not to whoever sent them (5.7.4)."""
         unblocked = False
@@ -139,6 +143,7 @@ class Sharing(Dispatcher):
                 unblocked = True
         return unblocked
 
+    @override
     def partly_acknowledged(self, consumer: ConsumerState, ordinal: int, live: int) -> bool:
         owner: ConsumerState | None = consumer if ordinal in consumer.pending else None
         if owner is None:
@@ -149,6 +154,7 @@ class Sharing(Dispatcher):
         owner.pending[ordinal] = live
         return self._credit(owner, gone)
 
+    @override
     def redeliver(self, consumer: ConsumerState, ordinals: Iterable[int] | None) -> list[Instruction]:
         """What is pending on ``consumer`` goes out again, one redelivery more; the rest is ignored (5.8.1)."""
         pending = consumer.pending
@@ -165,6 +171,7 @@ class Sharing(Dispatcher):
         self._credit(consumer, messages)
         return []
 
+    @override
     def redelivery_counts(self) -> dict[int, int]:
         return self._redelivered.counts
 
@@ -172,6 +179,7 @@ class Sharing(Dispatcher):
         """Messages that may still go to an available consumer before permits or a limit end."""
         return min(consumer.permits, self._consumer_limit - consumer.unacked, self._subscription_limit - self.unacked)
 
+    @override
     def check(self) -> None:
         assert self.unacked == sum(c.unacked for c in self.consumers)
         assert [c.priority for c in self.consumers] == sorted(c.priority for c in self.consumers)

@@ -6,6 +6,7 @@ Bounds are not checked, as Apache Pulsar does not; slots that nobody declared ke
 from __future__ import annotations
 
 from bisect import bisect_right, insort
+from itertools import pairwise
 
 from magnetar.broker.delivery.consumers import ConsumerState
 from magnetar.model.errors import ConsumerAssignError
@@ -28,7 +29,7 @@ class StickyRanges:
             if start > end:
                 raise ConsumerAssignError(f"Fixed hash range start > end for range: [{start},{end}]")
         ordered = sorted(ranges)
-        for (a, b), (c, d) in zip(ordered, ordered[1:], strict=False):
+        for (a, b), (c, d) in pairwise(ordered):
             if c <= b:
                 raise ConsumerAssignError(f"Consumer's own ranges conflict: [{a},{b}] overlaps with [{c},{d}]")
         for start, end in ordered:
