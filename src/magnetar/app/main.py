@@ -5,10 +5,7 @@ Heavy parts are imported when they are needed, so that help answers at once.
 
 from __future__ import annotations
 
-import asyncio
-import gc
 import os
-import signal
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -18,7 +15,10 @@ import typer
 from magnetar.model.errors import MagnetarError
 
 app = typer.Typer(
-    help="Apache Pulsar's messaging in Python.", no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False
+    help="Apache Pulsar's messaging in Python.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
 )
 
 
@@ -36,21 +36,19 @@ def standalone(
     ] = None,
 ) -> None:
     """Run a broker with its own embedded store in this process; Ctrl-C stops it."""
+    from magnetar.app.standalone import run
     from magnetar.runtime import config
     from magnetar.runtime.log import set_up
 
     set_up()
     try:
-        configuration = config.load(conf, os.environ, setting or [])
+        configuration = config.load(file=conf, environment=os.environ, flags=setting or [])
         for notice in configuration.notices:
             print(notice)
-        asyncio.run(_run(data, configuration.settings), loop_factory=_loop_factory())
+        run(data, configuration.settings)
     except (MagnetarError, OSError) as error:
         print(f"magnetar: {error}", file=sys.stderr)
         raise typer.Exit(1) from None
-
-
-def _run_with(factory: object) -> None: ...
 
 
 def main() -> None:

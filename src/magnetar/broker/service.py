@@ -7,8 +7,8 @@ import logging
 from random import Random
 from typing import Final
 
-from magnetar.broker.topic.producers import Producer
 from magnetar.broker.topic.dispatch_settings import DispatchSettings
+from magnetar.broker.topic.producers import Producer
 from magnetar.broker.topic.topic import Topic
 from magnetar.metadata.resources import Resources
 from magnetar.model.errors import (
@@ -59,7 +59,7 @@ class BrokerService:
 
     def timestamp(self) -> str:
         """Now, as statistics show it."""
-        now = datetime.datetime.fromtimestamp(self.clock.now_ms() / 1000, datetime.timezone.utc)
+        now = datetime.datetime.fromtimestamp(self.clock.now_ms() / 1000, datetime.UTC)
         return now.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
     # topics ------------------------------------------------------------------------------------------------------
@@ -85,8 +85,10 @@ class BrokerService:
             return topic
         self._require_namespace(name)
         if not name.persistent:
-            raise NotAllowedError(f"Broker is not unable to load persistent topic: {name.fqn} is non-persistent, "
-                                  "which this version of magnetar does not serve yet")
+            raise NotAllowedError(
+                f"Broker is not unable to load persistent topic: {name.fqn} is non-persistent, "
+                "which this version of magnetar does not serve yet"
+            )
         if name.fqn in self.store:
             return self._load(name)
         if not self._may_create(name, create):
@@ -100,7 +102,7 @@ class BrokerService:
             raise ConflictError("This topic already exists")
         if name.is_partition and not self.resources.partitioned.count(name.parent):
             raise PreconditionFailedError(
-                f'Can\'t create topic {name.local_name} with "-partition-" followed by numeric value if there isn\'t a '
+                f"Can't create topic {name.local_name} with \"-partition-\" followed by numeric value if there isn't a "
                 f"partitioned topic {name.parent.local_name} created."
             )
         return self._load(name)
@@ -115,7 +117,7 @@ class BrokerService:
             self.find(partition) or self._load(partition)
 
     def grow_partitioned(self, name: TopicName, partitions: int) -> None:
-        """More partitions (SEMANTICS 2.14). New ones get every subscription that the first one has, from their start."""
+        """More partitions (SEMANTICS 2.14). New ones get the subscriptions of the first one, from their start."""
         before = self.resources.partitioned.count(name)
         self.resources.partitioned.grow(name, partitions)
         first = self.find(name.partition(0)) if before else None

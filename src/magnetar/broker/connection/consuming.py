@@ -102,9 +102,7 @@ def redeliver(session: Session, command: c.RedeliverUnacknowledged) -> None:
     held = session.consumers.get(command.consumer_id)
     if isinstance(held, OpenConsumer):
         ids = command.message_ids
-        held.subscription.redeliver(
-            held.consumer, held.exact_all(ids) if ids else None, command.consumer_epoch
-        )
+        held.subscription.redeliver(held.consumer, held.exact_all(ids) if ids else None, command.consumer_epoch)
 
 
 def close_consumer(session: Session, command: c.CloseConsumer) -> None:
@@ -154,7 +152,11 @@ def seek(session: Session, command: c.Seek) -> None:
 
     message_id = command.message_id
     if message_id is not None:
-        to(held.topic.log.ordinal(Position(message_id.ledger, message_id.entry)), message_id.ack_set, message_id.batch_size)
+        to(
+            held.topic.log.ordinal(Position(message_id.ledger, message_id.entry)),
+            message_id.ack_set,
+            message_id.batch_size,
+        )
     elif command.message_publish_time is not None:
         held.topic.find_time(command.message_publish_time, to)
     else:

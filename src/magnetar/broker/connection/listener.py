@@ -9,9 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
-from typing import Final
-
-from typing_extensions import override
+from typing import Final, cast
 
 from magnetar.broker.connection.dispatch import HANDLERS
 from magnetar.broker.connection.outbox import HIGH_WATER, Outbox
@@ -41,9 +39,9 @@ class Listener(asyncio.Protocol):
         self.session: Session
         self._out: Outbox
 
-    @override
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
+        # uvloop's transports do not derive from asyncio's
+        transport = cast(asyncio.Transport, transport)
         loop = asyncio.get_running_loop()
         transport.set_write_buffer_limits(high=HIGH_WATER)
         self._out = Outbox(loop, transport, self._writable)
@@ -51,7 +49,6 @@ class Listener(asyncio.Protocol):
         self._connections.add(self)
         self._timer = loop.call_later(HANDSHAKE_SECONDS, self._handshake_late)
 
-    @override
     def data_received(self, data: bytes) -> None:
         self._heard = True
         session = self.session
@@ -81,11 +78,9 @@ class Listener(asyncio.Protocol):
             return
         self.session.close(str(error))
 
-    @override
     def pause_writing(self) -> None:
         self._out.pause()
 
-    @override
     def resume_writing(self) -> None:
         self._out.resume()
 
@@ -93,7 +88,6 @@ class Listener(asyncio.Protocol):
         if not self.session.closed:
             self.session.writable_again()
 
-    @override
     def connection_lost(self, exc: Exception | None) -> None:
         if self._timer is not None:
             self._timer.cancel()

@@ -108,4 +108,3 @@ def no_schema(session: Session, command: c.GetSchema) -> None:
             command.request_id, ServerError.TopicNotFound, f"Topic not found or no-schema {command.topic}"
         )
     )
-
