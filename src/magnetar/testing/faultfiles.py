@@ -20,8 +20,7 @@ from __future__ import annotations
 import errno
 import os
 import random
-from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -31,6 +30,12 @@ from magnetar.testing.diskmodel import Directory, Inode
 Operation = Literal["open", "append", "sync", "read", "truncate", "rename", "remove", "sync_directory", "lock"]
 
 LOCK_NAME = "LOCK"
+
+_READING: frozenset[Operation] = frozenset({"read", "lock"})
+
+
+class StoppedError(OSError):
+    """The disk stopped in the middle of this call; the caller's process is as good as dead."""
 
 
 @dataclass(slots=True)
@@ -75,16 +80,22 @@ class _Disk:
         self.rng = rng
         self.faults = faults
         self.counters = DiskCounters()
-        self.calls: Counter[Operation] = Counter()
         self.plans: dict[Operation, list[_Plan]] = {}
         self.holder: FaultFileSystem | None = None
         self.alive = True
+        self.stop_in = 0
+        self.on_stop: Callable[[], object] | None = None
 
     def enter(self, operation: Operation, rate: float = 0.0) -> None:
         """Every call of the seam passes here first."""
         if not self.alive:
             raise OSError(errno.EIO, f"{operation} by a process that crashed")
-        self.calls[operation] += 1
+        if self.on_stop is not None and operation not in _READING:
+            self.stop_in -= 1
+            if self.stop_in < 0:
+                self.alive = False
+                self.on_stop()
+                raise StoppedError(errno.EIO, f"the disk stopped during {operation}")
         plans = self.plans.get(operation, [])
         if plans:
             plan = plans[0]
@@ -122,6 +133,9 @@ class FaultFile:
         data = b"".join(chunks)
         try:
             self._disk.enter("append", self._disk.faults.append_error_rate)
+        except StoppedError:
+            self._inode.append(data)  # how much of it arrived is for the crash to decide
+            raise
         except OSError:
             if self._disk.alive:
                 self._inode.append(data[: self._disk.rng.randint(0, len(data))])
@@ -254,12 +268,33 @@ class FaultFileSystem:
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), name)
         inode.flip_bit(offset, bit)
 
-    def crash(self, rng: random.Random) -> FaultFileSystem:
-        """Power fails now. Returns the disk as a new process finds it: unlocked, same faults, fresh counters."""
-        after = FaultFileSystem(self._disk.rng, self._disk.faults)
-        after._disk.directory = self._disk.directory.after_crash(rng)
+    def stop_after(self, calls: int, then: Callable[[], object]) -> None:
+        """Let ``calls`` more writing calls pass; in the next one the disk stops and ``then`` is called.
+
+        This is how a crash comes between two calls of one job, say an append and its sync: a job in the executor
+        happens at one moment of virtual time, so that a crash of the loop's making falls only before or after it.
+        Follow it with :meth:`crash` or :meth:`reopened`; the stopped call itself has not happened, but for an append.
+        """
+        self._disk.stop_in = calls
+        self._disk.on_stop = then
+
+    def detach(self) -> None:
+        """The processes on this disk are dead: every later call through these views fails and changes nothing."""
         self._disk.alive = False
         self._disk.holder = None
+
+    def reopened(self) -> FaultFileSystem:
+        """kill -9: the disk as the next process finds it, page cache included; the old views are dead."""
+        self.detach()
+        after = FaultFileSystem(self._disk.rng, self._disk.faults)
+        after._disk.directory = self._disk.directory
+        return after
+
+    def crash(self, rng: random.Random) -> FaultFileSystem:
+        """Power fails now. Returns the disk as a new process finds it: unlocked, same faults, fresh counters."""
+        self.detach()
+        after = FaultFileSystem(self._disk.rng, self._disk.faults)
+        after._disk.directory = self._disk.directory.after_crash(rng)
         return after
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from magnetar.storage.files import File
 from magnetar.testing.diskmodel import SECTOR
-from magnetar.testing.faultfiles import FaultFileSystem, Faults, Operation
+from magnetar.testing.faultfiles import FaultFileSystem, Faults, Operation, StoppedError
 
 SEEDS = range(200)
 SAFE = bytes(range(256)) * 3 + b"tail"
@@ -284,6 +284,39 @@ def test_a_crash_releases_the_lock_and_ends_the_old_views() -> None:
     with pytest.raises(OSError, match="crashed"):
         other.open("a")
     assert b"ghost" not in _content(after, "a")
+
+
+def test_a_killed_process_loses_nothing_but_its_lock() -> None:
+    for seed in SEEDS:
+        disk, file = _half_synced(seed)
+        disk.lock()
+        after = disk.reopened()
+        assert _content(after, "a") == SAFE + LOST
+        after.lock()
+        assert after.unsynced, "only the page cache has it"
+        with pytest.raises(OSError, match="crashed"):
+            file.append([b"ghost"])
+
+
+def test_a_disk_stops_between_two_calls_of_one_job() -> None:
+    outcomes = set()
+    for seed in SEEDS:
+        disk, file = _half_synced(seed)
+        file.sync()
+        stopped: list[bool] = []
+        disk.stop_after(seed % 3, lambda: stopped.append(True))  # noqa: B023  # called before the next round
+        job = [lambda: file.append([b"record"]), file.sync, disk.sync]  # noqa: B023
+        with pytest.raises(StoppedError):
+            for call in job:
+                file.read(0, 1)
+                call()
+        assert stopped == [True]
+        content = _content(disk.crash(random.Random(seed)), "a")
+        assert content.startswith(SAFE + LOST)
+        outcomes.add((seed % 3, content[len(SAFE + LOST) :]))
+    assert (0, b"") in outcomes
+    assert {tail for calls, tail in outcomes if calls == 1} > {b"", b"record"}
+    assert {tail for calls, tail in outcomes if calls == 2} == {b"record"}
 
 
 def test_a_lying_sync_loses_what_it_promised() -> None:
