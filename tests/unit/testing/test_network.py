@@ -26,6 +26,7 @@ class Recorder(asyncio.Protocol):
         self.chunks: list[bytes] = []
         self.events: list[str] = []
         self.error: Exception | None = None
+        self.resumed_at = -1
         self.lost = asyncio.get_running_loop().create_future()
 
     @property
@@ -61,6 +62,7 @@ class Recorder(asyncio.Protocol):
     @override
     def resume_writing(self) -> None:
         self.events.append("resume")
+        self.resumed_at = self.transport.get_write_buffer_size()
 
 
 class Pair:
@@ -289,6 +291,7 @@ def test_back_pressure_at_the_water_marks() -> None:
         pair.server.transport.resume_reading()
         await asyncio.sleep(1)
         assert pair.client.events == ["made", "pause", "resume"]
+        assert 0 <= pair.client.resumed_at <= 250
         assert transport.get_write_buffer_size() == 0
         assert pair.server.received == bytes(5096) + b"xy"
         with pytest.raises(ValueError, match="high"):
