@@ -66,7 +66,8 @@ def topics_hash(names: Sequence[str]) -> str:
     """CRC32C over the sorted names, as Guava prints it: little-endian bytes in hex (SEMANTICS 2.18)."""
     if not names:
         return "00000000"
-    return google_crc32c.value(",".join(sorted(names)).encode()).to_bytes(4, "little").hex()
+    checksum: int = google_crc32c.value(",".join(sorted(names)).encode())
+    return checksum.to_bytes(4, "little").hex()
 
 
 def select(names: Sequence[str], pattern: str | None, known_hash: str | None, settings: Settings) -> TopicList:

@@ -7,8 +7,8 @@ import logging
 from random import Random
 from typing import Final
 
+from magnetar.broker.topic.dispatch_settings import DispatchSettings
 from magnetar.broker.topic.producers import Producer
-from magnetar.broker.topic.subscription import DispatchSettings
 from magnetar.broker.topic.topic import Topic
 from magnetar.metadata.resources import Resources
 from magnetar.model.errors import (
@@ -47,7 +47,7 @@ class BrokerService:
         self.web_service_url = ""
         self.pending_publishes_high = settings.maxPendingPublishRequestsPerConnection
         self.pending_publishes_low = settings.maxPendingPublishRequestsPerConnection // 2
-        self._dispatch = DispatchSettings.of(settings)
+        self._dispatch = dispatch_settings(settings)
 
     # names and time ----------------------------------------------------------------------------------------------
 
@@ -59,7 +59,7 @@ class BrokerService:
 
     def timestamp(self) -> str:
         """Now, as statistics show it."""
-        now = datetime.datetime.fromtimestamp(self.clock.now_ms() / 1000, datetime.timezone.utc)
+        now = datetime.datetime.fromtimestamp(self.clock.now_ms() / 1000, datetime.UTC)
         return now.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
     # topics ------------------------------------------------------------------------------------------------------
@@ -85,8 +85,10 @@ class BrokerService:
             return topic
         self._require_namespace(name)
         if not name.persistent:
-            raise NotAllowedError(f"Broker is not unable to load persistent topic: {name.fqn} is non-persistent, "
-                                  "which this version of magnetar does not serve yet")
+            raise NotAllowedError(
+                f"Broker is not unable to load persistent topic: {name.fqn} is non-persistent, "
+                "which this version of magnetar does not serve yet"
+            )
         if name.fqn in self.store:
             return self._load(name)
         if not self._may_create(name, create):
@@ -100,7 +102,7 @@ class BrokerService:
             raise ConflictError("This topic already exists")
         if name.is_partition and not self.resources.partitioned.count(name.parent):
             raise PreconditionFailedError(
-                f'Can\'t create topic {name.local_name} with "-partition-" followed by numeric value if there isn\'t a '
+                f"Can't create topic {name.local_name} with \"-partition-\" followed by numeric value if there isn't a "
                 f"partitioned topic {name.parent.local_name} created."
             )
         return self._load(name)
@@ -115,7 +117,7 @@ class BrokerService:
             self.find(partition) or self._load(partition)
 
     def grow_partitioned(self, name: TopicName, partitions: int) -> None:
-        """More partitions (SEMANTICS 2.14). New ones get every subscription that the first one has, from their start."""
+        """More partitions (SEMANTICS 2.14). New ones get the subscriptions of the first one, from their start."""
         before = self.resources.partitioned.count(name)
         self.resources.partitioned.grow(name, partitions)
         first = self.find(name.partition(0)) if before else None
@@ -182,13 +184,33 @@ class BrokerService:
 
     def producer_left(self, producer: Producer) -> None:
         """A producer's connection or its client closed it."""
-        for topic in (self.topics.get(producer.log.name),):
-            if topic is not None:
-                topic.producers.remove(producer)
         producer.open = False
+        topic = self.topics.get(producer.log.name)
+        if topic is not None:
+            topic.producers.remove(producer)
 
     def close(self) -> None:
         """Let every client go."""
         for topic in list(self.topics.values()):
             topic.close()
         self.topics.clear()
+
+
+def dispatch_settings(settings: Settings) -> DispatchSettings:
+    """The part of the settings that subscriptions obey."""
+    return DispatchSettings(
+        dispatcher_max_read_batch_size=settings.dispatcherMaxReadBatchSize,
+        dispatcher_max_read_size_bytes=settings.dispatcherMaxReadSizeBytes,
+        dispatcher_max_round_robin_batch_size=settings.dispatcherMaxRoundRobinBatchSize,
+        max_unacked_messages_per_consumer=settings.maxUnackedMessagesPerConsumer,
+        max_unacked_messages_per_subscription=settings.maxUnackedMessagesPerSubscription,
+        active_consumer_failover_delay_ms=settings.activeConsumerFailoverDelayTimeMillis,
+        active_consumer_failover_consistent_hashing=settings.activeConsumerFailoverConsistentHashing,
+        acknowledgment_at_batch_index_level_enabled=settings.acknowledgmentAtBatchIndexLevelEnabled,
+        subscription_key_shared_use_consistent_hashing=settings.subscriptionKeySharedUseConsistentHashing,
+        subscription_key_shared_consistent_hashing_replica_points=(
+            settings.subscriptionKeySharedConsistentHashingReplicaPoints
+        ),
+        key_shared_look_ahead_per_consumer=settings.keySharedLookAheadMsgInReplayThresholdPerConsumer,
+        key_shared_look_ahead_per_subscription=settings.keySharedLookAheadMsgInReplayThresholdPerSubscription,
+    )

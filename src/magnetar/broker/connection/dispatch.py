@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import Final
 
-from magnetar.broker.connection import consuming, lookups, publishing
+from magnetar.broker.connection import consuming, lookups, publishing, subscribing
 from magnetar.broker.connection.session import Handler
 from magnetar.protocol import commands as c
 
@@ -24,7 +24,7 @@ HANDLERS: Final = MappingProxyType[type, Handler](
         c.GetSchema: lookups.no_schema,
         c.Producer: publishing.open_producer,
         c.CloseProducer: publishing.close_producer,
-        c.Subscribe: consuming.subscribe,
+        c.Subscribe: subscribing.subscribe,
         c.CloseConsumer: consuming.close_consumer,
         c.Unsubscribe: consuming.unsubscribe,
         c.Seek: consuming.seek,

@@ -9,19 +9,17 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
-from typing import Final
-
-from typing_extensions import override
+from typing import Final, cast
 
 from magnetar.broker.connection.dispatch import HANDLERS
 from magnetar.broker.connection.outbox import HIGH_WATER, Outbox
 from magnetar.broker.connection.session import Session
 from magnetar.broker.service import BrokerService
 from magnetar.model.errors import ProtocolError
-from magnetar.protocol.commands import Ping
+from magnetar.protocol.commands import Command, Ping
 from magnetar.protocol.decoder import MalformedBytesError
 from magnetar.protocol.frames import FRAME_PADDING
-from magnetar.protocol.server import ServerProtocol
+from magnetar.protocol.server import ServerConnection
 
 log = logging.getLogger(__name__)
 
@@ -34,24 +32,23 @@ class Listener(asyncio.Protocol):
     def __init__(self, service: BrokerService, connections: set[Listener]) -> None:
         self._service = service
         self._connections = connections
-        self._protocol = ServerProtocol(service.settings.maxMessageSize + FRAME_PADDING)
+        self._protocol = ServerConnection(service.settings.maxMessageSize + FRAME_PADDING)
         self._heard = True
         self._asked = False
         self._timer: asyncio.TimerHandle | None = None
         self.session: Session
         self._out: Outbox
 
-    @override
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
+        # uvloop's transports do not derive from asyncio's
+        transport = cast(asyncio.Transport, transport)
         loop = asyncio.get_running_loop()
         transport.set_write_buffer_limits(high=HIGH_WATER)
         self._out = Outbox(loop, transport, self._writable)
-        self.session = Session(self._service, self._out, transport, HANDLERS)
+        self.session = Session(self._service, self._out, transport, self._protocol, HANDLERS)
         self._connections.add(self)
         self._timer = loop.call_later(HANDSHAKE_SECONDS, self._handshake_late)
 
-    @override
     def data_received(self, data: bytes) -> None:
         self._heard = True
         session = self.session
@@ -60,7 +57,7 @@ class Listener(asyncio.Protocol):
         if session.probing:
             session.alive()
         try:
-            commands = self._protocol.feed(data)
+            commands = self._protocol.receive(data)
         except MalformedBytesError as error:
             self._refuse(error, error.decoded)
             return
@@ -72,7 +69,7 @@ class Listener(asyncio.Protocol):
             log.exception("%s: a command could not be handled", session.address)
             session.close("an internal error, see the log")
 
-    def _refuse(self, error: MalformedBytesError, decoded: list) -> None:  # type: ignore[type-arg]
+    def _refuse(self, error: MalformedBytesError, decoded: list[Command]) -> None:
         """What came whole before the bad bytes still counts."""
         try:
             self.session.handle(decoded)
@@ -81,11 +78,9 @@ class Listener(asyncio.Protocol):
             return
         self.session.close(str(error))
 
-    @override
     def pause_writing(self) -> None:
         self._out.pause()
 
-    @override
     def resume_writing(self) -> None:
         self._out.resume()
 
@@ -93,7 +88,6 @@ class Listener(asyncio.Protocol):
         if not self.session.closed:
             self.session.writable_again()
 
-    @override
     def connection_lost(self, exc: Exception | None) -> None:
         if self._timer is not None:
             self._timer.cancel()
@@ -109,7 +103,7 @@ class Listener(asyncio.Protocol):
     # silence -----------------------------------------------------------------------------------------------------
 
     def _handshake_late(self) -> None:
-        if not self._protocol.connected:
+        if not self.session.connected:
             self.session.close(f"no CONNECT within {HANDSHAKE_SECONDS:g} s")
             return
         self._watch()

@@ -17,6 +17,7 @@ def connect(session: Session, command: c.Connect) -> None:
     session.client_version = command.client_version.replace(" ", "-")
     session.protocol_version = command.protocol_version
     session.features = command.feature_flags or c.FeatureFlags()
+    session.greeted()
     session.send(
         c.Connected(
             f"Pulsar Server magnetar {VERSION}",
@@ -46,7 +47,7 @@ def look_up(session: Session, command: c.Lookup) -> None:
     except MagnetarError as error:
         session.send(
             c.LookupResponse(
-                command.request_id, c.LookupType.Failed, error=error.code, message=_text(error), authoritative=False
+                command.request_id, c.LookupType.Failed, error=error.code, message=str(error), authoritative=False
             )
         )
         return
@@ -72,7 +73,7 @@ def partitioned_metadata(session: Session, command: c.PartitionedMetadata) -> No
     except MagnetarError as error:
         session.send(
             c.PartitionedMetadataResponse(
-                command.request_id, c.MetadataType.Failed, error=error.code, message=_text(error)
+                command.request_id, c.MetadataType.Failed, error=error.code, message=str(error)
             )
         )
         return
@@ -107,7 +108,3 @@ def no_schema(session: Session, command: c.GetSchema) -> None:
             command.request_id, ServerError.TopicNotFound, f"Topic not found or no-schema {command.topic}"
         )
     )
-
-
-def _text(error: MagnetarError) -> str:
-    return str(error)

@@ -104,7 +104,9 @@ def _send_refused(session: Session, message: c.Send) -> None:
         code, text = ServerError.NotAllowedError, "Transaction buffer disable!"
     else:
         code, text = ServerError.NotAllowedError, "Only shadow topic supports sending messages with messageId"
-    log.warning("%s: producer %d: refused message %d: %s", session.address, message.producer_id, message.sequence_id, text)
+    log.warning(
+        "%s: producer %d: refused message %d: %s", session.address, message.producer_id, message.sequence_id, text
+    )
     session.send(c.SendError(message.producer_id, message.sequence_id, code, text))
 
 

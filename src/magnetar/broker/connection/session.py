@@ -9,16 +9,21 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from magnetar.broker.connection.outbox import Outbox
 from magnetar.broker.service import BrokerService
 from magnetar.broker.topic.consumer import Consumer
 from magnetar.broker.topic.producers import Producer
+from magnetar.broker.topic.subscription import Subscription
+from magnetar.broker.topic.topic import Topic
 from magnetar.model.errors import MagnetarError, ServerError
+from magnetar.model.ids import Position
 from magnetar.protocol import commands as c
 from magnetar.protocol.codec import encode
+from magnetar.protocol.server import ServerConnection, ServerState
+from magnetar.storage.ledger import Ledger
 
 log = logging.getLogger(__name__)
 
@@ -37,6 +42,37 @@ class Pending:
         self.cancelled = False
 
 
+class OpenConsumer:
+    """A consumer that was admitted: where its commands go."""
+
+    __slots__ = ("acks", "consumer", "ledger", "subscription", "topic")
+
+    def __init__(self, topic: Topic, subscription: Subscription, consumer: Consumer) -> None:
+        self.topic = topic
+        self.subscription = subscription
+        self.consumer = consumer
+        self.ledger: Ledger = topic.log.table.ledgers[-1]
+        """The ledger of the last acknowledged entry: most likely the next one's, too."""
+        self.acks: list[int] = []
+        """Acknowledged in this wake-up, not handed over yet."""
+
+    def exact(self, message_id: c.MessageIdData) -> int | None:
+        """Ordinal of an entry that exists, or None (SEMANTICS 5.7.4)."""
+        ordinal = self.topic.log.exact_ordinal(Position(message_id.ledger, message_id.entry))
+        if ordinal is not None:
+            self.ledger = self.topic.log.table.holding(ordinal)
+        return ordinal
+
+    def exact_all(self, ids: Sequence[c.MessageIdData]) -> list[int]:
+        """Ordinals of those that exist."""
+        return [ordinal for ordinal in map(self.exact, ids) if ordinal is not None]
+
+    def leave(self) -> None:
+        """The client closed it or is gone."""
+        self.subscription.remove_consumer(self.consumer)
+        self.topic.consumer_gone(self.subscription)
+
+
 class Session:
     """Owned by its listener; lives on the event loop."""
 
@@ -45,12 +81,14 @@ class Session:
         service: BrokerService,
         out: Outbox,
         transport: asyncio.Transport,
+        protocol: ServerConnection,
         handlers: Mapping[type, Handler],
     ) -> None:
         self.service = service
         self.out = out
         self.transport = transport
         self.loop = asyncio.get_running_loop()
+        self._protocol = protocol
         self._handlers = handlers
         peer = transport.get_extra_info("peername") or ("?", 0)
         self.address = f"/{peer[0]}:{peer[1]}"
@@ -58,7 +96,9 @@ class Session:
         self.protocol_version = 0
         self.features = c.FeatureFlags()
         self.producers: dict[int, Producer | Pending] = {}
-        self.consumers: dict[int, Consumer | Pending] = {}
+        self.consumers: dict[int, OpenConsumer | Pending] = {}
+        self.acking: list[OpenConsumer] = []
+        """Consumers with acknowledgements that are not handed over yet."""
         self.recently_closed: dict[int, float] = {}
         """Producers that we closed, and when (loop time): their sends in flight are ignored (SEMANTICS 3.3.1)."""
         self.pending_publishes = 0
@@ -72,14 +112,38 @@ class Session:
     def handle(self, commands: list[c.Command]) -> None:
         """Handle decoded commands in order. Raises ProtocolError if the connection is to be closed."""
         handlers = self._handlers
+        is_open = self._protocol.state is ServerState.OPEN
         for command in commands:
-            handler = handlers.get(type(command))
+            kind = command.__class__
+            handler = handlers.get(kind) if is_open else None
             if handler is None:
-                self.not_supported(command)
-                continue
+                # whatever is not in the table is rare, or not allowed now
+                self._protocol.admit(command)
+                handler = handlers.get(kind, Session.not_supported)
+            if kind is not c.Ack and self.acking:
+                self.hand_over_acks()
             handler(self, command)
             if self.closed:
                 return
+            is_open = is_open or self._protocol.state is ServerState.OPEN
+        if self.acking:
+            self.hand_over_acks()
+
+    def greeted(self) -> None:
+        """CONNECTED is being sent: all commands are legal from now on."""
+        self._protocol.accept()
+
+    @property
+    def connected(self) -> bool:
+        """Whether the handshake is over."""
+        return self._protocol.state is ServerState.OPEN
+
+    def hand_over_acks(self) -> None:
+        """Acknowledge what was gathered."""
+        for held in self.acking:
+            acks, held.acks = held.acks, []
+            held.subscription.acknowledge(held.consumer, acks)
+        self.acking.clear()
 
     def not_supported(self, command: c.Command) -> None:
         """A command of a feature that is not there yet: a clear answer if the client waits for one."""
@@ -155,11 +219,11 @@ class Session:
                 producer.cancelled = True
             else:
                 self.service.producer_left(producer)
-        for consumer in consumers.values():
-            if isinstance(consumer, Pending):
-                consumer.cancelled = True
+        for held in consumers.values():
+            if isinstance(held, Pending):
+                held.cancelled = True
             else:
-                consumer.leave()
+                held.leave()
         probes, self._probes = self._probes, []
         if self._probe_timer is not None:
             self._probe_timer.cancel()
@@ -182,6 +246,6 @@ class Session:
 
     def writable_again(self) -> None:
         """The socket takes more: its consumers may be served."""
-        for consumer in list(self.consumers.values()):
-            if isinstance(consumer, Consumer):
-                consumer.resume()
+        for held in list(self.consumers.values()):
+            if isinstance(held, OpenConsumer):
+                held.subscription.resume(held.consumer)
