@@ -160,8 +160,10 @@ def _shape(make: type[Any], descriptor: Descriptor) -> Shape:
 def _converters(field: FieldDescriptor, hint: Any) -> tuple[Read, Write]:
     """From and to what protobuf holds, for one value of ``field`` whose typed form is ``hint``."""
     if field.message_type is not None:
-        if field.message_type.name in ("KeyValue", "KeyLongValue"):
+        if field.message_type.name == "KeyValue":
             return _read_pair, _write_pair
+        if field.message_type.name == "KeyLongValue":
+            return _read_long_pair, _write_long_pair
         shape = _shape(hint, field.message_type)
         return shape.read, shape.write
     if isinstance(hint, type) and issubclass(hint, IntEnum):
@@ -179,12 +181,20 @@ def _refuse(message: Any, value: Any) -> None:
     raise TypeError(f"{value!r} is not a message")  # scalars are assigned, never written into
 
 
-def _read_pair(message: Any) -> tuple[str, Any]:
+def _read_pair(message: Any) -> tuple[str, str]:
     return message.key, message.value
 
 
-def _write_pair(message: Any, value: tuple[str, Any]) -> None:
+def _write_pair(message: Any, value: tuple[str, str]) -> None:
     message.key, message.value = value
+
+
+def _read_long_pair(message: Any) -> tuple[str, int]:
+    return message.key, signed(message.value)
+
+
+def _write_long_pair(message: Any, value: tuple[str, int]) -> None:
+    message.key, message.value = value[0], unsigned(value[1])
 
 
 def _field(field: FieldDescriptor, hint: Any, default: Any) -> tuple[Read, Write]:
@@ -266,6 +276,7 @@ def _tables() -> tuple[dict[type[Any], tuple[int, str, Shape]], dict[int, tuple[
 
 
 _WRITING, _READING = _tables()
+_BROKER_METADATA = Shape(c.BrokerEntryMetadata, pb.BrokerEntryMetadata.DESCRIPTOR)
 
 
 def encode(command: c.Command) -> bytes:
@@ -289,18 +300,16 @@ def encode_broker_metadata(metadata: c.BrokerEntryMetadata | None) -> bytes:
     """Magic, size and metadata that stand before an entry (SEMANTICS 1.1.6); nothing for None."""
     if metadata is None:
         return b""
-    body = pb.BrokerEntryMetadata(broker_timestamp=metadata.broker_timestamp, index=metadata.index)
+    body = pb.BrokerEntryMetadata()
+    _BROKER_METADATA.write(body, metadata)
     data = body.SerializeToString()
     return BROKER_METADATA_MAGIC.to_bytes(2, "big") + len(data).to_bytes(4, "big") + data
 
 
 def decode_broker_metadata(data: bytes) -> c.BrokerEntryMetadata:
     """The metadata alone, without magic and size."""
-    part = parse(pb.BrokerEntryMetadata, data)
-    return c.BrokerEntryMetadata(
-        part.broker_timestamp if part.HasField("broker_timestamp") else None,
-        part.index if part.HasField("index") else None,
-    )
+    metadata: c.BrokerEntryMetadata = _BROKER_METADATA.read(parse(pb.BrokerEntryMetadata, data))
+    return metadata
 
 
 def parse(kind: type[M], data: bytes) -> M:
