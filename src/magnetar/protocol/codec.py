@@ -107,6 +107,12 @@ ALIASES: Final = {
 NOT_IN_PROTOBUF: Final = frozenset({"entry", "checksum_ok", "broker_metadata"})
 """Fields of Send and Message that stand outside BaseCommand."""
 
+LEFT_OUT: Final[dict[type[Any], dict[str, Any]]] = {
+    c.Send: {"is_chunk": False, "marker": False},
+    c.Message: {"redelivery_count": 0},
+}
+"""Values that are not written although the hot commands, being positional, have no defaults for them."""
+
 
 class Shape:
     """How one class travels: its fields in constructor order, each with a reader and a writer."""
@@ -118,7 +124,7 @@ class Shape:
         self.readers: list[tuple[str, Read]] = []
         self.writers: list[tuple[str, Write]] = []
         by_name = {field.name.lower().replace("_", ""): field for field in descriptor.fields}
-        defaults = _defaults(make)
+        defaults = _defaults(make) | LEFT_OUT.get(make, {})
         for name, hint in get_type_hints(make).items():
             if name in skip:
                 continue
@@ -170,10 +176,19 @@ def _converters(field: FieldDescriptor, hint: Any) -> tuple[Read, Write]:
         return hint, _refuse
     if field.type == FieldDescriptor.TYPE_UINT64:
         return signed, _refuse
+    if field.type == FieldDescriptor.TYPE_STRING:
+        return _text, _refuse
     return _same, _refuse
 
 
 def _same(value: Any) -> Any:
+    return value
+
+
+def _text(value: str | bytes) -> str:
+    """For a proto2 string that is not UTF-8 the parser gives the bytes."""
+    if not isinstance(value, str):
+        raise ProtocolError(f"{value!r} is not UTF-8")
     return value
 
 
@@ -182,7 +197,7 @@ def _refuse(message: Any, value: Any) -> None:
 
 
 def _read_pair(message: Any) -> tuple[str, str]:
-    return message.key, message.value
+    return _text(message.key), _text(message.value)
 
 
 def _write_pair(message: Any, value: tuple[str, str]) -> None:
@@ -190,7 +205,7 @@ def _write_pair(message: Any, value: tuple[str, str]) -> None:
 
 
 def _read_long_pair(message: Any) -> tuple[str, int]:
-    return message.key, signed(message.value)
+    return _text(message.key), signed(message.value)
 
 
 def _write_long_pair(message: Any, value: tuple[str, int]) -> None:
@@ -330,10 +345,7 @@ def decode(body: bytes, entry: bytes = b"", checksum_ok: bool = True) -> c.Comma
     if known is None or not base.HasField(known[0]):  # type: ignore[arg-type]  # the name comes from the descriptor
         raise ProtocolError(f"a command of type {base.type} without its body")
     name, shape = known
-    try:
-        values = [read(getattr(base, name)) for _, read in shape.readers]
-    except UnicodeDecodeError as error:
-        raise ProtocolError(f"{name} has text that is not UTF-8: {error}") from None
+    values = [read(getattr(base, name)) for _, read in shape.readers]
     if shape.make is c.Send:
         values += entry, checksum_ok
     elif shape.make is c.Message:

@@ -102,11 +102,7 @@ def _raw_metadata(entry: bytes) -> pb.MessageMetadata:
 
 def metadata_of(entry: bytes) -> EntryMetadata:
     """All metadata; ProtocolError if it cannot be read."""
-    raw = _raw_metadata(entry)
-    try:
-        metadata: EntryMetadata = _METADATA.read(raw)
-    except UnicodeDecodeError as error:
-        raise ProtocolError(f"metadata has text that is not UTF-8: {error}") from None
+    metadata: EntryMetadata = _METADATA.read(_raw_metadata(entry))
     return metadata
 
 
@@ -124,19 +120,24 @@ def sticky_key(entry: bytes) -> bytes:
     """What Key_Shared hashes (SEMANTICS 5.6.1); never fails, an unreadable entry has NONE_KEY."""
     try:
         raw = _raw_metadata(entry)
-        if raw.HasField("ordering_key"):
-            return raw.ordering_key
-        if raw.HasField("partition_key"):
-            key = raw.partition_key.encode()
-            if raw.partition_key_b64_encoded:
-                try:
-                    return base64.b64decode(key, validate=True)
-                except binascii.Error:
-                    return key
-            return key
-        return f"{raw.producer_name}-{signed(raw.sequence_id)}".encode()
-    except (ProtocolError, UnicodeDecodeError):
+    except ProtocolError:
         return NONE_KEY
+    if raw.HasField("ordering_key"):
+        return raw.ordering_key
+    if not raw.HasField("partition_key"):
+        return _octets(raw.producer_name) + b"-%d" % signed(raw.sequence_id)
+    key = _octets(raw.partition_key)
+    if raw.partition_key_b64_encoded:
+        try:
+            return base64.b64decode(key, validate=True)
+        except binascii.Error:
+            return key
+    return key
+
+
+def _octets(text: str | bytes) -> bytes:
+    """UTF-8 of a proto2 string, which is bytes already if it is no text."""
+    return text.encode() if isinstance(text, str) else text
 
 
 def build_entry(metadata: EntryMetadata, payload: bytes) -> bytes:
@@ -172,8 +173,5 @@ def split_batch(payload: bytes, count: int) -> list[tuple[SingleMetadata, bytes]
         position = start + raw.payload_size
         if raw.payload_size < 0 or position > len(payload):
             raise ProtocolError(f"message {len(messages)} of {raw.payload_size} bytes does not fit its batch")
-        try:
-            messages.append((_SINGLE.read(raw), payload[start:position]))
-        except UnicodeDecodeError as error:
-            raise ProtocolError(f"message {len(messages)} has text that is not UTF-8: {error}") from None
+        messages.append((_SINGLE.read(raw), payload[start:position]))
     return messages

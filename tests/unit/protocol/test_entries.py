@@ -133,3 +133,12 @@ def test_any_bytes_unpack_or_are_damaged(kind: CompressionType, data: bytes, siz
         assert len(decompress(kind, data, size, MAX)) == size
     except DamagedPayloadError as error:
         assert error.reason is ValidationError.DecompressionError
+
+
+def test_text_that_is_not_utf8() -> None:
+    """The parser hands out bytes then; typed metadata refuses it, the sticky key still is the key."""
+    entry = e.build_entry(e.EntryMetadata("p", 7, 1, partition_key="kk"), b"")
+    damaged = with_checksum(entry[6:].replace(b"kk", b"\xff\xfe"))
+    assert e.sticky_key(damaged) == b"\xff\xfe"
+    with pytest.raises(ProtocolError):
+        e.metadata_of(damaged)
