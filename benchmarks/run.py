@@ -109,6 +109,7 @@ def start(brokers: list[Broker]) -> dict[str, dict[str, object]]:
     about: dict[str, dict[str, object]] = {}
     for broker in brokers:
         print(f"starting {broker.name}", flush=True)
+        broker.pausing = len(brokers) > 1
         broker.start()
         about[broker.name] = {
             "durability": broker.kind.durability,
