@@ -123,7 +123,10 @@ class Subscription:
         if limit and len(pump.consumers) >= limit:
             raise ConsumerBusyError("Subscription reached max consumers limit")
         state = ConsumerState(name, sink, priority, meta.ranges or None)
-        state.description = f"Consumer{{subscription={self.name}, consumerId={consumer_id}, consumerName={name}, topic={self.topic.name}}}"
+        state.description = (
+            f"Consumer{{subscription={self.name}, consumerId={consumer_id}, consumerName={name}, "
+            f"topic={self.topic.name}}}"
+        )
         instructions = dispatcher.add(state)
         consumer = Consumer(state, sink, consumer_id, epoch, info or {})
         pump.consumers[state] = consumer
