@@ -78,6 +78,7 @@ class Pump:
         if self._turning or self._closed or self.dispatcher is None or self._next_turn is not None:
             return
         self._turning = True
+        self.dispatcher.new_turn()
         try:
             left = self._settings.turn_entries_max
             while (done := self._round(self.dispatcher)) > 0:
