@@ -25,7 +25,14 @@ class Stand:
     """Keys are ``b"key-N"`` with N = ordinal modulo ``keys``."""
 
     def __init__(
-        self, *, keys: int = 10, mark_delete: int = -1, partition: int = 0, created: bool = True, **settings: Any
+        self,
+        *,
+        keys: int = 10,
+        mark_delete: int = -1,
+        partition: int = 0,
+        created: bool = True,
+        terminated: bool = False,
+        **settings: Any,
     ) -> None:
         self.log = FakeLog()
         self.cursor = FakeCursor(self.log, mark_delete)
@@ -39,6 +46,7 @@ class Stand:
             FakeClock(),
             self.sticky_key,
             created=created,
+            terminated=terminated,
         )
 
     def sticky_key(self, entry: bytes) -> bytes:

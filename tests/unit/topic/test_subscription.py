@@ -430,11 +430,25 @@ def test_end_of_topic() -> None:
     stand.subscription.remove_consumer(a)
     _, again = stand.join("b", permits=10)
     assert again.ended == 0
-    fresh = Stand()
-    fresh.subscription.terminated = True
-    _, sink = fresh.join("a")
+
+
+@pytest.mark.parametrize(("created", "told"), [(True, 1), (False, 0)])
+def test_end_of_topic_when_subscribing_late(created: bool, told: int) -> None:
+    """5.9.11: a new subscription hears it after its first FLOW, a drained one not again."""
+    stand = Stand(created=created, terminated=True)
+    consumer, sink = stand.join("a")
     assert sink.ended == 0
-    fresh.subscription.flow(fresh.subscription.consumers[0], 1)
+    stand.subscription.flow(consumer, 1)
+    stand.subscription.flow(consumer, 1)
+    assert sink.ended == told
+
+
+def test_end_of_topic_after_a_reload() -> None:
+    stand = Stand(created=False)
+    consumer, sink = stand.join("a", permits=10)
+    stand.append_many(1)
+    stand.subscription.topic_terminated()
+    stand.subscription.acknowledge(consumer, [0])
     assert sink.ended == 1
 
 

@@ -47,7 +47,7 @@ class TopicIdentity(NamedTuple):
 
 
 class Subscription:
-    """``created`` says that the cursor was made with it, for 5.9.11."""
+    """``created``: the cursor was made with it; ``terminated``: the topic was when this was loaded (5.9.11)."""
 
     def __init__(
         self,
@@ -61,6 +61,7 @@ class Subscription:
         *,
         durable: bool = True,
         created: bool = True,
+        terminated: bool = False,
     ) -> None:
         self.topic = topic
         self.name = name
@@ -71,13 +72,13 @@ class Subscription:
         self.sub_type: SubType | None = None
         """None before the first consumer; the last type while there is none (5.1.1)."""
         self.key_shared = KeySharedMeta()
-        self.terminated = False
+        self.terminated = terminated
         self.totals = Totals()
         self._clock = clock
         self._pump = Pump(f"{topic.name}/{name}", log, cursor, settings, clock, sticky_key)
         self._activation: asyncio.TimerHandle | None = None
         self._mark = cursor.mark_delete
-        self._end_told = not created and cursor.backlog() == 0
+        self._end_told = terminated and not created and cursor.backlog() == 0
         self._seeking = False
 
     # -- members -----------------------------------------------------------------------------------------------
