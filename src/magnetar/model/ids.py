@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple, NewType
 
-from typing_extensions import override
-
 ProducerId = NewType("ProducerId", int)
 ConsumerId = NewType("ConsumerId", int)
 RequestId = NewType("RequestId", int)
@@ -23,7 +21,6 @@ class Position(NamedTuple):
     ledger: int
     entry: int
 
-    @override
     def __str__(self) -> str:
         return f"{self.ledger}:{self.entry}"
 

@@ -164,9 +164,12 @@ class Journal:
         elif not self._scheduled and self._lazy is None:
             self._lazy = self._loop.call_later(self._ack_delay, self._schedule)
 
-    def barrier(self, done: Done) -> None:
-        """Call ``done`` when everything that is in the open group now is durable."""
-        self._wait(done, None)
+    def barrier(self, done: Done, failed: Failed | None = None) -> None:
+        """Call ``done`` when everything that was given to the journal before is durable; at once if it is already."""
+        if self._writing is None and not self._group:
+            done()
+        else:
+            self._wait(done, failed)
 
     def _wait(self, done: Done | None, failed: Failed | None) -> None:
         if done is not None:

@@ -122,6 +122,10 @@ class ManagedLedger:
         self._next = ordinal + 1
         return ordinal
 
+    def barrier(self, done: Callable[[], None], failed: Callable[[PersistenceError], None] | None = None) -> None:
+        """Call ``done`` when everything appended before is durable."""
+        self._journal.barrier(done, failed)
+
     def _start_extent(self) -> PendingExtent:
         now = self.home.clock.now_ms()
         if self._extent is not None:

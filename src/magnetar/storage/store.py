@@ -19,7 +19,7 @@ from magnetar.runtime.tasks import TaskGroup
 from magnetar.storage import checkpoint, records
 from magnetar.storage.cache import EntryCache
 from magnetar.storage.files import FileSystem
-from magnetar.storage.journal import Journal
+from magnetar.storage.journal import Failed, Journal
 from magnetar.storage.managed_ledger import ManagedLedger, ReadDone, Rollover
 from magnetar.storage.reader import EntryReader
 from magnetar.storage.recovery import Recovered, recover
@@ -130,7 +130,9 @@ class LedgerStore:
 
     # logs --------------------------------------------------------------------------------------------------------
 
-    def open_log(self, name: str, done: Callable[[], None] | None = None) -> ManagedLedger:
+    def open_log(
+        self, name: str, done: Callable[[], None] | None = None, failed: Failed | None = None
+    ) -> ManagedLedger:
         """The log of that name, made if missing; ``done`` when its existence is durable.
 
         A ledger is opened each time: entries written by this process never share a ledger with older ones (4.1.5).
@@ -142,7 +144,7 @@ class LedgerStore:
             managed.write_birth()
         managed.open_ledger()
         if done is not None:
-            self.journal.barrier(done)
+            self.journal.barrier(done, failed)
         return managed
 
     def delete_log(self, name: str, done: Callable[[], None] | None = None) -> None:

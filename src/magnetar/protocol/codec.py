@@ -1,0 +1,354 @@
+"""Typed commands to protobuf and back, driven by the commands' own annotations.
+
+At import every command class is paired with the message of its number in BaseCommand and every field with the field of
+that message (same name but for case and underscores, or an entry of ``ALIASES``). What a field's annotation says
+decides how it is read and written; ``commands/__init__`` tells which values are left out. uint64 is signed here, as
+Pulsar's longs are. ``txn`` stands for the two fields with the bits of a transaction id.
+
+An entry is not part of BaseCommand: the decoder cuts it off before, ``encode`` appends it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterable
+from enum import IntEnum
+from types import NoneType
+from typing import Any, Final, TypeVar, get_args, get_origin, get_type_hints
+
+from google.protobuf.descriptor import Descriptor, FieldDescriptor
+from google.protobuf.message import DecodeError, Message
+
+from magnetar.model.errors import ProtocolError
+from magnetar.model.ids import signed, unsigned
+from magnetar.protocol import commands as c
+from magnetar.protocol.frames import BROKER_METADATA_MAGIC, command_frame
+from magnetar.protocol.generated import pulsar_pb2 as pb
+
+Read = Callable[[Any], Any]
+Write = Callable[[Any, Any], None]
+M = TypeVar("M", bound=Message)
+
+NUMBERS: Final[dict[type[Any], int]] = {
+    c.Connect: 2,
+    c.Connected: 3,
+    c.Subscribe: 4,
+    c.Producer: 5,
+    c.Send: 6,
+    c.SendReceipt: 7,
+    c.SendError: 8,
+    c.Message: 9,
+    c.Ack: 10,
+    c.Flow: 11,
+    c.Unsubscribe: 12,
+    c.Success: 13,
+    c.Error: 14,
+    c.CloseProducer: 15,
+    c.CloseConsumer: 16,
+    c.ProducerSuccess: 17,
+    c.Ping: 18,
+    c.Pong: 19,
+    c.RedeliverUnacknowledged: 20,
+    c.PartitionedMetadata: 21,
+    c.PartitionedMetadataResponse: 22,
+    c.Lookup: 23,
+    c.LookupResponse: 24,
+    c.ConsumerStats: 25,
+    c.ConsumerStatsResponse: 26,
+    c.ReachedEndOfTopic: 27,
+    c.Seek: 28,
+    c.GetLastMessageId: 29,
+    c.GetLastMessageIdResponse: 30,
+    c.ActiveConsumerChange: 31,
+    c.GetTopicsOfNamespace: 32,
+    c.GetTopicsOfNamespaceResponse: 33,
+    c.GetSchema: 34,
+    c.GetSchemaResponse: 35,
+    c.AuthChallenge: 36,
+    c.AuthResponse: 37,
+    c.AckResponse: 38,
+    c.GetOrCreateSchema: 39,
+    c.GetOrCreateSchemaResponse: 40,
+    c.NewTxn: 50,
+    c.NewTxnResponse: 51,
+    c.AddPartitionToTxn: 52,
+    c.AddPartitionToTxnResponse: 53,
+    c.AddSubscriptionToTxn: 54,
+    c.AddSubscriptionToTxnResponse: 55,
+    c.EndTxn: 56,
+    c.EndTxnResponse: 57,
+    c.EndTxnOnPartition: 58,
+    c.EndTxnOnPartitionResponse: 59,
+    c.EndTxnOnSubscription: 60,
+    c.EndTxnOnSubscriptionResponse: 61,
+    c.TcClientConnectRequest: 62,
+    c.TcClientConnectResponse: 63,
+    c.WatchTopicList: 64,
+    c.WatchTopicListSuccess: 65,
+    c.WatchTopicUpdate: 66,
+    c.WatchTopicListClose: 67,
+    c.TopicMigrated: 68,
+}
+
+ALIASES: Final = {
+    "ledger": "ledgerid",
+    "entry": "entryid",
+    "firstchunk": "firstchunkmessageid",
+    "messageids": "messageid",
+    "permits": "messagepermits",
+    "mode": "keysharedmode",
+    "error": "errorcode",
+    "message": "errormessage",
+    "topics": "topic",
+    "action": "txnaction",
+    "subscriptions": "subscription",
+    "lowwatermark": "txnidleastbitsoflowwatermark",
+}
+NOT_IN_PROTOBUF: Final = frozenset({"entry", "checksum_ok", "broker_metadata"})
+"""Fields of Send and Message that stand outside BaseCommand."""
+
+LEFT_OUT: Final[dict[type[Any], dict[str, Any]]] = {
+    c.Send: {"is_chunk": False, "marker": False},
+    c.Message: {"redelivery_count": 0},
+}
+"""Values that are not written although the hot commands, being positional, have no defaults for them."""
+
+
+class Shape:
+    """How one class travels: its fields in constructor order, each with a reader and a writer."""
+
+    __slots__ = ("make", "readers", "writers")
+
+    def __init__(self, make: type[Any], descriptor: Descriptor, skip: frozenset[str] = frozenset()) -> None:
+        self.make = make
+        self.readers: list[tuple[str, Read]] = []
+        self.writers: list[tuple[str, Write]] = []
+        by_name = {field.name.lower().replace("_", ""): field for field in descriptor.fields}
+        defaults = _defaults(make) | LEFT_OUT.get(make, {})
+        for name, hint in get_type_hints(make).items():
+            if name in skip:
+                continue
+            if name == "txn":
+                read, write = _txn_field(hint)
+            else:
+                plain = name.replace("_", "")
+                field = by_name.get(plain) or by_name[ALIASES[plain]]
+                read, write = _field(field, hint, defaults.get(name, ...))
+            self.readers.append((name, read))
+            self.writers.append((name, write))
+
+    def read(self, message: Any) -> Any:
+        return self.make(*[read(message) for _, read in self.readers])
+
+    def write(self, message: Any, value: Any) -> None:
+        for name, write in self.writers:
+            write(message, getattr(value, name))
+
+
+def _defaults(make: type[Any]) -> dict[str, Any]:
+    if dataclasses.is_dataclass(make):
+        return {f.name: f.default for f in dataclasses.fields(make) if f.default is not dataclasses.MISSING}
+    found: dict[str, Any] = make._field_defaults
+    return found
+
+
+_shapes: dict[type[Any], Shape] = {}
+
+
+def _shape(make: type[Any], descriptor: Descriptor) -> Shape:
+    if make not in _shapes:
+        # Message ids hold message ids: the shape must be known before its own fields are looked at.
+        shape = _shapes[make] = Shape.__new__(Shape)
+        shape.__init__(make, descriptor)  # type: ignore[misc]  # two steps, for a class that refers to itself
+    return _shapes[make]
+
+
+def _converters(field: FieldDescriptor, hint: Any) -> tuple[Read, Write]:
+    """From and to what protobuf holds, for one value of ``field`` whose typed form is ``hint``."""
+    if field.message_type is not None:
+        if field.message_type.name == "KeyValue":
+            return _read_pair, _write_pair
+        if field.message_type.name == "KeyLongValue":
+            return _read_long_pair, _write_long_pair
+        shape = _shape(hint, field.message_type)
+        return shape.read, shape.write
+    if isinstance(hint, type) and issubclass(hint, IntEnum):
+        return hint, _refuse
+    if field.type == FieldDescriptor.TYPE_UINT64:
+        return signed, _refuse
+    if field.type == FieldDescriptor.TYPE_STRING:
+        return _text, _refuse
+    return _same, _refuse
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+def _text(value: str | bytes) -> str:
+    """For a proto2 string that is not UTF-8 the parser gives the bytes."""
+    if not isinstance(value, str):
+        raise ProtocolError(f"{value!r} is not UTF-8")
+    return value
+
+
+def _refuse(message: Any, value: Any) -> None:
+    raise TypeError(f"{value!r} is not a message")  # scalars are assigned, never written into
+
+
+def _read_pair(message: Any) -> tuple[str, str]:
+    return _text(message.key), _text(message.value)
+
+
+def _write_pair(message: Any, value: tuple[str, str]) -> None:
+    message.key, message.value = value
+
+
+def _read_long_pair(message: Any) -> tuple[str, int]:
+    return _text(message.key), signed(message.value)
+
+
+def _write_long_pair(message: Any, value: tuple[str, int]) -> None:
+    message.key, message.value = value[0], unsigned(value[1])
+
+
+def _field(field: FieldDescriptor, hint: Any, default: Any) -> tuple[Read, Write]:
+    if get_origin(hint) is tuple:
+        return _repeated(field, get_args(hint)[0])
+    optional = NoneType in get_args(hint)
+    inner = next(part for part in get_args(hint) if part is not NoneType) if optional else hint
+    name = field.name
+    convert, fill = _converters(field, inner)
+    is_message = field.message_type is not None
+    is_u64 = field.type == FieldDescriptor.TYPE_UINT64
+
+    def read(message: Any) -> Any:
+        return convert(getattr(message, name))
+
+    def read_optional(message: Any) -> Any:
+        return convert(getattr(message, name)) if message.HasField(name) else None
+
+    def write(message: Any, value: Any) -> None:
+        if value is None or (default is not ... and value == default):
+            return
+        if is_message:
+            part = getattr(message, name)
+            part.SetInParent()
+            fill(part, value)
+        else:
+            setattr(message, name, unsigned(value) if is_u64 else value)
+
+    return (read_optional if optional else read), write
+
+
+def _repeated(field: FieldDescriptor, hint: Any) -> tuple[Read, Write]:
+    name = field.name
+    convert, fill = _converters(field, hint)
+
+    def read(message: Any) -> tuple[Any, ...]:
+        values: Iterable[Any] = getattr(message, name)
+        return tuple([convert(value) for value in values])
+
+    def write_messages(message: Any, values: Iterable[Any]) -> None:
+        target = getattr(message, name)
+        for value in values:
+            fill(target.add(), value)
+
+    def write_scalars(message: Any, values: Iterable[Any]) -> None:
+        getattr(message, name).extend(values)
+
+    return read, (write_messages if field.message_type is not None else write_scalars)
+
+
+def _txn_field(hint: Any) -> tuple[Read, Write]:
+    optional = NoneType in get_args(hint)
+
+    def read(message: Any) -> c.TxnId | None:
+        if optional and not (message.HasField("txnid_most_bits") or message.HasField("txnid_least_bits")):
+            return None
+        return c.TxnId(signed(message.txnid_most_bits), signed(message.txnid_least_bits))
+
+    def write(message: Any, value: c.TxnId | None) -> None:
+        if value is not None:
+            message.txnid_most_bits = unsigned(value.most)
+            message.txnid_least_bits = unsigned(value.least)
+
+    return read, write
+
+
+def _tables() -> tuple[dict[type[Any], tuple[int, str, Shape]], dict[int, tuple[str, Shape]]]:
+    writing: dict[type[Any], tuple[int, str, Shape]] = {}
+    reading: dict[int, tuple[str, Shape]] = {}
+    fields = pb.BaseCommand.DESCRIPTOR.fields_by_number
+    for make, number in NUMBERS.items():
+        field = fields[number]
+        assert field.message_type is not None
+        skip = NOT_IN_PROTOBUF if make in (c.Send, c.Message) else frozenset[str]()
+        shape = Shape(make, field.message_type, skip)
+        writing[make] = number, field.name, shape
+        reading[number] = field.name, shape
+    return writing, reading
+
+
+_WRITING, _READING = _tables()
+_BROKER_METADATA = Shape(c.BrokerEntryMetadata, pb.BrokerEntryMetadata.DESCRIPTOR)
+
+
+def encode(command: c.Command) -> bytes:
+    """One whole frame, entry included."""
+    number, name, shape = _WRITING[type(command)]
+    base = pb.BaseCommand()
+    base.type = number  # type: ignore[assignment]  # an enum of protobuf is an int at run time
+    part = getattr(base, name)
+    part.SetInParent()
+    shape.write(part, command)
+    body = base.SerializeToString()
+    if isinstance(command, c.Send):
+        return command_frame(body, len(command.entry)) + command.entry
+    if isinstance(command, c.Message):
+        before = encode_broker_metadata(command.broker_metadata)
+        return b"".join((command_frame(body, len(before) + len(command.entry)), before, command.entry))
+    return command_frame(body)
+
+
+def encode_broker_metadata(metadata: c.BrokerEntryMetadata | None) -> bytes:
+    """Magic, size and metadata that stand before an entry (SEMANTICS 1.1.6); nothing for None."""
+    if metadata is None:
+        return b""
+    body = pb.BrokerEntryMetadata()
+    _BROKER_METADATA.write(body, metadata)
+    data = body.SerializeToString()
+    return BROKER_METADATA_MAGIC.to_bytes(2, "big") + len(data).to_bytes(4, "big") + data
+
+
+def decode_broker_metadata(data: bytes) -> c.BrokerEntryMetadata:
+    """The metadata alone, without magic and size."""
+    metadata: c.BrokerEntryMetadata = _BROKER_METADATA.read(parse(pb.BrokerEntryMetadata, data))
+    return metadata
+
+
+def parse(kind: type[M], data: bytes) -> M:
+    """Protobuf's parser with our error; also refuses what lacks a required field."""
+    try:
+        message = kind.FromString(data)
+    except DecodeError as error:
+        raise ProtocolError(f"{kind.__name__} of {len(data)} bytes is not protobuf: {error}") from None
+    if not message.IsInitialized():
+        raise ProtocolError(f"{kind.__name__} of {len(data)} bytes lacks a required field")
+    return message
+
+
+def decode(body: bytes, entry: bytes = b"", checksum_ok: bool = True) -> c.Command:
+    """The command in a serialized BaseCommand; for Send and Message with the entry that followed it."""
+    base = parse(pb.BaseCommand, body)
+    known = _READING.get(base.type)
+    if known is None or not base.HasField(known[0]):  # type: ignore[arg-type]  # the name comes from the descriptor
+        raise ProtocolError(f"a command of type {base.type} without its body")
+    name, shape = known
+    values = [read(getattr(base, name)) for _, read in shape.readers]
+    if shape.make is c.Send:
+        values += entry, checksum_ok
+    elif shape.make is c.Message:
+        values += None, entry, checksum_ok
+    command: c.Command = shape.make(*values)
+    return command

@@ -1,0 +1,97 @@
+"""Handshake, keep-alive and the two plain answers (SEMANTICS 1.2, 12)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+
+from magnetar.model.errors import ServerError
+from magnetar.protocol.commands.schemas import Schema
+
+
+class AuthMethod(IntEnum):
+    """Only very old clients send it; later ones name the method."""
+
+    AuthMethodNone = 0
+    AuthMethodYcaV1 = 1
+    AuthMethodAthens = 2
+
+
+@dataclass(frozen=True, slots=True)
+class FeatureFlags:
+    """What a side can do (SEMANTICS 1.2.5); None is "not said", which readers take as no."""
+
+    supports_auth_refresh: bool | None = None
+    supports_broker_entry_metadata: bool | None = None
+    supports_partial_producer: bool | None = None
+    supports_topic_watchers: bool | None = None
+    supports_get_partitioned_metadata_without_auto_creation: bool | None = None
+    supports_repl_dedup_by_lid_and_eid: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AuthData:
+    auth_method_name: str | None = None
+    auth_data: bytes | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Connect:
+    client_version: str
+    protocol_version: int = 0
+    auth_method_name: str | None = None
+    auth_data: bytes | None = None
+    auth_method: AuthMethod | None = None
+    proxy_to_broker_url: str | None = None
+    original_principal: str | None = None
+    original_auth_data: str | None = None
+    original_auth_method: str | None = None
+    feature_flags: FeatureFlags | None = None
+    proxy_version: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Connected:
+    server_version: str
+    protocol_version: int
+    max_message_size: int | None = None
+    feature_flags: FeatureFlags | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AuthChallenge:
+    server_version: str | None = None
+    challenge: AuthData | None = None
+    protocol_version: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class AuthResponse:
+    client_version: str | None = None
+    response: AuthData | None = None
+    protocol_version: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Ping:
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class Pong:
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class Success:
+    request_id: int
+    schema: Schema | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Error:
+    """A request failed; ``request_id`` -1 for the handshake itself (SEMANTICS 1.2.3)."""
+
+    request_id: int
+    error: ServerError
+    message: str

@@ -1,0 +1,214 @@
+"""Consumers: subscribing, permits, messages, acknowledgement, seek, statistics (SEMANTICS 5)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import NamedTuple
+
+from magnetar.model.errors import ServerError
+from magnetar.protocol.commands.ids import LongPairs, MessageIdData, Pairs, TxnId
+from magnetar.protocol.commands.schemas import Schema
+
+
+class SubType(IntEnum):
+    Exclusive = 0
+    Shared = 1
+    Failover = 2
+    Key_Shared = 3
+
+
+class InitialPosition(IntEnum):
+    Latest = 0
+    Earliest = 1
+
+
+class KeySharedMode(IntEnum):
+    AUTO_SPLIT = 0
+    STICKY = 1
+
+
+class AckType(IntEnum):
+    Individual = 0
+    Cumulative = 1
+
+
+class ValidationError(IntEnum):
+    UncompressedSizeCorruption = 0
+    DecompressionError = 1
+    ChecksumMismatch = 2
+    BatchDeSerializeError = 3
+    DecryptionError = 4
+
+
+class IntRange(NamedTuple):
+    """Both ends belong to it."""
+
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class KeySharedMeta:
+    mode: KeySharedMode
+    hash_ranges: tuple[IntRange, ...] = ()
+    allow_out_of_order_delivery: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Subscribe:
+    topic: str
+    subscription: str
+    sub_type: SubType
+    consumer_id: int
+    request_id: int
+    consumer_name: str | None = None
+    priority_level: int | None = None
+    durable: bool = True
+    start_message_id: MessageIdData | None = None
+    metadata: Pairs = ()
+    read_compacted: bool = False
+    schema: Schema | None = None
+    initial_position: InitialPosition = InitialPosition.Latest
+    replicate_subscription_state: bool | None = None
+    force_topic_creation: bool = True
+    start_message_rollback_duration_sec: int = 0
+    key_shared_meta: KeySharedMeta | None = None
+    subscription_properties: Pairs = ()
+    consumer_epoch: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerEntryMetadata:
+    """What the broker adds to an entry on request (SEMANTICS 1.1.6)."""
+
+    broker_timestamp: int | None = None
+    index: int | None = None
+
+
+class Message(NamedTuple):
+    """One entry to a consumer; ``entry`` and ``checksum_ok`` as in Send."""
+
+    consumer_id: int
+    message_id: MessageIdData
+    redelivery_count: int
+    ack_set: tuple[int, ...]
+    consumer_epoch: int | None
+    broker_metadata: BrokerEntryMetadata | None
+    entry: bytes
+    checksum_ok: bool = True
+
+
+class Ack(NamedTuple):
+    """``request_id`` asks for an AckResponse (SEMANTICS 1.3.5)."""
+
+    consumer_id: int
+    ack_type: AckType
+    message_ids: tuple[MessageIdData, ...]
+    validation_error: ValidationError | None = None
+    properties: LongPairs = ()
+    txn: TxnId | None = None
+    request_id: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AckResponse:
+    consumer_id: int
+    txn: TxnId | None = None
+    error: ServerError | None = None
+    message: str | None = None
+    request_id: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ActiveConsumerChange:
+    consumer_id: int
+    is_active: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Flow:
+    consumer_id: int
+    permits: int
+
+
+@dataclass(frozen=True, slots=True)
+class Unsubscribe:
+    consumer_id: int
+    request_id: int
+    force: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Seek:
+    """To a message id or to a publish time in milliseconds."""
+
+    consumer_id: int
+    request_id: int
+    message_id: MessageIdData | None = None
+    message_publish_time: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ReachedEndOfTopic:
+    consumer_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class CloseConsumer:
+    """From the broker with ``request_id`` -1: subscribe anew, perhaps at the given address (1.3.9)."""
+
+    consumer_id: int
+    request_id: int
+    assigned_broker_service_url: str | None = None
+    assigned_broker_service_url_tls: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RedeliverUnacknowledged:
+    """No ids: everything (SEMANTICS 5.8)."""
+
+    consumer_id: int
+    message_ids: tuple[MessageIdData, ...] = ()
+    consumer_epoch: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumerStats:
+    request_id: int
+    consumer_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumerStatsResponse:
+    """Rates are per second; SEMANTICS 1.3.12."""
+
+    request_id: int
+    error: ServerError | None = None
+    message: str | None = None
+    msg_rate_out: float | None = None
+    msg_throughput_out: float | None = None
+    msg_rate_redeliver: float | None = None
+    consumer_name: str | None = None
+    available_permits: int | None = None
+    unacked_messages: int | None = None
+    blocked_consumer_on_unacked_msgs: bool | None = None
+    address: str | None = None
+    connected_since: str | None = None
+    type: str | None = None
+    msg_rate_expired: float | None = None
+    msg_backlog: int | None = None
+    message_ack_rate: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class GetLastMessageId:
+    consumer_id: int
+    request_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class GetLastMessageIdResponse:
+    last_message_id: MessageIdData
+    request_id: int
+    consumer_mark_delete_position: MessageIdData | None = None

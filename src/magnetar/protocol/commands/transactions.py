@@ -1,0 +1,127 @@
+"""Transactions: the coordinator's commands and those it sends to brokers (SEMANTICS 9)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import NamedTuple
+
+from magnetar.model.errors import ServerError
+from magnetar.protocol.commands.ids import TxnId
+
+
+class TxnAction(IntEnum):
+    COMMIT = 0
+    ABORT = 1
+
+
+class TxnSubscription(NamedTuple):
+    topic: str
+    subscription: str
+
+
+@dataclass(frozen=True, slots=True)
+class TcClientConnectRequest:
+    request_id: int
+    tc_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class TcClientConnectResponse:
+    request_id: int
+    error: ServerError | None = None
+    message: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class NewTxn:
+    request_id: int
+    txn_ttl_seconds: int = 0
+    tc_id: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class NewTxnResponse:
+    request_id: int
+    txn: TxnId | None = None
+    error: ServerError | None = None
+    message: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AddPartitionToTxn:
+    request_id: int
+    txn: TxnId
+    partitions: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AddPartitionToTxnResponse:
+    request_id: int
+    txn: TxnId | None = None
+    error: ServerError | None = None
+    message: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AddSubscriptionToTxn:
+    request_id: int
+    txn: TxnId
+    subscriptions: tuple[TxnSubscription, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AddSubscriptionToTxnResponse:
+    request_id: int
+    txn: TxnId | None = None
+    error: ServerError | None = None
+    message: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class EndTxn:
+    request_id: int
+    txn: TxnId
+    action: TxnAction | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class EndTxnResponse:
+    request_id: int
+    txn: TxnId | None = None
+    error: ServerError | None = None
+    message: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class EndTxnOnPartition:
+    request_id: int
+    txn: TxnId
+    topic: str | None = None
+    action: TxnAction | None = None
+    low_watermark: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class EndTxnOnPartitionResponse:
+    request_id: int
+    txn: TxnId | None = None
+    error: ServerError | None = None
+    message: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class EndTxnOnSubscription:
+    request_id: int
+    txn: TxnId
+    subscription: TxnSubscription | None = None
+    action: TxnAction | None = None
+    low_watermark: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class EndTxnOnSubscriptionResponse:
+    request_id: int
+    txn: TxnId | None = None
+    error: ServerError | None = None
+    message: str | None = None

@@ -1,0 +1,38 @@
+"""Watching which topics of a namespace match a pattern (SEMANTICS 2.19)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class WatchTopicList:
+    """``topics_hash`` comes from a client that reconnects and knows a list already."""
+
+    request_id: int
+    watcher_id: int
+    namespace: str
+    topics_pattern: str
+    topics_hash: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class WatchTopicListSuccess:
+    request_id: int
+    watcher_id: int
+    topics: tuple[str, ...]
+    topics_hash: str
+
+
+@dataclass(frozen=True, slots=True)
+class WatchTopicUpdate:
+    watcher_id: int
+    new_topics: tuple[str, ...]
+    deleted_topics: tuple[str, ...]
+    topics_hash: str
+
+
+@dataclass(frozen=True, slots=True)
+class WatchTopicListClose:
+    request_id: int
+    watcher_id: int

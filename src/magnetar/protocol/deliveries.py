@@ -1,0 +1,84 @@
+"""What stands before the entry in MESSAGE frames, made by hand: one per entry and consumer.
+
+    total size, command size | 08 09 4a n | 08 consumer | 12 m 08 ledger 10 entry [18 partition] | [18 redeliveries]
+    | [20 ack set word]... | [28 consumer epoch]
+
+The entry follows as it is stored. Absent: partition -1, redelivery count 0, an empty ack set, no epoch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from magnetar.protocol.varints import varint
+
+_LENGTHS: Final = 11
+
+
+class Deliveries:
+    """MESSAGE headers for one consumer; prepares what is the same for a whole ledger when the ledger changes."""
+
+    __slots__ = ("_consumer", "_heads", "_ledger", "_partition", "_plain", "consumer_id", "partition")
+
+    def __init__(self, consumer_id: int, partition: int = -1) -> None:
+        self.consumer_id = consumer_id
+        self.partition = partition
+        self._consumer = b"\x08" + varint(consumer_id) + b"\x12"
+        self._partition = b"" if partition < 0 else b"\x18" + varint(partition)
+        self._ledger: int | None = None
+        self._heads: list[bytes] = []
+        """By length of the entry number's varint: consumer and message id up to that number."""
+        self._plain: list[tuple[bytes, int]] = []
+        """By the same length: command size to entry number when nothing follows the id, and the total without entry."""
+
+    def _prepare(self, ledger: int) -> None:
+        position = b"\x08" + varint(ledger) + b"\x10"
+        after = len(self._partition)
+        self._heads = [self._consumer + varint(len(position) + size + after) + position for size in range(_LENGTHS)]
+        self._plain = []
+        for size, head in enumerate(self._heads):
+            command = b"\x08\x09\x4a" + varint(len(head) + size + after) + head
+            length = len(command) + size + after
+            self._plain.append((length.to_bytes(4, "big") + command, length + 4))
+        self._ledger = ledger
+
+    def header(
+        self,
+        ledger: int,
+        entry: int,
+        entry_size: int,
+        redelivery_count: int = 0,
+        ack_set: Sequence[int] = (),
+        consumer_epoch: int | None = None,
+    ) -> bytes:
+        """The frame up to the entry of ``entry_size`` bytes (broker entry metadata, if any, counts as entry)."""
+        if ledger != self._ledger:
+            self._prepare(ledger)
+        number = varint(entry)
+        if redelivery_count or ack_set or consumer_epoch is not None:
+            head = self._heads[len(number)] + number + self._partition
+            if redelivery_count:
+                head += b"\x18" + varint(redelivery_count)
+            for word in ack_set:
+                head += b"\x20" + varint(word)
+            if consumer_epoch is not None:
+                head += b"\x28" + varint(consumer_epoch)
+            command = b"\x08\x09\x4a" + varint(len(head)) + head
+            total = 4 + len(command) + entry_size
+            return total.to_bytes(4, "big") + len(command).to_bytes(4, "big") + command
+        plain, size = self._plain[len(number)]
+        return (size + entry_size).to_bytes(4, "big") + plain + number + self._partition
+
+    def frames(self, ledger: int, first_entry: int, entries: Sequence[bytes], out: list[bytes]) -> None:
+        """Append header and entry of consecutive entries, none delivered before, to ``out``."""
+        if ledger != self._ledger:
+            self._prepare(ledger)
+        plains = self._plain
+        partition = self._partition
+        number = first_entry
+        for entry in entries:
+            varying = varint(number)
+            plain, size = plains[len(varying)]
+            out += (size + len(entry)).to_bytes(4, "big") + plain + varying + partition, entry
+            number += 1

@@ -1,0 +1,109 @@
+"""Framing of the wire (SEMANTICS 1.1): sizes, magic numbers, checksum, and where one frame ends.
+
+    simple frame    [u32 total][u32 command size][BaseCommand]
+    payload frame   [u32 total][u32 command size][BaseCommand][entry]           SEND and MESSAGE only
+    entry           [u16 0x0e01][u32 crc32c][u32 metadata size][MessageMetadata][payload]
+
+All numbers are big-endian; `total` does not count itself. The checksum covers everything after it. On SEND the magic
+and checksum may be missing (1.1.4); on MESSAGE `[u16 0x0e02][u32 size][BrokerEntryMetadata]` may stand before the
+entry (1.1.6), outside the checksum.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import Final
+
+import google_crc32c
+
+from magnetar.model.errors import ProtocolError
+
+MAX_MESSAGE_SIZE: Final = 5 * 1024 * 1024
+FRAME_PADDING: Final = 10 * 1024
+MAX_FRAME_SIZE: Final = MAX_MESSAGE_SIZE + FRAME_PADDING
+"""5,253,120 bytes with the size field (SEMANTICS 1.1.7)."""
+
+CHECKSUM_MAGIC: Final = 0x0E01
+BROKER_METADATA_MAGIC: Final = 0x0E02
+ENTRY_HEADER_SIZE: Final = 10
+"""Magic, checksum and metadata size of an entry."""
+
+_SIZE = struct.Struct(">I")
+_SIZES = struct.Struct(">II")
+_CHECKSUM = struct.Struct(">HI")
+
+read_size = _SIZE.unpack_from
+
+
+def command_frame(command: bytes, payload_size: int = 0) -> bytes:
+    """Both sizes and the command; ``payload_size`` bytes of entry are to follow."""
+    return _SIZES.pack(4 + len(command) + payload_size, len(command)) + command
+
+
+def with_checksum(body: bytes) -> bytes:
+    """The entry whose metadata size, metadata and payload are ``body``."""
+    return _CHECKSUM.pack(CHECKSUM_MAGIC, google_crc32c.value(body)) + body
+
+
+def checksum_holds(entry: bytes) -> bool:
+    """Whether an entry still is what its producer sent."""
+    if len(entry) < ENTRY_HEADER_SIZE:
+        return False
+    magic, expected = _CHECKSUM.unpack_from(entry, 0)
+    return bool(magic == CHECKSUM_MAGIC and google_crc32c.value(entry[6:]) == expected)
+
+
+class FrameSplitter:
+    """Turns chunks off a socket into buffers that begin at a frame; owned by one connection.
+
+    ``feed`` gives a buffer when at least one whole frame may be in it, the very object it was given if nothing was
+    left over from before. Whoever walks over the frames hands back the rest with ``keep``. Chunks of a frame that is
+    not complete yet are collected and joined once, so a frame of n bytes costs n bytes of copying however small
+    the chunks are.
+    """
+
+    __slots__ = ("_chunks", "_held", "_missing", "max_frame_size")
+
+    def __init__(self, max_frame_size: int = MAX_FRAME_SIZE) -> None:
+        self.max_frame_size = max_frame_size
+        self._chunks: list[bytes] = []
+        self._held = 0
+        self._missing = 4
+
+    @property
+    def held(self) -> int:
+        """Bytes of an unfinished frame that wait here."""
+        return self._held
+
+    def feed(self, data: bytes) -> bytes:
+        """What can be walked now, from the start of a frame; empty while the next frame is incomplete."""
+        if not self._held:
+            return data
+        self._chunks.append(data)
+        self._held += len(data)
+        if self._held < self._missing:
+            return b""
+        whole = b"".join(self._chunks)
+        self._chunks.clear()
+        self._held = 0
+        return whole
+
+    def keep(self, buffer: bytes, position: int) -> None:
+        """Hold what is left of ``buffer`` from ``position`` on, less than one whole frame."""
+        rest = buffer[position:]
+        self._held = len(rest)
+        if rest:
+            self._chunks.append(rest)
+            self._missing = 4
+            if len(rest) >= 4:
+                total: int = read_size(rest, 0)[0]
+                check_total(total, self.max_frame_size)
+                self._missing += total
+
+
+def check_total(total: int, max_frame_size: int) -> None:
+    """Refuse a frame that is too large or cannot hold its command's size (SEMANTICS 1.1.7)."""
+    if total + 4 > max_frame_size:
+        raise ProtocolError(f"a frame of {total + 4} bytes is larger than the {max_frame_size} allowed")
+    if total < 4:
+        raise ProtocolError(f"a frame of {total + 4} bytes holds no command")

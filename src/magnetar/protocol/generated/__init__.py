@@ -1,0 +1,1 @@
+"""Compiled from pulsar.proto by `make proto`; only magnetar.protocol may import it."""

@@ -1,0 +1,31 @@
+"""Protobuf's variable-length integers for frames made by hand: seven bits a byte, least significant first."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from magnetar.model.ids import unsigned
+
+
+def _slow(value: int) -> bytes:
+    out = bytearray()
+    while value > 127:
+        out.append(value & 127 | 128)
+        value >>= 7
+    out.append(value)
+    return bytes(out)
+
+
+_BITS: Final = 14
+_MASK: Final = (1 << _BITS) - 1
+_ENDING: Final = [_slow(value) for value in range(1 << _BITS)]
+_CONTINUED: Final = [bytes((value & 127 | 128, value >> 7 | 128)) for value in range(1 << _BITS)]
+
+
+def varint(value: int) -> bytes:
+    """``value`` as a varint; a negative number as the uint64 it stands for."""
+    if 0 <= value <= _MASK:
+        return _ENDING[value]
+    if 0 <= value >> _BITS <= _MASK:
+        return _CONTINUED[value & _MASK] + _ENDING[value >> _BITS]
+    return _slow(unsigned(value))
