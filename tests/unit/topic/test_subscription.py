@@ -380,6 +380,11 @@ def test_seek_disconnects_and_resets() -> None:
     assert stand.subscription.consumers == []
     stand.subscription.remove_consumer(a)  # the connection may still say so
     stand.subscription.flow(a, 10)
+    late: list[str] = []
+    stand.subscription.acknowledge(a, [1, 2], partial(late.append, "ok"))
+    stand.subscription.acknowledge_sets(a, [IndexAck(1, (0,), 4)], partial(late.append, "ok"))
+    stand.subscription.acknowledge_until(a, 2, partial(late.append, "ok"))
+    assert late == ["ok"] * 3
     _, sink = stand.join("a", permits=100)
     assert sink.got == [(1, 0, (12,), None), (2, 0, (), None)]
 

@@ -200,8 +200,14 @@ class Subscription:
     # -- acknowledgement ---------------------------------------------------------------------------------------
 
     def acknowledge(self, consumer: Consumer, ordinals: Sequence[int], durable: Done | None = None) -> None:
-        """Individual acknowledgement of whole entries; ``durable`` is called once the cursor has it on disk."""
+        """Individual acknowledgement of whole entries; ``durable`` is called once the cursor has it on disk.
+
+        Like the others, answered but ignored from a consumer that is gone: after a seek its ids mean nothing (5.9.4).
+        """
         dispatcher = self._pump.dispatcher
+        if consumer.state not in self._pump.consumers:
+            _call(durable)
+            return
         self.cursor.acknowledge(ordinals, durable)
         if dispatcher is not None and dispatcher.acknowledged(consumer.state, ordinals):
             self._pump.turn()
@@ -210,7 +216,8 @@ class Subscription:
     def acknowledge_sets(self, consumer: Consumer, acks: Sequence[IndexAck], durable: Done | None = None) -> None:
         """Individual acknowledgement of messages within batches; without effect if that is off (5.7.7)."""
         dispatcher = self._pump.dispatcher
-        if not self.settings.acknowledgment_at_batch_index_level_enabled or not acks or dispatcher is None:
+        off = not self.settings.acknowledgment_at_batch_index_level_enabled
+        if off or not acks or dispatcher is None or consumer.state not in self._pump.consumers:
             _call(durable)
             return
         freed = False
@@ -235,7 +242,8 @@ class Subscription:
 
         Ignored, but answered, on Shared and Key_Shared (5.5.6). Allowed from a consumer that is not active (5.4.7).
         """
-        if not isinstance(self._pump.dispatcher, SingleActive):
+        gone = consumer.state not in self._pump.consumers
+        if gone or not isinstance(self._pump.dispatcher, SingleActive):
             _call(durable)
             return
         before = self.cursor.backlog()
