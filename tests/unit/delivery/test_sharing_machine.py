@@ -127,13 +127,15 @@ def step(bench: SharingBench, rng: random.Random) -> None:
         bench.flow(key, rng.randint(1, 15))
     elif action < 0.57:
         bench.toggle_socket(key)
+    elif action < 0.60 and bench.model.messages:
+        bench.acknowledge(key, [rng.randrange(len(bench.model.messages))])  # waiting, unread or somebody else's
     elif holders:
         key = rng.choice(holders)
         out = sorted(bench.model.consumers[key].out)
         some = rng.sample(out, rng.randint(1, len(out)))
-        if action < 0.62:
+        if action < 0.66:
             bench.redeliver(key, some)
-        elif action < 0.66:
+        elif action < 0.70:
             bench.acknowledge_part(key, some[0], rng.randint(1, bench.model.messages[some[0]]))
         else:
             bench.acknowledge(key, some)
