@@ -1,0 +1,44 @@
+"""The questions, by subject; importing this package registers them all.
+
+Ids are the functions' names. A new subject is a new module, named here.
+"""
+
+from tools.oracle.probes import (
+    acks,
+    failover,
+    frames,
+    handshake,
+    key_shared,
+    lookup,
+    official,
+    partitions,
+    producers,
+    readers,
+    redelivery,
+    seeks,
+    shared,
+    stats,
+    subscriptions,
+    topic_lists,
+    unknown_ids,
+)
+
+__all__ = [
+    "acks",
+    "failover",
+    "frames",
+    "handshake",
+    "key_shared",
+    "lookup",
+    "official",
+    "partitions",
+    "producers",
+    "readers",
+    "redelivery",
+    "seeks",
+    "shared",
+    "stats",
+    "subscriptions",
+    "topic_lists",
+    "unknown_ids",
+]
