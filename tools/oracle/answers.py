@@ -23,7 +23,7 @@ LATEST = 2**63 - 1
 GENERATED_NAME = re.compile(r"\bstandalone-\d+-\d+\b")
 ADDRESS = re.compile(r"\b(?:127\.0\.0\.1|localhost)(:\d+)?\b")
 # What Java prints of an object; whoever else answers has no reason to print the same.
-JAVA_OBJECT = re.compile(r"\b(Consumer|Producer|PersistentTopic)\{[^}]*\}")
+JAVA_OBJECT = re.compile(r"\b(Consumer|Producer|PersistentTopic)\{.*\}")
 WORDS: dict[str, str] = {"server_version": "<version>"}
 
 
@@ -77,6 +77,10 @@ class Normaliser:
         """Present fields by name."""
         said: dict[str, Json] = {}
         for field, value in message.ListFields():
+            if field.name == "highest_sequence_id" and value in (0, UNSIGNED_MINUS_ONE):
+                # what Apache Pulsar echoes for a SEND without one: 0 from a new object, -1 from a recycled one
+                said[field.name] = "<none>"
+                continue
             said[field.name] = [self.value(field, v) for v in value] if field.is_repeated else self.value(field, value)
         return dict(sorted(said.items()))
 

@@ -88,6 +88,9 @@ class Broker:
         if frame.kind == "MESSAGE":
             return self.delivery(frame)
         body = self.normal.message(frame.body)
+        # one that is the client's own says nothing: the answer was recognised by it
+        if body.get("request_id", -1) >= 0:
+            del body["request_id"]
         return {frame.kind: body} if body else frame.kind
 
     def delivery(self, frame: Frame) -> Json:

@@ -14,6 +14,8 @@ from tools.oracle.answers import Json
 from tools.oracle.probe import REGISTRY, Probe
 from tools.servers.apache import VERSION
 
+LINE_LENGTH = 118
+SHORT = 30
 FOLDER = Path(__file__).resolve().parents[2] / "tests" / "oracle" / "recorded"
 
 
@@ -25,6 +27,36 @@ def subject(probe: Probe) -> str:
 def canonical(answer: Json) -> Json:
     """The answer as it is after a trip through JSON: tuples are lists, keys are text."""
     return json.loads(json.dumps(answer))
+
+
+def fill(items: list[str], width: int) -> list[str]:
+    """The items joined into as few lines as fit the width."""
+    lines = [items[0]]
+    for item in items[1:]:
+        joined = f"{lines[-1]}, {item}"
+        if len(joined) < width:
+            lines[-1] = joined
+        else:
+            lines.append(item)
+    return lines
+
+
+def layout(value: Json, indent: int = 0) -> str:
+    """JSON for people who read a diff: whatever fits on a line stands on one."""
+    line = json.dumps(value, ensure_ascii=False)
+    if indent + len(line) <= LINE_LENGTH or not isinstance(value, dict | list) or not value:
+        return line
+    inner = indent + 1
+    if isinstance(value, dict):
+        parts = [f"{json.dumps(key, ensure_ascii=False)}: {layout(each, inner)}" for key, each in value.items()]
+    elif all(len(json.dumps(each, ensure_ascii=False)) <= SHORT for each in value):
+        # a hundred short things fill lines instead of standing on a line each
+        parts = fill([json.dumps(each, ensure_ascii=False) for each in value], LINE_LENGTH - inner)
+    else:
+        parts = [layout(each, inner) for each in value]
+    opening, closing = "{}" if isinstance(value, dict) else "[]"
+    body = ",\n".join(" " * inner + part for part in parts)
+    return f"{opening}\n{body}\n{' ' * indent}{closing}"
 
 
 def write(answers: Mapping[str, Json], folder: Path = FOLDER) -> list[Path]:
@@ -42,7 +74,7 @@ def write(answers: Mapping[str, Json], folder: Path = FOLDER) -> list[Path]:
     for name, probes in sorted(files.items()):
         path = folder / f"{name}.json"
         document = {"answered by": f"Apache Pulsar {VERSION}", "probes": probes}
-        path.write_text(json.dumps(document, indent=1, ensure_ascii=False) + "\n")
+        path.write_text(layout(document) + "\n")
         paths.append(path)
     return paths
 

@@ -4,18 +4,20 @@ Frames are put together and taken apart here rather than by the product's own co
 the codec refuses, and an error shared by our broker and our codec must not hide itself. Commands are given by the name
 of their type and the fields of their message as keywords: ``wire.send("FLOW", consumer_id=1, messagePermits=10)``.
 
-A PING of the broker is answered silently. Frames that a caller did not wait for stay queued in arrival order.
+Frames that a caller did not wait for stay queued in arrival order.
 """
 
 from __future__ import annotations
 
 import contextlib
+import queue
 import socket
 import struct
+import threading
 import time
 from collections import deque
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from types import TracebackType
 
 import google_crc32c
@@ -140,18 +142,27 @@ def parse(data: bytes) -> Frame:
     return Frame(kind, getattr(base, FIELDS[base.type].name), data[4 + size :])
 
 
-@dataclass
 class Wire:
-    """One connection. Not connected in Pulsar's sense until `connect` was called."""
+    """One connection. Not connected in Pulsar's sense until `connect` was called.
 
-    socket: socket.socket
-    received: bytearray = field(default_factory=bytearray)
-    queued: deque[Frame] = field(default_factory=deque)
-    requests: int = 0
+    A thread of its own reads it, so that the broker's PINGs are answered while the probe looks elsewhere: a broker that
+    wants to know whether a connection is still alive must not find it dead (SEMANTICS 5.3.1). `deaf` stops that.
+    """
+
+    def __init__(self, raw: socket.socket) -> None:
+        self.socket = raw
+        self.queued: deque[Frame] = deque()
+        self.requests = 0
+        self.deaf = False
+        self._arrived: queue.Queue[Frame | None] = queue.Queue()
+        self._ended = False
+        self._sending = threading.Lock()
+        threading.Thread(target=self._read, daemon=True).start()
 
     @classmethod
     def open(cls, address: tuple[str, int]) -> Wire:
         raw = socket.create_connection(address, timeout=ANSWER_SECONDS_MAX)
+        raw.settimeout(None)
         raw.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         return cls(raw)
 
@@ -164,11 +175,37 @@ class Wire:
         self.close()
 
     def close(self) -> None:
+        # without the shutdown the reading thread would keep the connection open
+        with contextlib.suppress(OSError):
+            self.socket.shutdown(socket.SHUT_RDWR)
         self.socket.close()
+
+    def _read(self) -> None:
+        """Everything that arrives, until the end; runs in the thread."""
+        received = bytearray()
+        while True:
+            try:
+                data = self.socket.recv(1 << 20)
+            except OSError:
+                data = b""
+            if not data:
+                self._arrived.put(None)
+                return
+            received += data
+            while len(received) >= 4:
+                (total,) = struct.unpack_from(">I", received)
+                if len(received) < 4 + total:
+                    break
+                got = parse(bytes(received[4 : 4 + total]))
+                del received[: 4 + total]
+                if got.kind != "PING":
+                    self._arrived.put(got)
+                elif not self.deaf:
+                    self.send("PONG")
 
     def write(self, data: bytes) -> None:
         """Bytes as they are. A broker that closed already is noticed when reading."""
-        with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+        with self._sending, contextlib.suppress(OSError):
             self.socket.sendall(data)
 
     def send(self, kind: str, **fields: Json) -> None:
@@ -179,38 +216,20 @@ class Wire:
         self.send("CONNECT", **{"client_version": "oracle", "protocol_version": PROTOCOL_VERSION, **fields})
         return self.receive("CONNECTED")
 
-    def _read_frame(self, deadline: float) -> Frame:
-        while True:
-            if len(self.received) >= 4:
-                (total,) = struct.unpack_from(">I", self.received)
-                if len(self.received) >= 4 + total:
-                    data = bytes(self.received[4 : 4 + total])
-                    del self.received[: 4 + total]
-                    return parse(data)
-            left = deadline - time.monotonic()
-            if left <= 0:
-                raise SilentError("no frame in time")
-            self.socket.settimeout(left)
-            try:
-                data = self.socket.recv(1 << 20)
-            except TimeoutError as error:
-                raise SilentError("no frame in time") from error
-            except ConnectionResetError as error:
-                raise ClosedError("connection reset") from error
-            if not data:
-                raise ClosedError("connection closed")
-            self.received += data
-
     def next(self, seconds: float = ANSWER_SECONDS_MAX) -> Frame:
         """The next frame in arrival order, queued ones first."""
         if self.queued:
             return self.queued.popleft()
-        deadline = time.monotonic() + seconds
-        while True:
-            got = self._read_frame(deadline)
-            if got.kind != "PING":
-                return got
-            self.send("PONG")
+        if self._ended:
+            raise ClosedError("connection closed")
+        try:
+            got = self._arrived.get(timeout=max(seconds, 0.001))
+        except queue.Empty as error:
+            raise SilentError("no frame in time") from error
+        if got is None:
+            self._ended = True
+            raise ClosedError("connection closed")
+        return got
 
     def receive(self, *kinds: str, seconds: float = ANSWER_SECONDS_MAX) -> Frame:
         """The next frame of one of these types; others stay queued."""

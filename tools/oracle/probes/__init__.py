@@ -1,8 +1,9 @@
-"""The questions, by subject; importing this package registers them all.
+"""The questions, by subject; importing this package registers them all, so REGISTRY is complete here.
 
 Ids are the functions' names. A new subject is a new module, named here.
 """
 
+from tools.oracle.probe import REGISTRY
 from tools.oracle.probes import (
     acks,
     failover,
@@ -24,6 +25,7 @@ from tools.oracle.probes import (
 )
 
 __all__ = [
+    "REGISTRY",
     "acks",
     "failover",
     "frames",

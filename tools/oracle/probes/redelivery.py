@@ -11,7 +11,7 @@ KIND = "REDELIVER_UNACKNOWLEDGED_MESSAGES"
 
 
 def said(broker: Broker, wire: Wire) -> list[Json]:
-    return [broker.say(each) for each in wire.rest(0.6)]
+    return [broker.say(each) for each in wire.rest(0.6) if each.kind == "MESSAGE"]
 
 
 @probe("5.8.1", "5.8.3")

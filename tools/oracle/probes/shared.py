@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 from tools.oracle.answers import Json
 from tools.oracle.probe import Broker, probe
 from tools.oracle.roles import ack, flow, more, place, produce, produce_batch, subscribe, take, texts
@@ -115,6 +117,7 @@ def shared_disconnect(broker: Broker) -> Json:
     subscribe(second, broker.topic(), "Shared", 2, permits=1)
     said: dict[str, Json] = {"second": more(second)}
     first.close()
+    time.sleep(0.5)
     flow(second, 100, 2)
     said["after the first left"] = [broker.say(each) for each in second.rest()]
     return said

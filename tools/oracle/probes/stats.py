@@ -28,7 +28,18 @@ def stats_shape(broker: Broker) -> Json:
         subscribe(wire, broker.topic(), kind, number, subscription=kind, consumer_name="c", permits=10)
     wire.publish(1, 0, "m")
     take(wire, 4, 3.0)
-    return shape(broker.topic_rest("GET", "t", "/stats").body)
+    stats = broker.topic_rest("GET", "t", "/stats").body
+    subscriptions = stats.pop("subscriptions")
+    common = set.intersection(*(set(each) for each in subscriptions.values()))
+    common_consumer = set.intersection(*(set(each["consumers"][0]) for each in subscriptions.values()))
+    said: dict[str, Json] = {"topic": shape(stats)}
+    shared = dict(subscriptions["Shared"])
+    consumer = shared.pop("consumers")[0]
+    said["subscription"] = shape({name: value for name, value in shared.items() if name in common})
+    said["consumer"] = shape({name: value for name, value in consumer.items() if name in common_consumer})
+    for kind, each in sorted(subscriptions.items()):
+        said[f"{kind} also"] = [sorted(set(each) - common), sorted(set(each["consumers"][0]) - common_consumer)]
+    return said
 
 
 @probe("11.4.11", "5.10.1", "5.10.3", "11.4.13")

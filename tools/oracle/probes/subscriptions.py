@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 from tools.oracle.answers import Json
 from tools.oracle.probe import Broker, probe
 from tools.oracle.roles import ack, flow, more, open_producer, place, produce, subscribe, take, texts, until
@@ -38,6 +40,25 @@ def exclusive_busy(broker: Broker) -> Json:
     wire.close()
     said["the first went"] = until("SUCCESS", lambda: subscribe(other, broker.topic(), consumer_id=1)).kind
     return said
+
+
+@probe("5.3.1", "3.1.2")
+def busy_with_a_dead_connection(broker: Broker) -> Json:
+    """An Exclusive consumer and a producer name whose connection does not answer PING any more."""
+    dead, other = broker.wire(), broker.wire()
+    subscribe(dead, broker.topic())
+    open_producer(dead, broker.topic(), producer_name="p")
+    dead.deaf = True
+    started = time.monotonic()
+    subscribed = broker.say(subscribe(other, broker.topic()))
+    waited = time.monotonic() - started
+    produced = broker.say(open_producer(other, broker.topic(), producer_name="p"))
+    return {
+        "SUBSCRIBE": subscribed,
+        "PRODUCER": produced,
+        "waited five seconds": 4 < waited < 7,
+        "closed": dead.closed(),
+    }
 
 
 @probe("5.1.4")

@@ -10,7 +10,7 @@ from tools.oracle.wire import Wire
 
 def fill(broker: Broker) -> Wire:
     """A partitioned topic of two, a plain one and a non-persistent one."""
-    broker.topic_rest("PUT", "parted", "/partitions", 2)
+    broker.topic_rest("PUT", "pp", "/partitions", 2)
     wire = broker.wire()
     for number, name in enumerate((broker.topic("plain"), broker.topic("np", "non-persistent"))):
         open_producer(wire, name, number)
@@ -42,13 +42,13 @@ def topics_by_pattern(broker: Broker) -> Json:
         f"persistent://{NAMESPACE}/{id_}-.*",
         f"{NAMESPACE}/{id_}-plain",
         f"{NAMESPACE}/{id_}-pla",
-        f"{NAMESPACE}/{id_}-parted",
-        f"{NAMESPACE}/{id_}-parted-partition-0",
+        f"{NAMESPACE}/{id_}-pp",
+        f"{NAMESPACE}/{id_}-pp-partition-0",
         f"{id_}-plain",
         f"{NAMESPACE}/.*nothing-like-this",
     ):
         answer = wire.request("GET_TOPICS_OF_NAMESPACE", namespace=NAMESPACE, topics_pattern=pattern)
-        said[pattern] = {**broker.say(answer)["GET_TOPICS_OF_NAMESPACE_RESPONSE"], "request_id": 0}
+        said[pattern] = broker.say(answer)["GET_TOPICS_OF_NAMESPACE_RESPONSE"]
         said[pattern].get("topics", []).sort()
     long = f"{NAMESPACE}/{id_}-.*|{'x' * 40}"
     answer = wire.request("GET_TOPICS_OF_NAMESPACE", namespace=NAMESPACE, topics_pattern=long)
