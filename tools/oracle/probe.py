@@ -32,6 +32,7 @@ PROFILES: dict[str, dict[str, str]] = {
         "allowAutoTopicCreation": "false",
         "allowAutoSubscriptionCreation": "false",
         "maxMessageSize": "1024000",
+        "maxUnackedMessagesPerConsumer": "10",
     },
 }
 

@@ -188,3 +188,34 @@ def holes_survive_unload(broker: Broker) -> Json:
     until("SUCCESS", lambda: subscribe(other, broker.topic(), "Shared"))
     flow(other, 100)
     return {"unload": unload, "told": told, "again": more(other), "texts": texts(got)}
+
+
+@probe("5.7.3", "5.7.4", "4.3.5")
+def subscriptions_are_independent(broker: Broker) -> Json:
+    """Two subscriptions of one topic: an ack on one leaves the other alone."""
+    wire = broker.wire()
+    for number, name in enumerate(("s", "other")):
+        subscribe(wire, broker.topic(), consumer_id=number, subscription=name, permits=10)
+    produce(wire, broker.topic(), ["0", "1"])
+    got = [each for each in take(wire, 4) if each.get("consumer_id") == 0]
+    ack(wire, [place(got[1])], "Cumulative", 0)
+    stats = broker.topic_rest("GET", "t", "/stats").body["subscriptions"]
+    return {name: each["msgBacklog"] for name, each in stats.items()}
+
+
+@probe("5.7.2", "5.7.3", "11.4.11")
+def ack_positions(broker: Broker) -> Json:
+    """Mark-delete position and holes in internalStats after acks here and there."""
+    wire = broker.wire()
+    subscribe(wire, broker.topic(), "Shared", permits=100)
+    produce(wire, broker.topic(), [str(number) for number in range(12)])
+    got = take(wire, 12)
+    ledger = place(got[0])["ledgerId"]
+    said: list[Json] = []
+    for numbers in ((2, 3, 4), (6,), (0,), (1,), (9, 10, 11), (5, 7, 8)):
+        ack(wire, [place(got[number]) for number in numbers])
+        cursor = broker.topic_rest("GET", "t", "/internalStats").body["cursors"]["s"]
+        names = ("markDeletePosition", "readPosition", "individuallyDeletedMessages")
+        said.append([str(numbers), *(cursor[name].replace(f"{ledger}:", "L0:") for name in names)])
+        said[-1].append(cursor["messagesConsumedCounter"])
+    return said

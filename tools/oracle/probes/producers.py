@@ -146,3 +146,47 @@ def producer_access_modes(broker: Broker) -> Json:
         "the first leaves": say(wire.request("CLOSE_PRODUCER", producer_id=3)),
         "waiting then": say(wire.receive("PRODUCER_SUCCESS")),
     }
+
+
+@probe("4.2.5", "4.1.5", "3.3.1")
+def unload_closes_producers(broker: Broker) -> Json:
+    """Unloading a topic: what producer and consumer are told, a SEND that comes too late, the position afterwards."""
+    wire = broker.wire()
+    subscribe(wire, broker.topic(), "Shared", permits=10)
+    open_producer(wire, broker.topic(), producer_name="p")
+    wire.publish(1, 0, "before")
+    first = wire.receive("SEND_RECEIPT")
+    said: dict[str, Json] = {"unload": broker.topic_rest("PUT", "t", "/unload").told()}
+    told = [broker.say(each) for each in wire.rest() if each.kind != "MESSAGE"]
+    said["told"] = sorted(told, key=str)
+    wire.publish(1, 1, "too late")
+    said["too late"] = {"alive": wire.alive(), "said": [broker.say(each) for each in wire.rest()]}
+    wire.request("LOOKUP", topic=broker.topic())
+    again = until("PRODUCER_SUCCESS", lambda: open_producer(wire, broker.topic(), 2, producer_name="p"))
+    said["again"] = broker.say(again)
+    wire.publish(2, 2, "after")
+    second = wire.receive("SEND_RECEIPT")
+    said["later ledger"] = second.get("message_id").ledgerId > first.get("message_id").ledgerId
+    said["entry"] = second.get("message_id").entryId
+    subscribe(wire, broker.topic(), "Shared", 2, permits=10)
+    said["then"] = [broker.say(each) for each in take(wire, 2)]
+    return said
+
+
+@probe("1.1.12", "3.3.2")
+def two_producers_one_connection(broker: Broker) -> Json:
+    """Two producers of one connection, and two topics: each has its receipts in its own order."""
+    wire = broker.wire()
+    for number in (1, 2, 3):
+        open_producer(wire, broker.topic("u" if number == 3 else "t"), number)
+    for sequence in range(20):
+        for number in (1, 2, 3):
+            wire.publish(number, sequence, "m")
+    got = [wire.receive("SEND_RECEIPT") for _ in range(60)]
+    own = {number: [each for each in got if each.get("producer_id") == number] for number in (1, 2, 3)}
+    shared = [each.get("message_id").entryId for each in got if each.get("producer_id") in (1, 2)]
+    return {
+        "sequence ids": {n: [each.get("sequence_id") for each in mine] == list(range(20)) for n, mine in own.items()},
+        "entries of the shared topic": shared == list(range(40)),
+        "entries of the other": [each.get("message_id").entryId for each in own[3]] == list(range(20)),
+    }

@@ -148,3 +148,45 @@ def shared_ack_by_another(broker: Broker) -> Json:
     stats = broker.topic_rest("GET", "t", "/stats").body["subscriptions"]["s"]
     held = {each["consumerName"]: each["unackedMessages"] for each in stats["consumers"]}
     return {"answer": answer, "unacked": held, "backlog": stats["msgBacklog"]}
+
+
+@probe("5.9.10", "5.8.6", profile="strict")
+def max_unacked_blocks(broker: Broker) -> Json:
+    """maxUnackedMessagesPerConsumer of 10: where dispatch stops, where it goes on; batches; the flag in the stats."""
+    broker.topic_rest("PUT", "t", "")
+    broker.topic_rest("PUT", "t", "/subscription/s")
+    wire = broker.wire()
+    subscribe(wire, broker.topic(), "Shared", permits=1000)
+    produce(wire, broker.topic(), [str(number) for number in range(30)])
+
+    def blocked() -> Json:
+        stats = broker.topic_rest("GET", "t", "/stats").body["subscriptions"]["s"]["consumers"][0]
+        return [stats["blockedConsumerOnUnackedMsgs"], stats["unackedMessages"], stats["availablePermits"]]
+
+    got = take(wire, 30, 1.0)
+    said: dict[str, Json] = {"first": texts(got), "then": blocked()}
+    ack(wire, [place(each) for each in got[:4]])
+    said["4 acked"] = [more(wire), blocked()]
+    ack(wire, [place(got[4])])
+    next_ = take(wire, 30, 1.0)
+    said["5 acked"] = [texts(next_), blocked()]
+    wire.send("REDELIVER_UNACKNOWLEDGED_MESSAGES", consumer_id=1)
+    said["redelivered"] = [more(wire), blocked()]
+    return said
+
+
+@probe("5.2.4", "5.5.4")
+def shared_reconnect(broker: Broker) -> Json:
+    """A consumer that comes back: no permits until it gives some, then everything unacked."""
+    backlog(broker, 4)
+    wire = broker.wire()
+    subscribe(wire, broker.topic(), "Shared", permits=100)
+    take(wire, 4)
+    wire.close()
+    time.sleep(0.5)
+    again = broker.wire()
+    subscribe(again, broker.topic(), "Shared")
+    said: list[Json] = [more(again)]
+    flow(again, 2)
+    said.append([broker.say(each) for each in again.rest()])
+    return said
