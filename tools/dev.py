@@ -78,7 +78,7 @@ def check(arguments: Sequence[str]) -> None:
     install("all")
     call(BIN / "ruff", "format", "--check", "--quiet")
     call(BIN / "ruff", "check", "--quiet")
-    call(BIN / "lint-imports", "--no-timing")
+    call(BIN / "lint-imports")
     call(BIN / "mypy")
 
 

@@ -1,3 +1,5 @@
 """magnetar: Apache Pulsar's messaging in Python, with its data pipelines on Spark.
 
-Reading order for a newcomer: protocol, broker.connection, broker.topic, storage, broker.delivery (docs/architecture.md)."""
+Reading order for a newcomer: protocol, broker.connection, broker.topic, storage, broker.delivery;
+docs/architecture.md walks one message through them.
+"""

@@ -1,7 +1,7 @@
 """Our own broker, `magnetar standalone`, as a child process.
 
-It is asked for port 0 unless told otherwise and prints a line that holds both addresses, `pulsar://host:port` and
-`http://host:port`, once it serves; the ports are read from its output.
+It is asked for port 0 unless told otherwise and prints a line that holds its addresses, `pulsar://host:port` and, if it
+has a web service, `http://host:port`, once it serves; the ports are read from its output.
 """
 
 from __future__ import annotations
@@ -34,14 +34,13 @@ def start(
     wanted = {
         "brokerServicePort": str(broker_port),
         "webServicePort": str(http_port),
-        "dataDirectory": str(directory / "data"),
         **(settings or {}),
     }
     flags = [part for key, value in wanted.items() for part in ("--set", f"{key}={value}")]
     paths = [str(ROOT / "src"), os.environ.get("PYTHONPATH", "")]
     server = spawn(
         "magnetar",
-        [*shlex.split(command), *flags],
+        [*shlex.split(command), "--data", str(directory / "data"), *flags],
         directory / "magnetar.log",
         environment={"PYTHONPATH": os.pathsep.join(filter(None, paths)), "PYTHONUNBUFFERED": "1"},
     )
@@ -49,8 +48,8 @@ def start(
     def addressed() -> bool:
         for line in server.log.read_text(errors="replace").splitlines():
             broker, http = BROKER.search(line), HTTP.search(line)
-            if broker and http:
-                server.broker_port, server.http_port = int(broker[1]), int(http[1])
+            if broker:
+                server.broker_port, server.http_port = int(broker[1]), int(http[1]) if http else 0
                 return True
         return False
 

@@ -1,1 +1,6 @@
-"""Small facts that must agree: tenants, namespaces, partitioned topics, policies."""
+"""Small facts that must agree: tenants, namespaces with their policies, partition counts.
+
+May import model and runtime. Reading order: store (the seam), sqlite and memory (its two makers), collection (records
+held in memory, written through), clusters, tenants, namespaces, partitioned, resources (all of them together).
+Ledgers and cursors are not here: the storage log keeps its own.
+"""

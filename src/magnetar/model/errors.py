@@ -57,6 +57,12 @@ class InvalidTopicNameError(MagnetarError):
     status = 412
 
 
+class InvalidNamespaceNameError(MagnetarError):
+    """On the wire it closes the connection (SEMANTICS 1.3.19)."""
+
+    status = 412
+
+
 class TopicNotFoundError(MagnetarError):
     code = ServerError.TopicNotFound
     status = 404
@@ -140,3 +146,35 @@ class InvalidValueError(MagnetarError):
     """A setting, an argument or a REST body that cannot be accepted."""
 
     status = 400
+
+
+class ForbiddenError(MagnetarError):
+    """REST only: known who asks, and not allowed."""
+
+    code = ServerError.AuthorizationError
+    status = 403
+
+
+class NotAcceptableError(MagnetarError):
+    """REST only: a count or kind that makes no sense for this resource."""
+
+    status = 406
+
+
+class UnprocessableError(MagnetarError):
+    """REST only: understood, but contradicts what exists (shrinking partitions)."""
+
+    status = 422
+
+
+class NotAvailableError(MagnetarError):
+    """Known to Apache Pulsar, not built here yet; the text names what was asked for."""
+
+    code = ServerError.NotAllowedError
+    status = 501
+
+
+class BadVersionError(ConflictError):
+    """A conditional write found another version than expected; read again, decide again."""
+
+    code = ServerError.MetadataError

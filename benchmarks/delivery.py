@@ -1,0 +1,141 @@
+"""What delivery costs: read from memory, assign, sink.deliver and acknowledge, in microseconds per entry.
+
+The log is a list of ready runs, the sink notes slices, the cursor is the real one without a journal: what is measured
+is the dispatcher, the pump and the subscription. ``python benchmarks/delivery.py`` prints the best of five rounds.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from dataclasses import replace
+
+from magnetar.broker.delivery.dispatcher import SubType
+from magnetar.broker.topic.consumer import Consumer
+from magnetar.broker.topic.dispatch_settings import DispatchSettings, KeySharedMeta
+from magnetar.broker.topic.ports import Run as AnyRun
+from magnetar.broker.topic.subscription import Subscription, TopicIdentity
+from magnetar.model.ids import Position
+from magnetar.runtime.clock import SystemClock
+from magnetar.storage.cache import Run, cut
+from magnetar.storage.cursor import Cursor
+
+ENTRIES = 100_000
+EXTENT = 1_000
+SETTINGS = replace(DispatchSettings(), turn_entries_max=1 << 60)
+
+
+class ReadyLog:
+    """All entries in memory, in extents as the cache keeps them."""
+
+    def __init__(self) -> None:
+        self.id = 1
+        self.first = 0
+        self.end = 0
+        self.runs = [
+            Run(first, 1, first, [b"%100d" % (first + i) for i in range(EXTENT)], None)
+            for first in range(0, ENTRIES, EXTENT)
+        ]
+
+    def cached(self, start: int, entries_max: int, bytes_max: int) -> Run | None:
+        run = self.runs[start // EXTENT]
+        return cut(run, start - run.first, entries_max, bytes_max)
+
+    def read(self, start: int, entries_max: int, bytes_max: int, done: Callable[[AnyRun | Exception], None]) -> None:
+        raise AssertionError("everything is in memory")
+
+    def position(self, ordinal: int) -> Position:
+        return Position(1, ordinal)
+
+    def ordinal(self, position: Position) -> int:
+        return position.entry
+
+
+class CountingSink:
+    """Keeps what it got as slices of ordinals."""
+
+    writable = True
+
+    def __init__(self) -> None:
+        self.slices: list[tuple[int, int]] = []
+
+    def deliver(self, run: AnyRun, start: int, stop: int) -> None:
+        self.slices.append((run.first + start, run.first + stop))
+
+    def deliver_one(
+        self, run: AnyRun, index: int, redelivery_count: int, ack_set: tuple[int, ...], epoch: int | None
+    ) -> None:
+        self.slices.append((run.first + index, run.first + index + 1))
+
+    def active_change(self, active: bool) -> None: ...
+    def close(self) -> None: ...
+    def end_of_topic(self) -> None: ...
+
+
+def measure(sub_type: SubType, consumers: int, group: int, acks: str) -> tuple[float, float]:
+    """Microseconds per entry for delivering and for acknowledging; ``group`` entries are appended at a time."""
+    log = ReadyLog()
+    cursor = Cursor(log, 1, "bench", -1, None)
+    subscription = Subscription(
+        TopicIdentity("persistent://a/b/c"), "bench", log, cursor, SETTINGS, SystemClock(), lambda entry: entry[-4:]
+    )
+    members: list[tuple[Consumer, CountingSink]] = []
+    for i in range(consumers):
+        sink = CountingSink()
+        consumer = subscription.add_consumer(
+            sink, name=f"c{i}", consumer_id=i, sub_type=sub_type, key_shared=KeySharedMeta()
+        )
+        members.append((consumer, sink))
+        subscription.flow(consumer, 1 << 40)
+    delivering = acknowledging = 0.0
+    clock = time.perf_counter
+    done = 0
+    while done < ENTRIES:
+        begin = clock()
+        done += group
+        log.end = done
+        subscription.entries_appended()
+        delivering += clock() - begin
+        batches = [(c, [o for start, stop in s.slices for o in range(start, stop)]) for c, s in members]
+        for _, sink in members:
+            sink.slices.clear()
+        begin = clock()
+        for consumer, ordinals in batches:
+            if acks == "cumulative" and ordinals:
+                subscription.acknowledge_until(consumer, ordinals[-1])
+            elif acks == "single":
+                acknowledge = subscription.acknowledge
+                for ordinal in ordinals:
+                    acknowledge(consumer, (ordinal,))
+            elif ordinals:
+                subscription.acknowledge(consumer, ordinals)
+        acknowledging += clock() - begin
+    assert cursor.backlog() == 0
+    return delivering / ENTRIES * 1e6, acknowledging / ENTRIES * 1e6
+
+
+async def main() -> None:
+    """All rows."""
+    print(f"{'type':<12}{'consumers':>10}{'group':>7}  {'acks':<11}{'deliver us':>11}{'ack us':>8}{'sum':>7}")
+    for sub_type, consumers, group, acks in [
+        (SubType.SHARED, 1, 200, "single"),
+        (SubType.SHARED, 1, 200, "list"),
+        (SubType.SHARED, 3, 200, "single"),
+        (SubType.SHARED, 1, 1, "single"),
+        (SubType.EXCLUSIVE, 1, 200, "cumulative"),
+        (SubType.EXCLUSIVE, 1, 200, "single"),
+        (SubType.EXCLUSIVE, 1, 200, "list"),
+        (SubType.EXCLUSIVE, 1, 1, "single"),
+        (SubType.KEY_SHARED, 3, 200, "single"),
+        (SubType.KEY_SHARED, 3, 200, "list"),
+    ]:
+        rounds = [measure(sub_type, consumers, group, acks) for _ in range(5)]
+        deliver, ack = min(rounds, key=sum)
+        print(
+            f"{sub_type.shown:<12}{consumers:>10}{group:>7}  {acks:<11}{deliver:>11.2f}{ack:>8.2f}{deliver + ack:>7.2f}"
+        )
+
+
+if __name__ == "__main__":
+    asyncio.run(main())

@@ -1,0 +1,67 @@
+"""The application: all groups of routes, errors to answers, paths left encoded.
+
+ASGI servers decode a path before routing, which would turn ``a%2Fb`` into two parts. :class:`EncodedPath` routes on
+the path as it was sent; :mod:`magnetar.admin.parameters` decodes part by part.
+"""
+
+from __future__ import annotations
+
+from fastapi import FastAPI
+from starlette.exceptions import HTTPException
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from magnetar.admin import (
+    brokers,
+    clusters,
+    lookups,
+    metrics,
+    namespaces,
+    partitions,
+    statistics,
+    subscriptions,
+    tenants,
+    topics,
+    unbuilt,
+)
+from magnetar.admin.failures import Unexpected, http_failure, known_failure
+from magnetar.admin.ports import Admin, AdminBroker
+from magnetar.metadata.resources import Resources
+from magnetar.model.errors import MagnetarError
+from magnetar.runtime.settings import Settings
+
+
+class EncodedPath:
+    """Replaces the decoded path of a request by the one that was sent."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http" and scope.get("raw_path"):
+            scope = {**scope, "path": scope["raw_path"].partition(b"?")[0].decode("latin-1")}
+        await self._app(scope, receive, send)
+
+
+def create_app(broker: AdminBroker, resources: Resources, settings: Settings) -> FastAPI:
+    """The REST interface of one broker; its OpenAPI description is at /openapi.json."""
+    app = FastAPI(title="magnetar", version=brokers.VERSION, redirect_slashes=False, redoc_url=None)
+    app.add_exception_handler(MagnetarError, known_failure)
+    app.add_exception_handler(HTTPException, http_failure)
+    admin = Admin(broker, resources, settings)
+    for group in (
+        brokers,
+        clusters,
+        tenants,
+        namespaces,
+        topics,
+        partitions,
+        subscriptions,
+        statistics,
+        lookups,
+        metrics,
+    ):
+        app.include_router(group.routes(admin))
+    app.router.routes.append(unbuilt.route())
+    app.add_middleware(Unexpected)
+    app.add_middleware(EncodedPath)
+    return app

@@ -1,0 +1,100 @@
+"""/admin/v2/namespaces: life, topic lists, and the first policy (SEMANTICS 11.3)."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter, Request
+from starlette.responses import Response
+
+from magnetar.admin.bodies import answer, done, json_body, object_body
+from magnetar.admin.parameters import NAMESPACE, Flag, PathText, namespace_name
+from magnetar.admin.ports import Admin
+from magnetar.admin.removal import is_empty, remove_namespace
+from magnetar.admin.topics import is_system_topic
+from magnetar.model.errors import InvalidValueError, NotAllowedError
+
+
+def routes(admin: Admin) -> APIRouter:
+    """All routes of this group."""
+    router = APIRouter(tags=["namespaces"])
+    _life(router, admin)
+    _contents(router, admin)
+    _deduplication(router, admin)
+    return router
+
+
+def _life(router: APIRouter, admin: Admin) -> None:
+    namespaces = admin.resources.namespaces
+
+    @router.get("/admin/v2/namespaces/{tenant}")
+    async def list_namespaces(tenant: PathText) -> Response:
+        return answer(namespaces.of_tenant(tenant))
+
+    @router.get(NAMESPACE)
+    async def get_policies(tenant: PathText, namespace: PathText) -> Response:
+        return answer(namespaces.policies(namespace_name(tenant, namespace)))
+
+    @router.put(NAMESPACE)
+    async def create_namespace(tenant: PathText, namespace: PathText, request: Request) -> Response:
+        wanted = await object_body(request)
+        namespace_name(tenant, namespace)
+        namespaces.create(tenant, namespace, wanted)
+        return done()
+
+    @router.delete(NAMESPACE)
+    async def delete_namespace(tenant: PathText, namespace: PathText, force: Flag = False) -> Response:
+        name = namespace_name(tenant, namespace)
+        if force and not admin.settings.forceDeleteNamespaceAllowed:
+            raise NotAllowedError("Broker doesn't allow forced deletion of namespaces")
+        if force and namespaces.exists(name):
+            await remove_namespace(admin, name)
+        else:
+            namespaces.delete(name, not is_empty(admin, name))
+        return done()
+
+
+def _contents(router: APIRouter, admin: Admin) -> None:
+    namespaces = admin.resources.namespaces
+
+    @router.get(NAMESPACE + "/topics")
+    async def list_topics(
+        tenant: PathText, namespace: PathText, mode: str = "PERSISTENT", includeSystemTopic: Flag = False
+    ) -> Response:
+        name = namespace_name(tenant, namespace)
+        namespaces.policies(name)
+        if mode not in ("PERSISTENT", "NON_PERSISTENT", "ALL"):
+            raise InvalidValueError(f"mode {mode} is not one of PERSISTENT, NON_PERSISTENT, ALL")
+        wanted = {"PERSISTENT": "persistent", "NON_PERSISTENT": "non-persistent"}.get(mode)
+        return answer(
+            sorted(
+                topic.fqn
+                for topic in admin.broker.topics_of(name)
+                if wanted in (None, topic.domain) and (includeSystemTopic or not is_system_topic(topic))
+            )
+        )
+
+    @router.get(NAMESPACE + "/bundles")
+    async def get_bundles(tenant: PathText, namespace: PathText) -> Response:
+        return answer(namespaces.policies(namespace_name(tenant, namespace))["bundles"])
+
+
+def _deduplication(router: APIRouter, admin: Admin) -> None:
+    namespaces = admin.resources.namespaces
+    path = NAMESPACE + "/deduplication"
+
+    @router.get(path)
+    async def get_deduplication(tenant: PathText, namespace: PathText) -> Response:
+        found = namespaces.policies(namespace_name(tenant, namespace)).get("deduplicationEnabled")
+        return done(200) if found is None else answer(found)
+
+    @router.post(path)
+    async def set_deduplication(tenant: PathText, namespace: PathText, request: Request) -> Response:
+        value = await json_body(request)
+        if not isinstance(value, bool):
+            raise InvalidValueError("expected true or false as the body")
+        namespaces.update(namespace_name(tenant, namespace), deduplicationEnabled=value)
+        return done()
+
+    @router.delete(path)
+    async def remove_deduplication(tenant: PathText, namespace: PathText) -> Response:
+        namespaces.update(namespace_name(tenant, namespace), deduplicationEnabled=None)
+        return done()

@@ -1,0 +1,113 @@
+"""Partitioned topics: create, grow, show, delete (SEMANTICS 11.4.1, 2.14)."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter, Request
+from starlette.responses import Response
+
+from magnetar.admin.bodies import answer, done, json_body, number
+from magnetar.admin.parameters import TOPIC, TOPICS, Flag, PathText, namespace_name, topic_name
+from magnetar.admin.ports import Admin
+from magnetar.admin.removal import remove_partitioned
+from magnetar.admin.topics import existing, is_system_topic
+from magnetar.model.errors import ConflictError, InvalidValueError, TopicNotFoundError
+from magnetar.model.policies import Json, PartitionedTopic
+
+PATH = TOPIC + "/partitions"
+
+
+def routes(admin: Admin) -> APIRouter:
+    """All routes of this group."""
+    router = APIRouter(tags=["partitioned topics"])
+    _reading(router, admin)
+    _changing(router, admin)
+    return router
+
+
+def _reading(router: APIRouter, admin: Admin) -> None:
+    partitioned = admin.resources.partitioned
+
+    @router.get(TOPICS + "/partitioned")
+    async def list_partitioned(
+        domain: PathText, tenant: PathText, namespace: PathText, includeSystemTopic: Flag = False
+    ) -> Response:
+        name = namespace_name(tenant, namespace)
+        admin.resources.namespaces.policies(name)
+        return answer(
+            [
+                topic.fqn
+                for topic in partitioned.of_namespace(name)
+                if topic.domain == domain and (includeSystemTopic or not is_system_topic(topic))
+            ]
+        )
+
+    @router.get(PATH)
+    async def get_partitions(
+        domain: PathText, tenant: PathText, namespace: PathText, topic: PathText, checkAllowAutoCreation: Flag = False
+    ) -> Response:
+        name = topic_name(domain, tenant, namespace, topic)
+        found = partitioned.get(name)
+        if found is None:
+            if checkAllowAutoCreation:
+                admin.resources.require_namespace(name)
+                found = PartitionedTopic(await admin.broker.partition_count(name, auto_create=True))
+            else:
+                existing(admin, name)
+                found = PartitionedTopic(0)
+        return answer(found.as_json())
+
+
+def _changing(router: APIRouter, admin: Admin) -> None:
+    partitioned = admin.resources.partitioned
+
+    @router.put(PATH)
+    async def create_partitioned(
+        domain: PathText, tenant: PathText, namespace: PathText, topic: PathText, request: Request
+    ) -> Response:
+        name = topic_name(domain, tenant, namespace, topic)
+        wanted = _wanted(await json_body(request))
+        admin.resources.require_namespace(name)
+        if wanted.partitions > 0 and admin.broker.topic_exists(name):
+            raise ConflictError("This topic already exists")
+        partitioned.create(name, wanted.partitions, wanted.properties)
+        await admin.broker.create_partitions(name, 0, wanted.partitions)
+        return done()
+
+    @router.post(PATH)
+    async def grow(
+        domain: PathText, tenant: PathText, namespace: PathText, topic: PathText, request: Request
+    ) -> Response:
+        name = topic_name(domain, tenant, namespace, topic)
+        count = number(await json_body(request), "the number of partitions")
+        admin.resources.require_namespace(name)
+        before = partitioned.count(name)
+        partitioned.grow(name, count)
+        await admin.broker.create_partitions(name, before, count)
+        return done()
+
+    @router.delete(PATH)
+    async def delete_partitioned(
+        domain: PathText, tenant: PathText, namespace: PathText, topic: PathText, force: Flag = False
+    ) -> Response:
+        name = topic_name(domain, tenant, namespace, topic)
+        if not partitioned.count(name):
+            if admin.broker.topic_exists(name):
+                raise ConflictError(
+                    f"{name.fqn} is a non-partitioned topic. "
+                    "Instead of calling delete-partitioned-topic please call delete."
+                )
+            admin.resources.require_namespace(name)
+            raise TopicNotFoundError(f"Topic {name.fqn} not found.")
+        await remove_partitioned(admin, name, force=force)
+        return done()
+
+
+def _wanted(body: Json) -> PartitionedTopic:
+    """A bare count, or an object with count and properties (content type application/vnd.partitioned-topic-...)."""
+    if not isinstance(body, dict):
+        return PartitionedTopic(number(body, "the number of partitions"))
+    properties = body.get("properties") or {}
+    if not isinstance(properties, dict) or not all(isinstance(value, str) for value in properties.values()):
+        raise InvalidValueError("expected properties as a JSON object whose values are all texts")
+    count = number(body.get("partitions"), '"partitions"')
+    return PartitionedTopic(count, {key: str(value) for key, value in properties.items()})

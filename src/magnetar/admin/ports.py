@@ -1,0 +1,137 @@
+"""What the REST interface needs of the broker. ``broker.service`` provides it, tests pass a fake.
+
+The routes check what the metadata knows (names, tenants, namespaces, partition counts) and whether a topic exists
+before they call; the broker raises errors of :mod:`magnetar.model.errors`, whose text becomes the reason.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+from magnetar.metadata.resources import Resources
+from magnetar.model.ids import Position
+from magnetar.model.names import NamespaceName, TopicName
+from magnetar.model.policies import JsonObject
+from magnetar.runtime.settings import Settings
+
+
+class LookupAnswer(NamedTuple):
+    """Where a topic is served."""
+
+    broker_url: str
+    http_url: str
+
+
+class StatsOptions(NamedTuple):
+    """What a caller of statistics asked for (11.4.4)."""
+
+    precise_backlog: bool = False
+    subscription_backlog_size: bool = True
+    earliest_time_in_backlog: bool = False
+    exclude_publishers: bool = False
+    exclude_consumers: bool = False
+
+
+class TopicCounters(NamedTuple):
+    """Live numbers of one loaded topic, for /metrics. Must be cheap: no disk, no copying of lists."""
+
+    topic: TopicName
+    producers: int
+    consumers: int
+    subscriptions: int
+    messages_in: int
+    bytes_in: int
+    messages_out: int
+    bytes_out: int
+    backlog: int
+    storage_size: int
+
+
+class AdminBroker(Protocol):
+    """One broker, as its administrator sees it. Called from the event loop only."""
+
+    def topics_of(self, namespace: NamespaceName) -> Iterable[TopicName]:
+        """Every topic that exists, loaded or not, of both domains; partitions one by one, never their parent."""
+        ...
+
+    def topic_exists(self, topic: TopicName) -> bool:
+        """Whether that very topic (a plain one or one partition) exists, loaded or not."""
+        ...
+
+    def clients_of(self, topic: TopicName) -> int:
+        """Producers and consumers connected to it."""
+        ...
+
+    async def partition_count(self, topic: TopicName, *, auto_create: bool) -> int:
+        """As PARTITIONED_METADATA (2.7, 2.8): 0 = not partitioned. Raises TopicNotFoundError."""
+        ...
+
+    async def create_topic(self, topic: TopicName, properties: Mapping[str, str]) -> None:
+        """Make a topic that does not exist; durable on return."""
+        ...
+
+    async def create_partitions(self, topic: TopicName, first: int, end: int) -> None:
+        """Make partitions ``first`` to ``end - 1`` of a partitioned topic; existing ones stay as they are."""
+        ...
+
+    async def delete_topic(self, topic: TopicName, *, force: bool) -> None:
+        """Remove topic, subscriptions and data; ``force`` disconnects its clients first."""
+        ...
+
+    async def unload_topic(self, topic: TopicName) -> None:
+        """Close it for its clients, who come back; nothing is lost (16.4)."""
+        ...
+
+    async def topic_stats(self, topic: TopicName, options: StatsOptions) -> JsonObject:
+        """11.4.11, loading the topic if need be."""
+        ...
+
+    async def internal_stats(self, topic: TopicName) -> JsonObject:
+        """Ledgers and cursors of the topic."""
+        ...
+
+    async def subscriptions_of(self, topic: TopicName) -> list[str]:
+        """Names, in the order they were made."""
+        ...
+
+    async def create_subscription(self, topic: TopicName, name: str, start: Position, *, replicated: bool) -> None:
+        """Durable; begins at ``start`` (ids.EARLIEST, ids.LATEST or after a message). Creates a missing topic.
+
+        Raises ConflictError "Subscription already exists for topic".
+        """
+        ...
+
+    async def delete_subscription(self, topic: TopicName, name: str, *, force: bool) -> None:
+        """Raises PreconditionFailedError "Subscription has active connected consumers" unless ``force``."""
+        ...
+
+    def lookup(self, topic: TopicName, listener: str | None) -> LookupAnswer:
+        """Raises ServiceNotReadyError "the broker do not have <listener> listener"."""
+        ...
+
+    def broker_id(self) -> str:
+        """``host:port`` of the REST interface, as /brokers lists it."""
+        ...
+
+    async def check_health(self) -> None:
+        """Raises if a message cannot make its way through this broker now."""
+        ...
+
+    def connections(self) -> int:
+        """Open client connections."""
+        ...
+
+    def counters(self) -> Iterable[TopicCounters]:
+        """One per loaded topic."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Admin:
+    """What every group of routes is given."""
+
+    broker: AdminBroker
+    resources: Resources
+    settings: Settings

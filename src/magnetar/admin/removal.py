@@ -1,0 +1,34 @@
+"""Removing topics together with what they consist of: partitions, then their count; whole namespaces by force."""
+
+from __future__ import annotations
+
+from magnetar.admin.ports import Admin
+from magnetar.model.errors import PreconditionFailedError
+from magnetar.model.names import NamespaceName, TopicName
+
+
+def is_empty(admin: Admin, namespace: NamespaceName) -> bool:
+    """Whether nothing of a user's is in the namespace."""
+    no_topics = next(iter(admin.broker.topics_of(namespace)), None) is None
+    return no_topics and not admin.resources.partitioned.of_namespace(namespace)
+
+
+async def remove_partitioned(admin: Admin, topic: TopicName, *, force: bool) -> None:
+    """Raises PreconditionFailedError, having removed nothing, if a client is connected and ``force`` is not set."""
+    count = admin.resources.partitioned.count(topic)
+    existing = [partition for partition in topic.partitions(count) if admin.broker.topic_exists(partition)]
+    if not force and any(map(admin.broker.clients_of, existing)):
+        raise PreconditionFailedError("Topic has active producers/subscriptions")
+    # partitions first: after a crash in between the parent is still there, and the removal can be asked for again
+    for partition in existing:
+        await admin.broker.delete_topic(partition, force=force)
+    admin.resources.partitioned.delete(topic)
+
+
+async def remove_namespace(admin: Admin, namespace: NamespaceName) -> None:
+    """With everything in it."""
+    for topic in admin.resources.partitioned.of_namespace(namespace):
+        await remove_partitioned(admin, topic, force=True)
+    for topic in list(admin.broker.topics_of(namespace)):
+        await admin.broker.delete_topic(topic, force=True)
+    admin.resources.namespaces.delete(namespace, has_topics=False)

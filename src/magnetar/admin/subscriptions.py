@@ -1,0 +1,79 @@
+"""Subscriptions of a topic (SEMANTICS 11.5.1); on a partitioned topic, of all its partitions."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter, Request
+from starlette.responses import Response
+
+from magnetar.admin.bodies import answer, done, json_body, number
+from magnetar.admin.parameters import TOPIC, Flag, PathText, topic_name
+from magnetar.admin.ports import Admin
+from magnetar.admin.topics import parts_of
+from magnetar.model.errors import InvalidValueError, SubscriptionNotFoundError
+from magnetar.model.ids import EARLIEST, LATEST, Position
+from magnetar.model.policies import Json
+
+
+def routes(admin: Admin) -> APIRouter:
+    """All routes of this group."""
+    router = APIRouter(tags=["subscriptions"])
+
+    @router.get(TOPIC + "/subscriptions")
+    async def list_subscriptions(domain: PathText, tenant: PathText, namespace: PathText, topic: PathText) -> Response:
+        names: dict[str, None] = {}
+        for part in parts_of(admin, topic_name(domain, tenant, namespace, topic)):
+            names.update(dict.fromkeys(await admin.broker.subscriptions_of(part)))
+        return answer(list(names))
+
+    @router.put(TOPIC + "/subscription/{subscription}")
+    async def create_subscription(
+        domain: PathText,
+        tenant: PathText,
+        namespace: PathText,
+        topic: PathText,
+        subscription: PathText,
+        request: Request,
+        replicated: Flag = False,
+    ) -> Response:
+        name = topic_name(domain, tenant, namespace, topic)
+        start = _start(await json_body(request))
+        if not name.persistent:
+            raise InvalidValueError("Create subscription on non-persistent topic can only be done through client")
+        admin.resources.require_namespace(name)
+        count = admin.resources.partitioned.count(name)
+        for part in name.partitions(count) if count else [name]:
+            await admin.broker.create_subscription(part, subscription, start, replicated=replicated)
+        return done()
+
+    @router.delete(TOPIC + "/subscription/{subscription}")
+    async def delete_subscription(
+        domain: PathText,
+        tenant: PathText,
+        namespace: PathText,
+        topic: PathText,
+        subscription: PathText,
+        force: Flag = False,
+    ) -> Response:
+        name = topic_name(domain, tenant, namespace, topic)
+        parts = parts_of(admin, name)
+        having = [part for part in parts if subscription in await admin.broker.subscriptions_of(part)]
+        if not having:
+            if admin.resources.partitioned.count(name):
+                raise SubscriptionNotFoundError("Subscription not found")
+            raise SubscriptionNotFoundError(f"Subscription {subscription} not found for topic {name.fqn}")
+        for part in having:
+            await admin.broker.delete_subscription(part, subscription, force=force)
+        return done()
+
+    return router
+
+
+def _start(body: Json) -> Position:
+    """Nothing, ``"latest"``, ``"earliest"`` or a message id as a JSON object."""
+    if body is None or body == "latest":
+        return LATEST
+    if body == "earliest":
+        return EARLIEST
+    if isinstance(body, dict):
+        return Position(number(body.get("ledgerId"), '"ledgerId"'), number(body.get("entryId"), '"entryId"'))
+    raise InvalidValueError("expected a message id with ledgerId and entryId, or latest or earliest")

@@ -1,0 +1,116 @@
+"""Topics without partitions, and lists of topics (SEMANTICS 11.4.1, 11.4.2, 4.7.2)."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from fastapi import APIRouter, Request
+from starlette.responses import Response
+
+from magnetar.admin.bodies import answer, done, text_map_body
+from magnetar.admin.parameters import TOPIC, TOPICS, Flag, PathText, namespace_name, topic_name
+from magnetar.admin.ports import Admin
+from magnetar.model.errors import ConflictError, PreconditionFailedError, TopicNotFoundError
+from magnetar.model.names import TopicName
+
+_SYSTEM_TOPICS: Final = frozenset(
+    (
+        "__change_events",
+        "__transaction_buffer_snapshot",
+        "__transaction_buffer_snapshot_segments",
+        "__transaction_buffer_snapshot_indexes",
+    )
+)
+
+
+def is_system_topic(topic: TopicName) -> bool:
+    """Topics Pulsar keeps for itself, left out of lists unless asked for."""
+    name = topic.parent.local_name
+    return name in _SYSTEM_TOPICS or name.endswith("__transaction_pending_ack")
+
+
+def existing(admin: Admin, topic: TopicName) -> TopicName:
+    """``topic`` if it exists as a plain topic or a partition. Raises TopicNotFoundError."""
+    if admin.broker.topic_exists(topic):
+        return topic
+    admin.resources.require_namespace(topic)
+    if topic.is_partition and admin.resources.partitioned.count(topic.parent):
+        raise TopicNotFoundError("Topic partitions were not yet created")
+    raise TopicNotFoundError(f"Topic {topic.fqn} not found")
+
+
+def parts_of(admin: Admin, topic: TopicName) -> list[TopicName]:
+    """The topic, or the existing partitions if it has any. Raises TopicNotFoundError."""
+    count = admin.resources.partitioned.count(topic)
+    if count:
+        return [partition for partition in topic.partitions(count) if admin.broker.topic_exists(partition)]
+    return [existing(admin, topic)]
+
+
+def routes(admin: Admin) -> APIRouter:
+    """All routes of this group."""
+    router = APIRouter(tags=["topics"])
+
+    @router.get(TOPICS)
+    async def list_topics(
+        domain: PathText, tenant: PathText, namespace: PathText, includeSystemTopic: Flag = False
+    ) -> Response:
+        name = namespace_name(tenant, namespace)
+        admin.resources.namespaces.policies(name)
+        return answer(
+            sorted(
+                topic.fqn
+                for topic in admin.broker.topics_of(name)
+                if topic.domain == domain and (includeSystemTopic or not is_system_topic(topic))
+            )
+        )
+
+    @router.put(TOPIC)
+    async def create_topic(
+        domain: PathText, tenant: PathText, namespace: PathText, topic: PathText, request: Request
+    ) -> Response:
+        name = topic_name(domain, tenant, namespace, topic)
+        properties = await text_map_body(request)
+        admin.resources.require_namespace(name)
+        _check_creatable(admin, name)
+        await admin.broker.create_topic(name, properties)
+        return done()
+
+    @router.delete(TOPIC)
+    async def delete_topic(
+        domain: PathText, tenant: PathText, namespace: PathText, topic: PathText, force: Flag = False
+    ) -> Response:
+        name = topic_name(domain, tenant, namespace, topic)
+        if not admin.broker.topic_exists(name) and admin.resources.partitioned.count(name):
+            raise ConflictError(
+                f"{name.fqn} is a partitioned topic, instead of calling delete topic, "
+                "please call delete-partitioned-topic."
+            )
+        existing(admin, name)
+        clients = 0 if force else admin.broker.clients_of(name)
+        if clients:
+            raise PreconditionFailedError(f"Topic has {clients} connected producers/consumers")
+        await admin.broker.delete_topic(name, force=force)
+        return done()
+
+    @router.put(TOPIC + "/unload")
+    async def unload_topic(domain: PathText, tenant: PathText, namespace: PathText, topic: PathText) -> Response:
+        for part in parts_of(admin, topic_name(domain, tenant, namespace, topic)):
+            await admin.broker.unload_topic(part)
+        return done()
+
+    return router
+
+
+def _check_creatable(admin: Admin, topic: TopicName) -> None:
+    if topic.is_partition and topic.partition_index >= (count := admin.resources.partitioned.count(topic.parent)):
+        if not count:
+            raise PreconditionFailedError(
+                f'Can\'t create topic {topic.local_name} with "-partition-" followed by numeric value '
+                f"if there isn't a partitioned topic {topic.parent.local_name} created."
+            )
+        raise PreconditionFailedError(
+            f"Can't create topic {topic.local_name}: its partitioned topic has {count} partitions, numbered from 0"
+        )
+    if admin.broker.topic_exists(topic) or admin.resources.partitioned.count(topic):
+        raise ConflictError("This topic already exists")

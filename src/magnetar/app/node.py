@@ -1,0 +1,123 @@
+"""One broker process: everything wired together, started in order, stopped in reverse."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from concurrent.futures import Executor
+from pathlib import Path
+from random import Random
+
+from magnetar.broker.connection.listener import Listener, factory
+from magnetar.broker.service import BrokerService
+from magnetar.broker.upkeep import Upkeep
+from magnetar.metadata.resources import Resources
+from magnetar.metadata.sqlite import SqliteMetadataStore
+from magnetar.metadata.store import MetadataStore
+from magnetar.runtime.clock import Clock, SystemClock
+from magnetar.runtime.settings import Settings
+from magnetar.storage.files import FileSystem, OsFileSystem
+from magnetar.storage.store import LedgerStore, StoreSettings
+
+log = logging.getLogger(__name__)
+
+_INSTANCE_PATH = "/counters/broker-instance"
+
+
+def store_settings(settings: Settings) -> StoreSettings:
+    """The part of the settings that storage obeys."""
+    return StoreSettings(
+        sync_data=settings.journalSyncData,
+        cache_bytes=settings.managedLedgerCacheSizeMB << 20,
+        ledger_entries_max=settings.managedLedgerMaxEntriesPerLedger,
+        ledger_bytes_max=settings.managedLedgerMaxSizePerLedgerMbytes << 20,
+        ledger_min_rollover_ms=settings.managedLedgerMinLedgerRolloverTimeMinutes * 60_000,
+        ledger_max_rollover_ms=settings.managedLedgerMaxLedgerRolloverTimeMinutes * 60_000,
+    )
+
+
+class Broker:
+    """The broker without its sockets: what the simulator runs, and what :class:`Node` puts on the network."""
+
+    def __init__(
+        self,
+        files: FileSystem,
+        metadata: MetadataStore,
+        settings: Settings,
+        clock: Clock,
+        rng: Random,
+        executors: dict[str, Executor] | None = None,
+    ) -> None:
+        self.settings = settings
+        self.store = LedgerStore(
+            files, clock, store_settings(settings), None if executors is None else executors.__getitem__
+        )
+        self._metadata = metadata
+        self.resources = Resources(metadata, settings)
+        self.service = BrokerService(self.store, self.resources, settings, clock, rng, self._instance())
+        self.upkeep = Upkeep(self.service)
+        self.connections: set[Listener] = set()
+
+    def _instance(self) -> int:
+        """A number that no earlier life of this broker had: part of generated producer names (SEMANTICS 3.1.1)."""
+        record = self._metadata.get(_INSTANCE_PATH)
+        number = 0 if record is None else int(record.data) + 1
+        self._metadata.put(_INSTANCE_PATH, str(number).encode())
+        return number
+
+    def start(self) -> None:
+        """Recover. Raises PersistenceError."""
+        self.store.open()
+        self.upkeep.start()
+
+    def accept(self) -> Listener:
+        """The protocol for one new connection."""
+        return Listener(self.service, self.connections)
+
+    async def stop(self) -> None:
+        """Let every client go, write what waits, release the directory."""
+        await self.upkeep.close()
+        self.service.close()
+        for connection in list(self.connections):
+            connection.close("the broker stops")
+        await self.store.close()
+        self.resources.close()
+
+
+class Node:
+    """A broker on real sockets and real files."""
+
+    def __init__(self, data: Path, settings: Settings) -> None:
+        data.mkdir(parents=True, exist_ok=True)
+        self.settings = settings
+        metadata = SqliteMetadataStore(str(data / "metadata.sqlite"))
+        self.broker = Broker(OsFileSystem(str(data / "ledgers")), metadata, settings, SystemClock(), Random())
+        self._server: asyncio.Server | None = None
+        self.port = 0
+
+    async def start(self) -> None:
+        """Recover and listen. Raises PersistenceError, OSError."""
+        self.broker.start()
+        loop = asyncio.get_running_loop()
+        settings = self.settings
+        self._server = await loop.create_server(
+            factory(self.broker.service, self.broker.connections),
+            settings.bindAddress,
+            settings.brokerServicePort,
+            backlog=1024,
+            reuse_address=True,
+        )
+        self.port = self._server.sockets[0].getsockname()[1]
+        self.broker.service.service_url = f"pulsar://{self._host()}:{self.port}"
+
+    def _host(self) -> str:
+        settings = self.settings
+        if settings.advertisedAddress:
+            return settings.advertisedAddress
+        return "localhost" if settings.bindAddress in ("0.0.0.0", "::") else settings.bindAddress
+
+    async def stop(self) -> None:
+        """Stop listening, then the broker."""
+        if self._server is not None:
+            self._server.close()
+        await self.broker.stop()

@@ -1,0 +1,60 @@
+"""``magnetar standalone``: one node until a signal ends it."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import logging
+import signal
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+from magnetar.app.node import Node
+from magnetar.runtime.settings import Settings
+
+log = logging.getLogger(__name__)
+
+_GC_THRESHOLD: Final = 50_000
+"""Young objects before a collection: entries in flight are not garbage, and looking at them again and again is slow."""
+
+
+def run(data: Path, settings: Settings) -> None:
+    """Start, print where it listens, serve until SIGINT or SIGTERM, stop cleanly.
+
+    Raises PersistenceError if the data directory cannot be used, OSError if a port cannot.
+    """
+    gc.set_threshold(_GC_THRESHOLD, 20, 20)
+    with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+        runner.run(_serve(data, settings))
+
+
+def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop]:
+    try:
+        import uvloop
+    except ImportError:
+        return asyncio.new_event_loop
+    return uvloop.new_event_loop
+
+
+async def _serve(data: Path, settings: Settings) -> None:
+    loop = asyncio.get_running_loop()
+    stop = asyncio.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, stop.set)
+    node = Node(data, settings)
+    await node.start()
+    gc.collect()
+    gc.freeze()
+    service = node.broker.service
+    mode = (
+        "receipts wait for the disk"
+        if settings.journalSyncData
+        else ("journalSyncData=false: receipts do NOT wait for the disk, a power loss can lose acknowledged messages")
+    )
+    sys.stdout.write(f"magnetar is ready: {service.service_url} {service.web_service_url} data in {data} ({mode})\n")
+    sys.stdout.flush()
+    await stop.wait()
+    log.info("stopping")
+    await node.stop()

@@ -1,0 +1,232 @@
+"""Consumers' commands: subscribe, permits, acknowledgements, redelivery, seek (SEMANTICS 5).
+
+The acknowledgements of one wake-up are gathered per consumer and handed over together; any other command first has
+them handed over, so the order is the client's.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+
+from magnetar.broker.connection.session import OpenConsumer, Pending, Session
+from magnetar.broker.topic.ports import Run
+from magnetar.broker.topic.subscription import IndexAck
+from magnetar.model.errors import MagnetarError, MetadataError, PersistenceError, ProtocolError, ServerError
+from magnetar.model.ids import Position
+from magnetar.protocol import commands as c
+from magnetar.protocol.entries import metadata_of
+
+log = logging.getLogger(__name__)
+
+
+def acknowledge(session: Session, ack: c.Ack) -> None:
+    """ACK. For a consumer id that is not open: nothing, not even an answer (SEMANTICS 1.3.5)."""
+    held = session.consumers.get(ack[0])
+    if held is None or held.__class__ is not OpenConsumer:
+        return
+    ids = ack[2]
+    if len(ids) == 1 and ack[6] is None and ack[1] is c.AckType.Individual and ack[5] is None:
+        message_id = ids[0]
+        ledger = held.ledger
+        if message_id[0] == ledger.id and message_id[1] < ledger.entries and not message_id[4]:
+            if not held.acks:
+                session.acking.append(held)
+            held.acks.append(ledger.ordinal + message_id[1])
+            return
+    session.hand_over_acks()
+    _acknowledge(session, held, ack)
+
+
+def _acknowledge(session: Session, held: OpenConsumer, ack: c.Ack) -> None:
+    def durable() -> None:
+        if ack.request_id is not None:
+            session.send(c.AckResponse(ack.consumer_id, request_id=ack.request_id))
+
+    done = durable if ack.request_id is not None else None
+    if ack.txn is not None:
+        refused = "Server don't support transaction ack!"
+        session.send(
+            c.AckResponse(ack.consumer_id, ack.txn, ServerError.NotAllowedError, refused, request_id=ack.request_id)
+        )
+        return
+    if ack.validation_error is not None:
+        log.warning("%s: consumer %d could not read %s: %s", session.address, ack.consumer_id, ack.message_ids,
+                    ack.validation_error.name)  # fmt: skip
+    subscription, consumer = held.subscription, held.consumer
+    if ack.ack_type is c.AckType.Cumulative:
+        _acknowledge_until(held, ack, done or _nothing)
+        return
+    whole: list[int] = []
+    parts: list[IndexAck] = []
+    for message_id in ack.message_ids:
+        ordinal = held.exact(message_id)
+        if ordinal is None:
+            continue
+        if message_id.ack_set:
+            parts.append(IndexAck(ordinal, message_id.ack_set, message_id.batch_size))
+        else:
+            whole.append(ordinal)
+    if parts:
+        subscription.acknowledge_sets(consumer, parts, None if whole else done)
+    if whole or not parts:
+        subscription.acknowledge(consumer, whole, done)
+
+
+def _acknowledge_until(held: OpenConsumer, ack: c.Ack, done: Callable[[], None]) -> None:
+    if len(ack.message_ids) != 1:
+        done()
+        return
+    message_id = ack.message_ids[0]
+    # an id that does not exist acknowledges what stands before its place
+    ordinal = held.exact(message_id)
+    batch = None
+    if ordinal is None:
+        ordinal = held.topic.log.ordinal(Position(message_id.ledger, message_id.entry)) - 1
+    elif message_id.ack_set:
+        batch = IndexAck(ordinal, message_id.ack_set, message_id.batch_size)
+    held.subscription.acknowledge_until(held.consumer, ordinal, done, batch)
+
+
+def flow(session: Session, command: c.Flow) -> None:
+    """FLOW: permits must be positive; an unknown consumer is ignored (SEMANTICS 5.2.1)."""
+    if command.permits <= 0:
+        raise ProtocolError(f"FLOW of {command.permits} permits for consumer {command.consumer_id}")
+    held = session.consumers.get(command.consumer_id)
+    if isinstance(held, OpenConsumer):
+        held.subscription.flow(held.consumer, command.permits)
+
+
+def redeliver(session: Session, command: c.RedeliverUnacknowledged) -> None:
+    """REDELIVER_UNACKNOWLEDGED_MESSAGES (SEMANTICS 5.8)."""
+    held = session.consumers.get(command.consumer_id)
+    if isinstance(held, OpenConsumer):
+        ids = command.message_ids
+        held.subscription.redeliver(held.consumer, held.exact_all(ids) if ids else None, command.consumer_epoch)
+
+
+def close_consumer(session: Session, command: c.CloseConsumer) -> None:
+    """CLOSE_CONSUMER: SUCCESS, also for an unknown id (1.3.9); what was not acknowledged goes to others."""
+    held = session.consumers.pop(command.consumer_id, None)
+    if isinstance(held, Pending):
+        held.cancelled = True
+    elif held is not None:
+        held.leave()
+    session.send(c.Success(command.request_id))
+
+
+def unsubscribe(session: Session, command: c.Unsubscribe) -> None:
+    """UNSUBSCRIBE: the last consumer deletes the subscription (SEMANTICS 5.9.9)."""
+    held = session.consumers.get(command.consumer_id)
+    if not isinstance(held, OpenConsumer):
+        session.error(command.request_id, ServerError.MetadataError, "Consumer not found")
+        return
+    try:
+        held.subscription.check_unsubscribe(held.consumer, force=command.force)
+    except MagnetarError as error:
+        session.fail(command.request_id, error)
+        return
+    del session.consumers[command.consumer_id]
+    held.subscription.remove_consumer(held.consumer)
+    if held.topic.subscriptions.get(held.subscription.name) is held.subscription:
+        held.topic.delete_subscription(held.subscription.name, lambda: session.send(c.Success(command.request_id)))
+    else:
+        session.send(c.Success(command.request_id))
+
+
+def seek(session: Session, command: c.Seek) -> None:
+    """SEEK: CLOSE_CONSUMER first, then SUCCESS when the new position is durable (SEMANTICS 5.9)."""
+    held = session.consumers.get(command.consumer_id)
+    if not isinstance(held, OpenConsumer):
+        session.error(command.request_id, ServerError.MetadataError, "Consumer not found")
+        return
+
+    def to(found: int | Exception, ack_set: tuple[int, ...] = (), batch_size: int = 0) -> None:
+        if isinstance(found, Exception):
+            session.fail(command.request_id, PersistenceError(str(found)))
+            return
+        try:
+            held.subscription.seek_to(found, lambda: session.send(c.Success(command.request_id)), ack_set, batch_size)
+        except MagnetarError as error:
+            session.fail(command.request_id, error)
+
+    message_id = command.message_id
+    if message_id is not None:
+        to(
+            held.topic.log.ordinal(Position(message_id.ledger, message_id.entry)),
+            message_id.ack_set,
+            message_id.batch_size,
+        )
+    elif command.message_publish_time is not None:
+        held.topic.find_time(command.message_publish_time, to)
+    else:
+        session.fail(command.request_id, MetadataError("Message id and message publish time were not present"))
+
+
+def last_message_id(session: Session, command: c.GetLastMessageId) -> None:
+    """GET_LAST_MESSAGE_ID (SEMANTICS 5.9.12): the batch index needs the entry's metadata."""
+    held = session.consumers.get(command.consumer_id)
+    if not isinstance(held, OpenConsumer):
+        session.error(command.request_id, ServerError.MetadataError, "Consumer not found")
+        return
+    topic = held.topic
+    mark = topic.log.position(held.subscription.cursor.mark_delete)
+    marked = c.MessageIdData(mark.ledger, mark.entry)
+    last = topic.last_position()
+
+    def answer(batch_index: int) -> None:
+        found = c.MessageIdData(last.ledger, last.entry, topic.name.partition_index, batch_index)
+        session.send(c.GetLastMessageIdResponse(found, command.request_id, marked))
+
+    if last.ledger < 0:
+        answer(-1)
+        return
+
+    def read(result: Run | Exception) -> None:
+        if isinstance(result, Exception):
+            session.fail(command.request_id, PersistenceError(str(result)))
+            return
+        messages = metadata_of(result.entries[0]).num_messages_in_batch
+        answer(-1 if messages is None else messages - 1)
+
+    end = topic.log.end
+    run = topic.log.cached(end - 1, 1, 1)
+    if run is not None:
+        read(run)
+    else:
+        topic.log.read(end - 1, 1, 1, read)
+
+
+def consumer_stats(session: Session, command: c.ConsumerStats) -> None:
+    """CONSUMER_STATS (SEMANTICS 1.3.12)."""
+    held = session.consumers.get(command.consumer_id)
+    if not isinstance(held, OpenConsumer):
+        session.send(
+            c.ConsumerStatsResponse(
+                command.request_id, ServerError.ConsumerNotFound, f"Consumer {command.consumer_id} not found"
+            )
+        )
+        return
+    stats = held.subscription.stats()
+    mine = next(one for one in stats.consumers if one.consumer_id == command.consumer_id)
+    session.send(
+        c.ConsumerStatsResponse(
+            command.request_id,
+            msg_rate_out=0.0,
+            msg_throughput_out=0.0,
+            msg_rate_redeliver=0.0,
+            consumer_name=mine.name,
+            available_permits=mine.available_permits,
+            unacked_messages=mine.unacked_messages,
+            blocked_consumer_on_unacked_msgs=mine.blocked_on_unacked,
+            address=session.address,
+            connected_since=str(mine.info.get("connectedSince", "")),
+            type=stats.type,
+            msg_rate_expired=0.0,
+            msg_backlog=stats.backlog_entries,
+            message_ack_rate=0.0,
+        )
+    )
+
+
+def _nothing() -> None: ...

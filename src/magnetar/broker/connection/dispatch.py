@@ -1,0 +1,34 @@
+"""Which handler answers which command: the one table of the wire protocol on the broker's side."""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+from typing import Final
+
+from magnetar.broker.connection import consuming, lookups, publishing, subscribing
+from magnetar.broker.connection.session import Handler
+from magnetar.protocol import commands as c
+
+HANDLERS: Final = MappingProxyType[type, Handler](
+    {
+        c.Send: publishing.send,
+        c.Ack: consuming.acknowledge,
+        c.Flow: consuming.flow,
+        c.RedeliverUnacknowledged: consuming.redeliver,
+        c.Connect: lookups.connect,
+        c.Ping: lookups.ping,
+        c.Pong: lookups.pong,
+        c.Lookup: lookups.look_up,
+        c.PartitionedMetadata: lookups.partitioned_metadata,
+        c.GetTopicsOfNamespace: lookups.topics_of_namespace,
+        c.GetSchema: lookups.no_schema,
+        c.Producer: publishing.open_producer,
+        c.CloseProducer: publishing.close_producer,
+        c.Subscribe: subscribing.subscribe,
+        c.CloseConsumer: consuming.close_consumer,
+        c.Unsubscribe: consuming.unsubscribe,
+        c.Seek: consuming.seek,
+        c.GetLastMessageId: consuming.last_message_id,
+        c.ConsumerStats: consuming.consumer_stats,
+    }
+)

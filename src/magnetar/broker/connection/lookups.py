@@ -1,0 +1,110 @@
+"""Handshake, keep-alive, and the questions about topics (SEMANTICS 1.2, 2)."""
+
+from __future__ import annotations
+
+from magnetar.broker import lookup
+from magnetar.broker.connection.session import Session
+from magnetar.broker.service import VERSION
+from magnetar.model.errors import MagnetarError, ProtocolError, ServerError
+from magnetar.model.names import NamespaceName, TopicName
+from magnetar.protocol import commands as c
+
+PROTOCOL_VERSION = 21
+
+
+def connect(session: Session, command: c.Connect) -> None:
+    """CONNECT: CONNECTED with what we can do (SEMANTICS 1.2.2)."""
+    session.client_version = command.client_version.replace(" ", "-")
+    session.protocol_version = command.protocol_version
+    session.features = command.feature_flags or c.FeatureFlags()
+    session.greeted()
+    session.send(
+        c.Connected(
+            f"Pulsar Server magnetar {VERSION}",
+            min(command.protocol_version, PROTOCOL_VERSION),
+            session.service.settings.maxMessageSize,
+            c.FeatureFlags(supports_get_partitioned_metadata_without_auto_creation=True),
+        )
+    )
+
+
+def ping(session: Session, command: c.Ping) -> None:
+    """PING: PONG."""
+    session.send(c.Pong())
+
+
+def pong(session: Session, command: c.Pong) -> None:
+    """A sign of life; the listener has noted it already."""
+
+
+def look_up(session: Session, command: c.Lookup) -> None:
+    """LOOKUP: always us (SEMANTICS 2.3); does not create the topic (2.5)."""
+    service = session.service
+    try:
+        name = TopicName.parse(command.topic)
+        lookup.require_listener(command.advertised_listener_name)
+        lookup.require_namespace(service.resources, name)
+    except MagnetarError as error:
+        session.send(
+            c.LookupResponse(
+                command.request_id, c.LookupType.Failed, error=error.code, message=str(error), authoritative=False
+            )
+        )
+        return
+    session.send(
+        c.LookupResponse(
+            command.request_id, c.LookupType.Connect, broker_service_url=service.service_url, authoritative=True
+        )
+    )
+
+
+def partitioned_metadata(session: Session, command: c.PartitionedMetadata) -> None:
+    """PARTITIONED_METADATA: how many partitions (SEMANTICS 2.7, 2.8)."""
+    service = session.service
+    try:
+        name = TopicName.parse(command.topic)
+        count = lookup.partition_count(
+            service.resources,
+            service.settings,
+            name,
+            exists=service.exists(name),
+            may_create=command.metadata_auto_creation_enabled is not False,
+        )
+    except MagnetarError as error:
+        session.send(
+            c.PartitionedMetadataResponse(
+                command.request_id, c.MetadataType.Failed, error=error.code, message=str(error)
+            )
+        )
+        return
+    session.send(c.PartitionedMetadataResponse(command.request_id, c.MetadataType.Success, count))
+
+
+def topics_of_namespace(session: Session, command: c.GetTopicsOfNamespace) -> None:
+    """GET_TOPICS_OF_NAMESPACE (SEMANTICS 2.16–2.18). A malformed namespace closes the connection (1.3.19)."""
+    try:
+        namespace = NamespaceName.parse(command.namespace)
+    except MagnetarError as error:
+        raise ProtocolError(str(error)) from error
+    service = session.service
+    prefix = {
+        c.NamespaceMode.PERSISTENT: ("persistent://",),
+        c.NamespaceMode.NON_PERSISTENT: ("non-persistent://",),
+        c.NamespaceMode.ALL: ("persistent://", "non-persistent://"),
+    }[command.mode]
+    names = [name for name in service.names_in(namespace) if name.startswith(prefix)]
+    found = lookup.select(names, command.topics_pattern, command.topics_hash, service.settings)
+    session.send(
+        c.GetTopicsOfNamespaceResponse(
+            command.request_id, tuple(found.topics), found.filtered, found.hash, found.changed
+        )
+    )
+
+
+def no_schema(session: Session, command: c.GetSchema) -> None:
+    """GET_SCHEMA: no topic has one yet (SEMANTICS 10.9)."""
+    session.send(
+        c.GetSchemaResponse(
+            command.request_id, ServerError.TopicNotFound, f"Topic not found or no-schema {command.topic}"
+        )
+    )

@@ -1,0 +1,83 @@
+"""Bytes waiting for one socket: whatever is put in one turn of the loop leaves in one write.
+
+High water is reported both from here (what waits in this turn) and from the transport (what the socket did not take);
+``writable`` is what the dispatchers look at before they give a consumer more.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Final
+
+HIGH_WATER: Final = 2 << 20
+"""Bytes in one outbox above which consumers of the connection get nothing more for now."""
+
+_JOIN_BELOW: Final = 4096
+"""Parts smaller than this on average are copied into one buffer; larger ones are handed over one by one."""
+
+
+class Outbox:
+    """``parts`` is public for sinks that append many small pieces at once; they call :meth:`grew` afterwards."""
+
+    __slots__ = ("_loop", "_on_writable", "_paused", "_scheduled", "_transport", "closed", "parts", "size", "writes")
+
+    def __init__(
+        self, loop: asyncio.AbstractEventLoop, transport: asyncio.Transport, on_writable: Callable[[], None]
+    ) -> None:
+        self._loop = loop
+        self._transport = transport
+        self._on_writable = on_writable
+        self._scheduled = False
+        self._paused = False
+        self.parts: list[bytes] = []
+        self.size = 0
+        self.writes = 0
+        self.closed = False
+
+    @property
+    def writable(self) -> bool:
+        """Whether more should be put in now."""
+        return not self._paused and self.size < HIGH_WATER
+
+    def put(self, data: bytes) -> None:
+        """Append one frame."""
+        self.parts.append(data)
+        self.size += len(data)
+        if not self._scheduled:
+            self._scheduled = True
+            self._loop.call_soon(self.flush)
+
+    def grew(self, size: int) -> None:
+        """``size`` bytes were appended to ``parts`` directly."""
+        self.size += size
+        if not self._scheduled:
+            self._scheduled = True
+            self._loop.call_soon(self.flush)
+
+    def flush(self) -> None:
+        """Hand everything to the socket."""
+        self._scheduled = False
+        parts, size = self.parts, self.size
+        if not parts:
+            return
+        self.parts = []
+        self.size = 0
+        if self.closed:
+            return
+        self.writes += 1
+        if size < _JOIN_BELOW * len(parts):
+            self._transport.write(b"".join(parts))
+        else:
+            self._transport.writelines(parts)
+        if size >= HIGH_WATER and not self._paused:
+            self._loop.call_soon(self._on_writable)
+
+    def pause(self) -> None:
+        """The transport's buffer is full."""
+        self._paused = True
+
+    def resume(self) -> None:
+        """The transport's buffer has drained."""
+        self._paused = False
+        self._on_writable()

@@ -1,0 +1,213 @@
+"""Producers' commands: open, send, close (SEMANTICS 3).
+
+SEND is the hottest handler of the broker: one dictionary look-up, a few comparisons, one append.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+
+from magnetar.broker.connection.outbox import Outbox
+from magnetar.broker.connection.session import Pending, Session
+from magnetar.broker.topic.producers import Pending as PendingEntry
+from magnetar.broker.topic.producers import Producer, ProducerInfo
+from magnetar.broker.topic.topic import Topic
+from magnetar.model.errors import (
+    MagnetarError,
+    NotAllowedError,
+    PersistenceError,
+    ProducerBusyError,
+    ProtocolError,
+    ServerError,
+    ServiceNotReadyError,
+)
+from magnetar.model.names import TopicName
+from magnetar.protocol import commands as c
+from magnetar.protocol.receipts import Receipts
+
+log = logging.getLogger(__name__)
+
+
+class SinkOfProducer:
+    """Results of one producer, on their way into its connection's outbox."""
+
+    __slots__ = ("_out", "_producer_id", "_receipts", "_session")
+
+    def __init__(self, session: Session, producer_id: int) -> None:
+        self._session = session
+        self._out: Outbox = session.out
+        self._producer_id = producer_id
+        self._receipts = Receipts(producer_id, -1)
+
+    @property
+    def connection(self) -> object:
+        """The session."""
+        return self._session
+
+    def receipts(self, ledger: int, first_entry: int, results: Sequence[PendingEntry]) -> None:
+        """SEND_RECEIPTs, one write for all of them."""
+        session = self._session
+        session.pending_publishes -= len(results)
+        if session.reading_paused and session.pending_publishes <= session.service.pending_publishes_low:
+            session.resume_reading()
+        receipts = self._receipts
+        if receipts.ledger != ledger:
+            receipts = self._receipts = Receipts(self._producer_id, ledger)
+        self._out.put(receipts.run([r[1] for r in results], first_entry, [r[2] for r in results]))
+
+    def failed(self, results: Sequence[PendingEntry], error: PersistenceError) -> None:
+        """SEND_ERROR for each (SEMANTICS 3.3.5)."""
+        session = self._session
+        session.pending_publishes -= len(results)
+        session.resume_reading()
+        for result in results:
+            session.send(c.SendError(self._producer_id, result.sequence_id, error.code, str(error)))
+
+    def close(self) -> None:
+        """CLOSE_PRODUCER from our side; what the client has under way is ignored for a while."""
+        session = self._session
+        if session.producers.pop(self._producer_id, None) is not None and not session.closed:
+            session.recently_closed[self._producer_id] = session.loop.time()
+            session.send(c.CloseProducer(self._producer_id, -1))
+
+
+def send(session: Session, message: c.Send) -> None:
+    """SEND: the receipt follows when the entry is durable."""
+    producer = session.producers.get(message[0])
+    if producer is None or producer.__class__ is not Producer:
+        _send_to_nobody(session, message)
+        return
+    if not message[9] or message[5] is not None or message[7] is not None:
+        _send_refused(session, message)
+        return
+    messages = message[2]
+    producer.publish(message[8], messages if messages > 0 else 1, message[1], message[3] or 0)
+    session.pending_publishes += 1
+    if session.pending_publishes >= session.service.pending_publishes_high:
+        session.pause_reading()
+
+
+def _send_to_nobody(session: Session, message: c.Send) -> None:
+    closed_at = session.recently_closed.get(message.producer_id)
+    if closed_at is not None:
+        if session.loop.time() - closed_at < session.service.settings.keepAliveIntervalSeconds:
+            return
+        del session.recently_closed[message.producer_id]
+    raise ProtocolError(f"SEND for producer {message.producer_id}, which is not open on this connection")
+
+
+def _send_refused(session: Session, message: c.Send) -> None:
+    if not message.checksum_ok:
+        code, text = ServerError.ChecksumError, "Checksum failed on the broker"
+    elif message.txn is not None:
+        code, text = ServerError.NotAllowedError, "Transaction buffer disable!"
+    else:
+        code, text = ServerError.NotAllowedError, "Only shadow topic supports sending messages with messageId"
+    log.warning(
+        "%s: producer %d: refused message %d: %s", session.address, message.producer_id, message.sequence_id, text
+    )
+    session.send(c.SendError(message.producer_id, message.sequence_id, code, text))
+
+
+def open_producer(session: Session, command: c.Producer) -> None:
+    """PRODUCER: admitted once the topic is loaded and durable."""
+    held = session.producers.get(command.producer_id)
+    if isinstance(held, Pending):
+        busy = ServiceNotReadyError("Producer is already present on the connection")
+        session.fail(command.request_id, busy)
+        return
+    if held is not None and command.epoch <= held.info.epoch:
+        session.send(c.ProducerSuccess(command.request_id, held.info.name, -1, b""))
+        return
+    if command.producer_access_mode is not c.ProducerAccessMode.Shared:
+        text = f"producer access mode {command.producer_access_mode.name} is not available in this version of magnetar"
+        session.fail(command.request_id, NotAllowedError(text))
+        return
+    if held is None:
+        session.producers[command.producer_id] = pending = Pending()
+    else:
+        pending = Pending()
+    try:
+        topic = session.service.topic_for(TopicName.parse(command.topic), create=True)
+    except MagnetarError as error:
+        _give_up(session, command, error)
+        return
+    topic.when_durable(lambda error: _admit(session, command, topic, pending, error, retry=True))
+
+
+def _give_up(session: Session, command: c.Producer, error: MagnetarError) -> None:
+    if isinstance(session.producers.get(command.producer_id), Pending):
+        del session.producers[command.producer_id]
+    session.fail(command.request_id, error)
+
+
+def _admit(
+    session: Session, command: c.Producer, topic: Topic, pending: Pending, error: MagnetarError | None, *, retry: bool
+) -> None:
+    if pending.cancelled or session.closed:
+        return
+    if error is not None:
+        _give_up(session, command, error)
+        return
+    name = command.producer_name or session.service.new_producer_name()
+    info = ProducerInfo(
+        command.producer_id,
+        name,
+        bool(command.producer_name) and command.user_provided_producer_name,
+        command.epoch,
+        command.producer_access_mode.name,
+        session.address,
+        session.service.timestamp(),
+        session.client_version,
+        dict(command.metadata),
+        bool(session.features.supports_partial_producer),
+    )
+    producer = Producer(info, topic.log, SinkOfProducer(session, command.producer_id))
+    try:
+        topic.add_producer(producer)
+    except ProducerBusyError as busy:
+        _busy(session, command, topic, pending, busy, retry=retry)
+        return
+    except MagnetarError as refused:
+        _give_up(session, command, refused)
+        return
+    session.producers[command.producer_id] = producer
+    session.recently_closed.pop(command.producer_id, None)
+    session.send(c.ProducerSuccess(command.request_id, name, -1, b""))
+
+
+def _busy(
+    session: Session, command: c.Producer, topic: Topic, pending: Pending, busy: ProducerBusyError, *, retry: bool
+) -> None:
+    """The name is taken: by a dead connection perhaps, so that one has to give a sign of life (3.1.2)."""
+    holder = topic.producers.holder(command.producer_name or "")
+    other = holder.sink.connection if holder is not None else None
+    if not retry or not isinstance(other, Session) or other is session:
+        _give_up(session, command, busy)
+        return
+
+    def answered(alive: bool) -> None:
+        if alive:
+            _give_up(session, command, busy)
+        else:
+            _admit(session, command, topic, pending, None, retry=False)
+
+    other.probe(answered)
+
+
+def close_producer(session: Session, command: c.CloseProducer) -> None:
+    """CLOSE_PRODUCER: SUCCESS when what it sent is durable, also for an unknown id (1.3.9)."""
+    held = session.producers.pop(command.producer_id, None)
+    if isinstance(held, Pending):
+        held.cancelled = True
+    elif held is not None:
+        service = session.service
+
+        def closed() -> None:
+            service.producer_left(held)
+            session.send(c.Success(command.request_id))
+
+        held.log.barrier(closed)
+        return
+    session.send(c.Success(command.request_id))

@@ -1,0 +1,251 @@
+"""One client's session: what it has opened, who answers its commands, and whether it is still alive.
+
+Commands are handled in the order they came (SEMANTICS 1.1.12); a handler that has to wait (for the disk, for another
+connection's sign of life) remembers what it needs in a callback and answers later. A handler's MagnetarError becomes
+the ERROR of that request; a ProtocolError closes this connection and nobody else notices.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+from magnetar.broker.connection.outbox import Outbox
+from magnetar.broker.service import BrokerService
+from magnetar.broker.topic.consumer import Consumer
+from magnetar.broker.topic.producers import Producer
+from magnetar.broker.topic.subscription import Subscription
+from magnetar.broker.topic.topic import Topic
+from magnetar.model.errors import MagnetarError, ServerError
+from magnetar.model.ids import Position
+from magnetar.protocol import commands as c
+from magnetar.protocol.codec import encode
+from magnetar.protocol.server import ServerConnection, ServerState
+from magnetar.storage.ledger import Ledger
+
+log = logging.getLogger(__name__)
+
+PROBE_SECONDS: Final = 5.0
+"""How long a silent connection gets to prove that it is alive (SEMANTICS 5.3.1, 3.1.2)."""
+
+Handler = Callable[["Session", Any], None]
+
+
+class Pending:
+    """A producer or consumer id whose opening is under way; ``cancelled`` when the client closed it meanwhile."""
+
+    __slots__ = ("cancelled",)
+
+    def __init__(self) -> None:
+        self.cancelled = False
+
+
+class OpenConsumer:
+    """A consumer that was admitted: where its commands go."""
+
+    __slots__ = ("acks", "consumer", "ledger", "subscription", "topic")
+
+    def __init__(self, topic: Topic, subscription: Subscription, consumer: Consumer) -> None:
+        self.topic = topic
+        self.subscription = subscription
+        self.consumer = consumer
+        self.ledger: Ledger = topic.log.table.ledgers[-1]
+        """The ledger of the last acknowledged entry: most likely the next one's, too."""
+        self.acks: list[int] = []
+        """Acknowledged in this wake-up, not handed over yet."""
+
+    def exact(self, message_id: c.MessageIdData) -> int | None:
+        """Ordinal of an entry that exists, or None (SEMANTICS 5.7.4)."""
+        ordinal = self.topic.log.exact_ordinal(Position(message_id.ledger, message_id.entry))
+        if ordinal is not None:
+            self.ledger = self.topic.log.table.holding(ordinal)
+        return ordinal
+
+    def exact_all(self, ids: Sequence[c.MessageIdData]) -> list[int]:
+        """Ordinals of those that exist."""
+        return [ordinal for ordinal in map(self.exact, ids) if ordinal is not None]
+
+    def leave(self) -> None:
+        """The client closed it or is gone."""
+        self.subscription.remove_consumer(self.consumer)
+        self.topic.consumer_gone(self.subscription)
+
+
+class Session:
+    """Owned by its listener; lives on the event loop."""
+
+    def __init__(
+        self,
+        service: BrokerService,
+        out: Outbox,
+        transport: asyncio.Transport,
+        protocol: ServerConnection,
+        handlers: Mapping[type, Handler],
+    ) -> None:
+        self.service = service
+        self.out = out
+        self.transport = transport
+        self.loop = asyncio.get_running_loop()
+        self._protocol = protocol
+        self._handlers = handlers
+        peer = transport.get_extra_info("peername") or ("?", 0)
+        self.address = f"/{peer[0]}:{peer[1]}"
+        self.client_version = ""
+        self.protocol_version = 0
+        self.features = c.FeatureFlags()
+        self.producers: dict[int, Producer | Pending] = {}
+        self.consumers: dict[int, OpenConsumer | Pending] = {}
+        self.acking: list[OpenConsumer] = []
+        """Consumers with acknowledgements that are not handed over yet."""
+        self.recently_closed: dict[int, float] = {}
+        """Producers that we closed, and when (loop time): their sends in flight are ignored (SEMANTICS 3.3.1)."""
+        self.pending_publishes = 0
+        self.reading_paused = False
+        self.closed = False
+        self._probes: list[Callable[[bool], None]] = []
+        self._probe_timer: asyncio.TimerHandle | None = None
+
+    # commands ----------------------------------------------------------------------------------------------------
+
+    def handle(self, commands: list[c.Command]) -> None:
+        """Handle decoded commands in order. Raises ProtocolError if the connection is to be closed."""
+        handlers = self._handlers
+        is_open = self._protocol.state is ServerState.OPEN
+        for command in commands:
+            kind = command.__class__
+            handler = handlers.get(kind) if is_open else None
+            if handler is None:
+                # whatever is not in the table is rare, or not allowed now
+                self._protocol.admit(command)
+                handler = handlers.get(kind, Session.not_supported)
+            if kind is not c.Ack and self.acking:
+                self.hand_over_acks()
+            handler(self, command)
+            if self.closed:
+                return
+            is_open = is_open or self._protocol.state is ServerState.OPEN
+        if self.acking:
+            self.hand_over_acks()
+
+    def greeted(self) -> None:
+        """CONNECTED is being sent: all commands are legal from now on."""
+        self._protocol.accept()
+
+    @property
+    def connected(self) -> bool:
+        """Whether the handshake is over."""
+        return self._protocol.state is ServerState.OPEN
+
+    def hand_over_acks(self) -> None:
+        """Acknowledge what was gathered."""
+        for held in self.acking:
+            acks, held.acks = held.acks, []
+            held.subscription.acknowledge(held.consumer, acks)
+        self.acking.clear()
+
+    def not_supported(self, command: c.Command) -> None:
+        """A command of a feature that is not there yet: a clear answer if the client waits for one."""
+        request_id = getattr(command, "request_id", None)
+        name = type(command).__name__
+        log.warning("%s: %s is not available in this version of magnetar", self.address, name)
+        if request_id is not None:
+            self.error(request_id, ServerError.NotAllowedError, f"{name} is not available in this version of magnetar")
+
+    def send(self, command: c.Command) -> None:
+        """Put one command into the outbox."""
+        self.out.put(encode(command))
+
+    def error(self, request_id: int, code: ServerError, message: str) -> None:
+        """ERROR for a request."""
+        self.send(c.Error(request_id, code, message))
+
+    def fail(self, request_id: int, error: MagnetarError) -> None:
+        """ERROR for a request, from the error that a handler met."""
+        self.error(request_id, error.code, str(error))
+
+    # life --------------------------------------------------------------------------------------------------------
+
+    def close(self, reason: str) -> None:
+        """Close the connection from our side; what is in the outbox is still sent."""
+        if self.closed:
+            return
+        log.info("%s: closing the connection: %s", self.address, reason)
+        self.closed = True
+        self.out.flush()
+        self.transport.close()
+
+    def alive(self) -> None:
+        """Something was received while a probe was under way."""
+        probes, self._probes = self._probes, []
+        if self._probe_timer is not None:
+            self._probe_timer.cancel()
+            self._probe_timer = None
+        for answer in probes:
+            answer(True)
+
+    @property
+    def probing(self) -> bool:
+        """Whether somebody waits for a sign of life."""
+        return bool(self._probes)
+
+    def probe(self, answer: Callable[[bool], None]) -> None:
+        """Ask the client for a sign of life; ``answer(False)`` and eviction after PROBE_SECONDS of silence."""
+        if self.closed:
+            self.loop.call_soon(answer, False)
+            return
+        self._probes.append(answer)
+        if self._probe_timer is None:
+            self.send(c.Ping())
+            self._probe_timer = self.loop.call_later(PROBE_SECONDS, self._dead)
+
+    def _dead(self) -> None:
+        self._probe_timer = None
+        probes, self._probes = self._probes, []
+        self.close(f"no sign of life for {PROBE_SECONDS:g} s while another client wants its place")
+        self.lost()
+        for answer in probes:
+            answer(False)
+
+    def lost(self) -> None:
+        """The connection is gone: everything it had opened leaves its topic, in the order it was opened."""
+        self.closed = True
+        self.out.closed = True
+        producers, self.producers = self.producers, {}
+        consumers, self.consumers = self.consumers, {}
+        for producer in producers.values():
+            if isinstance(producer, Pending):
+                producer.cancelled = True
+            else:
+                self.service.producer_left(producer)
+        for held in consumers.values():
+            if isinstance(held, Pending):
+                held.cancelled = True
+            else:
+                held.leave()
+        probes, self._probes = self._probes, []
+        if self._probe_timer is not None:
+            self._probe_timer.cancel()
+        for answer in probes:
+            answer(False)
+
+    # reading from the socket -------------------------------------------------------------------------------------
+
+    def pause_reading(self) -> None:
+        """Take no more from this client for now: its messages wait for the disk (SEMANTICS 3.3.10)."""
+        if not self.reading_paused and not self.closed:
+            self.reading_paused = True
+            self.transport.pause_reading()
+
+    def resume_reading(self) -> None:
+        """Go on."""
+        if self.reading_paused and not self.closed:
+            self.reading_paused = False
+            self.transport.resume_reading()
+
+    def writable_again(self) -> None:
+        """The socket takes more: its consumers may be served."""
+        for held in list(self.consumers.values()):
+            if isinstance(held, OpenConsumer):
+                held.subscription.resume(held.consumer)

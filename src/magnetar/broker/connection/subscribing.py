@@ -1,0 +1,269 @@
+"""SUBSCRIBE: find or make the topic, find or make the subscription, join it (SEMANTICS 5.1, 4.3).
+
+Three waits may lie between the command and its SUCCESS: the topic's birth, the cursor's, and the sign of life of an
+Exclusive consumer that holds the place.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from magnetar.broker.connection.outbox import Outbox
+from magnetar.broker.connection.session import OpenConsumer, Pending, Session
+from magnetar.broker.delivery.dispatcher import SubType
+from magnetar.broker.topic.dispatch_settings import KeySharedMeta
+from magnetar.broker.topic.ports import Run
+from magnetar.broker.topic.subscription import Subscription
+from magnetar.broker.topic.topic import Topic
+from magnetar.model.errors import (
+    ConsumerBusyError,
+    MagnetarError,
+    NotAllowedError,
+    PersistenceError,
+    ProducerBusyError,
+    ServiceNotReadyError,
+    SubscriptionNotFoundError,
+)
+from magnetar.model.ids import Position
+from magnetar.model.names import TopicName
+from magnetar.protocol import commands as c
+from magnetar.protocol.deliveries import Deliveries
+
+_HEADER_ESTIMATE = 40
+_RESERVED = ("pulsar.repl", "pulsar.dedup")
+
+
+class SinkOfConsumer:
+    """One consumer's messages on their way into its connection's outbox."""
+
+    __slots__ = ("_consumer_id", "_deliveries", "_out", "_session")
+
+    def __init__(self, session: Session, consumer_id: int, partition: int) -> None:
+        self._session = session
+        self._out: Outbox = session.out
+        self._consumer_id = consumer_id
+        self._deliveries = Deliveries(consumer_id, partition)
+
+    @property
+    def session(self) -> Session:
+        """The connection."""
+        return self._session
+
+    @property
+    def writable(self) -> bool:
+        """Whether the socket takes more."""
+        return self._out.writable
+
+    def deliver(self, run: Run, start: int, stop: int) -> None:
+        """MESSAGE frames for consecutive entries."""
+        entries = run.entries
+        if start or stop < len(entries):
+            entries = entries[start:stop]
+        out = self._out
+        self._deliveries.frames(run.ledger, run.entry + start, entries, out.parts)
+        out.grew(sum(map(len, entries)) + _HEADER_ESTIMATE * len(entries))
+
+    def deliver_one(
+        self, run: Run, index: int, redelivery_count: int, ack_set: tuple[int, ...], epoch: int | None
+    ) -> None:
+        """One MESSAGE with what stands beside the entry."""
+        entry = run.entries[index]
+        out = self._out
+        out.parts.append(
+            self._deliveries.header(run.ledger, run.entry + index, len(entry), redelivery_count, ack_set, epoch)
+        )
+        out.parts.append(entry)
+        out.grew(len(entry) + _HEADER_ESTIMATE)
+
+    def active_change(self, active: bool) -> None:
+        """ACTIVE_CONSUMER_CHANGE; a Failover consumer hears it after its SUCCESS."""
+        self._session.send(c.ActiveConsumerChange(self._consumer_id, active))
+
+    def close(self) -> None:
+        """CLOSE_CONSUMER from our side."""
+        if self._session.consumers.pop(self._consumer_id, None) is not None and not self._session.closed:
+            self._session.send(c.CloseConsumer(self._consumer_id, -1))
+
+    def end_of_topic(self) -> None:
+        """REACHED_END_OF_TOPIC."""
+        self._session.send(c.ReachedEndOfTopic(self._consumer_id))
+
+
+def subscribe(session: Session, command: c.Subscribe) -> None:
+    """SUBSCRIBE."""
+    held = session.consumers.get(command.consumer_id)
+    if isinstance(held, OpenConsumer):
+        session.send(c.Success(command.request_id))
+        return
+    if held is not None:
+        session.fail(command.request_id, ServiceNotReadyError("Consumer is already present on the connection"))
+        return
+    try:
+        _check(session, command)
+        name = TopicName.parse(command.topic)
+        topic = session.service.topic_for(name, create=command.force_topic_creation)
+    except MagnetarError as error:
+        session.fail(command.request_id, error)
+        return
+    pending = session.consumers[command.consumer_id] = Pending()
+    _Joining(session, command, topic, pending).begin()
+
+
+def _check(session: Session, command: c.Subscribe) -> None:
+    if not command.subscription:
+        raise ProducerBusyError("Empty subscription name")
+    if command.subscription.startswith(_RESERVED):
+        raise ProducerBusyError("Subscription with reserved subscription name attempted")
+    if command.sub_type is c.SubType.Key_Shared and not session.service.settings.subscriptionKeySharedEnable:
+        raise NotAllowedError("Key_Shared subscription is disabled by broker.")
+    if command.read_compacted and command.sub_type in (c.SubType.Shared, c.SubType.Key_Shared):
+        raise NotAllowedError("readCompacted only allowed on failover or exclusive subscriptions")
+
+
+class _Joining:
+    """One SUBSCRIBE under way."""
+
+    def __init__(self, session: Session, command: c.Subscribe, topic: Topic, pending: Pending) -> None:
+        self._session = session
+        self._command = command
+        self._topic = topic
+        self._pending = pending
+        self._subscription: Subscription | None = None
+        self._early = False
+        """The cursor was durable before its subscription was returned."""
+
+    def begin(self) -> None:
+        self._topic.when_durable(self._topic_ready)
+
+    def _topic_ready(self, error: MagnetarError | None) -> None:
+        command, topic = self._command, self._topic
+        if self._stopped():
+            return
+        if error is not None:
+            self._give_up(error)
+            return
+        exists = command.subscription in topic.subscriptions
+        if not exists and command.durable and not self._session.service.settings.allowAutoSubscriptionCreation:
+            self._give_up(SubscriptionNotFoundError("Subscription does not exist"))
+            return
+        try:
+            found = topic.subscription(
+                command.subscription,
+                durable=command.durable,
+                ordinal=self._first_ordinal,
+                properties=dict(command.subscription_properties),
+                done=self._cursor_durable,
+            )
+        except MagnetarError as refused:
+            self._give_up(refused)
+            return
+        self._subscription = found
+        if self._early:
+            self._cursor_ready(found)
+
+    def _first_ordinal(self) -> int:
+        """Where a cursor that does not exist yet begins (SEMANTICS 4.3.5, 4.3.6)."""
+        command, topic = self._command, self._topic
+        start = command.start_message_id
+        if not command.durable and start is not None:
+            position = Position(start.ledger, start.entry)
+            return topic.start_after(position, inclusive=start.batch_index >= 0)
+        return topic.log.first if command.initial_position is c.InitialPosition.Earliest else topic.log.end
+
+    def _cursor_durable(self) -> None:
+        if self._subscription is None:
+            self._early = True
+        else:
+            self._cursor_ready(self._subscription)
+
+    def _cursor_ready(self, subscription: Subscription) -> None:
+        back = self._command.start_message_rollback_duration_sec
+        if self._stopped():
+            self._topic.consumer_gone(subscription)
+        elif back > 0:
+            now = self._session.service.clock.now_ms()
+            self._topic.find_time(now - back * 1000, lambda found: self._rolled_back(subscription, found))
+        else:
+            self._join(subscription, retry=True)
+
+    def _rolled_back(self, subscription: Subscription, found: int | Exception) -> None:
+        if isinstance(found, Exception):
+            self._give_up(PersistenceError(str(found)))
+            return
+        subscription.seek_to(found, lambda: self._join(subscription, retry=True))
+
+    def _join(self, subscription: Subscription, *, retry: bool) -> None:
+        session, command = self._session, self._command
+        if self._stopped():
+            self._topic.consumer_gone(subscription)
+            return
+        sink = SinkOfConsumer(session, command.consumer_id, self._topic.name.partition_index)
+        try:
+            consumer = subscription.add_consumer(
+                sink,
+                name=command.consumer_name or _random_name(session),
+                consumer_id=command.consumer_id,
+                sub_type=SubType(command.sub_type),
+                priority=command.priority_level or 0,
+                key_shared=_key_shared(command.key_shared_meta),
+                epoch=command.consumer_epoch,
+                info=self._info(),
+            )
+        except ConsumerBusyError as busy:
+            self._busy(subscription, busy, retry=retry)
+            return
+        except MagnetarError as error:
+            self._give_up(error)
+            return
+        session.consumers[command.consumer_id] = OpenConsumer(self._topic, subscription, consumer)
+        session.send(c.Success(command.request_id))
+
+    def _busy(self, subscription: Subscription, busy: ConsumerBusyError, *, retry: bool) -> None:
+        """An Exclusive consumer holds the place: it has to give a sign of life (SEMANTICS 5.3.1)."""
+        active = subscription.active_consumer
+        sink = active.sink if active is not None else None
+        wanted = self._command.sub_type
+        if (
+            not retry
+            or wanted is not c.SubType.Exclusive
+            or subscription.sub_type is not SubType.EXCLUSIVE
+            or not isinstance(sink, SinkOfConsumer)
+            or sink.session is self._session
+        ):
+            self._give_up(busy)
+            return
+        sink.session.probe(lambda alive: self._give_up(busy) if alive else self._join(subscription, retry=False))
+
+    def _info(self) -> dict[str, Any]:
+        return {
+            "address": self._session.address,
+            "connectedSince": self._session.service.timestamp(),
+            "clientVersion": self._session.client_version,
+            "metadata": dict(self._command.metadata),
+        }
+
+    def _stopped(self) -> bool:
+        return self._pending.cancelled or self._session.closed
+
+    def _give_up(self, error: MagnetarError) -> None:
+        session, command = self._session, self._command
+        if session.consumers.get(command.consumer_id) is self._pending:
+            del session.consumers[command.consumer_id]
+        if self._subscription is not None:
+            self._topic.consumer_gone(self._subscription)
+        if not self._stopped():
+            session.fail(command.request_id, error)
+
+
+def _random_name(session: Session) -> str:
+    return f"{session.service.rng.getrandbits(40):010x}"[:10]
+
+
+def _key_shared(meta: c.KeySharedMeta | None) -> KeySharedMeta | None:
+    if meta is None:
+        return None
+    return KeySharedMeta(
+        meta.mode is c.KeySharedMode.STICKY,
+        tuple((r.start, r.end) for r in meta.hash_ranges),
+        meta.allow_out_of_order_delivery,
+    )

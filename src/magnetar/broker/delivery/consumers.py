@@ -1,0 +1,82 @@
+"""One consumer as dispatchers see it: permits, unacknowledged entries, rank.
+
+Permits and unacknowledged counts are in MESSAGES, the pending map is per ENTRY: ordinal to the number of messages
+that were live when the entry was sent (SEMANTICS 5.2.1, 5.7.8). Permits that arrive while the consumer is blocked for
+too many unacknowledged messages are parked and count only when it is unblocked (5.9.10).
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from typing_extensions import override
+
+
+class Gate(Protocol):
+    """Whether the consumer's socket takes more; read at the moment an entry is given away."""
+
+    @property
+    def writable(self) -> bool: ...
+
+
+class ConsumerState:
+    """Owned by the dispatcher that it was added to; compared by identity."""
+
+    __slots__ = (
+        "blocked",
+        "description",
+        "gate",
+        "name",
+        "parked",
+        "pending",
+        "permits",
+        "priority",
+        "ranges",
+        "unacked",
+    )
+
+    def __init__(
+        self, name: str, gate: Gate, priority: int = 0, ranges: tuple[tuple[int, int], ...] | None = None
+    ) -> None:
+        self.name = name
+        self.gate = gate
+        self.priority = priority
+        self.description = f"Consumer{{consumerName={name}}}"
+        """How an error names it to another client (5.6.8)."""
+        self.ranges = ranges
+        """Hash ranges, both ends inclusive, that a STICKY or a key-range Exclusive consumer declared."""
+        self.permits = 0
+        """May be negative after a batch or, single-active, after a read (5.1.10)."""
+        self.parked = 0
+        self.unacked = 0
+        self.pending: dict[int, int] = {}
+        self.blocked = False
+
+    def flow(self, permits: int) -> None:
+        """FLOW arrived; the caller has refused ``permits < 1`` (5.2.1)."""
+        if self.blocked:
+            self.parked += permits
+        else:
+            self.permits += permits
+
+    @property
+    def available(self) -> bool:
+        """Whether an entry may be given to it now (5.5.2)."""
+        return self.permits > 0 and not self.blocked and self.gate.writable
+
+    def unblock(self) -> None:
+        """Permits parked meanwhile start to count (5.8.6)."""
+        self.blocked = False
+        self.permits += self.parked
+        self.parked = 0
+
+    def check(self) -> None:
+        """Assert the links between the counters."""
+        assert self.unacked == sum(self.pending.values()), (self.name, self.unacked, self.pending)
+        assert all(messages > 0 for messages in self.pending.values())
+        assert self.blocked or self.parked == 0
+        assert self.parked >= 0
+
+    @override
+    def __repr__(self) -> str:
+        return f"ConsumerState({self.name!r}, permits={self.permits}, unacked={self.unacked})"

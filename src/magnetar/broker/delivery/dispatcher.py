@@ -1,0 +1,97 @@
+"""The face that all subscription types show to the subscription.
+
+A subscription keeps the read position and does the reading; the dispatcher decides. One round is: ask
+:meth:`Dispatcher.plan_replay` and, if it names nothing, :meth:`Dispatcher.wanted`; read; hand what was read to
+:meth:`Dispatcher.replay` or :meth:`Dispatcher.assign`; send the slices.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Sequence
+from enum import IntEnum
+
+from magnetar.broker.delivery.consumers import ConsumerState
+from magnetar.broker.delivery.instructions import Instruction, Slice
+
+
+class SubType(IntEnum):
+    """Numbers as on the wire; ``shown`` is the name in errors and statistics (SEMANTICS 5.1.1, 5.10.1)."""
+
+    EXCLUSIVE = 0
+    SHARED = 1
+    FAILOVER = 2
+    KEY_SHARED = 3
+
+    @property
+    def shown(self) -> str:
+        return ("Exclusive", "Shared", "Failover", "Key_Shared")[self]
+
+
+class Dispatcher(ABC):
+    """Base of the four types. Nothing in it waits, and no call reenters another."""
+
+    consumers: list[ConsumerState]
+    key_slot: Callable[[bytes], int] | None = None
+    """How to cut a sticky key into a slot; None: this dispatcher does not look at keys, pass ``slots=None``."""
+    unacked = 0
+    """Messages out and not acknowledged; stays 0 for the single-active types (5.7.5)."""
+    blocked = False
+    """Too many unacknowledged messages on the whole subscription (5.9.10)."""
+
+    @abstractmethod
+    def add(self, consumer: ConsumerState) -> list[Instruction]:
+        """A consumer joins. Raises ConsumerBusyError or ConsumerAssignError and changes nothing if it may not."""
+
+    @abstractmethod
+    def remove(self, consumer: ConsumerState) -> list[Instruction]:
+        """A consumer left: what it had and did not acknowledge belongs to the others."""
+
+    def flow(self, consumer: ConsumerState, permits: int) -> None:
+        """More permits; remembered for a consumer that is not active now (5.4.7)."""
+        consumer.flow(permits)
+
+    @abstractmethod
+    def wanted(self) -> int:
+        """How many new entries should be read now; 0 when nobody could take one."""
+
+    @abstractmethod
+    def assign(
+        self, start: int, stop: int, counts: Sequence[int] | None, slots: Sequence[int] | None
+    ) -> tuple[list[Slice], int]:
+        """New unacknowledged entries ``start`` to ``stop - 1``: who gets which, and the next ordinal to read.
+
+        ``counts[i]`` is the number of live messages in entry ``start + i``, None: one each.
+        """
+
+    def plan_replay(self) -> list[int]:
+        """Ordinals, ascending, that should be read and given to :meth:`replay` before anything new."""
+        return []
+
+    def replay(self, start: int, stop: int, counts: Sequence[int] | None) -> list[Slice]:
+        """Entries ``start`` to ``stop - 1`` were read again; those planned and not acknowledged go out."""
+        return []
+
+    def acknowledged(self, consumer: ConsumerState, ordinals: Iterable[int]) -> bool:
+        """These entries are fully acknowledged; whether somebody may take entries again who could not before."""
+        return False
+
+    def acknowledged_until(self, ordinal: int) -> None:
+        """Everything up to ``ordinal`` needs no delivery any more (skip, trimmed data)."""
+        return
+
+    def partly_acknowledged(self, consumer: ConsumerState, ordinal: int, live: int) -> bool:
+        """``live`` messages of a batch remain unacknowledged; result as :meth:`acknowledged`."""
+        return False
+
+    @abstractmethod
+    def redeliver(self, consumer: ConsumerState, ordinals: Iterable[int] | None) -> list[Instruction]:
+        """REDELIVER of these entries, or of everything the consumer has (None)."""
+
+    def redelivery_counts(self) -> dict[int, int]:
+        """Ordinal to redelivery count; empty for the types that do not track it (5.8.3)."""
+        return {}
+
+    @abstractmethod
+    def check(self) -> None:
+        """Assert every cross-link; for tests."""

@@ -1,0 +1,101 @@
+"""Exclusive: one consumer gets everything in order.
+
+Nothing is remembered per entry: the cursor knows what is acknowledged, and a redelivery is a rewind (SEMANTICS 5.7.5,
+5.8.2). A read asks for as many entries as there are permits, at most ``read_max``, and all of it is sent, so permits
+may go far below zero on batches (5.1.10).
+
+An Exclusive consumer may declare hash ranges; the entries of other keys are then skipped, not acknowledged (5.3.2).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from typing_extensions import override
+
+from magnetar.broker.delivery.consumers import ConsumerState
+from magnetar.broker.delivery.dispatcher import Dispatcher
+from magnetar.broker.delivery.instructions import Do, Instruction, Slice
+from magnetar.model.errors import ConsumerBusyError
+from magnetar.model.hashing import range_slot
+
+
+class SingleActive(Dispatcher):
+    """What Exclusive and Failover share: at most one consumer, ``active``, is served."""
+
+    def __init__(self, read_max: int = 100) -> None:
+        self.consumers = []
+        self.active: ConsumerState | None = None
+        self.waiting = False
+        """Between the choice of an active consumer and its activation; nothing is sent meanwhile (5.4.6)."""
+        self._read_max = read_max
+
+    @override
+    def wanted(self) -> int:
+        active = self.active
+        if active is None or self.waiting or active.permits <= 0 or not active.gate.writable:
+            return 0
+        return min(active.permits, self._read_max)
+
+    @override
+    def assign(
+        self, start: int, stop: int, counts: Sequence[int] | None, slots: Sequence[int] | None
+    ) -> tuple[list[Slice], int]:
+        active = self.active
+        if active is None or self.waiting:
+            return [], start
+        if slots is not None:
+            return self._of_ranges(active, start, counts, slots), stop
+        active.permits -= stop - start if counts is None else sum(counts)
+        return [Slice(active, start, stop)], stop
+
+    @staticmethod
+    def _of_ranges(
+        active: ConsumerState, start: int, counts: Sequence[int] | None, slots: Sequence[int]
+    ) -> list[Slice]:
+        ranges = active.ranges or ()
+        slices: list[Slice] = []
+        for i, slot in enumerate(slots):
+            if not any(low <= slot <= high for low, high in ranges):
+                continue
+            active.permits -= 1 if counts is None else counts[i]
+            at = start + i
+            if slices and slices[-1].stop == at:
+                slices[-1] = Slice(active, slices[-1].start, at + 1)
+            else:
+                slices.append(Slice(active, at, at + 1))
+        return slices
+
+    @override
+    def redeliver(self, consumer: ConsumerState, ordinals: Iterable[int] | None) -> list[Instruction]:
+        """Only the active consumer may ask, and it gets everything unacknowledged, whatever it named (5.8.2)."""
+        return [Do.REWIND] if consumer is self.active else []
+
+    @override
+    def check(self) -> None:
+        assert (self.active is None) == (not self.consumers)
+        assert self.active is None or self.active in self.consumers
+        for consumer in self.consumers:
+            assert not consumer.pending
+            assert not consumer.blocked
+            consumer.check()
+
+
+class Exclusive(SingleActive):
+    """The first consumer is the only one."""
+
+    @override
+    def add(self, consumer: ConsumerState) -> list[Instruction]:
+        if self.consumers:
+            raise ConsumerBusyError("Exclusive consumer is already connected")
+        self.consumers.append(consumer)
+        self.active = consumer
+        self.key_slot = range_slot if consumer.ranges else None
+        return [Do.REWIND]
+
+    @override
+    def remove(self, consumer: ConsumerState) -> list[Instruction]:
+        self.consumers.remove(consumer)
+        self.active = None
+        self.key_slot = None
+        return []

@@ -1,0 +1,98 @@
+"""Failover: one active consumer, chosen by rank, and stand-bys.
+
+Who is active follows from the members alone, so every join and leave chooses again (SEMANTICS 5.4.1 to 5.4.3):
+only consumers of the best (lowest) priority count, sorted by name;
+
+* a partition takes the one at ``partition_index % count``;
+* a topic without partitions (and, if so configured, a partition too) asks a ring of 100 points per consumer.
+
+A change takes effect after a delay (5.4.6): the old consumer gets nothing more at once, and when the delay is over
+the cursor rewinds, everybody is told, and the new one is served. Another change meanwhile does not start it anew.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Sequence
+from typing import Final
+
+from typing_extensions import override
+
+from magnetar.broker.delivery.consumers import ConsumerState
+from magnetar.broker.delivery.exclusive import SingleActive
+from magnetar.broker.delivery.instructions import ActiveChange, Do, Instruction
+from magnetar.model.hashing import murmur3_31
+
+_POINTS: Final = 100
+
+
+def choose(
+    consumers: Sequence[ConsumerState], topic: str, partition: int = -1, ring_for_partitions: bool = False
+) -> ConsumerState | None:
+    """The active one among ``consumers``; ``topic`` is the full name, ``partition`` -1 for none."""
+    if not consumers:
+        return None
+    best = min(consumer.priority for consumer in consumers)
+    ranked = sorted((c for c in consumers if c.priority == best), key=lambda c: c.name)
+    if partition >= 0 and not ring_for_partitions:
+        return ranked[partition % len(ranked)]
+    ring = {murmur3_31(f"{c.name}{j}".encode()): c for c in ranked for j in range(_POINTS)}
+    points = sorted(ring)
+    at = bisect_left(points, murmur3_31(topic.encode()))
+    return ring[points[at % len(points)]]
+
+
+class Failover(SingleActive):
+    """``delayed`` False makes every change take effect at once (activation delay 0)."""
+
+    def __init__(
+        self,
+        topic: str,
+        partition: int = -1,
+        *,
+        ring_for_partitions: bool = False,
+        delayed: bool = True,
+        read_max: int = 100,
+    ) -> None:
+        super().__init__(read_max)
+        self._topic = topic
+        self._partition = partition
+        self._ring_for_partitions = ring_for_partitions
+        self._delayed = delayed
+
+    @override
+    def add(self, consumer: ConsumerState) -> list[Instruction]:
+        self.consumers.append(consumer)
+        changed = self._choose()
+        if changed is not None:
+            return changed
+        return [ActiveChange(consumer, False)]
+
+    @override
+    def remove(self, consumer: ConsumerState) -> list[Instruction]:
+        self.consumers.remove(consumer)
+        if not self.consumers:
+            self.active = None
+            was_waiting, self.waiting = self.waiting, False
+            return [Do.DISARM] if was_waiting else []
+        return self._choose() or []
+
+    def activate(self) -> list[Instruction]:
+        """The delay is over: everything unacknowledged goes to the active consumer, and everybody is told."""
+        self.waiting = False
+        if self.active is None:
+            return []
+        return [Do.REWIND, *(ActiveChange(c, c is self.active) for c in self.consumers)]
+
+    def _choose(self) -> list[Instruction] | None:
+        """Choose again; None when the active consumer stays."""
+        chosen = choose(self.consumers, self._topic, self._partition, self._ring_for_partitions)
+        if chosen is self.active:
+            return None
+        self.active = chosen
+        if not self._delayed:
+            return self.activate()
+        if self.waiting:
+            return []
+        self.waiting = True
+        return [Do.ARM]

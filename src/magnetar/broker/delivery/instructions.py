@@ -1,0 +1,38 @@
+"""What a dispatcher tells its subscription to do.
+
+Events (a consumer came, permits came, entries were read) are method calls on a dispatcher; everything that has to
+happen outside comes back as these values and is carried out in the order of the list.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import NamedTuple, TypeAlias
+
+from magnetar.broker.delivery.consumers import ConsumerState
+
+
+class Slice(NamedTuple):
+    """Send the entries ``start`` to ``stop - 1`` to ``consumer``; its permits are charged already."""
+
+    consumer: ConsumerState
+    start: int
+    stop: int
+
+
+class ActiveChange(NamedTuple):
+    """Tell ``consumer`` of a Failover subscription whether it is the active one (SEMANTICS 5.4.5)."""
+
+    consumer: ConsumerState
+    active: bool
+
+
+class Do(Enum):
+    """Instructions without an argument."""
+
+    REWIND = "read again from the first unacknowledged entry"
+    ARM = "call activate() after the activation delay"
+    DISARM = "forget the activation timer"
+
+
+Instruction: TypeAlias = ActiveChange | Do

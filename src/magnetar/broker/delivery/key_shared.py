@@ -1,0 +1,229 @@
+"""Key_Shared: every key goes to one consumer at a time, keys of different consumers flow independently.
+
+A sticky key is cut into a slot, a :class:`Selector` says who owns the slot. An entry that its owner cannot take (no
+permits, blocked, slot draining, nobody owns it, or an older entry of the slot waits) waits, and reading goes on until
+too many wait (SEMANTICS 5.6.9 to 5.6.11). With ``ordered=False`` (allowOutOfOrderDelivery) no guard applies (5.6.13).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from typing_extensions import override
+
+from magnetar.broker.delivery.consumers import ConsumerState
+from magnetar.broker.delivery.draining import DrainingHash, Holders
+from magnetar.broker.delivery.instructions import Instruction, Slice
+from magnetar.broker.delivery.selector import Selector
+from magnetar.broker.delivery.sharing import Limits, Sharing, live, total_room
+from magnetar.broker.delivery.waiting import Waiting
+
+
+class KeyShared(Sharing):
+    """One per subscription; the selector belongs to it."""
+
+    def __init__(self, selector: Selector, limits: Limits | None = None, *, ordered: bool = True) -> None:
+        super().__init__(limits)
+        self._selector = selector
+        self._ordered = ordered
+        self.key_slot = selector.key_slot
+        self._owners: dict[int, ConsumerState | None] = {}
+        """The selector's answers since the last change of members."""
+        self._slots: dict[int, int] = {}
+        """Slot of every entry that is out."""
+        self._holders = Holders()
+        self._waiting = Waiting()
+
+    # -- members -----------------------------------------------------------------------------------------------
+
+    @override
+    def add(self, consumer: ConsumerState) -> list[Instruction]:
+        self._selector.add(consumer)
+        instructions = self._enter(consumer)
+        self._reassign()
+        return instructions
+
+    @override
+    def remove(self, consumer: ConsumerState) -> list[Instruction]:
+        self._selector.remove(consumer)
+        self._owners.clear()
+        instructions = super().remove(consumer)
+        self._holders.left(consumer)
+        self._reassign()
+        return instructions
+
+    def _reassign(self) -> None:
+        self._owners.clear()
+        if self._ordered:
+            self._holders.review(self._owner)
+        self._waiting.reassign(self._owner, self._holders.draining)
+
+    def _owner(self, slot: int) -> ConsumerState | None:
+        try:
+            return self._owners[slot]
+        except KeyError:
+            owner = self._owners[slot] = self._selector.select(slot)
+            return owner
+
+    def _ready_owner(self, slot: int) -> ConsumerState | None:
+        """The owner, unless the slot is draining."""
+        return None if slot in self._holders.draining else self._owner(slot)
+
+    # -- reading -----------------------------------------------------------------------------------------------
+
+    @property
+    def _look_ahead(self) -> int:
+        limits = self.limits
+        return min(limits.look_ahead_entries_per_consumer * len(self.consumers), limits.look_ahead_entries_max)
+
+    @override
+    def wanted(self) -> int:
+        if len(self._waiting) >= self._look_ahead:
+            return 0
+        return total_room(self, self.limits.read_entries_max)
+
+    @override
+    def plan_replay(self) -> list[int]:
+        if self.blocked or not len(self._waiting):
+            return []
+        return self._waiting.front(self.consumers, self.limits.read_entries_max)
+
+    @override
+    def assign(
+        self, start: int, stop: int, counts: Sequence[int] | None, slots: Sequence[int] | None
+    ) -> tuple[list[Slice], int]:
+        assert slots is not None
+        given: dict[ConsumerState, list[Slice]] = {}
+        able = {consumer for consumer in self.consumers if consumer.available}
+        waiting, draining, owners = self._waiting, self._holders.draining, self._owners
+        by_slot: dict[int, list[int]] = waiting.by_slot if self._ordered else {}
+        look_ahead = self._look_ahead
+        for at, slot in enumerate(slots, start):
+            if self.blocked or len(waiting) >= look_ahead:
+                return _flat(given), at
+            owner = owners[slot] if slot in owners else self._owner(slot)
+            if owner is None or owner not in able or slot in by_slot or slot in draining:
+                if slot in draining:
+                    draining[slot] += 1
+                    owner = None
+                waiting.add(at, slot, owner)
+                continue
+            self._give(owner, at, slot, live(counts, at - start), given)
+            if owner.permits <= 0 or owner.blocked:
+                able.discard(owner)
+        return _flat(given), stop
+
+    @override
+    def replay(self, start: int, stop: int, counts: Sequence[int] | None) -> list[Slice]:
+        given: dict[ConsumerState, list[Slice]] = {}
+        able = {consumer for consumer in self.consumers if consumer.available}
+        waiting, draining = self._waiting, self._holders.draining
+        for ordinal in range(start, stop):
+            slot = waiting.slots.get(ordinal)
+            if slot is None:
+                continue
+            if self.blocked:
+                break
+            if self._ordered and waiting.by_slot[slot][0] != ordinal:
+                continue
+            if slot in draining:
+                draining[slot] += 1
+                continue
+            owner = self._owner(slot)
+            if owner is None or owner not in able:
+                continue
+            waiting.remove(ordinal, owner)
+            self._give(owner, ordinal, slot, live(counts, ordinal - start), given)
+            if owner.permits <= 0 or owner.blocked:
+                able.discard(owner)
+        return _flat(given)
+
+    def _give(
+        self, owner: ConsumerState, ordinal: int, slot: int, messages: int, given: dict[ConsumerState, list[Slice]]
+    ) -> None:
+        owner.pending[ordinal] = messages
+        self._slots[ordinal] = slot
+        if self._ordered:
+            self._holders.take(slot, owner)
+        self._charge(owner, messages)
+        mine = given.get(owner)
+        if mine is None:
+            given[owner] = [Slice(owner, ordinal, ordinal + 1)]
+        elif mine[-1].stop == ordinal:
+            mine[-1] = Slice(owner, mine[-1].start, ordinal + 1)
+        else:
+            mine.append(Slice(owner, ordinal, ordinal + 1))
+
+    # -- what Sharing asks -------------------------------------------------------------------------------------
+
+    @override
+    def _settled(self, ordinal: int) -> bool:
+        slot = self._slots.pop(ordinal)
+        if self._ordered and self._holders.release(slot):
+            return self._waiting.freed(slot, self._owner(slot))
+        return False
+
+    @override
+    def _released(self, ordinals: Iterable[int]) -> None:
+        if self._ordered:
+            for ordinal in ordinals:
+                slot = self._slots[ordinal]
+                if self._holders.release(slot):
+                    self._waiting.freed(slot, self._owner(slot))
+
+    @override
+    def _requeue(self, ordinals: Iterable[int]) -> None:
+        for ordinal in ordinals:
+            slot = self._slots.pop(ordinal)
+            self._waiting.add(ordinal, slot, self._ready_owner(slot))
+
+    @override
+    def _unqueue(self, ordinal: int) -> None:
+        slot = self._waiting.slots.get(ordinal)
+        if slot is not None:
+            self._waiting.remove(ordinal, self._owner(slot))
+
+    @override
+    def acknowledged_until(self, ordinal: int) -> None:
+        for waiting in [o for o in self._waiting.slots if o <= ordinal]:
+            self._unqueue(waiting)
+
+    @override
+    def _forget(self) -> None:
+        self._waiting.clear()
+        self._holders.clear()
+        self._slots.clear()
+
+    # -- statistics --------------------------------------------------------------------------------------------
+
+    def ranges(self) -> dict[ConsumerState, list[tuple[int, int]]]:
+        return self._selector.ranges()
+
+    def draining_of(self, consumer: ConsumerState) -> list[DrainingHash]:
+        return self._holders.draining_of(consumer)
+
+    def drained_total(self, consumer: ConsumerState) -> int:
+        return self._holders.cleared_total(consumer)
+
+    @override
+    def check(self) -> None:
+        super().check()
+        out = {ordinal: c for c in self.consumers for ordinal in c.pending}
+        assert out.keys() == self._slots.keys()
+        assert out.keys().isdisjoint(self._waiting.slots)
+        self._waiting.check(self._owner, self._holders.draining)
+        if not self._ordered:
+            return
+        by_slot: dict[int, list[ConsumerState]] = {}
+        for ordinal, consumer in out.items():
+            by_slot.setdefault(self._slots[ordinal], []).append(consumer)
+        assert by_slot.keys() == self._holders.held.keys()
+        for slot, holders in by_slot.items():
+            held = self._holders.held[slot]
+            assert set(holders) == {held.consumer}, f"slot {slot} is out at two consumers (5.6.15)"
+            assert held.entries == len(holders)
+            assert (slot in self._holders.draining) == (self._owner(slot) is not held.consumer)
+
+
+def _flat(given: dict[ConsumerState, list[Slice]]) -> list[Slice]:
+    return [piece for pieces in given.values() for piece in pieces]

@@ -1,0 +1,153 @@
+"""Shared: any entry to any consumer, in turns of up to ``round_robin_messages`` (SEMANTICS 5.5).
+
+The next consumer is found as 5.5.1 says: somebody available of a better priority than the current slot first, then
+round robin within the level, then the first available of a lower level.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from typing_extensions import override
+
+from magnetar.broker.delivery.consumers import ConsumerState
+from magnetar.broker.delivery.instructions import Instruction, Slice
+from magnetar.broker.delivery.permits import buy
+from magnetar.broker.delivery.redelivery import ReplayQueue
+from magnetar.broker.delivery.sharing import Limits, Sharing, total_room
+
+
+class Shared(Sharing):
+    """Round robin over available consumers; replay before new entries (5.5.5)."""
+
+    def __init__(self, limits: Limits | None = None) -> None:
+        super().__init__(limits)
+        self._replay = ReplayQueue()
+        self._slot = 0
+        """Index of the consumer whose turn it is."""
+
+    @override
+    def add(self, consumer: ConsumerState) -> list[Instruction]:
+        return self._enter(consumer)
+
+    @override
+    def wanted(self) -> int:
+        if len(self._replay):
+            return 0
+        return total_room(self, self.limits.read_entries_max)
+
+    @override
+    def plan_replay(self) -> list[int]:
+        if not len(self._replay):
+            return []
+        return self._replay.front(total_room(self, self.limits.read_entries_max))
+
+    @override
+    def assign(
+        self, start: int, stop: int, counts: Sequence[int] | None, slots: Sequence[int] | None
+    ) -> tuple[list[Slice], int]:
+        slices: list[Slice] = []
+        at = start
+        while at < stop and not self.blocked:
+            consumer = self._next()
+            if consumer is None:
+                break
+            room = self._room(consumer)
+            chunk = self.limits.round_robin_messages if len(self.consumers) > 1 else room
+            if counts is None:
+                end = min(stop, at + min(room, chunk))
+                messages = end - at
+                consumer.pending.update(dict.fromkeys(range(at, end), 1))
+            else:
+                end, messages = buy(counts, at - start, stop - start, room, chunk)
+                end += start
+                consumer.pending.update(zip(range(at, end), counts[at - start : end - start], strict=True))
+            self._charge(consumer, messages)
+            if slices and slices[-1].consumer is consumer:
+                slices[-1] = Slice(consumer, slices[-1].start, end)
+            else:
+                slices.append(Slice(consumer, at, end))
+            at = end
+        return slices, at
+
+    @override
+    def replay(self, start: int, stop: int, counts: Sequence[int] | None) -> list[Slice]:
+        slices: list[Slice] = []
+        for first, last in _stretches(self._replay.within(start, stop)):
+            part = None if counts is None else counts[first - start : last - start]
+            some, reached = self.assign(first, last, part, None)
+            slices += some
+            self._replay.remove_range(first, reached)
+            if reached < last:
+                break
+        return slices
+
+    @override
+    def acknowledged_until(self, ordinal: int) -> None:
+        self._replay.remove_until(ordinal)
+
+    def _next(self) -> ConsumerState | None:
+        """Whose turn it is; moves the turn on."""
+        consumers = self.consumers
+        if len(consumers) == 1:
+            return consumers[0] if consumers[0].available else None
+        if self._slot >= len(consumers):
+            self._slot = 0
+        level = consumers[self._slot].priority if consumers else 0
+        for at in self._order(level):
+            if consumers[at].available:
+                self._slot = at + 1
+                return consumers[at]
+        return None
+
+    def _order(self, level: int) -> Iterable[int]:
+        """Indices in the order in which 5.5.1 asks them."""
+        consumers = self.consumers
+        begin = self._slot
+        while begin and consumers[begin - 1].priority == level:
+            begin -= 1
+        yield from range(begin)
+        end = self._slot
+        while end < len(consumers) and consumers[end].priority == level:
+            end += 1
+        yield from range(self._slot, end)
+        yield from range(begin, self._slot)
+        yield from range(end, len(consumers))
+
+    @override
+    def _requeue(self, ordinals: Iterable[int]) -> None:
+        self._replay.extend(ordinals)
+
+    @override
+    def _unqueue(self, ordinal: int) -> None:
+        self._replay.discard(ordinal)
+
+    @override
+    def _released(self, ordinals: Iterable[int]) -> None:
+        return
+
+    @override
+    def _forget(self) -> None:
+        self._replay.clear()
+        self._slot = 0
+
+    @override
+    def check(self) -> None:
+        super().check()
+        self._replay.check()
+        for consumer in self.consumers:
+            assert not any(ordinal in self._replay for ordinal in consumer.pending)
+        assert self.consumers or not len(self._replay)
+
+
+def _stretches(ordinals: Sequence[int]) -> Iterable[tuple[int, int]]:
+    """Consecutive runs of an ascending sequence, as (first, after last)."""
+    if not ordinals:
+        return
+    first = last = ordinals[0]
+    for ordinal in ordinals[1:]:
+        if ordinal != last + 1:
+            yield first, last + 1
+            first = ordinal
+        last = ordinal
+    yield first, last + 1

@@ -1,0 +1,214 @@
+"""What Shared and Key_Shared have in common: many consumers, each with entries out.
+
+An entry given away is pending on exactly one consumer until it is acknowledged, asked for again, or its consumer
+leaves; then it is queued for replay. Too many unacknowledged messages block a consumer, and at a higher count the
+whole subscription; both resume at half the limit (SEMANTICS 5.9.10). When the last consumer leaves, replay and
+redelivery counts are forgotten, and the next one starts with a rewind (5.5.4).
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from typing_extensions import override
+
+from magnetar.broker.delivery.consumers import ConsumerState
+from magnetar.broker.delivery.dispatcher import Dispatcher
+from magnetar.broker.delivery.instructions import Do, Instruction
+from magnetar.broker.delivery.redelivery import RedeliveryCounts
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Counts in messages where not said otherwise; 0 switches an unacknowledged limit off."""
+
+    read_entries_max: int = 100
+    round_robin_messages: int = 20
+    unacked_per_consumer: int = 50_000
+    unacked_per_subscription: int = 200_000
+    look_ahead_entries_per_consumer: int = 2_000
+    look_ahead_entries_max: int = 20_000
+
+
+class Sharing(Dispatcher):
+    """Pending entries, blocking and redelivery; who gets an entry is decided below."""
+
+    def __init__(self, limits: Limits | None = None) -> None:
+        self.consumers = []
+        self.limits = limits or Limits()
+        self._redelivered = RedeliveryCounts()
+        self._unlimited = 1 << 62
+        self._subscription_limit = self.limits.unacked_per_subscription or self._unlimited
+        self._consumer_limit = self.limits.unacked_per_consumer or self._unlimited
+
+    # -- for the subclasses ------------------------------------------------------------------------------------
+
+    @abstractmethod
+    def _requeue(self, ordinals: Iterable[int]) -> None:
+        """These entries are pending on nobody and must be sent again."""
+
+    @abstractmethod
+    def _unqueue(self, ordinal: int) -> None:
+        """An entry was acknowledged while it waited; it may not be waiting at all."""
+
+    @abstractmethod
+    def _released(self, ordinals: Iterable[int]) -> None:
+        """These entries stopped being pending without being acknowledged."""
+
+    def _settled(self, ordinal: int) -> bool:
+        """A pending entry was acknowledged; whether that lets others flow. Asked only if keys matter."""
+        return False
+
+    @abstractmethod
+    def _forget(self) -> None:
+        """The last consumer left."""
+
+    def _charge(self, consumer: ConsumerState, messages: int) -> None:
+        """``messages`` go out to ``consumer``."""
+        consumer.permits -= messages
+        consumer.unacked += messages
+        self.unacked += messages
+        if consumer.unacked >= self._consumer_limit:
+            consumer.blocked = True
+        if self.unacked >= self._subscription_limit:
+            self.blocked = True
+
+    def _credit(self, consumer: ConsumerState, messages: int) -> bool:
+        """``messages`` of ``consumer`` are out no more; whether it or the subscription was unblocked by that."""
+        consumer.unacked -= messages
+        self.unacked -= messages
+        unblocked = False
+        if consumer.blocked and consumer.unacked <= self._consumer_limit // 2:
+            consumer.unblock()
+            unblocked = True
+        if self.blocked and self.unacked <= self._subscription_limit // 2:
+            self.blocked = False
+            unblocked = True
+        return unblocked
+
+    # -- events ------------------------------------------------------------------------------------------------
+
+    def _enter(self, consumer: ConsumerState) -> list[Instruction]:
+        """Into the list, in join order, stable by priority (5.5.1)."""
+        at = len(self.consumers)
+        while at and self.consumers[at - 1].priority > consumer.priority:
+            at -= 1
+        self.consumers.insert(at, consumer)
+        return [Do.REWIND] if len(self.consumers) == 1 else []
+
+    @override
+    def remove(self, consumer: ConsumerState) -> list[Instruction]:
+        self.consumers.remove(consumer)
+        pending = consumer.pending
+        consumer.pending = {}
+        self.unacked -= consumer.unacked
+        consumer.unacked = 0
+        consumer.unblock()
+        if self.blocked and self.unacked <= self._subscription_limit // 2:
+            self.blocked = False
+        if self.consumers:
+            self._released(pending)
+            self._requeue(pending)
+        else:
+            self._redelivered.clear()
+            self._forget()
+        return []
+
+    @override
+    def acknowledged(self, consumer: ConsumerState, ordinals: Iterable[int]) -> bool:
+        """Acknowledgements are credited to whoever holds the entry, not to whoever sent them (5.7.4)."""
+        unblocked = False
+        counts = self._redelivered.counts
+        slotted = self.key_slot is not None
+        for ordinal in ordinals:
+            owner = consumer
+            messages = owner.pending.pop(ordinal, 0)
+            if not messages:
+                for owner in self.consumers:
+                    if messages := owner.pending.pop(ordinal, 0):
+                        break
+                else:
+                    self._unqueue(ordinal)
+                    counts.pop(ordinal, None)
+                    continue
+            owner.unacked -= messages
+            self.unacked -= messages
+            if (owner.blocked or self.blocked) and self._credit(owner, 0):
+                unblocked = True
+            if counts:
+                counts.pop(ordinal, None)
+            if slotted and self._settled(ordinal):
+                unblocked = True
+        return unblocked
+
+    @override
+    def partly_acknowledged(self, consumer: ConsumerState, ordinal: int, live: int) -> bool:
+        owner: ConsumerState | None = consumer if ordinal in consumer.pending else None
+        if owner is None:
+            owner = next((c for c in self.consumers if ordinal in c.pending), None)
+        if owner is None or owner.pending[ordinal] <= live:
+            return False
+        gone = owner.pending[ordinal] - live
+        owner.pending[ordinal] = live
+        return self._credit(owner, gone)
+
+    @override
+    def redeliver(self, consumer: ConsumerState, ordinals: Iterable[int] | None) -> list[Instruction]:
+        """What is pending on ``consumer`` goes out again, one redelivery more; the rest is ignored (5.8.1)."""
+        pending = consumer.pending
+        if ordinals is None:
+            again = list(pending)
+        else:
+            again = [ordinal for ordinal in dict.fromkeys(ordinals) if ordinal in pending]
+        messages = 0
+        for ordinal in again:
+            messages += pending.pop(ordinal)
+        self._redelivered.bump(again)
+        self._released(again)
+        self._requeue(again)
+        self._credit(consumer, messages)
+        return []
+
+    @override
+    def redelivery_counts(self) -> dict[int, int]:
+        return self._redelivered.counts
+
+    def _room(self, consumer: ConsumerState) -> int:
+        """Messages that may still go to an available consumer before permits or a limit end."""
+        return min(consumer.permits, self._consumer_limit - consumer.unacked, self._subscription_limit - self.unacked)
+
+    @override
+    def check(self) -> None:
+        assert self.unacked == sum(c.unacked for c in self.consumers)
+        assert [c.priority for c in self.consumers] == sorted(c.priority for c in self.consumers)
+        seen: set[int] = set()
+        for consumer in self.consumers:
+            consumer.check()
+            assert seen.isdisjoint(consumer.pending), "an entry is out twice"
+            seen |= consumer.pending.keys()
+            assert consumer.blocked or consumer.unacked < self._consumer_limit
+            assert not consumer.blocked or consumer.unacked > self._consumer_limit // 2
+        assert self.blocked or self.unacked < self._subscription_limit
+        assert not self.blocked or self.unacked > self._subscription_limit // 2
+        if not self.consumers:
+            assert not self._redelivered.counts
+
+
+def total_room(dispatcher: Sharing, entries_max: int) -> int:
+    """Entries worth reading: the permits of everyone available, at most ``entries_max``."""
+    if dispatcher.blocked:
+        return 0
+    total = 0
+    for consumer in dispatcher.consumers:
+        if consumer.available:
+            total += consumer.permits
+            if total >= entries_max:
+                return entries_max
+    return total
+
+
+def live(counts: Sequence[int] | None, at: int) -> int:
+    """Messages of the entry at index ``at``."""
+    return 1 if counts is None else counts[at]

@@ -1,0 +1,92 @@
+"""Who serves a topic, how many partitions it has, which topics a namespace has (SEMANTICS 2)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+import google_crc32c
+
+from magnetar.metadata.resources import Resources
+from magnetar.model.errors import ServiceNotReadyError, TopicNotFoundError
+from magnetar.model.names import TopicName
+from magnetar.runtime.settings import Settings
+
+_SCHEME: Final = re.compile(r"^[a-z-]+://")
+_PARTITION: Final = re.compile(r"-partition-\d+$")
+
+
+class TopicList(NamedTuple):
+    """Answer to GET_TOPICS_OF_NAMESPACE."""
+
+    topics: Sequence[str]
+    filtered: bool
+    hash: str
+    changed: bool
+
+
+def require_namespace(resources: Resources, name: TopicName) -> None:
+    """Raises TopicNotFoundError (SEMANTICS 2.9)."""
+    if not resources.namespaces.exists(name.namespace):
+        raise TopicNotFoundError("Namespace not found")
+
+
+def require_listener(advertised_listener: str | None) -> None:
+    """Only the default listener exists. Raises ServiceNotReadyError (SEMANTICS 2.4)."""
+    if advertised_listener:
+        raise ServiceNotReadyError(f"the broker do not have {advertised_listener} listener")
+
+
+def partition_count(
+    resources: Resources, settings: Settings, name: TopicName, *, exists: bool, may_create: bool
+) -> int:
+    """Partitions of a topic, 0 for a plain one; creates a partitioned one where policy says so (2.7, 2.8, 2.13).
+
+    Raises TopicNotFoundError.
+    """
+    require_namespace(resources, name)
+    if name.is_partition:
+        partitions = resources.partitioned.count(name.parent)
+        if partitions and name.partition_index >= partitions:
+            raise TopicNotFoundError("")
+        return 0
+    partitions = resources.partitioned.count(name)
+    if partitions or exists:
+        return partitions
+    if not (may_create and settings.allowAutoTopicCreation):
+        raise TopicNotFoundError("")
+    if settings.allowAutoTopicCreationType == "partitioned":
+        resources.partitioned.create(name, settings.defaultNumPartitions)
+        return settings.defaultNumPartitions
+    return 0
+
+
+def topics_hash(names: Sequence[str]) -> str:
+    """CRC32C over the sorted names, as Guava prints it: little-endian bytes in hex (SEMANTICS 2.18)."""
+    if not names:
+        return "00000000"
+    checksum: int = google_crc32c.value(",".join(sorted(names)).encode())
+    return checksum.to_bytes(4, "little").hex()
+
+
+def select(names: Sequence[str], pattern: str | None, known_hash: str | None, settings: Settings) -> TopicList:
+    """Filter by pattern (2.17) and say whether anything changed since ``known_hash`` (2.18)."""
+    filtered = False
+    if (
+        pattern is not None
+        and settings.enableBrokerSideSubscriptionPatternEvaluation
+        and len(pattern) <= settings.subscriptionPatternMaxLength
+    ):
+        try:
+            matches = re.compile(_SCHEME.sub("", pattern)).fullmatch
+        except re.error:
+            # not a pattern to us; the client, whose dialect it is, filters for itself
+            pass
+        else:
+            names = [name for name in names if matches(_PARTITION.sub("", _SCHEME.sub("", name)))]
+            filtered = True
+    digest = topics_hash(names)
+    if known_hash is not None and known_hash == digest:
+        return TopicList((), filtered, digest, False)
+    return TopicList(names, filtered, digest, True)

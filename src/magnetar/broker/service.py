@@ -1,0 +1,216 @@
+"""The broker as a whole: which topics exist and are loaded, who may come into being, and what all of them share."""
+
+from __future__ import annotations
+
+import datetime
+import logging
+from random import Random
+from typing import Final
+
+from magnetar.broker.topic.dispatch_settings import DispatchSettings
+from magnetar.broker.topic.producers import Producer
+from magnetar.broker.topic.topic import Topic
+from magnetar.metadata.resources import Resources
+from magnetar.model.errors import (
+    ConflictError,
+    NotAllowedError,
+    NotFoundError,
+    PreconditionFailedError,
+    ServiceNotReadyError,
+    TopicNotFoundError,
+)
+from magnetar.model.names import NamespaceName, TopicName
+from magnetar.runtime.clock import Clock
+from magnetar.runtime.settings import Settings
+from magnetar.storage.store import LedgerStore
+
+log = logging.getLogger(__name__)
+
+VERSION: Final = "0.1.0"
+
+
+class BrokerService:
+    """One per process; lives on the event loop. ``store`` is open already."""
+
+    def __init__(
+        self, store: LedgerStore, resources: Resources, settings: Settings, clock: Clock, rng: Random, instance: int
+    ) -> None:
+        self.store = store
+        self.resources = resources
+        self.settings = settings
+        self.clock = clock
+        self.rng = rng
+        self._instance = instance
+        self._producer_names = 0
+        self.topics: dict[str, Topic] = {}
+        self.service_url = ""
+        self.web_service_url = ""
+        self.pending_publishes_high = settings.maxPendingPublishRequestsPerConnection
+        self.pending_publishes_low = settings.maxPendingPublishRequestsPerConnection // 2
+        self._dispatch = dispatch_settings(settings)
+
+    # names and time ----------------------------------------------------------------------------------------------
+
+    def new_producer_name(self) -> str:
+        """Unique in the cluster: ``<cluster>-<instance>-<counter>`` (SEMANTICS 3.1.1)."""
+        name = f"{self.settings.clusterName}-{self._instance}-{self._producer_names}"
+        self._producer_names += 1
+        return name
+
+    def timestamp(self) -> str:
+        """Now, as statistics show it."""
+        now = datetime.datetime.fromtimestamp(self.clock.now_ms() / 1000, datetime.UTC)
+        return now.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+    # topics ------------------------------------------------------------------------------------------------------
+
+    def find(self, name: TopicName) -> Topic | None:
+        """The topic if it exists, loaded; never creates."""
+        topic = self.topics.get(name.fqn)
+        if topic is None and name.fqn in self.store:
+            topic = self._load(name)
+        return topic
+
+    def exists(self, name: TopicName) -> bool:
+        """Whether the topic itself (not a partitioned parent) exists."""
+        return name.fqn in self.topics or name.fqn in self.store
+
+    def topic_for(self, name: TopicName, *, create: bool) -> Topic:
+        """The topic that a producer or consumer asked for.
+
+        Raises TopicNotFoundError, ServiceNotReadyError, NotAllowedError (SEMANTICS 2.9–2.13).
+        """
+        topic = self.topics.get(name.fqn)
+        if topic is not None:
+            return topic
+        self._require_namespace(name)
+        if not name.persistent:
+            raise NotAllowedError(
+                f"Broker is not unable to load persistent topic: {name.fqn} is non-persistent, "
+                "which this version of magnetar does not serve yet"
+            )
+        if name.fqn in self.store:
+            return self._load(name)
+        if not self._may_create(name, create):
+            raise TopicNotFoundError(f"Topic {name.fqn} does not exist")
+        return self._load(name)
+
+    def create(self, name: TopicName) -> Topic:
+        """REST's creation of a topic. Raises ConflictError, NotFoundError, PreconditionFailedError (11.4.1)."""
+        self._require_rest_namespace(name)
+        if self.exists(name) or self.resources.partitioned.count(name):
+            raise ConflictError("This topic already exists")
+        if name.is_partition and not self.resources.partitioned.count(name.parent):
+            raise PreconditionFailedError(
+                f"Can't create topic {name.local_name} with \"-partition-\" followed by numeric value if there isn't a "
+                f"partitioned topic {name.parent.local_name} created."
+            )
+        return self._load(name)
+
+    def create_partitioned(self, name: TopicName, partitions: int, properties: dict[str, str] | None = None) -> None:
+        """Make a partitioned topic and all its partitions."""
+        self._require_rest_namespace(name)
+        if self.exists(name):
+            raise ConflictError("This topic already exists")
+        self.resources.partitioned.create(name, partitions, properties)
+        for partition in name.partitions(partitions):
+            self.find(partition) or self._load(partition)
+
+    def grow_partitioned(self, name: TopicName, partitions: int) -> None:
+        """More partitions (SEMANTICS 2.14). New ones get the subscriptions of the first one, from their start."""
+        before = self.resources.partitioned.count(name)
+        self.resources.partitioned.grow(name, partitions)
+        first = self.find(name.partition(0)) if before else None
+        for partition in name.partitions(partitions)[before:]:
+            topic = self.find(partition) or self._load(partition)
+            if first is not None:
+                for subscription in first.durable_subscriptions():
+                    topic.create_subscription(subscription, topic.log.end)
+
+    def _may_create(self, name: TopicName, create: bool) -> bool:
+        if name.is_partition:
+            partitions = self.resources.partitioned.count(name.parent)
+            if partitions:
+                return name.partition_index < partitions
+        return create and self.settings.allowAutoTopicCreation
+
+    def _load(self, name: TopicName) -> Topic:
+        topic = Topic(name, self.store, self._dispatch, self.clock, self.rng)
+        self.topics[name.fqn] = topic
+        return topic
+
+    def _require_namespace(self, name: TopicName) -> None:
+        if not self.resources.namespaces.exists(name.namespace):
+            raise ServiceNotReadyError(
+                f"Namespace bundle ({name.namespace}/0x00000000_0xffffffff) for topic ({name.fqn}) not served by this "
+                f"instance:{self.broker_id}. Please redo the lookup."
+            )
+
+    def _require_rest_namespace(self, name: TopicName) -> None:
+        if not self.resources.tenants.exists(name.tenant):
+            raise NotFoundError("Tenant does not exist")
+        self.resources.require_namespace(name)
+
+    @property
+    def broker_id(self) -> str:
+        """Host and HTTP port, as Pulsar names a broker."""
+        return self.web_service_url.removeprefix("http://")
+
+    def names_in(self, namespace: NamespaceName) -> list[str]:
+        """All topics of a namespace, every partition for itself, sorted."""
+        prefixes = (f"persistent://{namespace}/", f"non-persistent://{namespace}/")
+        known = {*self.topics, *self.store.names()}
+        return sorted(name for name in known if name.startswith(prefixes))
+
+    def delete(self, name: TopicName, *, force: bool) -> None:
+        """Delete a topic with its subscriptions (SEMANTICS 4.7.2). Raises NotFoundError, PreconditionFailedError."""
+        topic = self.find(name)
+        if topic is None:
+            raise NotFoundError(f"Topic {name.fqn} not found")
+        connected = len(topic.producers) + topic.consumer_count()
+        if connected and not force:
+            raise PreconditionFailedError(f"Topic has {connected} connected producers/consumers")
+        topic.close()
+        self.topics.pop(name.fqn, None)
+        self.store.delete_log(name.fqn)
+
+    def unload(self, name: TopicName) -> None:
+        """Let go of a topic: clients look it up again, its state is rebuilt (SEMANTICS 4.2.5)."""
+        topic = self.find(name)
+        if topic is None:
+            raise NotFoundError(f"Topic {name.fqn} not found")
+        topic.close()
+        del self.topics[name.fqn]
+
+    def producer_left(self, producer: Producer) -> None:
+        """A producer's connection or its client closed it."""
+        producer.open = False
+        topic = self.topics.get(producer.log.name)
+        if topic is not None:
+            topic.producers.remove(producer)
+
+    def close(self) -> None:
+        """Let every client go."""
+        for topic in list(self.topics.values()):
+            topic.close()
+        self.topics.clear()
+
+
+def dispatch_settings(settings: Settings) -> DispatchSettings:
+    """The part of the settings that subscriptions obey."""
+    return DispatchSettings(
+        dispatcher_max_read_batch_size=settings.dispatcherMaxReadBatchSize,
+        dispatcher_max_read_size_bytes=settings.dispatcherMaxReadSizeBytes,
+        dispatcher_max_round_robin_batch_size=settings.dispatcherMaxRoundRobinBatchSize,
+        max_unacked_messages_per_consumer=settings.maxUnackedMessagesPerConsumer,
+        max_unacked_messages_per_subscription=settings.maxUnackedMessagesPerSubscription,
+        active_consumer_failover_delay_ms=settings.activeConsumerFailoverDelayTimeMillis,
+        active_consumer_failover_consistent_hashing=settings.activeConsumerFailoverConsistentHashing,
+        acknowledgment_at_batch_index_level_enabled=settings.acknowledgmentAtBatchIndexLevelEnabled,
+        subscription_key_shared_use_consistent_hashing=settings.subscriptionKeySharedUseConsistentHashing,
+        subscription_key_shared_consistent_hashing_replica_points=(
+            settings.subscriptionKeySharedConsistentHashingReplicaPoints
+        ),
+        key_shared_look_ahead_per_consumer=settings.keySharedLookAheadMsgInReplayThresholdPerConsumer,
+        key_shared_look_ahead_per_subscription=settings.keySharedLookAheadMsgInReplayThresholdPerSubscription,
+    )

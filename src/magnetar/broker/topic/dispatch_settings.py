@@ -1,0 +1,61 @@
+"""The settings that a subscription obeys, resolved for its topic when the topic is loaded.
+
+Field names are Pulsar's setting names in Python's spelling; each says the original where it differs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from magnetar.broker.delivery.sharing import Limits
+
+
+@dataclass(frozen=True, slots=True)
+class DispatchSettings:
+    """Defaults are those of Apache Pulsar 4.0.8 (SEMANTICS 5.2.5, 5.4.6, 5.6.11, 5.9.10)."""
+
+    dispatcher_max_read_batch_size: int = 100
+    dispatcher_max_read_size_bytes: int = 5 << 20
+    dispatcher_max_round_robin_batch_size: int = 20
+    max_unacked_messages_per_consumer: int = 50_000
+    max_unacked_messages_per_subscription: int = 200_000
+    max_consumers_per_subscription: int = 0
+    active_consumer_failover_delay_ms: int = 1_000
+    """activeConsumerFailoverDelayTimeMillis"""
+    active_consumer_failover_consistent_hashing: bool = False
+    acknowledgment_at_batch_index_level_enabled: bool = False
+    subscription_key_shared_use_consistent_hashing: bool = True
+    subscription_key_shared_consistent_hashing_replica_points: int = 100
+    key_shared_look_ahead_per_consumer: int = 2_000
+    """keySharedLookAheadMsgInReplayThresholdPerConsumer"""
+    key_shared_look_ahead_per_subscription: int = 20_000
+    """keySharedLookAheadMsgInReplayThresholdPerSubscription"""
+    turn_entries_max: int = 2_000
+    """Ours: a subscription lets the loop go on to others after so many entries."""
+    read_retry_s: float = 1.0
+    """Ours: first pause after a failed read; doubles up to a minute."""
+
+    def limits(self) -> Limits:
+        """As the dispatchers want them."""
+        return Limits(
+            read_entries_max=self.dispatcher_max_read_batch_size,
+            round_robin_messages=self.dispatcher_max_round_robin_batch_size,
+            unacked_per_consumer=self.max_unacked_messages_per_consumer,
+            unacked_per_subscription=self.max_unacked_messages_per_subscription,
+            look_ahead_entries_per_consumer=self.key_shared_look_ahead_per_consumer,
+            look_ahead_entries_max=self.key_shared_look_ahead_per_subscription,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class KeySharedMeta:
+    """What a Key_Shared (or key-range Exclusive) consumer asks for in SUBSCRIBE (5.6.3)."""
+
+    sticky: bool = False
+    ranges: tuple[tuple[int, int], ...] = field(default=())
+    """Both ends inclusive."""
+    allow_out_of_order: bool = False
+
+    @property
+    def mode(self) -> str:
+        return "STICKY" if self.sticky else "AUTO_SPLIT"

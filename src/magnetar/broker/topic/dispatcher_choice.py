@@ -1,0 +1,63 @@
+"""Which dispatcher a subscription gets from its first consumer, and whether later ones fit to it."""
+
+from __future__ import annotations
+
+from magnetar.broker.delivery.dispatcher import Dispatcher, SubType
+from magnetar.broker.delivery.exclusive import Exclusive
+from magnetar.broker.delivery.failover import Failover
+from magnetar.broker.delivery.hash_ranges import HashRanges
+from magnetar.broker.delivery.hash_ring import HashRing
+from magnetar.broker.delivery.key_shared import KeyShared
+from magnetar.broker.delivery.selector import Selector
+from magnetar.broker.delivery.shared import Shared
+from magnetar.broker.delivery.sticky_ranges import StickyRanges
+from magnetar.broker.topic.dispatch_settings import DispatchSettings, KeySharedMeta
+from magnetar.model.errors import ConsumerBusyError
+
+
+def make_dispatcher(
+    sub_type: SubType, meta: KeySharedMeta, settings: DispatchSettings, topic: str, partition: int
+) -> Dispatcher:
+    """A fresh dispatcher without consumers."""
+    match sub_type:
+        case SubType.EXCLUSIVE:
+            return Exclusive(settings.dispatcher_max_read_batch_size)
+        case SubType.FAILOVER:
+            return Failover(
+                topic,
+                partition,
+                ring_for_partitions=settings.active_consumer_failover_consistent_hashing,
+                delayed=settings.active_consumer_failover_delay_ms > 0,
+                read_max=settings.dispatcher_max_read_batch_size,
+            )
+        case SubType.SHARED:
+            return Shared(settings.limits())
+        case SubType.KEY_SHARED:
+            return KeyShared(_selector(meta, settings), settings.limits(), ordered=not meta.allow_out_of_order)
+
+
+def _selector(meta: KeySharedMeta, settings: DispatchSettings) -> Selector:
+    if meta.sticky:
+        return StickyRanges()
+    if settings.subscription_key_shared_use_consistent_hashing:
+        return HashRing(settings.subscription_key_shared_consistent_hashing_replica_points)
+    return HashRanges()
+
+
+def check_joins(active: SubType, active_meta: KeySharedMeta, joining: SubType, meta: KeySharedMeta) -> None:
+    """Raise unless the connecting consumer wants what the subscription is (SEMANTICS 5.1.2, 5.1.3)."""
+    prefix = "Subscription is of different type. Active subscription"
+    if active is not joining:
+        raise ConsumerBusyError(
+            f"{prefix} type of '{active.shown}' is different than the connecting consumer's type '{joining.shown}'."
+        )
+    if active is not SubType.KEY_SHARED:
+        return
+    if active_meta.sticky != meta.sticky:
+        raise ConsumerBusyError(
+            f"{prefix} key_shared mode of '{active_meta.mode}' is different than the connecting consumer's "
+            f"key_shared mode '{meta.mode}'."
+        )
+    if active_meta.allow_out_of_order != meta.allow_out_of_order:
+        does, other = ("allows", "does not allow") if active_meta.allow_out_of_order else ("does not allow", "allows")
+        raise ConsumerBusyError(f"{prefix} {does} out of order delivery while the connecting consumer {other} it.")

@@ -1,0 +1,117 @@
+"""What a topic needs from below (storage) and from above (the connection), as protocols.
+
+Ordinals: inside the broker an entry is one int, counted from 0 for the first entry ever written to the topic, dense
+and increasing across ledgers. ``(ledger, entry)`` appears only in :class:`Run`, for the frames that clients read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Protocol, TypeAlias
+
+from magnetar.model.ids import Position
+
+Done: TypeAlias = Callable[[], None]
+
+
+class Run(Protocol):
+    """Consecutive entries of one ledger; never changed after it was made."""
+
+    @property
+    def first(self) -> int:
+        """Ordinal of ``entries[0]``; ``entries[i]`` is at ``(ledger, entry + i)``."""
+        ...
+
+    @property
+    def ledger(self) -> int: ...
+    @property
+    def entry(self) -> int: ...
+    @property
+    def entries(self) -> list[bytes]:
+        """As stored: checksum, metadata, payload."""
+        ...
+
+    @property
+    def counts(self) -> list[int] | None:
+        """Messages per entry; None: one each."""
+        ...
+
+
+class Log(Protocol):
+    """The topic's managed ledger, as far as reading goes."""
+
+    @property
+    def first(self) -> int:
+        """Lowest retained ordinal."""
+        ...
+
+    @property
+    def end(self) -> int:
+        """Behind the last durable entry; nothing from here on may be delivered."""
+        ...
+
+    def cached(self, start: int, entries_max: int, bytes_max: int) -> Run | None:
+        """From memory, at once: at least one entry, beginning at ``start``."""
+        ...
+
+    def read(self, start: int, entries_max: int, bytes_max: int, done: Callable[[Run | Exception], None]) -> None:
+        """From disk; ``done`` is called on the loop later. Begins at ``first`` if ``start`` was trimmed."""
+        ...
+
+    def position(self, ordinal: int) -> Position: ...
+    def ordinal(self, position: Position) -> int: ...
+
+
+class Cursor(Protocol):
+    """One subscription's acknowledgements, durable or not. ``durable`` is always called, once, later or at once."""
+
+    @property
+    def mark_delete(self) -> int:
+        """Every ordinal up to this one is acknowledged."""
+        ...
+
+    @property
+    def has_partial_batches(self) -> bool:
+        """False: no entry has acknowledged batch indexes, so nobody needs to ask."""
+        ...
+
+    def acknowledge(self, ordinals: Sequence[int], durable: Done | None = None) -> None: ...
+    def acknowledge_until(self, ordinal: int, durable: Done | None = None) -> None: ...
+    def acknowledge_indexes(
+        self, ordinal: int, remaining: tuple[int, ...], batch_size: int, durable: Done | None = None
+    ) -> bool: ...
+    def acknowledged(self, ordinal: int) -> bool: ...
+    def next_unacknowledged(self, ordinal: int) -> int: ...
+    def next_acknowledged(self, ordinal: int, stop: int) -> int: ...
+    def remaining_indexes(self, ordinal: int) -> tuple[int, ...]: ...
+    def reset(self, ordinal: int, durable: Done | None = None) -> None: ...
+    def backlog(self) -> int: ...
+    def trimmed(self) -> None:
+        """The log lost its front: jump to the first retained entry (SEMANTICS 4.3.2)."""
+        ...
+
+
+class ConsumerSink(Protocol):
+    """One consumer's way out; the connection provides it. No call may come back into the subscription."""
+
+    @property
+    def writable(self) -> bool:
+        """False: above the high-water mark. The connection calls ``Subscription.resume`` when that is over."""
+        ...
+
+    def deliver(self, run: Run, start: int, stop: int) -> None:
+        """``run.entries[start:stop]``, whole and for the first time: the hot path."""
+        ...
+
+    def deliver_one(
+        self, run: Run, index: int, redelivery_count: int, ack_set: tuple[int, ...], epoch: int | None
+    ) -> None:
+        """``run.entries[index]`` with what a MESSAGE carries beside it (5.7.8, 5.8.3, 5.8.5)."""
+        ...
+
+    def active_change(self, active: bool) -> None: ...
+    def close(self) -> None:
+        """CLOSE_CONSUMER: seek, unload, delete. The subscription has forgotten the consumer already."""
+        ...
+
+    def end_of_topic(self) -> None: ...

@@ -1,0 +1,231 @@
+"""Reads for a dispatcher and sends what it decides: the inner loop of a subscription.
+
+One round: replay first (SEMANTICS 5.5.5), then new entries from ``read_at``. What memory has is sent in the same turn
+of the loop; after ``turn_entries_max`` entries the rest waits for the next turn, so one subscription cannot starve the
+others. At most one disk read is under way; when it returns, the loop goes on. There is no task and no callback per
+entry: work is done on runs and slices of runs.
+
+Acknowledged entries (holes) are skipped. Ordinals below the log's first are gone: a cursor behind it jumps (4.3.2).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from bisect import bisect_left
+from collections.abc import Callable, Sequence
+
+from magnetar.broker.delivery.consumers import ConsumerState
+from magnetar.broker.delivery.dispatcher import Dispatcher
+from magnetar.broker.delivery.instructions import Slice
+from magnetar.broker.topic.consumer import Consumer
+from magnetar.broker.topic.dispatch_settings import DispatchSettings
+from magnetar.broker.topic.ports import Cursor, Log, Run
+from magnetar.runtime.clock import Clock
+
+log = logging.getLogger(__name__)
+
+_RETRY_MAX_S = 60.0
+
+
+class Pump:
+    """Owned by one subscription, on one loop. ``turn()`` may be called at any time, also from within a turn."""
+
+    def __init__(
+        self,
+        name: str,
+        source: Log,
+        cursor: Cursor,
+        settings: DispatchSettings,
+        clock: Clock,
+        sticky_key: Callable[[bytes], bytes],
+    ) -> None:
+        self.name = name
+        self.dispatcher: Dispatcher | None = None
+        self.consumers: dict[ConsumerState, Consumer] = {}
+        self.read_at = cursor.next_unacknowledged(cursor.mark_delete + 1)
+        """Ordinal of the next new entry."""
+        self._log = source
+        self._cursor = cursor
+        self._settings = settings
+        self._clock = clock
+        self._sticky_key = sticky_key
+        self._fetched: Run | None = None
+        """What the last disk read brought."""
+        self._reading = False
+        self._turning = False
+        self._next_turn: asyncio.Handle | None = None
+        self._retry: asyncio.TimerHandle | None = None
+        self._retry_s = settings.read_retry_s
+        self._closed = False
+
+    def rewind(self) -> None:
+        """Read again from the first unacknowledged entry."""
+        self._jump_trimmed()
+        self.read_at = self._cursor.next_unacknowledged(self._cursor.mark_delete + 1)
+
+    def close(self) -> None:
+        """Nothing is sent any more; a read under way is ignored when it returns."""
+        self._closed = True
+        self._fetched = None
+        for handle in (self._next_turn, self._retry):
+            if handle is not None:
+                handle.cancel()
+        self._next_turn = self._retry = None
+
+    def turn(self) -> None:
+        """Send what can be sent now."""
+        if self._turning or self._closed or self.dispatcher is None or self._next_turn is not None:
+            return
+        self._turning = True
+        try:
+            left = self._settings.turn_entries_max
+            while (done := self._round(self.dispatcher)) > 0:
+                left -= done
+                if left <= 0:
+                    self._next_turn = asyncio.get_running_loop().call_soon(self._go_on)
+                    break
+        finally:
+            self._turning = False
+
+    def _go_on(self) -> None:
+        self._next_turn = None
+        self.turn()
+
+    # -- one round ---------------------------------------------------------------------------------------------
+
+    def _round(self, dispatcher: Dispatcher) -> int:
+        """Entries dealt with; 0 when nothing more can be done before something happens."""
+        plan = dispatcher.plan_replay()
+        if plan:
+            return self._replay(dispatcher, plan)
+        wanted = dispatcher.wanted()
+        if not wanted:
+            return 0
+        source, cursor = self._log, self._cursor
+        if self.read_at < source.first:
+            self._jump_trimmed()
+        start = cursor.next_unacknowledged(self.read_at)
+        if start >= source.end:
+            self.read_at = max(self.read_at, min(start, source.end))
+            return 0
+        self.read_at = start
+        run = self._run_at(start, wanted)
+        if run is None:
+            return 0
+        stop = min(run.first + len(run.entries), start + wanted, source.end)
+        stop = cursor.next_acknowledged(start, stop)
+        low, high = start - run.first, stop - run.first
+        key_slot = dispatcher.key_slot
+        slots = None
+        if key_slot is not None:
+            sticky_key = self._sticky_key
+            slots = [key_slot(sticky_key(entry)) for entry in run.entries[low:high]]
+        slices, self.read_at = dispatcher.assign(start, stop, self._counts(run, low, high), slots)
+        for piece in slices:
+            self._send(dispatcher, run, piece)
+        return self.read_at - start
+
+    def _replay(self, dispatcher: Dispatcher, plan: list[int]) -> int:
+        start = plan[0]
+        if start < self._log.first:
+            dispatcher.acknowledged_until(self._log.first - 1)
+            return 1
+        reach = start + self._settings.dispatcher_max_read_batch_size
+        span = plan[bisect_left(plan, reach) - 1] + 1 - start
+        run = self._run_at(start, span)
+        if run is None:
+            return 0
+        low = start - run.first
+        high = min(len(run.entries), low + span)
+        slices = dispatcher.replay(start, run.first + high, self._counts(run, low, high))
+        for piece in slices:
+            self._send(dispatcher, run, piece)
+        return sum(piece.stop - piece.start for piece in slices)
+
+    def _counts(self, run: Run, low: int, high: int) -> Sequence[int] | None:
+        """Live messages of ``run.entries[low:high]``: what is charged (5.2.1)."""
+        counts = run.counts
+        if counts is not None and (low or high < len(counts)):
+            counts = counts[low:high]
+        cursor = self._cursor
+        if not cursor.has_partial_batches:
+            return counts
+        live = [1] * (high - low) if counts is None else list(counts)
+        for i in range(high - low):
+            if words := cursor.remaining_indexes(run.first + low + i):
+                live[i] = live_messages(words)
+        return live
+
+    def _send(self, dispatcher: Dispatcher, run: Run, piece: Slice) -> None:
+        consumer = self.consumers[piece.consumer]
+        low, high = piece.start - run.first, piece.stop - run.first
+        counts = dispatcher.redelivery_counts()
+        if counts or consumer.epoch is not None or self._cursor.has_partial_batches:
+            self._send_marked(consumer, run, low, high, counts)
+        else:
+            consumer.sink.deliver(run, low, high)
+        messages = high - low if run.counts is None else sum(run.counts[low:high])
+        consumer.sent(high - low, messages, sum(map(len, run.entries[low:high])), self._clock.now_ms())
+
+    def _send_marked(self, consumer: Consumer, run: Run, low: int, high: int, counts: dict[int, int]) -> None:
+        """Entries that carry a redelivery count, an ack set or an epoch go one by one, the rest in slices."""
+        plain = low
+        sink, epoch, cursor = consumer.sink, consumer.epoch, self._cursor
+        for index in range(low, high):
+            ordinal = run.first + index
+            count = counts.get(ordinal, 0)
+            ack_set = cursor.remaining_indexes(ordinal)
+            if not count and not ack_set and epoch is None:
+                continue
+            if plain < index:
+                sink.deliver(run, plain, index)
+            sink.deliver_one(run, index, count, ack_set, epoch)
+            plain = index + 1
+            if count:
+                consumer.messages_redelivered += 1 if run.counts is None else run.counts[index]
+        if plain < high:
+            sink.deliver(run, plain, high)
+
+    # -- reading -----------------------------------------------------------------------------------------------
+
+    def _run_at(self, start: int, entries_max: int) -> Run | None:
+        """A run that covers ``start``; None: the disk was asked, or is still busy."""
+        fetched = self._fetched
+        if fetched is not None:
+            if fetched.first <= start < fetched.first + len(fetched.entries):
+                return fetched
+            self._fetched = None
+        bytes_max = self._settings.dispatcher_max_read_size_bytes
+        run = self._log.cached(start, entries_max, bytes_max)
+        if run is None and not self._reading and self._retry is None:
+            self._reading = True
+            self._log.read(start, entries_max, bytes_max, self._read_done)
+        return run
+
+    def _read_done(self, result: Run | Exception) -> None:
+        self._reading = False
+        if self._closed:
+            return
+        if isinstance(result, Exception):
+            log.warning("subscription %s: read failed, next try in %.0f s: %s", self.name, self._retry_s, result)
+            self._retry = asyncio.get_running_loop().call_later(self._retry_s, self._try_again)
+            self._retry_s = min(2 * self._retry_s, _RETRY_MAX_S)
+            return
+        self._retry_s = self._settings.read_retry_s
+        self._fetched = result
+        self.turn()
+
+    def _try_again(self) -> None:
+        self._retry = None
+        self.turn()
+
+    def _jump_trimmed(self) -> None:
+        if self._cursor.mark_delete < self._log.first - 1:
+            self._cursor.trimmed()
+        self.read_at = max(self.read_at, self._log.first)
+
+
+def live_messages(words: Sequence[int]) -> int:
+    """Bits set in an ack set: messages not acknowledged (5.7.6)."""
+    return sum((word & 0xFFFF_FFFF_FFFF_FFFF).bit_count() for word in words)

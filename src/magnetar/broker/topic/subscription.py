@@ -1,0 +1,384 @@
+"""A subscription: cursor, dispatcher and sinks joined.
+
+Lives on the event loop of its topic; every method returns at once. What comes in (consumers, permits, acknowledgements,
+appended entries) goes to the dispatcher, whose instructions are carried out here, and to the :class:`Pump`, which reads
+and sends. A sink never calls back from within a call. The only timer is the activation delay of Failover (SEMANTICS
+5.4.6); the pump has another one for reads that failed.
+
+Ids are ordinals: the connection converts, and must drop the id of an entry that does not exist rather than snap it
+(5.7.4).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from magnetar.broker.delivery.consumers import ConsumerState
+from magnetar.broker.delivery.dispatcher import Dispatcher, SubType
+from magnetar.broker.delivery.exclusive import SingleActive
+from magnetar.broker.delivery.failover import Failover
+from magnetar.broker.delivery.instructions import ActiveChange, Do, Instruction
+from magnetar.broker.topic.consumer import Consumer
+from magnetar.broker.topic.dispatch_settings import DispatchSettings, KeySharedMeta
+from magnetar.broker.topic.dispatcher_choice import check_joins, make_dispatcher
+from magnetar.broker.topic.ports import ConsumerSink, Cursor, Done, Log
+from magnetar.broker.topic.pump import Pump, live_messages
+from magnetar.broker.topic.subscription_stats import SubscriptionStats, Totals, consumer_stats
+from magnetar.model.errors import ConsumerBusyError, MagnetarError, MetadataError
+from magnetar.runtime.clock import Clock
+
+
+class IndexAck(NamedTuple):
+    """An acknowledgement with an ack set: the bits that are set stay unacknowledged (5.7.6)."""
+
+    ordinal: int
+    ack_set: tuple[int, ...]
+    batch_size: int
+    """0 when the client did not say."""
+
+
+class TopicIdentity(NamedTuple):
+    """What the choice of an active consumer depends on (5.4.1, 5.4.2)."""
+
+    name: str
+    partition: int = -1
+
+
+class Subscription:
+    """``created`` says that the cursor was made with it, for 5.9.11."""
+
+    def __init__(
+        self,
+        topic: TopicIdentity,
+        name: str,
+        log: Log,
+        cursor: Cursor,
+        settings: DispatchSettings,
+        clock: Clock,
+        sticky_key: Callable[[bytes], bytes],
+        *,
+        durable: bool = True,
+        created: bool = True,
+    ) -> None:
+        self.topic = topic
+        self.name = name
+        self.log = log
+        self.cursor = cursor
+        self.settings = settings
+        self.durable = durable
+        self.sub_type: SubType | None = None
+        """None before the first consumer; the last type while there is none (5.1.1)."""
+        self.key_shared = KeySharedMeta()
+        self.terminated = False
+        self.totals = Totals()
+        self._clock = clock
+        self._pump = Pump(f"{topic.name}/{name}", log, cursor, settings, clock, sticky_key)
+        self._activation: asyncio.TimerHandle | None = None
+        self._mark = cursor.mark_delete
+        self._end_told = not created and cursor.backlog() == 0
+        self._seeking = False
+
+    # -- members -----------------------------------------------------------------------------------------------
+
+    @property
+    def consumers(self) -> list[Consumer]:
+        """In join order."""
+        return list(self._pump.consumers.values())
+
+    @property
+    def dispatcher(self) -> Dispatcher | None:
+        return self._pump.dispatcher
+
+    @property
+    def active_consumer(self) -> Consumer | None:
+        """Of Exclusive and Failover: who is served. The connection pings it before a newcomer is refused (5.3.1)."""
+        dispatcher = self._pump.dispatcher
+        if isinstance(dispatcher, SingleActive) and dispatcher.active is not None:
+            return self._pump.consumers[dispatcher.active]
+        return None
+
+    def add_consumer(
+        self,
+        sink: ConsumerSink,
+        *,
+        name: str,
+        consumer_id: int,
+        sub_type: SubType,
+        priority: int = 0,
+        key_shared: KeySharedMeta | None = None,
+        epoch: int | None = None,
+        info: dict[str, Any] | None = None,
+    ) -> Consumer:
+        """A consumer joins, with 0 permits. Raises ConsumerBusyError or ConsumerAssignError, then nothing changed."""
+        meta = key_shared or KeySharedMeta()
+        pump = self._pump
+        dispatcher = pump.dispatcher
+        limit = self.settings.max_consumers_per_subscription
+        if dispatcher is None or not pump.consumers:
+            dispatcher = make_dispatcher(sub_type, meta, self.settings, self.topic.name, self.topic.partition)
+        elif self.sub_type is not None:
+            check_joins(self.sub_type, self.key_shared, sub_type, meta)
+        if limit and len(pump.consumers) >= limit:
+            raise ConsumerBusyError("Subscription reached max consumers limit")
+        state = ConsumerState(name, sink, priority, meta.ranges or None)
+        state.description = f"Consumer{{subscription={self.name}, consumerId={consumer_id}, consumerName={name}, topic={self.topic.name}}}"
+        instructions = dispatcher.add(state)
+        consumer = Consumer(state, sink, consumer_id, epoch, info or {})
+        pump.consumers[state] = consumer
+        if pump.dispatcher is not dispatcher:
+            pump.dispatcher = dispatcher
+            self.sub_type, self.key_shared = sub_type, meta
+        self._perform(instructions)
+        pump.turn()
+        return consumer
+
+    def remove_consumer(self, consumer: Consumer) -> None:
+        """It left or its connection was lost: what it did not acknowledge goes to the others (5.9.14, 5.4.8)."""
+        if self._leave(consumer):
+            self._pump.turn()
+
+    def _leave(self, consumer: Consumer) -> bool:
+        dispatcher = self._pump.dispatcher
+        if dispatcher is None or consumer.state not in self._pump.consumers:
+            return False
+        instructions = dispatcher.remove(consumer.state)
+        del self._pump.consumers[consumer.state]
+        self.totals.add(consumer)
+        self._perform(instructions)
+        return True
+
+    def _perform(self, instructions: list[Instruction]) -> None:
+        for instruction in instructions:
+            if isinstance(instruction, ActiveChange):
+                self._pump.consumers[instruction.consumer].sink.active_change(instruction.active)
+            elif instruction is Do.REWIND:
+                self._pump.rewind()
+            elif instruction is Do.ARM:
+                delay_s = self.settings.active_consumer_failover_delay_ms / 1000
+                self._activation = asyncio.get_running_loop().call_later(delay_s, self._activate)
+            else:
+                self._disarm()
+
+    def _activate(self) -> None:
+        self._activation = None
+        if isinstance(self._pump.dispatcher, Failover):
+            self._perform(self._pump.dispatcher.activate())
+            self._pump.turn()
+
+    def _disarm(self) -> None:
+        if self._activation is not None:
+            self._activation.cancel()
+            self._activation = None
+
+    # -- flow --------------------------------------------------------------------------------------------------
+
+    def flow(self, consumer: Consumer, permits: int) -> None:
+        """FLOW; the connection has refused ``permits`` below 1 (5.2.1)."""
+        dispatcher = self._pump.dispatcher
+        if dispatcher is None or consumer.state not in self._pump.consumers:
+            return
+        consumer.last_flow_ms = self._clock.now_ms()
+        dispatcher.flow(consumer.state, permits)
+        self._pump.turn()
+        if self.terminated:
+            self._check_end()
+
+    def entries_appended(self) -> None:
+        """``log.end`` moved; call once per group of entries."""
+        self._pump.turn()
+
+    def resume(self, consumer: Consumer) -> None:
+        """The consumer's socket drained below its low-water mark."""
+        self._pump.turn()
+
+    # -- acknowledgement ---------------------------------------------------------------------------------------
+
+    def acknowledge(self, consumer: Consumer, ordinals: Sequence[int], durable: Done | None = None) -> None:
+        """Individual acknowledgement of whole entries; ``durable`` is called once the cursor has it on disk."""
+        dispatcher = self._pump.dispatcher
+        self.cursor.acknowledge(ordinals, durable)
+        if dispatcher is not None and dispatcher.acknowledged(consumer.state, ordinals):
+            self._pump.turn()
+        self._count_acked(consumer, len(ordinals))
+
+    def acknowledge_sets(self, consumer: Consumer, acks: Sequence[IndexAck], durable: Done | None = None) -> None:
+        """Individual acknowledgement of messages within batches; without effect if that is off (5.7.7)."""
+        dispatcher = self._pump.dispatcher
+        if not self.settings.acknowledgment_at_batch_index_level_enabled or not acks or dispatcher is None:
+            _call(durable)
+            return
+        freed = False
+        complete = 0
+        for i, (ordinal, ack_set, batch_size) in enumerate(acks, 1):
+            done = durable if i == len(acks) else None
+            size = batch_size or 64 * len(ack_set)
+            if self.cursor.acknowledge_indexes(ordinal, ack_set, size, done):
+                freed |= dispatcher.acknowledged(consumer.state, (ordinal,))
+                complete += 1
+            else:
+                live = live_messages(self.cursor.remaining_indexes(ordinal) or ack_set)
+                freed |= dispatcher.partly_acknowledged(consumer.state, ordinal, live)
+        if freed:
+            self._pump.turn()
+        self._count_acked(consumer, complete)
+
+    def acknowledge_until(
+        self, consumer: Consumer, ordinal: int, durable: Done | None = None, batch: IndexAck | None = None
+    ) -> None:
+        """Cumulative: everything up to ``ordinal``; with ``batch`` everything before it and a part of it (5.7.3).
+
+        Ignored, but answered, on Shared and Key_Shared (5.5.6). Allowed from a consumer that is not active (5.4.7).
+        """
+        if not isinstance(self._pump.dispatcher, SingleActive):
+            _call(durable)
+            return
+        before = self.cursor.backlog()
+        if batch is None:
+            self.cursor.acknowledge_until(ordinal, durable)
+        elif not self.settings.acknowledgment_at_batch_index_level_enabled:
+            self.cursor.acknowledge_until(ordinal - 1, durable)
+        else:
+            self.cursor.acknowledge_until(ordinal - 1, None)
+            size = batch.batch_size or 64 * len(batch.ack_set)
+            self.cursor.acknowledge_indexes(ordinal, batch.ack_set, size, durable)
+        self._count_acked(consumer, before - self.cursor.backlog())
+
+    def skip_until(self, ordinal: int, durable: Done | None = None) -> None:
+        """Expiry and REST skip: everything up to ``ordinal`` needs no consumer any more."""
+        self.cursor.acknowledge_until(ordinal, durable)
+        dispatcher = self._pump.dispatcher
+        if dispatcher is not None:
+            dispatcher.acknowledged_until(ordinal)
+            for state in self._pump.consumers:
+                dispatcher.acknowledged(state, [pending for pending in state.pending if pending <= ordinal])
+        self._mark_moved(self._clock.now_ms())
+        self._pump.turn()
+
+    def _count_acked(self, consumer: Consumer, entries: int) -> None:
+        now = self._clock.now_ms()
+        consumer.last_acked_ms = now
+        consumer.acked_entries += entries
+        self._mark_moved(now)
+
+    def _mark_moved(self, now_ms: int) -> None:
+        mark = self.cursor.mark_delete
+        if mark != self._mark:
+            self._mark = mark
+            self.totals.last_mark_delete_advanced_ms = now_ms
+            if self.terminated:
+                self._check_end()
+
+    # -- redelivery --------------------------------------------------------------------------------------------
+
+    def redeliver(self, consumer: Consumer, ordinals: Sequence[int] | None, epoch: int | None = None) -> None:
+        """REDELIVER of these entries or, None, of everything the consumer has (5.8.1, 5.8.2)."""
+        dispatcher = self._pump.dispatcher
+        if dispatcher is None or consumer.state not in self._pump.consumers:
+            return
+        if epoch is not None:
+            consumer.epoch = epoch
+        self._perform(dispatcher.redeliver(consumer.state, ordinals))
+        self._pump.turn()
+
+    # -- seek, unsubscribe, end --------------------------------------------------------------------------------
+
+    def seek_to(
+        self, ordinal: int, durable: Done | None = None, ack_set: tuple[int, ...] = (), batch_size: int = 0
+    ) -> None:
+        """``ordinal`` is the next to be delivered; consumers are disconnected first (5.9.1, 5.9.3, 5.9.6).
+
+        A Failover stand-by stays. Raises while an earlier seek is not durable (5.9.5).
+        """
+        if self._seeking:
+            raise MagnetarError("Error when resetting subscription: Failed to fence subscription")
+        self._seeking = True
+        active = self.active_consumer
+        self._disconnect([active] if active is not None else self.consumers)
+
+        def finished() -> None:
+            self._seeking = False
+            _call(durable)
+
+        if ack_set:
+            self.cursor.reset(ordinal, None)
+            self.cursor.acknowledge_indexes(ordinal, ack_set, batch_size or 64 * len(ack_set), finished)
+        else:
+            self.cursor.reset(ordinal, finished)
+        self._mark = self.cursor.mark_delete
+        self._end_told = False
+        self._pump.rewind()
+        self._pump.turn()
+
+    def check_unsubscribe(self, consumer: Consumer, *, force: bool = False) -> None:
+        """Whether this consumer may delete the subscription; with ``force`` the others are disconnected (5.9.9)."""
+        others = [other for other in self.consumers if other is not consumer]
+        if force:
+            self._disconnect(others)
+        elif others or consumer.state not in self._pump.consumers:
+            raise MetadataError("Unconnected or shared consumer attempting to unsubscribe")
+
+    def topic_terminated(self) -> None:
+        """No entry will follow."""
+        self.terminated = True
+        if self._pump.consumers:
+            self._check_end()
+
+    def _check_end(self) -> None:
+        """Terminated and nothing left, acknowledgements included: said once (5.9.11)."""
+        if not self._end_told and self.cursor.backlog() == 0:
+            self._end_told = True
+            for consumer in self.consumers:
+                consumer.sink.end_of_topic()
+
+    def disconnect_all(self) -> None:
+        """CLOSE_CONSUMER to everybody."""
+        self._disconnect(self.consumers)
+
+    def close(self) -> None:
+        """Unload or delete: everybody is disconnected, nothing runs any more."""
+        self._disconnect(self.consumers)
+        self._disarm()
+        self._pump.close()
+
+    def _disconnect(self, consumers: list[Consumer]) -> None:
+        for consumer in consumers:
+            if self._leave(consumer):
+                consumer.sink.close()
+
+    # -- statistics --------------------------------------------------------------------------------------------
+
+    def stats(self) -> SubscriptionStats:
+        """All values of 5.10 that are ours, as of now."""
+        consumers, dispatcher = self.consumers, self._pump.dispatcher
+        totals = self.totals.with_those(consumers)
+        active = self.active_consumer
+        key_shared = self.sub_type is SubType.KEY_SHARED
+        return SubscriptionStats(
+            type="None" if self.sub_type is None else self.sub_type.shown,
+            backlog_entries=self.cursor.backlog(),
+            unacked_messages=dispatcher.unacked if dispatcher else 0,
+            blocked_on_unacked=dispatcher.blocked if dispatcher else False,
+            active_consumer_name=active.name if active else "",
+            entries_out=totals.entries_out,
+            messages_out=totals.messages_out,
+            bytes_out=totals.bytes_out,
+            messages_redelivered=totals.messages_redelivered,
+            acked_entries=totals.acked_entries,
+            last_flow_ms=totals.last_flow_ms,
+            last_sent_ms=totals.last_sent_ms,
+            last_acked_ms=totals.last_acked_ms,
+            last_mark_delete_advanced_ms=totals.last_mark_delete_advanced_ms,
+            is_durable=self.durable,
+            allow_out_of_order=key_shared and self.key_shared.allow_out_of_order,
+            key_shared_mode=self.key_shared.mode if key_shared else "",
+            mark_delete=self.cursor.mark_delete,
+            read_at=self._pump.read_at,
+            consumers=[consumer_stats(consumer, dispatcher) for consumer in consumers],
+        )
+
+
+def _call(done: Done | None) -> None:
+    if done is not None:
+        done()

@@ -1,0 +1,216 @@
+"""One topic: its log, its producers, its subscriptions.
+
+Order is fixed when an entry is appended; everything else happens once per group commit: receipts to the producers,
+then one notice to every subscription that there is more (STYLE rules 6 and 7).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from random import Random
+from typing import Any, cast
+
+from magnetar.broker.topic.dispatch_settings import DispatchSettings
+from magnetar.broker.topic.position_search import first_since
+from magnetar.broker.topic.producers import Pending, Producer, Producers
+from magnetar.broker.topic.subscription import Subscription, TopicIdentity
+from magnetar.model.errors import MagnetarError, NotAllowedError, PersistenceError, ServiceNotReadyError
+from magnetar.model.ids import EARLIEST, Position
+from magnetar.model.names import TopicName
+from magnetar.protocol.entries import sticky_key
+from magnetar.runtime.clock import Clock
+from magnetar.storage.cursor import Cursor
+from magnetar.storage.journal import PendingExtent
+from magnetar.storage.store import LedgerStore
+
+log = logging.getLogger(__name__)
+
+DurableAnswer = Callable[[MagnetarError | None], None]
+
+
+class Topic:
+    """A loaded topic; lives on the event loop."""
+
+    def __init__(
+        self, name: TopicName, store: LedgerStore, settings: DispatchSettings, clock: Clock, rng: Random
+    ) -> None:
+        self.name = name
+        self.clock = clock
+        self._settings = settings
+        self._rng = rng
+        self._identity = TopicIdentity(name.fqn, name.partition_index)
+        self.producers = Producers(name.fqn)
+        self.subscriptions: dict[str, Subscription] = {}
+        self.closed = False
+        self.msg_in = 0
+        self.bytes_in = 0
+        self._birth: list[DurableAnswer] | None = []
+        self.log = store.open_log(name.fqn, self._born, self._not_born)
+        self.log.on_durable = self._durable
+        self.log.on_failed = self._failed
+        self.log.on_group = self._group
+        for cursor in list(self.log.cursors.values()):
+            self._attach(cursor, durable=True, created=False)
+
+    # birth -------------------------------------------------------------------------------------------------------
+
+    def when_durable(self, answer: DurableAnswer) -> None:
+        """Answer when it is certain that the topic outlives a crash."""
+        if self._birth is None:
+            answer(None)
+        else:
+            self._birth.append(answer)
+
+    def _born(self) -> None:
+        waiting, self._birth = self._birth or [], None
+        for answer in waiting:
+            answer(None)
+
+    def _not_born(self, error: PersistenceError) -> None:
+        # the log writes its birth again with the first entry or cursor; until then nobody was told that it exists
+        waiting, self._birth = self._birth or [], None
+        for answer in waiting:
+            answer(error)
+
+    # producers ---------------------------------------------------------------------------------------------------
+
+    def add_producer(self, producer: Producer) -> None:
+        """Raises ProducerBusyError, ServiceNotReadyError."""
+        if self.closed:
+            raise ServiceNotReadyError("Topic is temporarily unavailable")
+        self.producers.add(producer)
+
+    def _durable(self, extent: PendingExtent) -> None:
+        """Entries are on disk: a receipt for each, one call per stretch of one producer."""
+        results = cast("list[Pending]", extent.tags)
+        counts = extent.counts
+        n = len(results)
+        self.msg_in += n if counts is None else sum(counts)
+        self.bytes_in += extent.size
+        start = 0
+        while start < n:
+            producer = results[start][0]
+            stop = start + 1
+            while stop < n and results[stop][0] is producer:
+                stop += 1
+            producer.msg_in += stop - start if counts is None else sum(counts[start:stop])
+            producer.bytes_in += sum(map(len, extent.entries[start:stop])) if stop - start < n else extent.size
+            if producer.open:
+                producer.sink.receipts(extent.ledger, extent.entry + start, results[start:stop])
+            start = stop
+
+    def _failed(self, extent: PendingExtent, error: PersistenceError) -> None:
+        """The disk refused: errors for these entries, then every producer has to come again (SEMANTICS 3.3.5)."""
+        for result in cast("list[Pending]", extent.tags):
+            if result.producer.open:
+                result.producer.sink.failed((result,), error)
+        self.producers.close_all()
+
+    def _group(self) -> None:
+        for subscription in self.subscriptions.values():
+            subscription.entries_appended()
+
+    # subscriptions -----------------------------------------------------------------------------------------------
+
+    def subscription(
+        self, name: str, *, durable: bool, ordinal: Callable[[], int], properties: dict[str, str],
+        done: Callable[[], None],
+    ) -> Subscription:  # fmt: skip
+        """The subscription of that name, made at ``ordinal()`` if missing; ``done`` when it is durable.
+
+        Raises NotAllowedError if it exists with the other durability (SEMANTICS 0.12).
+        """
+        if self.closed:
+            raise ServiceNotReadyError("Topic is temporarily unavailable")
+        found = self.subscriptions.get(name)
+        if found is not None:
+            if found.durable != durable:
+                kind = "Durable" if found.durable else "NonDurable"
+                raise NotAllowedError(f"{kind} subscription with the same name already exists.")
+            if durable:
+                self.log.barrier(done)
+            else:
+                done()
+            return found
+        cursor = self.log.open_cursor(name, ordinal(), durable=durable, properties=properties, done=done)
+        return self._attach(cursor, durable=durable, created=True)
+
+    def create_subscription(self, name: str, ordinal: int) -> None:
+        """A durable subscription without a consumer."""
+        if name not in self.subscriptions:
+            self.subscription(name, durable=True, ordinal=lambda: ordinal, properties={}, done=_nothing)
+
+    def _attach(self, cursor: Cursor, *, durable: bool, created: bool) -> Subscription:
+        subscription = Subscription(
+            self._identity, cursor.name, self.log, cursor, self._settings, self.clock, sticky_key,
+            durable=durable, created=created,
+        )  # fmt: skip
+        self.subscriptions[cursor.name] = subscription
+        return subscription
+
+    def consumer_gone(self, subscription: Subscription) -> None:
+        """A consumer has left; a non-durable subscription goes with its last one (SEMANTICS 4.3.2)."""
+        if not subscription.durable and not subscription.consumers:
+            self.subscriptions.pop(subscription.name, None)
+            subscription.close()
+
+    def delete_subscription(self, name: str, done: Callable[[], None]) -> None:
+        """Forget a subscription and its cursor; its consumers are disconnected."""
+        subscription = self.subscriptions.pop(name)
+        subscription.close()
+        if subscription.durable:
+            self.log.delete_cursor(name, done)
+        else:
+            done()
+
+    def durable_subscriptions(self) -> list[str]:
+        """Names, in the order they were made."""
+        return [name for name, subscription in self.subscriptions.items() if subscription.durable]
+
+    def consumer_count(self) -> int:
+        """Connected consumers of all subscriptions."""
+        return sum(len(subscription.consumers) for subscription in self.subscriptions.values())
+
+    # positions ---------------------------------------------------------------------------------------------------
+
+    def start_after(self, position: Position, *, inclusive: bool) -> int:
+        """Where a cursor starts that is to read behind ``position``, or at it if ``inclusive`` (SEMANTICS 4.3.6)."""
+        if position.ledger < 0:
+            return self.log.first
+        exact = self.log.exact_ordinal(position)
+        if exact is not None and not inclusive:
+            return exact + 1
+        return self.log.ordinal(position)
+
+    def find_time(self, publish_time_ms: int, done: Callable[[int | Exception], None]) -> None:
+        """Ordinal of the first entry published at or after that time (SEMANTICS 5.9.2)."""
+        first_since(self.log, publish_time_ms, done)
+
+    def last_position(self) -> Position:
+        """Of the last entry, (-1, -1) for an empty topic."""
+        return self.log.position(self.log.end - 1) if self.log.end > self.log.first else EARLIEST
+
+    # upkeep ------------------------------------------------------------------------------------------------------
+
+    def trim(self) -> int:
+        """Drop ledgers that all durable subscriptions have consumed; how many (SEMANTICS 4.2.2, 4.2.3)."""
+        keep = self.log.end
+        for subscription in self.subscriptions.values():
+            if subscription.durable:
+                keep = min(keep, subscription.cursor.mark_delete + 1)
+        return self.log.trim(keep)
+
+    def close(self) -> None:
+        """Unload or delete: everybody is disconnected."""
+        self.closed = True
+        self.producers.close_all()
+        for subscription in list(self.subscriptions.values()):
+            subscription.close()
+
+    def properties(self) -> dict[str, Any]:
+        """What is kept beside the log."""
+        return self.log.properties
+
+
+def _nothing() -> None: ...

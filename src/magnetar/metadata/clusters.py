@@ -1,0 +1,78 @@
+"""Clusters by name (SEMANTICS 11.2.1)."""
+
+from __future__ import annotations
+
+from typing import Final
+from urllib.parse import urlsplit
+
+from magnetar.metadata.collection import Collection
+from magnetar.metadata.store import MetadataStore
+from magnetar.model.errors import ConflictError, InvalidValueError, NotFoundError, PreconditionFailedError
+from magnetar.model.names import is_valid_entity
+from magnetar.model.policies import CLUSTER_FIELDS, JsonObject
+
+_URLS: Final = {
+    "serviceUrl": ("http", "http://pulsar.example.com:8080"),
+    "serviceUrlTls": ("https", "https://pulsar.example.com:8443"),
+    "brokerServiceUrl": ("pulsar", "pulsar://pulsar.example.com:6650"),
+    "brokerServiceUrlTls": ("pulsar+ssl", "pulsar+ssl://pulsar.example.com:6651"),
+}
+_ILLEGAL: Final = {
+    "serviceUrl": "Illegal service url, example: ",
+    "serviceUrlTls": "Illegal service tls url, example: ",
+    "brokerServiceUrl": "Illegal broker service url, example: ",
+    "brokerServiceUrlTls": "Illegal broker service tls url, example: ",
+}
+_ALWAYS_SHOWN: Final = ("brokerClientTlsEnabled", "tlsAllowInsecureConnection", "brokerClientTlsEnabledWithKeyStore")
+
+
+class Clusters:
+    """Own and other clusters, as administrators named them."""
+
+    def __init__(self, store: MetadataStore) -> None:
+        self._records = Collection(store, "/clusters", 1)
+
+    def names(self) -> list[str]:
+        return [key[0] for key in self._records.below()]
+
+    def exists(self, name: str) -> bool:
+        return (name,) in self._records
+
+    def get(self, name: str) -> JsonObject:
+        """Raises NotFoundError."""
+        found = self._records.get(name)
+        if found is None:
+            raise NotFoundError("Cluster does not exist")
+        return found
+
+    def create(self, name: str, data: JsonObject) -> None:
+        """Raises ConflictError, PreconditionFailedError for the name, InvalidValueError for an address."""
+        if not is_valid_entity(name):
+            raise PreconditionFailedError("Cluster name is not valid")
+        if (name,) in self._records:
+            raise ConflictError("Cluster already exists")
+        self._records.put((name,), _checked(data))
+
+    def update(self, name: str, data: JsonObject) -> None:
+        self.get(name)
+        self._records.put((name,), _checked(data))
+
+    def delete(self, name: str) -> None:
+        self.get(name)
+        self._records.delete((name,))
+
+    def ensure(self, name: str, data: JsonObject) -> None:
+        """Make it exist with these fields; other fields stay, and an unchanged record is not written."""
+        old = self._records.get(name)
+        new = {**(old or {}), **_checked(data)}
+        if new != old:
+            self._records.put((name,), new)
+
+
+def _checked(data: JsonObject) -> JsonObject:
+    for name, (scheme, example) in _URLS.items():
+        value = data.get(name)
+        if value and (not isinstance(value, str) or urlsplit(value).scheme != scheme or not urlsplit(value).netloc):
+            raise InvalidValueError(_ILLEGAL[name] + example)
+    kept = {name: value for name, value in data.items() if name in CLUSTER_FIELDS and value is not None}
+    return {**kept, **{name: kept.get(name, False) for name in _ALWAYS_SHOWN}}

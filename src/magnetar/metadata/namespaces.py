@@ -1,0 +1,124 @@
+"""Namespaces and their policies (SEMANTICS 11.3)."""
+
+from __future__ import annotations
+
+from magnetar.metadata.collection import Collection
+from magnetar.metadata.store import MetadataStore
+from magnetar.metadata.tenants import Tenants
+from magnetar.model.errors import ConflictError, ForbiddenError, NotFoundError, PreconditionFailedError
+from magnetar.model.names import NamespaceName, is_valid_entity
+from magnetar.model.policies import (
+    POLICY_FIELDS,
+    Json,
+    JsonObject,
+    NamespacePolicies,
+    bundles,
+    default_policies,
+)
+
+
+class Namespaces:
+    """Policies per namespace; legacy names with a cluster are known to nobody."""
+
+    def __init__(
+        self,
+        store: MetadataStore,
+        tenants: Tenants,
+        cluster: str,
+        *,
+        bundle_count: int = 4,
+        max_per_tenant: int = 0,
+    ) -> None:
+        self._records = Collection(store, "/namespaces", 2)
+        self._tenants = tenants
+        self._cluster = cluster
+        self._bundle_count = bundle_count
+        self._max_per_tenant = max_per_tenant
+        self._views: dict[NamespaceName, NamespacePolicies] = {}
+
+    def of_tenant(self, tenant: str) -> list[str]:
+        """Full names. Raises NotFoundError for an unknown tenant."""
+        if not self._tenants.exists(tenant):
+            raise NotFoundError("Tenant not found")
+        return ["/".join(key) for key in self._records.below(tenant)]
+
+    def all(self) -> list[NamespaceName]:
+        return [NamespaceName.parse("/".join(key)) for key in self._records.below()]
+
+    def exists(self, name: NamespaceName) -> bool:
+        return _key(name) in self._records
+
+    def policies(self, name: NamespaceName) -> JsonObject:
+        """As shown by REST; not to be changed. Raises NotFoundError."""
+        found = self._records.get(*_key(name))
+        if found is None:
+            raise NotFoundError("Namespace does not exist")
+        return found
+
+    def view(self, name: NamespaceName) -> NamespacePolicies:
+        """What the broker acts on; the same object until the policies change. Raises NotFoundError."""
+        found = self._views.get(name)
+        if found is None:
+            found = self._views[name] = NamespacePolicies(self.policies(name))
+        return found
+
+    def create(self, tenant: str, local_name: str, wanted: JsonObject | None = None) -> NamespaceName:
+        """With default policies, overlaid by the known fields of ``wanted``. Tenant is checked before namespace."""
+        if not is_valid_entity(local_name):
+            raise PreconditionFailedError("Namespace name is not valid")
+        allowed = _texts(self._tenants.get(tenant)["allowedClusters"])
+        policies = self._initial(wanted or {})
+        for cluster in _texts(policies["replication_clusters"]):
+            if cluster not in allowed:
+                raise ForbiddenError(
+                    f"Cluster [{cluster}] is not in the list of allowed clusters list for tenant [{tenant}]"
+                )
+        if self._max_per_tenant and len(self.of_tenant(tenant)) >= self._max_per_tenant:
+            raise PreconditionFailedError(f"Exceed the maximum number of namespace in tenant :{tenant}")
+        name = NamespaceName.parse(f"{tenant}/{local_name}")
+        if self.exists(name):
+            raise ConflictError("Namespace already exists")
+        self._records.put(_key(name), policies)
+        return name
+
+    def update(self, name: NamespaceName, **changes: Json) -> None:
+        """Set policies by their JSON names; ``None`` removes one. Raises NotFoundError."""
+        merged = {**self.policies(name), **changes}
+        self._records.put(_key(name), {key: value for key, value in merged.items() if value is not None})
+        self._views.pop(name, None)
+
+    def delete(self, name: NamespaceName, has_topics: bool) -> None:
+        """Raises NotFoundError or ConflictError."""
+        if not self.exists(name):
+            raise NotFoundError(f"Namespace {name.text} does not exist.")
+        if has_topics:
+            raise ConflictError("Cannot delete non empty namespace")
+        self._records.delete(_key(name))
+        self._views.pop(name, None)
+
+    def _initial(self, wanted: JsonObject) -> JsonObject:
+        policies = default_policies(self._cluster, self._bundle_count)
+        kept = {key: value for key, value in wanted.items() if key in POLICY_FIELDS and value is not None}
+        if not kept.get("replication_clusters"):
+            kept.pop("replication_clusters", None)
+        if "bundles" in kept:
+            kept["bundles"] = self._bundles(kept["bundles"])
+        return {**policies, **kept}
+
+    def _bundles(self, wanted: Json) -> JsonObject:
+        if isinstance(wanted, dict):
+            given = _texts(wanted.get("boundaries"))
+            if len(given) > 1:
+                return {"boundaries": [*given], "numBundles": len(given) - 1}
+            count = wanted.get("numBundles")
+            if isinstance(count, int) and 0 < count <= 1 << 16:
+                return bundles(count)
+        return bundles(self._bundle_count)
+
+
+def _key(name: NamespaceName) -> tuple[str, ...]:
+    return tuple(name.text.split("/"))
+
+
+def _texts(value: Json) -> list[str]:
+    return [item for item in value if isinstance(item, str)] if isinstance(value, list) else []

@@ -1,0 +1,114 @@
+"""Which topics are partitioned, and into how many (SEMANTICS 2.13, 2.14, 11.4.1).
+
+Only the count and the properties; the partitions are ordinary topics that come into being on their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from magnetar.metadata.collection import Collection
+from magnetar.metadata.store import MetadataStore
+from magnetar.model.errors import (
+    ConflictError,
+    MetadataError,
+    NotAcceptableError,
+    NotFoundError,
+    PreconditionFailedError,
+    UnprocessableError,
+)
+from magnetar.model.names import PARTITION_SUFFIX, Domain, NamespaceName, TopicName
+from magnetar.model.policies import JsonObject, PartitionedTopic
+
+
+class PartitionedTopics:
+    """Asked for every lookup; answers from memory."""
+
+    def __init__(self, store: MetadataStore, max_partitions: int = 0) -> None:
+        self._records = Collection(store, "/partitioned-topics", 4)
+        self._max = max_partitions
+        self._topics = {
+            TopicName.parse(f"{domain}://{tenant}/{namespace}/{local}"): _from_json(self._records.get(*key) or {})
+            for key in self._records.below()
+            for tenant, namespace, domain, local in [key]
+        }
+
+    def get(self, topic: TopicName) -> PartitionedTopic | None:
+        return self._topics.get(topic)
+
+    def count(self, topic: TopicName) -> int:
+        """Partitions of ``topic``; 0 if it is not partitioned."""
+        found = self._topics.get(topic)
+        return 0 if found is None else found.partitions
+
+    def of_namespace(self, namespace: NamespaceName, domain: Domain | None = None) -> list[TopicName]:
+        """Sorted by name."""
+        return sorted(
+            (t for t in self._topics if t.namespace == namespace and domain in (None, t.domain)), key=lambda t: t.fqn
+        )
+
+    def create(self, topic: TopicName, partitions: int, properties: Mapping[str, str] | None = None) -> None:
+        """The caller has seen that no plain topic of this name exists."""
+        if partitions <= 0:
+            raise NotAcceptableError("Number of partitions should be more than 0")
+        self._check_maximum(partitions)
+        if PARTITION_SUFFIX in topic.local_name:
+            raise PreconditionFailedError(f"Partitioned Topic Name should not contain '{PARTITION_SUFFIX}'")
+        if topic in self._topics:
+            raise ConflictError("This topic already exists")
+        self._put(topic, PartitionedTopic(partitions, dict(properties or {})))
+
+    def grow(self, topic: TopicName, partitions: int) -> None:
+        """The same count again changes nothing."""
+        if partitions <= 0:
+            raise NotAcceptableError("Number of partitions should be more than 0")
+        found = self._topics.get(topic)
+        if found is None:
+            raise ConflictError(f"Topic {topic.fqn} is not the partitioned topic.")
+        if partitions < found.partitions:
+            raise UnprocessableError(
+                f"Desired partitions {partitions} can't be less than the current partitions {found.partitions}."
+            )
+        self._check_maximum(partitions)
+        if partitions > found.partitions:
+            self._put(topic, PartitionedTopic(partitions, found.properties))
+
+    def set_properties(self, topic: TopicName, properties: Mapping[str, str]) -> None:
+        """Raises NotFoundError."""
+        found = self._existing(topic)
+        self._put(topic, PartitionedTopic(found.partitions, dict(properties)))
+
+    def delete(self, topic: TopicName) -> None:
+        """The partitions are the caller's. Raises NotFoundError."""
+        self._existing(topic)
+        self._records.delete(_key(topic))
+        del self._topics[topic]
+
+    def _existing(self, topic: TopicName) -> PartitionedTopic:
+        found = self._topics.get(topic)
+        if found is None:
+            raise NotFoundError(f"Topic {topic.fqn} not found.")
+        return found
+
+    def _check_maximum(self, partitions: int) -> None:
+        if self._max and partitions > self._max:
+            raise NotAcceptableError(f"Number of partitions should be less than or equal to {self._max}")
+
+    def _put(self, topic: TopicName, value: PartitionedTopic) -> None:
+        record: JsonObject = {"partitions": value.partitions, "properties": dict(value.properties)}
+        self._records.put(_key(topic), record)
+        self._topics[topic] = value
+
+
+def _key(topic: TopicName) -> tuple[str, ...]:
+    namespace = topic.namespace
+    if namespace.cluster is not None:
+        raise NotFoundError("Namespace not found")
+    return (namespace.tenant, namespace.local_name, topic.domain, topic.local_name)
+
+
+def _from_json(record: JsonObject) -> PartitionedTopic:
+    count, properties = record.get("partitions"), record.get("properties")
+    if not isinstance(count, int) or not isinstance(properties, dict):
+        raise MetadataError(f"not a record of a partitioned topic: {record}")
+    return PartitionedTopic(count, {key: str(value) for key, value in properties.items()})

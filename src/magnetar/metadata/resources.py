@@ -1,0 +1,56 @@
+"""Everything administrators name, in one place: clusters, tenants, namespaces, partitioned topics.
+
+Opening loads all of it into memory and makes sure that what Pulsar's standalone comes with is there (SEMANTICS
+14.16): its cluster, the tenants ``public`` and ``pulsar``, the namespaces ``public/default`` and ``pulsar/system``.
+"""
+
+from __future__ import annotations
+
+from magnetar.metadata.clusters import Clusters
+from magnetar.metadata.namespaces import Namespaces
+from magnetar.metadata.partitioned import PartitionedTopics
+from magnetar.metadata.store import MetadataStore
+from magnetar.metadata.tenants import Tenants
+from magnetar.model.errors import NotFoundError
+from magnetar.model.names import NamespaceName, TopicName
+from magnetar.model.policies import JsonObject
+from magnetar.runtime.settings import Settings
+
+
+class Resources:
+    """Owner of the four; used from the event loop's thread."""
+
+    def __init__(self, store: MetadataStore, settings: Settings) -> None:
+        self._store = store
+        self._cluster = settings.clusterName
+        self.clusters = Clusters(store)
+        self.tenants = Tenants(store, self.clusters, settings.maxTenants)
+        self.namespaces = Namespaces(
+            store,
+            self.tenants,
+            settings.clusterName,
+            bundle_count=settings.defaultNumberOfNamespaceBundles,
+            max_per_tenant=settings.maxNamespacesPerTenant,
+        )
+        self.partitioned = PartitionedTopics(store, settings.maxNumPartitionsPerPartitionedTopic)
+        self._ensure_defaults()
+
+    def _ensure_defaults(self) -> None:
+        self.clusters.ensure(self._cluster, {})
+        for tenant, namespace in (("public", "default"), ("pulsar", "system")):
+            self.tenants.ensure(tenant, self._cluster)
+            if not self.namespaces.exists(NamespaceName.parse(f"{tenant}/{namespace}")):
+                self.namespaces.create(tenant, namespace)
+
+    def announce(self, service_url: str, broker_service_url: str) -> None:
+        """Record where this cluster is reached, once the ports are bound."""
+        urls: JsonObject = {"serviceUrl": service_url, "brokerServiceUrl": broker_service_url}
+        self.clusters.ensure(self._cluster, urls)
+
+    def require_namespace(self, topic: TopicName) -> None:
+        """Raises NotFoundError with the text that topic routes and lookups answer (2.9)."""
+        if not self.namespaces.exists(topic.namespace):
+            raise NotFoundError("Namespace not found")
+
+    def close(self) -> None:
+        self._store.close()

@@ -1,0 +1,85 @@
+"""The seam to whatever keeps the facts: paths to bytes, each with a version.
+
+Paths look like ``/tenants/public``; no empty parts. A record's version is 0 when it is created and grows by one with
+each write. Calls are synchronous and durable when they return. One process, one thread; a distributed maker of this
+protocol (ZooKeeper) would serve reads from its watched copy and block only in writes.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Final, NamedTuple, Protocol
+
+log = logging.getLogger(__name__)
+
+ABSENT: Final = -1
+"""As expected version: the record must not exist yet."""
+
+
+class Record(NamedTuple):
+    """What stands at a path."""
+
+    data: bytes
+    version: int
+
+
+Watcher = Callable[[str], None]
+Unwatch = Callable[[], None]
+
+
+class MetadataStore(Protocol):
+    """Keeper of small facts."""
+
+    def get(self, path: str) -> Record | None:
+        """The record at ``path``, if any."""
+        ...
+
+    def put(self, path: str, data: bytes, expected: int | None = None) -> int:
+        """Write and return the new version. Raises BadVersionError unless the record has version ``expected``.
+
+        ``None`` accepts whatever is there, :data:`ABSENT` only nothing.
+        """
+        ...
+
+    def delete(self, path: str, expected: int | None = None) -> None:
+        """Remove. Raises NotFoundError if there is nothing, BadVersionError as in :meth:`put`."""
+        ...
+
+    def children(self, path: str) -> list[str]:
+        """The next part of every path below ``path``, each once, sorted; they need not be records themselves."""
+        ...
+
+    def watch(self, prefix: str, watcher: Watcher) -> Unwatch:
+        """Call ``watcher(path)`` after every change at or below ``prefix`` until the result is called."""
+        ...
+
+    def close(self) -> None:
+        """Release everything; the store cannot be used afterwards."""
+        ...
+
+
+class Watchers:
+    """The watching part of a store; a watcher that fails is logged and does not undo the write."""
+
+    def __init__(self) -> None:
+        self._watchers: list[tuple[str, Watcher]] = []
+
+    def add(self, prefix: str, watcher: Watcher) -> Unwatch:
+        entry = (prefix, watcher)
+        self._watchers.append(entry)
+
+        def unwatch() -> None:
+            if entry in self._watchers:
+                self._watchers.remove(entry)
+
+        return unwatch
+
+    def changed(self, path: str) -> None:
+        """Tell everyone who watches ``path`` or something above it."""
+        for prefix, watcher in list(self._watchers):
+            if path == prefix or path.startswith(prefix.rstrip("/") + "/"):
+                try:
+                    watcher(path)
+                except Exception:
+                    log.exception("a watcher of %s failed on the change of %s", prefix, path)

@@ -1,0 +1,85 @@
+"""Tenants by name (SEMANTICS 11.2.3)."""
+
+from __future__ import annotations
+
+from magnetar.metadata.clusters import Clusters
+from magnetar.metadata.collection import Collection
+from magnetar.metadata.store import MetadataStore
+from magnetar.model.errors import ConflictError, NotFoundError, PreconditionFailedError
+from magnetar.model.names import is_valid_entity
+from magnetar.model.policies import Json, JsonObject
+
+
+class Tenants:
+    """Who owns namespaces. The order of the checks is Pulsar's."""
+
+    def __init__(self, store: MetadataStore, clusters: Clusters, max_tenants: int = 0) -> None:
+        self._records = Collection(store, "/tenants", 1)
+        self._clusters = clusters
+        self._max = max_tenants
+
+    def names(self) -> list[str]:
+        return [key[0] for key in self._records.below()]
+
+    def exists(self, name: str) -> bool:
+        return (name,) in self._records
+
+    def get(self, name: str) -> JsonObject:
+        """Raises NotFoundError."""
+        found = self._records.get(name)
+        if found is None:
+            raise NotFoundError("Tenant does not exist")
+        return found
+
+    def create(self, name: str, info: JsonObject | None) -> None:
+        """Raises PreconditionFailedError or ConflictError."""
+        if info is None:
+            raise PreconditionFailedError("TenantInfo is null")
+        if not is_valid_entity(name):
+            raise PreconditionFailedError("Tenant name is not valid")
+        checked = self._checked(info)
+        if self._max and len(self.names()) >= self._max:
+            raise PreconditionFailedError("Exceed the maximum number of tenants")
+        if (name,) in self._records:
+            raise ConflictError("Tenant already exist")
+        self._records.put((name,), checked)
+
+    def ensure(self, name: str, cluster: str) -> None:
+        """Make it exist, whatever the limit; an existing one stays as it is."""
+        if (name,) not in self._records:
+            self._records.put((name,), self._checked({"adminRoles": [], "allowedClusters": [cluster]}))
+
+    def update(self, name: str, info: JsonObject | None) -> None:
+        """Raises PreconditionFailedError or NotFoundError."""
+        if info is None:
+            raise PreconditionFailedError("TenantInfo is null")
+        checked = self._checked(info)
+        if (name,) not in self._records:
+            raise NotFoundError(f"Tenant {name} not found")
+        self._records.put((name,), checked)
+
+    def delete(self, name: str, has_namespaces: bool) -> None:
+        """Raises NotFoundError or ConflictError."""
+        if (name,) not in self._records:
+            raise NotFoundError("Tenant doesn't exist")
+        if has_namespaces:
+            raise ConflictError("The tenant still has active namespaces")
+        self._records.delete((name,))
+
+    def _checked(self, info: JsonObject) -> JsonObject:
+        clusters = _texts(info.get("allowedClusters"))
+        roles = _texts(info.get("adminRoles"))
+        if not clusters or any(not name.strip() for name in clusters):
+            raise PreconditionFailedError("Clusters cannot be empty or blank")
+        if not all(map(self._clusters.exists, clusters)):
+            raise PreconditionFailedError("Clusters do not exist")
+        if any(role != role.strip() for role in roles):
+            raise PreconditionFailedError("AdminRoles contains whitespace in the beginning or end.")
+        return {"adminRoles": [*roles], "allowedClusters": [*clusters]}
+
+
+def _texts(value: Json) -> list[str]:
+    """A JSON list as distinct texts in order; anything else is none."""
+    if not isinstance(value, list):
+        return []
+    return list(dict.fromkeys(item for item in value if isinstance(item, str)))

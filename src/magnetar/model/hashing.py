@@ -1,0 +1,57 @@
+"""Hashes that decide routing: murmur3, Java's string hash, and the sticky slots of Key_Shared.
+
+``murmur3_31`` is MurmurHash3 x86 32-bit with seed 0, sign bit cleared; all official clients agree on it (SEMANTICS
+6.7.5). Two key spaces are cut from it (0.4):
+
+* range and STICKY mode: ``h % 65536``, and 0 is moved to 1;
+* the consistent-hash ring: ``h % 65535 + 1``, so 1 to 65535.
+
+A consumer's points on the ring are named after it (0.2): ``name NUL nameIndex NUL i``.
+"""
+
+from __future__ import annotations
+
+from array import array
+from typing import Final
+
+import mmh3
+
+RANGE_SIZE: Final = 65_536
+RING_SIZE: Final = 65_535
+_MASK_31: Final = 0x7FFFFFFF
+_MASK_32: Final = 0xFFFFFFFF
+
+
+def murmur3_31(key: bytes) -> int:
+    """MurmurHash3 x86 32-bit of ``key``, seed 0, without the sign bit."""
+    return mmh3.hash(key, 0, False) & _MASK_31
+
+
+def java_string_hash(text: str) -> int:
+    """``31 * h + c`` over the UTF-16 units of ``text``, wrapped to 32 bits, without the sign bit (6.7.4)."""
+    value = 0
+    for unit in array("H", text.encode("utf-16-le" if _LITTLE_ENDIAN else "utf-16-be", "surrogatepass")):
+        value = (31 * value + unit) & _MASK_32
+    return value & _MASK_31
+
+
+def range_slot(key: bytes) -> int:
+    """Where a key falls in AUTO_SPLIT range mode and in STICKY: 1 to 65535."""
+    return (mmh3.hash(key, 0, False) & _MASK_31) % RANGE_SIZE or 1
+
+
+def ring_slot(key: bytes) -> int:
+    """Where a key falls on the consistent-hash ring: 1 to 65535."""
+    return (mmh3.hash(key, 0, False) & _MASK_31) % RING_SIZE + 1
+
+
+def ring_points(consumer_name: str, name_index: int, count: int) -> list[int]:
+    """The slots of a consumer's points 0 to ``count - 1``.
+
+    ``name_index`` tells consumers of one name apart: 0, 1, ... in the order they joined.
+    """
+    prefix = f"{consumer_name}\0{name_index}\0"
+    return [ring_slot(f"{prefix}{i}".encode()) for i in range(count)]
+
+
+_LITTLE_ENDIAN: Final = array("H", [1]).tobytes()[0] == 1

@@ -1,0 +1,194 @@
+"""From defaults, a properties file, the environment and flags to one :class:`Settings`; later sources win.
+
+1. the defaults of :mod:`magnetar.runtime.settings`;
+2. a file: Apache Pulsar's broker.conf or standalone.conf can be used unchanged;
+3. the environment: ``PULSAR_PREFIX_<name>`` and ``<name>``, as Pulsar's container images read it;
+4. flags: ``--set name=value``.
+
+An empty value leaves the setting as it was. Names of Pulsar's that have no effect here yet are accepted and summed up
+in one notice per source; a name that Pulsar does not know either is refused with the nearest one. Settings that
+would protect the broker (authentication, authorization) are refused while they cannot: ignoring them would open it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Mapping, Sequence
+from difflib import get_close_matches
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, Final, Literal, NamedTuple, get_args, get_origin, get_type_hints
+
+from magnetar.model.errors import InvalidValueError
+from magnetar.runtime.properties import read_properties
+from magnetar.runtime.settings import About, Settings
+
+_ENVIRONMENT_PREFIX: Final = "PULSAR_PREFIX_"
+_PROTECTION: Final = frozenset({"authenticationEnabled", "authorizationEnabled"})
+_NAMES_IN_NOTICE: Final = 8
+
+
+class PulsarSetting(NamedTuple):
+    """One row of ``pulsar_settings.tsv``: what Apache Pulsar 4.0.8 knows of a setting."""
+
+    name: str
+    type: str
+    default: str
+    shipped: tuple[str, ...]
+    """Values in the two configuration files of the distribution, where they differ from the default."""
+
+
+class Given(NamedTuple):
+    """One value as somebody wrote it, and where: ``conf/broker.conf:12``, ``environment``, ``--set``."""
+
+    where: str
+    source: str
+    name: str
+    value: str
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Configuration:
+    """The settings, what should be said about them at start-up, and which of them somebody chose."""
+
+    settings: Settings
+    notices: tuple[str, ...]
+    origin: Mapping[str, str]
+    """Where each setting that is not at its default comes from."""
+
+
+def load(
+    *,
+    file: Path | None = None,
+    environment: Mapping[str, str] | None = None,
+    flags: Sequence[str] = (),
+    base: Settings | None = None,
+) -> Configuration:
+    """Raises InvalidValueError naming file, line, key and what is accepted."""
+    given = [*_from_file(file), *_from_environment(environment or {}), *_from_flags(flags)]
+    values: dict[str, Any] = {}
+    origin: dict[str, str] = {}
+    unused: dict[str, list[Given]] = {}
+    for item in given:
+        if item.name in setting_types():
+            if item.value != "":
+                values[item.name] = convert(item)
+                origin[item.name] = item.where
+        else:
+            _check_unused(item)
+            unused.setdefault(item.source, []).append(item)
+    notices = tuple(_notice(source, items) for source, items in unused.items())
+    return Configuration(dataclasses.replace(base or Settings(), **values), notices, origin)
+
+
+@cache
+def setting_types() -> dict[str, Any]:
+    """Name and type of every field of Settings."""
+    hints = get_type_hints(Settings)
+    return {field.name: hints[field.name] for field in dataclasses.fields(Settings)}
+
+
+def about(name: str) -> About:
+    """Description and bounds of one of our settings."""
+    found = Settings.__dataclass_fields__[name].metadata["about"]
+    assert isinstance(found, About)
+    return found
+
+
+@cache
+def pulsar_settings() -> dict[str, PulsarSetting]:
+    """Every setting that Apache Pulsar 4.0.8 knows, by name."""
+    text = files("magnetar.runtime").joinpath("pulsar_settings.tsv").read_text("utf-8")
+    rows = [line.split("\t") for line in text.splitlines()[1:]]
+    return {row[0]: PulsarSetting(row[0], row[1], row[2], tuple(filter(None, row[3].split("|")))) for row in rows}
+
+
+def convert(given: Given) -> object:
+    """The typed value of one of our settings. Raises InvalidValueError."""
+    kind = setting_types()[given.name]
+    limits = about(given.name)
+    if get_origin(kind) is Literal:
+        choices = get_args(kind)
+        if given.value in choices:
+            return given.value
+        raise _not_accepted(given, "one of " + ", ".join(choices))
+    if kind is bool:
+        if given.value.lower() in ("true", "false"):
+            return given.value.lower() == "true"
+        raise _not_accepted(given, "true or false")
+    if kind is int or int in get_args(kind):
+        return _whole_number(given, limits)
+    return given.value
+
+
+def _whole_number(given: Given, limits: About) -> int:
+    wanted = "a whole number" + (f" from {limits.low} to {limits.high}" if limits.low is not None else "")
+    try:
+        number = int(given.value)
+    except ValueError:
+        raise _not_accepted(given, wanted) from None
+    if limits.low is not None and limits.high is not None and not limits.low <= number <= limits.high:
+        raise _not_accepted(given, wanted)
+    return number
+
+
+def _not_accepted(given: Given, wanted: str) -> InvalidValueError:
+    return InvalidValueError(f"{given.where}: {given.name}: {given.value!r} is not accepted; expected {wanted}")
+
+
+def _from_file(file: Path | None) -> Iterable[Given]:
+    if file is None:
+        return
+    try:
+        text = file.read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InvalidValueError(f"{file}: cannot read the configuration: {error}") from error
+    for line, key, value in read_properties(text):
+        yield Given(f"{file}:{line}", str(file), key, value)
+
+
+def _from_environment(environment: Mapping[str, str]) -> Iterable[Given]:
+    for variable, value in environment.items():
+        if variable.startswith(_ENVIRONMENT_PREFIX):
+            name = variable.removeprefix(_ENVIRONMENT_PREFIX)
+            yield Given(f"environment variable {variable}", "environment", name, value)
+    for variable, value in environment.items():
+        # any other variable is somebody else's, whatever it looks like
+        if variable in setting_types() or variable in pulsar_settings():
+            yield Given(f"environment variable {variable}", "environment", variable, value)
+
+
+def _from_flags(flags: Sequence[str]) -> Iterable[Given]:
+    for flag in flags:
+        name, equals, value = flag.partition("=")
+        if not equals:
+            raise InvalidValueError(f"--set {flag}: expected name=value, for instance --set brokerServicePort=6650")
+        yield Given(f"--set {flag}", "--set", name.strip(), value.strip())
+
+
+def _check_unused(given: Given) -> None:
+    if given.name not in pulsar_settings():
+        near = get_close_matches(given.name, [*setting_types(), *pulsar_settings()], n=1, cutoff=0.6)
+        hint = f"did you mean {near[0]}?" if near else "docs/settings.md lists the names"
+        raise InvalidValueError(f"{given.where}: {given.name}: no such setting; {hint}")
+    if given.name in _PROTECTION and given.value.lower() == "true":
+        raise InvalidValueError(
+            f"{given.where}: {given.name}: 'true' is not accepted; magnetar cannot protect the broker yet and will "
+            "not start as if it could. Expected false, with bindAddress on a network you trust"
+        )
+
+
+def _notice(source: str, items: list[Given]) -> str:
+    changed = sorted({item.name for item in items if _is_choice(item)})
+    text = f"{source}: {len({item.name for item in items})} settings of Apache Pulsar have no effect in magnetar yet"
+    if changed:
+        more = len(changed) - _NAMES_IN_NOTICE
+        named = ", ".join(changed[:_NAMES_IN_NOTICE]) + (f" and {more} more" if more > 0 else "")
+        text += f"; these were changed from Pulsar's own values: {named}"
+    return text
+
+
+def _is_choice(item: Given) -> bool:
+    known = pulsar_settings()[item.name]
+    return item.value not in ("", known.default, *known.shipped)

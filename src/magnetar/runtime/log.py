@@ -1,0 +1,113 @@
+"""The log of the process: one line per event on standard error, coloured if that is a terminal.
+
+Plain lines look like ``2026-01-31T12:00:00.123Z WARN broker.session message`` and stay one line: line breaks inside a
+message are shown as ``\\n``; only the trace of an exception follows on lines of its own, indented. Clients can cause
+warnings, and could fill a disk with them: such warnings go through :class:`Limited`, which lets a few of a kind pass
+per minute and then says how many it held back.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+from datetime import UTC, datetime
+from typing import Final, TextIO
+
+from typing_extensions import override
+
+from magnetar.runtime.clock import Clock, SystemClock
+
+_LEVELS: Final = {"WARNING": "WARN", "CRITICAL": "FATAL"}
+_KINDS_MAX: Final = 1024
+
+
+def set_up(level: str = "INFO", stream: TextIO | None = None) -> None:
+    """Send everything from ``level`` up to ``stream`` (standard error), replacing earlier handlers."""
+    target = stream or sys.stderr
+    handler = _terminal_handler() if stream is None and target.isatty() else _plain_handler(target)
+    logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
+    # one line per request of a user is not an event of ours
+    logging.getLogger("uvicorn.access").setLevel(logging.WARNING)
+    logging.captureWarnings(True)
+
+
+def _plain_handler(stream: TextIO) -> logging.Handler:
+    handler = logging.StreamHandler(stream)
+    handler.setFormatter(PlainFormatter())
+    return handler
+
+
+def _terminal_handler() -> logging.Handler:
+    # a broker under a supervisor has no use for colours, so only a terminal loads rich
+    from rich.console import Console
+    from rich.logging import RichHandler
+
+    return RichHandler(
+        console=Console(stderr=True), show_path=False, markup=False, log_time_format="%H:%M:%S", rich_tracebacks=False
+    )
+
+
+class PlainFormatter(logging.Formatter):
+    """UTC time, level, name without our package, message."""
+
+    @override
+    def format(self, record: logging.LogRecord) -> str:
+        time = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds").removesuffix("+00:00")
+        level = _LEVELS.get(record.levelname, record.levelname)
+        message = record.getMessage().replace("\r", "\\r").replace("\n", "\\n")
+        line = f"{time}Z {level} {record.name.removeprefix('magnetar.')} {message}"
+        if record.exc_info:
+            trace = self.formatException(record.exc_info)
+            line += "\n    " + trace.replace("\n", "\n    ")
+        return line
+
+
+class Limited:
+    """Warnings about one sort of thing (clients' faults): at most ``burst`` of a kind in ``window_ms``.
+
+    A kind is any short text the caller chooses (``"bad checksum"``, a remote address). What was held back is told
+    with the first warning of that kind that passes again.
+    """
+
+    def __init__(
+        self, logger: logging.Logger, *, burst: int = 5, window_ms: int = 60_000, clock: Clock | None = None
+    ) -> None:
+        self._log = logger
+        self._burst = burst
+        self._window_ms = window_ms
+        self._clock = clock or SystemClock()
+        self._kinds: dict[str, _Window] = {}
+
+    def warning(self, kind: str, message: str, *args: object) -> None:
+        """Log ``message % args`` at WARNING unless this kind has had its share."""
+        now = self._clock.now_ms()
+        window = self._kinds.get(kind)
+        if window is None:
+            if len(self._kinds) >= _KINDS_MAX:
+                self._forget_oldest()
+            window = self._kinds[kind] = _Window(now)
+        held_back = window.held_back
+        if not 0 <= now - window.began < self._window_ms:
+            window.began, window.passed, window.held_back = now, 0, 0
+        elif window.passed >= self._burst:
+            window.held_back += 1
+            return
+        else:
+            held_back = 0
+        window.passed += 1
+        if held_back:
+            message, args = message + " (%d more of this kind since the last such line)", (*args, held_back)
+        self._log.warning(message, *args)
+
+    def _forget_oldest(self) -> None:
+        # the dictionary keeps the order of arrival, so this bounds memory whatever kinds clients make up
+        del self._kinds[next(iter(self._kinds))]
+
+
+class _Window:
+    __slots__ = ("began", "held_back", "passed")
+
+    def __init__(self, began: int) -> None:
+        self.began = began
+        self.passed = 0
+        self.held_back = 0

@@ -1,0 +1,58 @@
+"""Reader of Java properties files, the format of broker.conf and standalone.conf.
+
+``key=value``, ``key: value`` or ``key value``; ``#`` and ``!`` begin comment lines; a backslash at the end of a line
+joins it with the next one; ``\\t \\n \\r \\f \\uXXXX`` and a backslash before any other character as in Java.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+_KEY: Final = re.compile(r"((?:\\.|[^\\=:\s])+)\s*[=:]?\s*(.*)", re.DOTALL)
+_ESCAPE: Final = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
+_CONTROL: Final = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
+
+
+class Property(NamedTuple):
+    """One key with its value and the number of the line it begins on."""
+
+    line: int
+    key: str
+    value: str
+
+
+def read_properties(text: str) -> Iterator[Property]:
+    """All keys in order; a key that comes twice is given twice (the later one counts)."""
+    begun, first = "", 0
+    for number, raw in enumerate(text.splitlines(), 1):
+        line = raw.lstrip()
+        if not begun and (not line or line[0] in "#!"):
+            continue
+        first = first or number
+        begun += line
+        if (len(line) - len(line.rstrip("\\"))) % 2:
+            begun = begun[:-1]
+            continue
+        yield from _property(first, begun)
+        begun, first = "", 0
+    if begun:
+        yield from _property(first, begun)
+
+
+def _property(line: int, text: str) -> Iterator[Property]:
+    found = _KEY.match(text)
+    if found is not None:
+        yield Property(line, _unescape(found[1]), _unescape(found[2]).rstrip())
+
+
+def _unescape(text: str) -> str:
+    return _ESCAPE.sub(_escaped, text) if "\\" in text else text
+
+
+def _escaped(found: re.Match[str]) -> str:
+    body = found[1]
+    if len(body) == 5:
+        return chr(int(body[1:], 16))
+    return _CONTROL.get(body, body)

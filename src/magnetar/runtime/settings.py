@@ -1,0 +1,222 @@
+"""Every setting that has an effect in magnetar, under Apache Pulsar's own name and with its unit.
+
+The class is the single list: :mod:`magnetar.runtime.config` fills it from files, environment and flags, and
+``docs/settings.md`` is generated from the descriptions here. A setting of Pulsar's that is missing here is accepted
+and has no effect yet; a name that Pulsar does not know is refused. Defaults are Pulsar's own, except where the
+description says otherwise.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Final, Literal, TypeVar
+
+T = TypeVar("T")
+
+_INT_MAX: Final = (1 << 31) - 1
+_PORT_MAX: Final = 65_535
+
+
+@dataclass(frozen=True, slots=True)
+class About:
+    """What the documentation and the loader know of one setting."""
+
+    doc: str
+    group: str
+    low: int | None = None
+    high: int | None = None
+
+
+def _setting(default: T, doc: str, group: str, low: int | None = None, high: int | None = None) -> T:
+    return field(default=default, metadata={"about": About(doc, group, low, high)})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """Immutable for the life of the process; tests build one with the values they need."""
+
+    # who we are and where we listen
+    clusterName: str = _setting(
+        "standalone", "Name of the cluster, as clients and the REST interface see it. Pulsar has no default.", "Server"
+    )
+    brokerServicePort: int = _setting(
+        6650, "TCP port of the binary protocol; 0 lets the system choose one.", "Server", 0, _PORT_MAX
+    )
+    webServicePort: int = _setting(
+        8080, "TCP port of the REST interface; 0 lets the system choose one.", "Server", 0, _PORT_MAX
+    )
+    bindAddress: str = _setting(
+        "127.0.0.1",
+        "Address both ports are bound to. Pulsar binds to 0.0.0.0; here others reach the broker only when asked for, "
+        "because there is no authentication yet.",
+        "Server",
+    )
+    advertisedAddress: str = _setting(
+        "",
+        "Host that lookups tell clients to connect to; empty: `bindAddress`, or localhost if that is 0.0.0.0 or ::.",
+        "Server",
+    )
+    maxMessageSize: int = _setting(
+        5_242_880,
+        "Bytes of the largest message; told to clients on connect. A frame may be 10 KiB larger.",
+        "Server",
+        1,
+        2_147_473_407,
+    )
+    keepAliveIntervalSeconds: int = _setting(
+        30,
+        "A connection that was silent for so long gets a PING, and is closed if silent again.",
+        "Server",
+        1,
+        _INT_MAX,
+    )
+    maxPendingPublishRequestsPerConnection: int = _setting(
+        1000,
+        "Messages of one connection that may wait for the disk; at the limit we stop reading from its socket, "
+        "and go on at half of it.",
+        "Server",
+        1,
+        _INT_MAX,
+    )
+    maxConcurrentLookupRequest: int = _setting(
+        50_000, "Lookups answered at one time; more are refused with TooManyRequests.", "Server", 1, _INT_MAX
+    )
+    subscriptionPatternMaxLength: int = _setting(
+        50, "Characters of the longest topic pattern that the broker itself applies.", "Server", 0, _INT_MAX
+    )
+    enableBrokerSideSubscriptionPatternEvaluation: bool = _setting(
+        True, "Whether the broker filters topic lists by the client's pattern.", "Server"
+    )
+
+    # durability and disk
+    journalSyncData: bool = _setting(
+        True,
+        "Answer a publish only when it is on disk (fsync). `false` answers after the write to the operating system: "
+        "a crash of the machine may lose acknowledged messages. Apache Pulsar's standalone.conf says false.",
+        "Storage",
+    )
+    journalMaxGroupWaitMSec: int = _setting(
+        1, "Milliseconds a write may wait for others to share its fsync.", "Storage", 0, 60_000
+    )
+    journalBufferedWritesThreshold: int = _setting(
+        524_288, "Bytes that end the wait for a shared fsync early. A name of BookKeeper's.", "Storage", 1, _INT_MAX
+    )
+    managedLedgerMaxEntriesPerLedger: int = _setting(
+        50_000, "Entries after which a topic begins a new ledger.", "Storage", 1, _INT_MAX
+    )
+    managedLedgerMaxSizePerLedgerMbytes: int = _setting(
+        2048, "MiB after which a topic begins a new ledger.", "Storage", 1, _INT_MAX
+    )
+    managedLedgerMinLedgerRolloverTimeMinutes: int = _setting(
+        10, "A ledger younger than this is kept open even if it is full.", "Storage", 0, _INT_MAX
+    )
+    managedLedgerMaxLedgerRolloverTimeMinutes: int = _setting(
+        240, "A ledger older than this is closed at the next write.", "Storage", 1, _INT_MAX
+    )
+    managedLedgerCacheSizeMB: int = _setting(
+        64,
+        "MiB of recent entries kept in memory for all topics. Pulsar computes it from direct memory.",
+        "Storage",
+        0,
+        _INT_MAX,
+    )
+    defaultRetentionTimeInMinutes: int = _setting(
+        0, "Minutes that acknowledged messages are kept; -1 for ever, 0 not at all.", "Storage", -1, _INT_MAX
+    )
+    defaultRetentionSizeInMB: int = _setting(
+        0, "MiB of acknowledged messages kept per topic; -1 without limit, 0 none.", "Storage", -1, _INT_MAX
+    )
+
+    # topics and subscriptions that come into being by use
+    allowAutoTopicCreation: bool = _setting(True, "Whether a topic is created when a client first uses it.", "Topics")
+    allowAutoTopicCreationType: Literal["partitioned", "non-partitioned"] = _setting(
+        "non-partitioned", "Which kind of topic that is.", "Topics"
+    )
+    defaultNumPartitions: int = _setting(
+        1, "Partitions of a topic created that way, if partitioned.", "Topics", 1, _INT_MAX
+    )
+    allowAutoSubscriptionCreation: bool = _setting(
+        True, "Whether a durable subscription is created when a consumer first asks for it.", "Topics"
+    )
+    maxNumPartitionsPerPartitionedTopic: int = _setting(
+        0, "Most partitions a topic may be given; 0 without limit.", "Topics", 0, _INT_MAX
+    )
+    brokerDeleteInactiveTopicsEnabled: bool = _setting(True, "Whether topics nobody uses are deleted.", "Topics")
+    brokerDeleteInactiveTopicsFrequencySeconds: int = _setting(
+        60, "Seconds between looks for such topics.", "Topics", 1, _INT_MAX
+    )
+    brokerDeleteInactiveTopicsMode: Literal["delete_when_no_subscriptions", "delete_when_subscriptions_caught_up"] = (
+        _setting("delete_when_no_subscriptions", "When a topic without producers counts as unused.", "Topics")
+    )
+    brokerDeleteInactiveTopicsMaxInactiveDurationSeconds: int | None = _setting(
+        None,
+        "Seconds a topic must be unused; empty: brokerDeleteInactiveTopicsFrequencySeconds.",
+        "Topics",
+        1,
+        _INT_MAX,
+    )
+    maxTenants: int = _setting(0, "Most tenants; 0 without limit.", "Topics", 0, _INT_MAX)
+    maxNamespacesPerTenant: int = _setting(0, "Most namespaces of a tenant; 0 without limit.", "Topics", 0, _INT_MAX)
+    defaultNumberOfNamespaceBundles: int = _setting(
+        4, "Bundles of a new namespace. All are served here; tools like to see them.", "Topics", 1, 0x10000
+    )
+    forceDeleteTenantAllowed: bool = _setting(False, "Whether DELETE of a tenant may be forced.", "Topics")
+    forceDeleteNamespaceAllowed: bool = _setting(False, "Whether DELETE of a namespace may be forced.", "Topics")
+
+    # who gets which message
+    acknowledgmentAtBatchIndexLevelEnabled: bool = _setting(
+        False, "Whether single messages of a batch are acknowledged on the broker.", "Delivery"
+    )
+    subscriptionKeySharedEnable: bool = _setting(True, "Whether Key_Shared subscriptions are accepted.", "Delivery")
+    subscriptionKeySharedUseConsistentHashing: bool = _setting(
+        True, "Key_Shared spreads keys by a consistent-hash ring (true) or by splitting ranges (false).", "Delivery"
+    )
+    subscriptionKeySharedConsistentHashingReplicaPoints: int = _setting(
+        100, "Points of each consumer on that ring.", "Delivery", 1, 65_535
+    )
+    keySharedLookAheadMsgInReplayThresholdPerConsumer: int = _setting(
+        2000,
+        "Messages put aside per consumer before Key_Shared stops reading ahead; 0 without limit.",
+        "Delivery",
+        0,
+        _INT_MAX,
+    )
+    keySharedLookAheadMsgInReplayThresholdPerSubscription: int = _setting(
+        20_000, "The same for the whole subscription; 0 without limit.", "Delivery", 0, _INT_MAX
+    )
+    activeConsumerFailoverDelayTimeMillis: int = _setting(
+        1000, "Failover: milliseconds a new active consumer waits before it is given messages.", "Delivery", 0, _INT_MAX
+    )
+    activeConsumerFailoverConsistentHashing: bool = _setting(
+        False, "Failover: choose the active consumer of a partition by a hash ring.", "Delivery"
+    )
+    dispatcherMaxReadBatchSize: int = _setting(
+        100, "Entries read from a topic at one time for a subscription.", "Delivery", 1, _INT_MAX
+    )
+    dispatcherMinReadBatchSize: int = _setting(
+        1, "Entries tried again after a read that was too large or failed.", "Delivery", 1, _INT_MAX
+    )
+    dispatcherMaxReadSizeBytes: int = _setting(
+        5_242_880, "Bytes read from a topic at one time for a subscription.", "Delivery", 1, _INT_MAX
+    )
+    dispatcherMaxRoundRobinBatchSize: int = _setting(
+        20, "Shared: entries given to one consumer before it is the next one's turn.", "Delivery", 1, _INT_MAX
+    )
+    maxUnackedMessagesPerConsumer: int = _setting(
+        50_000, "Unacknowledged messages at which a consumer gets no more; 0 without limit.", "Delivery", 0, _INT_MAX
+    )
+    maxUnackedMessagesPerSubscription: int = _setting(
+        200_000, "Unacknowledged messages at which a subscription pauses; 0 without limit.", "Delivery", 0, _INT_MAX
+    )
+
+    # what others see of us
+    statsUpdateFrequencyInSecs: int = _setting(
+        60, "Seconds over which rates in statistics are averaged.", "Monitoring", 1, _INT_MAX
+    )
+
+    @property
+    def advertised_host(self) -> str:
+        """The host part of the addresses that lookups answer with."""
+        if self.advertisedAddress:
+            return self.advertisedAddress
+        return "localhost" if self.bindAddress in ("0.0.0.0", "::", "") else self.bindAddress

@@ -1,0 +1,66 @@
+"""``docs/settings.md``, made from the descriptions in :mod:`magnetar.runtime.settings`.
+
+``python -m magnetar.runtime.settings_page > docs/settings.md`` renews it; a test compares.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+from itertools import groupby
+from typing import Any, Final, Literal, get_args, get_origin
+
+from magnetar.runtime.config import about, pulsar_settings, setting_types
+from magnetar.runtime.settings import Settings
+
+_HEAD: Final = """\
+# Settings
+
+<!-- generated: python -m magnetar.runtime.settings_page > docs/settings.md -->
+
+Names, types and defaults are Apache Pulsar's own; where a default differs, the description says so. Later sources
+win: the defaults below, a properties file (Pulsar's `broker.conf` or `standalone.conf` unchanged), the environment
+(`PULSAR_PREFIX_<name>` or `<name>`), flags (`--set name=value`). An empty value leaves a setting as it was.
+
+Only the settings listed here have an effect. All other names that Apache Pulsar 4.0.8 knows are accepted with a
+notice at start-up; any other name is refused, with the nearest known one. `authenticationEnabled=true` and
+`authorizationEnabled=true` are refused until they can be honoured.
+"""
+
+
+def settings_page() -> str:
+    """The whole page."""
+    parts = [_HEAD]
+    for group, fields in groupby(dataclasses.fields(Settings), lambda field: about(field.name).group):
+        parts.append(
+            f"\n## {group}\n\n| name | accepts | default | Pulsar's default | meaning |\n|---|---|---|---|---|\n"
+        )
+        parts.extend(_row(field.name, field.default) for field in fields)
+    return "".join(parts)
+
+
+def _row(name: str, default: Any) -> str:
+    known = pulsar_settings().get(name)
+    pulsars = _value(known.default) if known else "(BookKeeper's)"
+    return f"| `{name}` | {_accepts(name)} | {_value(default)} | {pulsars} | {about(name).doc} |\n"
+
+
+def _value(value: Any) -> str:
+    if value is None or value == "":
+        return ""
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _accepts(name: str) -> str:
+    kind, limits = setting_types()[name], about(name)
+    if get_origin(kind) is Literal:
+        return ", ".join(get_args(kind))
+    if kind is bool:
+        return "true, false"
+    if kind is str:
+        return "text"
+    return f"{limits.low} to {limits.high}"
+
+
+if __name__ == "__main__":
+    sys.stdout.write(settings_page())

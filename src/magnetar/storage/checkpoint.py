@@ -1,0 +1,141 @@
+"""Checkpoints: the state of every log and cursor as of a segment border, so that start-up scans only what is younger.
+
+A checkpoint is a file ``checkpoint-<n>``: ``magic "MGTRCKP1" | u32 length of head | head (JSON) | for each log: u32
+length, u32 length of its JSON, JSON, cursors (u32 count, each u32 length + CURSOR body) | u32 crc32c``. It covers all
+segments up to ``head["segment"]``. It may hold more than they say (logs are captured a few at a time while the broker
+works): replaying a record twice changes nothing. Two are kept; a damaged one is set aside and the older one used.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import struct
+from collections.abc import Iterable
+from typing import Any, Final, NamedTuple
+
+from magnetar.storage import records
+from magnetar.storage.files import FileSystem
+
+log = logging.getLogger(__name__)
+
+_MAGIC: Final = b"MGTRCKP1"
+_U32: Final = struct.Struct("<I")
+_PREFIX: Final = "checkpoint-"
+KEPT: Final = 2
+
+
+class CursorImage(NamedTuple):
+    """A cursor in a checkpoint."""
+
+    name: str
+    properties: dict[str, Any]
+    state: records.CursorState
+
+
+class LogImage(NamedTuple):
+    """A log in a checkpoint: its JSON part and its cursors."""
+
+    about: dict[str, Any]
+    cursors: list[CursorImage]
+
+
+class Checkpoint(NamedTuple):
+    """A whole checkpoint; ``head`` has segment, sequence and the next free ids."""
+
+    head: dict[str, Any]
+    logs: list[LogImage]
+
+
+def log_blob(about: dict[str, Any], cursors: Iterable[bytes]) -> bytes:
+    """One log's part of a checkpoint."""
+    text = json.dumps(about, separators=(",", ":")).encode()
+    bodies = list(cursors)
+    parts = [_U32.pack(len(text)), text, _U32.pack(len(bodies))]
+    for body in bodies:
+        parts += (_U32.pack(len(body)), body)
+    return b"".join(parts)
+
+
+def encode(head: dict[str, Any], logs: Iterable[bytes]) -> bytes:
+    """The content of a checkpoint file."""
+    text = json.dumps(head, separators=(",", ":")).encode()
+    parts = [_MAGIC, _U32.pack(len(text)), text]
+    for blob in logs:
+        parts += (_U32.pack(len(blob)), blob)
+    body = b"".join(parts)
+    return body + _U32.pack(records.crc32c(body))
+
+
+def decode(data: bytes) -> Checkpoint:
+    """The inverse of :func:`encode`. Raises RecordError if the bytes are not a whole checkpoint."""
+    if len(data) < 16 or not data.startswith(_MAGIC) or _U32.unpack(data[-4:])[0] != records.crc32c(data[:-4]):
+        raise records.RecordError("the checkpoint's checksum does not match")
+    (size,) = _U32.unpack_from(data, 8)
+    head = json.loads(data[12 : 12 + size])
+    at, logs = 12 + size, []
+    while at < len(data) - 4:
+        (size,) = _U32.unpack_from(data, at)
+        logs.append(_decode_log(data[at + 4 : at + 4 + size]))
+        at += 4 + size
+    return Checkpoint(head, logs)
+
+
+def _decode_log(blob: bytes) -> LogImage:
+    (size,) = _U32.unpack_from(blob, 0)
+    about = json.loads(blob[4 : 4 + size])
+    at = 4 + size
+    (count,) = _U32.unpack_from(blob, at)
+    at += 4
+    cursors = []
+    for _ in range(count):
+        (size,) = _U32.unpack_from(blob, at)
+        name, properties, state, _end = records.parse_cursor_record(blob[at + 4 : at + 4 + size])
+        cursors.append(CursorImage(name, properties, state))
+        at += 4 + size
+    return LogImage(about, cursors)
+
+
+def write_atomically(files: FileSystem, name: str, data: bytes) -> None:
+    """Create or replace a file so that after a crash it is either the old one or the whole new one."""
+    temporary = name + ".new"
+    file = files.open(temporary, create=True)
+    try:
+        file.truncate(0)
+        file.append([data])
+        file.sync()
+    finally:
+        file.close()
+    files.rename(temporary, name)
+    files.sync()
+
+
+def save(files: FileSystem, number: int, data: bytes) -> None:
+    """Write checkpoint ``number`` and remove those older than the one before it."""
+    write_atomically(files, f"{_PREFIX}{number:016x}", data)
+    for old in _numbers(files):
+        if old <= number - KEPT:
+            files.remove(f"{_PREFIX}{old:016x}")
+
+
+def load(files: FileSystem) -> tuple[int, Checkpoint | None]:
+    """The newest whole checkpoint and its number; damaged ones are set aside under ``quarantine-…``."""
+    numbers = _numbers(files)
+    for number in reversed(numbers):
+        name = f"{_PREFIX}{number:016x}"
+        file = files.open(name)
+        try:
+            data = file.read(0, file.size())
+        finally:
+            file.close()
+        try:
+            return number, decode(data)
+        except (records.RecordError, ValueError, KeyError, struct.error) as error:
+            files.rename(name, f"quarantine-{name}")
+            log.error("%s is damaged (%s); kept as quarantine-%s, the one before it is used", name, error, name)
+    return (numbers[-1] if numbers else 0), None
+
+
+def _numbers(files: FileSystem) -> list[int]:
+    names = (n for n in files.names() if n.startswith(_PREFIX) and not n.endswith(".new"))
+    return sorted(int(name.removeprefix(_PREFIX), 16) for name in names)

@@ -1,0 +1,354 @@
+"""Group commit: everything that waits is written together, with one sync for all topics and connections.
+
+Theory of operation. Appends, acknowledgments and other changes join the open group. If no write is under way the
+group is written at the end of the loop's turn, so all that arrived in one wake-up shares it; while a write is under
+way the next group fills. One write at a time, and the next begins only when the one before is durable: that is what
+lets recovery tell a torn tail from corruption (:mod:`magnetar.storage.records`).
+
+A write or sync that fails is never retried as if it could still succeed: everything in flight fails, what counts of
+the segment ends at the last durable byte, and the next group begins a new segment that says so in its header.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from concurrent.futures import Executor
+from typing import Final, Protocol
+
+from magnetar.model.errors import PersistenceError
+from magnetar.runtime.clock import Clock
+from magnetar.storage import records
+from magnetar.storage.files import Chunk, File, FileSystem
+from magnetar.storage.segment import segment_name
+
+log = logging.getLogger(__name__)
+
+Done = Callable[[], None]
+Failed = Callable[[PersistenceError], None]
+
+_RETRY_SECONDS: Final = 1.0
+
+
+class ExtentOwner(Protocol):
+    """The managed ledger, as the journal sees it."""
+
+    def extent_closed(self) -> None:
+        """The open extent is being written: nothing may be added to it any more."""
+        ...
+
+    def extent_durable(self, extent: PendingExtent) -> None: ...
+    def extent_failed(self, extent: PendingExtent, error: PersistenceError) -> None: ...
+    def group_finished(self) -> None: ...
+
+
+class DirtyCursor(Protocol):
+    """A cursor with acknowledgments that are not on disk yet."""
+
+    def render(self) -> bytes:
+        """The record of what changed since the last call."""
+        ...
+
+    def lost(self) -> None:
+        """What was rendered did not reach the disk: render everything the next time."""
+        ...
+
+
+class PendingExtent:
+    """Entries of one ledger that will lie next to each other; once durable it serves as a piece of the cache."""
+
+    __slots__ = (
+        "counts", "entries", "entry", "index", "ledger", "length", "offset", "ordinal", "owner", "published_ms",
+        "segment", "size", "tags",
+    )  # fmt: skip
+
+    def __init__(self, owner: ExtentOwner, ledger: int, entry: int, ordinal: int, index: int, now: int) -> None:
+        self.owner = owner
+        self.ledger = ledger
+        self.entry = entry
+        self.ordinal = ordinal
+        self.index = index
+        self.published_ms = now
+        self.entries: list[bytes] = []
+        self.counts: list[int] | None = None
+        self.tags: list[object] = []
+        """What the appender wants back with the result, one per entry."""
+        self.size = 0
+        self.segment = self.offset = self.length = 0
+
+
+class Group:
+    """What one write will make durable."""
+
+    __slots__ = ("cursors", "extents", "records", "waiters")
+
+    def __init__(self) -> None:
+        self.extents: list[tuple[int, PendingExtent]] = []
+        self.records: list[bytes] = []
+        self.cursors: dict[DirtyCursor, None] = {}
+        self.waiters: list[tuple[Done, Failed | None]] = []
+
+    def __bool__(self) -> bool:
+        return bool(self.extents or self.records or self.cursors or self.waiters)
+
+
+class Journal:
+    """The one writer of the log. Lives on the event loop; only the write itself happens in ``writer``'s thread."""
+
+    def __init__(
+        self,
+        files: FileSystem,
+        clock: Clock,
+        writer: Executor,
+        *,
+        sync_data: bool = True,
+        segment_bytes: int = 128 << 20,
+        ack_delay: float = 0.02,
+        on_sealed: Callable[[int, int], None] = lambda number, length: None,
+    ) -> None:
+        self._files = files
+        self._clock = clock
+        self._writer = writer
+        self.sync_data = sync_data
+        self._segment_bytes = segment_bytes
+        self._ack_delay = ack_delay
+        self._on_sealed = on_sealed
+        self._loop: asyncio.AbstractEventLoop
+        self._group = Group()
+        self._writing: Group | None = None
+        self._scheduled = False
+        self._lazy: asyncio.TimerHandle | None = None
+        self._file: File | None = None
+        self._own_segment = False
+        self.segment = 0
+        """Number of the segment that is being written."""
+        self.length = 0
+        """Durable bytes of it."""
+        self.sequence = 0
+        """Sequence of the next block."""
+        self.pending_bytes = 0
+        """Entry bytes accepted and not yet durable; what back-pressure looks at."""
+        self.failing: PersistenceError | None = None
+        """The error of the last write, while no write has succeeded since."""
+        self.writes = 0
+        self.bytes_written = 0
+        self._idle: list[asyncio.Future[None]] = []
+        self._drained: list[Done] = []
+
+    def start(self, segment: int, previous_length: int, sequence: int) -> None:
+        """Begin writing; ``segment`` is the last one that exists and is made anew with the first group."""
+        self._loop = asyncio.get_running_loop()
+        self.segment = segment
+        self.length = previous_length
+        self.sequence = sequence
+
+    # joining the open group -------------------------------------------------------------------------------------
+
+    def add_extent(self, log_id: int, extent: PendingExtent) -> None:
+        """The extent may be filled until the group is written."""
+        self._group.extents.append((log_id, extent))
+        if not self._scheduled:
+            self._schedule()
+
+    def add_record(self, record: bytes, done: Done | None = None, failed: Failed | None = None) -> None:
+        """``done`` is called when the record is durable, ``failed`` if it could not be made so."""
+        self._group.records.append(record)
+        self._wait(done, failed)
+
+    def touch(self, cursor: DirtyCursor, done: Done | None) -> None:
+        """Have the cursor's changes in the next group; at once if somebody waits, else within ``ack_delay``."""
+        self._group.cursors[cursor] = None
+        if done is not None:
+            self._wait(done, None)
+        elif not self._scheduled and self._lazy is None:
+            self._lazy = self._loop.call_later(self._ack_delay, self._schedule)
+
+    def barrier(self, done: Done, failed: Failed | None = None) -> None:
+        """Call ``done`` when everything that was given to the journal before is durable; at once if it is already."""
+        if self._writing is None and not self._group:
+            done()
+        else:
+            self._wait(done, failed)
+
+    def _wait(self, done: Done | None, failed: Failed | None) -> None:
+        if done is not None:
+            self._group.waiters.append((done, failed))
+        if not self._scheduled:
+            self._schedule()
+
+    def _schedule(self) -> None:
+        if self._lazy is not None:
+            self._lazy.cancel()
+            self._lazy = None
+        if not self._scheduled:
+            self._scheduled = True
+            if self._writing is None:
+                self._loop.call_soon(self._flush)
+
+    # writing -----------------------------------------------------------------------------------------------------
+
+    def _flush(self) -> None:
+        if self._writing is not None:
+            return
+        group = self._group
+        if not group:
+            self._scheduled = False
+            return
+        self._group = Group()
+        self._scheduled = False
+        self._writing = group
+        new = self._file is None or self.length >= self._segment_bytes
+        base = records.SEGMENT_HEADER_SIZE if new else self.length
+        chunks, size = self._encode(group, base)
+        work = self._loop.run_in_executor(self._writer, self._write, chunks, new)
+        work.add_done_callback(lambda done: self._written(group, base, size, new, done))
+
+    def _encode(self, group: Group, base: int) -> tuple[list[Chunk], int]:
+        """The group as one block; tells every extent where it will lie."""
+        chunks: list[Chunk] = [b""]
+        size = 0
+        count = 0
+        # a ledger's or cursor's beginning is a record, so records stand before the extents that need them
+        for record in (*group.records, *[cursor.render() for cursor in group.cursors]):
+            if record:
+                chunks.append(record)
+                size += len(record)
+                count += 1
+        # entries of one ledger lie side by side whatever order they came in
+        extents = group.extents
+        if len(extents) > 2:
+            extents.sort(key=_by_log)
+        count += len(extents)
+        offset = base + records.BLOCK_HEADER_SIZE
+        for log_id, extent in extents:
+            head = records.ExtentHead(
+                log_id, extent.ledger, extent.entry, extent.ordinal, extent.index, extent.published_ms,
+                len(extent.entries),
+            )  # fmt: skip
+            parts, length = records.extent(head, extent.entries, extent.counts)
+            extent.offset = offset + size
+            extent.length = length
+            extent.owner.extent_closed()
+            chunks += parts
+            size += length
+        chunks[0] = records.block_header(count, size, self.sequence)
+        return chunks, size + records.BLOCK_HEADER_SIZE
+
+    def _write(self, chunks: list[Chunk], new: bool) -> File | None:
+        """In the writer's thread."""
+        file = self._file
+        if new:
+            header = records.SegmentHeader(self.segment + 1, self.length, self.sequence, self._clock.now_ms())
+            file = self._files.open(segment_name(header.number), create=True)
+            file.truncate(0)
+            chunks = [records.segment_header(header), *chunks]
+        assert file is not None
+        file.append(chunks)
+        if self.sync_data:
+            file.sync()
+        if new:
+            self._files.sync()
+        return file
+
+    def _written(self, group: Group, base: int, size: int, new: bool, work: asyncio.Future[File | None]) -> None:
+        self._writing = None
+        error = work.exception()
+        if error is not None:
+            self._write_failed(group, error)
+            return
+        if new:
+            self._begun(work.result())
+        self.length = base + size
+        self.sequence += 1
+        self.failing = None
+        self.writes += 1
+        self.bytes_written += size
+        if self._group:
+            # keep the disk busy while the results of this group are handed out
+            self._scheduled = True
+            self._flush()
+        self._hand_out(group)
+
+    def _begun(self, file: File | None) -> None:
+        if self._file is not None:
+            self._file.close()
+        self._file = file
+        if self._own_segment:
+            self._on_sealed(self.segment, self.length)
+        self._own_segment = True
+        self.segment += 1
+
+    def _hand_out(self, group: Group) -> None:
+        owners: dict[ExtentOwner, None] = {}
+        segment = self.segment
+        for _, extent in group.extents:
+            extent.segment = segment
+            self.pending_bytes -= extent.size
+            extent.owner.extent_durable(extent)
+            owners[extent.owner] = None
+        for done, _ in group.waiters:
+            done()
+        for owner in owners:
+            owner.group_finished()
+        self._release()
+
+    def _write_failed(self, group: Group, cause: BaseException) -> None:
+        error = PersistenceError(f"writing {segment_name(self.segment)} failed: {cause}; nothing of it was accepted")
+        if self.failing is None:
+            log.error("%s", error, exc_info=None if isinstance(cause, OSError) else cause)
+        self.failing = error
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+        waiting, self._group = self._group, Group()
+        self._scheduled = False
+        # acknowledgments stay dirty in memory and go, with who waits for them, into the next group that can be written
+        for lost in (group, waiting):
+            for cursor in lost.cursors:
+                cursor.lost()
+            self._group.cursors.update(lost.cursors)
+            self._group.waiters += [waiter for waiter in lost.waiters if waiter[1] is None]
+        for lost in (group, waiting):
+            for _, extent in lost.extents:
+                self.pending_bytes -= extent.size
+                extent.owner.extent_failed(extent, error)
+            for _, failed in lost.waiters:
+                if failed is not None:
+                    failed(error)
+        if self._group and self._lazy is None:
+            self._lazy = self._loop.call_later(_RETRY_SECONDS, self._schedule)
+        self._release()
+
+    def _release(self) -> None:
+        drained, self._drained = self._drained, []
+        for callback in drained:
+            callback()
+        if self._writing is None and (not self._group or self.failing is not None):
+            idle, self._idle = self._idle, []
+            for future in idle:
+                if not future.done():
+                    future.set_result(None)
+
+    def when_released(self, callback: Done) -> None:
+        """Call back once after the next group has been written (or has failed)."""
+        self._drained.append(callback)
+
+    async def drain(self) -> None:
+        """Return when nothing waits to be written any more, or when writing fails."""
+        while self._writing is not None or (self._group and self.failing is None):
+            if self._writing is None:
+                self._schedule()
+            future: asyncio.Future[None] = self._loop.create_future()
+            self._idle.append(future)
+            await future
+
+    def close(self) -> None:
+        """Close the segment; call :meth:`drain` before."""
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+
+def _by_log(item: tuple[int, PendingExtent]) -> tuple[int, int]:
+    return item[0], item[1].ordinal

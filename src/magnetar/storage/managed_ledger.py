@@ -1,0 +1,373 @@
+"""A topic's endless log: entries in, ordinals and positions out; read, trim, cursors.
+
+Lives on the event loop. ``append`` fixes the order and returns at once; that the entry is durable is told once per
+group through ``on_durable``, and only ordinals below ``end`` may be shown to anybody (STYLE rule 6).
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable
+from typing import Any, Final, Protocol
+
+from magnetar.model.errors import PersistenceError
+from magnetar.model.ids import Position
+from magnetar.runtime.clock import Clock
+from magnetar.storage import records
+from magnetar.storage.cache import CachedRuns, EntryCache, Run
+from magnetar.storage.cursor import Cursor
+from magnetar.storage.journal import Journal, PendingExtent
+from magnetar.storage.ledger import Ledger, LedgerTable
+from magnetar.storage.segment import Places, Span
+
+_EXTENT_BYTES: Final = 256 << 10
+"""An extent is closed when it is larger: it is also what one read takes from the disk at least."""
+
+ReadDone = Callable[[Run | Exception], None]
+
+
+class LogHome(Protocol):
+    """The store, as one log sees it."""
+
+    journal: Journal
+    cache: EntryCache
+    clock: Clock
+    rollover: Rollover
+
+    def next_ledger_id(self) -> int: ...
+    def next_cursor_id(self) -> int: ...
+    def read(self, log: ManagedLedger, start: int, entries_max: int, bytes_max: int, done: ReadDone) -> None: ...
+    def span_added(self, span: Span) -> None: ...
+    def span_dropped(self, span: Span) -> None: ...
+
+
+class Rollover:
+    """When a ledger is full (SEMANTICS 4.2.1; settings managedLedgerMax…)."""
+
+    __slots__ = ("bytes_max", "entries_max", "max_ms", "min_ms")
+
+    def __init__(self, entries_max: int, bytes_max: int, min_ms: int, max_ms: int) -> None:
+        self.entries_max = entries_max
+        self.bytes_max = bytes_max
+        self.min_ms = min_ms
+        self.max_ms = max_ms
+
+    def due(self, entries: int, size: int, opened_ms: int, now_ms: int) -> bool:
+        """Whether the open ledger is to be closed before the next entry."""
+        age = now_ms - opened_ms
+        full = entries >= self.entries_max or size >= self.bytes_max
+        return (full and age >= self.min_ms) or (age >= self.max_ms and entries > 0)
+
+
+class ManagedLedger:
+    """One topic's log; made by :class:`magnetar.storage.store.LedgerStore`."""
+
+    def __init__(self, home: LogHome, log_id: int, name: str) -> None:
+        self.home = home
+        self._journal = home.journal
+        self.id = log_id
+        self.name = name
+        self.properties: dict[str, Any] = {}
+        self.table = LedgerTable()
+        self.spans: list[Span] = []
+        self._span_firsts: list[int] = []
+        self.cursors: dict[str, Cursor] = {}
+        self.end = 0
+        """Ordinal behind the last durable entry."""
+        self.index = 0
+        """Message index behind the last durable message: messages ever stored."""
+        self.entries_added = 0
+        """Entries made durable since this process loaded the log."""
+        self.deleted = False
+        self._next = 0
+        self._next_index = 0
+        self._ledger_bytes = 0
+        self._extent: PendingExtent | None = None
+        self._room = 0
+        self._born = True
+        self._ledger_ready = False
+        self.cached_runs = CachedRuns()
+        self.on_durable: Callable[[PendingExtent], None] = _nothing
+        self.on_failed: Callable[[PendingExtent, PersistenceError], None] = _nothing_failed
+        self.on_group: Callable[[], None] = _nothing_happened
+
+    @property
+    def first(self) -> int:
+        """Lowest retained ordinal."""
+        return self.table.first
+
+    # appending ---------------------------------------------------------------------------------------------------
+
+    def append(self, entry: bytes, messages: int, tag: object) -> int:
+        """Put ``entry`` (``messages`` messages) behind all others and return its ordinal.
+
+        ``tag`` comes back in the extent given to ``on_durable`` or ``on_failed``.
+        """
+        extent = self._extent
+        if extent is None or self._room <= 0:
+            extent = self._start_extent()
+        entries = extent.entries
+        if messages != 1 or extent.counts is not None:
+            if extent.counts is None:
+                extent.counts = [1] * len(entries)
+            extent.counts.append(messages)
+        entries.append(entry)
+        extent.tags.append(tag)
+        size = len(entry)
+        extent.size += size
+        self._journal.pending_bytes += size
+        self._room = self._room - 1 if extent.size < _EXTENT_BYTES else 0
+        self._next_index += messages
+        ordinal = self._next
+        self._next = ordinal + 1
+        return ordinal
+
+    def barrier(self, done: Callable[[], None], failed: Callable[[PersistenceError], None] | None = None) -> None:
+        """Call ``done`` when everything appended before is durable."""
+        self._journal.barrier(done, failed)
+
+    def _start_extent(self) -> PendingExtent:
+        now = self.home.clock.now_ms()
+        if self._extent is not None:
+            self._ledger_bytes += self._extent.size
+        if not self._born:
+            self._write_birth()
+        ledger = self.table.ledgers[-1] if self.table.ledgers else None
+        if ledger is None or not self._ledger_ready:
+            ledger = self.open_ledger()
+        else:
+            entries = self._next - ledger.ordinal
+            if self.home.rollover.due(entries, self._ledger_bytes, ledger.opened_ms, now):
+                ledger = self.open_ledger()
+        entry = self._next - ledger.ordinal
+        extent = PendingExtent(self, ledger.id, entry, self._next, self._next_index, now)
+        left = self.home.rollover.entries_max - entry
+        self._room = left if left > 0 else 4096
+        self._extent = extent
+        self._journal.add_extent(self.id, extent)
+        return extent
+
+    def open_ledger(self) -> Ledger:
+        """Close the open ledger, if any, and open the next one."""
+        now = self.home.clock.now_ms()
+        if self.table.ledgers:
+            self.table.ledgers[-1].closed_ms = now
+        ledger = Ledger(self.home.next_ledger_id(), self._next, self._next_index, now)
+        self.table.add(ledger)
+        self._extent = None
+        self._ledger_bytes = 0
+        self._ledger_ready = True
+        record = records.json_record(
+            records.Kind.LEDGER, log=self.id, ledger=ledger.id, ordinal=ledger.ordinal, index=ledger.index, ms=now
+        )
+        self._journal.add_record(record, None, self._ledger_lost)
+        return ledger
+
+    def _ledger_lost(self, error: PersistenceError) -> None:
+        self._ledger_ready = False
+
+    def write_birth(self, done: Callable[[], None] | None = None) -> None:
+        """Have the log itself, and its properties, in the next group."""
+        self._born = True
+        record = records.json_record(records.Kind.LOG, log=self.id, name=self.name, properties=self.properties)
+        self._journal.add_record(record, done, self._birth_lost)
+
+    def _write_birth(self) -> None:
+        self.write_birth()
+        self._ledger_ready = False
+
+    def _birth_lost(self, error: PersistenceError) -> None:
+        self._born = False
+        for cursor in self.cursors.values():
+            cursor.lost()
+
+    # what the journal tells --------------------------------------------------------------------------------------
+
+    def extent_closed(self) -> None:
+        """The journal has taken the open extent."""
+        if self._extent is not None:
+            self._ledger_bytes += self._extent.size
+            self._extent = None
+
+    def extent_durable(self, extent: PendingExtent) -> None:
+        """Entries are on disk: note where, keep them in the cache, tell the topic."""
+        if self.deleted:
+            return
+        n = len(extent.entries)
+        counts = extent.counts
+        messages = n if counts is None else sum(counts)
+        self._place(extent.segment, extent.ledger, extent.ordinal, n, extent.offset, extent.length)
+        ledger = self._ledger_of(extent.ledger)
+        ledger.entries += n
+        ledger.messages += messages
+        ledger.bytes += extent.size
+        self.end = extent.ordinal + n
+        self.index = extent.index + messages
+        self.entries_added += n
+        run = Run(extent.ordinal, extent.ledger, extent.entry, extent.entries, counts)
+        self.home.cache.put(self.cached_runs, run, extent.size)
+        self.on_durable(extent)
+
+    def extent_failed(self, extent: PendingExtent, error: PersistenceError) -> None:
+        """Entries did not reach the disk: their ordinals are free again, their ledger takes no more."""
+        self._next = self.end
+        self._next_index = self.index
+        self._extent = None
+        self._ledger_ready = False
+        self.table.drop_behind(self.end)
+        self.on_failed(extent, error)
+
+    def group_finished(self) -> None:
+        """All of this group's extents are durable."""
+        self.on_group()
+
+    def _ledger_of(self, ledger_id: int) -> Ledger:
+        ledgers = self.table.ledgers
+        ledger = ledgers[-1]
+        if ledger.id == ledger_id:
+            return ledger
+        return next(found for found in reversed(ledgers) if found.id == ledger_id)
+
+    def _place(self, segment: int, ledger: int, ordinal: int, n: int, offset: int, length: int) -> None:
+        span = self.spans[-1] if self.spans else None
+        if span is None or span.segment != segment or span.ledger != ledger or span.places is None:
+            span = Span(self.id, segment, ledger, ordinal, ordinal, 0)
+            span.places = Places()
+            self.add_span(span)
+        assert span.places is not None
+        span.places.add(ordinal, offset, length)
+        span.end = ordinal + n
+        span.bytes += length
+
+    def add_span(self, span: Span) -> None:
+        """Append a span that lies behind all others."""
+        self.spans.append(span)
+        self._span_firsts.append(span.first)
+        self.home.span_added(span)
+
+    # recovery ----------------------------------------------------------------------------------------------------
+
+    def recovered(self, end: int, index: int) -> None:
+        """What is durable ends here."""
+        self.end = self._next = end
+        self.index = self._next_index = index
+
+    def replay_extent(
+        self, segment: int, head: records.ExtentHead, counts: list[int] | None, size: int, offset: int, length: int
+    ) -> None:
+        """An extent found behind the checkpoint; ``size`` is what its entries take."""
+        messages = head.entries if counts is None else sum(counts)
+        self._place(segment, head.ledger, head.ordinal, head.entries, offset, length)
+        ledger = self._ledger_of(head.ledger)
+        ledger.entries = head.entry + head.entries
+        ledger.messages += messages
+        ledger.bytes += size
+        self.recovered(head.ordinal + head.entries, head.message_index + messages)
+
+    def replay_place(self, segment: int, head: records.ExtentHead, offset: int, length: int) -> None:
+        """An extent that the checkpoint counts already; only its place is not in an index yet."""
+        span = self.span_of(head.ordinal)
+        if span is not None and span.segment == segment and span.places is not None:
+            span.places.add(head.ordinal, offset, length)
+
+    def replay_trim(self, first: int) -> None:
+        """A TRIMMED record."""
+        count = sum(1 for ledger in self.table.ledgers[:-1] if ledger.end <= first)
+        self.table.drop_front(count)
+        self._drop_spans(first)
+
+    # reading -----------------------------------------------------------------------------------------------------
+
+    def cached(self, start: int, entries_max: int, bytes_max: int) -> Run | None:
+        """Entries from ``start`` on that are in memory, at least one, or None."""
+        if start >= self.end:
+            return None
+        return self.cached_runs.find(start, entries_max, bytes_max)
+
+    def read(self, start: int, entries_max: int, bytes_max: int, done: ReadDone) -> None:
+        """Read from disk; ``done`` is called on the loop with at least one entry, or with the error.
+
+        Begins at ``first`` if ``start`` was trimmed. ``start`` must be below ``end``.
+        """
+        self.home.read(self, max(start, self.first), entries_max, bytes_max, done)
+
+    def span_of(self, ordinal: int) -> Span | None:
+        """The span that holds an ordinal."""
+        i = bisect_right(self._span_firsts, ordinal) - 1
+        if i < 0 or ordinal >= self.spans[i].end:
+            return None
+        return self.spans[i]
+
+    def position(self, ordinal: int) -> Position:
+        """(ledger, entry) of an ordinal."""
+        return self.table.position(ordinal)
+
+    def ordinal(self, position: Position) -> int:
+        """Ordinal of the first entry at or behind ``position``; at most ``end`` (SEMANTICS 5.9.7)."""
+        return self.table.ordinal(position, self.end)
+
+    def exact_ordinal(self, position: Position) -> int | None:
+        """Ordinal of exactly this position, or None."""
+        return self.table.exact(position, self.end)
+
+    # cursors -----------------------------------------------------------------------------------------------------
+
+    def open_cursor(
+        self, name: str, ordinal: int, *, durable: bool = True, properties: dict[str, Any] | None = None,
+        done: Callable[[], None] | None = None,
+    ) -> Cursor:  # fmt: skip
+        """Make a cursor whose next entry is ``ordinal``; ``done`` when a durable one is on disk."""
+        cursor = Cursor(
+            self, self.home.next_cursor_id(), name, ordinal - 1, self._journal if durable else None, properties
+        )
+        if durable:
+            self.cursors[name] = cursor
+            self._journal.touch(cursor, done or _nothing_happened)
+        elif done is not None:
+            done()
+        return cursor
+
+    def delete_cursor(self, name: str, done: Callable[[], None] | None = None) -> None:
+        """Forget a durable cursor; ``done`` when that is durable."""
+        cursor = self.cursors.pop(name)
+        record = records.json_record(records.Kind.CURSOR_DELETED, log=self.id, cursor=cursor.id)
+        self._journal.add_record(record, done)
+
+    # trimming ----------------------------------------------------------------------------------------------------
+
+    def trim(self, keep_from: int) -> int:
+        """Drop closed ledgers at the front that end at or below ``keep_from``; how many (SEMANTICS 4.2.2)."""
+        drop = 0
+        for ledger in self.table.ledgers[:-1]:
+            if ledger.end > keep_from or ledger.end > self.end or not ledger.closed_ms:
+                break
+            drop += 1
+        if drop:
+            first = self.table.ledgers[drop].ordinal
+            self._journal.add_record(
+                records.json_record(records.Kind.TRIMMED, log=self.id, ordinal=first), lambda: self._drop_spans(first)
+            )
+            self.table.drop_front(drop)
+            for cursor in self.cursors.values():
+                cursor.trimmed()
+        return drop
+
+    def _drop_spans(self, first: int) -> None:
+        """The trim is durable: now the bytes may go."""
+        count = 0
+        for span in self.spans:
+            if span.end > first:
+                break
+            count += 1
+        for span in self.spans[:count]:
+            self.home.span_dropped(span)
+        del self.spans[:count], self._span_firsts[:count]
+
+    def retained_bytes(self) -> int:
+        """Entry bytes in all retained ledgers."""
+        return sum(ledger.bytes for ledger in self.table.ledgers)
+
+
+def _nothing(extent: PendingExtent) -> None: ...
+def _nothing_failed(extent: PendingExtent, error: PersistenceError) -> None: ...
+def _nothing_happened() -> None: ...

@@ -1,0 +1,132 @@
+"""Reading entries from segments: one thread, one large read at a time, checksums checked, extents whole.
+
+Whole extents are taken, about a megabyte at once, and put into the cache; the subscription that asked gets its part
+and finds the rest in memory. So catching up neither hops to the thread per entry nor loads the backlog.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from concurrent.futures import Executor
+from typing import Final, NamedTuple
+
+from magnetar.model.errors import PersistenceError
+from magnetar.storage import records
+from magnetar.storage.cache import EntryCache, Run, cut
+from magnetar.storage.files import FileSystem
+from magnetar.storage.managed_ledger import ManagedLedger, ReadDone
+from magnetar.storage.recovery import places_of
+from magnetar.storage.segment import Places, SegmentFiles, Span, index_name, segment_name
+
+log = logging.getLogger(__name__)
+
+_AHEAD_BYTES: Final = 1 << 20
+_GAP_MAX: Final = 64 << 10
+"""Bytes of other ledgers that are rather read over than stepped over."""
+
+
+class _Extent(NamedTuple):
+    run: Run
+    size: int
+
+
+class EntryReader:
+    """Reads for all logs. ``thread`` has one worker: files and indexes are touched by nobody else."""
+
+    def __init__(self, files: FileSystem, segments: SegmentFiles, cache: EntryCache, thread: Executor) -> None:
+        self._files = files
+        self._segments = segments
+        self._cache = cache
+        self._thread = thread
+        self.reads = 0
+        self.bytes_read = 0
+
+    def read(self, managed: ManagedLedger, start: int, entries_max: int, bytes_max: int, done: ReadDone) -> None:
+        """See :meth:`ManagedLedger.read`."""
+        loop = asyncio.get_running_loop()
+        span = managed.span_of(start)
+        if span is None:
+            error = PersistenceError(
+                f"{managed.name}: the entry at {managed.position(start)} is not in any segment; the log of the "
+                "start names what was found damaged and where its bytes are kept"
+            )
+            loop.call_soon(done, error)
+            return
+        work = loop.run_in_executor(self._thread, self._read, span, start, max(bytes_max, _AHEAD_BYTES))
+
+        def finish(future: asyncio.Future[list[_Extent]]) -> None:
+            error = future.exception()
+            if error is not None:
+                if not isinstance(error, PersistenceError):
+                    error = PersistenceError(f"{managed.name}: reading {segment_name(span.segment)} failed: {error}")
+                log.error("%s", error)
+                done(error)
+                return
+            extents = future.result()
+            for extent in extents:
+                self._cache.put(managed.cached_runs, extent.run, extent.size)
+            run = extents[0].run
+            done(cut(run, start - run.first, entries_max, bytes_max))
+
+        work.add_done_callback(finish)
+
+    # in the reader's thread --------------------------------------------------------------------------------------
+
+    def _read(self, span: Span, start: int, bytes_max: int) -> list[_Extent]:
+        places = self._places(span)
+        i = places.find(start)
+        out: list[_Extent] = []
+        left = bytes_max
+        while not out or (left > 0 and i < len(places.firsts)):
+            last = self._stretch(places, i, left)
+            at = places.offsets[i]
+            data = self._segments.file(span.segment).read(at, places.offsets[last] + places.lengths[last] - at)
+            self.reads += 1
+            self.bytes_read += len(data)
+            left -= len(data)
+            for j in range(i, last + 1):
+                out.append(self._extent(span, data, places.offsets[j] - at))
+            i = last + 1
+        first = out[0].run
+        if not first.first <= start < first.first + len(first.entries):
+            raise PersistenceError(f"ordinal {start} of log {span.log} is missing in {segment_name(span.segment)}")
+        return out
+
+    def _stretch(self, places: Places, i: int, bytes_max: int) -> int:
+        """Last extent that one read beginning at extent ``i`` takes."""
+        begin, last = places.offsets[i], i
+        while last + 1 < len(places.firsts):
+            end = places.offsets[last] + places.lengths[last]
+            offset = places.offsets[last + 1]
+            if offset - end > _GAP_MAX or offset + places.lengths[last + 1] - begin > bytes_max:
+                break
+            last += 1
+        return last
+
+    def _extent(self, span: Span, data: bytes, at: int) -> _Extent:
+        try:
+            raw = records.parse_record(data, at)
+            head, entries, counts = records.extent_entries(raw)
+        except records.RecordError as error:
+            raise PersistenceError(
+                f"{segment_name(span.segment)} cannot be read at the entries of log {span.log} from {span.first} on: "
+                f"{error}. The file is left as it is; restore it from a backup or skip these messages"
+            ) from error
+        if head.log != span.log:
+            raise PersistenceError(
+                f"{index_name(span.segment)} leads to another log's entries; remove it to have it rebuilt"
+            )
+        run = Run(head.ordinal, head.ledger, head.entry, entries, counts)
+        return _Extent(run, len(raw.body))
+
+    def _places(self, span: Span) -> Places:
+        try:
+            return self._segments.places(span)
+        except (OSError, records.RecordError) as error:
+            log.error("%s is unreadable (%s); its segment is read instead", index_name(span.segment), error)
+            found = places_of(self._files, span.segment).get((span.log, span.ledger))
+            if found is None:
+                raise PersistenceError(f"{segment_name(span.segment)} holds nothing of log {span.log}") from error
+            span.places = found
+            return found

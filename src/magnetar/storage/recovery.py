@@ -1,0 +1,259 @@
+"""Start-up is recovery: newest checkpoint, then every record younger than it, in order.
+
+There is no other way to start, so the way after kill -9 is walked every time. The result is the state as of the last
+durable group: every log's ledgers, spans and cursors.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from typing import Any, Protocol
+
+from magnetar.model.errors import PersistenceError
+from magnetar.storage import checkpoint, records
+from magnetar.storage.cursor import Cursor
+from magnetar.storage.files import FileSystem
+from magnetar.storage.journal import Journal
+from magnetar.storage.ledger import Ledger
+from magnetar.storage.managed_ledger import ManagedLedger
+from magnetar.storage.scan import SegmentScan
+from magnetar.storage.segment import Places, Span, segment_name
+
+log = logging.getLogger(__name__)
+
+
+class LogFactory(Protocol):
+    """The store, as recovery sees it."""
+
+    journal: Journal
+
+    def make_log(self, log_id: int, name: str) -> ManagedLedger: ...
+
+
+class Recovered:
+    """What recovery found out."""
+
+    def __init__(self) -> None:
+        self.logs: dict[int, ManagedLedger] = {}
+        self.cursors: dict[int, tuple[ManagedLedger, Cursor]] = {}
+        self.checkpoint_number = 0
+        self.checkpoint_segment = 0
+        self.segment = 0
+        """The newest segment that exists."""
+        self.length = 0
+        """How much of it counts."""
+        self.sequence = 0
+        """Sequence for the next block."""
+        self.scanned: list[int] = []
+        """Segments that were read, and so need an index file."""
+        self.ids = [0, 0, 0]
+        """Highest log, ledger and cursor id ever seen."""
+        self.damage: list[str] = []
+
+
+def recover(files: FileSystem, factory: LogFactory) -> Recovered:
+    """Read the directory. Raises PersistenceError if it cannot be understood without loss; nothing is changed then."""
+    found = Recovered()
+    segments = _segments(files)
+    found.checkpoint_number, image = checkpoint.load(files)
+    if image is not None:
+        _Replay(found, factory).image(image)
+    elif segments and segments[0] != 1:
+        raise PersistenceError(
+            f"no readable checkpoint, and {segment_name(1)} is gone: the state cannot be rebuilt. "
+            "Restore a checkpoint (damaged ones are kept as quarantine-checkpoint-…) or the directory from a backup"
+        )
+    young = [number for number in segments if number > found.checkpoint_segment]
+    if young and young[0] != found.checkpoint_segment + 1:
+        raise PersistenceError(
+            f"{segment_name(found.checkpoint_segment + 1)} is missing although {segment_name(young[0])} exists: "
+            "restore it; starting without it would lose acknowledged messages"
+        )
+    found.segment = max([found.checkpoint_segment, *segments])
+    replay = _Replay(found, factory)
+    for i, number in enumerate(young):
+        limit = _previous_length(files, young[i + 1]) if i + 1 < len(young) else None
+        _scan(files, number, limit, replay)
+    for managed in found.logs.values():
+        replay.settle(managed)
+    return found
+
+
+def _segments(files: FileSystem) -> list[int]:
+    names = [n for n in files.names() if n.startswith("segment-") and not n.endswith((".index", ".new"))]
+    return sorted(int(name.removeprefix("segment-"), 16) for name in names)
+
+
+def _previous_length(files: FileSystem, number: int) -> int | None:
+    """What the segment ``number`` says of the one before it; None if its own header is unreadable."""
+    file = files.open(segment_name(number))
+    try:
+        return records.parse_segment_header(file.read(0, records.SEGMENT_HEADER_SIZE)).previous_length
+    except records.RecordError:
+        return None
+    finally:
+        file.close()
+
+
+def _scan(files: FileSystem, number: int, limit: int | None, replay: _Replay) -> None:
+    found = replay.found
+    file = files.open(segment_name(number))
+    try:
+        scan = SegmentScan(files, number, file, limit)
+        scan.sequence = found.sequence - 1
+        for block in scan:
+            for raw in block.records:
+                replay.record(number, block.offset, raw)
+        found.sequence = scan.sequence + 1
+        found.damage += scan.damage
+        found.scanned.append(number)
+        found.length = scan.length
+        if limit is None and file.size() > scan.length:
+            file.truncate(scan.length)
+            file.sync()
+    finally:
+        file.close()
+
+
+class _Replay:
+    """Applies records to the state; applying one twice changes nothing."""
+
+    def __init__(self, found: Recovered, factory: LogFactory) -> None:
+        self.found = found
+        self._factory = factory
+
+    def image(self, image: checkpoint.Checkpoint) -> None:
+        """Take a checkpoint."""
+        found, head = self.found, image.head
+        found.checkpoint_segment = found.segment = head["segment"]
+        found.length = head["length"]
+        found.sequence = head["sequence"]
+        found.ids = list(head["ids"])
+        for logged in image.logs:
+            about = logged.about
+            managed = self._log(about["id"], about["name"])
+            managed.properties = about["properties"]
+            for values in about["ledgers"]:
+                managed.table.add(Ledger.from_list(values))
+            for values in about["spans"]:
+                span = Span(managed.id, *values)
+                if span.segment > found.checkpoint_segment:
+                    span.places = Places()
+                managed.add_span(span)
+            managed.recovered(about["end"], about["index"])
+            for one in logged.cursors:
+                self._cursor(managed, one.name, one.properties, one.state)
+
+    def record(self, segment: int, block_offset: int, raw: records.RawRecord) -> None:
+        """Apply one record."""
+        kind, body = raw.kind, raw.body
+        if kind == records.Kind.EXTENT:
+            self._extent(segment, block_offset + raw.at, raw)
+        elif kind == records.Kind.ACKS:
+            state, _ = records.parse_cursor_state(body)
+            known = self.found.cursors.get(state.cursor)
+            if known is not None:
+                known[1].replay(state)
+        elif kind == records.Kind.CURSOR:
+            name, properties, state, _ = records.parse_cursor_record(body)
+            managed = self.found.logs.get(state.log)
+            if managed is not None:
+                self._cursor(managed, name, properties, state)
+        else:
+            self._rare(kind, json.loads(body))
+
+    def _rare(self, kind: int, fields: dict[str, Any]) -> None:
+        found = self.found
+        if kind == records.Kind.LOG:
+            self._log(fields["log"], fields["name"]).properties = fields["properties"]
+            return
+        managed = found.logs.get(fields["log"])
+        if managed is None:
+            return
+        if kind == records.Kind.LOG_DELETED:
+            del found.logs[managed.id]
+            managed.deleted = True
+            for span in managed.spans:
+                managed.home.span_dropped(span)
+            found.cursors = {i: pair for i, pair in found.cursors.items() if pair[0] is not managed}
+        elif kind == records.Kind.LEDGER:
+            self._ledger(managed, fields)
+        elif kind == records.Kind.TRIMMED:
+            managed.replay_trim(fields["ordinal"])
+        elif kind == records.Kind.CURSOR_DELETED:
+            pair = found.cursors.pop(fields["cursor"], None)
+            if pair is not None:
+                managed.cursors.pop(pair[1].name, None)
+        else:
+            raise PersistenceError(f"a record of kind {kind}: the directory was written by a newer version of magnetar")
+
+    def _log(self, log_id: int, name: str) -> ManagedLedger:
+        managed = self.found.logs.get(log_id)
+        if managed is None:
+            managed = self.found.logs[log_id] = self._factory.make_log(log_id, name)
+            self.found.ids[0] = max(self.found.ids[0], log_id)
+        return managed
+
+    def _ledger(self, managed: ManagedLedger, fields: dict[str, Any]) -> None:
+        table = managed.table
+        self.found.ids[1] = max(self.found.ids[1], fields["ledger"])
+        if any(known.id >= fields["ledger"] for known in table.ledgers[-1:]):
+            return
+        # a ledger that was opened behind entries which then failed is void: the next one begins where it did or before
+        table.drop_from(fields["ordinal"])
+        if table.ledgers and not table.ledgers[-1].closed_ms:
+            table.ledgers[-1].closed_ms = fields["ms"]
+        table.add(Ledger(fields["ledger"], fields["ordinal"], fields["index"], fields["ms"]))
+
+    def _extent(self, segment: int, offset: int, raw: records.RawRecord) -> None:
+        head = records.extent_head(raw.body)
+        managed = self.found.logs.get(head.log)
+        length = records.RECORD_HEADER_SIZE + len(raw.body)
+        if managed is None:
+            return
+        if head.ordinal < managed.end:
+            managed.replay_place(segment, head, offset, length)
+            return
+        if head.ordinal > managed.end:
+            self.found.damage.append(
+                f"{managed.name}: entries {managed.position(managed.end)} to ordinal {head.ordinal - 1} are missing"
+            )
+        counts = records.extent_counts(raw)
+        size = records.extent_payload_size(raw)
+        managed.replay_extent(segment, head, counts, size, offset, length)
+
+    def _cursor(
+        self, managed: ManagedLedger, name: str, properties: dict[str, Any], state: records.CursorState
+    ) -> None:
+        known = self.found.cursors.get(state.cursor)
+        if known is None:
+            self.found.ids[2] = max(self.found.ids[2], state.cursor)
+            cursor = Cursor(managed, state.cursor, name, state.mark_delete, self._factory.journal, properties)
+            self.found.cursors[state.cursor] = (managed, cursor)
+            managed.cursors[name] = cursor
+        else:
+            cursor = known[1]
+            cursor.properties = properties
+        cursor.restore(state)
+
+    def settle(self, managed: ManagedLedger) -> None:
+        """After the last record: no cursor may point behind the end (its acknowledgment outlived a void entry)."""
+        for cursor in managed.cursors.values():
+            cursor.settle()
+
+
+def places_of(files: FileSystem, number: int) -> dict[tuple[int, int], Places]:
+    """Places of all extents of a segment, by log and ledger, read from the segment itself (its index is damaged)."""
+    found: dict[tuple[int, int], Places] = {}
+    file = files.open(segment_name(number))
+    try:
+        for block in SegmentScan(files, number, file):
+            for raw in block.records:
+                if raw.kind == records.Kind.EXTENT:
+                    head = records.extent_head(raw.body)
+                    places = found.setdefault((head.log, head.ledger), Places())
+                    places.add(head.ordinal, block.offset + raw.at, records.RECORD_HEADER_SIZE + len(raw.body))
+    finally:
+        file.close()
+    return found

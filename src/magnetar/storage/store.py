@@ -1,0 +1,274 @@
+"""The embedded ledger store: one directory, all topics' logs, one journal.
+
+Owns the three threads that touch the disk (writer: group commit; reader: entries; keeper: indexes, checkpoints,
+removal of dead segments), the cache's budget, and the numbers that must never be given twice.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from concurrent.futures import Executor, ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any, Final
+
+from magnetar.model.errors import PersistenceError
+from magnetar.runtime.clock import Clock
+from magnetar.runtime.tasks import TaskGroup
+from magnetar.storage import checkpoint, records
+from magnetar.storage.cache import EntryCache
+from magnetar.storage.files import FileSystem
+from magnetar.storage.journal import Failed, Journal
+from magnetar.storage.managed_ledger import ManagedLedger, ReadDone, Rollover
+from magnetar.storage.reader import EntryReader
+from magnetar.storage.recovery import Recovered, recover
+from magnetar.storage.segment import SegmentFiles, Span, index_bytes, index_name, segment_name
+
+log = logging.getLogger(__name__)
+
+_LOGS_PER_TURN: Final = 200
+"""How many logs a checkpoint captures before it lets the loop go on."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoreSettings:
+    """What the store is told; named after Pulsar's settings where there is one."""
+
+    sync_data: bool = True
+    """journalSyncData: receipts wait for the disk. False is the named weaker mode."""
+    cache_bytes: int = 64 << 20
+    """managedLedgerCacheSizeMB, in bytes."""
+    segment_bytes: int = 128 << 20
+    ack_delay_seconds: float = 0.02
+    ledger_entries_max: int = 50_000
+    ledger_bytes_max: int = 2048 << 20
+    ledger_min_rollover_ms: int = 10 * 60_000
+    ledger_max_rollover_ms: int = 240 * 60_000
+
+
+class LedgerStore:
+    """All logs of one directory. Use: ``open()``, then logs, then ``close()``."""
+
+    def __init__(
+        self, files: FileSystem, clock: Clock, settings: StoreSettings | None = None,
+        executors: Callable[[str], Executor] | None = None,
+    ) -> None:  # fmt: skip
+        self._files = files
+        self.clock = clock
+        self.settings = settings = settings or StoreSettings()
+        make = executors or (lambda name: ThreadPoolExecutor(1, thread_name_prefix=f"magnetar-{name}"))
+        self._threads = {name: make(name) for name in ("writer", "reader", "keeper")}
+        self.cache = EntryCache(settings.cache_bytes)
+        self.rollover = Rollover(
+            settings.ledger_entries_max, settings.ledger_bytes_max,
+            settings.ledger_min_rollover_ms, settings.ledger_max_rollover_ms,
+        )  # fmt: skip
+        self.journal = Journal(
+            files, clock, self._threads["writer"], sync_data=settings.sync_data, segment_bytes=settings.segment_bytes,
+            ack_delay=settings.ack_delay_seconds, on_sealed=self._sealed,
+        )  # fmt: skip
+        self._segments = SegmentFiles(files)
+        self._reader = EntryReader(files, self._segments, self.cache, self._threads["reader"])
+        self._tasks = TaskGroup("storage")
+        self._keeping = asyncio.Lock()
+        self._logs: dict[str, ManagedLedger] = {}
+        self._spans: dict[int, set[Span]] = {}
+        self._ids = [0, 0, 0]
+        self._checkpoint_number = 0
+        self._checkpoints: list[int] = [0]
+        self.damage: list[str] = []
+        """What start-up found unreadable, in words."""
+
+    # life --------------------------------------------------------------------------------------------------------
+
+    def open(self) -> None:
+        """Take the directory, recover, be ready. Raises PersistenceError with the next step in its text."""
+        try:
+            self._files.lock()
+        except BlockingIOError:
+            raise PersistenceError(
+                "the data directory is in use by another process; stop that one or choose another directory"
+            ) from None
+        try:
+            found = recover(self._files, self)
+        except BaseException:
+            self._files.unlock()
+            raise
+        self._logs = {managed.name: managed for managed in found.logs.values()}
+        self._ids = found.ids
+        self.damage = found.damage
+        self._checkpoint_number = found.checkpoint_number
+        self._checkpoints = [found.checkpoint_segment]
+        if found.scanned:
+            self._finish_recovery(found)
+        self.journal.start(found.segment, found.length, found.sequence)
+
+    def _finish_recovery(self, found: Recovered) -> None:
+        for number in found.scanned:
+            spans = list(self._spans.get(number, ()))
+            checkpoint.write_atomically(self._files, index_name(number), index_bytes(number, spans))
+            for span in spans:
+                span.places = None
+        blobs = [_blob(managed) for managed in self._logs.values()]
+        self._save_checkpoint(
+            found.segment, checkpoint.encode(self._head(found.segment, found.length, found.sequence), blobs)
+        )
+        self._checkpoints.append(found.segment)
+
+    async def close(self) -> None:
+        """Write what waits, leave a checkpoint, give the directory back. After this, starting reads no segment."""
+        await self.journal.drain()
+        self.journal.close()
+        if self.journal.writes and self.journal.failing is None:
+            await self._seal(self.journal.segment, self.journal.length)
+        await self._tasks.close()
+        for thread in self._threads.values():
+            thread.shutdown(wait=True)
+        self._segments.close()
+        self._files.unlock()
+
+    # logs --------------------------------------------------------------------------------------------------------
+
+    def open_log(
+        self, name: str, done: Callable[[], None] | None = None, failed: Failed | None = None
+    ) -> ManagedLedger:
+        """The log of that name, made if missing; ``done`` when its existence is durable.
+
+        A ledger is opened each time: entries written by this process never share a ledger with older ones (4.1.5).
+        """
+        managed = self._logs.get(name)
+        if managed is None:
+            self._ids[0] += 1
+            managed = self._logs[name] = ManagedLedger(self, self._ids[0], name)
+            managed.write_birth()
+        managed.open_ledger()
+        if done is not None:
+            self.journal.barrier(done, failed)
+        return managed
+
+    def delete_log(self, name: str, done: Callable[[], None] | None = None) -> None:
+        """Delete a log with its ledgers and cursors; its bytes go when that is durable."""
+        managed = self._logs.pop(name)
+        managed.deleted = True
+        self.cache.clear(managed.cached_runs)
+
+        def gone() -> None:
+            for span in managed.spans:
+                self.span_dropped(span)
+            if done is not None:
+                done()
+
+        self.journal.add_record(records.json_record(records.Kind.LOG_DELETED, log=managed.id), gone)
+
+    def names(self) -> list[str]:
+        """Names of all logs, in the order they were made."""
+        return list(self._logs)
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._logs
+
+    # what logs ask for -------------------------------------------------------------------------------------------
+
+    def make_log(self, log_id: int, name: str) -> ManagedLedger:
+        """For recovery."""
+        return ManagedLedger(self, log_id, name)
+
+    def next_ledger_id(self) -> int:
+        """A ledger id that was never given before."""
+        self._ids[1] += 1
+        return self._ids[1]
+
+    def next_cursor_id(self) -> int:
+        """A cursor id that was never given before."""
+        self._ids[2] += 1
+        return self._ids[2]
+
+    def read(self, log: ManagedLedger, start: int, entries_max: int, bytes_max: int, done: ReadDone) -> None:
+        """See :meth:`ManagedLedger.read`."""
+        self._reader.read(log, start, entries_max, bytes_max, done)
+
+    def span_added(self, span: Span) -> None:
+        """A span counts as living in its segment from now on."""
+        self._spans.setdefault(span.segment, set()).add(span)
+
+    def span_dropped(self, span: Span) -> None:
+        """Nobody needs the span any more; a sealed segment without spans is removed."""
+        spans = self._spans.get(span.segment)
+        if spans is not None:
+            spans.discard(span)
+            if not spans:
+                del self._spans[span.segment]
+
+    # keeping -----------------------------------------------------------------------------------------------------
+
+    def _sealed(self, number: int, length: int) -> None:
+        self._tasks.start(self._seal(number, length), f"seal-{number}")
+
+    async def _seal(self, number: int, length: int) -> None:
+        """Index and checkpoint for a segment that takes no more; then remove what is dead."""
+        async with self._keeping:
+            sequence = self.journal.sequence
+            spans = list(self._spans.get(number, ()))
+            await self._keep(self._write_index, number, spans)
+            for span in spans:
+                span.places = None
+            blobs = []
+            for i, managed in enumerate(list(self._logs.values())):
+                if i % _LOGS_PER_TURN == _LOGS_PER_TURN - 1:
+                    await asyncio.sleep(0)
+                if not managed.deleted:
+                    blobs.append(_blob(managed))
+            head = self._head(number, length, sequence)
+            await self._keep(self._save_checkpoint, number, checkpoint.encode(head, blobs))
+            self._checkpoints = [*self._checkpoints[-1:], number]
+            await self.remove_dead()
+
+    async def _keep(self, work: Callable[..., None], *arguments: Any) -> None:
+        await asyncio.get_running_loop().run_in_executor(self._threads["keeper"], work, *arguments)
+
+    def _write_index(self, number: int, spans: list[Span]) -> None:
+        checkpoint.write_atomically(self._files, index_name(number), index_bytes(number, spans))
+
+    def _save_checkpoint(self, segment: int, data: bytes) -> None:
+        self._checkpoint_number += 1
+        checkpoint.save(self._files, self._checkpoint_number, data)
+
+    def _head(self, segment: int, length: int, sequence: int) -> dict[str, Any]:
+        return {"segment": segment, "length": length, "sequence": sequence, "ids": self._ids}
+
+    async def remove_dead(self) -> list[int]:
+        """Remove segments that hold nothing alive and that no kept checkpoint needs for a replay."""
+        border = self._checkpoints[0]
+        present = await asyncio.get_running_loop().run_in_executor(self._threads["keeper"], self._segment_numbers)
+        dead = [number for number in present if number <= border and number not in self._spans]
+        for number in dead:
+            await asyncio.get_running_loop().run_in_executor(self._threads["reader"], self._segments.forget, number)
+            await self._keep(self._remove, number)
+        if dead:
+            log.info("removed %d segments that held nothing alive", len(dead))
+        return dead
+
+    def _segment_numbers(self) -> list[int]:
+        names = [n for n in self._files.names() if n.startswith("segment-") and "." not in n]
+        return [int(name.removeprefix("segment-"), 16) for name in names]
+
+    def _remove(self, number: int) -> None:
+        for name in (index_name(number), segment_name(number)):
+            try:
+                self._files.remove(name)
+            except FileNotFoundError:
+                pass
+
+
+def _blob(managed: ManagedLedger) -> bytes:
+    about = {
+        "id": managed.id,
+        "name": managed.name,
+        "properties": managed.properties,
+        "end": managed.end,
+        "index": managed.index,
+        "ledgers": [ledger.to_list() for ledger in managed.table.ledgers],
+        "spans": [[s.segment, s.ledger, s.first, s.end, s.bytes] for s in managed.spans],
+    }
+    return checkpoint.log_blob(about, [cursor.snapshot() for cursor in managed.cursors.values()])

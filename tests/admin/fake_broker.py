@@ -1,0 +1,114 @@
+"""A broker with topics and subscriptions in dictionaries, for the REST tests."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from magnetar.admin.ports import LookupAnswer, StatsOptions, TopicCounters
+from magnetar.metadata.resources import Resources
+from magnetar.model.errors import ConflictError, PreconditionFailedError, ServiceNotReadyError, TopicNotFoundError
+from magnetar.model.ids import Position
+from magnetar.model.names import NamespaceName, TopicName
+from magnetar.model.policies import JsonObject
+
+
+class FakeBroker:
+    """Records what it was asked to do; raises as the real one must."""
+
+    def __init__(self, resources: Resources) -> None:
+        self.resources = resources
+        self.topics: dict[TopicName, dict[str, Position]] = {}
+        self.properties: dict[TopicName, dict[str, str]] = {}
+        self.clients: dict[TopicName, int] = {}
+        self.busy_subscriptions: set[str] = set()
+        self.unloaded: list[str] = []
+        self.options: StatsOptions | None = None
+        self.sick: Exception | None = None
+
+    def topics_of(self, namespace: NamespaceName) -> Iterable[TopicName]:
+        return [topic for topic in self.topics if topic.namespace == namespace]
+
+    def topic_exists(self, topic: TopicName) -> bool:
+        return topic in self.topics
+
+    def clients_of(self, topic: TopicName) -> int:
+        return self.clients.get(topic, 0)
+
+    async def partition_count(self, topic: TopicName, *, auto_create: bool) -> int:
+        if not auto_create and topic not in self.topics:
+            raise TopicNotFoundError("")
+        return self.resources.partitioned.count(topic)
+
+    async def create_topic(self, topic: TopicName, properties: Mapping[str, str]) -> None:
+        assert topic not in self.topics
+        self.topics[topic] = {}
+        self.properties[topic] = dict(properties)
+
+    async def create_partitions(self, topic: TopicName, first: int, end: int) -> None:
+        for index in range(first, end):
+            self.topics.setdefault(topic.partition(index), {})
+
+    async def delete_topic(self, topic: TopicName, *, force: bool) -> None:
+        if self.clients_of(topic) and not force:
+            raise PreconditionFailedError("the route should have seen this")
+        del self.topics[topic]
+
+    async def unload_topic(self, topic: TopicName) -> None:
+        self.unloaded.append(topic.local_name)
+
+    async def topic_stats(self, topic: TopicName, options: StatsOptions) -> JsonObject:
+        self.options = options
+        return {
+            "msgRateIn": 1.5,
+            "msgInCounter": 10,
+            "averageMsgSize": 4.0 + topic.partition_index,
+            "earliestMsgPublishTimeInBacklogs": 1795266547904,
+            "publishers": [{"msgRateIn": 1.5, "producerId": 7, "producerName": "p", "address": "/127.0.0.1:1"}],
+            "subscriptions": {
+                name: {
+                    "type": "Shared",
+                    "msgBacklog": 3,
+                    "isDurable": True,
+                    "activeConsumerName": "c",
+                    "lastAckedTimestamp": 1795267140973,
+                    "consumers": [{"consumerName": "c", "unackedMessages": 2, "address": "/127.0.0.1:1"}],
+                }
+                for name in self.topics[topic]
+            },
+            "ownerBroker": "127.0.0.1:8080",
+        }
+
+    async def internal_stats(self, topic: TopicName) -> JsonObject:
+        return {"state": "LedgerOpened", "numberOfEntries": 5}
+
+    async def subscriptions_of(self, topic: TopicName) -> list[str]:
+        return list(self.topics[topic])
+
+    async def create_subscription(self, topic: TopicName, name: str, start: Position, *, replicated: bool) -> None:
+        subscriptions = self.topics.setdefault(topic, {})
+        if name in subscriptions:
+            raise ConflictError("Subscription already exists for topic")
+        subscriptions[name] = start
+
+    async def delete_subscription(self, topic: TopicName, name: str, *, force: bool) -> None:
+        if name in self.busy_subscriptions and not force:
+            raise PreconditionFailedError("Subscription has active connected consumers")
+        del self.topics[topic][name]
+
+    def lookup(self, topic: TopicName, listener: str | None) -> LookupAnswer:
+        if listener is not None:
+            raise ServiceNotReadyError(f"the broker do not have {listener} listener")
+        return LookupAnswer("pulsar://127.0.0.1:6650", "http://127.0.0.1:8080")
+
+    def broker_id(self) -> str:
+        return "127.0.0.1:8080"
+
+    async def check_health(self) -> None:
+        if self.sick is not None:
+            raise self.sick
+
+    def connections(self) -> int:
+        return 2
+
+    def counters(self) -> Iterable[TopicCounters]:
+        return [TopicCounters(topic, 1, 2, 3, 40, 500, 60, 700, 8, 900) for topic in self.topics]

@@ -1,0 +1,34 @@
+"""A blocking client of an ASGI application, for tests."""
+
+from __future__ import annotations
+
+import asyncio
+from functools import partialmethod
+from typing import Any
+
+import httpx
+from starlette.types import ASGIApp
+
+
+class RestClient:
+    """Each call runs in a loop of its own, without a socket."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    def request(self, method: str, path: str, **options: Any) -> httpx.Response:
+        """``options`` as httpx takes them; ``json=None`` sends no body."""
+        if options.get("json", ...) is None:
+            del options["json"]
+        return asyncio.run(self._send(method, path, options))
+
+    async def _send(self, method: str, path: str, options: dict[str, Any]) -> httpx.Response:
+        transport = httpx.ASGITransport(self._app)
+        async with httpx.AsyncClient(transport=transport, base_url="http://broker") as client:
+            return await client.request(method, path, **options)
+
+    get = partialmethod(request, "GET")
+    put = partialmethod(request, "PUT")
+    post = partialmethod(request, "POST")
+    delete = partialmethod(request, "DELETE")
+    patch = partialmethod(request, "PATCH")

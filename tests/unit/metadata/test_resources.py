@@ -1,0 +1,268 @@
+"""Tenants, namespaces, partition counts: SEMANTICS 11.2, 11.3, 11.4.1, 14.16 and the texts of the reference table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from magnetar.metadata.memory import MemoryMetadataStore
+from magnetar.metadata.resources import Resources
+from magnetar.metadata.sqlite import SqliteMetadataStore
+from magnetar.model.errors import MagnetarError, MetadataError
+from magnetar.model.names import NamespaceName, TopicName
+from magnetar.model.policies import AutoTopicCreation, JsonObject, PartitionedTopic, Retention, bundles
+from magnetar.runtime.settings import Settings
+
+STANDALONE: JsonObject = {"adminRoles": [], "allowedClusters": ["standalone"]}
+DEFAULT = NamespaceName.parse("public/default")
+
+
+@pytest.fixture
+def resources() -> Resources:
+    return Resources(MemoryMetadataStore(), Settings())
+
+
+def refused(action: Callable[[], object]) -> tuple[int, str]:
+    with pytest.raises(MagnetarError) as caught:
+        action()
+    return caught.value.status, str(caught.value)
+
+
+def test_standalone_comes_with(resources: Resources) -> None:
+    assert resources.clusters.names() == ["standalone"]
+    assert resources.tenants.names() == ["public", "pulsar"]
+    assert resources.tenants.get("public") == STANDALONE
+    assert [name.text for name in resources.namespaces.all()] == ["public/default", "pulsar/system"]
+
+
+def test_defaults_do_not_depend_on_the_limits() -> None:
+    limited = Resources(MemoryMetadataStore(), Settings(maxTenants=1))
+    assert limited.tenants.names() == ["public", "pulsar"]
+    assert refused(lambda: limited.tenants.create("x", STANDALONE))[0] == 412
+
+
+def test_reopening_finds_everything_and_writes_nothing(tmp_path: Path) -> None:
+    def opened() -> tuple[SqliteMetadataStore, Resources]:
+        store = SqliteMetadataStore(str(tmp_path / "m.db"))
+        return store, Resources(store, Settings())
+
+    store, first = opened()
+    first.tenants.create("acme", {"adminRoles": ["boss"], "allowedClusters": ["standalone"]})
+    first.namespaces.create("acme", "main")
+    first.namespaces.update(NamespaceName.parse("acme/main"), deduplicationEnabled=True)
+    odd = TopicName.parse("non-persistent://acme/main/with space é%2F")
+    first.partitioned.create(odd, 3, {"a": "ü"})
+    first.announce("http://127.0.0.1:1", "pulsar://127.0.0.1:2")
+    store.close()
+    store, second = opened()
+    written: list[str] = []
+    store.watch("/", written.append)
+    second.announce("http://127.0.0.1:1", "pulsar://127.0.0.1:2")
+    assert written == []
+    assert second.tenants.get("acme")["adminRoles"] == ["boss"]
+    assert second.namespaces.view(NamespaceName.parse("acme/main")).deduplication is True
+    assert second.partitioned.get(odd) == PartitionedTopic(3, {"a": "ü"})
+    assert second.clusters.get("standalone")["brokerServiceUrl"] == "pulsar://127.0.0.1:2"
+    store.close()
+
+
+def test_reads_never_touch_the_store(resources: Resources) -> None:
+    topic = TopicName.parse("t")
+    resources.partitioned.create(topic, 4)
+    resources.close()  # the memory store is empty now
+    assert resources.partitioned.count(topic) == 4
+    assert resources.namespaces.exists(DEFAULT)
+    resources.require_namespace(topic)
+
+
+def test_a_damaged_record_is_named() -> None:
+    store = MemoryMetadataStore()
+    store.put("/tenants/acme", b"{")
+    with pytest.raises(MetadataError, match="metadata record /tenants/acme is not JSON"):
+        Resources(store, Settings())
+
+
+def test_a_failed_write_changes_nothing(resources: Resources, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(path: str, data: bytes, expected: int | None = None) -> int:
+        raise MetadataError("disk full")
+
+    monkeypatch.setattr(resources._store, "put", fail)
+    topic = TopicName.parse("t")
+    for action in (
+        lambda: resources.partitioned.create(topic, 2),
+        lambda: resources.tenants.create("acme", STANDALONE),
+        lambda: resources.namespaces.update(DEFAULT, deduplicationEnabled=True),
+    ):
+        assert refused(action) == (500, "disk full")
+    assert resources.partitioned.count(topic) == 0
+    assert not resources.tenants.exists("acme")
+    assert "deduplicationEnabled" not in resources.namespaces.policies(DEFAULT)
+
+
+def test_tenant_refusals(resources: Resources) -> None:
+    create, update = resources.tenants.create, resources.tenants.update
+    none: JsonObject = {"adminRoles": [], "allowedClusters": []}
+    unknown: JsonObject = {"adminRoles": [], "allowedClusters": ["nope"]}
+    blank: JsonObject = {"adminRoles": [" a "], "allowedClusters": ["standalone"]}
+    assert refused(lambda: create("public", STANDALONE)) == (409, "Tenant already exist")
+    assert refused(lambda: create("e@1", STANDALONE)) == (412, "Tenant name is not valid")
+    assert refused(lambda: create("e1", None)) == (412, "TenantInfo is null")
+    assert refused(lambda: create("e1", none)) == (412, "Clusters cannot be empty or blank")
+    assert refused(lambda: create("e1", unknown)) == (412, "Clusters do not exist")
+    assert refused(lambda: create("e1", blank)) == (412, "AdminRoles contains whitespace in the beginning or end.")
+    assert refused(lambda: update("nope", STANDALONE)) == (404, "Tenant nope not found")
+    assert refused(lambda: update("public", none)) == (412, "Clusters cannot be empty or blank")
+    assert refused(lambda: resources.tenants.get("nope")) == (404, "Tenant does not exist")
+    assert refused(lambda: resources.tenants.delete("nope", False)) == (404, "Tenant doesn't exist")
+    assert refused(lambda: resources.tenants.delete("public", True)) == (409, "The tenant still has active namespaces")
+
+
+def test_tenant_life(resources: Resources) -> None:
+    resources.tenants.create("acme", {"adminRoles": ["a", "a"], "allowedClusters": ["standalone"], "x": 1})
+    assert resources.tenants.get("acme") == {"adminRoles": ["a"], "allowedClusters": ["standalone"]}
+    resources.tenants.update("acme", STANDALONE)
+    assert resources.tenants.get("acme") == STANDALONE
+    resources.tenants.delete("acme", False)
+    assert not resources.tenants.exists("acme")
+
+
+def test_cluster_life_and_refusals(resources: Resources) -> None:
+    clusters = resources.clusters
+    data: JsonObject = {"serviceUrl": "http://127.0.0.1:1", "brokerServiceUrl": "pulsar://127.0.0.1:2", "nope": 1}
+    clusters.create("c2", data)
+    assert clusters.get("c2") == {
+        "serviceUrl": "http://127.0.0.1:1",
+        "brokerServiceUrl": "pulsar://127.0.0.1:2",
+        "brokerClientTlsEnabled": False,
+        "tlsAllowInsecureConnection": False,
+        "brokerClientTlsEnabledWithKeyStore": False,
+    }
+    assert refused(lambda: clusters.create("c2", data)) == (409, "Cluster already exists")
+    assert refused(lambda: clusters.create("e@1", data)) == (412, "Cluster name is not valid")
+    assert refused(lambda: clusters.create("c3", {"serviceUrl": "nope"})) == (
+        400,
+        "Illegal service url, example: http://pulsar.example.com:8080",
+    )
+    clusters.delete("c2")
+    assert refused(lambda: clusters.get("c2")) == (404, "Cluster does not exist")
+    assert refused(lambda: clusters.delete("c2")) == (404, "Cluster does not exist")
+    assert refused(lambda: clusters.update("c2", data)) == (404, "Cluster does not exist")
+
+
+def test_namespace_refusals(resources: Resources) -> None:
+    namespaces = resources.namespaces
+    nope = NamespaceName.parse("public/nope")
+    assert refused(lambda: namespaces.create("public", "default")) == (409, "Namespace already exists")
+    assert refused(lambda: namespaces.create("nope", "ns")) == (404, "Tenant does not exist")
+    assert refused(lambda: namespaces.create("public", "b@d")) == (412, "Namespace name is not valid")
+    assert refused(lambda: namespaces.create("public", "n", {"replication_clusters": ["nope"]})) == (
+        403,
+        "Cluster [nope] is not in the list of allowed clusters list for tenant [public]",
+    )
+    assert refused(lambda: namespaces.policies(nope)) == (404, "Namespace does not exist")
+    assert refused(lambda: namespaces.update(nope, deleted=True)) == (404, "Namespace does not exist")
+    assert refused(lambda: namespaces.delete(nope, False)) == (404, "Namespace public/nope does not exist.")
+    assert refused(lambda: namespaces.delete(DEFAULT, True)) == (409, "Cannot delete non empty namespace")
+    assert refused(lambda: namespaces.of_tenant("nope")) == (404, "Tenant not found")
+    assert refused(lambda: resources.require_namespace(nope.topic("t"))) == (404, "Namespace not found")
+
+
+@pytest.mark.parametrize(
+    ("wanted", "number"),
+    [(None, 4), ({}, 4), ({"bundles": {"numBundles": 0, "boundaries": []}}, 4), ({"bundles": {"numBundles": 16}}, 16)],
+)
+def test_bundles_of_a_new_namespace(resources: Resources, wanted: JsonObject | None, number: int) -> None:
+    name = resources.namespaces.create("public", "n", wanted)
+    assert resources.namespaces.policies(name)["bundles"] == bundles(number)
+
+
+def test_bundle_boundaries() -> None:
+    assert bundles(4) == {
+        "boundaries": ["0x00000000", "0x40000000", "0x80000000", "0xc0000000", "0xffffffff"],
+        "numBundles": 4,
+    }
+
+
+def test_policies_given_at_creation_are_kept_and_unknown_fields_are_not(resources: Resources) -> None:
+    name = resources.namespaces.create("public", "n", {"message_ttl_in_seconds": 5, "nope": 1, "deleted": None})
+    policies = resources.namespaces.policies(name)
+    assert policies["message_ttl_in_seconds"] == 5
+    assert "nope" not in policies
+    assert policies["deleted"] is False
+
+
+def test_policies_the_broker_acts_on(resources: Resources) -> None:
+    namespaces = resources.namespaces
+    before = namespaces.view(DEFAULT)
+    assert namespaces.view(DEFAULT) is before
+    assert (before.auto_topic_creation, before.auto_subscription_creation, before.retention, before.deduplication) == (
+        None,
+        None,
+        None,
+        None,
+    )
+    namespaces.update(
+        DEFAULT,
+        autoTopicCreationOverride={
+            "allowAutoTopicCreation": True,
+            "topicType": "partitioned",
+            "defaultNumPartitions": 3,
+        },
+        autoSubscriptionCreationOverride={"allowAutoSubscriptionCreation": False},
+        retention_policies={"retentionTimeInMinutes": 10, "retentionSizeInMB": -1},
+        deduplicationEnabled=True,
+    )
+    after = namespaces.view(DEFAULT)
+    assert after.auto_topic_creation == AutoTopicCreation(True, 3)
+    assert after.auto_subscription_creation is False
+    assert after.retention == Retention(10, -1)
+    assert after.deduplication is True
+    namespaces.update(DEFAULT, deduplicationEnabled=None, autoTopicCreationOverride={"allowAutoTopicCreation": False})
+    assert namespaces.view(DEFAULT).deduplication is None
+    assert namespaces.view(DEFAULT).auto_topic_creation == AutoTopicCreation(False, 0)
+    assert "deduplicationEnabled" not in namespaces.policies(DEFAULT)
+
+
+def test_partitions_only_grow(resources: Resources) -> None:
+    """2.14 and 11.4.1."""
+    topics, topic = resources.partitioned, TopicName.parse("t")
+    assert topics.count(topic) == 0
+    assert refused(lambda: topics.create(topic, 0)) == (406, "Number of partitions should be more than 0")
+    assert refused(lambda: topics.grow(topic, 2)) == (
+        409,
+        "Topic persistent://public/default/t is not the partitioned topic.",
+    )
+    topics.create(topic, 4, {"k": "v"})
+    assert refused(lambda: topics.create(topic, 4)) == (409, "This topic already exists")
+    assert refused(lambda: topics.grow(topic, 1)) == (
+        422,
+        "Desired partitions 1 can't be less than the current partitions 4.",
+    )
+    topics.grow(topic, 4)
+    topics.grow(topic, 6)
+    assert topics.get(topic) == PartitionedTopic(6, {"k": "v"})
+    assert topics.count(topic.partition(0)) == 0
+    topics.delete(topic)
+    assert topics.count(topic) == 0
+    assert refused(lambda: topics.delete(topic)) == (404, "Topic persistent://public/default/t not found.")
+
+
+def test_partitioned_refusals(resources: Resources) -> None:
+    topics = resources.partitioned
+    assert refused(lambda: topics.create(TopicName.parse("x-partition-1"), 2)) == (
+        412,
+        "Partitioned Topic Name should not contain '-partition-'",
+    )
+    assert refused(lambda: topics.create(TopicName.parse("persistent://a/us/ns/t"), 2)) == (404, "Namespace not found")
+    limited = Resources(MemoryMetadataStore(), Settings(maxNumPartitionsPerPartitionedTopic=3)).partitioned
+    assert refused(lambda: limited.create(TopicName.parse("t"), 4))[0] == 406
+
+
+def test_partitioned_topics_of_a_namespace(resources: Resources) -> None:
+    for name in ("b", "a", "non-persistent://public/default/n", "pulsar/system/s"):
+        resources.partitioned.create(TopicName.parse(name), 1)
+    listed = resources.partitioned.of_namespace
+    assert [t.local_name for t in listed(DEFAULT)] == ["n", "a", "b"]
+    assert [t.local_name for t in listed(DEFAULT, "persistent")] == ["a", "b"]

@@ -1,0 +1,160 @@
+"""Settings: sources, precedence, refusals."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import pytest
+
+from magnetar.model.errors import InvalidValueError
+from magnetar.runtime.config import about, load, pulsar_settings, setting_types
+from magnetar.runtime.properties import Property, read_properties
+from magnetar.runtime.settings import Settings
+from magnetar.runtime.settings_page import settings_page
+
+ROOT = Path(__file__).parents[3]
+
+
+def conf(path: Path, text: str) -> Path:
+    file = path / "broker.conf"
+    file.write_text(text, "utf-8")
+    return file
+
+
+def test_later_sources_win(tmp_path: Path) -> None:
+    file = conf(tmp_path, "maxMessageSize=1000\nbrokerServicePort=1\nwebServicePort=1\nclusterName=f\n")
+    environment = {"PULSAR_PREFIX_brokerServicePort": "2", "webServicePort": "2", "clusterName": "e", "HOME": "/x"}
+    loaded = load(file=file, environment=environment, flags=["clusterName=flag", "webServicePort = 3"])
+    settings = loaded.settings
+    assert settings.maxMessageSize == 1000
+    assert settings.brokerServicePort == 2
+    assert settings.webServicePort == 3
+    assert settings.clusterName == "flag"
+    assert loaded.origin["maxMessageSize"] == f"{file}:1"
+    assert loaded.origin["brokerServicePort"] == "environment variable PULSAR_PREFIX_brokerServicePort"
+    assert "journalSyncData" not in loaded.origin
+    assert loaded.notices == ()
+
+
+def test_defaults() -> None:
+    """Loopback, fsync, and the numbers the rules give."""
+    settings = load().settings
+    assert settings == Settings()
+    assert (settings.bindAddress, settings.journalSyncData) == ("127.0.0.1", True)
+    assert settings.maxMessageSize == 5_242_880
+
+
+@pytest.mark.parametrize("name", ["standalone.conf", "broker.conf"])
+def test_files_of_the_distribution_are_taken_unchanged(tmp_path: Path, name: str) -> None:
+    """Rebuilt from our table: every key with the value the distribution ships; only one notice, and no names in it."""
+    text = "\n".join(f"{known.name}={(*known.shipped, known.default)[0]}" for known in pulsar_settings().values())
+    text = "\n".join(line for line in text.splitlines() if "computed:" not in line)
+    loaded = load(file=conf(tmp_path, text))
+    assert len(loaded.notices) == 1
+    assert "have no effect" in loaded.notices[0]
+    assert "were changed" not in loaded.notices[0]
+    assert loaded.settings.journalSyncData is False
+    assert loaded.settings.bindAddress == "0.0.0.0"
+
+
+def test_notice_names_what_was_changed(tmp_path: Path) -> None:
+    loaded = load(file=conf(tmp_path, "zookeeperServers=zk:2181\nbrokerDeduplicationEnabled=true\nnumIOThreads=\n"))
+    assert loaded.notices == (
+        f"{tmp_path}/broker.conf: 3 settings of Apache Pulsar have no effect in magnetar yet; these were changed from "
+        "Pulsar's own values: brokerDeduplicationEnabled, zookeeperServers",
+    )
+
+
+def test_empty_value_leaves_the_setting(tmp_path: Path) -> None:
+    file = conf(tmp_path, "brokerServicePort=\nadvertisedAddress=\n")
+    assert load(file=file).settings == Settings()
+
+
+def refused(tmp_path: Path, text: str) -> str:
+    with pytest.raises(InvalidValueError) as caught:
+        load(file=conf(tmp_path, text))
+    return str(caught.value).removeprefix(f"{tmp_path}/broker.conf")
+
+
+def test_misspelt_name(tmp_path: Path) -> None:
+    assert refused(tmp_path, "# x\nbrokerServicPort=1\n") == (
+        ":2: brokerServicPort: no such setting; did you mean brokerServicePort?"
+    )
+    assert refused(tmp_path, "zzzzzzz=1") == ":1: zzzzzzz: no such setting; docs/settings.md lists the names"
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        ("brokerServicePort=x", "brokerServicePort: 'x' is not accepted; expected a whole number from 0 to 65535"),
+        (
+            "brokerServicePort=65536",
+            "brokerServicePort: '65536' is not accepted; expected a whole number from 0 to 65535",
+        ),
+        ("journalSyncData=yes", "journalSyncData: 'yes' is not accepted; expected true or false"),
+        (
+            "allowAutoTopicCreationType=Partitioned",
+            "allowAutoTopicCreationType: 'Partitioned' is not accepted; expected one of partitioned, non-partitioned",
+        ),
+        ("maxMessageSize=0", "maxMessageSize: '0' is not accepted; expected a whole number from 1 to 2147473407"),
+    ],
+)
+def test_bad_values(tmp_path: Path, line: str, reason: str) -> None:
+    assert refused(tmp_path, line) == ":1: " + reason
+
+
+def test_protection_is_not_ignored(tmp_path: Path) -> None:
+    assert "cannot protect the broker yet" in refused(tmp_path, "authenticationEnabled=true")
+    assert len(load(file=conf(tmp_path, "authenticationEnabled=false")).notices) == 1
+
+
+def test_bad_sources(tmp_path: Path) -> None:
+    with pytest.raises(InvalidValueError, match="cannot read the configuration"):
+        load(file=tmp_path / "missing.conf")
+    with pytest.raises(InvalidValueError, match=r"--set x: expected name=value"):
+        load(flags=["x"])
+    with pytest.raises(InvalidValueError, match=r"environment variable PULSAR_PREFIX_nope: nope: no such setting"):
+        load(environment={"PULSAR_PREFIX_nope": "1"})
+
+
+def test_advertised_host() -> None:
+    assert Settings().advertised_host == "127.0.0.1"
+    assert Settings(bindAddress="0.0.0.0").advertised_host == "localhost"
+    assert Settings(advertisedAddress="broker.example").advertised_host == "broker.example"
+
+
+def test_every_default_is_pulsars_or_explained() -> None:
+    for field in dataclasses.fields(Settings):
+        known = pulsar_settings().get(field.name)
+        pulsars = known.default if known else ""
+        ours = "" if field.default is None else str(field.default)
+        if ours.lower() != pulsars.lower():
+            assert "Pulsar" in about(field.name).doc or not pulsars or "BookKeeper" in about(field.name).doc, field.name
+
+
+def test_every_setting_accepts_its_own_default() -> None:
+    flags = [f"{field.name}={field.default}" for field in dataclasses.fields(Settings) if field.default is not None]
+    assert load(flags=flags).settings == Settings()
+    assert set(setting_types()) - set(pulsar_settings()) == {"journalBufferedWritesThreshold"}
+
+
+def test_page_is_up_to_date() -> None:
+    assert (ROOT / "docs" / "settings.md").read_text("utf-8") == settings_page(), (
+        "run: python -m magnetar.runtime.settings_page > docs/settings.md"
+    )
+
+
+def test_properties_format() -> None:
+    text = "# c\n! c\n\n a = 1 \nb:2\nc 3\nd\n e\\=x=4\\\n    5\nf=\\u00e9\\t\\q\ng=a\\\\\nh=C:\\\\x\ni=last\\"
+    assert list(read_properties(text)) == [
+        Property(4, "a", "1"),
+        Property(5, "b", "2"),
+        Property(6, "c", "3"),
+        Property(7, "d", ""),
+        Property(8, "e=x", "45"),
+        Property(10, "f", "é\tq"),
+        Property(11, "g", "a\\"),
+        Property(12, "h", "C:\\x"),
+        Property(13, "i", "last"),
+    ]
