@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from tools.oracle import differences, recording, wire
-from tools.oracle.answers import Normaliser, shape, text
+from tools.oracle.answers import Normaliser, shape, text, tried
 from tools.oracle.probe import PROFILES
 from tools.oracle.probes import REGISTRY
 from tools.servers.apache import configuration
@@ -112,3 +112,9 @@ def test_configuration_replaces_and_appends() -> None:
         configuration(shipped, {"brokerServicePort": "1", "new": "2"})
         == "# port\nbrokerServicePort=1\nother=1\nnew=2\n"
     )
+
+
+def test_tried_tells_values_errors_and_success_apart() -> None:
+    assert tried(lambda: 3) == 3
+    assert tried(object) == "succeeds"
+    assert tried(lambda: int("x")) == "raises ValueError"
