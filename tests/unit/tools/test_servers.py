@@ -12,9 +12,13 @@ import pytest
 from tools.servers import magnetar
 from tools.servers.process import StartFailedError, free_ports, listening, spawn, wait_until
 
-LISTENER = (
-    "import socket,sys,time; s=socket.socket(); s.bind(('127.0.0.1',int(sys.argv[1]))); s.listen(); time.sleep(60)"
-)
+LISTENER = """
+import socket, sys, time
+listener = socket.socket()
+listener.bind(("127.0.0.1", int(sys.argv[1])))
+listener.listen()
+time.sleep(60)
+"""
 FORKER = "import subprocess,sys,time; p=subprocess.Popen(['sleep','60']); print(p.pid, flush=True); time.sleep(60)"
 ANNOUNCER = """
 import sys, time
