@@ -182,7 +182,7 @@ def holes_survive_unload(broker: Broker) -> Json:
     produce(wire, broker.topic(), [str(number) for number in range(6)])
     got = take(wire, 6)
     ack(wire, [place(got[number]) for number in (0, 2, 4)])
-    # Apache Pulsar's ack response comes before the mark-delete is stored: an unload at once forgets entry 0 now and then
+    # Apache Pulsar responds before the mark-delete is stored: an unload at once forgets the ack of entry 0 now and then
     time.sleep(0.5)
     unload = broker.topic_rest("PUT", "t", "/unload").told()
     told = [broker.say(each) for each in wire.rest()]
