@@ -23,7 +23,7 @@ from collections.abc import Iterator, Sequence
 from enum import IntEnum
 from typing import Any, Final, NamedTuple
 
-import google_crc32c
+from crc32c import crc32c
 
 SEGMENT_MAGIC: Final = b"MGTRLOG1"
 _SEGMENT: Final = struct.Struct("<8sQQQQ")
@@ -44,9 +44,6 @@ COUNTED: Final = 1
 
 _JOIN_BELOW: Final = 8192
 """Entries smaller than this on average are joined into one buffer; larger ones are written from where they are."""
-
-crc32c = google_crc32c.value
-_extend = google_crc32c.extend
 
 
 class Kind(IntEnum):
@@ -152,7 +149,7 @@ def extent(head: ExtentHead, entries: Sequence[bytes], counts: Sequence[int] | N
         return [_RECORD.pack(Kind.EXTENT, flags, 0, size, crc32c(body)), body], RECORD_HEADER_SIZE + size
     crc = crc32c(fixed)
     for entry in entries:
-        crc = _extend(crc, entry)
+        crc = crc32c(entry, crc)
     return [_RECORD.pack(Kind.EXTENT, flags, 0, size, crc), fixed, *entries], RECORD_HEADER_SIZE + size
 
 
