@@ -81,11 +81,13 @@ class PendingExtent:
 class Group:
     """What one write will make durable."""
 
-    __slots__ = ("cursors", "extents", "records", "waiters")
+    __slots__ = ("cursors", "extents", "kept", "records", "waiters")
 
     def __init__(self) -> None:
         self.extents: list[tuple[int, PendingExtent]] = []
         self.records: list[bytes] = []
+        self.kept: list[bytes] = []
+        """Those of ``records`` that go into the next group if this one cannot be written."""
         self.cursors: dict[DirtyCursor, None] = {}
         self.waiters: list[tuple[Done, Failed | None]] = []
 
@@ -152,8 +154,13 @@ class Journal:
             self._schedule()
 
     def add_record(self, record: bytes, done: Done | None = None, failed: Failed | None = None) -> None:
-        """``done`` is called when the record is durable, ``failed`` if it could not be made so."""
+        """``done`` is called when the record is durable, ``failed`` if it could not be made so.
+
+        A record without ``failed`` is written again with the next group, as often as it takes.
+        """
         self._group.records.append(record)
+        if failed is None:
+            self._group.kept.append(record)
         self._wait(done, failed)
 
     def touch(self, cursor: DirtyCursor, done: Done | None) -> None:
@@ -244,15 +251,20 @@ class Journal:
             file.truncate(0)
             chunks = [records.segment_header(header), *chunks]
         assert file is not None
-        file.append(chunks)
-        if self.sync_data:
-            file.sync()
-        if new:
-            self._files.sync()
+        try:
+            file.append(chunks)
+            if self.sync_data:
+                file.sync()
+            if new:
+                self._files.sync()
+        except BaseException:
+            file.close()
+            raise
         return file
 
     def _written(self, group: Group, base: int, size: int, new: bool, work: asyncio.Future[File | None]) -> None:
         self._writing = None
+        self._scheduled = False
         error = work.exception()
         if error is not None:
             self._write_failed(group, error)
@@ -303,11 +315,14 @@ class Journal:
             self._file = None
         waiting, self._group = self._group, Group()
         self._scheduled = False
-        # acknowledgments stay dirty in memory and go, with who waits for them, into the next group that can be written
+        # acknowledgments stay dirty in memory and go, with who waits for them and records that must not be lost, into
+        # the next group that can be written
         for lost in (group, waiting):
             for cursor in lost.cursors:
                 cursor.lost()
             self._group.cursors.update(lost.cursors)
+            self._group.records += lost.kept
+            self._group.kept += lost.kept
             self._group.waiters += [waiter for waiter in lost.waiters if waiter[1] is None]
         for lost in (group, waiting):
             for _, extent in lost.extents:
@@ -335,13 +350,15 @@ class Journal:
         self._drained.append(callback)
 
     async def drain(self) -> None:
-        """Return when nothing waits to be written any more, or when writing fails."""
-        while self._writing is not None or (self._group and self.failing is None):
+        """Return when nothing waits to be written any more, or when writing it was tried and failed."""
+        while self._writing is not None or self._group:
             if self._writing is None:
                 self._schedule()
             future: asyncio.Future[None] = self._loop.create_future()
             self._idle.append(future)
             await future
+            if self.failing is not None:
+                return
 
     def close(self) -> None:
         """Close the segment; call :meth:`drain` before."""
