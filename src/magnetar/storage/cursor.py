@@ -206,11 +206,18 @@ class Cursor:
         self._whole = False
 
     def settle(self) -> None:
-        """After recovery: acknowledge nothing that does not exist."""
+        """After recovery: acknowledge nothing that does not exist, or the next entries would be born acknowledged."""
         end = self._log.end
-        if self.acked.mark_delete >= end:
-            self.acked.replace(end - 1)
+        mark = self.acked.mark_delete
+        beyond = self.acked.next_present(end, 1 << 62) < 1 << 62
+        if mark >= end or beyond:
+            ranges = [(start, min(stop, end)) for start, stop in self.acked.ranges() if start < end]
+            self.acked.replace(min(mark, end - 1), ranges)
             self._whole = True
+        for ordinal in [o for o in self._partial if o >= end]:
+            del self._partial[ordinal]
+            self._whole = True
+        self.has_partial_batches = bool(self._partial)
 
 
 def _bits(words: Sequence[int]) -> int:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from bisect import bisect_left
 from concurrent.futures import Executor
 from typing import Final, NamedTuple
 
@@ -78,8 +79,12 @@ class EntryReader:
         i = places.find(start)
         out: list[_Extent] = []
         left = bytes_max
-        while not out or (left > 0 and i < len(places.firsts)):
-            last = self._stretch(places, i, left)
+        # behind the span's end may lie what a failed write left
+        stop = bisect_left(places.firsts, span.end)
+        if i < 0 or i >= stop:
+            raise PersistenceError(f"ordinal {start} of log {span.log} is missing in {segment_name(span.segment)}")
+        while not out or (left > 0 and i < stop):
+            last = self._stretch(places, i, stop, left)
             at = places.offsets[i]
             data = self._segments.file(span.segment).read(at, places.offsets[last] + places.lengths[last] - at)
             self.reads += 1
@@ -93,10 +98,10 @@ class EntryReader:
             raise PersistenceError(f"ordinal {start} of log {span.log} is missing in {segment_name(span.segment)}")
         return out
 
-    def _stretch(self, places: Places, i: int, bytes_max: int) -> int:
+    def _stretch(self, places: Places, i: int, stop: int, bytes_max: int) -> int:
         """Last extent that one read beginning at extent ``i`` takes."""
         begin, last = places.offsets[i], i
-        while last + 1 < len(places.firsts):
+        while last + 1 < stop:
             end = places.offsets[last] + places.lengths[last]
             offset = places.offsets[last + 1]
             if offset - end > _GAP_MAX or offset + places.lengths[last + 1] - begin > bytes_max:

@@ -23,7 +23,7 @@ from magnetar.storage.journal import Failed, Journal
 from magnetar.storage.managed_ledger import ManagedLedger, ReadDone, Rollover
 from magnetar.storage.reader import EntryReader
 from magnetar.storage.recovery import Recovered, recover
-from magnetar.storage.segment import SegmentFiles, Span, index_bytes, index_name, segment_name
+from magnetar.storage.segment import SegmentFiles, Span, index_bytes, index_name, segment_name, segment_numbers
 
 log = logging.getLogger(__name__)
 
@@ -250,8 +250,7 @@ class LedgerStore:
         return dead
 
     def _segment_numbers(self) -> list[int]:
-        names = [n for n in self._files.names() if n.startswith("segment-") and "." not in n]
-        return [int(name.removeprefix("segment-"), 16) for name in names]
+        return segment_numbers(self._files.names())
 
     def _remove(self, number: int) -> None:
         for name in (index_name(number), segment_name(number)):
