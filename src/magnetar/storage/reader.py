@@ -15,10 +15,11 @@ from typing import Final, NamedTuple
 from magnetar.model.errors import PersistenceError
 from magnetar.storage import records
 from magnetar.storage.cache import EntryCache, Run, cut
+from magnetar.storage.checkpoint import write_atomically
 from magnetar.storage.files import FileSystem
 from magnetar.storage.managed_ledger import ManagedLedger, ReadDone
 from magnetar.storage.recovery import places_of
-from magnetar.storage.segment import Places, SegmentFiles, Span, index_name, segment_name
+from magnetar.storage.segment import Places, SegmentFiles, Span, index_bytes, index_name, segment_name, spans_of
 
 log = logging.getLogger(__name__)
 
@@ -129,9 +130,17 @@ class EntryReader:
         try:
             return self._segments.places(span)
         except (OSError, records.RecordError) as error:
-            log.error("%s is unreadable (%s); its segment is read instead", index_name(span.segment), error)
-            found = places_of(self._files, span.segment).get((span.log, span.ledger))
+            log.error("%s is unreadable (%s); it is made anew from its segment", index_name(span.segment), error)
+            everything = places_of(self._files, span.segment)
+            self._rebuild(span.segment, everything)
+            found = everything.get((span.log, span.ledger))
             if found is None:
                 raise PersistenceError(f"{segment_name(span.segment)} holds nothing of log {span.log}") from error
             span.places = found
             return found
+
+    def _rebuild(self, number: int, everything: dict[tuple[int, int], Places]) -> None:
+        try:
+            write_atomically(self._files, index_name(number), index_bytes(number, spans_of(number, everything)))
+        except OSError as error:
+            log.error("%s cannot be written: %s", index_name(number), error)

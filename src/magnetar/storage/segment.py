@@ -102,6 +102,16 @@ def index_bytes(number: int, spans: Iterable[Span]) -> bytes:
     return body + struct.pack("<I", records.crc32c(body))
 
 
+def spans_of(number: int, places: dict[tuple[int, int], Places]) -> list[Span]:
+    """What an index is made of when all that is known is where the extents of (log, ledger) lie."""
+    spans = []
+    for (log, ledger), found in places.items():
+        span = Span(log, number, ledger, found.firsts[0], found.firsts[-1], 0)
+        span.places = found
+        spans.append(span)
+    return spans
+
+
 class SegmentIndex:
     """A loaded index file."""
 

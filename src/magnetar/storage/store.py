@@ -95,6 +95,9 @@ class LedgerStore:
         except BaseException:
             self._files.unlock()
             raise
+        for name in self._files.names():
+            if name.endswith(".new"):
+                self._files.remove(name)
         self._logs = {managed.name: managed for managed in found.logs.values()}
         self._ids = found.ids
         self.damage = found.damage
@@ -120,13 +123,17 @@ class LedgerStore:
         """Write what waits, leave a checkpoint, give the directory back. After this, starting reads no segment."""
         await self.journal.drain()
         self.journal.close()
-        if self.journal.writes and self.journal.failing is None:
-            await self._seal(self.journal.segment, self.journal.length, self.journal.sequence)
-        await self._tasks.close()
-        for thread in self._threads.values():
-            thread.shutdown(wait=True)
-        self._segments.close()
-        self._files.unlock()
+        try:
+            if self.journal.writes and self.journal.failing is None:
+                await self._seal(self.journal.segment, self.journal.length, self.journal.sequence)
+        except OSError as error:
+            log.error("no checkpoint could be left (%s); the next start reads the log instead", error)
+        finally:
+            await self._tasks.close()
+            for thread in self._threads.values():
+                thread.shutdown(wait=True)
+            self._segments.close()
+            self._files.unlock()
 
     # logs --------------------------------------------------------------------------------------------------------
 
@@ -213,6 +220,8 @@ class LedgerStore:
             await self._keep(self._write_index, number, spans)
             for span in spans:
                 span.places = None
+            if number <= self._checkpoints[-1]:
+                return  # closing was quicker
             blobs = []
             for i, managed in enumerate(list(self._logs.values())):
                 if i % _LOGS_PER_TURN == _LOGS_PER_TURN - 1:
