@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 import struct
 from collections.abc import Iterable
 from typing import Any, Final, NamedTuple
@@ -24,6 +25,7 @@ log = logging.getLogger(__name__)
 _MAGIC: Final = b"MGTRCKP1"
 _U32: Final = struct.Struct("<I")
 _PREFIX: Final = "checkpoint-"
+_NAME: Final = re.compile(_PREFIX + "([0-9a-f]{16})")
 KEPT: Final = 2
 
 
@@ -139,5 +141,4 @@ def load(files: FileSystem) -> tuple[int, Checkpoint | None]:
 
 
 def _numbers(files: FileSystem) -> list[int]:
-    names = (n for n in files.names() if n.startswith(_PREFIX) and not n.endswith(".new"))
-    return sorted(int(name.removeprefix(_PREFIX), 16) for name in names)
+    return sorted(int(found[1], 16) for name in files.names() if (found := _NAME.fullmatch(name)))

@@ -7,6 +7,7 @@ needs them. An index holds nothing that the segment itself does not say: a damag
 
 from __future__ import annotations
 
+import re
 import struct
 from array import array
 from bisect import bisect_right
@@ -22,6 +23,7 @@ from magnetar.storage.files import File, FileSystem
 _INDEX_MAGIC: Final = b"MGTRIDX1"
 _INDEX_HEAD: Final = struct.Struct("<8sQI")
 _INDEX_SPAN: Final = struct.Struct("<QQQI")
+_SEGMENT_NAME: Final = re.compile("segment-([0-9a-f]{16})")
 _OPEN_FILES_MAX: Final = 128
 _INDEXES_MAX: Final = 64
 
@@ -34,6 +36,11 @@ def segment_name(number: int) -> str:
 def index_name(number: int) -> str:
     """File name of a sealed segment's index."""
     return f"segment-{number:016x}.index"
+
+
+def segment_numbers(names: Iterable[str]) -> list[int]:
+    """Numbers of the segments among these files, ascending; what an operator put beside them is none."""
+    return sorted(int(found[1], 16) for name in names if (found := _SEGMENT_NAME.fullmatch(name)))
 
 
 class Places:
@@ -97,6 +104,16 @@ def index_bytes(number: int, spans: Iterable[Span]) -> bytes:
     return body + struct.pack("<I", crc32c(body))
 
 
+def spans_of(number: int, places: dict[tuple[int, int], Places]) -> list[Span]:
+    """What an index is made of when all that is known is where the extents of (log, ledger) lie."""
+    spans = []
+    for (log, ledger), found in places.items():
+        span = Span(log, number, ledger, found.firsts[0], found.firsts[-1], 0)
+        span.places = found
+        spans.append(span)
+    return spans
+
+
 class SegmentIndex:
     """A loaded index file."""
 
@@ -145,8 +162,9 @@ class SegmentFiles:
 
     def places(self, span: Span) -> Places:
         """Places of a span, from memory or its segment's index file. Raises OSError, RecordError."""
-        if span.places is not None:
-            return span.places
+        places = span.places  # the loop may take it away once the index is written
+        if places is not None:
+            return places
         index = self._indexes.get(span.segment)
         if index is None:
             index = SegmentIndex(span.segment, self._read_all(index_name(span.segment)))
