@@ -105,7 +105,7 @@ class Journal:
         sync_data: bool = True,
         segment_bytes: int = 128 << 20,
         ack_delay: float = 0.02,
-        on_sealed: Callable[[int, int], None] = lambda number, length: None,
+        on_sealed: Callable[[int, int, int], None] = lambda number, length, sequence: None,
     ) -> None:
         self._files = files
         self._clock = clock
@@ -275,7 +275,7 @@ class Journal:
             self._file.close()
         self._file = file
         if self._own_segment:
-            self._on_sealed(self.segment, self.length)
+            self._on_sealed(self.segment, self.length, self.sequence)
         self._own_segment = True
         self.segment += 1
 

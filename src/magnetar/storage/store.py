@@ -121,7 +121,7 @@ class LedgerStore:
         await self.journal.drain()
         self.journal.close()
         if self.journal.writes and self.journal.failing is None:
-            await self._seal(self.journal.segment, self.journal.length)
+            await self._seal(self.journal.segment, self.journal.length, self.journal.sequence)
         await self._tasks.close()
         for thread in self._threads.values():
             thread.shutdown(wait=True)
@@ -202,13 +202,15 @@ class LedgerStore:
 
     # keeping -----------------------------------------------------------------------------------------------------
 
-    def _sealed(self, number: int, length: int) -> None:
-        self._tasks.start(self._seal(number, length), f"seal-{number}")
+    def _sealed(self, number: int, length: int, sequence: int) -> None:
+        self._tasks.start(self._seal(number, length, sequence), f"seal-{number}")
 
-    async def _seal(self, number: int, length: int) -> None:
-        """Index and checkpoint for a segment that takes no more; then remove what is dead."""
+    async def _seal(self, number: int, length: int, sequence: int) -> None:
+        """Index and checkpoint for a segment that takes no more; then remove what is dead.
+
+        ``sequence`` is that of the first block behind it: a replay from here takes no block below that.
+        """
         async with self._keeping:
-            sequence = self.journal.sequence
             spans = list(self._spans.get(number, ()))
             await self._keep(self._write_index, number, spans)
             for span in spans:
