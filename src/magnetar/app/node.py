@@ -47,10 +47,14 @@ class Broker:
         clock: Clock,
         rng: Random,
         executors: dict[str, Executor] | None = None,
+        storage: StoreSettings | None = None,
     ) -> None:
         self.settings = settings
         self.store = LedgerStore(
-            files, clock, store_settings(settings), None if executors is None else executors.__getitem__
+            files,
+            clock,
+            storage or store_settings(settings),
+            None if executors is None else executors.__getitem__,
         )
         self._metadata = metadata
         self.resources = Resources(metadata, settings)
