@@ -75,6 +75,8 @@ def recover(files: FileSystem, factory: LogFactory) -> Recovered:
     for i, number in enumerate(young):
         limit = _previous_length(files, young[i + 1]) if i + 1 < len(young) else None
         _scan(files, number, limit, replay)
+    if young:
+        files.sync()
     for managed in found.logs.values():
         replay.settle(managed)
     return found
@@ -111,7 +113,8 @@ def _scan(files: FileSystem, number: int, limit: int | None, replay: _Replay) ->
         found.length = scan.length
         if limit is None and file.size() > scan.length:
             file.truncate(scan.length)
-            file.sync()
+        # after kill -9 what was read may be in the page cache only, and a checkpoint is about to rely on it
+        file.sync()
     finally:
         file.close()
 

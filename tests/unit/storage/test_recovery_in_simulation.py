@@ -30,6 +30,10 @@ class Disk:
         store.open()
         return store
 
+    def power_off(self) -> None:
+        """Whatever was not synced may be gone."""
+        self.files = self.files.crash(random.Random(2))
+
     def kill(self) -> None:
         """The process is gone, the page cache is not."""
         self.files = self.files.reopened()
@@ -77,3 +81,25 @@ async def test_the_first_block_behind_a_checkpoint_is_replayed(disk: Disk) -> No
     log = store.open_log("a")
     await store.journal.drain()
     assert await read_all(log) == [b"entry %d" % i for i in range(40)]
+
+
+@simulated
+async def test_what_recovery_found_in_the_page_cache_is_made_durable(disk: Disk) -> None:
+    """tests/sim/test_durability.py seed 158: kill -9 between write and sync, start, power loss: the checkpoint of the
+    start counted entries that were never synced."""
+    for _ in range(8):
+        store = disk.open()
+        log = store.open_log("a")
+        log.append(b"x" * 700, 1, None)
+        await asyncio.sleep(0)
+        disk.files.stop_after(3, lambda: None)
+        await asyncio.sleep(1)
+        disk.kill()
+        store = disk.open()
+        end = store.open_log("a").end
+        disk.power_off()
+        store = disk.open()
+        log = store.open_log("a")
+        assert log.end == end
+        assert await read_all(log) == [b"x" * 700] * end
+        await store.close()
