@@ -34,7 +34,7 @@ class Cursor:
     """One subscription's acknowledgments. ``acked.mark_delete`` and all arguments are ordinals."""
 
     __slots__ = (
-        "_dirty_partial", "_fresh", "_journal", "_log", "_partial", "_whole", "acked", "created_ms", "durable",
+        "_dirty_partial", "_fresh", "_journal", "_log", "_partial", "_whole", "acked", "created_ms", "deleted", "durable",
         "has_partial_batches", "id", "jumped", "name", "properties",
     )  # fmt: skip
 
@@ -47,6 +47,8 @@ class Cursor:
         self.id = cursor_id
         self.name = name
         self.durable = journal is not None
+        self.deleted = False
+        """Nothing of it may be written any more: a later record would bring it back."""
         self.acked = AckedSet(mark_delete)
         self.properties: dict[str, Any] = properties or {}
         self.jumped = 0
@@ -152,13 +154,17 @@ class Cursor:
         journal = self._journal
         if journal is not None:
             journal.touch(self, durable)
-        elif durable is not None:
-            durable()
+        else:
+            self._fresh.clear()
+            if durable is not None:
+                durable()
 
     # on disk -----------------------------------------------------------------------------------------------------
 
     def render(self) -> bytes:
-        """What changed since the last call, as a record."""
+        """What changed since the last call, as a record; nothing once the cursor is deleted."""
+        if self.deleted:
+            return b""
         if self._whole:
             self._whole = False
             self._fresh.clear()
@@ -202,10 +208,12 @@ class Cursor:
         self._whole = False
 
     def settle(self) -> None:
-        """After recovery: acknowledge nothing that does not exist."""
+        """After recovery: acknowledge nothing that does not exist; new entries will have these ordinals."""
         end = self._log.end
-        if self.acked.mark_delete >= end:
-            self.acked.replace(end - 1)
+        ranges = list(self.acked.ranges())
+        if self.acked.mark_delete >= end or (ranges and ranges[-1][1] > end):
+            mark = min(self.acked.mark_delete, end - 1)
+            self.acked.replace(mark, [(start, min(stop, end)) for start, stop in ranges if start < end])
             self._whole = True
 
 

@@ -85,7 +85,8 @@ class Group:
 
     def __init__(self) -> None:
         self.extents: list[tuple[int, PendingExtent]] = []
-        self.records: list[bytes] = []
+        self.records: list[tuple[bytes, bool]] = []
+        """Each with whether it lasts: goes into the next group if this one cannot be written."""
         self.cursors: dict[DirtyCursor, None] = {}
         self.waiters: list[tuple[Done, Failed | None]] = []
 
@@ -152,9 +153,13 @@ class Journal:
             self._schedule()
 
     def add_record(self, record: bytes, done: Done | None = None, failed: Failed | None = None) -> None:
-        """``done`` is called when the record is durable, ``failed`` if it could not be made so."""
-        self._group.records.append(record)
-        self._wait(done, failed)
+        """``done`` is called when the record is durable.
+
+        With ``failed`` the record is void when a write fails, and ``failed`` is told; without, it goes into the next
+        group that can be written, and ``done`` waits as long.
+        """
+        self._group.records.append((record, failed is None))
+        self._wait(done if done is not None or failed is None else _nothing, failed)
 
     def touch(self, cursor: DirtyCursor, done: Done | None) -> None:
         """Have the cursor's changes in the next group; at once if somebody waits, else within ``ack_delay``."""
@@ -210,7 +215,7 @@ class Journal:
         size = 0
         count = 0
         # a ledger's or cursor's beginning is a record, so records stand before the extents that need them
-        for record in (*group.records, *[cursor.render() for cursor in group.cursors]):
+        for record in (*[record for record, _ in group.records], *[cursor.render() for cursor in group.cursors]):
             if record:
                 chunks.append(record)
                 size += len(record)
@@ -305,6 +310,7 @@ class Journal:
         self._scheduled = False
         # acknowledgments stay dirty in memory and go, with who waits for them, into the next group that can be written
         for lost in (group, waiting):
+            self._group.records += [lasting for lasting in lost.records if lasting[1]]
             for cursor in lost.cursors:
                 cursor.lost()
             self._group.cursors.update(lost.cursors)
@@ -348,6 +354,9 @@ class Journal:
         if self._file is not None:
             self._file.close()
             self._file = None
+
+
+def _nothing() -> None: ...
 
 
 def _by_log(item: tuple[int, PendingExtent]) -> tuple[int, int]:

@@ -84,7 +84,6 @@ class ManagedLedger:
         self._ledger_bytes = 0
         self._extent: PendingExtent | None = None
         self._room = 0
-        self._born = True
         self._ledger_ready = False
         self.cached_runs = CachedRuns()
         self.on_durable: Callable[[PendingExtent], None] = _nothing
@@ -130,8 +129,6 @@ class ManagedLedger:
         now = self.home.clock.now_ms()
         if self._extent is not None:
             self._ledger_bytes += self._extent.size
-        if not self._born:
-            self._write_birth()
         ledger = self.table.ledgers[-1] if self.table.ledgers else None
         if ledger is None or not self._ledger_ready:
             ledger = self.open_ledger()
@@ -167,19 +164,9 @@ class ManagedLedger:
         self._ledger_ready = False
 
     def write_birth(self, done: Callable[[], None] | None = None) -> None:
-        """Have the log itself, and its properties, in the next group."""
-        self._born = True
+        """Have the log itself, and its properties, in the next group that can be written."""
         record = records.json_record(records.Kind.LOG, log=self.id, name=self.name, properties=self.properties)
-        self._journal.add_record(record, done, self._birth_lost)
-
-    def _write_birth(self) -> None:
-        self.write_birth()
-        self._ledger_ready = False
-
-    def _birth_lost(self, error: PersistenceError) -> None:
-        self._born = False
-        for cursor in self.cursors.values():
-            cursor.lost()
+        self._journal.add_record(record, done)
 
     # what the journal tells --------------------------------------------------------------------------------------
 
@@ -271,8 +258,8 @@ class ManagedLedger:
             span.places.add(head.ordinal, offset, length)
 
     def replay_trim(self, first: int) -> None:
-        """A TRIMMED record."""
-        count = sum(1 for ledger in self.table.ledgers[:-1] if ledger.end <= first)
+        """A TRIMMED record. The ledger that begins at ``first`` may follow: its own record may have been void once."""
+        count = sum(1 for ledger in self.table.ledgers if ledger.ordinal < first and ledger.end <= first)
         self.table.drop_front(count)
         self._drop_spans(first)
 
@@ -330,6 +317,7 @@ class ManagedLedger:
     def delete_cursor(self, name: str, done: Callable[[], None] | None = None) -> None:
         """Forget a durable cursor; ``done`` when that is durable."""
         cursor = self.cursors.pop(name)
+        cursor.deleted = True
         record = records.json_record(records.Kind.CURSOR_DELETED, log=self.id, cursor=cursor.id)
         self._journal.add_record(record, done)
 

@@ -186,8 +186,8 @@ class _Replay:
             managed.replay_trim(fields["ordinal"])
         elif kind == records.Kind.CURSOR_DELETED:
             pair = found.cursors.pop(fields["cursor"], None)
-            if pair is not None:
-                managed.cursors.pop(pair[1].name, None)
+            if pair is not None and managed.cursors.get(pair[1].name) is pair[1]:
+                del managed.cursors[pair[1].name]
         else:
             raise PersistenceError(f"a record of kind {kind}: the directory was written by a newer version of magnetar")
 
@@ -234,14 +234,20 @@ class _Replay:
             self.found.ids[2] = max(self.found.ids[2], state.cursor)
             cursor = Cursor(managed, state.cursor, name, state.mark_delete, self._factory.journal, properties)
             self.found.cursors[state.cursor] = (managed, cursor)
-            managed.cursors[name] = cursor
         else:
             cursor = known[1]
             cursor.properties = properties
+        # also a known one: an older record of a deleted cursor with this name may have been replayed since
+        managed.cursors[name] = cursor
         cursor.restore(state)
 
     def settle(self, managed: ManagedLedger) -> None:
-        """After the last record: no cursor may point behind the end (its acknowledgment outlived a void entry)."""
+        """After the last record: neither a ledger nor a cursor may point behind the end.
+
+        A checkpoint may have caught a ledger whose first entries never became durable, and an acknowledgment may
+        outlive a damaged entry.
+        """
+        managed.table.drop_behind(managed.end)
         for cursor in managed.cursors.values():
             cursor.settle()
 
