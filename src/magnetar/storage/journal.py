@@ -20,6 +20,7 @@ from typing import Final, Protocol
 from magnetar.model.errors import PersistenceError
 from magnetar.runtime.clock import Clock
 from magnetar.storage import records
+from magnetar.storage.committer import Committer, ThreadCommitter
 from magnetar.storage.files import Chunk, File, FileSystem
 from magnetar.storage.segment import segment_name
 
@@ -103,6 +104,7 @@ class Journal:
         clock: Clock,
         writer: Executor,
         *,
+        committer: Committer | None = None,
         sync_data: bool = True,
         segment_bytes: int = 128 << 20,
         ack_delay: float = 0.02,
@@ -111,6 +113,7 @@ class Journal:
         self._files = files
         self._clock = clock
         self._writer = writer
+        self._committer = committer or ThreadCommitter(writer)
         self.sync_data = sync_data
         self._segment_bytes = segment_bytes
         self._ack_delay = ack_delay
@@ -134,11 +137,13 @@ class Journal:
         """The error of the last write, while no write has succeeded since."""
         self.writes = 0
         self.bytes_written = 0
+        self._written_to = 0
+        """Where the group that is being written ends."""
         self._idle: list[asyncio.Future[None]] = []
         self._drained: list[Done] = []
 
     def start(self, segment: int, previous_length: int, sequence: int) -> None:
-        """Begin writing; ``segment`` is the last one that exists and is made anew with the first group."""
+        """Begin writing; ``segment`` is the last one that exists, the first group makes the next one."""
         self._loop = asyncio.get_running_loop()
         self.segment = segment
         self.length = previous_length
@@ -206,8 +211,12 @@ class Journal:
         new = self._file is None or self.length >= self._segment_bytes
         base = records.SEGMENT_HEADER_SIZE if new else self.length
         chunks, size = self._encode(group, base)
-        work = self._loop.run_in_executor(self._writer, self._write, chunks, new)
-        work.add_done_callback(lambda done: self._written(group, base, size, new, done))
+        self._written_to = base + size
+        if not new and self._file is not None:
+            self._committer.commit(self._file, chunks, self.sync_data, self._written)
+            return
+        work = self._loop.run_in_executor(self._writer, self._begin_segment, chunks)
+        work.add_done_callback(self._begun)
 
     def _encode(self, group: Group, base: int) -> tuple[list[Chunk], int]:
         """The group as one block; tells every extent where it will lie."""
@@ -240,49 +249,49 @@ class Journal:
         chunks[0] = records.block_header(count, size, self.sequence)
         return chunks, size + records.BLOCK_HEADER_SIZE
 
-    def _write(self, chunks: list[Chunk], new: bool) -> File | None:
-        """In the writer's thread."""
-        file = self._file
-        if new:
-            header = records.SegmentHeader(self.segment + 1, self.length, self.sequence, self._clock.now_ms())
-            file = self._files.open(segment_name(header.number), create=True)
+    def _begin_segment(self, chunks: list[Chunk]) -> File:
+        """In the writer's thread: a new segment with its header and its first group."""
+        header = records.SegmentHeader(self.segment + 1, self.length, self.sequence, self._clock.now_ms())
+        file = self._files.open(segment_name(header.number), create=True)
+        try:
             file.truncate(0)
-            chunks = [records.segment_header(header), *chunks]
-        assert file is not None
-        file.append(chunks)
-        if self.sync_data:
-            file.sync()
-        if new:
+            file.append([records.segment_header(header), *chunks])
+            if self.sync_data:
+                file.sync()
             self._files.sync()
+        except BaseException:
+            file.close()
+            raise
         return file
 
-    def _written(self, group: Group, base: int, size: int, new: bool, work: asyncio.Future[File | None]) -> None:
-        self._writing = None
+    def _begun(self, work: asyncio.Future[File]) -> None:
         error = work.exception()
+        if error is None:
+            if self._file is not None:
+                self._file.close()
+            self._file = work.result()
+            if self._own_segment:
+                self._on_sealed(self.segment, self.length, self.sequence)
+            self._own_segment = True
+            self.segment += 1
+        self._written(error)
+
+    def _written(self, error: BaseException | None) -> None:
+        group, self._writing = self._writing, None
+        assert group is not None
         if error is not None:
             self._write_failed(group, error)
             return
-        if new:
-            self._begun(work.result())
-        self.length = base + size
+        self.bytes_written += self._written_to - self.length
+        self.length = self._written_to
         self.sequence += 1
         self.failing = None
         self.writes += 1
-        self.bytes_written += size
         if self._group:
             # keep the disk busy while the results of this group are handed out
             self._scheduled = True
             self._flush()
         self._hand_out(group)
-
-    def _begun(self, file: File | None) -> None:
-        if self._file is not None:
-            self._file.close()
-        self._file = file
-        if self._own_segment:
-            self._on_sealed(self.segment, self.length, self.sequence)
-        self._own_segment = True
-        self.segment += 1
 
     def _hand_out(self, group: Group) -> None:
         owners: dict[ExtentOwner, None] = {}
@@ -351,6 +360,7 @@ class Journal:
 
     def close(self) -> None:
         """Close the segment; call :meth:`drain` before."""
+        self._committer.close()
         if self._file is not None:
             self._file.close()
             self._file = None

@@ -18,6 +18,7 @@ from magnetar.runtime.clock import Clock
 from magnetar.runtime.tasks import TaskGroup
 from magnetar.storage import checkpoint, records
 from magnetar.storage.cache import EntryCache
+from magnetar.storage.committer import Committer, ThreadCommitter
 from magnetar.storage.files import FileSystem
 from magnetar.storage.journal import Failed, Journal
 from magnetar.storage.managed_ledger import ManagedLedger, ReadDone, Rollover
@@ -52,7 +53,7 @@ class LedgerStore:
 
     def __init__(
         self, files: FileSystem, clock: Clock, settings: StoreSettings | None = None,
-        executors: Callable[[str], Executor] | None = None,
+        executors: Callable[[str], Executor] | None = None, committer: Callable[[Committer], Committer] | None = None,
     ) -> None:  # fmt: skip
         self._files = files
         self.clock = clock
@@ -64,8 +65,10 @@ class LedgerStore:
             settings.ledger_entries_max, settings.ledger_bytes_max,
             settings.ledger_min_rollover_ms, settings.ledger_max_rollover_ms,
         )  # fmt: skip
+        thread = ThreadCommitter(self._threads["writer"])
         self.journal = Journal(
-            files, clock, self._threads["writer"], sync_data=settings.sync_data, segment_bytes=settings.segment_bytes,
+            files, clock, self._threads["writer"], committer=committer(thread) if committer else thread,
+            sync_data=settings.sync_data, segment_bytes=settings.segment_bytes,
             ack_delay=settings.ack_delay_seconds, on_sealed=self._sealed,
         )  # fmt: skip
         self._segments = SegmentFiles(files)

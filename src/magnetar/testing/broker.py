@@ -92,7 +92,7 @@ class BrokerMachine(Machine):
         threads: dict[str, Executor] = {name: ThreadPoolExecutor(1) for name in ("writer", "reader", "keeper")}
         broker = self.broker = Broker(
             self.files, self.metadata, self.settings, self.clock, random.Random(self.loop.rng.getrandbits(64)),
-            threads, self.storage,
+            threads, storage=self.storage,
         )  # fmt: skip
         if self.tamper is not None:
             self.tamper(broker)
