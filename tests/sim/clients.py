@@ -159,6 +159,8 @@ class Subscriber:
         """Everything delivered in the present life, in order: place, value, redelivery count."""
         self.connection: _Connection | None = None
         self.consumer: RawConsumer | None = None
+        self.acked: list[Place] = []
+        """What an ack was sent for in the present life."""
         self._todo: list[c.MessageIdData] = []
         self._asked: dict[int, tuple[c.MessageIdData, ...]] = {}
         self._permits = 0
@@ -202,11 +204,17 @@ class Subscriber:
                 connection.link.cut()
             self._wake.set()
 
+    def acknowledge_all_unanswered(self) -> None:
+        """One ACK for everything this life got, without a request id."""
+        assert self.consumer is not None
+        ids = [c.MessageIdData(place.ledger, place.entry) for place, _, _ in self.got]
+        self.consumer.ack_unconfirmed(*ids)
+
     async def _life(self) -> None:
         connection = await _connect(self.world)
         client = connection.client
         self.lives += 1
-        self.got, self._todo, self._asked = [], [], {}
+        self.got, self.acked, self._todo, self._asked = [], [], [], {}
         self.connection = connection
         self.world.add(ConsumerOpened(self.topic, self.subscription, self.label))
         client.on_command = lambda command: self._heard(connection, command)
@@ -225,7 +233,7 @@ class Subscriber:
                 except TimeoutError:
                     pass
             await asyncio.sleep(self.habit.think_s * rng.random())
-            if connection.over or client.lost.done():
+            if self.connection is not connection or client.lost.done():
                 return
             self._work(consumer)
             if rng.random() < self.habit.leaves:
@@ -238,6 +246,7 @@ class Subscriber:
             self._permits = habit.permits
         if not self._todo:
             return
+        ids: tuple[c.MessageIdData, ...]
         if habit.cumulative:
             upto = rng.randrange(len(self._todo))
             ids = (self._todo[upto],)
@@ -260,6 +269,7 @@ class Subscriber:
 
     def _ack(self, consumer: RawConsumer, ids: tuple[c.MessageIdData, ...]) -> None:
         for one in ids:
+            self.acked.append(place_of(one))
             self.world.add(Acked(self.topic, self.subscription, self.label, place_of(one), self.habit.cumulative))
         kind = c.AckType.Cumulative if self.habit.cumulative else c.AckType.Individual
         if self.world.rng.random() < self.habit.confirmed:

@@ -45,11 +45,20 @@ class World:
         """Into the history."""
         self.history.append(event)
 
-    def start(self, actor: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
-        """Run a client beside the simulation's own coroutine."""
-        task = self.loop.create_task(actor)
-        self.tasks.append(task)
-        return task
+    def start(self, *actors: Coroutine[Any, Any, Any]) -> None:
+        """Run clients beside the simulation's own coroutine."""
+        for actor in actors:
+            self.tasks.append(self.loop.create_task(actor))
+
+    async def finish(self, *actors: Coroutine[Any, Any, Any]) -> None:
+        """Run clients until all of them have ended."""
+        await asyncio.gather(*actors)
+
+    def check_tasks(self) -> None:
+        """A client that failed is a failure of the simulation."""
+        for task in self.tasks:
+            if task.done() and not task.cancelled():
+                task.result()
 
     async def boot(self) -> None:
         """First boot."""
@@ -79,6 +88,15 @@ class World:
         await self.machine.start()
         assert not self.machine.broker.store.damage, self.machine.broker.store.damage
 
+    async def restart(self) -> None:
+        """An orderly stop and a start."""
+        self.add(Crashed())  # unacknowledged entries come again
+        await self.machine.stop()
+        await asyncio.sleep(self.rng.uniform(0.1, 0.3))
+        self.add(Crashed())
+        await self.machine.start()
+        assert not self.machine.broker.store.damage, self.machine.broker.store.damage
+
     async def quiet(self, seconds: float = 10.0) -> None:
         """Return when nothing has been written into the history for so long."""
         length = -1
@@ -94,6 +112,7 @@ class World:
 
     def verify(self, rules: Mapping[str, Rules] | Rules) -> None:
         """Raises HistoryError."""
+        self.check_tasks()
         verify(self.history, rules)
 
 

@@ -158,9 +158,10 @@ async def test_a_deletion_that_met_a_full_disk_is_durable_once_it_is_answered(di
     disk.files.fail("append", times=2)
     answers: list[str] = []
     log.delete_cursor("s", lambda: answers.append("cursor"))
-    store.delete_log(other.name, lambda: answers.append("log"))
-    while len(answers) < 2:
-        await asyncio.sleep(0.0001)
+    both = asyncio.Event()
+    store.delete_log(other.name, both.set)
+    await both.wait()
+    assert answers == ["cursor"]
     disk.power_off()
     store = disk.open()
     assert store.names() == ["a"]
