@@ -47,6 +47,7 @@ class Cursor:
         self.id = cursor_id
         self.name = name
         self.durable = journal is not None
+        """Nothing of it may be written any more: a later record would bring it back."""
         self.acked = AckedSet(mark_delete)
         self.properties: dict[str, Any] = properties or {}
         self.jumped = 0
@@ -154,8 +155,11 @@ class Cursor:
         journal = self._journal
         if journal is not None:
             journal.touch(self, durable)
-        elif durable is not None:
-            durable()
+        else:
+            self._fresh.clear()
+            self._dirty_partial.clear()
+            if durable is not None:
+                durable()
 
     # on disk -----------------------------------------------------------------------------------------------------
 
