@@ -107,6 +107,12 @@ ALIASES: Final = {
 NOT_IN_PROTOBUF: Final = frozenset({"entry", "checksum_ok", "broker_metadata"})
 """Fields of Send and Message that stand outside BaseCommand."""
 
+LEFT_OUT: Final[dict[type[Any], dict[str, Any]]] = {
+    c.Send: {"is_chunk": False, "marker": False},
+    c.Message: {"redelivery_count": 0},
+}
+"""Values that are not written although the hot commands, being positional, have no defaults for them."""
+
 
 class Shape:
     """How one class travels: its fields in constructor order, each with a reader and a writer."""
@@ -118,7 +124,7 @@ class Shape:
         self.readers: list[tuple[str, Read]] = []
         self.writers: list[tuple[str, Write]] = []
         by_name = {field.name.lower().replace("_", ""): field for field in descriptor.fields}
-        defaults = _defaults(make)
+        defaults = _defaults(make) | LEFT_OUT.get(make, {})
         for name, hint in get_type_hints(make).items():
             if name in skip:
                 continue
@@ -160,14 +166,18 @@ def _shape(make: type[Any], descriptor: Descriptor) -> Shape:
 def _converters(field: FieldDescriptor, hint: Any) -> tuple[Read, Write]:
     """From and to what protobuf holds, for one value of ``field`` whose typed form is ``hint``."""
     if field.message_type is not None:
-        if field.message_type.name in ("KeyValue", "KeyLongValue"):
+        if field.message_type.name == "KeyValue":
             return _read_pair, _write_pair
+        if field.message_type.name == "KeyLongValue":
+            return _read_long_pair, _write_long_pair
         shape = _shape(hint, field.message_type)
         return shape.read, shape.write
     if isinstance(hint, type) and issubclass(hint, IntEnum):
         return hint, _refuse
     if field.type == FieldDescriptor.TYPE_UINT64:
         return signed, _refuse
+    if field.type == FieldDescriptor.TYPE_STRING:
+        return _text, _refuse
     return _same, _refuse
 
 
@@ -175,16 +185,31 @@ def _same(value: Any) -> Any:
     return value
 
 
+def _text(value: str | bytes) -> str:
+    """For a proto2 string that is not UTF-8 the parser gives the bytes."""
+    if not isinstance(value, str):
+        raise ProtocolError(f"{value!r} is not UTF-8")
+    return value
+
+
 def _refuse(message: Any, value: Any) -> None:
     raise TypeError(f"{value!r} is not a message")  # scalars are assigned, never written into
 
 
-def _read_pair(message: Any) -> tuple[str, Any]:
-    return message.key, message.value
+def _read_pair(message: Any) -> tuple[str, str]:
+    return _text(message.key), _text(message.value)
 
 
-def _write_pair(message: Any, value: tuple[str, Any]) -> None:
+def _write_pair(message: Any, value: tuple[str, str]) -> None:
     message.key, message.value = value
+
+
+def _read_long_pair(message: Any) -> tuple[str, int]:
+    return _text(message.key), signed(message.value)
+
+
+def _write_long_pair(message: Any, value: tuple[str, int]) -> None:
+    message.key, message.value = value[0], unsigned(value[1])
 
 
 def _field(field: FieldDescriptor, hint: Any, default: Any) -> tuple[Read, Write]:
@@ -266,6 +291,7 @@ def _tables() -> tuple[dict[type[Any], tuple[int, str, Shape]], dict[int, tuple[
 
 
 _WRITING, _READING = _tables()
+_BROKER_METADATA = Shape(c.BrokerEntryMetadata, pb.BrokerEntryMetadata.DESCRIPTOR)
 
 
 def encode(command: c.Command) -> bytes:
@@ -289,18 +315,16 @@ def encode_broker_metadata(metadata: c.BrokerEntryMetadata | None) -> bytes:
     """Magic, size and metadata that stand before an entry (SEMANTICS 1.1.6); nothing for None."""
     if metadata is None:
         return b""
-    body = pb.BrokerEntryMetadata(broker_timestamp=metadata.broker_timestamp, index=metadata.index)
+    body = pb.BrokerEntryMetadata()
+    _BROKER_METADATA.write(body, metadata)
     data = body.SerializeToString()
     return BROKER_METADATA_MAGIC.to_bytes(2, "big") + len(data).to_bytes(4, "big") + data
 
 
 def decode_broker_metadata(data: bytes) -> c.BrokerEntryMetadata:
     """The metadata alone, without magic and size."""
-    part = parse(pb.BrokerEntryMetadata, data)
-    return c.BrokerEntryMetadata(
-        part.broker_timestamp if part.HasField("broker_timestamp") else None,
-        part.index if part.HasField("index") else None,
-    )
+    metadata: c.BrokerEntryMetadata = _BROKER_METADATA.read(parse(pb.BrokerEntryMetadata, data))
+    return metadata
 
 
 def parse(kind: type[M], data: bytes) -> M:
@@ -321,10 +345,7 @@ def decode(body: bytes, entry: bytes = b"", checksum_ok: bool = True) -> c.Comma
     if known is None or not base.HasField(known[0]):  # type: ignore[arg-type]  # the name comes from the descriptor
         raise ProtocolError(f"a command of type {base.type} without its body")
     name, shape = known
-    try:
-        values = [read(getattr(base, name)) for _, read in shape.readers]
-    except UnicodeDecodeError as error:
-        raise ProtocolError(f"{name} has text that is not UTF-8: {error}") from None
+    values = [read(getattr(base, name)) for _, read in shape.readers]
     if shape.make is c.Send:
         values += entry, checksum_ok
     elif shape.make is c.Message:

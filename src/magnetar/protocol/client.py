@@ -1,0 +1,144 @@
+"""The client's side of a connection: request ids, and which answer belongs to which request (SEMANTICS 1.1.12, 1.3).
+
+`send` turns a command into bytes and remembers it if it wants an answer. `receive` turns bytes into commands and
+`match` judges each and finds its request: an arrival with a request is its answer, one without is a push (a message,
+a receipt, a PING, something the broker closed). Answers to requests that were forgotten (timed out) are dropped.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from magnetar.model.errors import ProtocolError
+from magnetar.protocol import commands as c
+from magnetar.protocol.codec import encode
+from magnetar.protocol.decoder import Decoder
+from magnetar.protocol.frames import MAX_FRAME_SIZE
+
+ANSWERS: Final[dict[type, type]] = {
+    c.AddPartitionToTxn: c.AddPartitionToTxnResponse,
+    c.AddSubscriptionToTxn: c.AddSubscriptionToTxnResponse,
+    c.CloseConsumer: c.Success,
+    c.CloseProducer: c.Success,
+    c.ConsumerStats: c.ConsumerStatsResponse,
+    c.EndTxn: c.EndTxnResponse,
+    c.EndTxnOnPartition: c.EndTxnOnPartitionResponse,
+    c.EndTxnOnSubscription: c.EndTxnOnSubscriptionResponse,
+    c.GetLastMessageId: c.GetLastMessageIdResponse,
+    c.GetOrCreateSchema: c.GetOrCreateSchemaResponse,
+    c.GetSchema: c.GetSchemaResponse,
+    c.GetTopicsOfNamespace: c.GetTopicsOfNamespaceResponse,
+    c.Lookup: c.LookupResponse,
+    c.NewTxn: c.NewTxnResponse,
+    c.PartitionedMetadata: c.PartitionedMetadataResponse,
+    c.Producer: c.ProducerSuccess,
+    c.Seek: c.Success,
+    c.Subscribe: c.Success,
+    c.TcClientConnectRequest: c.TcClientConnectResponse,
+    c.Unsubscribe: c.Success,
+    c.WatchTopicList: c.WatchTopicListSuccess,
+    c.WatchTopicListClose: c.Success,
+    c.Ack: c.AckResponse,
+}
+"""Request to its answer; ERROR answers any of them, an ACK wants one only with a request id (1.3.5)."""
+
+PUSHES: Final[frozenset[type]] = frozenset(
+    {
+        c.ActiveConsumerChange,
+        c.AuthChallenge,
+        c.CloseConsumer,
+        c.CloseProducer,
+        c.Message,
+        c.Ping,
+        c.Pong,
+        c.ReachedEndOfTopic,
+        c.SendError,
+        c.SendReceipt,
+        c.TopicMigrated,
+        c.WatchTopicUpdate,
+    }
+)
+"""What a broker says without being asked, or without a request id (1.3.18)."""
+
+HANDSHAKE_REQUEST_ID: Final = -1
+
+
+class Arrival(NamedTuple):
+    command: c.Command
+    request: c.Command | None
+
+
+class ClientConnection:
+    """Decoder, state and open requests of one connection to a broker."""
+
+    __slots__ = ("_connected", "_decoder", "_last_request_id", "_requests")
+
+    def __init__(self, max_frame_size: int = MAX_FRAME_SIZE) -> None:
+        self._decoder = Decoder(max_frame_size)
+        self._connected = False
+        self._last_request_id = -1
+        self._requests: dict[int, c.Command] = {}
+
+    @property
+    def connected(self) -> bool:
+        """CONNECTED has arrived."""
+        return self._connected
+
+    def new_request_id(self) -> int:
+        """From 0, never the same twice on a connection."""
+        self._last_request_id += 1
+        return self._last_request_id
+
+    def send(self, command: c.Command) -> bytes:
+        """The frame to write; remembers a command that will be answered."""
+        if type(command) in ANSWERS:
+            request_id: int | None = getattr(command, "request_id", None)
+            if request_id is not None:
+                if request_id in self._requests:
+                    raise ValueError(f"request id {request_id} is in use")
+                self._requests[request_id] = command
+        return encode(command)
+
+    def forget(self, request_id: int) -> None:
+        """Nobody waits for this answer any more."""
+        self._requests.pop(request_id, None)
+
+    def open_requests(self) -> list[c.Command]:
+        """Requests without an answer, oldest first; what fails when the connection is lost."""
+        return list(self._requests.values())
+
+    def receive(self, data: bytes) -> list[c.Command]:
+        """Whole commands in order; MalformedBytesError carries those before the bytes that are none."""
+        return self._decoder.feed(data)
+
+    def match(self, command: c.Command) -> Arrival | None:
+        """The arrival of one command, None for an answer nobody waits for; ProtocolError if it may not come now."""
+        kind = type(command)
+        if not self._connected:
+            return self._greeting(command)
+        if kind in PUSHES:
+            return Arrival(command, None)
+        if isinstance(command, c.Error) and command.request_id == HANDSHAKE_REQUEST_ID:
+            return Arrival(command, None)
+        request_id: int | None = getattr(command, "request_id", None)
+        if kind is not c.Error and kind not in _ANSWER_KINDS:
+            raise ProtocolError(f"{kind.__name__} from a broker")
+        request = None if request_id is None else self._requests.get(request_id)
+        if request is None or request_id is None:
+            return None
+        if kind is not c.Error and ANSWERS[type(request)] is not kind:
+            raise ProtocolError(f"{kind.__name__} as the answer to {type(request).__name__}")
+        if not (isinstance(command, c.ProducerSuccess) and not command.producer_ready):
+            # A producer that waits for exclusive access is told twice (SEMANTICS 3.2.4).
+            del self._requests[request_id]
+        return Arrival(command, request)
+
+    def _greeting(self, command: c.Command) -> Arrival:
+        if isinstance(command, c.Connected):
+            self._connected = True
+        elif not isinstance(command, c.AuthChallenge | c.Error | c.Ping | c.Pong):
+            raise ProtocolError(f"{type(command).__name__} from a broker before CONNECTED")
+        return Arrival(command, None)
+
+
+_ANSWER_KINDS: Final = frozenset(ANSWERS.values())

@@ -1,0 +1,177 @@
+"""What is inside an entry: message metadata and payload, and the messages of a batch.
+
+    entry   [u16 0x0e01][u32 crc32c][u32 metadata size][MessageMetadata][payload]
+    batch   payload, decrypted and decompressed = ([u32 size][SingleMessageMetadata][payload_size bytes])...
+
+A message is a batch if the field num_messages_in_batch is present, even with 1 (SEMANTICS 1.1.9), hence None here for
+"not a batch". A broker looks at few fields of an entry and never rewrites one: `publish_time` and `sticky_key` are made
+for that, `metadata_of` and the rest for clients.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final
+
+from magnetar.model.errors import ProtocolError
+from magnetar.model.ids import signed
+from magnetar.protocol.codec import Shape, parse
+from magnetar.protocol.commands import Pairs, TxnId
+from magnetar.protocol.compression import CompressionType
+from magnetar.protocol.frames import CHECKSUM_MAGIC, ENTRY_HEADER_SIZE, read_size, with_checksum
+from magnetar.protocol.generated import pulsar_pb2 as pb
+
+NONE_KEY: Final = b"NONE_KEY"
+
+
+@dataclass(frozen=True, slots=True)
+class EncryptionKey:
+    key: str
+    value: bytes
+    metadata: Pairs = ()
+
+
+@dataclass(frozen=True, slots=True)
+class EntryMetadata:
+    """MessageMetadata; times are milliseconds since 1970, None is "absent"."""
+
+    producer_name: str
+    sequence_id: int
+    publish_time: int
+    properties: Pairs = ()
+    replicated_from: str | None = None
+    partition_key: str | None = None
+    replicate_to: tuple[str, ...] = ()
+    compression: CompressionType = CompressionType.NONE
+    uncompressed_size: int = 0
+    num_messages_in_batch: int | None = None
+    event_time: int = 0
+    encryption_keys: tuple[EncryptionKey, ...] = ()
+    encryption_algo: str | None = None
+    encryption_param: bytes | None = None
+    schema_version: bytes | None = None
+    partition_key_b64_encoded: bool = False
+    ordering_key: bytes | None = None
+    deliver_at_time: int | None = None
+    marker_type: int | None = None
+    txn: TxnId | None = None
+    highest_sequence_id: int | None = None
+    null_value: bool = False
+    uuid: str | None = None
+    num_chunks_from_msg: int | None = None
+    total_chunk_msg_size: int | None = None
+    chunk_id: int | None = None
+    null_partition_key: bool = False
+    compacted_batch_indexes: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class SingleMetadata:
+    """What a message in a batch keeps for itself (SEMANTICS 3.5.3); the payload's size is that of the payload."""
+
+    properties: Pairs = ()
+    partition_key: str | None = None
+    compacted_out: bool = False
+    event_time: int = 0
+    partition_key_b64_encoded: bool = False
+    ordering_key: bytes | None = None
+    sequence_id: int | None = None
+    null_value: bool = False
+    null_partition_key: bool = False
+
+
+_METADATA = Shape(EntryMetadata, pb.MessageMetadata.DESCRIPTOR)
+_SINGLE = Shape(SingleMetadata, pb.SingleMessageMetadata.DESCRIPTOR)
+
+
+def _payload_start(entry: bytes) -> int:
+    if len(entry) < ENTRY_HEADER_SIZE or int.from_bytes(entry[:2], "big") != CHECKSUM_MAGIC:
+        raise ProtocolError(f"{len(entry)} bytes that are no entry")
+    start: int = ENTRY_HEADER_SIZE + read_size(entry, 6)[0]
+    if start > len(entry):
+        raise ProtocolError(f"an entry of {len(entry)} bytes whose metadata ends at {start}")
+    return start
+
+
+def _raw_metadata(entry: bytes) -> pb.MessageMetadata:
+    return parse(pb.MessageMetadata, entry[ENTRY_HEADER_SIZE : _payload_start(entry)])
+
+
+def metadata_of(entry: bytes) -> EntryMetadata:
+    """All metadata; ProtocolError if it cannot be read."""
+    metadata: EntryMetadata = _METADATA.read(_raw_metadata(entry))
+    return metadata
+
+
+def payload_of(entry: bytes) -> bytes:
+    """The payload as it was sent: compressed, encrypted, batched."""
+    return entry[_payload_start(entry) :]
+
+
+def publish_time(entry: bytes) -> int:
+    """When the producer sent it, by its own clock."""
+    return signed(_raw_metadata(entry).publish_time)
+
+
+def sticky_key(entry: bytes) -> bytes:
+    """What Key_Shared hashes (SEMANTICS 5.6.1); never fails, an unreadable entry has NONE_KEY."""
+    try:
+        raw = _raw_metadata(entry)
+    except ProtocolError:
+        return NONE_KEY
+    if raw.HasField("ordering_key"):
+        return raw.ordering_key
+    if not raw.HasField("partition_key"):
+        return _octets(raw.producer_name) + b"-%d" % signed(raw.sequence_id)
+    key = _octets(raw.partition_key)
+    if raw.partition_key_b64_encoded:
+        try:
+            return base64.b64decode(key, validate=True)
+        except binascii.Error:
+            return key
+    return key
+
+
+def _octets(text: str | bytes) -> bytes:
+    """UTF-8 of a proto2 string, which is bytes already if it is no text."""
+    return text.encode() if isinstance(text, str) else text
+
+
+def build_entry(metadata: EntryMetadata, payload: bytes) -> bytes:
+    """The whole entry with its checksum."""
+    raw = pb.MessageMetadata()
+    _METADATA.write(raw, metadata)
+    data = raw.SerializeToString()
+    return with_checksum(len(data).to_bytes(4, "big") + data + payload)
+
+
+def join_batch(messages: Iterable[tuple[SingleMetadata, bytes]]) -> bytes:
+    """The payload of a batch, before compression."""
+    parts: list[bytes] = []
+    for metadata, payload in messages:
+        raw = pb.SingleMessageMetadata(payload_size=len(payload))
+        _SINGLE.write(raw, metadata)
+        data = raw.SerializeToString()
+        parts += len(data).to_bytes(4, "big"), data, payload
+    return b"".join(parts)
+
+
+def split_batch(payload: bytes, count: int) -> list[tuple[SingleMetadata, bytes]]:
+    """The ``count`` messages of a batch; ProtocolError if there are fewer."""
+    messages: list[tuple[SingleMetadata, bytes]] = []
+    position = 0
+    for _ in range(count):
+        if position + 4 > len(payload):
+            raise ProtocolError(f"a batch of {count} ends after {len(messages)} messages")
+        start = position + 4 + read_size(payload, position)[0]
+        if start > len(payload):
+            raise ProtocolError(f"metadata of message {len(messages)} is longer than its batch")
+        raw = parse(pb.SingleMessageMetadata, payload[position + 4 : start])
+        position = start + raw.payload_size
+        if raw.payload_size < 0 or position > len(payload):
+            raise ProtocolError(f"message {len(messages)} of {raw.payload_size} bytes does not fit its batch")
+        messages.append((_SINGLE.read(raw), payload[start:position]))
+    return messages

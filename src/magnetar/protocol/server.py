@@ -1,0 +1,96 @@
+"""The broker's side of a connection: which commands a client may send, and when (SEMANTICS 1.2.1).
+
+    NEW --CONNECT--> GREETED --accept()--> OPEN
+                       | challenge() allows one AUTH_RESPONSE, in GREETED and, for a refresh, in OPEN
+
+PING and PONG are always legal. `receive` decodes; `admit` judges one command at the moment it is handled, because what
+is legal depends on how the commands before it were answered.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Final
+
+from magnetar.model.errors import ProtocolError
+from magnetar.protocol import commands as c
+from magnetar.protocol.decoder import Decoder
+from magnetar.protocol.frames import MAX_FRAME_SIZE
+
+FROM_CLIENT: Final[frozenset[type]] = frozenset(
+    {
+        c.Ack,
+        c.AddPartitionToTxn,
+        c.AddSubscriptionToTxn,
+        c.CloseConsumer,
+        c.CloseProducer,
+        c.ConsumerStats,
+        c.EndTxn,
+        c.EndTxnOnPartition,
+        c.EndTxnOnSubscription,
+        c.Flow,
+        c.GetLastMessageId,
+        c.GetOrCreateSchema,
+        c.GetSchema,
+        c.GetTopicsOfNamespace,
+        c.Lookup,
+        c.NewTxn,
+        c.PartitionedMetadata,
+        c.Producer,
+        c.RedeliverUnacknowledged,
+        c.Seek,
+        c.Send,
+        c.Subscribe,
+        c.TcClientConnectRequest,
+        c.Unsubscribe,
+        c.WatchTopicList,
+        c.WatchTopicListClose,
+    }
+)
+"""What an accepted client may send, besides the handshake and PING and PONG."""
+
+
+class ServerState(Enum):
+    NEW = "nothing was said"
+    GREETED = "CONNECT came, CONNECTED was not sent"
+    OPEN = "CONNECTED was sent"
+
+
+class ServerConnection:
+    """Decoder and state of one client's connection; the session owns it."""
+
+    __slots__ = ("_challenged", "_decoder", "state")
+
+    def __init__(self, max_frame_size: int = MAX_FRAME_SIZE) -> None:
+        self.state = ServerState.NEW
+        self._challenged = False
+        self._decoder = Decoder(max_frame_size)
+
+    def receive(self, data: bytes) -> list[c.Command]:
+        """Whole commands in order; MalformedBytesError carries those before the bytes that are none."""
+        return self._decoder.feed(data)
+
+    def admit(self, command: c.Command) -> None:
+        """ProtocolError unless ``command`` may come now; the connection then closes without a reply."""
+        kind = type(command)
+        if self.state is ServerState.OPEN and kind in FROM_CLIENT:
+            return
+        if kind is c.Ping or kind is c.Pong:
+            return
+        if kind is c.Connect and self.state is ServerState.NEW:
+            self.state = ServerState.GREETED
+            return
+        if kind is c.AuthResponse and self._challenged:
+            self._challenged = False
+            return
+        raise ProtocolError(f"{kind.__name__} from a client while {self.state.value}")
+
+    def challenge(self) -> None:
+        """AUTH_CHALLENGE is being sent: one AUTH_RESPONSE may come."""
+        self._challenged = True
+
+    def accept(self) -> None:
+        """CONNECTED is being sent."""
+        if self.state is not ServerState.GREETED:
+            raise ProtocolError(f"cannot accept a client while {self.state.value}")
+        self.state = ServerState.OPEN

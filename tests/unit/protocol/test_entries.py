@@ -1,0 +1,144 @@
+"""Entries, batches and compression: round trips, what a broker looks at, and damage (SEMANTICS 1.1.9, 3.7, 5.6.1)."""
+
+from __future__ import annotations
+
+import zlib
+
+import cramjam
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from magnetar.model.errors import ProtocolError
+from magnetar.protocol import entries as e
+from magnetar.protocol.commands import ValidationError
+from magnetar.protocol.compression import CompressionType, DamagedPayloadError, compress, decompress
+from magnetar.protocol.frames import checksum_holds, with_checksum
+from magnetar.protocol.generated import pulsar_pb2 as pb
+from tests.unit.protocol.strategies import instances
+
+MAX = 5 * 1024 * 1024
+PACKED = [kind for kind in CompressionType if kind is not CompressionType.NONE]
+
+
+@settings(max_examples=150, deadline=None)
+@given(instances(e.EntryMetadata), st.binary(max_size=100))
+def test_entry_round_trip(metadata: e.EntryMetadata, payload: bytes) -> None:
+    entry = e.build_entry(metadata, payload)
+    assert checksum_holds(entry)
+    assert e.metadata_of(entry) == metadata
+    assert e.payload_of(entry) == payload
+    assert e.publish_time(entry) == metadata.publish_time
+
+
+def test_a_batch_of_one_is_not_a_single_message() -> None:
+    """SEMANTICS 1.1.9: presence of the field counts, not its value."""
+    assert e.metadata_of(e.build_entry(e.EntryMetadata("p", 0, 1), b"")).num_messages_in_batch is None
+    assert (
+        e.metadata_of(e.build_entry(e.EntryMetadata("p", 0, 1, num_messages_in_batch=1), b"")).num_messages_in_batch
+        == 1
+    )
+
+
+@pytest.mark.parametrize(
+    ("metadata", "key"),
+    [
+        (e.EntryMetadata("p", 7, 1), b"p-7"),
+        (e.EntryMetadata("p", 7, 1, partition_key="k"), b"k"),
+        (e.EntryMetadata("p", 7, 1, partition_key="AAH/", partition_key_b64_encoded=True), b"\x00\x01\xff"),
+        (e.EntryMetadata("p", 7, 1, partition_key="!", partition_key_b64_encoded=True), b"!"),
+        (e.EntryMetadata("p", 7, 1, partition_key="k", ordering_key=b"o"), b"o"),
+        (e.EntryMetadata("p", 7, 1, partition_key="k", ordering_key=b""), b""),
+    ],
+)
+def test_sticky_key(metadata: e.EntryMetadata, key: bytes) -> None:
+    """SEMANTICS 5.6.1."""
+    assert e.sticky_key(e.build_entry(metadata, b"x")) == key
+
+
+def test_sticky_key_of_an_unreadable_entry() -> None:
+    assert e.sticky_key(with_checksum(b"\x00\x00\x00\x02\xff\xff")) == b"NONE_KEY"
+    assert e.sticky_key(b"") == b"NONE_KEY"
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.lists(st.tuples(instances(e.SingleMetadata), st.binary(max_size=50)), max_size=5))
+def test_batch_round_trip(messages: list[tuple[e.SingleMetadata, bytes]]) -> None:
+    assert e.split_batch(e.join_batch(messages), len(messages)) == messages
+
+
+def test_batch_as_protobuf_sees_it() -> None:
+    batch = e.join_batch([(e.SingleMetadata(partition_key="k"), b"payload")])
+    size = int.from_bytes(batch[:4], "big")
+    raw = pb.SingleMessageMetadata.FromString(batch[4 : 4 + size])
+    assert (raw.partition_key, raw.payload_size, batch[4 + size :]) == ("k", 7, b"payload")
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.one_of(st.binary(max_size=60), st.binary(max_size=30).map(lambda tail: b"\x00\x00\x00\x02\x18\x03" + tail)))
+def test_any_bytes_as_batch_or_entry_give_a_value_or_protocol_error(data: bytes) -> None:
+    with pytest.raises(ProtocolError):
+        e.split_batch(data, 100)
+    for entry in (data, with_checksum(data)):
+        for look in (e.metadata_of, e.payload_of, e.publish_time):
+            try:
+                look(entry)
+            except ProtocolError:
+                pass
+        assert isinstance(e.sticky_key(entry), bytes)
+
+
+@pytest.mark.parametrize("kind", list(CompressionType))
+@settings(max_examples=30, deadline=None)
+@given(st.one_of(st.binary(max_size=300), st.binary(max_size=20).map(lambda part: part * 200)))
+def test_compression_round_trip(kind: CompressionType, data: bytes) -> None:
+    assert decompress(kind, compress(kind, data), len(data), MAX) == data
+
+
+@pytest.mark.parametrize("kind", list(CompressionType))
+def test_empty_payload(kind: CompressionType) -> None:
+    """SEMANTICS 3.7.6, also from a writer that sends nothing at all."""
+    assert decompress(kind, compress(kind, b""), 0, MAX) == b""
+
+
+def test_exact_encodings() -> None:
+    """SEMANTICS 3.7.2-3.7.5, read back by other means than the ones under test."""
+    data = b"magnetar " * 50
+    assert zlib.decompress(compress(CompressionType.ZLIB, data)) == data
+    lz4 = compress(CompressionType.LZ4, data)
+    assert bytes(cramjam.lz4.decompress_block(lz4, output_len=len(data))) == data
+    assert lz4[1:10] == b"magnetar "  # a token, then literals: no length before, no frame magic
+    zstd = compress(CompressionType.ZSTD, data)
+    assert zstd[:4] == bytes.fromhex("28b52ffd")
+    snappy = compress(CompressionType.SNAPPY, data)
+    assert snappy[:2] == bytes([450 & 127 | 128, 450 >> 7])
+
+
+@pytest.mark.parametrize("kind", PACKED)
+def test_nothing_larger_than_promised_is_unpacked(kind: CompressionType) -> None:
+    bomb = compress(kind, bytes(50_000_000))
+    with pytest.raises(DamagedPayloadError) as lie:
+        decompress(kind, bomb, 1000, MAX)
+    assert lie.value.reason is ValidationError.DecompressionError
+    with pytest.raises(DamagedPayloadError) as honest:
+        decompress(kind, bomb, 50_000_000, MAX)
+    assert honest.value.reason is ValidationError.UncompressedSizeCorruption
+
+
+@pytest.mark.parametrize("kind", PACKED)
+@settings(max_examples=100, deadline=None)
+@given(st.binary(max_size=80), st.integers(0, 200))
+def test_any_bytes_unpack_or_are_damaged(kind: CompressionType, data: bytes, size: int) -> None:
+    try:
+        assert len(decompress(kind, data, size, MAX)) == size
+    except DamagedPayloadError as error:
+        assert error.reason is ValidationError.DecompressionError
+
+
+def test_text_that_is_not_utf8() -> None:
+    """The parser hands out bytes then; typed metadata refuses it, the sticky key still is the key."""
+    entry = e.build_entry(e.EntryMetadata("p", 7, 1, partition_key="kk"), b"")
+    damaged = with_checksum(entry[6:].replace(b"kk", b"\xff\xfe"))
+    assert e.sticky_key(damaged) == b"\xff\xfe"
+    with pytest.raises(ProtocolError):
+        e.metadata_of(damaged)

@@ -1,0 +1,172 @@
+"""Golden frames, limits, checksums and the cost of large frames (SEMANTICS 1.1)."""
+
+from __future__ import annotations
+
+import pytest
+
+from magnetar.model.errors import ProtocolError, ServerError
+from magnetar.protocol import codec, frames
+from magnetar.protocol.commands import (
+    Ack,
+    AckType,
+    BrokerEntryMetadata,
+    CloseProducer,
+    Command,
+    Connect,
+    Connected,
+    Error,
+    FeatureFlags,
+    Flow,
+    Message,
+    MessageIdData,
+    Ping,
+    Send,
+)
+from magnetar.protocol.decoder import Decoder, MalformedBytesError
+
+BODY = bytes.fromhex("00000003") + b"abc" + b"123456789"
+ENTRY = frames.with_checksum(BODY)
+
+GOLDEN: list[tuple[str, Command]] = [
+    ("00000009 00000005 0812 9201 00", Ping()),
+    ("0000000c 00000008 080b 5a04 0805 1007", Flow(5, 7)),
+    ("0000000d 00000009 0802 1205 0a01 78 2015", Connect("x", 21)),
+    (
+        "00000014 00000010 0803 1a0c 0a01 78 1000 188002 2202 2001",
+        Connected("x", 0, 256, FeatureFlags(None, None, None, True)),
+    ),
+    (
+        "00000018 00000014 080e 7210 08ffffffffffffffffff01 1003 1a01 78",
+        Error(-1, ServerError.AuthenticationError, "x"),
+    ),
+    ("00000014 00000010 080f 7a0c 0803 10 ffffffffffffffff7f", CloseProducer(3, (1 << 63) - 1)),
+    (
+        "00000014 00000010 080a 520c 0801 1000 1a06 088001 10ac02",
+        Ack(1, AckType.Individual, (MessageIdData(128, 300),)),
+    ),
+]
+
+
+@pytest.mark.parametrize(("text", "command"), GOLDEN, ids=lambda value: type(value).__name__)
+def test_golden(text: str, command: Command) -> None:
+    frame = bytes.fromhex(text)
+    assert codec.encode(command).hex() == frame.hex()
+    assert Decoder().feed(frame) == [command]
+
+
+def test_checksum_vector() -> None:
+    """SEMANTICS 1.1.3: "123456789" -> 0xE3069283."""
+    assert frames.with_checksum(b"123456789")[:6] == bytes.fromhex("0e01e3069283")
+    assert frames.checksum_holds(ENTRY)
+    assert not frames.checksum_holds(ENTRY[:-1] + b"0")
+    assert not frames.checksum_holds(ENTRY[:9])
+
+
+def send_frame(entry: bytes) -> bytes:
+    command = bytes.fromhex("0806 3204 0801 1002")
+    return (4 + len(command) + len(entry)).to_bytes(4, "big") + len(command).to_bytes(4, "big") + command + entry
+
+
+def sent(entry: bytes) -> Send:
+    (command,) = Decoder().feed(send_frame(entry))
+    assert isinstance(command, Send)
+    return command
+
+
+def test_send_golden() -> None:
+    assert sent(ENTRY) == Send(1, 2, 1, None, False, None, False, None, ENTRY)
+
+
+def test_send_without_checksum_gets_one() -> None:
+    """SEMANTICS 1.1.4."""
+    assert sent(BODY) == sent(ENTRY)
+    empty = bytes(4)
+    assert sent(empty).entry == frames.with_checksum(empty)
+
+
+def test_wrong_checksum_is_told_not_raised() -> None:
+    """SEMANTICS 1.1.5."""
+    damaged = ENTRY[:-1] + b"0"
+    assert not sent(damaged).checksum_ok
+    assert sent(damaged).entry == damaged
+    absurd_size = ENTRY[:6] + b"\xff" + ENTRY[7:]
+    assert not sent(absurd_size).checksum_ok
+
+
+@pytest.mark.parametrize(
+    "entry", [b"", b"\x00", bytes(3), b"\x00\x00\x00\x05abcd", frames.with_checksum(b"\x00\x00\x00\x05abcd")]
+)
+def test_send_without_an_entry_is_malformed(entry: bytes) -> None:
+    with pytest.raises(MalformedBytesError):
+        Decoder().feed(send_frame(entry))
+
+
+def test_message_with_broker_metadata() -> None:
+    """SEMANTICS 1.1.6: before the entry and outside its checksum."""
+    command = bytes.fromhex("0809 4a08 0801 1204 0803 1004")
+    before = bytes.fromhex("0e02 00000004 0805 1006")
+    frame = (4 + len(command) + len(before) + len(ENTRY)).to_bytes(4, "big") + len(command).to_bytes(4, "big")
+    frame += command + before + ENTRY
+    expected = Message(1, MessageIdData(3, 4), 0, (), None, BrokerEntryMetadata(5, 6), ENTRY)
+    assert Decoder().feed(frame) == [expected]
+    assert codec.encode(expected) == frame
+
+
+def test_frame_limit_counts_the_size_field() -> None:
+    """SEMANTICS 1.1.7: 5,253,120 bytes with the size field."""
+    assert frames.MAX_FRAME_SIZE == 5_253_120
+    fits = send_frame(BODY + bytes(frames.MAX_FRAME_SIZE - len(send_frame(BODY))))
+    assert fits[:4] == (5_253_116).to_bytes(4, "big")
+    assert len(Decoder().feed(fits)) == 1
+    with pytest.raises(MalformedBytesError, match="larger"):
+        Decoder().feed((5_253_117).to_bytes(4, "big"))
+    small = Decoder(max_frame_size=20)
+    with pytest.raises(MalformedBytesError, match="larger"):
+        small.feed(send_frame(BODY))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "00000000",
+        "00000003",
+        "00000004 00000000",
+        "00000005 00000002 08",
+        "00000006 00000002 0806",
+        "00000006 00000002 0863",
+    ],
+)
+def test_malformed_frames(text: str) -> None:
+    with pytest.raises(MalformedBytesError):
+        Decoder().feed(bytes.fromhex(text) + bytes(8))
+
+
+def test_text_that_is_not_utf8_is_malformed() -> None:
+    frame = codec.encode(Error(1, ServerError.UnknownError, "xy"))
+    with pytest.raises(MalformedBytesError):
+        Decoder().feed(frame.replace(b"xy", b"\xff\xfe"))
+
+
+def test_whole_frames_are_not_copied() -> None:
+    splitter = frames.FrameSplitter()
+    data = send_frame(ENTRY)
+    assert splitter.feed(data) is data
+    splitter.keep(data, len(data))
+    assert splitter.held == 0
+
+
+def test_a_large_frame_in_small_chunks_is_joined_once() -> None:
+    """Linear: nothing is handed out, so nothing was joined, before the last chunk."""
+    frame = send_frame(BODY + bytes(5_000_000))
+    splitter = frames.FrameSplitter()
+    step = 1000
+    first = splitter.feed(frame[:step])
+    splitter.keep(first, 0)
+    for start in range(step, len(frame), step):
+        got = splitter.feed(frame[start : start + step])
+        if start + step < len(frame):
+            assert got == b""
+        else:
+            assert got == frame
+    with pytest.raises(ProtocolError):
+        splitter.keep(b"\xff\xff\xff\xff", 0)
