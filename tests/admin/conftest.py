@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import pytest
 
 from magnetar.admin.http import create_app
@@ -12,24 +14,49 @@ from tests.admin.fake_broker import FakeBroker
 from tests.admin.rest_client import RestClient
 
 
+class World(NamedTuple):
+    """An application with what is behind it."""
+
+    rest: RestClient
+    broker: FakeBroker
+    resources: Resources
+
+
+def world(settings: Settings) -> World:
+    """A standalone with the tenant ``ref``, the namespace ``ref/main`` and no topics."""
+    resources = Resources(MemoryMetadataStore(), settings)
+    resources.tenants.create("ref", {"adminRoles": [], "allowedClusters": ["standalone"]})
+    resources.namespaces.create("ref", "main")
+    broker = FakeBroker(resources)
+    return World(RestClient(create_app(broker, resources, settings)), broker, resources)
+
+
+@pytest.fixture(scope="module")
+def shared_world() -> World:
+    """For requests that change nothing: making an application takes longer than such a test."""
+    return world(Settings())
+
+
 @pytest.fixture
 def settings() -> Settings:
     return Settings()
 
 
 @pytest.fixture
-def resources(settings: Settings) -> Resources:
-    resources = Resources(MemoryMetadataStore(), settings)
-    resources.tenants.create("ref", {"adminRoles": [], "allowedClusters": ["standalone"]})
-    resources.namespaces.create("ref", "main")
-    return resources
+def own_world(settings: Settings) -> World:
+    return world(settings)
 
 
 @pytest.fixture
-def broker(resources: Resources) -> FakeBroker:
-    return FakeBroker(resources)
+def rest(own_world: World) -> RestClient:
+    return own_world.rest
 
 
 @pytest.fixture
-def rest(broker: FakeBroker, resources: Resources, settings: Settings) -> RestClient:
-    return RestClient(create_app(broker, resources, settings))
+def broker(own_world: World) -> FakeBroker:
+    return own_world.broker
+
+
+@pytest.fixture
+def resources(own_world: World) -> Resources:
+    return own_world.resources

@@ -7,6 +7,7 @@ import pytest
 from magnetar.metadata.resources import Resources
 from magnetar.model.names import TopicName
 from magnetar.runtime.settings import Settings
+from tests.admin.conftest import World
 from tests.admin.fake_broker import FakeBroker
 from tests.admin.rest_client import RestClient
 
@@ -102,8 +103,8 @@ def test_bodies_may_be_empty_or_null(rest: RestClient, content: bytes) -> None:
         ),
     ],
 )
-def test_reasons(rest: RestClient, method: str, path: str, body: object, status: int, reason: str) -> None:
-    refused = rest.request(method, path, json=body)
+def test_reasons(shared_world: World, method: str, path: str, body: object, status: int, reason: str) -> None:
+    refused = shared_world.rest.request(method, path, json=body)
     assert (refused.status_code, refused.json()) == (status, {"reason": reason})
 
 

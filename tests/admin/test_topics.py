@@ -8,6 +8,8 @@ from magnetar.admin.ports import StatsOptions
 from magnetar.metadata.resources import Resources
 from magnetar.model.ids import EARLIEST, LATEST, Position
 from magnetar.model.names import TopicName
+from magnetar.runtime.settings import Settings
+from tests.admin.conftest import World, world
 from tests.admin.fake_broker import FakeBroker
 from tests.admin.rest_client import RestClient
 
@@ -15,14 +17,27 @@ T = "/admin/v2/persistent/ref/main/"
 JSON = {"content-type": "application/json"}
 
 
-@pytest.fixture(autouse=True)
-def some_topics(broker: FakeBroker, resources: Resources) -> None:
+def add_topics(broker: FakeBroker, resources: Resources) -> None:
     plain, parent = TopicName.parse("ref/main/plain"), TopicName.parse("ref/main/pt4")
     resources.partitioned.create(parent, 4)
     broker.topics[plain] = {"s1": EARLIEST}
     for partition in parent.partitions(4):
         broker.topics[partition] = {"p1": EARLIEST}
     broker.topics[TopicName.parse("non-persistent://ref/main/np")] = {}
+
+
+@pytest.fixture
+def own_world(settings: Settings) -> World:
+    made = world(settings)
+    add_topics(made.broker, made.resources)
+    return made
+
+
+@pytest.fixture(scope="module")
+def refusing() -> RestClient:
+    made = world(Settings())
+    add_topics(made.broker, made.resources)
+    return made.rest
 
 
 @pytest.mark.parametrize(
@@ -86,8 +101,8 @@ def some_topics(broker: FakeBroker, resources: Resources) -> None:
         ("DELETE", "nope/subscription/s1", None, 404, "Topic persistent://ref/main/nope not found"),
     ],
 )
-def test_reasons(rest: RestClient, method: str, path: str, body: object, status: int, reason: str) -> None:
-    refused = rest.request(method, T + path, json=body)
+def test_reasons(refusing: RestClient, method: str, path: str, body: object, status: int, reason: str) -> None:
+    refused = refusing.request(method, T + path, json=body)
     assert (refused.status_code, refused.json()) == (status, {"reason": reason})
 
 
@@ -108,8 +123,8 @@ def test_reasons(rest: RestClient, method: str, path: str, body: object, status:
         ),
     ],
 )
-def test_reasons_outside_the_namespace(rest: RestClient, method: str, path: str, status: int, reason: str) -> None:
-    refused = rest.request(method, path)
+def test_reasons_outside_the_namespace(refusing: RestClient, method: str, path: str, status: int, reason: str) -> None:
+    refused = refusing.request(method, path)
     assert (refused.status_code, refused.json()) == (status, {"reason": reason})
 
 
@@ -167,8 +182,8 @@ def test_partitions_with_properties(rest: RestClient) -> None:
 @pytest.mark.parametrize(
     "content", [b'"x"', b"", b"null", b"true", b"1.5", b"{}", b'{"partitions": 1, "properties": 1}']
 )
-def test_partition_bodies_that_are_no_count(rest: RestClient, content: bytes) -> None:
-    refused = rest.put(T + "pz/partitions", content=content, headers=JSON)
+def test_partition_bodies_that_are_no_count(refusing: RestClient, content: bytes) -> None:
+    refused = refusing.put(T + "pz/partitions", content=content, headers=JSON)
     assert refused.status_code == 400
     assert "expected" in refused.json()["reason"]
 

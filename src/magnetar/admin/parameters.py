@@ -12,6 +12,7 @@ from urllib.parse import unquote
 from fastapi import Path, Query
 from pydantic import AfterValidator, BeforeValidator
 from starlette.convertors import Convertor, register_url_convertor
+from typing_extensions import override
 
 from magnetar.model.errors import InvalidTopicNameError, PreconditionFailedError
 from magnetar.model.names import NamespaceName, TopicName, is_valid_entity
@@ -29,9 +30,11 @@ class _DomainConvertor(Convertor[str]):
 
     regex = "persistent|non-persistent"
 
+    @override
     def convert(self, value: str) -> str:
         return value
 
+    @override
     def to_string(self, value: str) -> str:
         return value
 

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 
 import uvicorn
 from starlette.types import ASGIApp
+from typing_extensions import override
 
 from magnetar.runtime.tasks import TaskGroup
 
@@ -16,6 +17,7 @@ from magnetar.runtime.tasks import TaskGroup
 class _QuietServer(uvicorn.Server):
     """Leaves the signals to the program it runs in."""
 
+    @override
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
         yield

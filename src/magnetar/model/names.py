@@ -20,6 +20,8 @@ from functools import lru_cache
 from typing import Final, Literal
 from urllib.parse import quote
 
+from typing_extensions import override
+
 from magnetar.model.errors import InvalidNamespaceNameError, InvalidTopicNameError
 
 Domain = Literal["persistent", "non-persistent"]
@@ -54,6 +56,7 @@ class NamespaceName:
         """The topic of that local name in this namespace."""
         return TopicName.parse(f"{domain}://{self.text}/{local_name}")
 
+    @override
     def __str__(self) -> str:
         return self.text
 
@@ -106,6 +109,7 @@ class TopicName:
         """``domain/tenant/namespace/local`` with the local name percent-encoded (11.1.1)."""
         return f"{self.domain}/{self.namespace.text}/{quote(self.local_name, safe='')}"
 
+    @override
     def __str__(self) -> str:
         return self.fqn
 

@@ -150,7 +150,12 @@ def _send(data: bytes, start: int, stop: int, end: int) -> Send:
             value = data[i + 1]
             i += 2
             if value > 127:
-                value, i = _varint(data, i - 1)
+                if i + 1 < stop and data[i] > 127 and data[i + 1] < 128:
+                    # Three bytes, most sequence ids of a long-lived producer, without a call.
+                    value += (data[i] << 7) + (data[i + 1] << 14) - 16512
+                    i += 2
+                else:
+                    value, i = _varint(data, i - 1)
             if tag == 0x10:
                 sequence_id = value
             elif tag == 0x08:
@@ -271,9 +276,13 @@ def _id(data: bytes, i: int, stop: int) -> MessageIdData | None:
         value = data[i + 1]
         i += 2
         if value > 127:
-            value, i = _varint(data, i - 1)
-            if value > _LONG_MAX:
-                return None
+            if i + 1 < stop and data[i] > 127 and data[i + 1] < 128:
+                value += (data[i] << 7) + (data[i + 1] << 14) - 16512
+                i += 2
+            else:
+                value, i = _varint(data, i - 1)
+                if value > _LONG_MAX:
+                    return None
         if tag == 0x08:
             ledger = value
         elif tag == 0x10:

@@ -13,6 +13,8 @@ import sys
 from datetime import UTC, datetime
 from typing import Final, TextIO
 
+from typing_extensions import override
+
 from magnetar.runtime.clock import Clock, SystemClock
 
 _LEVELS: Final = {"WARNING": "WARN", "CRITICAL": "FATAL"}
@@ -48,6 +50,7 @@ def _terminal_handler() -> logging.Handler:
 class PlainFormatter(logging.Formatter):
     """UTC time, level, name without our package, message."""
 
+    @override
     def format(self, record: logging.LogRecord) -> str:
         time = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds").removesuffix("+00:00")
         level = _LEVELS.get(record.levelname, record.levelname)

@@ -12,7 +12,7 @@ from magnetar.protocol import codec
 from magnetar.protocol.commands import Command, Message, MessageIdData, Send
 from magnetar.protocol.frames import with_checksum
 
-longs = st.one_of(st.integers(-1, 300), st.integers(-(1 << 63), (1 << 63) - 1))
+longs = st.one_of(st.integers(-1, 300), st.integers(0, 1 << 22), st.integers(-(1 << 63), (1 << 63) - 1))
 """What Pulsar keeps in a uint64: any long, often small or -1."""
 
 SMALL: dict[str, st.SearchStrategy[int]] = {

@@ -1,0 +1,204 @@
+"""The brokers that are compared: started by `tools.servers`, measured and paused here; each is known by its pid.
+
+Memory and CPU come from the kernel: `VmHWM` of `/proc/<pid>/status` (set back through `clear_refs` before each
+workload) and the CPU clock of the whole process, all threads included, in nanoseconds. Children are added, so that a
+start script in front of a JVM costs nothing and a broker of several processes is not flattered.
+
+All brokers of a run stay up. Those whose turn it is not are stopped with SIGSTOP: an idle JVM takes CPU time too, and
+with two cores that would be another broker's.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from tools.servers import apache, lite, magnetar
+from tools.servers.process import HOST, Server, free_ports, listening, spawn, wait_until
+
+from benchmarks.load.connection import Connection
+from benchmarks.load.wire import WireError
+
+ROOT = Path(__file__).resolve().parent.parent
+READY_SECONDS = 60.0
+PULSAR_MEMORY = "-Xms1g -Xmx1g -XX:MaxDirectMemorySize=2g"
+READY_TOPIC = "persistent://public/default/bench-ready"
+
+
+class BrokerError(Exception):
+    """A broker does not serve, or died."""
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A broker that can be compared; ``durability`` is what a receipt means there."""
+
+    name: str
+    durability: str
+    start: Callable[[Path], Server] | None  # given its directory; None: somebody else started it
+
+
+class Broker:
+    """One running broker, on a port of its own unless an address is given."""
+
+    def __init__(self, kind: Kind, directory: Path, address: tuple[str, int] | None = None) -> None:
+        self.kind = kind
+        self.name = kind.name
+        self.directory = directory
+        self.address = address or (HOST, 0)
+        self.start_seconds = 0.0
+        self._server: Server | None = None
+
+    def start(self) -> None:
+        """Start it and wait until it opens a producer."""
+        if self.kind.start is None:
+            return
+        started = time.perf_counter()
+        self._server = self.kind.start(self.directory)
+        self.address = (HOST, self._server.broker_port)
+        self._wait_until_ready(started + READY_SECONDS)
+        self.start_seconds = time.perf_counter() - started
+
+    def _wait_until_ready(self, limit: float) -> None:
+        last = ""
+        while time.perf_counter() < limit:
+            self.check()
+            try:
+                connection = Connection(self.address)
+                try:
+                    connection.producer(READY_TOPIC, 1)
+                finally:
+                    connection.close()
+            except (OSError, WireError) as error:
+                last = str(error)
+                time.sleep(0.05)
+            else:
+                return
+        raise BrokerError(f"{self.name} opened no producer within {READY_SECONDS:.0f} s: {last}")
+
+    def check(self) -> None:
+        """Raise if it died."""
+        if self._server is None or self._server.process is None or self._server.process.poll() is None:
+            return
+        tail = self._server.log.read_bytes()[-600:].decode(errors="replace")
+        raise BrokerError(f"{self.name} ended; its last output:\n{tail}")
+
+    def stop(self) -> None:
+        """End it and everything that it started."""
+        if self._server is not None:
+            self._signal(signal.SIGCONT)
+            self._server.stop()
+            self._server = None
+
+    @contextmanager
+    def turn(self) -> Iterator[None]:
+        """Let it run; paused before and after."""
+        self._signal(signal.SIGCONT)
+        try:
+            yield
+        finally:
+            self.pause()
+
+    def pause(self) -> None:
+        self._signal(signal.SIGSTOP)
+
+    def _signal(self, number: signal.Signals) -> None:
+        for pid in self.pids():
+            try:
+                os.kill(pid, number)
+            except ProcessLookupError:
+                pass
+
+    def pids(self) -> list[int]:
+        """The broker's processes; none if it is somebody else's."""
+        process = self._server.process if self._server else None
+        return process_tree(process.pid) if process else []
+
+    def cpu_seconds(self) -> float:
+        return sum(cpu_seconds(pid) for pid in self.pids())
+
+    def resident_bytes(self) -> int:
+        return sum(_status_bytes(pid, "VmRSS") for pid in self.pids())
+
+    def peak_bytes(self) -> int:
+        """Highest resident size since ``reset_peak``."""
+        return sum(_status_bytes(pid, "VmHWM") for pid in self.pids())
+
+    def reset_peak(self) -> None:
+        for pid in self.pids():
+            try:
+                Path(f"/proc/{pid}/clear_refs").write_text("5")
+            except OSError:
+                pass
+
+
+def process_tree(pid: int) -> list[int]:
+    """The process and everything below it."""
+    found = [pid]
+    for one in found:
+        for children in Path(f"/proc/{one}/task").glob("*/children"):
+            try:
+                found.extend(int(child) for child in children.read_text().split())
+            except OSError:
+                pass
+    return found
+
+
+def cpu_seconds(pid: int) -> float:
+    """CPU time of all threads of a process, also those that ended."""
+    try:
+        return time.clock_gettime(~pid << 3 | 2)  # how the kernel names another process's CPU clock
+    except OSError:
+        return 0.0
+
+
+def _status_bytes(pid: int, key: str) -> int:
+    try:
+        for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+            if line.startswith(key + ":"):
+                return int(line.split()[1]) * 1024
+    except OSError:
+        pass
+    return 0
+
+
+def start_magnetar_without_sync(directory: Path) -> Server:
+    return magnetar.start(directory, settings={"journalSyncData": "false"})
+
+
+def start_apache_pulsar(directory: Path, **settings: str) -> Server:
+    """With the memory that the project's reference figures were taken with."""
+    os.environ.setdefault("PULSAR_MEM", PULSAR_MEMORY)
+    return apache.start(directory, settings=settings)
+
+
+def start_apache_pulsar_with_sync(directory: Path) -> Server:
+    return start_apache_pulsar(directory, journalSyncData="true")
+
+
+def start_sink(directory: Path) -> Server:
+    port = free_ports(1)[0]
+    command = [sys.executable, "-m", "benchmarks.load.sink", "--port", str(port)]
+    server = spawn("sink", command, directory / "sink.log", environment={"PYTHONPATH": str(ROOT)})
+    server.broker_port = port
+    wait_until(server, lambda: listening(port), READY_SECONDS)
+    return server
+
+
+KINDS = (
+    Kind("magnetar", "fsync before every receipt (group commit)", magnetar.start),
+    Kind("pulsar-lite", "no fsync, ever", lite.start),
+    Kind("apache-pulsar", "no fsync (the default of its standalone)", start_apache_pulsar),
+    Kind("apache-pulsar-sync", "fsync before every receipt (journalSyncData=true)", start_apache_pulsar_with_sync),
+    Kind("magnetar-nosync", "no fsync (journalSyncData=false)", start_magnetar_without_sync),
+    Kind("sink", "stores nothing: the generator measured against a server that only answers", start_sink),
+)
+BROKERS: dict[str, Kind] = {kind.name: kind for kind in KINDS}
+DEFAULT = ("magnetar", "pulsar-lite", "apache-pulsar")
+RUNNING = Kind("running", "not known: somebody else's broker, only driven", None)

@@ -1,0 +1,168 @@
+"""One TCP connection to a broker: calls while setting up, then bulk traffic without blocking.
+
+While a load runs, bytes go out through ``outbox`` (scatter-gather, as far as the kernel takes them) and come in through
+one fixed buffer that ``Scanner`` cuts into runs; each kind of command has one handler. What is not expected while a
+load runs (an error, a closed producer) is a ``WireError``: a broker that refuses work must not look fast.
+"""
+
+from __future__ import annotations
+
+import socket
+from collections import deque
+from collections.abc import Callable, Sequence
+
+from benchmarks.load import wire
+from benchmarks.load.entries import Piece
+from benchmarks.load.runs import Run, Scanner
+from benchmarks.load.wire import Command
+
+BUFFER_BYTES = 2 * 1024 * 1024
+ROOM_BYTES_MIN = 512 * 1024
+PIECES_MAX = 1000  # below the kernel's limit of 1024 per sendmsg
+IGNORED = frozenset({31})  # ACTIVE_CONSUMER_CHANGE
+TIMEOUT_SECONDS = 30.0
+
+Handler = Callable[[Run], None]
+
+
+class Connection:
+    """Owned by one load at a time; ``call`` blocks, everything else does not once ``start`` was called."""
+
+    def __init__(self, address: tuple[str, int]) -> None:
+        self.socket = socket.create_connection(address, timeout=TIMEOUT_SECONDS)
+        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.handlers: dict[int, Handler] = {}
+        self.pongs = 0
+        self.received_bytes = 0
+        self._outbox: deque[Piece] = deque()
+        self._buffer = bytearray(BUFFER_BYTES)
+        self._view = memoryview(self._buffer)
+        self._start = self._end = 0
+        self._scanner = Scanner()
+        self._request = 0
+        try:
+            self.call(wire.connect(), Command.CONNECTED)
+        except BaseException:
+            self.socket.close()
+            raise
+
+    def next_request(self) -> int:
+        self._request += 1
+        return self._request
+
+    # setting up
+
+    def call(self, frame: bytes, expected: Command) -> dict[int, int | bytes]:
+        """Send one command and wait for its answer."""
+        self.socket.sendall(frame)
+        return self.answer(expected)
+
+    def answer(self, expected: Command) -> dict[int, int | bytes]:
+        """The next command of this kind; pings are answered, errors raised, others skipped."""
+        while True:
+            while not (body := self._one_command()):
+                count = self.socket.recv_into(self._view[self._end :])
+                if not count:
+                    raise wire.WireError("the broker closed the connection")
+                self._end += count
+            kind, found = wire.kind_and_body(body)
+            if kind == expected:
+                return found
+            if kind == Command.PING:
+                self.socket.sendall(wire.pong())
+            elif kind == Command.ERROR:
+                raise wire.WireError(f"error {found.get(2)!r}: {found.get(3)!r}")
+
+    def _one_command(self) -> bytes | None:
+        if self._end - self._start < 8:
+            return None
+        total, size = wire.HEAD.unpack_from(self._buffer, self._start)
+        if self._end - self._start < total + 4:
+            return None
+        body = bytes(self._view[self._start + 8 : self._start + 8 + size])
+        self._start += total + 4
+        if self._start == self._end:
+            self._start = self._end = 0
+        return body
+
+    def lookup(self, topic: str) -> None:
+        """Ask who serves the topic; Apache Pulsar refuses producers on a namespace that nobody looked up."""
+        answer = self.call(wire.lookup(topic, self.next_request()), Command.LOOKUP_RESPONSE)
+        if answer.get(3) != 1:
+            raise wire.WireError(f"lookup of {topic}: {answer!r}")
+
+    def producer(self, topic: str, producer_id: int) -> None:
+        self.lookup(topic)
+        self.call(wire.producer(topic, producer_id, self.next_request()), Command.PRODUCER_SUCCESS)
+
+    def subscribe(self, topic: str, kind: wire.SubscriptionType, consumer_id: int, subscription: str = "bench") -> None:
+        self.lookup(topic)
+        frame = wire.subscribe(topic, subscription, kind, consumer_id, self.next_request())
+        self.call(frame, Command.SUCCESS)
+
+    def start(self) -> None:
+        """From now on nothing blocks."""
+        self.socket.setblocking(False)
+
+    # bulk traffic
+
+    @property
+    def pending(self) -> bool:
+        return bool(self._outbox)
+
+    def send(self, pieces: Sequence[Piece]) -> None:
+        """Queue buffers; ``flush`` moves them."""
+        self._outbox.extend(pieces)
+
+    def flush(self) -> None:
+        """Give the kernel what it takes now."""
+        outbox = self._outbox
+        while outbox:
+            some = [outbox[at] for at in range(min(len(outbox), PIECES_MAX))]
+            try:
+                sent = self.socket.sendmsg(some) if len(some) > 1 else self.socket.send(some[0])
+            except BlockingIOError:
+                return
+            while sent:
+                first = outbox[0]
+                if sent < len(first):
+                    outbox[0] = memoryview(first)[sent:]
+                    break
+                sent -= len(first)
+                outbox.popleft()
+
+    def receive(self) -> None:
+        """Take what has arrived and hand it to the handlers."""
+        if BUFFER_BYTES - self._end < ROOM_BYTES_MIN:
+            rest = bytes(self._view[self._start : self._end])
+            self._view[: len(rest)] = rest
+            self._start, self._end = 0, len(rest)
+        try:
+            count = self.socket.recv_into(self._view[self._end :])
+        except BlockingIOError:
+            return
+        if not count:
+            raise wire.WireError("the broker closed the connection")
+        self.received_bytes += count
+        self._end += count
+        for run in self._scanner.scan(self._buffer, self._start, self._end):
+            handler = self.handlers.get(run.layout.kind)
+            if handler is not None:
+                handler(run)
+            else:
+                self._unexpected(run)
+        self._start = self._scanner.position
+        if self._start == self._end:
+            self._start = self._end = 0
+
+    def _unexpected(self, run: Run) -> None:
+        kind = run.layout.kind
+        if kind == Command.PING:
+            self.send([wire.pong()] * run.count)
+        elif kind == Command.PONG:
+            self.pongs += run.count
+        elif kind not in IGNORED:
+            raise wire.WireError(f"unexpected command {kind}: {run.command()[:200]!r}")
+
+    def close(self) -> None:
+        self.socket.close()

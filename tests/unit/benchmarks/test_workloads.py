@@ -1,0 +1,117 @@
+"""The workloads run against the sink and notice a broker that cheats."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+from benchmarks import report
+from benchmarks.load.consume import Order, Verdict, one_line
+from benchmarks.load.sink import Sink
+from benchmarks.workloads import WORKLOADS, Meter, Outcome, Workload
+
+# the sink knows one consumer for each topic
+SINK_WORKLOADS = [one for one in WORKLOADS if "keyshared" not in one.name and one.name != "latency-1k"]
+
+
+@pytest.fixture
+def sink() -> Iterator[Sink]:
+    server = Sink()
+    thread = threading.Thread(target=server.serve, daemon=True)
+    thread.start()
+    yield server
+    server.stop()
+    thread.join(5)
+
+
+def count_of(workload: Workload) -> int:
+    return 2000 if workload.shape.batch == 1 else 60
+
+
+@pytest.mark.parametrize("workload", SINK_WORKLOADS, ids=lambda one: one.name)
+def test_every_workload_passes_its_own_checks(workload: Workload, sink: Sink, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("benchmarks.workloads.TOPICS", 20)
+    monkeypatch.setattr("benchmarks.workloads.REDELIVERY_SECONDS", 0.02)
+    outcome = workload.run(workload, sink.address, count_of(workload), Meter())
+    assert outcome.problems == []
+    assert outcome.remarks == []
+    assert outcome.entries == count_of(workload)
+    assert outcome.messages == outcome.entries * workload.shape.batch
+    assert outcome.payload_bytes == outcome.messages * workload.shape.message_bytes
+
+
+class FakeConsumer:
+    """Just what ``Verdict`` looks at."""
+
+    def __init__(self, consumer: int, numbers: list[int], shift: int = 0) -> None:
+        array = np.array(numbers, np.int64)
+        self._seen = np.full(len(array), consumer, np.int64), array * 0 + 7, array + shift, array
+        self.altered = 0
+        self.without_checksum = False
+        self.arrivals = self
+        self.twice = len(numbers) - len(set(numbers))
+
+    def seen(self) -> tuple[object, ...]:
+        return self._seen
+
+
+def verdict(*consumers: FakeConsumer, order: Order) -> Verdict:
+    positions = np.full(6, 7, np.int64), np.arange(6, dtype=np.int64)
+    return Verdict(list(consumers), positions, order)  # type: ignore[arg-type]  # a stand-in with the same members
+
+
+STRICT = Order(one_line)
+LOOSE = Order(one_line, promised=False)
+KEYED = Order(lambda numbers: numbers % 2, one_consumer=True)
+
+
+def test_what_is_right_passes() -> None:
+    assert verdict(FakeConsumer(1, [0, 1, 2, 3, 4, 5]), order=STRICT).problems == []
+    assert verdict(FakeConsumer(1, [1, 3, 5]), FakeConsumer(2, [0, 2, 4]), order=KEYED).problems == []
+
+
+@pytest.mark.parametrize(
+    ("consumers", "order", "problem"),
+    [
+        ([FakeConsumer(1, [0, 1, 2, 4, 5])], STRICT, "entries missing"),
+        ([FakeConsumer(1, [0, 1, 2, 4, 3, 5])], STRICT, "messages out of order"),
+        ([FakeConsumer(1, [0, 1, 2, 3, 4, 5], shift=1)], STRICT, "message ids differ from the receipts"),
+        ([FakeConsumer(1, [1, 3, 5, 0]), FakeConsumer(2, [2, 4])], KEYED, "one key went to two consumers"),
+        ([FakeConsumer(1, [1, 5, 3]), FakeConsumer(2, [0, 2, 4])], KEYED, "messages out of order"),
+    ],
+)
+def test_what_is_wrong_is_named(consumers: list[FakeConsumer], order: Order, problem: str) -> None:
+    assert verdict(*consumers, order=order).problems == [problem]
+
+
+def test_shared_promises_no_order_and_repetitions_are_remarked() -> None:
+    judged = verdict(FakeConsumer(1, [0, 1, 3, 2, 3, 4, 5]), order=LOOSE)
+    assert judged.problems == []
+    assert sorted(judged.remarks) == ["1 messages came again unasked", "messages out of order"]
+
+
+def sample(broker: str, round_: int, rate: float, problems: list[str] | None = None) -> report.Sample:
+    outcome = Outcome(int(rate), int(rate), int(rate * 100), 1.0, 0.1, problems or [])
+    return report.Sample.of(broker, round_, WORKLOADS[0], outcome, rate * 5e-6, 90_000_000)
+
+
+def test_report_has_medians_ratios_and_leaves_out_void_samples() -> None:
+    about = {"durability": "d", "start_seconds": 1.0, "resident_mb_after_start": 2.0}
+    results = report.Results({"cpus": 2}, {"ours": about, "theirs": about})
+    for round_, rate in enumerate((100e3, 300e3, 200e3), 1):
+        results.samples += [sample("ours", round_, rate), sample("theirs", round_, rate / 2)]
+    results.samples.append(sample("theirs", 4, 900e3, ["entries missing"]))
+    text = report.text(results)
+    row = next(line for line in text.splitlines() if "ours" in line and "produce-100b" in line)
+    assert [cell.strip() for cell in row.strip("|").split("|")][2:7] == [
+        "200.0 k",
+        "100.0 k–300.0 k",
+        "200.0 k",
+        "20",
+        "5.0",
+    ]
+    ratio = next(line for line in text.splitlines() if "rate" in line and "produce-100b" in line)
+    assert [cell.strip() for cell in ratio.strip("|").split("|")][2:] == ["2.00", "2.00"]
+    assert "theirs, produce-100b: entries missing (round 4)" in text

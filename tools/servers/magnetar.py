@@ -1,0 +1,57 @@
+"""Our own broker, `magnetar standalone`, as a child process.
+
+It is asked for port 0 unless told otherwise and prints a line that holds its addresses, `pulsar://host:port` and, if it
+has a web service, `http://host:port`, once it serves; the ports are read from its output.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from tools.servers.process import Server, spawn, wait_until
+
+ROOT = Path(__file__).resolve().parents[2]
+COMMAND = f"{shlex.quote(sys.executable)} -m magnetar.app.main standalone"
+READY_SECONDS_MAX = 30.0
+BROKER = re.compile(r"pulsar://[^\s:]+:(\d+)")
+HTTP = re.compile(r"http://[^\s:]+:(\d+)")
+
+
+def start(
+    directory: Path,
+    *,
+    settings: Mapping[str, str] | None = None,
+    broker_port: int = 0,
+    http_port: int = 0,
+    command: str = COMMAND,
+) -> Server:
+    """Start it with its data under ``directory`` and wait until it has printed its addresses."""
+    wanted = {
+        "brokerServicePort": str(broker_port),
+        "webServicePort": str(http_port),
+        **(settings or {}),
+    }
+    flags = [part for key, value in wanted.items() for part in ("--set", f"{key}={value}")]
+    paths = [str(ROOT / "src"), os.environ.get("PYTHONPATH", "")]
+    server = spawn(
+        "magnetar",
+        [*shlex.split(command), "--data", str(directory / "data"), *flags],
+        directory / "magnetar.log",
+        environment={"PYTHONPATH": os.pathsep.join(filter(None, paths)), "PYTHONUNBUFFERED": "1"},
+    )
+
+    def addressed() -> bool:
+        for line in server.log.read_text(errors="replace").splitlines():
+            broker, http = BROKER.search(line), HTTP.search(line)
+            if broker:
+                server.broker_port, server.http_port = int(broker[1]), int(http[1]) if http else 0
+                return True
+        return False
+
+    wait_until(server, addressed, READY_SECONDS_MAX)
+    return server
