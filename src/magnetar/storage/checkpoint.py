@@ -15,6 +15,8 @@ import struct
 from collections.abc import Iterable
 from typing import Any, Final, NamedTuple
 
+from crc32c import crc32c
+
 from magnetar.storage import records
 from magnetar.storage.files import FileSystem
 
@@ -66,12 +68,12 @@ def encode(head: dict[str, Any], logs: Iterable[bytes]) -> bytes:
     for blob in logs:
         parts += (_U32.pack(len(blob)), blob)
     body = b"".join(parts)
-    return body + _U32.pack(records.crc32c(body))
+    return body + _U32.pack(crc32c(body))
 
 
 def decode(data: bytes) -> Checkpoint:
     """The inverse of :func:`encode`. Raises RecordError if the bytes are not a whole checkpoint."""
-    if len(data) < 16 or not data.startswith(_MAGIC) or _U32.unpack(data[-4:])[0] != records.crc32c(data[:-4]):
+    if len(data) < 16 or not data.startswith(_MAGIC) or _U32.unpack(data[-4:])[0] != crc32c(data[:-4]):
         raise records.RecordError("the checkpoint's checksum does not match")
     (size,) = _U32.unpack_from(data, 8)
     head = json.loads(data[12 : 12 + size])

@@ -193,7 +193,7 @@ class Journal:
         if self._lazy is not None:
             self._lazy.cancel()
             self._lazy = None
-        if not self._scheduled:
+        if not self._scheduled and self._group:
             self._scheduled = True
             if self._writing is None:
                 self._loop.call_soon(self._flush)
@@ -292,8 +292,9 @@ class Journal:
         self.writes += 1
         if self._group:
             # keep the disk busy while the results of this group are handed out
-            self._scheduled = True
             self._flush()
+        else:
+            self._scheduled = False
         self._hand_out(group)
 
     def _hand_out(self, group: Group) -> None:

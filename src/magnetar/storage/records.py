@@ -24,7 +24,7 @@ from collections.abc import Iterator, Sequence
 from enum import IntEnum
 from typing import Any, Final, NamedTuple
 
-import google_crc32c
+from crc32c import crc32c
 
 SEGMENT_MAGIC: Final = b"MGTRLOG1"
 _SEGMENT: Final = struct.Struct("<8sQQQQ")
@@ -45,9 +45,6 @@ COUNTED: Final = 1
 
 _JOIN_BELOW: Final = 8192
 """Entries smaller than this on average are joined into one buffer; larger ones are written from where they are."""
-
-crc32c = google_crc32c.value
-_extend = google_crc32c.extend
 
 
 class Kind(IntEnum):
@@ -152,17 +149,17 @@ def extent(head: ExtentHead, entries: Sequence[bytes], counts: Sequence[int] | N
     crc = crc32c(start)
     if payload < _JOIN_BELOW * n:
         body = fixed + b"".join(entries)
-        return [start + _U32.pack(_extend(crc, body)), body], RECORD_HEADER_SIZE + size
-    crc = _extend(crc, fixed)
+        return [start + _U32.pack(crc32c(body, crc)), body], RECORD_HEADER_SIZE + size
+    crc = crc32c(fixed, crc)
     for entry in entries:
-        crc = _extend(crc, entry)
+        crc = crc32c(entry, crc)
     return [start + _U32.pack(crc), fixed, *entries], RECORD_HEADER_SIZE + size
 
 
 def record(kind: Kind, body: bytes) -> bytes:
     """Any other record."""
     start = _RECORD.pack(kind, 0, 0, len(body))
-    return start + _U32.pack(_extend(crc32c(start), body)) + body
+    return start + _U32.pack(crc32c(body, crc32c(start))) + body
 
 
 def json_record(kind: Kind, **fields: Any) -> bytes:
@@ -190,7 +187,7 @@ def parse_record(data: bytes, at: int) -> RawRecord:
     body = data[start : start + length]
     if len(body) != length:
         raise RecordError(f"the record at offset {at} wants {length} bytes and {len(body)} are there")
-    if _extend(crc32c(data[at : start - 4]), body) != crc:
+    if crc32c(body, crc32c(data[at : start - 4])) != crc:
         raise RecordError(f"the checksum of the record at offset {at} does not match")
     return RawRecord(kind, flags, at, body)
 

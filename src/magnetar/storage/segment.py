@@ -15,6 +15,8 @@ from collections import OrderedDict
 from collections.abc import Iterable
 from typing import Final
 
+from crc32c import crc32c
+
 from magnetar.storage import records
 from magnetar.storage.files import File, FileSystem
 
@@ -100,7 +102,7 @@ def index_bytes(number: int, spans: Iterable[Span]) -> bytes:
     parts += [_INDEX_SPAN.pack(s.log, s.ledger, s.first, len(p.firsts)) for s, p in listed]
     parts += [p.to_bytes() for _, p in listed]
     body = b"".join(parts)
-    return body + struct.pack("<I", records.crc32c(body))
+    return body + struct.pack("<I", crc32c(body))
 
 
 def spans_of(number: int, places: dict[tuple[int, int], Places]) -> list[Span]:
@@ -120,7 +122,7 @@ class SegmentIndex:
 
     def __init__(self, number: int, data: bytes) -> None:
         """Raises RecordError if the index is damaged or another segment's."""
-        if len(data) < _INDEX_HEAD.size + 4 or struct.unpack("<I", data[-4:])[0] != records.crc32c(data[:-4]):
+        if len(data) < _INDEX_HEAD.size + 4 or struct.unpack("<I", data[-4:])[0] != crc32c(data[:-4]):
             raise records.RecordError(f"the checksum of {index_name(number)} does not match")
         magic, of, count = _INDEX_HEAD.unpack_from(data)
         if magic != _INDEX_MAGIC or of != number:
