@@ -1,10 +1,13 @@
 """kill -9 a real broker under load, again and again on one data directory, and hold every start to every promise.
 
 ``make crash ROUNDS=200`` or ``python -m tests.crash.rounds --rounds 200 --seed 7``. One line per round; exit 1 at a
-violation, with the data directory kept and named. What is promised: a receipted message is there, once, unchanged, in
-its producer's order, until every subscription has acknowledged it; an answered acknowledgment is never undone, an
-unanswered one not by a clean stop and by a kill only if the broker read it less than a second before (the journal's
-delay is 20 ms; the rest is the machine's). The seed decides the load's choices and the moments; threads and sockets add their own chance.
+violation, with the data directory kept and named. What is promised:
+
+* a receipted message is there, once, unchanged, in its producer's order, until every subscription has acknowledged it;
+* an answered acknowledgment is never undone; an unanswered one not by a clean stop, and by a kill only if the broker
+  read it less than a second before (the journal's delay is 20 ms; the rest is the machine's).
+
+The seed decides the load's choices and the moments; threads and sockets add their own chance.
 """
 
 from __future__ import annotations

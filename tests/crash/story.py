@@ -150,9 +150,7 @@ class Story:
         self._missing(topic, story, retained, first)
         story.retained = retained
 
-    def _missing(
-        self, topic: str, story: TopicStory, retained: dict[Position, Told], first: Position | None
-    ) -> None:
+    def _missing(self, topic: str, story: TopicStory, retained: dict[Position, Told], first: Position | None) -> None:
         for position, receipt in list(story.receipts.items()):
             if position in retained:
                 continue

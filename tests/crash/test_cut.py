@@ -8,6 +8,7 @@ writes that nobody was told had succeeded; damage in the middle costs the entrie
 
 from __future__ import annotations
 
+import asyncio
 import random
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
@@ -211,8 +212,6 @@ async def readable(managed: ManagedLedger, wanted: list[bytes]) -> int:
 
 
 async def one(managed: ManagedLedger, ordinal: int) -> bytes:
-    import asyncio
-
     future: asyncio.Future[object] = asyncio.get_running_loop().create_future()
     managed.read(ordinal, 1, 1, future.set_result)
     found = await future
@@ -224,6 +223,10 @@ async def one(managed: ManagedLedger, ordinal: int) -> bytes:
 
 def harmed(built: Built, name: str, harm: Callable[[bytes], bytes]) -> FaultFileSystem:
     return restored({**built.files, name: harm(built.files[name])})
+
+
+def cut(size: int) -> Callable[[bytes], bytes]:
+    return lambda data: data[:size]
 
 
 def flip(at: int, bit: int) -> Callable[[bytes], bytes]:
@@ -238,12 +241,12 @@ def test_a_flipped_bit_in_a_segment_costs_at_most_its_block_and_is_named(killed:
     inside = [s for s in killed.steps if s.segment == number]
 
     async def main() -> None:
-        for at in range(0, len(killed.files[replayed])):
+        for at in range(len(killed.files[replayed])):
             files = harmed(killed, replayed, flip(at, rng.randrange(8)))
             store = opened(files)
             if at >= inside[-2].length:
                 assert not store.damage  # the last block: nobody can tell it from a torn one
-            elif at < 40 or 48 <= at:
+            elif at < 40 or at >= 48:
                 assert store.damage, at
             for name, managed in store._logs.items():
                 assert await readable(managed, last[name][0]) <= 4, at
@@ -280,7 +283,7 @@ def test_indexes_cut_anywhere_or_with_any_bit_flipped_are_made_anew(closed: Buil
     data = closed.files[name]
 
     async def main() -> None:
-        harms = [lambda d, n=n: d[:n] for n in range(len(data))]
+        harms: list[Callable[[bytes], bytes]] = [cut(n) for n in range(len(data))]
         harms += [flip(at, rng.randrange(8)) for at in range(len(data))]
         for harm in harms:
             files = harmed(closed, name, harm)
@@ -297,7 +300,7 @@ def test_checkpoints_cut_anywhere_or_with_any_bit_flipped_give_way_to_the_one_be
     data = closed.files[name]
 
     async def main() -> None:
-        harms = [lambda d, n=n: d[:n] for n in range(0, len(data), 3)]
+        harms: list[Callable[[bytes], bytes]] = [cut(n) for n in range(0, len(data), 3)]
         harms += [flip(at, rng.randrange(8)) for at in range(0, len(data), 2)]
         for i, harm in enumerate(harms):
             files = harmed(closed, name, harm)
@@ -339,7 +342,9 @@ def test_without_any_checkpoint_and_without_the_first_segment_nothing_is_guessed
 
 def test_half_written_files_are_ignored(closed: Built) -> None:
     async def main() -> None:
-        half = {f"{n}.new": d[: len(d) // 2] for n, d in closed.files.items() if n.startswith(("checkpoint", "segment"))}
+        half = {
+            f"{n}.new": d[: len(d) // 2] for n, d in closed.files.items() if n.startswith(("checkpoint", "segment"))
+        }
         files = restored({**closed.files, **half})
         store = opened(files)
         assert await state(store) == closed.steps[-1].logs

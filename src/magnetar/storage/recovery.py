@@ -269,7 +269,9 @@ class _Replay:
                 cursor.settle()
         if self.found.damage:
             for log_id, entries in self._orphans.items():
-                self.found.damage.append(f"{entries} entries of log {log_id}, whose name was in a damaged block, are lost")
+                self.found.damage.append(
+                    f"{entries} entries of log {log_id}, whose name was in a damaged block, are lost"
+                )
 
 
 def places_of(files: FileSystem, number: int) -> dict[tuple[int, int], Places]:
