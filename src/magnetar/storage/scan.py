@@ -121,7 +121,7 @@ class SegmentScan:
         return self._before is not None and sequence >= self._before
 
     def _find_following(self, at: int, start: int = 1) -> int:
-        data = self._file.read(at, self._limit - at)
+        data = self._file.read(at, max(self._limit - at, 0))
         found = records.find_block(data, start, self.sequence)
         while found >= 0:
             header = records.parse_block_header(data, found)
