@@ -82,11 +82,13 @@ class PendingExtent:
 class Group:
     """What one write will make durable."""
 
-    __slots__ = ("cursors", "extents", "records", "waiters")
+    __slots__ = ("cursors", "extents", "kept", "records", "waiters")
 
     def __init__(self) -> None:
         self.extents: list[tuple[int, PendingExtent]] = []
         self.records: list[bytes] = []
+        self.kept: list[bytes] = []
+        """Those of ``records`` that go into the next group if this one cannot be written."""
         self.cursors: dict[DirtyCursor, None] = {}
         self.waiters: list[tuple[Done, Failed | None]] = []
 
@@ -107,7 +109,7 @@ class Journal:
         sync_data: bool = True,
         segment_bytes: int = 128 << 20,
         ack_delay: float = 0.02,
-        on_sealed: Callable[[int, int], None] = lambda number, length: None,
+        on_sealed: Callable[[int, int, int], None] = lambda number, length, sequence: None,
     ) -> None:
         self._files = files
         self._clock = clock
@@ -157,8 +159,13 @@ class Journal:
             self._schedule()
 
     def add_record(self, record: bytes, done: Done | None = None, failed: Failed | None = None) -> None:
-        """``done`` is called when the record is durable, ``failed`` if it could not be made so."""
+        """``done`` is called when the record is durable, ``failed`` if it could not be made so.
+
+        A record without ``failed`` is written again with the next group, as often as it takes.
+        """
         self._group.records.append(record)
+        if failed is None:
+            self._group.kept.append(record)
         self._wait(done, failed)
 
     def touch(self, cursor: DirtyCursor, done: Done | None) -> None:
@@ -177,8 +184,8 @@ class Journal:
             self._wait(done, failed)
 
     def _wait(self, done: Done | None, failed: Failed | None) -> None:
-        if done is not None:
-            self._group.waiters.append((done, failed))
+        if done is not None or failed is not None:
+            self._group.waiters.append((done or _nothing, failed))
         if not self._scheduled:
             self._schedule()
 
@@ -266,13 +273,14 @@ class Journal:
                 self._file.close()
             self._file = work.result()
             if self._own_segment:
-                self._on_sealed(self.segment, self.length)
+                self._on_sealed(self.segment, self.length, self.sequence)
             self._own_segment = True
             self.segment += 1
         self._written(error)
 
     def _written(self, error: BaseException | None) -> None:
         group, self._writing = self._writing, None
+        self._scheduled = False
         assert group is not None
         if error is not None:
             self._write_failed(group, error)
@@ -313,11 +321,14 @@ class Journal:
             self._file = None
         waiting, self._group = self._group, Group()
         self._scheduled = False
-        # acknowledgments stay dirty in memory and go, with who waits for them, into the next group that can be written
+        # acknowledgments stay dirty in memory and go, with who waits for them and records that must not be lost, into
+        # the next group that can be written
         for lost in (group, waiting):
             for cursor in lost.cursors:
                 cursor.lost()
             self._group.cursors.update(lost.cursors)
+            self._group.records += lost.kept
+            self._group.kept += lost.kept
             self._group.waiters += [waiter for waiter in lost.waiters if waiter[1] is None]
         for lost in (group, waiting):
             for _, extent in lost.extents:
@@ -345,13 +356,15 @@ class Journal:
         self._drained.append(callback)
 
     async def drain(self) -> None:
-        """Return when nothing waits to be written any more, or when writing fails."""
-        while self._writing is not None or (self._group and self.failing is None):
+        """Return when nothing waits to be written any more, or when writing it was tried and failed."""
+        while self._writing is not None or self._group:
             if self._writing is None:
                 self._schedule()
             future: asyncio.Future[None] = self._loop.create_future()
             self._idle.append(future)
             await future
+            if self.failing is not None:
+                return
 
     def close(self) -> None:
         """Close the segment; call :meth:`drain` before."""
@@ -359,6 +372,9 @@ class Journal:
         if self._file is not None:
             self._file.close()
             self._file = None
+
+
+def _nothing() -> None: ...
 
 
 def _by_log(item: tuple[int, PendingExtent]) -> tuple[int, int]:
