@@ -74,6 +74,7 @@ class Cursor:
                 fresh.append(ordinal)
                 if self.has_partial_batches:
                     self._partial.pop(ordinal, None)
+                    self.has_partial_batches = bool(self._partial)
         self._changed(durable)
 
     def acknowledge_until(self, ordinal: int, durable: Done | None = None) -> None:
@@ -154,7 +155,11 @@ class Cursor:
         journal = self._journal
         if journal is not None:
             journal.touch(self, durable)
-        elif durable is not None:
+            return
+        # nobody renders a cursor without a journal, so what changed need not be remembered
+        self._fresh.clear()
+        self._dirty_partial.clear()
+        if durable is not None:
             durable()
 
     # on disk -----------------------------------------------------------------------------------------------------
