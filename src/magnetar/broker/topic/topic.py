@@ -29,6 +29,9 @@ log = logging.getLogger(__name__)
 DurableAnswer = Callable[[MagnetarError | None], None]
 
 
+def _nothing() -> None: ...
+
+
 class Topic:
     """A loaded topic; lives on the event loop."""
 
@@ -136,10 +139,10 @@ class Topic:
         cursor = self.log.open_cursor(name, ordinal(), durable=durable, properties=properties, done=done)
         return self._attach(cursor, durable=durable, created=True)
 
-    def create_subscription(self, name: str, ordinal: int) -> None:
-        """A durable subscription without a consumer."""
+    def create_subscription(self, name: str, ordinal: int, done: Callable[[], None] = _nothing) -> None:
+        """A durable subscription without a consumer; ``done`` when it is durable."""
         if name not in self.subscriptions:
-            self.subscription(name, durable=True, ordinal=lambda: ordinal, properties={}, done=_nothing)
+            self.subscription(name, durable=True, ordinal=lambda: ordinal, properties={}, done=done)
 
     def _attach(self, cursor: Cursor, *, durable: bool, created: bool) -> Subscription:
         subscription = Subscription(
@@ -174,15 +177,6 @@ class Topic:
 
     # positions ---------------------------------------------------------------------------------------------------
 
-    def start_after(self, position: Position, *, inclusive: bool) -> int:
-        """Where a cursor starts that is to read behind ``position``, or at it if ``inclusive`` (SEMANTICS 4.3.6)."""
-        if position.ledger < 0:
-            return self.log.first
-        exact = self.log.exact_ordinal(position)
-        if exact is not None and not inclusive:
-            return exact + 1
-        return self.log.ordinal(position)
-
     def find_time(self, publish_time_ms: int, done: Callable[[int | Exception], None]) -> None:
         """Ordinal of the first entry published at or after that time (SEMANTICS 5.9.2)."""
         first_since(self.log, publish_time_ms, done)
@@ -211,6 +205,3 @@ class Topic:
     def properties(self) -> dict[str, Any]:
         """What is kept beside the log."""
         return self.log.properties
-
-
-def _nothing() -> None: ...
