@@ -107,25 +107,20 @@ class BrokerService:
             )
         return self._load(name)
 
-    def create_partitioned(self, name: TopicName, partitions: int, properties: dict[str, str] | None = None) -> None:
-        """Make a partitioned topic and all its partitions."""
-        self._require_rest_namespace(name)
-        if self.exists(name):
-            raise ConflictError("This topic already exists")
-        self.resources.partitioned.create(name, partitions, properties)
-        for partition in name.partitions(partitions):
-            self.find(partition) or self._load(partition)
+    def make_partitions(self, name: TopicName, first: int, end: int) -> list[Topic]:
+        """Make missing partitions ``first`` to ``end - 1`` of a topic whose metadata names them already.
 
-    def grow_partitioned(self, name: TopicName, partitions: int) -> None:
-        """More partitions (SEMANTICS 2.14). New ones get the subscriptions of the first one, from their start."""
-        before = self.resources.partitioned.count(name)
-        self.resources.partitioned.grow(name, partitions)
-        first = self.find(name.partition(0)) if before else None
-        for partition in name.partitions(partitions)[before:]:
+        New ones of a topic that grew get the durable subscriptions of its first partition, from their start
+        (SEMANTICS 2.14).
+        """
+        model = self.find(name.partition(0)) if first else None
+        made = []
+        for partition in name.partitions(end)[first:]:
             topic = self.find(partition) or self._load(partition)
-            if first is not None:
-                for subscription in first.durable_subscriptions():
-                    topic.create_subscription(subscription, topic.log.end)
+            for subscription in model.durable_subscriptions() if model is not None else ():
+                topic.create_subscription(subscription, topic.log.first)
+            made.append(topic)
+        return made
 
     def _may_create(self, name: TopicName, create: bool) -> bool:
         if name.is_partition:

@@ -95,6 +95,11 @@ class ManagedLedger:
         """Lowest retained ordinal."""
         return self.table.first
 
+    @property
+    def pending(self) -> int:
+        """Entries that were appended and are not durable yet."""
+        return self._next - self.end
+
     # appending ---------------------------------------------------------------------------------------------------
 
     def append(self, entry: bytes, messages: int, tag: object) -> int:
@@ -265,8 +270,8 @@ class ManagedLedger:
         return span
 
     def replay_trim(self, first: int) -> None:
-        """A TRIMMED record."""
-        count = sum(1 for ledger in self.table.ledgers[:-1] if ledger.end <= first)
+        """A TRIMMED record. The ledger that begins at ``first`` may follow: its own record may have been void once."""
+        count = sum(1 for ledger in self.table.ledgers if ledger.ordinal < first and ledger.end <= first)
         self.table.drop_front(count)
         self._drop_spans(first)
 

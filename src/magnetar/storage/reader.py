@@ -92,7 +92,12 @@ class EntryReader:
             self.bytes_read += len(data)
             left -= len(data)
             for j in range(i, last + 1):
-                out.append(self._extent(span, data, places.offsets[j] - at))
+                try:
+                    out.append(self._extent(span, data, places.offsets[j] - at))
+                except PersistenceError:
+                    if not out:
+                        raise
+                    return out  # whoever wants what is damaged will ask for it
             i = last + 1
         first = out[0].run
         if not first.first <= start < first.first + len(first.entries):

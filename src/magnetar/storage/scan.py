@@ -34,7 +34,7 @@ class SegmentScan:
     def __init__(
         self, files: FileSystem, number: int, file: File, limit: int | None = None, before: int | None = None
     ) -> None:
-        """``limit``: how many bytes are known to have been durable. ``before``: blocks from this sequence on are void."""
+        """``limit``: how many bytes are known to be durable. ``before``: blocks from this sequence on are void."""
         self._files = files
         self._number = number
         self._file = file
@@ -72,7 +72,9 @@ class SegmentScan:
             self._corrupt(at, following)
             at = self.length = following
         if self._durable is not None and self._durable > self._limit:
-            self._name(f"{segment_name(self._number)} ends at {self._limit} although {self._durable} bytes were durable")
+            self._name(
+                f"{segment_name(self._number)} ends at {self._limit} although {self._durable} bytes were durable"
+            )
 
     def _check_header(self) -> None:
         try:
@@ -119,7 +121,7 @@ class SegmentScan:
         return self._before is not None and sequence >= self._before
 
     def _find_following(self, at: int, start: int = 1) -> int:
-        data = self._file.read(at, self._limit - at)
+        data = self._file.read(at, max(self._limit - at, 0))
         found = records.find_block(data, start, self.sequence)
         while found >= 0:
             header = records.parse_block_header(data, found)

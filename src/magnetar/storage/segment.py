@@ -96,7 +96,8 @@ class Span:
 
 def index_bytes(number: int, spans: Iterable[Span]) -> bytes:
     """Content of an index file: head, table of spans, their places, checksum."""
-    listed = [(span, span.places) for span in spans if span.places is not None]
+    ordered = sorted(spans, key=lambda span: (span.log, span.first))
+    listed = [(span, span.places) for span in ordered if span.places is not None]
     parts = [_INDEX_HEAD.pack(_INDEX_MAGIC, number, len(listed))]
     parts += [_INDEX_SPAN.pack(s.log, s.ledger, s.first, len(p.firsts)) for s, p in listed]
     parts += [p.to_bytes() for _, p in listed]

@@ -1,4 +1,4 @@
-"""Writes that fail: nothing that was answered is undone, nothing that must not be lost is forgotten, writing goes on."""
+"""Writes that fail: nothing answered is undone, nothing that must not be lost is forgotten, writing goes on."""
 
 from __future__ import annotations
 
@@ -146,7 +146,7 @@ class HeldExecutor(InlineExecutor):
         self.held: list[tuple[Future[Any], Any]] = []
         self.holding = True
 
-    def submit(self, fn: Any, /, *args: Any, **kwargs: Any) -> Future[Any]:  # noqa: D102
+    def submit(self, fn: Any, /, *args: Any, **kwargs: Any) -> Future[Any]:
         if not self.holding:
             return super().submit(fn, *args, **kwargs)
         future: Future[Any] = Future()
