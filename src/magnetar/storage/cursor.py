@@ -75,6 +75,7 @@ class Cursor:
                 fresh.append(ordinal)
                 if self.has_partial_batches:
                     self._partial.pop(ordinal, None)
+                    self.has_partial_batches = bool(self._partial)
         self._changed(durable)
 
     def acknowledge_until(self, ordinal: int, durable: Done | None = None) -> None:
@@ -159,11 +160,12 @@ class Cursor:
         journal = self._journal
         if journal is not None:
             journal.touch(self, durable)
-        else:
-            self._fresh.clear()
-            self._dirty_partial.clear()
-            if durable is not None:
-                durable()
+            return
+        # nobody renders a cursor without a journal, so what changed need not be remembered
+        self._fresh.clear()
+        self._dirty_partial.clear()
+        if durable is not None:
+            durable()
 
     # on disk -----------------------------------------------------------------------------------------------------
 
