@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Callable
 from concurrent.futures import Executor
 from pathlib import Path
 from random import Random
@@ -16,8 +17,10 @@ from magnetar.metadata.sqlite import SqliteMetadataStore
 from magnetar.metadata.store import MetadataStore
 from magnetar.runtime.clock import Clock, SystemClock
 from magnetar.runtime.settings import Settings
+from magnetar.storage.committer import Committer
 from magnetar.storage.files import FileSystem, OsFileSystem
 from magnetar.storage.store import LedgerStore, StoreSettings
+from magnetar.storage.sync_process import SyncProcess
 
 log = logging.getLogger(__name__)
 
@@ -47,10 +50,16 @@ class Broker:
         clock: Clock,
         rng: Random,
         executors: dict[str, Executor] | None = None,
+        committer: Callable[[Committer], Committer] | None = None,
+        storage: StoreSettings | None = None,
     ) -> None:
         self.settings = settings
         self.store = LedgerStore(
-            files, clock, store_settings(settings), None if executors is None else executors.__getitem__
+            files,
+            clock,
+            storage or store_settings(settings),
+            None if executors is None else executors.__getitem__,
+            committer,
         )
         self._metadata = metadata
         self.resources = Resources(metadata, settings)
@@ -91,7 +100,9 @@ class Node:
         data.mkdir(parents=True, exist_ok=True)
         self.settings = settings
         metadata = SqliteMetadataStore(str(data / "metadata.sqlite"))
-        self.broker = Broker(OsFileSystem(str(data / "ledgers")), metadata, settings, SystemClock(), Random())
+        self.broker = Broker(
+            OsFileSystem(str(data / "ledgers")), metadata, settings, SystemClock(), Random(), committer=SyncProcess
+        )
         self._server: asyncio.Server | None = None
         self.port = 0
 

@@ -82,6 +82,10 @@ class OsFile:
     def __init__(self, fd: int) -> None:
         self._fd = fd
 
+    def fileno(self) -> int:
+        """The descriptor."""
+        return self._fd
+
     def append(self, chunks: Sequence[Chunk]) -> None:
         for start in range(0, len(chunks), _IOV_MAX):
             part = chunks[start : start + _IOV_MAX]

@@ -20,6 +20,7 @@ from typing import Final, Protocol
 from magnetar.model.errors import PersistenceError
 from magnetar.runtime.clock import Clock
 from magnetar.storage import records
+from magnetar.storage.committer import Committer, ThreadCommitter
 from magnetar.storage.files import Chunk, File, FileSystem
 from magnetar.storage.segment import segment_name
 
@@ -81,11 +82,13 @@ class PendingExtent:
 class Group:
     """What one write will make durable."""
 
-    __slots__ = ("cursors", "extents", "records", "waiters")
+    __slots__ = ("cursors", "extents", "kept", "records", "waiters")
 
     def __init__(self) -> None:
         self.extents: list[tuple[int, PendingExtent]] = []
         self.records: list[bytes] = []
+        self.kept: list[bytes] = []
+        """Those of ``records`` that go into the next group if this one cannot be written."""
         self.cursors: dict[DirtyCursor, None] = {}
         self.waiters: list[tuple[Done, Failed | None]] = []
 
@@ -102,14 +105,16 @@ class Journal:
         clock: Clock,
         writer: Executor,
         *,
+        committer: Committer | None = None,
         sync_data: bool = True,
         segment_bytes: int = 128 << 20,
         ack_delay: float = 0.02,
-        on_sealed: Callable[[int, int], None] = lambda number, length: None,
+        on_sealed: Callable[[int, int, int], None] = lambda number, length, sequence: None,
     ) -> None:
         self._files = files
         self._clock = clock
         self._writer = writer
+        self._committer = committer or ThreadCommitter(writer)
         self.sync_data = sync_data
         self._segment_bytes = segment_bytes
         self._ack_delay = ack_delay
@@ -133,11 +138,13 @@ class Journal:
         """The error of the last write, while no write has succeeded since."""
         self.writes = 0
         self.bytes_written = 0
+        self._written_to = 0
+        """Where the group that is being written ends."""
         self._idle: list[asyncio.Future[None]] = []
         self._drained: list[Done] = []
 
     def start(self, segment: int, previous_length: int, sequence: int) -> None:
-        """Begin writing; ``segment`` is the last one that exists and is made anew with the first group."""
+        """Begin writing; ``segment`` is the last one that exists, the first group makes the next one."""
         self._loop = asyncio.get_running_loop()
         self.segment = segment
         self.length = previous_length
@@ -152,8 +159,13 @@ class Journal:
             self._schedule()
 
     def add_record(self, record: bytes, done: Done | None = None, failed: Failed | None = None) -> None:
-        """``done`` is called when the record is durable, ``failed`` if it could not be made so."""
+        """``done`` is called when the record is durable, ``failed`` if it could not be made so.
+
+        A record without ``failed`` is written again with the next group, as often as it takes.
+        """
         self._group.records.append(record)
+        if failed is None:
+            self._group.kept.append(record)
         self._wait(done, failed)
 
     def touch(self, cursor: DirtyCursor, done: Done | None) -> None:
@@ -172,8 +184,8 @@ class Journal:
             self._wait(done, failed)
 
     def _wait(self, done: Done | None, failed: Failed | None) -> None:
-        if done is not None:
-            self._group.waiters.append((done, failed))
+        if done is not None or failed is not None:
+            self._group.waiters.append((done or _nothing, failed))
         if not self._scheduled:
             self._schedule()
 
@@ -181,7 +193,7 @@ class Journal:
         if self._lazy is not None:
             self._lazy.cancel()
             self._lazy = None
-        if not self._scheduled:
+        if not self._scheduled and self._group:
             self._scheduled = True
             if self._writing is None:
                 self._loop.call_soon(self._flush)
@@ -201,8 +213,12 @@ class Journal:
         new = self._file is None or self.length >= self._segment_bytes
         base = records.SEGMENT_HEADER_SIZE if new else self.length
         chunks, size = self._encode(group, base)
-        work = self._loop.run_in_executor(self._writer, self._write, chunks, new)
-        work.add_done_callback(lambda done: self._written(group, base, size, new, done))
+        self._written_to = base + size
+        if not new and self._file is not None:
+            self._committer.commit(self._file, chunks, self.sync_data, self._written)
+            return
+        work = self._loop.run_in_executor(self._writer, self._begin_segment, chunks)
+        work.add_done_callback(self._begun)
 
     def _encode(self, group: Group, base: int) -> tuple[list[Chunk], int]:
         """The group as one block; tells every extent where it will lie."""
@@ -235,49 +251,51 @@ class Journal:
         chunks[0] = records.block_header(count, size, self.sequence)
         return chunks, size + records.BLOCK_HEADER_SIZE
 
-    def _write(self, chunks: list[Chunk], new: bool) -> File | None:
-        """In the writer's thread."""
-        file = self._file
-        if new:
-            header = records.SegmentHeader(self.segment + 1, self.length, self.sequence, self._clock.now_ms())
-            file = self._files.open(segment_name(header.number), create=True)
+    def _begin_segment(self, chunks: list[Chunk]) -> File:
+        """In the writer's thread: a new segment with its header and its first group."""
+        header = records.SegmentHeader(self.segment + 1, self.length, self.sequence, self._clock.now_ms())
+        file = self._files.open(segment_name(header.number), create=True)
+        try:
             file.truncate(0)
-            chunks = [records.segment_header(header), *chunks]
-        assert file is not None
-        file.append(chunks)
-        if self.sync_data:
-            file.sync()
-        if new:
+            file.append([records.segment_header(header), *chunks])
+            if self.sync_data:
+                file.sync()
             self._files.sync()
+        except BaseException:
+            file.close()
+            raise
         return file
 
-    def _written(self, group: Group, base: int, size: int, new: bool, work: asyncio.Future[File | None]) -> None:
-        self._writing = None
+    def _begun(self, work: asyncio.Future[File]) -> None:
         error = work.exception()
+        if error is None:
+            if self._file is not None:
+                self._file.close()
+            self._file = work.result()
+            if self._own_segment:
+                self._on_sealed(self.segment, self.length, self.sequence)
+            self._own_segment = True
+            self.segment += 1
+        self._written(error)
+
+    def _written(self, error: BaseException | None) -> None:
+        group, self._writing = self._writing, None
+        self._scheduled = False
+        assert group is not None
         if error is not None:
             self._write_failed(group, error)
             return
-        if new:
-            self._begun(work.result())
-        self.length = base + size
+        self.bytes_written += self._written_to - self.length
+        self.length = self._written_to
         self.sequence += 1
         self.failing = None
         self.writes += 1
-        self.bytes_written += size
         if self._group:
             # keep the disk busy while the results of this group are handed out
-            self._scheduled = True
             self._flush()
+        else:
+            self._scheduled = False
         self._hand_out(group)
-
-    def _begun(self, file: File | None) -> None:
-        if self._file is not None:
-            self._file.close()
-        self._file = file
-        if self._own_segment:
-            self._on_sealed(self.segment, self.length)
-        self._own_segment = True
-        self.segment += 1
 
     def _hand_out(self, group: Group) -> None:
         owners: dict[ExtentOwner, None] = {}
@@ -303,11 +321,14 @@ class Journal:
             self._file = None
         waiting, self._group = self._group, Group()
         self._scheduled = False
-        # acknowledgments stay dirty in memory and go, with who waits for them, into the next group that can be written
+        # acknowledgments stay dirty in memory and go, with who waits for them and records that must not be lost, into
+        # the next group that can be written
         for lost in (group, waiting):
             for cursor in lost.cursors:
                 cursor.lost()
             self._group.cursors.update(lost.cursors)
+            self._group.records += lost.kept
+            self._group.kept += lost.kept
             self._group.waiters += [waiter for waiter in lost.waiters if waiter[1] is None]
         for lost in (group, waiting):
             for _, extent in lost.extents:
@@ -335,19 +356,25 @@ class Journal:
         self._drained.append(callback)
 
     async def drain(self) -> None:
-        """Return when nothing waits to be written any more, or when writing fails."""
-        while self._writing is not None or (self._group and self.failing is None):
+        """Return when nothing waits to be written any more, or when writing it was tried and failed."""
+        while self._writing is not None or self._group:
             if self._writing is None:
                 self._schedule()
             future: asyncio.Future[None] = self._loop.create_future()
             self._idle.append(future)
             await future
+            if self.failing is not None:
+                return
 
     def close(self) -> None:
         """Close the segment; call :meth:`drain` before."""
+        self._committer.close()
         if self._file is not None:
             self._file.close()
             self._file = None
+
+
+def _nothing() -> None: ...
 
 
 def _by_log(item: tuple[int, PendingExtent]) -> tuple[int, int]:

@@ -84,7 +84,6 @@ class ManagedLedger:
         self._ledger_bytes = 0
         self._extent: PendingExtent | None = None
         self._room = 0
-        self._born = True
         self._ledger_ready = False
         self.cached_runs = CachedRuns()
         self.on_durable: Callable[[PendingExtent], None] = _nothing
@@ -130,8 +129,6 @@ class ManagedLedger:
         now = self.home.clock.now_ms()
         if self._extent is not None:
             self._ledger_bytes += self._extent.size
-        if not self._born:
-            self._write_birth()
         ledger = self.table.ledgers[-1] if self.table.ledgers else None
         if ledger is None or not self._ledger_ready:
             ledger = self.open_ledger()
@@ -167,19 +164,9 @@ class ManagedLedger:
         self._ledger_ready = False
 
     def write_birth(self, done: Callable[[], None] | None = None) -> None:
-        """Have the log itself, and its properties, in the next group."""
-        self._born = True
+        """Have the log itself, and its properties, in the next group that can be written."""
         record = records.json_record(records.Kind.LOG, log=self.id, name=self.name, properties=self.properties)
-        self._journal.add_record(record, done, self._birth_lost)
-
-    def _write_birth(self) -> None:
-        self.write_birth()
-        self._ledger_ready = False
-
-    def _birth_lost(self, error: PersistenceError) -> None:
-        self._born = False
-        for cursor in self.cursors.values():
-            cursor.lost()
+        self._journal.add_record(record, done)
 
     # what the journal tells --------------------------------------------------------------------------------------
 
@@ -258,21 +245,28 @@ class ManagedLedger:
         """An extent found behind the checkpoint; ``size`` is what its entries take."""
         messages = head.entries if counts is None else sum(counts)
         self._place(segment, head.ledger, head.ordinal, head.entries, offset, length)
+        if not any(known.id == head.ledger for known in reversed(self.table.ledgers)):
+            # its own record was in a damaged block
+            if self.table.ledgers:
+                self.table.ledgers[-1].closed_ms = head.published_ms
+            self.table.add(Ledger(head.ledger, head.ordinal - head.entry, head.message_index, head.published_ms))
         ledger = self._ledger_of(head.ledger)
         ledger.entries = head.entry + head.entries
         ledger.messages += messages
         ledger.bytes += size
         self.recovered(head.ordinal + head.entries, head.message_index + messages)
 
-    def replay_place(self, segment: int, head: records.ExtentHead, offset: int, length: int) -> None:
+    def replay_place(self, segment: int, head: records.ExtentHead, offset: int, length: int) -> Span | None:
         """An extent that the checkpoint counts already; only its place is not in an index yet."""
         span = self.span_of(head.ordinal)
-        if span is not None and span.segment == segment and span.places is not None:
-            span.places.add(head.ordinal, offset, length)
+        if span is None or span.segment != segment or span.ledger != head.ledger or span.places is None:
+            return None
+        span.places.add(head.ordinal, offset, length)
+        return span
 
     def replay_trim(self, first: int) -> None:
-        """A TRIMMED record."""
-        count = sum(1 for ledger in self.table.ledgers[:-1] if ledger.end <= first)
+        """A TRIMMED record. The ledger that begins at ``first`` may follow: its own record may have been void once."""
+        count = sum(1 for ledger in self.table.ledgers if ledger.ordinal < first and ledger.end <= first)
         self.table.drop_front(count)
         self._drop_spans(first)
 
@@ -330,6 +324,7 @@ class ManagedLedger:
     def delete_cursor(self, name: str, done: Callable[[], None] | None = None) -> None:
         """Forget a durable cursor; ``done`` when that is durable."""
         cursor = self.cursors.pop(name)
+        cursor.deleted = True
         record = records.json_record(records.Kind.CURSOR_DELETED, log=self.id, cursor=cursor.id)
         self._journal.add_record(record, done)
 
@@ -338,8 +333,10 @@ class ManagedLedger:
     def trim(self, keep_from: int) -> int:
         """Drop closed ledgers at the front that end at or below ``keep_from``; how many (SEMANTICS 4.2.2)."""
         drop = 0
-        for ledger in self.table.ledgers[:-1]:
-            if ledger.end > keep_from or ledger.end > self.end or not ledger.closed_ms:
+        stop = min(keep_from, self.end)
+        # a ledger ends where the next one begins: what it counts itself leaves out entries that are still being written
+        for following in self.table.ledgers[1:]:
+            if following.ordinal > stop:
                 break
             drop += 1
         if drop:

@@ -18,12 +18,13 @@ from magnetar.runtime.clock import Clock
 from magnetar.runtime.tasks import TaskGroup
 from magnetar.storage import checkpoint, records
 from magnetar.storage.cache import EntryCache
+from magnetar.storage.committer import Committer, ThreadCommitter
 from magnetar.storage.files import FileSystem
 from magnetar.storage.journal import Failed, Journal
 from magnetar.storage.managed_ledger import ManagedLedger, ReadDone, Rollover
 from magnetar.storage.reader import EntryReader
 from magnetar.storage.recovery import Recovered, recover
-from magnetar.storage.segment import SegmentFiles, Span, index_bytes, index_name, segment_name
+from magnetar.storage.segment import SegmentFiles, Span, index_bytes, index_name, segment_name, segment_numbers
 
 log = logging.getLogger(__name__)
 
@@ -52,7 +53,7 @@ class LedgerStore:
 
     def __init__(
         self, files: FileSystem, clock: Clock, settings: StoreSettings | None = None,
-        executors: Callable[[str], Executor] | None = None,
+        executors: Callable[[str], Executor] | None = None, committer: Callable[[Committer], Committer] | None = None,
     ) -> None:  # fmt: skip
         self._files = files
         self.clock = clock
@@ -64,8 +65,10 @@ class LedgerStore:
             settings.ledger_entries_max, settings.ledger_bytes_max,
             settings.ledger_min_rollover_ms, settings.ledger_max_rollover_ms,
         )  # fmt: skip
+        thread = ThreadCommitter(self._threads["writer"])
         self.journal = Journal(
-            files, clock, self._threads["writer"], sync_data=settings.sync_data, segment_bytes=settings.segment_bytes,
+            files, clock, self._threads["writer"], committer=committer(thread) if committer else thread,
+            sync_data=settings.sync_data, segment_bytes=settings.segment_bytes,
             ack_delay=settings.ack_delay_seconds, on_sealed=self._sealed,
         )  # fmt: skip
         self._segments = SegmentFiles(files)
@@ -95,6 +98,9 @@ class LedgerStore:
         except BaseException:
             self._files.unlock()
             raise
+        for name in self._files.names():
+            if name.endswith(".new"):
+                self._files.remove(name)
         self._logs = {managed.name: managed for managed in found.logs.values()}
         self._ids = found.ids
         self.damage = found.damage
@@ -120,13 +126,17 @@ class LedgerStore:
         """Write what waits, leave a checkpoint, give the directory back. After this, starting reads no segment."""
         await self.journal.drain()
         self.journal.close()
-        if self.journal.writes and self.journal.failing is None:
-            await self._seal(self.journal.segment, self.journal.length)
-        await self._tasks.close()
-        for thread in self._threads.values():
-            thread.shutdown(wait=True)
-        self._segments.close()
-        self._files.unlock()
+        try:
+            if self.journal.writes and self.journal.failing is None:
+                await self._seal(self.journal.segment, self.journal.length, self.journal.sequence)
+        except OSError as error:
+            log.error("no checkpoint could be left (%s); the next start reads the log instead", error)
+        finally:
+            await self._tasks.close()
+            for thread in self._threads.values():
+                thread.shutdown(wait=True)
+            self._segments.close()
+            self._files.unlock()
 
     # logs --------------------------------------------------------------------------------------------------------
 
@@ -202,17 +212,21 @@ class LedgerStore:
 
     # keeping -----------------------------------------------------------------------------------------------------
 
-    def _sealed(self, number: int, length: int) -> None:
-        self._tasks.start(self._seal(number, length), f"seal-{number}")
+    def _sealed(self, number: int, length: int, sequence: int) -> None:
+        self._tasks.start(self._seal(number, length, sequence), f"seal-{number}")
 
-    async def _seal(self, number: int, length: int) -> None:
-        """Index and checkpoint for a segment that takes no more; then remove what is dead."""
+    async def _seal(self, number: int, length: int, sequence: int) -> None:
+        """Index and checkpoint for a segment that takes no more; then remove what is dead.
+
+        ``sequence`` is that of the first block behind it: a replay from here takes no block below that.
+        """
         async with self._keeping:
-            sequence = self.journal.sequence
             spans = list(self._spans.get(number, ()))
             await self._keep(self._write_index, number, spans)
             for span in spans:
                 span.places = None
+            if number <= self._checkpoints[-1]:
+                return  # closing was quicker
             blobs = []
             for i, managed in enumerate(list(self._logs.values())):
                 if i % _LOGS_PER_TURN == _LOGS_PER_TURN - 1:
@@ -250,8 +264,7 @@ class LedgerStore:
         return dead
 
     def _segment_numbers(self) -> list[int]:
-        names = [n for n in self._files.names() if n.startswith("segment-") and "." not in n]
-        return [int(name.removeprefix("segment-"), 16) for name in names]
+        return segment_numbers(self._files.names())
 
     def _remove(self, number: int) -> None:
         for name in (index_name(number), segment_name(number)):
