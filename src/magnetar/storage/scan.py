@@ -39,7 +39,10 @@ class SegmentScan:
         limit: int | None = None,
         before: int | None = None,
     ) -> None:
-        """``files``: where to keep what is unreadable; None to only look. ``limit``: bytes known to have been durable. ``before``: blocks from this sequence on are void."""
+        """``files``: where to keep what is unreadable; None to only look.
+
+        ``limit``: bytes known to have been durable. ``before``: blocks from this sequence on are void.
+        """
         self._files = files
         self._number = number
         self._file = file
