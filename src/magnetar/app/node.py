@@ -51,10 +51,15 @@ class Broker:
         rng: Random,
         executors: dict[str, Executor] | None = None,
         committer: Callable[[Committer], Committer] | None = None,
+        storage: StoreSettings | None = None,
     ) -> None:
         self.settings = settings
         self.store = LedgerStore(
-            files, clock, store_settings(settings), None if executors is None else executors.__getitem__, committer
+            files,
+            clock,
+            storage or store_settings(settings),
+            None if executors is None else executors.__getitem__,
+            committer,
         )
         self._metadata = metadata
         self.resources = Resources(metadata, settings)

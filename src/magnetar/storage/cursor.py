@@ -154,8 +154,11 @@ class Cursor:
         journal = self._journal
         if journal is not None:
             journal.touch(self, durable)
-        elif durable is not None:
-            durable()
+        else:
+            self._fresh.clear()
+            self._dirty_partial.clear()
+            if durable is not None:
+                durable()
 
     # on disk -----------------------------------------------------------------------------------------------------
 

@@ -109,7 +109,7 @@ class Journal:
         sync_data: bool = True,
         segment_bytes: int = 128 << 20,
         ack_delay: float = 0.02,
-        on_sealed: Callable[[int, int], None] = lambda number, length: None,
+        on_sealed: Callable[[int, int, int], None] = lambda number, length, sequence: None,
     ) -> None:
         self._files = files
         self._clock = clock
@@ -184,8 +184,8 @@ class Journal:
             self._wait(done, failed)
 
     def _wait(self, done: Done | None, failed: Failed | None) -> None:
-        if done is not None:
-            self._group.waiters.append((done, failed))
+        if done is not None or failed is not None:
+            self._group.waiters.append((done or _nothing, failed))
         if not self._scheduled:
             self._schedule()
 
@@ -273,7 +273,7 @@ class Journal:
                 self._file.close()
             self._file = work.result()
             if self._own_segment:
-                self._on_sealed(self.segment, self.length)
+                self._on_sealed(self.segment, self.length, self.sequence)
             self._own_segment = True
             self.segment += 1
         self._written(error)
@@ -372,6 +372,9 @@ class Journal:
         if self._file is not None:
             self._file.close()
             self._file = None
+
+
+def _nothing() -> None: ...
 
 
 def _by_log(item: tuple[int, PendingExtent]) -> tuple[int, int]:

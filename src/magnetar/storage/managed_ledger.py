@@ -265,8 +265,8 @@ class ManagedLedger:
         return span
 
     def replay_trim(self, first: int) -> None:
-        """A TRIMMED record."""
-        count = sum(1 for ledger in self.table.ledgers[:-1] if ledger.end <= first)
+        """A TRIMMED record. The ledger that begins at ``first`` may follow: its own record may have been void once."""
+        count = sum(1 for ledger in self.table.ledgers if ledger.ordinal < first and ledger.end <= first)
         self.table.drop_front(count)
         self._drop_spans(first)
 

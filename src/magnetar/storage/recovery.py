@@ -76,6 +76,8 @@ def recover(files: FileSystem, factory: LogFactory) -> Recovered:
     for i, number in enumerate(young):
         limit, before = _border(files, young[i + 1]) if i + 1 < len(young) else (None, None)
         _scan(files, number, limit, before, replay)
+    if young:
+        files.sync()
     replay.settle()
     return found
 
@@ -108,7 +110,8 @@ def _scan(files: FileSystem, number: int, limit: int | None, before: int | None,
         found.length = scan.length
         if limit is None and file.size() > scan.length:
             file.truncate(scan.length)
-            file.sync()
+        # after kill -9 what was read may be in the page cache only, and a checkpoint is about to rely on it
+        file.sync()
     finally:
         file.close()
 

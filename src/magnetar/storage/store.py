@@ -212,12 +212,14 @@ class LedgerStore:
 
     # keeping -----------------------------------------------------------------------------------------------------
 
-    def _sealed(self, number: int, length: int) -> None:
-        # noted now: the next segment's first block bears this number, and the checkpoint must not claim it
-        self._tasks.start(self._seal(number, length, self.journal.sequence), f"seal-{number}")
+    def _sealed(self, number: int, length: int, sequence: int) -> None:
+        self._tasks.start(self._seal(number, length, sequence), f"seal-{number}")
 
     async def _seal(self, number: int, length: int, sequence: int) -> None:
-        """Index and checkpoint for a segment that takes no more; then remove what is dead."""
+        """Index and checkpoint for a segment that takes no more; then remove what is dead.
+
+        ``sequence`` is that of the first block behind it: a replay from here takes no block below that.
+        """
         async with self._keeping:
             spans = list(self._spans.get(number, ()))
             await self._keep(self._write_index, number, spans)

@@ -1,0 +1,106 @@
+"""A whole broker in memory: the product's own :class:`magnetar.app.node.Broker` on a simulated :class:`Machine`.
+
+Disk, clock, network and threads are the simulator's; everything else is what ``magnetar standalone`` runs. Metadata
+(SQLite in life, durable when a call returns) is a store in memory that outlives every boot. Faults come from outside:
+``kill``, ``power_off`` and their ``…_during`` forms, ``files.faults`` and ``files.fail``, ``clock.jump``.
+
+A wrong build, to prove that a simulation notices a broken promise, is a ``tamper`` function: it gets the broker of each
+boot before it starts and may replace whatever it likes. The product knows nothing of it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Callable
+from concurrent.futures import Executor, ThreadPoolExecutor
+from typing import Final
+
+from typing_extensions import override
+
+from magnetar.app.node import Broker
+from magnetar.broker.connection.listener import factory
+from magnetar.metadata.memory import MemoryMetadataStore
+from magnetar.metadata.store import Watchers
+from magnetar.runtime.settings import Settings
+from magnetar.storage.store import StoreSettings
+from magnetar.testing.faultfiles import Faults
+from magnetar.testing.machine import Machine
+from magnetar.testing.network import Network
+from magnetar.testing.simloop import SimLoop
+
+HOST: Final = "broker"
+PORT: Final = 6650
+
+Tamper = Callable[[Broker], None]
+
+
+class KeptMetadata(MemoryMetadataStore):
+    """Outlives the broker that closes it."""
+
+    def reopened(self) -> None:
+        """A new process: nobody watches any more."""
+        self._watchers = Watchers()
+
+    @override
+    def close(self) -> None:
+        self.reopened()
+
+
+class BrokerMachine(Machine):
+    """A computer whose program is the broker, listening at ``HOST:PORT``."""
+
+    def __init__(
+        self,
+        loop: SimLoop,
+        network: Network,
+        *,
+        settings: Settings | None = None,
+        storage: StoreSettings | None = None,
+        faults: Faults | None = None,
+        tamper: Tamper | None = None,
+    ) -> None:
+        super().__init__(loop, network, lambda _: self._serve(), name=HOST, faults=faults)
+        self.settings = settings or Settings()
+        self.storage = storage
+        self.tamper = tamper
+        self.metadata = KeptMetadata()
+        self.broker: Broker
+        """The one of the last boot, dead or alive."""
+        self._ready: asyncio.Future[None] = loop.create_future()
+        self._stopping = asyncio.Event()
+
+    async def start(self) -> None:
+        """Boot and return when clients can connect. Raises what start-up raises."""
+        self.metadata.reopened()
+        self._ready = self.loop.create_future()
+        self._stopping = asyncio.Event()
+        main = self.boot()
+        await asyncio.wait((main, self._ready), return_when=asyncio.FIRST_COMPLETED)
+        if main.done():
+            main.result()
+
+    async def stop(self) -> None:
+        """Ctrl-C: the broker lets its clients go, writes what waits and ends."""
+        assert self._main is not None
+        self._stopping.set()
+        await self._main
+        self._process = None
+        self.files = self.files.reopened()
+
+    async def _serve(self) -> None:
+        threads: dict[str, Executor] = {name: ThreadPoolExecutor(1) for name in ("writer", "reader", "keeper")}
+        broker = self.broker = Broker(
+            self.files, self.metadata, self.settings, self.clock, random.Random(self.loop.rng.getrandbits(64)),
+            threads, storage=self.storage,
+        )  # fmt: skip
+        if self.tamper is not None:
+            self.tamper(broker)
+        broker.start()
+        server = await self.loop.create_server(factory(broker.service, broker.connections), HOST, PORT)
+        broker.service.service_url = f"pulsar://{HOST}:{PORT}"
+        if not self._ready.done():
+            self._ready.set_result(None)
+        await self._stopping.wait()
+        server.close()
+        await broker.stop()

@@ -1,0 +1,158 @@
+"""One simulated world per seed: network, broker, history; and the runs over many seeds.
+
+``MAGNETAR_SEEDS=<factor>`` multiplies the number of seeds, ``MAGNETAR_SEED=<n>`` runs one alone: a failure prints the
+line that repeats it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable, Coroutine, Mapping
+from typing import Any
+
+from magnetar.runtime.settings import Settings
+from magnetar.storage.store import StoreSettings
+from magnetar.testing.broker import BrokerMachine, Tamper
+from magnetar.testing.history import Crashed, Drained, Event, Rules, verify
+from magnetar.testing.network import Network
+from magnetar.testing.simloop import Process, SimLoop, run_in
+from magnetar.testing.transport import Weather
+
+SMALL = StoreSettings(
+    segment_bytes=6_000, cache_bytes=8_000, ledger_entries_max=40, ledger_min_rollover_ms=0, ledger_bytes_max=1 << 20
+)
+"""Everything rolls over, is sealed and is evicted many times in a short run."""
+
+T = "persistent://public/default/t"
+
+
+class World:
+    """What a simulation's coroutine gets."""
+
+    def __init__(self, seed: int, settings: Settings, storage: StoreSettings, tamper: Tamper | None) -> None:
+        self.loop = SimLoop(seed, limit_s=86_400.0, disk_delay_s=(0.0001, 0.005))
+        self.rng = self.loop.rng
+        self.network = Network(self.loop, Weather(delay_s=(0.0002, 0.004)))
+        self.settings = settings
+        self.storage = storage
+        self.tamper = tamper
+        self.history: list[Event] = []
+        self.machine: BrokerMachine
+        self.tasks: list[asyncio.Task[Any]] = []
+
+    def add(self, event: Event) -> None:
+        """Into the history."""
+        self.history.append(event)
+
+    def start(self, *actors: Coroutine[Any, Any, Any]) -> None:
+        """Run clients beside the simulation's own coroutine."""
+        for actor in actors:
+            self.tasks.append(self.loop.create_task(actor))
+
+    async def finish(self, *actors: Coroutine[Any, Any, Any]) -> None:
+        """Run clients until all of them have ended."""
+        await asyncio.gather(*actors)
+
+    def check_tasks(self) -> None:
+        """A client that failed is a failure of the simulation."""
+        for task in self.tasks:
+            if task.done() and not task.cancelled():
+                task.result()
+
+    async def boot(self) -> None:
+        """First boot."""
+        self.machine = BrokerMachine(
+            self.loop, self.network, settings=self.settings, storage=self.storage, tamper=self.tamper
+        )
+        await self.machine.start()
+
+    async def crash(self) -> None:
+        """End the broker at this moment or inside one of its next disk calls, and boot it again after a while."""
+        assert Process.current() is None
+        kind = self.rng.choice(("kill", "power", "kill during", "power during"))
+        if kind == "kill":
+            self.machine.kill()
+        elif kind == "power":
+            self.machine.power_off()
+        else:
+            during = self.machine.kill_during if kind == "kill during" else self.machine.power_off_during
+            ended = during(self.rng.randint(0, 6))
+            try:
+                await asyncio.wait_for(asyncio.shield(ended), 2.0)
+            except TimeoutError:
+                self.machine.power_off()
+        self.add(Crashed())
+        await asyncio.sleep(self.rng.uniform(0.1, 0.5))
+        self.add(Crashed())  # frames that were on the wire have arrived by now
+        await self.machine.start()
+        assert not self.machine.broker.store.damage, self.machine.broker.store.damage
+
+    async def restart(self) -> None:
+        """An orderly stop and a start."""
+        self.add(Crashed())  # unacknowledged entries come again
+        await self.machine.stop()
+        await asyncio.sleep(self.rng.uniform(0.1, 0.3))
+        self.add(Crashed())
+        await self.machine.start()
+        assert not self.machine.broker.store.damage, self.machine.broker.store.damage
+
+    async def quiet(self, seconds: float = 10.0) -> None:
+        """Return when nothing has been written into the history for so long."""
+        length = -1
+        while length != len(self.history):
+            length = len(self.history)
+            await asyncio.sleep(seconds)
+
+    async def end(self, *subscriptions: tuple[str, str]) -> None:
+        """Wait until whatever was going to come has come, and say so."""
+        await self.quiet()
+        for topic, subscription in subscriptions:
+            self.add(Drained(topic, subscription))
+
+    def verify(self, rules: Mapping[str, Rules] | Rules) -> None:
+        """Raises HistoryError."""
+        self.check_tasks()
+        verify(self.history, rules)
+
+
+Simulation = Callable[[World], Coroutine[Any, Any, None]]
+
+
+def run_seed(
+    simulation: Simulation,
+    seed: int,
+    *,
+    tamper: Tamper | None = None,
+    settings: Settings | None = None,
+    storage: StoreSettings = SMALL,
+) -> None:
+    """One run; raises what the simulation found."""
+    world = World(seed, settings or Settings(), storage, tamper)
+    run_in(world.loop, simulation(world))
+
+
+def run_seeds(simulation: Simulation, count: int, **options: Any) -> None:
+    """So many seeds; the first that fails is named."""
+    alone = os.environ.get("MAGNETAR_SEED")
+    factor = float(os.environ.get("MAGNETAR_SEEDS", "1"))
+    for seed in [int(alone)] if alone else range(max(1, round(count * factor))):
+        try:
+            run_seed(simulation, seed, **options)
+        except BaseException as error:
+            place = f"{simulation.__module__}.{simulation.__qualname__}"
+            raise AssertionError(
+                f"{place} failed with seed {seed}: {error}\nreplay: MAGNETAR_SEED={seed} make test (or pytest -k …)"
+            ) from error
+
+
+def caught(simulation: Simulation, tamper: Tamper, count: int, **options: Any) -> int:
+    """With how many of so many seeds the simulation noticed that the build is wrong; must be at least one."""
+    noticed = 0
+    for seed in range(count):
+        try:
+            run_seed(simulation, seed, tamper=tamper, **options)
+        except Exception:
+            noticed += 1
+    assert noticed, f"{simulation.__qualname__} notices nothing in {count} seeds"
+    return noticed
