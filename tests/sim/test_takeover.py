@@ -1,4 +1,4 @@
-"""Exclusive and Failover: one consumer at a time, in order, and the next one takes over where it must and only there."""
+"""Exclusive and Failover: one consumer at a time, in order; the next takes over where it must and only there."""
 
 from __future__ import annotations
 
@@ -44,11 +44,12 @@ async def exclusive(world: World) -> None:
     while True:
         try:
             taken = await other.subscribe(T, S, SubType.Exclusive, initial_position=InitialPosition.Earliest)
-            break
         except RefusedError:
             await asyncio.sleep(0.5)
-    assert world.loop.time() - asked < 15
-    await taken.close()
+        else:
+            assert world.loop.time() - asked < 15
+            await taken.close()
+            break
     second = Subscriber(world, "second", T, S, SubType.Exclusive)
     world.start(second.run())
     await world.end((T, S))

@@ -78,6 +78,14 @@ class Settings:
         1,
         _INT_MAX,
     )
+    maxMessagePublishBufferSizeInMB: int = _setting(
+        64,
+        "MB of messages of all connections that may wait for the disk; above it we stop reading from those who send. "
+        "Pulsar's default is half of the direct memory.",
+        "Server",
+        1,
+        1 << 20,
+    )
     maxConcurrentLookupRequest: int = _setting(
         50_000, "Lookups answered at one time; more are refused with TooManyRequests.", "Server", 1, _INT_MAX
     )
