@@ -47,7 +47,6 @@ class Cursor:
         self.id = cursor_id
         self.name = name
         self.durable = journal is not None
-        """Nothing of it may be written any more: a later record would bring it back."""
         self.acked = AckedSet(mark_delete)
         self.properties: dict[str, Any] = properties or {}
         self.jumped = 0
@@ -75,6 +74,7 @@ class Cursor:
                 fresh.append(ordinal)
                 if self.has_partial_batches:
                     self._partial.pop(ordinal, None)
+                    self.has_partial_batches = bool(self._partial)
         self._changed(durable)
 
     def acknowledge_until(self, ordinal: int, durable: Done | None = None) -> None:
@@ -159,11 +159,12 @@ class Cursor:
         journal = self._journal
         if journal is not None:
             journal.touch(self, durable)
-        else:
-            self._fresh.clear()
-            self._dirty_partial.clear()
-            if durable is not None:
-                durable()
+            return
+        # nobody renders a cursor without a journal, so what changed need not be remembered
+        self._fresh.clear()
+        self._dirty_partial.clear()
+        if durable is not None:
+            durable()
 
     # on disk -----------------------------------------------------------------------------------------------------
 

@@ -30,6 +30,9 @@ Done = Callable[[], None]
 Failed = Callable[[PersistenceError], None]
 
 _RETRY_SECONDS: Final = 1.0
+_CALLBACK_FAILED: Final = (
+    "what was to happen after a write failed; the other topics' results are handed out nevertheless"
+)
 
 
 class ExtentOwner(Protocol):
@@ -256,7 +259,7 @@ class Journal:
     def _begin_segment(self, chunks: list[Chunk]) -> File:
         """In the writer's thread: a new segment with its header and its first group."""
         header = records.SegmentHeader(self.segment + 1, self.length, self.sequence, self._clock.now_ms())
-        file = self._files.open(segment_name(header.number), create=True)
+        file = self._files.open(segment_name(header.number), create=True, ahead=True)
         try:
             file.truncate(0)
             file.append([records.segment_header(header), *chunks])
@@ -305,12 +308,16 @@ class Journal:
         for _, extent in group.extents:
             extent.segment = segment
             self.pending_bytes -= extent.size
-            extent.owner.extent_durable(extent)
             owners[extent.owner] = None
-        for done, _ in group.waiters:
-            done()
-        for owner in owners:
-            owner.group_finished()
+            try:
+                extent.owner.extent_durable(extent)
+            except Exception:
+                log.exception(_CALLBACK_FAILED)
+        for callback in (*[done for done, _ in group.waiters], *[owner.group_finished for owner in owners]):
+            try:
+                callback()
+            except Exception:
+                log.exception(_CALLBACK_FAILED)
         self._release()
 
     def _write_failed(self, group: Group, cause: BaseException) -> None:

@@ -153,11 +153,11 @@ class FakeSink:
         self.closed = 0
         self.ended = 0
 
-    def deliver(self, run: Run, start: int, stop: int) -> None:
+    def deliver(self, run: Run, start: int, stop: int, epoch: int | None) -> None:
         assert 0 <= start < stop <= len(run.entries)
         self.slices.append((run.first + start, run.first + stop))
         for i in range(start, stop):
-            self._take(run, i, 0, (), None)
+            self._take(run, i, 0, (), epoch)
 
     def deliver_one(
         self, run: Run, index: int, redelivery_count: int, ack_set: tuple[int, ...], epoch: int | None

@@ -108,7 +108,7 @@ class ConsumerSink(Protocol):
         """False: above the high-water mark. The connection calls ``Subscription.resume`` when that is over."""
         ...
 
-    def deliver(self, run: Run, start: int, stop: int) -> None:
+    def deliver(self, run: Run, start: int, stop: int, epoch: int | None) -> None:
         """``run.entries[start:stop]``, whole and for the first time: the hot path."""
         ...
 

@@ -198,15 +198,6 @@ class Topic:
 
     # positions ---------------------------------------------------------------------------------------------------
 
-    def start_after(self, position: Position, *, inclusive: bool) -> int:
-        """Where a cursor starts that is to read behind ``position``, or at it if ``inclusive`` (SEMANTICS 4.3.6)."""
-        if position.ledger < 0:
-            return self.log.first
-        exact = self.log.exact_ordinal(position)
-        if exact is not None and not inclusive:
-            return exact + 1
-        return self.log.ordinal(position)
-
     def find_time(self, publish_time_ms: int, done: Callable[[int | Exception], None]) -> None:
         """Ordinal of the first entry published at or after that time (SEMANTICS 5.9.2)."""
         first_since(self.log, publish_time_ms, done)
