@@ -6,7 +6,7 @@ help:       ; @$(DEV) help
 run:        ; @$(DEV) run
 test:       ; @$(DEV) test
 check:      ; @$(DEV) check
-demo:       ; @$(DEV) demo
+demo:       ; @$(DEV) demo $(ARGS)
 bench:      ; @$(DEV) bench $(ARGS)
 oracle:     ; @$(DEV) oracle $(ARGS)
 official:   ; @$(DEV) official $(ARGS)

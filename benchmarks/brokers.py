@@ -53,6 +53,7 @@ class Broker:
         self.directory = directory
         self.address = address or (HOST, 0)
         self.start_seconds = 0.0
+        self.pausing = True  # False for a broker that is alone
         self._server: Server | None = None
 
     def start(self) -> None:
@@ -106,7 +107,8 @@ class Broker:
             self.pause()
 
     def pause(self) -> None:
-        self._signal(signal.SIGSTOP)
+        if self.pausing:
+            self._signal(signal.SIGSTOP)
 
     def _signal(self, number: signal.Signals) -> None:
         for pid in self.pids():

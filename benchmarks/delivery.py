@@ -1,7 +1,8 @@
 """What delivery costs: read from memory, assign, sink.deliver and acknowledge, in microseconds per entry.
 
 The log is a list of ready runs, the sink notes slices, the cursor is the real one without a journal: what is measured
-is the dispatcher, the pump and the subscription. ``python benchmarks/delivery.py`` prints the best of five rounds.
+is the dispatcher, the pump and the subscription; for Key_Shared also finding the key in a real entry.
+``python benchmarks/delivery.py`` prints the best of five rounds.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from magnetar.broker.topic.dispatch_settings import DispatchSettings, KeySharedM
 from magnetar.broker.topic.ports import Run as AnyRun
 from magnetar.broker.topic.subscription import Subscription, TopicIdentity
 from magnetar.model.ids import Position
+from magnetar.protocol.entries import EntryMetadata, build_entry, sticky_key
 from magnetar.runtime.clock import SystemClock
 from magnetar.storage.cache import Run, cut
 from magnetar.storage.cursor import Cursor
@@ -24,6 +26,12 @@ from magnetar.storage.cursor import Cursor
 ENTRIES = 100_000
 EXTENT = 1_000
 SETTINGS = replace(DispatchSettings(), turn_entries_max=1 << 60)
+
+
+def _entry(number: int) -> bytes:
+    return build_entry(
+        EntryMetadata("producer", number, 1_700_000_000_000, partition_key=f"key-{number % 5000}"), b"x" * 100
+    )
 
 
 class ReadyLog:
@@ -34,7 +42,7 @@ class ReadyLog:
         self.first = 0
         self.end = 0
         self.runs = [
-            Run(first, 1, first, [b"%100d" % (first + i) for i in range(EXTENT)], None)
+            Run(first, 1, first, [_entry(first + i) for i in range(EXTENT)], None)
             for first in range(0, ENTRIES, EXTENT)
         ]
 
@@ -78,7 +86,7 @@ def measure(sub_type: SubType, consumers: int, group: int, acks: str) -> tuple[f
     log = ReadyLog()
     cursor = Cursor(log, 1, "bench", -1, None)
     subscription = Subscription(
-        TopicIdentity("persistent://a/b/c"), "bench", log, cursor, SETTINGS, SystemClock(), lambda entry: entry[-4:]
+        TopicIdentity("persistent://a/b/c"), "bench", log, cursor, SETTINGS, SystemClock(), sticky_key
     )
     members: list[tuple[Consumer, CountingSink]] = []
     for i in range(consumers):

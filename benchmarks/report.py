@@ -198,7 +198,8 @@ def latency_table(results: Results) -> str:
 def ratio_table(results: Results) -> str:
     """The first broker against each other one; a rate above 1 is faster, a latency or CPU below 1 is better."""
     subject, *anchors = results.brokers
-    rows = [["workload", "measure", *(f"{subject} / {anchor}" for anchor in anchors), "/ better of them"]]
+    head = [f"{subject} / {anchor}" for anchor in anchors]
+    rows = [["workload", "measure", *head, *(["/ better of them"] if len(anchors) > 1 else [])]]
     for name in _names(results, latencies=False) + _names(results, latencies=True):
         is_latency = name.startswith("latency")
         measures = (("p50", True), ("p99", True), ("p99.9", True)) if is_latency else (
@@ -213,7 +214,7 @@ def ratio_table(results: Results) -> str:
             best = min(known) if low_is_good else max(known)
             cells = [f"{mine / value:.2f}" if value else "-" for value in theirs]
             label = {"entries_per_second": "rate", "broker_cpu_us_per_entry": "CPU"}.get(key, key)
-            rows.append([name, label, *cells, f"{mine / best:.2f}"])
+            rows.append([name, label, *cells, *([f"{mine / best:.2f}"] if len(anchors) > 1 else [])])
     return _grid(rows) if len(rows) > 1 else ""
 
 

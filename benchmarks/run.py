@@ -97,6 +97,8 @@ def measure(broker: Broker, workload: Workload, round_: int, options: argparse.N
                 outcome: Outcome = workload.run(workload, broker.address, count, Meter(on_start, on_stop))
             peak = broker.peak_bytes()
         broker.check()
+    except TimeoutError:
+        raise BrokerError(f"{broker.name} does not answer any more; left out from here on") from None
     except (WireError, LoadTimeout, OSError) as error:
         return report.Sample(broker.name, workload.name, round_, problems=[f"{type(error).__name__}: {error}"])
     return report.Sample.of(broker.name, round_, workload, outcome, cpu, peak)
@@ -107,6 +109,7 @@ def start(brokers: list[Broker]) -> dict[str, dict[str, object]]:
     about: dict[str, dict[str, object]] = {}
     for broker in brokers:
         print(f"starting {broker.name}", flush=True)
+        broker.pausing = len(brokers) > 1
         broker.start()
         about[broker.name] = {
             "durability": broker.kind.durability,

@@ -20,7 +20,7 @@ BUFFER_BYTES = 2 * 1024 * 1024
 ROOM_BYTES_MIN = 512 * 1024
 PIECES_MAX = 1000  # below the kernel's limit of 1024 per sendmsg
 IGNORED = frozenset({31})  # ACTIVE_CONSUMER_CHANGE
-TIMEOUT_SECONDS = 30.0
+TIMEOUT_SECONDS = 15.0
 
 Handler = Callable[[Run], None]
 

@@ -1,4 +1,4 @@
-"""Acknowledged stays acknowledged: an ack that was answered survives everything, an unanswered one a few milliseconds."""
+"""Acknowledged stays acknowledged: an answered ack survives everything, an unanswered one after milliseconds."""
 
 from __future__ import annotations
 
@@ -132,5 +132,3 @@ def test_a_cursor_that_forgets_holes_is_noticed(monkeypatch: pytest.MonkeyPatch)
 def test_an_ack_that_waits_too_long_is_noticed() -> None:
     slow = lambda broker: setattr(broker.store.journal, "_ack_delay", 5.0)  # noqa: E731
     assert caught(soon_durable, slow, 5) == 5
-
-

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-import google_crc32c
+from crc32c import crc32c
 
 from magnetar.metadata.resources import Resources
 from magnetar.model.errors import ServiceNotReadyError, TopicNotFoundError
@@ -66,7 +66,7 @@ def topics_hash(names: Sequence[str]) -> str:
     """CRC32C over the sorted names, as Guava prints it: little-endian bytes in hex (SEMANTICS 2.18)."""
     if not names:
         return "00000000"
-    checksum: int = google_crc32c.value(",".join(sorted(names)).encode())
+    checksum: int = crc32c(",".join(sorted(names)).encode())
     return checksum.to_bytes(4, "little").hex()
 
 

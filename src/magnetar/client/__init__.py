@@ -1,1 +1,15 @@
-"""What runs in a user's process: the native client."""
+"""What runs in a user's process: a blocking client on plain sockets, for code that has no event loop (Spark's workers).
+
+May import protocol, security, runtime, model. In reading order:
+
+* `address`     where a broker is
+* `errors`      what can go wrong, said with what, where and the next step
+* `connection`  one socket: requests and their answers, keep-alive, pushes
+* `lookup`      which broker serves a topic, how many partitions it has
+* `place`       the point before a message in a topic's log
+* `reader`      every entry of a range of one topic, in bulk, without a lasting trace at the broker
+* `anchor`      a durable subscription that keeps a range readable and remembers how far one is
+* `producer`    raw entries under one producer name, with receipts
+
+It speaks to any broker with Pulsar's wire protocol. Nothing here makes an object per message: an entry stays bytes.
+"""

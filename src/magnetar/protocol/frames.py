@@ -14,7 +14,7 @@ from __future__ import annotations
 import struct
 from typing import Final
 
-import google_crc32c
+from crc32c import crc32c
 
 from magnetar.model.errors import ProtocolError
 
@@ -42,7 +42,7 @@ def command_frame(command: bytes, payload_size: int = 0) -> bytes:
 
 def with_checksum(body: bytes) -> bytes:
     """The entry whose metadata size, metadata and payload are ``body``."""
-    return _CHECKSUM.pack(CHECKSUM_MAGIC, google_crc32c.value(body)) + body
+    return _CHECKSUM.pack(CHECKSUM_MAGIC, crc32c(body)) + body
 
 
 def checksum_holds(entry: bytes) -> bool:
@@ -50,16 +50,16 @@ def checksum_holds(entry: bytes) -> bool:
     if len(entry) < ENTRY_HEADER_SIZE:
         return False
     magic, expected = _CHECKSUM.unpack_from(entry, 0)
-    return bool(magic == CHECKSUM_MAGIC and google_crc32c.value(entry[6:]) == expected)
+    return bool(magic == CHECKSUM_MAGIC and crc32c(memoryview(entry)[6:]) == expected)
 
 
 class FrameSplitter:
     """Turns chunks off a socket into buffers that begin at a frame; owned by one connection.
 
-    ``feed`` gives a buffer when at least one whole frame may be in it, the very object it was given if nothing was
-    left over from before. Whoever walks over the frames hands back the rest with ``keep``. Chunks of a frame that is
-    not complete yet are collected and joined once, so a frame of n bytes costs n bytes of copying however small
-    the chunks are.
+    ``feed`` gives what can be walked now: the very object it was given, and before that, if a frame was left
+    unfinished, that frame alone. Whoever walks over the frames hands back the rest with ``keep``. Chunks of a frame
+    that is not complete yet are collected and joined once, and only they: a frame of n bytes costs n bytes of copying
+    however small the chunks are, and the frames behind it cost none.
     """
 
     __slots__ = ("_chunks", "_held", "_missing", "max_frame_size")
@@ -75,14 +75,23 @@ class FrameSplitter:
         """Bytes of an unfinished frame that wait here."""
         return self._held
 
-    def feed(self, data: bytes) -> bytes:
-        """What can be walked now, from the start of a frame; empty while the next frame is incomplete."""
-        if not self._held:
-            return data
-        self._chunks.append(data)
-        self._held += len(data)
-        if self._held < self._missing:
-            return b""
+    def feed(self, data: bytes) -> list[tuple[bytes, int]]:
+        """Buffers to walk now, each with the offset of its first frame; none while the next frame is incomplete."""
+        held = self._held
+        if not held:
+            return [(data, 0)]
+        needed = self._missing - held
+        if len(data) <= needed or self._missing == 4:
+            # the last piece of the frame, or not even its size is known yet
+            self._chunks.append(data)
+            self._held = held + len(data)
+            if len(data) < needed:
+                return []
+            return [(self._take(), 0)]
+        self._chunks.append(data[:needed])
+        return [(self._take(), 0), (data, needed)]
+
+    def _take(self) -> bytes:
         whole = b"".join(self._chunks)
         self._chunks.clear()
         self._held = 0

@@ -19,3 +19,8 @@ class SystemClock:
 
     def now_ms(self) -> int:
         return int(time.time() * 1000)
+
+
+def steady_seconds() -> float:
+    """A clock that never goes back, for blocking code, which has no event loop to ask for the time of a deadline."""
+    return time.monotonic()

@@ -1,1 +1,32 @@
-"""The data pipeline on Spark: source and sink for format 'pulsar'."""
+"""Data pipelines on Spark: ``format("pulsar")`` as source and sink, in pure Python, Arrow both ways.
+
+May import client, protocol, runtime, model and pyspark. In reading order:
+
+* `options`  what can be set, checked once
+* `offsets`  where a query is, as its checkpoint keeps it
+* `planner`  from two offsets to tasks; pure
+* `decode`   entries to Arrow
+* `encode`   Arrow to rows for topics and partitions
+* `reader`   what a task does to read; batch mode
+* `stream`   streaming mode
+* `writer`   the sink
+* `source`   what Spark is told; `register`
+* `session`  a local session with the settings that these need
+* `demo`     all of it on 336,776 flights, with the helpers of `flights`
+
+`options`, `offsets`, `planner`, `decode` and `encode` need no Spark.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def register(spark: SparkSession) -> None:
+    """Make ``format("pulsar")`` known to a session."""
+    from magnetar.spark.source import register as register_source
+
+    register_source(spark)

@@ -8,11 +8,15 @@ works): replaying a record twice changes nothing. Two are kept; a damaged one is
 
 from __future__ import annotations
 
+import contextlib
 import json
 import logging
+import re
 import struct
 from collections.abc import Iterable
 from typing import Any, Final, NamedTuple
+
+from crc32c import crc32c
 
 from magnetar.storage import records
 from magnetar.storage.files import FileSystem
@@ -22,6 +26,7 @@ log = logging.getLogger(__name__)
 _MAGIC: Final = b"MGTRCKP1"
 _U32: Final = struct.Struct("<I")
 _PREFIX: Final = "checkpoint-"
+_NAME: Final = re.compile(_PREFIX + "([0-9a-f]{16})")
 KEPT: Final = 2
 
 
@@ -64,12 +69,12 @@ def encode(head: dict[str, Any], logs: Iterable[bytes]) -> bytes:
     for blob in logs:
         parts += (_U32.pack(len(blob)), blob)
     body = b"".join(parts)
-    return body + _U32.pack(records.crc32c(body))
+    return body + _U32.pack(crc32c(body))
 
 
 def decode(data: bytes) -> Checkpoint:
     """The inverse of :func:`encode`. Raises RecordError if the bytes are not a whole checkpoint."""
-    if len(data) < 16 or not data.startswith(_MAGIC) or _U32.unpack(data[-4:])[0] != records.crc32c(data[:-4]):
+    if len(data) < 16 or not data.startswith(_MAGIC) or _U32.unpack(data[-4:])[0] != crc32c(data[:-4]):
         raise records.RecordError("the checkpoint's checksum does not match")
     (size,) = _U32.unpack_from(data, 8)
     head = json.loads(data[12 : 12 + size])
@@ -104,6 +109,11 @@ def write_atomically(files: FileSystem, name: str, data: bytes) -> None:
         file.truncate(0)
         file.append([data])
         file.sync()
+    except OSError:
+        # half a file helps nobody, and the disk may be full
+        with contextlib.suppress(OSError):
+            file.truncate(0)
+        raise
     finally:
         file.close()
     files.rename(temporary, name)
@@ -137,5 +147,4 @@ def load(files: FileSystem) -> tuple[int, Checkpoint | None]:
 
 
 def _numbers(files: FileSystem) -> list[int]:
-    names = (n for n in files.names() if n.startswith(_PREFIX) and not n.endswith(".new"))
-    return sorted(int(name.removeprefix(_PREFIX), 16) for name in names)
+    return sorted(int(found[1], 16) for name in files.names() if (found := _NAME.fullmatch(name)))

@@ -34,8 +34,8 @@ class Cursor:
     """One subscription's acknowledgments. ``acked.mark_delete`` and all arguments are ordinals."""
 
     __slots__ = (
-        "_dirty_partial", "_fresh", "_journal", "_log", "_partial", "_whole", "acked", "deleted", "durable",
-        "has_partial_batches", "id", "jumped", "name", "properties",
+        "_dirty_partial", "_fresh", "_journal", "_log", "_partial", "_whole", "acked", "created_ms", "deleted",
+        "durable", "has_partial_batches", "id", "jumped", "name", "properties",
     )  # fmt: skip
 
     def __init__(
@@ -47,13 +47,14 @@ class Cursor:
         self.id = cursor_id
         self.name = name
         self.durable = journal is not None
-        self.deleted = False
         """Nothing of it may be written any more: a later record would bring it back."""
         self.acked = AckedSet(mark_delete)
         self.properties: dict[str, Any] = properties or {}
         self.jumped = 0
         """Entries that a non-durable cursor lost because they were trimmed before it read them."""
         self.has_partial_batches = False
+        self.deleted = False
+        """What is acknowledged from now on is written no more: it would bring the cursor back at the next start."""
         self._partial: dict[int, int] = {}
         self._fresh: list[int] = []
         self._dirty_partial: set[int] = set()
@@ -156,13 +157,14 @@ class Cursor:
             journal.touch(self, durable)
         else:
             self._fresh.clear()
+            self._dirty_partial.clear()
             if durable is not None:
                 durable()
 
     # on disk -----------------------------------------------------------------------------------------------------
 
     def render(self) -> bytes:
-        """What changed since the last call, as a record; nothing once the cursor is deleted."""
+        """What changed since the last call, as a record; nothing once it is deleted."""
         if self.deleted:
             return b""
         if self._whole:
@@ -208,13 +210,18 @@ class Cursor:
         self._whole = False
 
     def settle(self) -> None:
-        """After recovery: acknowledge nothing that does not exist; new entries will have these ordinals."""
+        """After recovery: acknowledge nothing that does not exist, or the next entries would be born acknowledged."""
         end = self._log.end
-        ranges = list(self.acked.ranges())
-        if self.acked.mark_delete >= end or (ranges and ranges[-1][1] > end):
-            mark = min(self.acked.mark_delete, end - 1)
-            self.acked.replace(mark, [(start, min(stop, end)) for start, stop in ranges if start < end])
+        mark = self.acked.mark_delete
+        beyond = self.acked.next_present(end, 1 << 62) < 1 << 62
+        if mark >= end or beyond:
+            ranges = [(start, min(stop, end)) for start, stop in self.acked.ranges() if start < end]
+            self.acked.replace(min(mark, end - 1), ranges)
             self._whole = True
+        for ordinal in [o for o in self._partial if o >= end]:
+            del self._partial[ordinal]
+            self._whole = True
+        self.has_partial_batches = bool(self._partial)
 
 
 def _bits(words: Sequence[int]) -> int:

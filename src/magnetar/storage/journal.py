@@ -82,12 +82,13 @@ class PendingExtent:
 class Group:
     """What one write will make durable."""
 
-    __slots__ = ("cursors", "extents", "records", "waiters")
+    __slots__ = ("cursors", "extents", "kept", "records", "waiters")
 
     def __init__(self) -> None:
         self.extents: list[tuple[int, PendingExtent]] = []
-        self.records: list[tuple[bytes, bool]] = []
-        """Each with whether it lasts: goes into the next group if this one cannot be written."""
+        self.records: list[bytes] = []
+        self.kept: list[bytes] = []
+        """Those of ``records`` that go into the next group if this one cannot be written."""
         self.cursors: dict[DirtyCursor, None] = {}
         self.waiters: list[tuple[Done, Failed | None]] = []
 
@@ -158,13 +159,14 @@ class Journal:
             self._schedule()
 
     def add_record(self, record: bytes, done: Done | None = None, failed: Failed | None = None) -> None:
-        """``done`` is called when the record is durable.
+        """``done`` is called when the record is durable, ``failed`` if it could not be made so.
 
-        With ``failed`` the record is void when a write fails, and ``failed`` is told; without, it goes into the next
-        group that can be written, and ``done`` waits as long.
+        A record without ``failed`` is written again with the next group, as often as it takes.
         """
-        self._group.records.append((record, failed is None))
-        self._wait(done if done is not None or failed is None else _nothing, failed)
+        self._group.records.append(record)
+        if failed is None:
+            self._group.kept.append(record)
+        self._wait(done, failed)
 
     def touch(self, cursor: DirtyCursor, done: Done | None) -> None:
         """Have the cursor's changes in the next group; at once if somebody waits, else within ``ack_delay``."""
@@ -182,8 +184,8 @@ class Journal:
             self._wait(done, failed)
 
     def _wait(self, done: Done | None, failed: Failed | None) -> None:
-        if done is not None:
-            self._group.waiters.append((done, failed))
+        if done is not None or failed is not None:
+            self._group.waiters.append((done or _nothing, failed))
         if not self._scheduled:
             self._schedule()
 
@@ -191,7 +193,7 @@ class Journal:
         if self._lazy is not None:
             self._lazy.cancel()
             self._lazy = None
-        if not self._scheduled:
+        if not self._scheduled and self._group:
             self._scheduled = True
             if self._writing is None:
                 self._loop.call_soon(self._flush)
@@ -224,7 +226,7 @@ class Journal:
         size = 0
         count = 0
         # a ledger's or cursor's beginning is a record, so records stand before the extents that need them
-        for record in (*[record for record, _ in group.records], *[cursor.render() for cursor in group.cursors]):
+        for record in (*group.records, *[cursor.render() for cursor in group.cursors]):
             if record:
                 chunks.append(record)
                 size += len(record)
@@ -278,6 +280,7 @@ class Journal:
 
     def _written(self, error: BaseException | None) -> None:
         group, self._writing = self._writing, None
+        self._scheduled = False
         assert group is not None
         if error is not None:
             self._write_failed(group, error)
@@ -289,8 +292,9 @@ class Journal:
         self.writes += 1
         if self._group:
             # keep the disk busy while the results of this group are handed out
-            self._scheduled = True
             self._flush()
+        else:
+            self._scheduled = False
         self._hand_out(group)
 
     def _hand_out(self, group: Group) -> None:
@@ -317,12 +321,14 @@ class Journal:
             self._file = None
         waiting, self._group = self._group, Group()
         self._scheduled = False
-        # acknowledgments stay dirty in memory and go, with who waits for them, into the next group that can be written
+        # acknowledgments stay dirty in memory and go, with who waits for them and records that must not be lost, into
+        # the next group that can be written
         for lost in (group, waiting):
-            self._group.records += [lasting for lasting in lost.records if lasting[1]]
             for cursor in lost.cursors:
                 cursor.lost()
             self._group.cursors.update(lost.cursors)
+            self._group.records += lost.kept
+            self._group.kept += lost.kept
             self._group.waiters += [waiter for waiter in lost.waiters if waiter[1] is None]
         for lost in (group, waiting):
             for _, extent in lost.extents:
@@ -350,13 +356,15 @@ class Journal:
         self._drained.append(callback)
 
     async def drain(self) -> None:
-        """Return when nothing waits to be written any more, or when writing fails."""
-        while self._writing is not None or (self._group and self.failing is None):
+        """Return when nothing waits to be written any more, or when writing it was tried and failed."""
+        while self._writing is not None or self._group:
             if self._writing is None:
                 self._schedule()
             future: asyncio.Future[None] = self._loop.create_future()
             self._idle.append(future)
             await future
+            if self.failing is not None:
+                return
 
     def close(self) -> None:
         """Close the segment; call :meth:`drain` before."""

@@ -245,17 +245,24 @@ class ManagedLedger:
         """An extent found behind the checkpoint; ``size`` is what its entries take."""
         messages = head.entries if counts is None else sum(counts)
         self._place(segment, head.ledger, head.ordinal, head.entries, offset, length)
+        if not any(known.id == head.ledger for known in reversed(self.table.ledgers)):
+            # its own record was in a damaged block
+            if self.table.ledgers:
+                self.table.ledgers[-1].closed_ms = head.published_ms
+            self.table.add(Ledger(head.ledger, head.ordinal - head.entry, head.message_index, head.published_ms))
         ledger = self._ledger_of(head.ledger)
         ledger.entries = head.entry + head.entries
         ledger.messages += messages
         ledger.bytes += size
         self.recovered(head.ordinal + head.entries, head.message_index + messages)
 
-    def replay_place(self, segment: int, head: records.ExtentHead, offset: int, length: int) -> None:
+    def replay_place(self, segment: int, head: records.ExtentHead, offset: int, length: int) -> Span | None:
         """An extent that the checkpoint counts already; only its place is not in an index yet."""
         span = self.span_of(head.ordinal)
-        if span is not None and span.segment == segment and span.places is not None:
-            span.places.add(head.ordinal, offset, length)
+        if span is None or span.segment != segment or span.ledger != head.ledger or span.places is None:
+            return None
+        span.places.add(head.ordinal, offset, length)
+        return span
 
     def replay_trim(self, first: int) -> None:
         """A TRIMMED record. The ledger that begins at ``first`` may follow: its own record may have been void once."""
@@ -326,8 +333,10 @@ class ManagedLedger:
     def trim(self, keep_from: int) -> int:
         """Drop closed ledgers at the front that end at or below ``keep_from``; how many (SEMANTICS 4.2.2)."""
         drop = 0
-        for ledger in self.table.ledgers[:-1]:
-            if ledger.end > keep_from or ledger.end > self.end or not ledger.closed_ms:
+        stop = min(keep_from, self.end)
+        # a ledger ends where the next one begins: what it counts itself leaves out entries that are still being written
+        for following in self.table.ledgers[1:]:
+            if following.ordinal > stop:
                 break
             drop += 1
         if drop:

@@ -8,16 +8,18 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from bisect import bisect_left
 from concurrent.futures import Executor
 from typing import Final, NamedTuple
 
 from magnetar.model.errors import PersistenceError
 from magnetar.storage import records
 from magnetar.storage.cache import EntryCache, Run, cut
+from magnetar.storage.checkpoint import write_atomically
 from magnetar.storage.files import FileSystem
 from magnetar.storage.managed_ledger import ManagedLedger, ReadDone
 from magnetar.storage.recovery import places_of
-from magnetar.storage.segment import Places, SegmentFiles, Span, index_name, segment_name
+from magnetar.storage.segment import Places, SegmentFiles, Span, index_bytes, index_name, segment_name, spans_of
 
 log = logging.getLogger(__name__)
 
@@ -78,25 +80,34 @@ class EntryReader:
         i = places.find(start)
         out: list[_Extent] = []
         left = bytes_max
-        while not out or (left > 0 and i < len(places.firsts)):
-            last = self._stretch(places, i, left)
+        # behind the span's end may lie what a failed write left
+        stop = bisect_left(places.firsts, span.end)
+        if i < 0 or i >= stop:
+            raise PersistenceError(f"ordinal {start} of log {span.log} is missing in {segment_name(span.segment)}")
+        while not out or (left > 0 and i < stop):
+            last = self._stretch(places, i, stop, left)
             at = places.offsets[i]
             data = self._segments.file(span.segment).read(at, places.offsets[last] + places.lengths[last] - at)
             self.reads += 1
             self.bytes_read += len(data)
             left -= len(data)
             for j in range(i, last + 1):
-                out.append(self._extent(span, data, places.offsets[j] - at))
+                try:
+                    out.append(self._extent(span, data, places.offsets[j] - at))
+                except PersistenceError:
+                    if not out:
+                        raise
+                    return out  # whoever wants what is damaged will ask for it
             i = last + 1
         first = out[0].run
         if not first.first <= start < first.first + len(first.entries):
             raise PersistenceError(f"ordinal {start} of log {span.log} is missing in {segment_name(span.segment)}")
         return out
 
-    def _stretch(self, places: Places, i: int, bytes_max: int) -> int:
+    def _stretch(self, places: Places, i: int, stop: int, bytes_max: int) -> int:
         """Last extent that one read beginning at extent ``i`` takes."""
         begin, last = places.offsets[i], i
-        while last + 1 < len(places.firsts):
+        while last + 1 < stop:
             end = places.offsets[last] + places.lengths[last]
             offset = places.offsets[last + 1]
             if offset - end > _GAP_MAX or offset + places.lengths[last + 1] - begin > bytes_max:
@@ -124,9 +135,17 @@ class EntryReader:
         try:
             return self._segments.places(span)
         except (OSError, records.RecordError) as error:
-            log.error("%s is unreadable (%s); its segment is read instead", index_name(span.segment), error)
-            found = places_of(self._files, span.segment).get((span.log, span.ledger))
+            log.error("%s is unreadable (%s); it is made anew from its segment", index_name(span.segment), error)
+            everything = places_of(self._files, span.segment)
+            self._rebuild(span.segment, everything)
+            found = everything.get((span.log, span.ledger))
             if found is None:
                 raise PersistenceError(f"{segment_name(span.segment)} holds nothing of log {span.log}") from error
             span.places = found
             return found
+
+    def _rebuild(self, number: int, everything: dict[tuple[int, int], Places]) -> None:
+        try:
+            write_atomically(self._files, index_name(number), index_bytes(number, spans_of(number, everything)))
+        except OSError as error:
+            log.error("%s cannot be written: %s", index_name(number), error)

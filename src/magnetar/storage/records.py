@@ -10,7 +10,8 @@ write left behind it is void.
 Block header (32 bytes): ``magic u32 | records u32 | length u64 (of the records) | sequence u64 | crc32c u32 of all
 before | zero u32``. Block sequences grow by one over the life of the directory.
 
-Record: ``kind u8 | flags u8 | zero u16 | length u32 (of the body) | crc32c u32 of the body``, then the body.
+Record: ``kind u8 | flags u8 | zero u16 | length u32 (of the body) | crc32c u32 of these eight bytes and the body``,
+then the body.
 Torn and corrupt are told apart by what follows: a write is only begun when the one before it is durable, so a damaged
 block with a whole one behind it was damaged later.
 """
@@ -23,7 +24,7 @@ from collections.abc import Iterator, Sequence
 from enum import IntEnum
 from typing import Any, Final, NamedTuple
 
-import google_crc32c
+from crc32c import crc32c
 
 SEGMENT_MAGIC: Final = b"MGTRLOG1"
 _SEGMENT: Final = struct.Struct("<8sQQQQ")
@@ -32,8 +33,8 @@ BLOCK_MAGIC: Final = 0x4B4C424D
 _BLOCK: Final = struct.Struct("<IIQQ")
 BLOCK_HEADER_SIZE: Final = 32
 _CRC_PAD: Final = struct.Struct("<II")
-_RECORD: Final = struct.Struct("<BBHII")
-RECORD_HEADER_SIZE: Final = _RECORD.size
+_RECORD: Final = struct.Struct("<BBHI")
+RECORD_HEADER_SIZE: Final = _RECORD.size + 4
 _EXTENT: Final = struct.Struct("<QQQQQQI")
 EXTENT_HEAD_SIZE: Final = _EXTENT.size
 _ACKS: Final = struct.Struct("<QQqII")
@@ -44,9 +45,6 @@ COUNTED: Final = 1
 
 _JOIN_BELOW: Final = 8192
 """Entries smaller than this on average are joined into one buffer; larger ones are written from where they are."""
-
-crc32c = google_crc32c.value
-_extend = google_crc32c.extend
 
 
 class Kind(IntEnum):
@@ -106,7 +104,7 @@ def parse_segment_header(data: bytes) -> SegmentHeader:
     if len(data) < SEGMENT_HEADER_SIZE:
         raise RecordError(f"only {len(data)} bytes where a segment header of {SEGMENT_HEADER_SIZE} should be")
     fixed = data[: _SEGMENT.size]
-    if _CRC_PAD.unpack_from(data, _SEGMENT.size)[0] != crc32c(fixed) or not fixed.startswith(SEGMENT_MAGIC):
+    if _CRC_PAD.unpack_from(data, _SEGMENT.size) != (crc32c(fixed), 0) or not fixed.startswith(SEGMENT_MAGIC):
         raise RecordError("the segment header's checksum does not match")
     return SegmentHeader(*_SEGMENT.unpack(fixed)[1:])
 
@@ -131,7 +129,7 @@ def parse_block_header(data: bytes, at: int = 0) -> BlockHeader | None:
     if len(data) - at < BLOCK_HEADER_SIZE:
         return None
     magic, records, length, sequence = _BLOCK.unpack_from(data, at)
-    if magic != BLOCK_MAGIC or _CRC_PAD.unpack_from(data, end)[0] != crc32c(data[at:end]):
+    if magic != BLOCK_MAGIC or _CRC_PAD.unpack_from(data, end) != (crc32c(data[at:end]), 0):
         return None
     return BlockHeader(records, length, sequence)
 
@@ -147,18 +145,21 @@ def extent(head: ExtentHead, entries: Sequence[bytes], counts: Sequence[int] | N
         flags = COUNTED
     payload = sum(map(len, entries))
     size = len(fixed) + payload
+    start = _RECORD.pack(Kind.EXTENT, flags, 0, size)
+    crc = crc32c(start)
     if payload < _JOIN_BELOW * n:
         body = fixed + b"".join(entries)
-        return [_RECORD.pack(Kind.EXTENT, flags, 0, size, crc32c(body)), body], RECORD_HEADER_SIZE + size
-    crc = crc32c(fixed)
+        return [start + _U32.pack(crc32c(body, crc)), body], RECORD_HEADER_SIZE + size
+    crc = crc32c(fixed, crc)
     for entry in entries:
-        crc = _extend(crc, entry)
-    return [_RECORD.pack(Kind.EXTENT, flags, 0, size, crc), fixed, *entries], RECORD_HEADER_SIZE + size
+        crc = crc32c(entry, crc)
+    return [start + _U32.pack(crc), fixed, *entries], RECORD_HEADER_SIZE + size
 
 
 def record(kind: Kind, body: bytes) -> bytes:
     """Any other record."""
-    return _RECORD.pack(kind, 0, 0, len(body), crc32c(body)) + body
+    start = _RECORD.pack(kind, 0, 0, len(body))
+    return start + _U32.pack(crc32c(body, crc32c(start))) + body
 
 
 def json_record(kind: Kind, **fields: Any) -> bytes:
@@ -180,12 +181,13 @@ def parse_record(data: bytes, at: int) -> RawRecord:
     """The record at ``at``. Raises RecordError if it is not whole."""
     if len(data) - at < RECORD_HEADER_SIZE:
         raise RecordError(f"a record header does not fit at offset {at}")
-    kind, flags, _, length, crc = _RECORD.unpack_from(data, at)
+    kind, flags, _, length = _RECORD.unpack_from(data, at)
     start = at + RECORD_HEADER_SIZE
+    (crc,) = _U32.unpack_from(data, start - 4)
     body = data[start : start + length]
     if len(body) != length:
         raise RecordError(f"the record at offset {at} wants {length} bytes and {len(body)} are there")
-    if crc32c(body) != crc:
+    if crc32c(body, crc32c(data[at : start - 4])) != crc:
         raise RecordError(f"the checksum of the record at offset {at} does not match")
     return RawRecord(kind, flags, at, body)
 

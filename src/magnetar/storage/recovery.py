@@ -18,7 +18,7 @@ from magnetar.storage.journal import Journal
 from magnetar.storage.ledger import Ledger
 from magnetar.storage.managed_ledger import ManagedLedger
 from magnetar.storage.scan import SegmentScan
-from magnetar.storage.segment import Places, Span, segment_name
+from magnetar.storage.segment import Places, Span, segment_name, segment_numbers
 
 log = logging.getLogger(__name__)
 
@@ -55,7 +55,7 @@ class Recovered:
 def recover(files: FileSystem, factory: LogFactory) -> Recovered:
     """Read the directory. Raises PersistenceError if it cannot be understood without loss; nothing is changed then."""
     found = Recovered()
-    segments = _segments(files)
+    segments = segment_numbers(files.names())
     found.checkpoint_number, image = checkpoint.load(files)
     if image is not None:
         _Replay(found, factory).image(image)
@@ -65,44 +65,41 @@ def recover(files: FileSystem, factory: LogFactory) -> Recovered:
             "Restore a checkpoint (damaged ones are kept as quarantine-checkpoint-…) or the directory from a backup"
         )
     young = [number for number in segments if number > found.checkpoint_segment]
-    if young and young[0] != found.checkpoint_segment + 1:
-        raise PersistenceError(
-            f"{segment_name(found.checkpoint_segment + 1)} is missing although {segment_name(young[0])} exists: "
-            "restore it; starting without it would lose acknowledged messages"
-        )
+    for expected, number in enumerate(young, found.checkpoint_segment + 1):
+        if number != expected:
+            raise PersistenceError(
+                f"{segment_name(expected)} is missing although {segment_name(number)} exists: restore it, or the "
+                "newest checkpoint if one was damaged; starting without it would lose acknowledged messages"
+            )
     found.segment = max([found.checkpoint_segment, *segments])
     replay = _Replay(found, factory)
     for i, number in enumerate(young):
-        limit = _previous_length(files, young[i + 1]) if i + 1 < len(young) else None
-        _scan(files, number, limit, replay)
+        limit, before = _border(files, young[i + 1]) if i + 1 < len(young) else (None, None)
+        _scan(files, number, limit, before, replay)
     if young:
         files.sync()
-    for managed in found.logs.values():
-        replay.settle(managed)
+    replay.settle()
     return found
 
 
-def _segments(files: FileSystem) -> list[int]:
-    names = [n for n in files.names() if n.startswith("segment-") and not n.endswith((".index", ".new"))]
-    return sorted(int(name.removeprefix("segment-"), 16) for name in names)
-
-
-def _previous_length(files: FileSystem, number: int) -> int | None:
-    """What the segment ``number`` says of the one before it; None if its own header is unreadable."""
+def _border(files: FileSystem, number: int) -> tuple[int | None, int | None]:
+    """What segment ``number`` says of the one before it: its durable length, or else where its own blocks begin."""
     file = files.open(segment_name(number))
     try:
-        return records.parse_segment_header(file.read(0, records.SEGMENT_HEADER_SIZE)).previous_length
-    except records.RecordError:
-        return None
+        scan = SegmentScan(files, number, file)
+        try:
+            return scan.header().previous_length, None
+        except records.RecordError:
+            return None, scan.first_sequence()
     finally:
         file.close()
 
 
-def _scan(files: FileSystem, number: int, limit: int | None, replay: _Replay) -> None:
+def _scan(files: FileSystem, number: int, limit: int | None, before: int | None, replay: _Replay) -> None:
     found = replay.found
     file = files.open(segment_name(number))
     try:
-        scan = SegmentScan(files, number, file, limit)
+        scan = SegmentScan(files, number, file, limit, before)
         scan.sequence = found.sequence - 1
         for block in scan:
             for raw in block.records:
@@ -125,6 +122,11 @@ class _Replay:
     def __init__(self, found: Recovered, factory: LogFactory) -> None:
         self.found = found
         self._factory = factory
+        self._covered: dict[Span, int] = {}
+        """How far the spans that only the checkpoint vouches for have been found in their segments."""
+        self._promised: dict[Span, int] = {}
+        self._orphans: dict[int, int] = {}
+        """Entries by log, of logs that nothing says the name of."""
 
     def image(self, image: checkpoint.Checkpoint) -> None:
         """Take a checkpoint."""
@@ -143,6 +145,7 @@ class _Replay:
                 span = Span(managed.id, *values)
                 if span.segment > found.checkpoint_segment:
                     span.places = Places()
+                    self._covered[span], self._promised[span] = span.first, span.end
                 managed.add_span(span)
             managed.recovered(about["end"], about["index"])
             for one in logged.cursors:
@@ -155,12 +158,14 @@ class _Replay:
             self._extent(segment, block_offset + raw.at, raw)
         elif kind == records.Kind.ACKS:
             state, _ = records.parse_cursor_state(body)
+            self.found.ids[2] = max(self.found.ids[2], state.cursor)
             known = self.found.cursors.get(state.cursor)
             if known is not None:
                 known[1].replay(state)
         elif kind == records.Kind.CURSOR:
             name, properties, state, _ = records.parse_cursor_record(body)
             managed = self.found.logs.get(state.log)
+            self.found.ids[2] = max(self.found.ids[2], state.cursor)
             if managed is not None:
                 self._cursor(managed, name, properties, state)
         else:
@@ -172,6 +177,11 @@ class _Replay:
             self._log(fields["log"], fields["name"]).properties = fields["properties"]
             return
         managed = found.logs.get(fields["log"])
+        found.ids[0] = max(found.ids[0], fields["log"])
+        if kind == records.Kind.LOG_DELETED:
+            self._orphans.pop(fields["log"], None)
+        elif kind == records.Kind.LEDGER:
+            found.ids[1] = max(found.ids[1], fields["ledger"])
         if managed is None:
             return
         if kind == records.Kind.LOG_DELETED:
@@ -200,7 +210,6 @@ class _Replay:
 
     def _ledger(self, managed: ManagedLedger, fields: dict[str, Any]) -> None:
         table = managed.table
-        self.found.ids[1] = max(self.found.ids[1], fields["ledger"])
         if any(known.id >= fields["ledger"] for known in table.ledgers[-1:]):
             return
         # a ledger that was opened behind entries which then failed is void: the next one begins where it did or before
@@ -213,15 +222,18 @@ class _Replay:
         head = records.extent_head(raw.body)
         managed = self.found.logs.get(head.log)
         length = records.RECORD_HEADER_SIZE + len(raw.body)
+        ids = self.found.ids
+        ids[0], ids[1] = max(ids[0], head.log), max(ids[1], head.ledger)
         if managed is None:
+            self._orphans[head.log] = self._orphans.get(head.log, 0) + head.entries
             return
         if head.ordinal < managed.end:
-            managed.replay_place(segment, head, offset, length)
+            span = managed.replay_place(segment, head, offset, length)
+            if span is not None and span in self._covered:
+                self._missing(managed, self._covered[span], head.ordinal)
+                self._covered[span] = head.ordinal + head.entries
             return
-        if head.ordinal > managed.end:
-            self.found.damage.append(
-                f"{managed.name}: entries {managed.position(managed.end)} to ordinal {head.ordinal - 1} are missing"
-            )
+        self._missing(managed, managed.end, head.ordinal)
         counts = records.extent_counts(raw)
         size = records.extent_payload_size(raw)
         managed.replay_extent(segment, head, counts, size, offset, length)
@@ -237,19 +249,32 @@ class _Replay:
         else:
             cursor = known[1]
             cursor.properties = properties
-        # also a known one: an older record of a deleted cursor with this name may have been replayed since
+        # a later one of that name stands in the checkpoint while the records still speak of an earlier one
         managed.cursors[name] = cursor
         cursor.restore(state)
 
-    def settle(self, managed: ManagedLedger) -> None:
-        """After the last record: neither a ledger nor a cursor may point behind the end.
+    def _missing(self, managed: ManagedLedger, start: int, stop: int) -> None:
+        if start < stop:
+            first, last = managed.position(start), managed.position(stop - 1)
+            text = f"{managed.name}: {stop - start} entries from {first} to {last} are missing"
+            self.found.damage.append(text)
+            log.error("%s", text)
 
-        A checkpoint may have caught a ledger whose first entries never became durable, and an acknowledgment may
-        outlive a damaged entry.
-        """
-        managed.table.drop_behind(managed.end)
-        for cursor in managed.cursors.values():
-            cursor.settle()
+    def settle(self) -> None:
+        """After the last record: name what is missing, forget what was begun and never became durable."""
+        for managed in self.found.logs.values():
+            for span in managed.spans:
+                if span in self._covered:
+                    self._missing(managed, self._covered[span], self._promised[span])
+            # the checkpoint may know a ledger that was opened behind entries which the kill prevented
+            managed.table.drop_behind(managed.end)
+            for cursor in managed.cursors.values():
+                cursor.settle()
+        if self.found.damage:
+            for log_id, entries in self._orphans.items():
+                self.found.damage.append(
+                    f"{entries} entries of log {log_id}, whose name was in a damaged block, are lost"
+                )
 
 
 def places_of(files: FileSystem, number: int) -> dict[tuple[int, int], Places]:

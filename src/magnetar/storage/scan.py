@@ -31,11 +31,16 @@ class Block(NamedTuple):
 class SegmentScan:
     """One pass over a segment. After iterating, ``length`` is where the last whole block ends."""
 
-    def __init__(self, files: FileSystem, number: int, file: File, limit: int | None = None) -> None:
+    def __init__(
+        self, files: FileSystem, number: int, file: File, limit: int | None = None, before: int | None = None
+    ) -> None:
+        """``limit``: how many bytes are known to be durable. ``before``: blocks from this sequence on are void."""
         self._files = files
         self._number = number
         self._file = file
         size = file.size()
+        self._durable = limit
+        self._before = before
         self._limit = size if limit is None else min(limit, size)
         self.length = 0
         self.sequence = -1
@@ -52,6 +57,7 @@ class SegmentScan:
     def __iter__(self) -> Iterator[Block]:
         at = records.SEGMENT_HEADER_SIZE
         self.length = min(at, self._limit)
+        self._check_header()
         while at < self._limit:
             block, end = self._block(at)
             if block is not None:
@@ -61,10 +67,33 @@ class SegmentScan:
                 continue
             following = self._find_following(at)
             if following < 0:
-                self._torn(at)
+                self._end(at)
                 return
             self._corrupt(at, following)
             at = self.length = following
+        if self._durable is not None and self._durable > self._limit:
+            self._name(
+                f"{segment_name(self._number)} ends at {self._limit} although {self._durable} bytes were durable"
+            )
+
+    def _check_header(self) -> None:
+        try:
+            self.header()
+        except records.RecordError as error:
+            if self._limit > records.SEGMENT_HEADER_SIZE and self._find_following(records.SEGMENT_HEADER_SIZE, 0) >= 0:
+                self._name(f"{segment_name(self._number)}: {error}; its blocks are read nevertheless")
+
+    def _name(self, text: str) -> None:
+        self.damage.append(text)
+        log.error("%s", text)
+
+    def first_sequence(self) -> int | None:
+        """Sequence of the first whole block; None if there is none."""
+        at = self._find_following(records.SEGMENT_HEADER_SIZE, 0)
+        if at < 0:
+            return None
+        found = records.parse_block_header(self._file.read(at, records.BLOCK_HEADER_SIZE))
+        return None if found is None else found.sequence
 
     def _bytes(self, at: int, size: int) -> bytes:
         start = at - self._window_at
@@ -76,7 +105,7 @@ class SegmentScan:
 
     def _block(self, at: int) -> tuple[Block | None, int]:
         header = records.parse_block_header(self._bytes(at, records.BLOCK_HEADER_SIZE))
-        if header is None or header.sequence <= self.sequence:
+        if header is None or header.sequence <= self.sequence or self._void(header.sequence):
             return None, at
         size = records.BLOCK_HEADER_SIZE + header.length
         if at + size > self._limit:
@@ -88,10 +117,18 @@ class SegmentScan:
             return None, at
         return Block(at, header.sequence, found), at + size
 
-    def _find_following(self, at: int) -> int:
-        data = self._file.read(at, self._limit - at)
-        found = records.find_block(data, 1, self.sequence)
-        return -1 if found < 0 else at + found
+    def _void(self, sequence: int) -> bool:
+        return self._before is not None and sequence >= self._before
+
+    def _find_following(self, at: int, start: int = 1) -> int:
+        data = self._file.read(at, max(self._limit - at, 0))
+        found = records.find_block(data, start, self.sequence)
+        while found >= 0:
+            header = records.parse_block_header(data, found)
+            if header is not None and not self._void(header.sequence):
+                return at + found
+            found = records.find_block(data, found + 1, self.sequence)
+        return -1
 
     def _corrupt(self, at: int, following: int) -> None:
         name = self._quarantine("corrupt", at, following)
@@ -99,10 +136,13 @@ class SegmentScan:
             f"{segment_name(self._number)} is corrupt from offset {at} to {following}: these bytes are kept in {name}; "
             "the entries in them cannot be read, everything else can"
         )
-        self.damage.append(text)
-        log.error("%s", text)
+        self._name(text)
 
-    def _torn(self, at: int) -> None:
+    def _end(self, at: int) -> None:
+        """Nothing whole follows: a torn write, unless the next segment says that it was durable."""
+        if self._durable is not None:
+            self._corrupt(at, self._durable)
+            return
         data = self._file.read(at, self._limit - at)
         if not data.strip(b"\0"):
             return
@@ -117,7 +157,7 @@ class SegmentScan:
         copy = self._files.open(name, create=True)
         try:
             copy.truncate(0)
-            for at in range(start, stop, _WINDOW):
+            for at in range(start, min(stop, self._limit), _WINDOW):
                 copy.append([self._file.read(at, min(_WINDOW, stop - at))])
             copy.sync()
         finally:

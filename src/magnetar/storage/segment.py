@@ -7,6 +7,7 @@ needs them. An index holds nothing that the segment itself does not say: a damag
 
 from __future__ import annotations
 
+import re
 import struct
 from array import array
 from bisect import bisect_right
@@ -14,12 +15,15 @@ from collections import OrderedDict
 from collections.abc import Iterable
 from typing import Final
 
+from crc32c import crc32c
+
 from magnetar.storage import records
 from magnetar.storage.files import File, FileSystem
 
 _INDEX_MAGIC: Final = b"MGTRIDX1"
 _INDEX_HEAD: Final = struct.Struct("<8sQI")
 _INDEX_SPAN: Final = struct.Struct("<QQQI")
+_SEGMENT_NAME: Final = re.compile("segment-([0-9a-f]{16})")
 _OPEN_FILES_MAX: Final = 128
 _INDEXES_MAX: Final = 64
 
@@ -32,6 +36,11 @@ def segment_name(number: int) -> str:
 def index_name(number: int) -> str:
     """File name of a sealed segment's index."""
     return f"segment-{number:016x}.index"
+
+
+def segment_numbers(names: Iterable[str]) -> list[int]:
+    """Numbers of the segments among these files, ascending; what an operator put beside them is none."""
+    return sorted(int(found[1], 16) for name in names if (found := _SEGMENT_NAME.fullmatch(name)))
 
 
 class Places:
@@ -87,12 +96,23 @@ class Span:
 
 def index_bytes(number: int, spans: Iterable[Span]) -> bytes:
     """Content of an index file: head, table of spans, their places, checksum."""
-    listed = [(span, span.places) for span in spans if span.places is not None]
+    ordered = sorted(spans, key=lambda span: (span.log, span.first))
+    listed = [(span, span.places) for span in ordered if span.places is not None]
     parts = [_INDEX_HEAD.pack(_INDEX_MAGIC, number, len(listed))]
     parts += [_INDEX_SPAN.pack(s.log, s.ledger, s.first, len(p.firsts)) for s, p in listed]
     parts += [p.to_bytes() for _, p in listed]
     body = b"".join(parts)
-    return body + struct.pack("<I", records.crc32c(body))
+    return body + struct.pack("<I", crc32c(body))
+
+
+def spans_of(number: int, places: dict[tuple[int, int], Places]) -> list[Span]:
+    """What an index is made of when all that is known is where the extents of (log, ledger) lie."""
+    spans = []
+    for (log, ledger), found in places.items():
+        span = Span(log, number, ledger, found.firsts[0], found.firsts[-1], 0)
+        span.places = found
+        spans.append(span)
+    return spans
 
 
 class SegmentIndex:
@@ -102,7 +122,7 @@ class SegmentIndex:
 
     def __init__(self, number: int, data: bytes) -> None:
         """Raises RecordError if the index is damaged or another segment's."""
-        if len(data) < _INDEX_HEAD.size + 4 or struct.unpack("<I", data[-4:])[0] != records.crc32c(data[:-4]):
+        if len(data) < _INDEX_HEAD.size + 4 or struct.unpack("<I", data[-4:])[0] != crc32c(data[:-4]):
             raise records.RecordError(f"the checksum of {index_name(number)} does not match")
         magic, of, count = _INDEX_HEAD.unpack_from(data)
         if magic != _INDEX_MAGIC or of != number:
@@ -143,8 +163,9 @@ class SegmentFiles:
 
     def places(self, span: Span) -> Places:
         """Places of a span, from memory or its segment's index file. Raises OSError, RecordError."""
-        if span.places is not None:
-            return span.places
+        places = span.places  # the loop may take it away once the index is written
+        if places is not None:
+            return places
         index = self._indexes.get(span.segment)
         if index is None:
             index = SegmentIndex(span.segment, self._read_all(index_name(span.segment)))

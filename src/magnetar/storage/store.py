@@ -24,7 +24,7 @@ from magnetar.storage.journal import Failed, Journal
 from magnetar.storage.managed_ledger import ManagedLedger, ReadDone, Rollover
 from magnetar.storage.reader import EntryReader
 from magnetar.storage.recovery import Recovered, recover
-from magnetar.storage.segment import SegmentFiles, Span, index_bytes, index_name, segment_name
+from magnetar.storage.segment import SegmentFiles, Span, index_bytes, index_name, segment_name, segment_numbers
 
 log = logging.getLogger(__name__)
 
@@ -78,8 +78,11 @@ class LedgerStore:
         self._logs: dict[str, ManagedLedger] = {}
         self._spans: dict[int, set[Span]] = {}
         self._ids = [0, 0, 0]
+        self._unindexed: set[int] = set()
+        """Sealed segments without an index file: the disk refused; their places stay in memory until it does not."""
         self._checkpoint_number = 0
-        self._checkpoints: list[int] = [0]
+        self._checkpoints: list[int] = [0, 0]
+        """Segments up to which the two checkpoints on disk reach."""
         self.damage: list[str] = []
         """What start-up found unreadable, in words."""
 
@@ -95,41 +98,56 @@ class LedgerStore:
             ) from None
         try:
             found = recover(self._files, self)
+        except OSError as error:
+            self._files.unlock()
+            raise PersistenceError(
+                f"the data directory cannot be read or repaired: {error}; nothing was lost, start again when that is "
+                "mended"
+            ) from error
         except BaseException:
             self._files.unlock()
             raise
+        for name in self._files.names():
+            if name.endswith(".new"):
+                self._files.remove(name)
         self._logs = {managed.name: managed for managed in found.logs.values()}
         self._ids = found.ids
         self.damage = found.damage
         self._checkpoint_number = found.checkpoint_number
-        self._checkpoints = [found.checkpoint_segment]
+        # 0: the checkpoint before the newest is still there, and nothing that it needs may be removed
+        self._checkpoints = [0, found.checkpoint_segment]
         if found.scanned:
-            self._finish_recovery(found)
+            self._unindexed.update(found.scanned)
+            try:
+                self._finish_recovery(found)
+            except OSError as error:
+                log.warning("the checkpoint of the start could not be written (%s); the next segment's will do", error)
         self.journal.start(found.segment, found.length, found.sequence)
 
     def _finish_recovery(self, found: Recovered) -> None:
         for number in found.scanned:
             spans = list(self._spans.get(number, ()))
-            checkpoint.write_atomically(self._files, index_name(number), index_bytes(number, spans))
-            for span in spans:
-                span.places = None
+            self._write_index(number, spans)
+            self._indexed(number, spans)
         blobs = [_blob(managed) for managed in self._logs.values()]
-        self._save_checkpoint(
-            found.segment, checkpoint.encode(self._head(found.segment, found.length, found.sequence), blobs)
-        )
-        self._checkpoints.append(found.segment)
+        self._save_checkpoint(checkpoint.encode(self._head(found.segment, found.length, found.sequence), blobs))
+        self._checkpoints = [found.checkpoint_segment, found.segment]
 
     async def close(self) -> None:
         """Write what waits, leave a checkpoint, give the directory back. After this, starting reads no segment."""
         await self.journal.drain()
         self.journal.close()
-        if self.journal.writes and self.journal.failing is None:
-            await self._seal(self.journal.segment, self.journal.length, self.journal.sequence)
-        await self._tasks.close()
-        for thread in self._threads.values():
-            thread.shutdown(wait=True)
-        self._segments.close()
-        self._files.unlock()
+        try:
+            if self.journal.writes and self.journal.failing is None:
+                await self._seal(self.journal.segment, self.journal.length, self.journal.sequence)
+        except OSError as error:
+            log.error("no checkpoint could be left (%s); the next start reads the log instead", error)
+        finally:
+            await self._tasks.close()
+            for thread in self._threads.values():
+                thread.shutdown(wait=True)
+            self._segments.close()
+            self._files.unlock()
 
     # logs --------------------------------------------------------------------------------------------------------
 
@@ -214,20 +232,32 @@ class LedgerStore:
         ``sequence`` is that of the first block behind it: a replay from here takes no block below that.
         """
         async with self._keeping:
-            spans = list(self._spans.get(number, ()))
-            await self._keep(self._write_index, number, spans)
-            for span in spans:
-                span.places = None
-            blobs = []
-            for i, managed in enumerate(list(self._logs.values())):
-                if i % _LOGS_PER_TURN == _LOGS_PER_TURN - 1:
-                    await asyncio.sleep(0)
-                if not managed.deleted:
-                    blobs.append(_blob(managed))
-            head = self._head(number, length, sequence)
-            await self._keep(self._save_checkpoint, number, checkpoint.encode(head, blobs))
-            self._checkpoints = [*self._checkpoints[-1:], number]
-            await self.remove_dead()
+            self._unindexed.add(number)
+            try:
+                await self._write_checkpoint(number, length, sequence)
+                await self.remove_dead()
+            except OSError as error:
+                log.error("segment %d has no index and checkpoint yet (%s); the next segment's will do", number, error)
+
+    async def _write_checkpoint(self, number: int, length: int, sequence: int) -> None:
+        for unindexed in sorted(self._unindexed):
+            spans = list(self._spans.get(unindexed, ()))
+            await self._keep(self._write_index, unindexed, spans)
+            self._indexed(unindexed, spans)
+        blobs = []
+        for i, managed in enumerate(list(self._logs.values())):
+            if i % _LOGS_PER_TURN == _LOGS_PER_TURN - 1:
+                await asyncio.sleep(0)
+            if not managed.deleted:
+                blobs.append(_blob(managed))
+        head = self._head(number, length, sequence)
+        await self._keep(self._save_checkpoint, checkpoint.encode(head, blobs))
+        self._checkpoints = [*self._checkpoints[-1:], number]
+
+    def _indexed(self, number: int, spans: list[Span]) -> None:
+        self._unindexed.discard(number)
+        for span in spans:
+            span.places = None
 
     async def _keep(self, work: Callable[..., None], *arguments: Any) -> None:
         await asyncio.get_running_loop().run_in_executor(self._threads["keeper"], work, *arguments)
@@ -235,7 +265,7 @@ class LedgerStore:
     def _write_index(self, number: int, spans: list[Span]) -> None:
         checkpoint.write_atomically(self._files, index_name(number), index_bytes(number, spans))
 
-    def _save_checkpoint(self, segment: int, data: bytes) -> None:
+    def _save_checkpoint(self, data: bytes) -> None:
         self._checkpoint_number += 1
         checkpoint.save(self._files, self._checkpoint_number, data)
 
@@ -255,8 +285,7 @@ class LedgerStore:
         return dead
 
     def _segment_numbers(self) -> list[int]:
-        names = [n for n in self._files.names() if n.startswith("segment-") and "." not in n]
-        return [int(name.removeprefix("segment-"), 16) for name in names]
+        return segment_numbers(self._files.names())
 
     def _remove(self, number: int) -> None:
         for name in (index_name(number), segment_name(number)):

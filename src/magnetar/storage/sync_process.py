@@ -30,7 +30,10 @@ import os, socket, sys
 wire = socket.socket(fileno=int(sys.argv[1]))
 held = -1
 while True:
-    word, files, _, _ = socket.recv_fds(wire, 1, 1)
+    try:
+        word, files, _, _ = socket.recv_fds(wire, 1, 1)
+    except OSError:  # the broker was killed with an answer unread
+        break
     if not word:
         break
     if word == b"F":
@@ -43,7 +46,10 @@ while True:
         error = 0
     except OSError as problem:
         error = problem.errno or 5
-    wire.send(error.to_bytes(4, "little"))
+    try:
+        wire.send(error.to_bytes(4, "little"))
+    except OSError:
+        break
 """
 
 

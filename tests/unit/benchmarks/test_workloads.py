@@ -99,19 +99,15 @@ def sample(broker: str, round_: int, rate: float, problems: list[str] | None = N
 
 def test_report_has_medians_ratios_and_leaves_out_void_samples() -> None:
     about = {"durability": "d", "start_seconds": 1.0, "resident_mb_after_start": 2.0}
-    results = report.Results({"cpus": 2}, {"ours": about, "theirs": about})
+    results = report.Results({"cpus": 2}, {"ours": about, "theirs": about, "others": about})
     for round_, rate in enumerate((100e3, 300e3, 200e3), 1):
         results.samples += [sample("ours", round_, rate), sample("theirs", round_, rate / 2)]
+        results.samples.append(sample("others", round_, rate * 4))
     results.samples.append(sample("theirs", 4, 900e3, ["entries missing"]))
     text = report.text(results)
-    row = next(line for line in text.splitlines() if "ours" in line and "produce-100b" in line)
-    assert [cell.strip() for cell in row.strip("|").split("|")][2:7] == [
-        "200.0 k",
-        "100.0 k–300.0 k",
-        "200.0 k",
-        "20",
-        "5.0",
-    ]
-    ratio = next(line for line in text.splitlines() if "rate" in line and "produce-100b" in line)
-    assert [cell.strip() for cell in ratio.strip("|").split("|")][2:] == ["2.00", "2.00"]
+    cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in text.splitlines()]
+    (row,) = (line for line in cells if line[:2] == ["produce-100b", "ours"])
+    assert row[2:7] == ["200.0 k", "100.0 k–300.0 k", "200.0 k", "20", "5.0"]
+    (ratio,) = (line for line in cells if line[:2] == ["produce-100b", "rate"])
+    assert ratio[2:] == ["2.00", "0.25", "0.25"]
     assert "theirs, produce-100b: entries missing (round 4)" in text

@@ -150,9 +150,23 @@ def test_text_that_is_not_utf8_is_malformed() -> None:
 def test_whole_frames_are_not_copied() -> None:
     splitter = frames.FrameSplitter()
     data = send_frame(ENTRY)
-    assert splitter.feed(data) is data
+    ((walked, start),) = splitter.feed(data)
+    assert walked is data
+    assert start == 0
     splitter.keep(data, len(data))
     assert splitter.held == 0
+
+
+def test_only_the_unfinished_frame_is_joined() -> None:
+    """What follows it in the same chunk is walked where it is."""
+    frame = send_frame(ENTRY)
+    splitter = frames.FrameSplitter()
+    splitter.keep(frame[:10], 0)
+    chunk = frame[10:] + frame + frame[:5]
+    (joined, rest) = splitter.feed(chunk)
+    assert joined == (frame, 0)
+    assert rest[0] is chunk
+    assert rest[1] == len(frame) - 10
 
 
 def test_a_large_frame_in_small_chunks_is_joined_once() -> None:
@@ -160,13 +174,13 @@ def test_a_large_frame_in_small_chunks_is_joined_once() -> None:
     frame = send_frame(BODY + bytes(5_000_000))
     splitter = frames.FrameSplitter()
     step = 1000
-    first = splitter.feed(frame[:step])
+    ((first, _),) = splitter.feed(frame[:step])
     splitter.keep(first, 0)
     for start in range(step, len(frame), step):
         got = splitter.feed(frame[start : start + step])
         if start + step < len(frame):
-            assert got == b""
+            assert got == []
         else:
-            assert got == frame
+            assert got == [(frame, 0)]
     with pytest.raises(ProtocolError):
         splitter.keep(b"\xff\xff\xff\xff", 0)

@@ -64,6 +64,10 @@ class Dispatcher(ABC):
         ``counts[i]`` is the number of live messages in entry ``start + i``, None: one each.
         """
 
+    def new_turn(self) -> None:
+        """Rounds that follow are not the continuation of earlier ones."""
+        return
+
     def plan_replay(self) -> list[int]:
         """Ordinals, ascending, that should be read and given to :meth:`replay` before anything new."""
         return []

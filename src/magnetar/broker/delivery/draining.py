@@ -13,16 +13,6 @@ from typing import NamedTuple
 from magnetar.broker.delivery.consumers import ConsumerState
 
 
-class Held:
-    """The entries of one slot that are out; all at ``consumer``."""
-
-    __slots__ = ("consumer", "entries")
-
-    def __init__(self, consumer: ConsumerState) -> None:
-        self.consumer = consumer
-        self.entries = 1
-
-
 class DrainingHash(NamedTuple):
     """One line of the statistics (5.6.17)."""
 
@@ -32,47 +22,43 @@ class DrainingHash(NamedTuple):
 
 
 class Holders:
-    """``held`` and ``draining`` (slot to blocked attempts) are public for the dispatcher's inner loop."""
+    """The dicts are public: the dispatcher's inner loop adds to ``holder`` and ``entries`` itself, once per entry."""
 
-    __slots__ = ("_cleared", "draining", "held")
+    __slots__ = ("_cleared", "draining", "entries", "holder")
 
     def __init__(self) -> None:
-        self.held: dict[int, Held] = {}
+        self.holder: dict[int, ConsumerState] = {}
+        """Slot to the consumer that has entries of it out."""
+        self.entries: dict[int, int] = {}
+        """Slot to how many; never 0."""
         self.draining: dict[int, int] = {}
+        """Slot to attempts to deliver that were held back."""
         self._cleared: dict[ConsumerState, int] = {}
-
-    def take(self, slot: int, consumer: ConsumerState) -> None:
-        """One more entry of ``slot`` goes to ``consumer``."""
-        held = self.held.get(slot)
-        if held is None:
-            self.held[slot] = Held(consumer)
-        else:
-            held.entries += 1
 
     def release(self, slot: int) -> bool:
         """One entry of ``slot`` came back or was acknowledged; whether that ends its draining."""
-        held = self.held[slot]
-        held.entries -= 1
-        if held.entries:
+        left = self.entries[slot] - 1
+        if left:
+            self.entries[slot] = left
             return False
-        del self.held[slot]
-        if self.draining.pop(slot, None) is None:
+        del self.entries[slot]
+        holder = self.holder.pop(slot)
+        if not self.draining or self.draining.pop(slot, None) is None:
             return False
-        self._cleared[held.consumer] = self._cleared.get(held.consumer, 0) + 1
+        self._cleared[holder] = self._cleared.get(holder, 0) + 1
         return True
 
     def review(self, owner: Callable[[int], ConsumerState | None]) -> None:
         """The assignment changed: find again what is draining."""
         before = self.draining
-        self.draining = {
-            slot: before.get(slot, 0) for slot, held in self.held.items() if owner(slot) is not held.consumer
-        }
+        self.draining = {slot: before.get(slot, 0) for slot, holder in self.holder.items() if owner(slot) is not holder}
 
     def left(self, consumer: ConsumerState) -> None:
         self._cleared.pop(consumer, None)
 
     def clear(self) -> None:
-        self.held.clear()
+        self.holder.clear()
+        self.entries.clear()
         self.draining.clear()
         self._cleared.clear()
 
@@ -81,7 +67,7 @@ class Holders:
 
     def draining_of(self, consumer: ConsumerState) -> list[DrainingHash]:
         return [
-            DrainingHash(slot, self.held[slot].entries, attempts)
+            DrainingHash(slot, self.entries[slot], attempts)
             for slot, attempts in sorted(self.draining.items())
-            if self.held[slot].consumer is consumer
+            if self.holder[slot] is consumer
         ]

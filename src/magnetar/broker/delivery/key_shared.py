@@ -15,7 +15,7 @@ from magnetar.broker.delivery.consumers import ConsumerState
 from magnetar.broker.delivery.draining import DrainingHash, Holders
 from magnetar.broker.delivery.instructions import Instruction, Slice
 from magnetar.broker.delivery.selector import Selector
-from magnetar.broker.delivery.sharing import Limits, Sharing, live, total_room
+from magnetar.broker.delivery.sharing import Limits, Sharing, total_room
 from magnetar.broker.delivery.waiting import Waiting
 
 
@@ -98,17 +98,18 @@ class KeyShared(Sharing):
         waiting, draining, owners = self._waiting, self._holders.draining, self._owners
         by_slot: dict[int, list[int]] = waiting.by_slot if self._ordered else {}
         look_ahead = self._look_ahead
+        waiting_slots = waiting.slots
         for at, slot in enumerate(slots, start):
-            if self.blocked or len(waiting) >= look_ahead:
+            if self.blocked or len(waiting_slots) >= look_ahead:
                 return _flat(given), at
-            owner = owners[slot] if slot in owners else self._owner(slot)
+            owner = owners.get(slot) or self._owner(slot)
             if owner is None or owner not in able or slot in by_slot or slot in draining:
                 if slot in draining:
                     draining[slot] += 1
                     owner = None
                 waiting.add(at, slot, owner)
                 continue
-            self._give(owner, at, slot, live(counts, at - start), given)
+            self._give(owner, at, slot, 1 if counts is None else counts[at - start], given)
             if owner.permits <= 0 or owner.blocked:
                 able.discard(owner)
         return _flat(given), stop
@@ -133,7 +134,7 @@ class KeyShared(Sharing):
             if owner is None or owner not in able:
                 continue
             waiting.remove(ordinal, owner)
-            self._give(owner, ordinal, slot, live(counts, ordinal - start), given)
+            self._give(owner, ordinal, slot, 1 if counts is None else counts[ordinal - start], given)
             if owner.permits <= 0 or owner.blocked:
                 able.discard(owner)
         return _flat(given)
@@ -144,8 +145,17 @@ class KeyShared(Sharing):
         owner.pending[ordinal] = messages
         self._slots[ordinal] = slot
         if self._ordered:
-            self._holders.take(slot, owner)
-        self._charge(owner, messages)
+            holders = self._holders
+            holders.holder[slot] = owner
+            entries = holders.entries
+            entries[slot] = entries.get(slot, 0) + 1
+        owner.permits -= messages  # Sharing._charge in place: this runs once per entry
+        owner.unacked += messages
+        self.unacked += messages
+        if owner.unacked >= self._consumer_limit:
+            owner.blocked = True
+        if self.unacked >= self._subscription_limit:
+            self.blocked = True
         mine = given.get(owner)
         if mine is None:
             given[owner] = [Slice(owner, ordinal, ordinal + 1)]
@@ -217,12 +227,12 @@ class KeyShared(Sharing):
         by_slot: dict[int, list[ConsumerState]] = {}
         for ordinal, consumer in out.items():
             by_slot.setdefault(self._slots[ordinal], []).append(consumer)
-        assert by_slot.keys() == self._holders.held.keys()
+        assert by_slot.keys() == self._holders.holder.keys() == self._holders.entries.keys()
         for slot, holders in by_slot.items():
-            held = self._holders.held[slot]
-            assert set(holders) == {held.consumer}, f"slot {slot} is out at two consumers (5.6.15)"
-            assert held.entries == len(holders)
-            assert (slot in self._holders.draining) == (self._owner(slot) is not held.consumer)
+            holder = self._holders.holder[slot]
+            assert set(holders) == {holder}, f"slot {slot} is out at two consumers (5.6.15)"
+            assert self._holders.entries[slot] == len(holders)
+            assert (slot in self._holders.draining) == (self._owner(slot) is not holder)
 
 
 def _flat(given: dict[ConsumerState, list[Slice]]) -> list[Slice]:

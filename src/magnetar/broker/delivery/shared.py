@@ -25,10 +25,23 @@ class Shared(Sharing):
         self._replay = ReplayQueue()
         self._slot = 0
         """Index of the consumer whose turn it is."""
+        self._begun: ConsumerState | None = None
+        """Who did not get its whole chunk because what was read ended; it goes on within the same turn."""
+        self._left = 0
 
     @override
     def add(self, consumer: ConsumerState) -> list[Instruction]:
+        self._begun = None
         return self._enter(consumer)
+
+    @override
+    def remove(self, consumer: ConsumerState) -> list[Instruction]:
+        self._begun = None
+        return super().remove(consumer)
+
+    @override
+    def new_turn(self) -> None:
+        self._begun = None
 
     @override
     def wanted(self) -> int:
@@ -53,7 +66,10 @@ class Shared(Sharing):
             if consumer is None:
                 break
             room = self._room(consumer)
-            chunk = self.limits.round_robin_messages if len(self.consumers) > 1 else room
+            if len(self.consumers) == 1:
+                chunk = room
+            else:
+                chunk = self._left if consumer is self._begun else self.limits.round_robin_messages
             if counts is None:
                 end = min(stop, at + min(room, chunk))
                 messages = end - at
@@ -63,6 +79,8 @@ class Shared(Sharing):
                 end += start
                 consumer.pending.update(zip(range(at, end), counts[at - start : end - start], strict=True))
             self._charge(consumer, messages)
+            self._begun = consumer if end == stop and messages < chunk else None
+            self._left = chunk - messages
             if slices and slices[-1].consumer is consumer:
                 slices[-1] = Slice(consumer, slices[-1].start, end)
             else:
@@ -91,6 +109,8 @@ class Shared(Sharing):
         consumers = self.consumers
         if len(consumers) == 1:
             return consumers[0] if consumers[0].available else None
+        if self._begun is not None and self._begun.available:
+            return self._begun
         if self._slot >= len(consumers):
             self._slot = 0
         level = consumers[self._slot].priority if consumers else 0

@@ -9,7 +9,7 @@ redelivery counts are forgotten, and the next one starts with a rewind (5.5.4).
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from typing_extensions import override
@@ -207,8 +207,3 @@ def total_room(dispatcher: Sharing, entries_max: int) -> int:
             if total >= entries_max:
                 return entries_max
     return total
-
-
-def live(counts: Sequence[int] | None, at: int) -> int:
-    """Messages of the entry at index ``at``."""
-    return 1 if counts is None else counts[at]

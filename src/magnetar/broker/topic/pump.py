@@ -78,6 +78,7 @@ class Pump:
         if self._turning or self._closed or self.dispatcher is None or self._next_turn is not None:
             return
         self._turning = True
+        self.dispatcher.new_turn()
         try:
             left = self._settings.turn_entries_max
             while (done := self._round(self.dispatcher)) > 0:
@@ -99,10 +100,9 @@ class Pump:
         plan = dispatcher.plan_replay()
         if plan:
             return self._replay(dispatcher, plan)
-        wanted = dispatcher.wanted()
-        if not wanted:
-            return 0
         source, cursor = self._log, self._cursor
+        if self.read_at >= source.end or not (wanted := dispatcher.wanted()):
+            return 0
         if self.read_at < source.first:
             self._jump_trimmed()
         start = cursor.next_unacknowledged(self.read_at)
@@ -114,7 +114,8 @@ class Pump:
         if run is None:
             return 0
         stop = min(run.first + len(run.entries), start + wanted, source.end)
-        stop = cursor.next_acknowledged(start, stop)
+        if stop > start + 1:
+            stop = cursor.next_acknowledged(start, stop)
         low, high = start - run.first, stop - run.first
         key_slot = dispatcher.key_slot
         slots = None

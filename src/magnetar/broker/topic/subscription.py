@@ -47,7 +47,7 @@ class TopicIdentity(NamedTuple):
 
 
 class Subscription:
-    """``created`` says that the cursor was made with it, for 5.9.11."""
+    """``created``: the cursor was made with it; ``terminated``: the topic was when this was loaded (5.9.11)."""
 
     def __init__(
         self,
@@ -61,6 +61,7 @@ class Subscription:
         *,
         durable: bool = True,
         created: bool = True,
+        terminated: bool = False,
     ) -> None:
         self.topic = topic
         self.name = name
@@ -71,13 +72,13 @@ class Subscription:
         self.sub_type: SubType | None = None
         """None before the first consumer; the last type while there is none (5.1.1)."""
         self.key_shared = KeySharedMeta()
-        self.terminated = False
+        self.terminated = terminated
         self.totals = Totals()
         self._clock = clock
         self._pump = Pump(f"{topic.name}/{name}", log, cursor, settings, clock, sticky_key)
         self._activation: asyncio.TimerHandle | None = None
         self._mark = cursor.mark_delete
-        self._end_told = not created and cursor.backlog() == 0
+        self._end_told = terminated and not created and cursor.backlog() == 0
         self._seeking = False
 
     # -- members -----------------------------------------------------------------------------------------------
@@ -123,7 +124,10 @@ class Subscription:
         if limit and len(pump.consumers) >= limit:
             raise ConsumerBusyError("Subscription reached max consumers limit")
         state = ConsumerState(name, sink, priority, meta.ranges or None)
-        state.description = f"Consumer{{subscription={self.name}, consumerId={consumer_id}, consumerName={name}, topic={self.topic.name}}}"
+        state.description = (
+            f"Consumer{{subscription={self.name}, consumerId={consumer_id}, consumerName={name}, "
+            f"topic={self.topic.name}}}"
+        )
         instructions = dispatcher.add(state)
         consumer = Consumer(state, sink, consumer_id, epoch, info or {})
         pump.consumers[state] = consumer
@@ -196,8 +200,14 @@ class Subscription:
     # -- acknowledgement ---------------------------------------------------------------------------------------
 
     def acknowledge(self, consumer: Consumer, ordinals: Sequence[int], durable: Done | None = None) -> None:
-        """Individual acknowledgement of whole entries; ``durable`` is called once the cursor has it on disk."""
+        """Individual acknowledgement of whole entries; ``durable`` is called once the cursor has it on disk.
+
+        Like the others, answered but ignored from a consumer that is gone: after a seek its ids mean nothing (5.9.4).
+        """
         dispatcher = self._pump.dispatcher
+        if consumer.state not in self._pump.consumers:
+            _call(durable)
+            return
         self.cursor.acknowledge(ordinals, durable)
         if dispatcher is not None and dispatcher.acknowledged(consumer.state, ordinals):
             self._pump.turn()
@@ -206,7 +216,8 @@ class Subscription:
     def acknowledge_sets(self, consumer: Consumer, acks: Sequence[IndexAck], durable: Done | None = None) -> None:
         """Individual acknowledgement of messages within batches; without effect if that is off (5.7.7)."""
         dispatcher = self._pump.dispatcher
-        if not self.settings.acknowledgment_at_batch_index_level_enabled or not acks or dispatcher is None:
+        off = not self.settings.acknowledgment_at_batch_index_level_enabled
+        if off or not acks or dispatcher is None or consumer.state not in self._pump.consumers:
             _call(durable)
             return
         freed = False
@@ -231,7 +242,8 @@ class Subscription:
 
         Ignored, but answered, on Shared and Key_Shared (5.5.6). Allowed from a consumer that is not active (5.4.7).
         """
-        if not isinstance(self._pump.dispatcher, SingleActive):
+        gone = consumer.state not in self._pump.consumers
+        if gone or not isinstance(self._pump.dispatcher, SingleActive):
             _call(durable)
             return
         before = self.cursor.backlog()

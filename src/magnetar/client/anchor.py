@@ -1,0 +1,116 @@
+"""A durable subscription as the anchor of a range: where to start for the first time, what may be trimmed.
+
+Nothing is ever received through it: no permits are given. Its mark-delete position is durable at the broker, so the
+place where it stands is the same for everybody who asks until it is moved, and data after it are kept. It is of type
+Failover, since then two processes may hold it (an old driver that is not gone yet and its successor) and both may
+acknowledge cumulatively.
+"""
+
+from __future__ import annotations
+
+from magnetar.client.connection import Connection
+from magnetar.client.errors import ConnectionLostError, RefusedError
+from magnetar.client.lookup import Lookup
+from magnetar.client.place import START, Place, after_entry
+from magnetar.protocol import commands as c
+
+
+class Anchor:
+    """One subscription on one topic or partition, for one thread; connects when needed and again when cut off."""
+
+    def __init__(self, lookup: Lookup, topic: str, subscription: str) -> None:
+        self.topic = topic
+        self._lookup = lookup
+        self._subscription = subscription
+        self._initial = c.InitialPosition.Latest
+        self._connection: Connection | None = None
+        self._consumer_id = 0
+
+    def hold(self, start: Place | None) -> Place:
+        """Make the subscription unless it exists, at ``start`` (None: at the end), and say where it stands.
+
+        The same answer until `move_to`, whatever is published meanwhile and whoever asks.
+        """
+        self._initial = c.InitialPosition.Latest if start is None else c.InitialPosition.Earliest
+        if start is not None and start > START:
+            # Moves a subscription that was made just now at the very start, and none that is further already.
+            self.move_to(start)
+        stands = self._positions()[1]
+        return stands if start is None or stands[:2] != start[:2] else start
+
+    def last(self) -> Place:
+        """After the last message that can be read now."""
+        return self._positions()[0]
+
+    def move_to(self, place: Place) -> None:
+        """Acknowledge everything before ``place``, but not part of an entry. Durable as the broker's acks are."""
+        if place.entry <= 0:
+            return
+
+        def acknowledge() -> None:
+            connection = self._open()
+            what = f"move subscription {self._subscription} of {self.topic} to {place}"
+            answer = connection.request(
+                c.Ack(
+                    self._consumer_id,
+                    c.AckType.Cumulative,
+                    (c.MessageIdData(place.ledger, place.entry - 1),),
+                    request_id=connection.new_request_id(),
+                ),
+                c.AckResponse,
+                what,
+            )
+            if answer.error is not None:
+                raise RefusedError(what, answer.error, answer.message or "no reason given")
+
+        self._lookup.patiently(acknowledge)
+
+    def close(self) -> None:
+        """Let go; the subscription stays."""
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    def _positions(self) -> tuple[Place, Place]:
+        """After the last message, and where the subscription stands."""
+
+        def ask() -> tuple[Place, Place]:
+            connection = self._open()
+            answer = connection.request(
+                c.GetLastMessageId(self._consumer_id, connection.new_request_id()),
+                c.GetLastMessageIdResponse,
+                f"ask for the last message of {self.topic}",
+            )
+            marked = answer.consumer_mark_delete_position
+            return after_entry(answer.last_message_id), START if marked is None else after_entry(marked)
+
+        return self._lookup.patiently(ask)
+
+    def _open(self) -> Connection:
+        if self._connection is not None and not self._connection.closed:
+            try:
+                self._connection.receive(0.0)
+            except ConnectionLostError:
+                pass
+            else:
+                return self._connection
+        connection = self._lookup.connect(self.topic)
+        self._consumer_id = connection.new_handle()
+        try:
+            connection.request(
+                c.Subscribe(
+                    self.topic,
+                    self._subscription,
+                    c.SubType.Failover,
+                    self._consumer_id,
+                    connection.new_request_id(),
+                    initial_position=self._initial,
+                ),
+                c.Success,
+                f"subscribe to {self.topic} as {self._subscription}",
+            )
+        except BaseException:
+            connection.close()
+            raise
+        self._connection = connection
+        return connection

@@ -1,0 +1,192 @@
+"""One socket to one broker, for one thread: the sans-I/O client state with blocking reads and writes around it.
+
+Bytes are read only while somebody waits: in `request`, and in `receive`, which hands over the next pushes. A PING that
+arrives meanwhile is answered. Who stays away longer than the broker's patience (30 to 60 s) finds the connection
+closed, which is why readers and producers know how to go on with a new one.
+
+A request's answer is awaited with everything else that arrives before it kept for `receive`, in order.
+"""
+
+from __future__ import annotations
+
+import socket
+from collections import deque
+from typing import Final, TypeVar
+
+from magnetar.client.address import Address
+from magnetar.client.errors import ClientError, ClientTimeoutError, ConnectionLostError, RefusedError
+from magnetar.model.errors import ProtocolError
+from magnetar.protocol import commands as c
+from magnetar.protocol.client import ClientConnection
+from magnetar.runtime.clock import steady_seconds
+
+Answer = TypeVar("Answer")
+
+CLIENT_VERSION: Final = "magnetar-client-0.1.0"
+PROTOCOL_VERSION: Final = 21
+DEFAULT_TIMEOUT: Final = 30.0
+_READ_SIZE: Final = 1 << 18
+_MAX_FRAME_SIZE: Final = 1 << 28
+"""Brokers may be configured for messages larger than 5 MiB, and the decoder must know before it is told."""
+_FEATURES: Final = c.FeatureFlags(
+    supports_auth_refresh=False,
+    supports_broker_entry_metadata=True,
+    supports_partial_producer=False,
+    supports_topic_watchers=False,
+    supports_get_partitioned_metadata_without_auto_creation=True,
+)
+
+
+class Connection:
+    """Connected and greeted when made. Raises ConnectionLostError, ClientTimeoutError, RefusedError."""
+
+    def __init__(
+        self,
+        address: Address,
+        *,
+        timeout: float = DEFAULT_TIMEOUT,
+        token: str | None = None,
+        proxy_to: str | None = None,
+    ) -> None:
+        self.address = address
+        self.timeout = timeout
+        self.max_message_size = 5 * 1024 * 1024
+        self._state = ClientConnection(_MAX_FRAME_SIZE)
+        self._pushes: deque[c.Command] = deque()
+        self._answers: dict[int, c.Command] = {}
+        self._next_handle = 0
+        self.closed = False
+        try:
+            self._socket = socket.create_connection((address.host, address.port), timeout)
+        except OSError as error:
+            raise ConnectionLostError(
+                f"cannot connect to the broker at {address}: {error}; is it running, is the address right?"
+            ) from None
+        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._greet(token, proxy_to)
+
+    def _greet(self, token: str | None, proxy_to: str | None) -> None:
+        try:
+            self.write(
+                self._state.send(
+                    c.Connect(
+                        CLIENT_VERSION,
+                        PROTOCOL_VERSION,
+                        auth_method_name=None if token is None else "token",
+                        auth_data=None if token is None else token.encode(),
+                        proxy_to_broker_url=proxy_to,
+                        feature_flags=_FEATURES,
+                    )
+                )
+            )
+            deadline = steady_seconds() + self.timeout
+            while not self._state.connected:
+                if not self._read(deadline - steady_seconds()):
+                    raise ClientTimeoutError(f"the broker at {self.address} did not answer CONNECT in {self.timeout} s")
+                if self._pushes and isinstance(refusal := self._pushes[0], c.Error):
+                    raise RefusedError(f"the broker at {self.address} refused", refusal.error, refusal.message)
+        except BaseException:
+            self.close()
+            raise
+        greeting = self._pushes.popleft()
+        if isinstance(greeting, c.Connected) and greeting.max_message_size:
+            self.max_message_size = greeting.max_message_size
+
+    def new_request_id(self) -> int:
+        """For the request that is sent next."""
+        return self._state.new_request_id()
+
+    def new_handle(self) -> int:
+        """A producer or consumer id of this connection."""
+        self._next_handle += 1
+        return self._next_handle - 1
+
+    def request(self, command: c.Command, expected: type[Answer], what: str) -> Answer:
+        """Send, wait for the answer; ``what`` names the request in errors."""
+        request_id: int = getattr(command, "request_id")  # noqa: B009 - the union of all commands does not have it
+        self.write(self._state.send(command))
+        deadline = steady_seconds() + self.timeout
+        while request_id not in self._answers:
+            if not self._read(deadline - steady_seconds()):
+                self._state.forget(request_id)
+                raise ClientTimeoutError(f"{what}: the broker at {self.address} did not answer in {self.timeout} s")
+        answer = self._answers.pop(request_id)
+        if isinstance(answer, c.Error):
+            raise RefusedError(what, answer.error, answer.message)
+        if not isinstance(answer, expected):
+            raise ClientError(f"{what}: the broker answered with {type(answer).__name__}")
+        return answer
+
+    def send(self, command: c.Command) -> None:
+        """A command nobody answers."""
+        self.write(self._state.send(command))
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        """Prepared frames."""
+        if self.closed:
+            raise ConnectionLostError(f"the connection to the broker at {self.address} is closed")
+        try:
+            self._socket.settimeout(self.timeout)
+            self._socket.sendall(data)
+        except TimeoutError:
+            self.close()
+            raise ClientTimeoutError(f"the broker at {self.address} took nothing for {self.timeout} s") from None
+        except OSError as error:
+            self.close()
+            raise ConnectionLostError(f"the connection to the broker at {self.address} broke: {error}") from None
+
+    def receive(self, wait: float) -> list[c.Command]:
+        """What the broker has said on its own, in order; at most ``wait`` seconds for the first of it."""
+        if not self._pushes:
+            deadline = steady_seconds() + wait
+            while not self._pushes and self._read(deadline - steady_seconds()):
+                pass
+        pushes = list(self._pushes)
+        self._pushes.clear()
+        return pushes
+
+    def _read(self, wait: float) -> bool:
+        """Take in one chunk; False if none came in ``wait`` seconds."""
+        if self.closed:
+            raise ConnectionLostError(f"the connection to the broker at {self.address} is closed")
+        try:
+            self._socket.settimeout(max(wait, 0.0))
+            data = self._socket.recv(_READ_SIZE)
+        except (TimeoutError, BlockingIOError):
+            return False
+        except OSError as error:
+            self.close()
+            raise ConnectionLostError(f"the connection to the broker at {self.address} broke: {error}") from None
+        if not data:
+            self.close()
+            raise ConnectionLostError(f"the broker at {self.address} closed the connection")
+        try:
+            for command in self._state.receive(data):
+                self._arrived(command)
+        except ProtocolError as error:
+            self.close()
+            raise ConnectionLostError(
+                f"the broker at {self.address} sent what is no Pulsar protocol: {error}"
+            ) from None
+        return True
+
+    def _arrived(self, command: c.Command) -> None:
+        if type(command) is c.Message:
+            self._pushes.append(command)
+            return
+        arrival = self._state.match(command)
+        if arrival is None or isinstance(command, c.Pong):
+            return
+        if isinstance(command, c.Ping):
+            self.write(self._state.send(c.Pong()))
+        elif arrival.request is None:
+            self._pushes.append(command)
+        elif not isinstance(command, c.ProducerSuccess) or command.producer_ready:
+            self._answers[getattr(arrival.request, "request_id")] = command  # noqa: B009
+
+    def close(self) -> None:
+        """The broker lets go of all producers and consumers of this connection; may be called twice."""
+        if not self.closed:
+            self.closed = True
+            if hasattr(self, "_socket"):
+                self._socket.close()

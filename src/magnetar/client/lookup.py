@@ -1,0 +1,137 @@
+"""Which broker serves a topic, how many partitions it has (SEMANTICS 2), and connections to the brokers found.
+
+A lookup goes to a broker of the service URL. Its answer is final ("connect"), or names another broker to ask
+("redirect"), or fails. A broker behind a proxy is reached through the address that was asked, by naming it in CONNECT.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Final, NamedTuple, TypeVar
+
+from magnetar.client.address import Address, parse_service_url
+from magnetar.client.connection import DEFAULT_TIMEOUT, Connection
+from magnetar.client.errors import ClientError, ClientTimeoutError, ConnectionLostError, RefusedError
+from magnetar.model.errors import ServerError
+from magnetar.protocol import commands as c
+from magnetar.runtime.clock import steady_seconds
+
+Result = TypeVar("Result")
+
+_REDIRECTS_MAX: Final = 20
+_FIRST_PAUSE: Final = 0.05
+_LONGEST_PAUSE: Final = 2.0
+
+
+class Route(NamedTuple):
+    """How to reach a topic's broker."""
+
+    address: Address
+    proxy_to: str | None = None
+    """``host:port`` of the broker, if ``address`` is a proxy's."""
+
+
+class Lookup:
+    """For one service URL and one thread. Holds one connection for questions; owns no other."""
+
+    def __init__(self, service_url: str, *, timeout: float = DEFAULT_TIMEOUT, token: str | None = None) -> None:
+        self._addresses = parse_service_url(service_url)
+        self._token = token
+        self.timeout = timeout
+        self._asked: Connection | None = None
+
+    def __enter__(self) -> Lookup:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the connection for questions; the next question opens another."""
+        if self._asked is not None:
+            self._asked.close()
+            self._asked = None
+
+    def connect(self, topic: str) -> Connection:
+        """A new connection to the broker that serves ``topic`` now; the caller owns it."""
+        route = self.patiently(lambda: self.route(topic))
+        return Connection(route.address, timeout=self.timeout, token=self._token, proxy_to=route.proxy_to)
+
+    def route(self, topic: str) -> Route:
+        """Ask until a broker says that it is the one."""
+        connection, owned, authoritative = self._question(), False, False
+        try:
+            for _ in range(_REDIRECTS_MAX):
+                answer = connection.request(
+                    c.Lookup(topic, connection.new_request_id(), authoritative), c.LookupResponse, f"look up {topic}"
+                )
+                if answer.response not in (c.LookupType.Connect, c.LookupType.Redirect):
+                    raise RefusedError(
+                        f"look up {topic}",
+                        answer.error or ServerError.UnknownError,
+                        answer.message or "no reason given",
+                    )
+                if not answer.broker_service_url:
+                    raise ClientError(f"look up {topic}: the broker at {connection.address} named no pulsar:// address")
+                found = parse_service_url(answer.broker_service_url)[0]
+                if answer.response is c.LookupType.Connect:
+                    if answer.proxy_through_service_url:
+                        return Route(connection.address, str(found))
+                    return Route(found)
+                if owned:
+                    connection.close()
+                connection = Connection(found, timeout=self.timeout, token=self._token)
+                owned, authoritative = True, answer.authoritative
+        finally:
+            if owned:
+                connection.close()
+        raise ClientError(f"look up {topic}: {_REDIRECTS_MAX} redirects and no broker; is the cluster moving bundles?")
+
+    def partition_count(self, topic: str, *, create: bool = True) -> int:
+        """0 for a topic without partitions; ``create`` lets the broker make a topic that is missing (SEMANTICS 2.8)."""
+
+        def ask() -> int:
+            connection = self._question()
+            what = f"ask for the partitions of {topic}"
+            answer = connection.request(
+                c.PartitionedMetadata(topic, connection.new_request_id(), metadata_auto_creation_enabled=create),
+                c.PartitionedMetadataResponse,
+                what,
+            )
+            if answer.response is c.MetadataType.Failed or answer.error is not None:
+                raise RefusedError(what, answer.error or ServerError.UnknownError, answer.message or "no reason given")
+            return answer.partitions or 0
+
+        return self.patiently(ask)
+
+    def patiently(self, attempt: Callable[[], Result]) -> Result:
+        """Again, with growing pauses, while the broker is away or says that it is not ready; then the last error."""
+        deadline = steady_seconds() + self.timeout
+        pause = _FIRST_PAUSE
+        while True:
+            try:
+                return attempt()
+            except (ConnectionLostError, ClientTimeoutError, RefusedError) as error:
+                self.close()
+                if isinstance(error, RefusedError) and not error.retriable:
+                    raise
+                if steady_seconds() + pause > deadline:
+                    raise
+            time.sleep(pause)
+            pause = min(pause * 2, _LONGEST_PAUSE)
+
+    def _question(self) -> Connection:
+        if self._asked is None or self._asked.closed:
+            self._asked = self._first_reachable()
+        return self._asked
+
+    def _first_reachable(self) -> Connection:
+        lost: ConnectionLostError | None = None
+        for address in self._addresses:
+            try:
+                return Connection(address, timeout=self.timeout, token=self._token)
+            except ConnectionLostError as error:
+                lost = error
+        assert lost is not None, "a service URL has at least one address"
+        raise lost

@@ -1,0 +1,193 @@
+"""Raw entries under one producer name, each with a receipt (SEMANTICS 3).
+
+The caller builds whole entries (`protocol.batches` does it in bulk) and numbers them with growing sequence ids. Frames
+are collected and written together; a window of entries and bytes without receipt bounds memory and keeps the broker's
+receipts from filling the socket while we fill it the other way.
+
+When the connection is lost, everything without a receipt is sent again under the same name and sequence ids, except
+what the broker says it has (`last_sequence_id`, which it knows only with deduplication on). Without deduplication an
+entry whose receipt was lost is therefore stored twice: at least once.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from typing import Final, NamedTuple
+
+from magnetar.client.connection import Connection
+from magnetar.client.errors import ClientTimeoutError, ConnectionLostError, RefusedError
+from magnetar.client.lookup import Lookup
+from magnetar.model.errors import ServerError
+from magnetar.protocol import commands as c
+from magnetar.protocol.codec import encode
+from magnetar.runtime.clock import steady_seconds
+
+_WINDOW_ENTRIES: Final = 1_000
+_WINDOW_BYTES: Final = 32 << 20
+_WRITE_BYTES: Final = 256 << 10
+_PAUSE: Final = 0.2
+
+
+class _Unconfirmed(NamedTuple):
+    sequence_id: int
+    highest_sequence_id: int
+    messages: int
+    entry: bytes
+
+
+class Producer:
+    """On one topic or partition, for one thread. Use as a context manager, and `flush` before leaving it."""
+
+    def __init__(self, lookup: Lookup, topic: str, name: str | None = None, *, send_timeout: float = 60.0) -> None:
+        self.topic = topic
+        self.name = name or ""
+        self.messages_confirmed = 0
+        self._lookup = lookup
+        self._given_name = name
+        self._send_timeout = send_timeout
+        self._unconfirmed: deque[_Unconfirmed] = deque()
+        self._bytes = 0
+        self._frames: list[bytes] = []
+        self._frame_bytes = 0
+        self._epoch = 0
+        self._last_progress = steady_seconds()
+        self._connection, self._producer_id, self.last_sequence_id = lookup.patiently(self._open)
+
+    def __enter__(self) -> Producer:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @property
+    def max_message_size(self) -> int:
+        """The largest entry that the broker takes."""
+        return self._connection.max_message_size
+
+    def send(self, entry: bytes, messages: int, sequence_id: int, highest_sequence_id: int) -> None:
+        """Take one entry over; blocks while the window is full. Raises ClientTimeoutError, RefusedError."""
+        if not self._unconfirmed:
+            self._last_progress = steady_seconds()
+        waiting = _Unconfirmed(sequence_id, highest_sequence_id, messages, entry)
+        self._unconfirmed.append(waiting)
+        self._bytes += len(entry)
+        self._append_frame(waiting)
+        if self._frame_bytes >= _WRITE_BYTES:
+            self._guarded_write()
+        while len(self._unconfirmed) > _WINDOW_ENTRIES or self._bytes > _WINDOW_BYTES:
+            self._wait_for_receipts()
+
+    def flush(self) -> None:
+        """Every entry has its receipt when this returns."""
+        while self._unconfirmed:
+            self._wait_for_receipts()
+
+    def close(self) -> None:
+        """Free the name at the broker at once. Entries without a receipt are given up: `flush` first."""
+        connection = self._connection
+        if not connection.closed:
+            try:
+                connection.request(
+                    c.CloseProducer(self._producer_id, connection.new_request_id()), c.Success, f"close {self.topic}"
+                )
+            except (ConnectionLostError, ClientTimeoutError, RefusedError):
+                pass  # a closed connection frees the name as well
+            connection.close()
+
+    def _open(self) -> tuple[Connection, int, int]:
+        connection = self._lookup.connect(self.topic)
+        producer_id = connection.new_handle()
+        try:
+            answer = connection.request(
+                c.Producer(
+                    self.topic,
+                    producer_id,
+                    connection.new_request_id(),
+                    self.name or self._given_name,
+                    epoch=self._epoch,
+                    user_provided_producer_name=self._given_name is not None,
+                ),
+                c.ProducerSuccess,
+                f"open producer {self.name or self._given_name or '(unnamed)'} on {self.topic}",
+            )
+        except BaseException:
+            connection.close()
+            raise
+        self.name = answer.producer_name
+        return connection, producer_id, answer.last_sequence_id
+
+    def _append_frame(self, waiting: _Unconfirmed) -> None:
+        frame = encode(
+            c.Send(
+                self._producer_id,
+                waiting.sequence_id,
+                waiting.messages,
+                waiting.highest_sequence_id if waiting.messages > 1 else None,
+                False,
+                None,
+                False,
+                None,
+                waiting.entry,
+            )
+        )
+        self._frames.append(frame)
+        self._frame_bytes += len(frame)
+
+    def _wait_for_receipts(self) -> None:
+        self._guarded_write()
+        try:
+            for push in self._connection.receive(1.0):
+                self._heard(push)
+        except ConnectionLostError as error:
+            self._reconnect(error)
+        if self._unconfirmed and steady_seconds() - self._last_progress > self._send_timeout:
+            raise ClientTimeoutError(
+                f"{self.topic}: {len(self._unconfirmed)} entries of producer {self.name} got no receipt in "
+                f"{self._send_timeout:.0f} s; is the broker's disk full or its backlog quota reached?"
+            )
+
+    def _guarded_write(self) -> None:
+        frames, self._frames, self._frame_bytes = self._frames, [], 0
+        if frames:
+            try:
+                self._connection.write(b"".join(frames))
+            except ConnectionLostError as error:
+                self._reconnect(error)
+
+    def _heard(self, push: c.Command) -> None:
+        if type(push) is c.SendReceipt:
+            if self._unconfirmed and push.sequence_id == self._unconfirmed[0].sequence_id:
+                done = self._unconfirmed.popleft()
+                self._bytes -= len(done.entry)
+                self.messages_confirmed += done.messages
+                self.last_sequence_id = done.highest_sequence_id
+                self._last_progress = steady_seconds()
+            elif self._unconfirmed and push.sequence_id > self._unconfirmed[0].sequence_id:
+                raise ConnectionLostError(f"{self.topic}: a receipt for {push.sequence_id} came out of order")
+        elif isinstance(push, c.SendError):
+            if push.error not in _SENT_AGAIN:
+                raise RefusedError(f"publish to {self.topic} as {self.name}", push.error, push.message)
+            raise ConnectionLostError(f"{self.topic}: entry {push.sequence_id}: {push.message}")
+        elif isinstance(push, c.CloseProducer | c.TopicMigrated):
+            raise ConnectionLostError(f"{self.topic}: the broker closed producer {self.name}")
+
+    def _reconnect(self, why: ConnectionLostError) -> None:
+        """The same name again, and everything without a receipt after it."""
+        self._connection.close()
+        self._frames, self._frame_bytes = [], 0
+        if steady_seconds() - self._last_progress > self._send_timeout:
+            raise why
+        time.sleep(_PAUSE)
+        self._epoch += 1
+        self._connection, self._producer_id, last = self._lookup.patiently(self._open)
+        while self._unconfirmed and self._unconfirmed[0].highest_sequence_id <= last:
+            done = self._unconfirmed.popleft()
+            self._bytes -= len(done.entry)
+            self.messages_confirmed += done.messages
+        for waiting in self._unconfirmed:
+            self._append_frame(waiting)
+
+
+_SENT_AGAIN: Final = frozenset({ServerError.ChecksumError, ServerError.PersistenceError})
+"""The broker refused the bytes as they arrived or could not store them now; the same entry may pass next time."""

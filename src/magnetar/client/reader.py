@@ -1,0 +1,200 @@
+"""Every entry of a range of one topic, in bulk.
+
+A non-durable subscription is placed at the start of the range (SEMANTICS 4.3.6); it exists only while the reader does
+and never keeps data from being trimmed. Permits are given generously: what limits the broker is the socket, because
+bytes are read only when the caller asks for more. The connection serves nothing else and is closed at the end of the
+range, which costs less than taking back what was sent too much.
+
+The reader stops at a *place*: at the first entry at or after the end. Entries that nobody gets (markers, trimmed or
+compacted ones) therefore do no harm unless they are the last of the range; then the broker falls silent and is asked
+for its last message, and if that lies before what was read already, the rest of the range is missing: an error, or the
+end if losses are allowed.
+
+A lost connection is made anew behind the last entry that was handed over, so entries come once and in order.
+"""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+from magnetar.client.connection import Connection
+from magnetar.client.errors import ClientTimeoutError, ConnectionLostError, DataLossError, RefusedError
+from magnetar.client.lookup import Lookup
+from magnetar.client.place import START, Place, after_entry
+from magnetar.protocol import commands as c
+from magnetar.runtime.clock import steady_seconds
+
+_PERMITS: Final = 1 << 28
+"""For good: what limits the broker is the socket. Not more, since brokers keep the sum in a signed 32-bit number."""
+_SILENCE: Final = 1.0
+_PAUSE: Final = 0.2
+
+
+class Entry(NamedTuple):
+    """One entry as it is stored; `protocol.entries` and `protocol.columns` read it."""
+
+    ledger: int
+    entry: int
+    data: bytes
+
+
+def last_place(lookup: Lookup, topic: str) -> Place:
+    """After the last message that can be read now; START if there is none. ``topic`` is no partitioned one."""
+
+    def ask() -> Place:
+        with _Session(lookup, topic, START) as session:
+            return session.last_place()
+
+    return lookup.patiently(ask)
+
+
+class _Session:
+    """One connection with one non-durable consumer."""
+
+    def __init__(self, lookup: Lookup, topic: str, start: Place) -> None:
+        self.topic = topic
+        self.connection: Connection = lookup.connect(topic)
+        self.consumer_id = self.connection.new_handle()
+        first = c.MessageIdData(-1, -1)
+        if start.ledger >= 0:
+            # With a batch index the broker begins with that entry, without one after it (SEMANTICS 4.3.6).
+            first = c.MessageIdData(start.ledger, start.entry, batch_index=start.batch)
+        try:
+            self.connection.request(
+                c.Subscribe(
+                    topic,
+                    f"reader-{uuid.uuid4().hex[:10]}",
+                    c.SubType.Exclusive,
+                    self.consumer_id,
+                    self.connection.new_request_id(),
+                    durable=False,
+                    start_message_id=first,
+                    initial_position=c.InitialPosition.Earliest,
+                    force_topic_creation=False,
+                ),
+                c.Success,
+                f"read {topic}",
+            )
+        except BaseException:
+            self.connection.close()
+            raise
+
+    def __enter__(self) -> _Session:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.connection.close()
+
+    def last_place(self) -> Place:
+        answer = self.connection.request(
+            c.GetLastMessageId(self.consumer_id, self.connection.new_request_id()),
+            c.GetLastMessageIdResponse,
+            f"ask for the last message of {self.topic}",
+        )
+        return after_entry(answer.last_message_id)
+
+    def flow(self, permits: int) -> None:
+        self.connection.send(c.Flow(self.consumer_id, permits))
+
+
+class RangeReader:
+    """Reads ``[start, end)`` of one topic or partition; iterate it once."""
+
+    def __init__(
+        self,
+        lookup: Lookup,
+        topic: str,
+        start: Place,
+        end: Place,
+        *,
+        poll_timeout: float = 120.0,
+        fail_on_data_loss: bool = True,
+    ) -> None:
+        self._lookup = lookup
+        self._topic = topic
+        self._start = start
+        self._next = start
+        self._end = end
+        self._poll_timeout = poll_timeout
+        self._strict = fail_on_data_loss
+        self._quiet_since = 0.0
+
+    def __iter__(self) -> Iterator[list[Entry]]:
+        """Lists of consecutive entries; an entry is given whole even if the range begins or ends inside it."""
+        if self._start >= self._end:
+            return
+        self._quiet_since = steady_seconds()
+        while True:
+            try:
+                with self._lookup.patiently(lambda: _Session(self._lookup, self._topic, self._next)) as session:
+                    yield from self._entries(session)
+                return
+            except ConnectionLostError:
+                self._check_patience("its connection keeps breaking")
+                time.sleep(_PAUSE)
+
+    def _entries(self, session: _Session) -> Iterator[list[Entry]]:
+        session.flow(_PERMITS)
+        while True:
+            found, done, closed = self._take(session.connection.receive(_SILENCE))
+            if found:
+                self._next = Place(found[-1].ledger, found[-1].entry + 1)
+                yield found
+                self._quiet_since = steady_seconds()
+            if done or (not found and self._over(session)):
+                return
+            if closed or not found:
+                # Also after silence with entries left: whatever kept them away, a new reader begins afresh.
+                raise ConnectionLostError(f"the broker does not serve the reader of {self._topic} any more")
+
+    def _take(self, pushes: list[c.Command]) -> tuple[list[Entry], bool, bool]:
+        """Entries inside the range, whether it is over, whether the broker ended the consumer."""
+        found: list[Entry] = []
+        for push in pushes:
+            if type(push) is c.Message:
+                ledger, number = push.message_id[:2]
+                at = (ledger, number)
+                if at >= self._end[:2] and (at > self._end[:2] or not self._end.batch):
+                    return found, True, False
+                if at < self._next[:2]:
+                    continue
+                if not push.checksum_ok:
+                    raise DataLossError(
+                        f"{self._topic}: entry {ledger}:{number} does not have the checksum its producer gave it; "
+                        "read around it with startingOffsets"
+                    )
+                found.append(Entry(ledger, number, push.entry))
+                if (ledger, number) == self._last_wanted():
+                    return found, True, False
+            elif isinstance(push, c.CloseConsumer | c.TopicMigrated):
+                return found, False, True
+        return found, False, False
+
+    def _last_wanted(self) -> tuple[int, int]:
+        """The entry after which nothing can follow in the range."""
+        return (self._end.ledger, self._end.entry if self._end.batch else self._end.entry - 1)
+
+    def _over(self, session: _Session) -> bool:
+        """After silence: whether the rest of the range is gone; DataLossError if that must not be."""
+        try:
+            last = session.last_place()
+        except RefusedError as refusal:
+            raise ConnectionLostError(str(refusal)) from None
+        if last > self._next:
+            return False
+        if self._strict:
+            raise DataLossError(
+                f"{self._topic}: nothing is left to read between {self._next} and {self._end}: it was trimmed or "
+                "compacted away, or the end lies beyond the topic's; set failOnDataLoss=false to go on without it"
+            )
+        return True
+
+    def _check_patience(self, why: str) -> None:
+        quiet = steady_seconds() - self._quiet_since
+        if quiet > self._poll_timeout:
+            raise ClientTimeoutError(
+                f"{self._topic}: no entry of {self._next} to {self._end} in {quiet:.0f} s, {why}; see pollTimeoutMs"
+            )

@@ -1,0 +1,305 @@
+"""``make demo``: 336,776 real flights through a broker and a Spark job, checked against the data set.
+
+A broker is started on free ports with its data in a directory of its own. The flights are published as JSON, keyed by
+tail number, into a topic of four partitions. A Structured Streaming job reads the topic, adds up the delays per origin
+and hour of event time, and writes the result to another topic and to Parquet. Both are read back and compared, row by
+row, with what Arrow computes from the data set directly; any difference makes the exit code 1.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from magnetar.model.errors import MagnetarError, ServiceNotReadyError
+from magnetar.runtime.clock import steady_seconds
+from magnetar.spark import flights
+from magnetar.spark.options import sink_options
+from magnetar.spark.session import end_session, local_session
+from magnetar.spark.writer import TaskSink
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+PARTITIONS: Final = 4
+FLIGHTS: Final = "persistent://public/default/flights"
+DELAYS: Final = "persistent://public/default/delays"
+_ROWS: Final = 10_000
+_KEYS: Final = ["origin", "hour"]
+_BROKER_STOP: Final = 20.0
+_POLL: Final = 0.1
+
+
+class Steps:
+    """What is going on, as progress bars with times."""
+
+    def __init__(self, console: Console) -> None:
+        self.console = console
+        self.progress = Progress(
+            TextColumn("{task.description:<46}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TimeElapsedColumn(),
+            console=console,
+        )
+        self.seconds: dict[str, float] = {}
+
+    @contextlib.contextmanager
+    def step(self, text: str, total: int = 1) -> Iterator[TaskID]:
+        """One line; complete when the block ends."""
+        task = self.progress.add_task(text, total=total)
+        began = steady_seconds()
+        yield task
+        self.seconds[text] = steady_seconds() - began
+        self.progress.update(task, completed=self.progress.tasks[task].total)
+        self.progress.stop_task(task)
+
+
+@contextlib.contextmanager
+def running_broker(directory: Path) -> Iterator[str]:
+    """A broker in a process of its own; gives its service URL and ends it by its id."""
+    command = [sys.executable, "-m", "magnetar.app.main", "standalone", f"--data={directory / 'broker'}"]
+    for setting in (
+        "bindAddress=127.0.0.1",
+        "brokerServicePort=0",
+        "webServicePort=0",
+        # A topic that is used for the first time gets four partitions.
+        "allowAutoTopicCreationType=partitioned",
+        f"defaultNumPartitions={PARTITIONS}",
+    ):
+        command.append(f"--set={setting}")
+    log = directory / "broker.log"
+    with log.open("w") as errors, subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True) as broker:
+        try:
+            assert broker.stdout is not None, "it was asked for"
+            ready = next((line for line in broker.stdout if "pulsar://" in line), "")
+            if not ready:
+                raise ServiceNotReadyError(f"the broker did not start; it said:\n{log.read_text()}")
+            yield next(word for word in ready.split() if word.startswith("pulsar://"))
+        finally:
+            broker.terminate()
+            try:
+                broker.wait(_BROKER_STOP)
+            except subprocess.TimeoutExpired:
+                broker.kill()
+
+
+def publish(service_url: str, messages: Any, steps: Steps, task: TaskID) -> int:
+    """Send all flights with the sink's own machinery, without Spark; how many the broker has confirmed."""
+
+    def batches() -> Iterator[Any]:
+        for batch in messages.to_batches(max_chunksize=_ROWS):
+            yield batch
+            steps.progress.advance(task, batch.num_rows)
+
+    options = sink_options({"service.url": service_url, "topic": FLIGHTS})
+    return TaskSink(options, None, 0).run(batches()).messages
+
+
+def delays(spark: SparkSession, service_url: str) -> DataFrame:
+    """The streaming aggregation."""
+    from pyspark.sql import functions as f
+
+    parsed = (
+        spark.readStream.format("pulsar")
+        .option("service.url", service_url)
+        .option("topic", FLIGHTS)
+        .option("subscription", "delays-per-hour")
+        .option("startingOffsets", "earliest")
+        .option("value", "string")
+        .option("metadata", "__eventTime")
+        .load()
+        .select(
+            f.from_json("value", "origin STRING, dep_delay BIGINT, arr_delay BIGINT").alias("flight"),
+            f.date_format(f.date_trunc("hour", "__eventTime"), "yyyy-MM-dd HH:mm").alias("hour"),
+        )
+    )
+    return parsed.groupBy(f.col("flight.origin").alias("origin"), "hour").agg(
+        f.count("*").alias("flights"),
+        f.count("flight.dep_delay").alias("departed"),
+        f.sum("flight.dep_delay").alias("departure_delay"),
+        f.count("flight.arr_delay").alias("arrived"),
+        f.sum("flight.arr_delay").alias("arrival_delay"),
+    )
+
+
+def stream(spark: SparkSession, service_url: str, directory: Path, steps: Steps, task: TaskID) -> int:
+    """Run the job over everything that is there; how many messages Spark says it has read."""
+
+    def write(result: DataFrame, _batch_id: int) -> None:
+        result.persist()
+        # The whole result each time (output mode complete), so writing it again changes nothing.
+        result.write.mode("overwrite").parquet(str(directory / "delays.parquet"))
+        (
+            result.selectExpr("to_json(struct(*)) AS value", "concat(origin, ' ', hour) AS __key")
+            .write.format("pulsar")
+            .option("service.url", service_url)
+            .option("topic", DELAYS)
+            .mode("append")
+            .save()
+        )
+        result.unpersist()
+
+    query = (
+        delays(spark, service_url)
+        .writeStream.outputMode("complete")
+        .foreachBatch(write)
+        .option("checkpointLocation", str(directory / "checkpoint"))
+        .trigger(availableNow=True)
+        .start()
+    )
+    tracker = spark.sparkContext.statusTracker()
+    seen: dict[int, tuple[int, int]] = {}
+    while query.isActive:
+        time.sleep(_POLL)
+        for stage in tracker.getActiveStageIds():
+            info = tracker.getStageInfo(stage)
+            if info is not None:
+                seen[stage] = info.numCompletedTasks, info.numTasks
+        done, known = (sum(column) for column in zip(*seen.values(), strict=True)) if seen else (0, 1)
+        steps.progress.update(task, completed=done, total=known)
+    query.awaitTermination()
+    return sum(progress.numInputRows for progress in query.recentProgress)
+
+
+def read_back(spark: SparkSession, service_url: str, directory: Path) -> dict[str, Any]:
+    """The result from both places, sorted as the expected one."""
+    latest = (
+        spark.read.format("pulsar")
+        .option("service.url", service_url)
+        .option("topic", DELAYS)
+        .option("value", "string")
+        .option("metadata", "__key,__ledgerId,__entryId,__batchIndex")
+        .load()
+        # Whoever repeats a row repeats its key: the last one counts.
+        .groupBy("__key")
+        .agg(_last_value())
+        .selectExpr(f"from_json(value, '{flights.RESULT_SCHEMA}') AS row")
+        .select("row.*")
+    )
+    parquet = spark.read.parquet(str(directory / "delays.parquet"))
+    order = [(name, "ascending") for name in _KEYS]
+    return {
+        f"topic {DELAYS}": latest.toArrow().sort_by(order),
+        "delays.parquet": parquet.toArrow().sort_by(order),
+    }
+
+
+def _last_value() -> Any:
+    from pyspark.sql import functions as f
+
+    return f.max_by("value", f.struct("__ledgerId", "__entryId", "__batchIndex")).alias("value")
+
+
+def compare(found: Any, expected: Any) -> list[str]:
+    """Where two results differ; nothing if they are equal."""
+    if found.num_rows != expected.num_rows:
+        return [f"{found.num_rows:,} groups instead of {expected.num_rows:,}"]
+    different = [
+        name
+        for name in expected.column_names
+        if not found[name].combine_chunks().cast(expected[name].type).equals(expected[name].combine_chunks())
+    ]
+    return [f"column {name} differs" for name in different]
+
+
+def show(console: Console, expected: Any, results: dict[str, Any]) -> bool:
+    """The totals per origin and the verdict on each result."""
+    table = Table(title="New York's departures of 2013, per origin (delays in minutes)")
+    totals = flights.totals(expected)
+    for name in totals.column_names:
+        table.add_column(name.replace("_", " "), justify="left" if name == "origin" else "right")
+    for row in totals.to_pylist():
+        table.add_row(*(value if isinstance(value, str) else f"{value:,}" for value in row.values()))
+    console.print(table)
+    good = True
+    for name, result in results.items():
+        differences = compare(result, expected)
+        if not differences and flights.totals(result).to_pylist() != totals.to_pylist():
+            differences = ["the totals differ"]
+        good = good and not differences
+        verdict = "; ".join(differences) or f"{result.num_rows:,} groups, each equal to the data set's own"
+        console.print(f"{'[red]DIFFERENT[/red]' if differences else '[green]equal[/green]'}  {name}: {verdict}")
+    return good
+
+
+def run(directory: Path, console: Console) -> bool:
+    """The whole demo; whether everything was as expected."""
+    steps = Steps(console)
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(steps.progress)
+        with steps.step("reading the flights"):
+            table = flights.load()
+            expected = flights.expected(table)
+            messages = flights.messages(table)
+        with steps.step("starting the broker"):
+            service_url = stack.enter_context(running_broker(directory))
+        text = f"publishing to {PARTITIONS} partitions"
+        with steps.step(text, table.num_rows) as task:
+            sent = publish(service_url, messages, steps, task)
+        published = steps.seconds[text]
+        with steps.step("starting Spark"):
+            spark = local_session("magnetar demo", settings={"spark.log.level": "ERROR"})
+            stack.callback(end_session, spark)
+        with steps.step("Spark: topic to delays per hour, tasks") as task:
+            received = stream(spark, service_url, directory, steps, task)
+        with steps.step("reading both results back"):
+            results = read_back(spark, service_url, directory)
+    megabytes = messages["value"].nbytes / 1e6
+    console.print(
+        f"{sent:,} flights published in {published:.1f} s ({sent / published:,.0f}/s, "
+        f"{megabytes / published:,.0f} MB/s, every receipt after its fsync); Spark has read {received:,}"
+    )
+    if sent != table.num_rows or received != table.num_rows:
+        console.print(f"[red]DIFFERENT[/red]  the data set has {table.num_rows:,} flights")
+    return show(console, expected, results) and sent == received == table.num_rows
+
+
+def main() -> int:
+    """0 if all results are right."""
+    parser = argparse.ArgumentParser(prog="make demo", description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--keep", metavar="DIR", type=Path, help="keep topics, Parquet and logs in this new directory")
+    arguments = parser.parse_args()
+    console = Console()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    keep: Path | None = arguments.keep
+    if keep is not None and keep.exists() and any(keep.iterdir()):
+        parser.error(f"{keep} is not empty")
+    directory = keep.resolve() if keep is not None else Path(tempfile.mkdtemp(prefix="magnetar-demo-"))
+    directory.mkdir(parents=True, exist_ok=True)
+    try:
+        good = run(directory, console)
+    except KeyboardInterrupt:
+        return 130
+    except MagnetarError as error:
+        console.print(f"[red]failed[/red]  {error}")
+        return 1
+    finally:
+        if keep is None:
+            shutil.rmtree(directory, ignore_errors=True)
+    if keep is not None:
+        console.print(
+            f"kept in {directory}: delays.parquet, checkpoint, broker (magnetar standalone --data={keep}/broker)"
+        )
+    console.print(
+        "Look next: src/magnetar/spark/demo.py is this job; `make run` starts a broker to stay, "
+        'spark.readStream.format("pulsar") reads it;\n`make demo ARGS="--keep DIR"` keeps topics and Parquet.'
+    )
+    return 0 if good else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,222 @@
+"""The options of ``format("pulsar")``: one table, checked once, with errors that say what to write instead.
+
+Spark hands over all keys in lower case, so the table's keys are lower case and `title` is what people write. A key
+that is not in the table is an error with the nearest name, because a misspelt option that is ignored reads or writes
+the wrong thing silently. Spark's own keys for sinks (``queryname``, ``checkpointlocation``, ``path``) are let through.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from magnetar.client.address import parse_service_url
+from magnetar.client.place import START, Place
+from magnetar.model.errors import InvalidValueError, MagnetarError
+from magnetar.model.names import TopicName
+from magnetar.protocol.compression import CompressionType
+
+
+class Option(NamedTuple):
+    title: str
+    help: str
+    source: bool
+    sink: bool
+
+
+OPTIONS: Final[dict[str, Option]] = {
+    option.title.lower(): option
+    for option in (
+        Option("service.url", "pulsar://host:port of the broker, or several hosts with commas", True, True),
+        Option("topic", "one topic, with or without partitions", True, True),
+        Option("topics", "several topics, with commas", True, False),
+        Option("subscription", "durable name of a stream: where it began, and what must not be trimmed", True, False),
+        Option("startingOffsets", "earliest, latest, or JSON of topic-partition to ledger:entry[:batch]", True, False),
+        Option("endingOffsets", "latest or JSON, batch reads only", True, False),
+        Option("value", "binary or string: the type of the column value", True, False),
+        Option("metadata", "all, none, or a list of __columns", True, False),
+        Option("minPartitions", "split ranges until there are this many tasks", True, False),
+        Option("maxPartitions", "put ranges together so that there are no more tasks", True, False),
+        Option("failOnDataLoss", "true: a range that is not there any more ends the query", True, False),
+        Option("pollTimeoutMs", "how long a range may bring nothing", True, False),
+        Option("operationTimeoutMs", "how long the broker may take to answer, reconnecting included", True, True),
+        Option("token", "authentication by this token", True, True),
+        Option("idempotent", "true: stable producer names and sequence ids, see the sink's documentation", False, True),
+        Option("pulsar.producer.compressionType", "NONE, LZ4, ZLIB, ZSTD or SNAPPY", False, True),
+        Option("pulsar.producer.batchingMaxMessages", "messages in a batch, 1000", False, True),
+        Option("pulsar.producer.batchingMaxBytes", "bytes in a batch, 131072", False, True),
+        Option("pulsar.producer.sendTimeoutMs", "how long a receipt may take", False, True),
+        Option("pulsar.producer.hashingScheme", "JavaStringHash or Murmur3_32Hash: keys to partitions", False, True),
+    )
+}
+
+_SPARK_KEYS: Final = frozenset({"queryname", "checkpointlocation", "path", "outputmode"})
+_HASHING: Final = ("JavaStringHash", "Murmur3_32Hash")
+
+
+class Words(NamedTuple):
+    """Offsets by word (earliest or latest) with exceptions for single topic-partitions."""
+
+    word: str
+    places: dict[str, Place]
+
+
+@dataclass(frozen=True, slots=True)
+class SourceOptions:
+    service_url: str
+    topics: tuple[str, ...]
+    subscription: str | None
+    starting: Words | None
+    ending: Words | None
+    value: str
+    metadata: str
+    min_partitions: int
+    max_partitions: int
+    fail_on_data_loss: bool
+    poll_timeout: float
+    operation_timeout: float
+    token: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class SinkOptions:
+    service_url: str
+    topic: str | None
+    """None: every row names its own in ``__topic``."""
+    idempotent: bool
+    compression: CompressionType
+    batch_messages: int
+    batch_bytes: int
+    send_timeout: float
+    murmur: bool
+    operation_timeout: float
+    token: str | None
+
+
+def source_options(given: Mapping[str, str]) -> SourceOptions:
+    """For reading, checked. Raises InvalidValueError."""
+    table = _Table(given, "source")
+    topic, topics = table.get("topic"), table.get("topics")
+    if (topic is None) == (topics is None):
+        raise InvalidValueError("give exactly one of the options 'topic' and 'topics'")
+    names = (topic,) if topic is not None else tuple(part.strip() for part in (topics or "").split(","))
+    return SourceOptions(
+        service_url=_service_url(table),
+        topics=tuple(_topic(name or "") for name in names),
+        subscription=table.get("subscription"),
+        starting=_offsets(table, "startingOffsets", ("earliest", "latest")),
+        ending=_offsets(table, "endingOffsets", ("latest",)),
+        value=table.choice("value", ("binary", "string"), "binary"),
+        metadata=table.get("metadata") or "",
+        min_partitions=table.number("minPartitions", 0, 0),
+        max_partitions=table.number("maxPartitions", 0, 0),
+        fail_on_data_loss=table.flag("failOnDataLoss", True),
+        poll_timeout=table.number("pollTimeoutMs", 120_000, 1) / 1000,
+        operation_timeout=table.number("operationTimeoutMs", 30_000, 1) / 1000,
+        token=table.get("token"),
+    )
+
+
+def sink_options(given: Mapping[str, str]) -> SinkOptions:
+    """For writing, checked. Raises InvalidValueError."""
+    table = _Table(given, "sink")
+    topic = table.get("topic")
+    compression = table.choice("pulsar.producer.compressionType", tuple(kind.name for kind in CompressionType), "NONE")
+    return SinkOptions(
+        service_url=_service_url(table),
+        topic=None if topic is None else _topic(topic),
+        idempotent=table.flag("idempotent", False),
+        compression=CompressionType[compression],
+        batch_messages=table.number("pulsar.producer.batchingMaxMessages", 1_000, 1),
+        batch_bytes=table.number("pulsar.producer.batchingMaxBytes", 128 << 10, 1),
+        send_timeout=table.number("pulsar.producer.sendTimeoutMs", 60_000, 1) / 1000,
+        murmur=table.choice("pulsar.producer.hashingScheme", _HASHING, _HASHING[0]) == _HASHING[1],
+        operation_timeout=table.number("operationTimeoutMs", 30_000, 1) / 1000,
+        token=table.get("token"),
+    )
+
+
+class _Table:
+    """What was given, in lower case, with typed look-ups."""
+
+    def __init__(self, given: Mapping[str, str], side: str) -> None:
+        self._values = {key.lower(): value for key, value in given.items()}
+        for key in self._values:
+            option = OPTIONS.get(key)
+            if option is None:
+                if key not in _SPARK_KEYS:
+                    raise InvalidValueError(_unknown(key))
+            elif not (option.source if side == "source" else option.sink):
+                raise InvalidValueError(f"option {option.title!r} has no meaning for a {side}")
+
+    def get(self, title: str) -> str | None:
+        value = self._values.get(title.lower())
+        return value.strip() if value and value.strip() else None
+
+    def choice(self, title: str, choices: tuple[str, ...], default: str) -> str:
+        value = self.get(title)
+        if value is None:
+            return default
+        for choice in choices:
+            if value.lower() == choice.lower():
+                return choice
+        raise InvalidValueError(f"option {title!r} is {value!r}; it can be {', '.join(choices)}")
+
+    def flag(self, title: str, default: bool) -> bool:
+        return self.choice(title, ("true", "false"), str(default).lower()) == "true"
+
+    def number(self, title: str, default: int, least: int) -> int:
+        value = self.get(title)
+        if value is None:
+            return default
+        if not value.isdecimal() or int(value) < least:
+            raise InvalidValueError(f"option {title!r} is {value!r}; it must be a number from {least} on")
+        return int(value)
+
+
+def _unknown(key: str) -> str:
+    near = difflib.get_close_matches(key, OPTIONS, 1, 0.6)
+    hint = f"did you mean {OPTIONS[near[0]].title!r}?" if near else f"known are {', '.join(_titles())}"
+    return f"option {key!r} is not known; {hint}"
+
+
+def _titles() -> list[str]:
+    return sorted(option.title for option in OPTIONS.values())
+
+
+def _service_url(table: _Table) -> str:
+    url = table.get("service.url")
+    if url is None:
+        raise InvalidValueError("option 'service.url' is missing; for instance pulsar://localhost:6650")
+    parse_service_url(url)
+    return url
+
+
+def _topic(text: str) -> str:
+    try:
+        return TopicName.parse(text).fqn
+    except MagnetarError as error:
+        raise InvalidValueError(f"{text!r} is no topic: {error}") from None
+
+
+def _offsets(table: _Table, title: str, words: tuple[str, ...]) -> Words | None:
+    text = table.get(title)
+    if text is None:
+        return None
+    if text.lower() in words:
+        return Words(text.lower(), {})
+    choices = " or ".join(words)
+    try:
+        found = json.loads(text)
+    except ValueError:
+        found = None
+    if not isinstance(found, dict) or not all(isinstance(value, str) for value in found.values()):
+        raise InvalidValueError(
+            f'option {title!r} is {text!r}; it can be {choices} or JSON as {{"topic-partition-0": "ledger:entry"}}'
+        )
+    places = {_topic(name): START if at == "earliest" else Place.parse(at) for name, at in found.items()}
+    # What JSON does not name: from its beginning, up to its end.
+    return Words(words[0], places)

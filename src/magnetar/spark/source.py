@@ -1,0 +1,74 @@
+"""``format("pulsar")``: what Spark is told about the data source, and how it is registered.
+
+    from magnetar.spark import register
+    register(spark)
+    spark.read.format("pulsar").option("service.url", "pulsar://localhost:6650").option("topic", "flights").load()
+
+Without `register`, Spark finds the source by itself through the package ``pyspark_magnetar``.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyspark.sql.datasource import DataSource
+
+from magnetar.model.errors import InvalidValueError
+from magnetar.spark.decode import chosen_columns, sql_schema
+from magnetar.spark.options import SourceOptions, sink_options, source_options
+from magnetar.spark.reader import BatchReader
+from magnetar.spark.stream import StreamReader
+from magnetar.spark.writer import BatchSink, StreamSink, check_schema
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+    from pyspark.sql.types import StructType
+
+
+class PulsarSource(DataSource):
+    """Batch and streaming, source and sink. Spark makes one for every use; options are checked then."""
+
+    @classmethod
+    def name(cls) -> str:
+        """What stands in ``format(...)``."""
+        return "pulsar"
+
+    def schema(self) -> str:
+        """Fixed by the options ``value`` and ``metadata``."""
+        options = source_options(self.options)
+        return sql_schema(options.value, chosen_columns(options.metadata))
+
+    def reader(self, schema: StructType) -> BatchReader:
+        """For ``spark.read``."""
+        return BatchReader(self._source(schema))
+
+    def streamReader(self, schema: StructType) -> StreamReader:
+        """For ``spark.readStream``."""
+        return StreamReader(self._source(schema))
+
+    def writer(self, schema: StructType, overwrite: bool) -> BatchSink:
+        """For ``df.write.mode("append")``."""
+        options = sink_options(self.options)
+        check_schema(options, schema, overwrite)
+        return BatchSink(options)
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> StreamSink:
+        """For ``df.writeStream``; ``overwrite`` is the output mode complete."""
+        options = sink_options(self.options)
+        check_schema(options, schema, overwrite)
+        return StreamSink(options)
+
+    def _source(self, schema: StructType) -> SourceOptions:
+        options = source_options(self.options)
+        names = ["value", *chosen_columns(options.metadata)]
+        if schema.fieldNames() != names:
+            raise InvalidValueError(
+                f"the columns are {', '.join(names)} and not {', '.join(schema.fieldNames())}: leave out .schema(), "
+                "choose with the options 'value' and 'metadata', and decode with from_json and the like"
+            )
+        return options
+
+
+def register(spark: SparkSession) -> None:
+    """Make ``format("pulsar")`` known to a session."""
+    spark.dataSource.register(PulsarSource)

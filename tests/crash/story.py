@@ -1,0 +1,165 @@
+"""What the clients saw over all rounds, and what must therefore still be true after the next start.
+
+Every message tells its own story: ``<producer> <sequence> <size> `` and a filler that follows from them, so any copy
+can be judged by itself. Positions are (ledger, entry) as the receipts name them.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
+
+Position = tuple[int, int]
+
+UNANSWERED_S: Final = 1.0
+"""An acknowledgment without an answer that the broker had read so long before a kill must hold (the delay is 20 ms)."""
+NEVER: Final = float("inf")
+
+
+class Told(NamedTuple):
+    """What a message says of itself."""
+
+    producer: str
+    sequence: int
+    size: int
+
+
+def message(producer: str, sequence: int, size: int) -> bytes:
+    """The payload of one message, ``size`` bytes or a few more."""
+    head = f"{producer} {sequence} {size} ".encode()
+    return head + _filler(head, size - len(head))
+
+
+def told(payload: bytes) -> Told | None:
+    """What a payload says of itself; None if a single byte of it is wrong."""
+    parts = payload.split(b" ", 3)
+    if len(parts) < 4:
+        return None
+    try:
+        found = Told(parts[0].decode(), int(parts[1]), int(parts[2]))
+    except ValueError:
+        return None
+    return found if message(*found) == payload else None
+
+
+def _filler(head: bytes, size: int) -> bytes:
+    if size <= 0:
+        return b""
+    block = random.Random(head).randbytes(min(size, 997))
+    return (block * (size // len(block) + 1))[:size]
+
+
+@dataclass
+class Subscription:
+    """Acknowledgments said and answered on one subscription."""
+
+    said: dict[Position, float] = field(default_factory=dict)
+    """When the broker is known to have read it; cumulative ones are noted for every position delivered before."""
+    sure: set[Position] = field(default_factory=set)
+    """Answered, or implied by an answer, or older than the delay at a kill: must never come back."""
+
+
+@dataclass
+class TopicStory:
+    """One topic, all rounds."""
+
+    receipts: dict[Position, Told] = field(default_factory=dict)
+    attempted: set[tuple[str, int]] = field(default_factory=set)
+    subscriptions: dict[str, Subscription] = field(default_factory=dict)
+    retained: dict[Position, Told] = field(default_factory=dict)
+    """What the last look at the whole topic found."""
+    ghosts: set[Position] = field(default_factory=set)
+
+
+class Story:
+    """All topics, and every violation found so far."""
+
+    def __init__(self) -> None:
+        self.topics: dict[str, TopicStory] = {}
+        self.violations: list[str] = []
+        self.counts: Counter[str] = Counter()
+
+    def topic(self, name: str) -> TopicStory:
+        return self.topics.setdefault(name, TopicStory())
+
+    def subscription(self, topic: str, name: str) -> Subscription:
+        return self.topic(topic).subscriptions.setdefault(name, Subscription())
+
+    def violated(self, text: str) -> None:
+        self.violations.append(text)
+
+    # while it runs -----------------------------------------------------------------------------------------------
+
+    def receipted(self, topic: str, position: Position, sent: Told) -> None:
+        story = self.topic(topic)
+        known = story.receipts.get(position)
+        if known is not None:
+            self.violated(f"{topic}: position {position} was given to {known} and to {sent}")
+        story.receipts[position] = sent
+        self.counts["receipted"] += 1
+
+    def delivered(self, topic: str, subscription: str, position: Position, payload: bytes) -> None:
+        story = self.topic(topic)
+        self.counts["delivered"] += 1
+        if position in self.subscription(topic, subscription).sure:
+            self.violated(f"{topic} {subscription}: {position} came back although its acknowledgment was durable")
+        found = told(payload)
+        if found is None:
+            self.violated(f"{topic} {subscription}: the content of {position} is damaged: {payload[:60]!r}")
+        elif story.receipts.get(position, found) != found:
+            self.violated(f"{topic} {subscription}: {position} holds {found}, receipted {story.receipts[position]}")
+
+    def killed(self, now: float, *, clean: bool) -> None:
+        """The broker is gone since ``now``: which unanswered acknowledgments must hold."""
+        for story in self.topics.values():
+            for subscription in story.subscriptions.values():
+                for position, at in subscription.said.items():
+                    if at < (NEVER if clean else now - UNANSWERED_S):
+                        subscription.sure.add(position)
+                self.counts["acks unanswered at a kill"] += len(subscription.said.keys() - subscription.sure)
+                subscription.said = {p: at for p, at in subscription.said.items() if p not in subscription.sure}
+
+    # after a start -----------------------------------------------------------------------------------------------
+
+    def looked(self, topic: str, found: list[tuple[Position, bytes]], first: Position | None) -> None:
+        """Judge everything that the topic holds; ``first`` is where it begins by now."""
+        story = self.topic(topic)
+        positions = [position for position, _ in found]
+        if positions != sorted(set(positions)):
+            self.violated(f"{topic}: positions are not strictly ascending")
+        last: dict[str, int] = {}
+        retained: dict[Position, Told] = {}
+        for position, payload in found:
+            one = told(payload)
+            if one is None:
+                self.violated(f"{topic}: the content of {position} is damaged: {payload[:60]!r}")
+                continue
+            retained[position] = one
+            if one.sequence <= last.get(one.producer, -1):
+                self.violated(f"{topic}: {one} at {position} stands behind its sequence {last[one.producer]}")
+            last[one.producer] = one.sequence
+            if (one.producer, one.sequence) not in story.attempted:
+                self.violated(f"{topic}: {one} at {position} was never sent")
+            receipt = story.receipts.get(position)
+            if receipt is None:
+                story.ghosts.add(position)
+            elif receipt != one:
+                self.violated(f"{topic}: {position} holds {one}, receipted {receipt}")
+        self._missing(topic, story, retained, first)
+        story.retained = retained
+
+    def _missing(self, topic: str, story: TopicStory, retained: dict[Position, Told], first: Position | None) -> None:
+        for position, receipt in list(story.receipts.items()):
+            if position in retained:
+                continue
+            gone = story.subscriptions and all(
+                position in one.sure or position in one.said for one in story.subscriptions.values()
+            )
+            if gone and (first is None or position < first):
+                del story.receipts[position]  # consumed by everybody and trimmed
+                self.counts["trimmed"] += 1
+            else:
+                self.counts["lost"] += 1
+                self.violated(f"{topic}: {receipt} at {position} was receipted and is missing (first is {first})")

@@ -1,0 +1,73 @@
+"""What the tree must look like (STYLE rule 12): small files, small functions, one noun each, nothing dead."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+LINES_MAX = 600
+FUNCTION_LINES_MAX = 70
+BLOB_BYTES_MAX = 512 * 1024
+BANNED_NAMES = {"utils", "util", "common", "helpers", "helper", "manager", "misc"}
+ENTRY_POINTS = {"magnetar.app.main", "magnetar.spark.demo"}
+GENERATED = "src/magnetar/protocol/generated"
+
+
+def tracked(*patterns: str) -> list[Path]:
+    listed = subprocess.run(["git", "ls-files", "-z", *patterns], cwd=ROOT, capture_output=True, check=True)
+    paths = [ROOT / name for name in listed.stdout.decode().split("\0") if name and not name.startswith(GENERATED)]
+    return [path for path in paths if path.exists()]
+
+
+PYTHON = tracked("*.py")
+SOURCE = [path for path in PYTHON if path.is_relative_to(ROOT / "src")]
+
+
+@pytest.mark.parametrize("path", PYTHON, ids=lambda path: str(path.relative_to(ROOT)))
+def test_file(path: Path) -> None:
+    text = path.read_text()
+    assert text.count("\n") <= LINES_MAX, f"{path.name} has outgrown {LINES_MAX} lines: redesign, don't append"
+    assert path.stem not in BANNED_NAMES
+    tree = ast.parse(text)
+    if text.strip():
+        assert ast.get_docstring(tree), f"{path} has no docstring"
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.end_lineno:
+            length = node.end_lineno - node.lineno + 1
+            assert length <= FUNCTION_LINES_MAX, f"{path.name}:{node.lineno} {node.name} has {length} lines"
+
+
+def test_no_large_blobs() -> None:
+    large = [path for path in tracked() if path.stat().st_size > BLOB_BYTES_MAX]
+    assert not large
+
+
+def test_every_module_is_used() -> None:
+    """A module that nobody imports and that is no entry point is dead."""
+    imported: set[str] = set()
+    for path in PYTHON:
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Import):
+                imported |= {alias.name for alias in node.names}
+            elif isinstance(node, ast.ImportFrom) and node.module:
+                imported.add(node.module)
+                imported |= {f"{node.module}.{alias.name}" for alias in node.names}
+    modules = {".".join(path.relative_to(ROOT / "src").with_suffix("").parts) for path in SOURCE}
+    used = {name.removesuffix(".__init__") for name in modules} & imported
+    dead = {name for name in modules if not name.endswith("__init__")} - used - ENTRY_POINTS
+    assert not dead
+
+
+def test_paths_named_in_documents_exist() -> None:
+    named = re.compile(r"`((?:src|tests|docs|benchmarks|tools|requirements|examples)/[\w./-]+)`")
+    missing = []
+    for document in tracked("*.md"):
+        for path in named.findall(document.read_text()):
+            if not (ROOT / path).exists():
+                missing.append(f"{document.relative_to(ROOT)}: {path}")
+    assert not missing

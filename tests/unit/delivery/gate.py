@@ -1,0 +1,19 @@
+"""A socket that a test opens and closes."""
+
+from __future__ import annotations
+
+from magnetar.broker.delivery.consumers import ConsumerState
+
+
+class FakeGate:
+    def __init__(self) -> None:
+        self.writable = True
+
+
+def consumer(
+    name: str, permits: int = 0, priority: int = 0, ranges: tuple[tuple[int, int], ...] | None = None
+) -> ConsumerState:
+    """One with an open socket."""
+    state = ConsumerState(name, FakeGate(), priority, ranges)
+    state.permits = permits
+    return state

@@ -1,0 +1,145 @@
+"""Choice and change of the active consumer (SEMANTICS 5.4), and Exclusive (5.3)."""
+
+from __future__ import annotations
+
+import pytest
+
+from magnetar.broker.delivery.exclusive import Exclusive
+from magnetar.broker.delivery.failover import Failover, choose
+from magnetar.broker.delivery.instructions import ActiveChange, Do, Slice
+from magnetar.model.errors import ConsumerBusyError
+from magnetar.model.hashing import murmur3_31
+from tests.unit.delivery.gate import FakeGate, consumer
+
+
+def test_partitions_take_turns_by_name() -> None:
+    """0.11: two partitions, four consumers: P0 to A, P1 to B; after A and B leave P0 to C, P1 to D."""
+    c, a, d, b = (consumer(name) for name in "CADB")
+    members = [c, a, d, b]
+    assert choose(members, "t", 0) is a
+    assert choose(members, "t", 1) is b
+    assert choose(members, "t", 5) is b
+    assert choose([c, d], "t", 0) is c
+    assert choose([c, d], "t", 1) is d
+
+
+def test_only_the_best_priority_counts() -> None:
+    a, b, c = consumer("A", priority=1), consumer("B"), consumer("C")
+    assert choose([a, b, c], "t", 0) is b
+    assert choose([a, b, c], "t", 1) is c
+    assert choose([a], "t", 1) is a
+    assert choose([a, b, consumer("Z", priority=-1)], "t", 0).name == "Z"  # type: ignore[union-attr]  # never None here
+    assert choose([], "t") is None
+
+
+@pytest.mark.parametrize("topic", [f"persistent://public/default/t{i}" for i in range(20)])
+def test_plain_topics_ask_a_ring(topic: str) -> None:
+    """5.4.2, against a linear search; 5.4.3 for partitions."""
+    members = [consumer(name) for name in ("x", "y", "z")]
+    target = murmur3_31(topic.encode())
+    points = [(murmur3_31(f"{c.name}{j}".encode()), c) for c in members for j in range(100)]
+    above = [point for point in points if point[0] >= target]
+    expected = min(above or points, key=lambda point: point[0])[1]
+    assert choose(members, topic) is expected
+    assert choose(members, topic, 2, ring_for_partitions=True) is expected
+
+
+def test_first_consumer_is_served_after_the_delay() -> None:
+    """5.4.6"""
+    failover = Failover("t", 0)
+    a = consumer("A", permits=10)
+    assert failover.add(a) == [Do.ARM]
+    assert failover.wanted() == 0
+    assert failover.assign(0, 5, None, None) == ([], 0)
+    assert failover.activate() == [Do.REWIND, ActiveChange(a, True)]
+    assert failover.wanted() == 10
+    failover.check()
+
+
+def test_stand_by_is_told_at_once_and_takes_over_later() -> None:
+    failover = Failover("t", 0)
+    b, c = consumer("B", permits=5), consumer("C", permits=7)
+    failover.add(b)
+    failover.activate()
+    assert failover.add(c) == [ActiveChange(c, False)]
+    assert failover.redeliver(c, None) == [], "only the active one may ask (5.8.2)"
+    assert failover.redeliver(b, [3]) == [Do.REWIND]
+    assert failover.remove(b) == [Do.ARM]
+    assert failover.wanted() == 0
+    assert failover.activate() == [Do.REWIND, ActiveChange(c, True)]
+    assert failover.wanted() == 7, "its FLOW was remembered (5.4.7)"
+
+
+def test_better_rank_takes_over_from_the_running_one() -> None:
+    """5.4.4; a second change during the delay does not start it anew."""
+    failover = Failover("t", 0)
+    b, a, top = consumer("B", permits=5), consumer("A", permits=5), consumer("Z", permits=5, priority=-1)
+    failover.add(b)
+    failover.activate()
+    assert failover.add(a) == [Do.ARM]
+    assert failover.assign(0, 5, None, None) == ([], 0), "the old one gets nothing more"
+    assert failover.add(top) == []
+    assert failover.activate() == [
+        Do.REWIND, ActiveChange(b, False), ActiveChange(a, False), ActiveChange(top, True),
+    ]  # fmt: skip
+    failover.check()
+
+
+def test_everybody_leaves_during_the_delay() -> None:
+    failover = Failover("t", 0)
+    a = consumer("A")
+    failover.add(a)
+    assert failover.remove(a) == [Do.DISARM]
+    assert failover.activate() == []
+    assert failover.add(a) == [Do.ARM]
+    failover.check()
+
+
+def test_without_delay_a_change_is_immediate() -> None:
+    failover = Failover("t", 0, delayed=False)
+    a, b = consumer("A"), consumer("B")
+    assert failover.add(b) == [Do.REWIND, ActiveChange(b, True)]
+    assert failover.add(a) == [Do.REWIND, ActiveChange(b, False), ActiveChange(a, True)]
+
+
+def test_exclusive_refuses_a_second() -> None:
+    exclusive = Exclusive()
+    a = consumer("A")
+    assert exclusive.add(a) == [Do.REWIND]
+    with pytest.raises(ConsumerBusyError, match=r"^Exclusive consumer is already connected$"):
+        exclusive.add(consumer("B"))
+    assert exclusive.consumers == [a]
+    exclusive.remove(a)
+    assert exclusive.wanted() == 0
+    assert exclusive.add(consumer("B")) == [Do.REWIND]
+
+
+def test_reads_as_many_entries_as_permits_and_sends_all() -> None:
+    """5.1.10: 15 permits and batches of 10: 15 entries, permits -135."""
+    exclusive = Exclusive()
+    a = consumer("A", permits=15)
+    exclusive.add(a)
+    assert exclusive.wanted() == 15
+    assert exclusive.assign(0, 15, [10] * 15, None) == ([Slice(a, 0, 15)], 15)
+    assert a.permits == -135
+    exclusive.flow(a, 135)
+    assert exclusive.wanted() == 0
+    exclusive.flow(a, 1)
+    assert exclusive.wanted() == 1
+    exclusive.flow(a, 1000)
+    assert exclusive.wanted() == 100
+    assert isinstance(a.gate, FakeGate)
+    a.gate.writable = False
+    assert exclusive.wanted() == 0
+
+
+def test_exclusive_with_ranges_gets_matching_keys_only() -> None:
+    """5.3.2"""
+    exclusive = Exclusive()
+    a = consumer("A", permits=10, ranges=((10, 20), (30, 30)))
+    exclusive.add(a)
+    assert exclusive.key_slot is not None
+    slices, reached = exclusive.assign(100, 106, None, [10, 20, 21, 30, 9, 15])
+    assert slices == [Slice(a, 100, 102), Slice(a, 103, 104), Slice(a, 105, 106)]
+    assert reached == 106
+    assert a.permits == 6

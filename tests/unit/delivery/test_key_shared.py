@@ -1,0 +1,119 @@
+"""Key_Shared rule by rule (SEMANTICS 5.6.9 to 5.6.14)."""
+
+from __future__ import annotations
+
+from magnetar.broker.delivery.draining import DrainingHash
+from magnetar.broker.delivery.hash_ranges import HashRanges
+from magnetar.broker.delivery.instructions import Do, Slice
+from magnetar.broker.delivery.key_shared import KeyShared
+from magnetar.broker.delivery.sharing import Limits
+from tests.unit.delivery.gate import consumer
+
+LOW, HIGH = 100, 60_000
+"""With two consumers in range mode LOW belongs to the second, HIGH stays with the first."""
+
+
+def test_newcomer_waits_for_what_the_old_owner_holds() -> None:
+    """5.6.9: the slot drains, other slots flow at once; acknowledgement ends it."""
+    dispatcher = KeyShared(HashRanges())
+    a, b = consumer("a", permits=10), consumer("b", permits=10)
+    assert dispatcher.add(a) == [Do.REWIND]
+    assert dispatcher.assign(0, 2, None, [LOW, HIGH]) == ([Slice(a, 0, 2)], 2)
+    assert dispatcher.add(b) == []
+    slices, reached = dispatcher.assign(2, 5, None, [LOW, LOW + 1, HIGH])
+    assert (slices, reached) == ([Slice(b, 3, 4), Slice(a, 4, 5)], 5)
+    assert dispatcher.draining_of(a) == [DrainingHash(LOW, 1, 1)]
+    assert dispatcher.plan_replay() == []
+    assert not dispatcher.acknowledged(a, [1])
+    assert dispatcher.acknowledged(a, [0])
+    assert dispatcher.draining_of(a) == []
+    assert dispatcher.drained_total(a) == 1
+    assert dispatcher.plan_replay() == [2]
+    assert dispatcher.replay(2, 3, None) == [Slice(b, 2, 3)]
+    dispatcher.check()
+
+
+def test_redelivery_ends_draining() -> None:
+    dispatcher = KeyShared(HashRanges())
+    a, b = consumer("a", permits=10), consumer("b", permits=10)
+    dispatcher.add(a)
+    dispatcher.assign(0, 2, None, [LOW, LOW])
+    dispatcher.add(b)
+    dispatcher.redeliver(a, [0])
+    assert dispatcher.plan_replay() == [], "a still holds 1"
+    dispatcher.redeliver(a, [1])
+    assert dispatcher.replay(0, 2, None) == [Slice(b, 0, 2)]
+    dispatcher.check()
+
+
+def test_holder_leaves() -> None:
+    dispatcher = KeyShared(HashRanges())
+    a, b = consumer("a", permits=10), consumer("b", permits=10)
+    dispatcher.add(a)
+    dispatcher.assign(0, 2, None, [LOW, HIGH])
+    dispatcher.add(b)
+    dispatcher.assign(2, 3, None, [LOW])
+    dispatcher.remove(a)
+    assert dispatcher.plan_replay() == [0, 1, 2]
+    assert dispatcher.replay(0, 3, None) == [Slice(b, 0, 3)]
+    assert dispatcher.redelivery_counts() == {}
+    dispatcher.check()
+
+
+def test_slot_comes_back_to_its_holder() -> None:
+    """Draining ends at once."""
+    dispatcher = KeyShared(HashRanges())
+    a, b = consumer("a", permits=10), consumer("b", permits=10)
+    dispatcher.add(a)
+    dispatcher.assign(0, 1, None, [LOW])
+    dispatcher.add(b)
+    dispatcher.assign(1, 2, None, [LOW])
+    assert dispatcher.plan_replay() == []
+    dispatcher.remove(b)
+    assert dispatcher.draining_of(a) == []
+    assert dispatcher.replay(1, 2, None) == [Slice(a, 1, 2)]
+    dispatcher.check()
+
+
+def test_new_entry_does_not_overtake_a_waiting_one() -> None:
+    """5.6.10, also within replay."""
+    dispatcher = KeyShared(HashRanges())
+    a = consumer("a", permits=1)
+    dispatcher.add(a)
+    assert dispatcher.assign(0, 3, None, [LOW, LOW, HIGH]) == ([Slice(a, 0, 1)], 3)
+    dispatcher.flow(a, 10)
+    assert dispatcher.assign(3, 5, None, [LOW, 7]) == ([Slice(a, 4, 5)], 5)
+    assert dispatcher.replay(3, 4, None) == [], "1 is older and waits"
+    assert dispatcher.plan_replay() == [1, 2, 3]
+    assert dispatcher.replay(1, 4, None) == [Slice(a, 1, 4)]
+    dispatcher.check()
+
+
+def test_look_ahead_is_bounded() -> None:
+    """5.6.11: per consumer, capped per subscription."""
+    limits = Limits(look_ahead_entries_per_consumer=2, look_ahead_entries_max=3)
+    dispatcher = KeyShared(HashRanges(), limits)
+    a, b = consumer("a"), consumer("b", permits=100)
+    dispatcher.add(a)
+    dispatcher.add(b)
+    slices, reached = dispatcher.assign(0, 8, None, [HIGH, LOW, HIGH, LOW, HIGH, LOW, HIGH, LOW])
+    assert slices == [Slice(b, 1, 2), Slice(b, 3, 4)]
+    assert reached == 5, "three wait for a, that is the cap"
+    assert dispatcher.wanted() == 0
+    dispatcher.flow(a, 1)
+    assert dispatcher.plan_replay() == [0]
+    assert dispatcher.replay(0, 1, None) == [Slice(a, 0, 1)]
+    assert dispatcher.wanted() > 0
+    dispatcher.check()
+
+
+def test_out_of_order_skips_all_guards() -> None:
+    """5.6.13"""
+    dispatcher = KeyShared(HashRanges(), ordered=False)
+    a, b = consumer("a", permits=2), consumer("b", permits=10)
+    dispatcher.add(a)
+    dispatcher.assign(0, 1, None, [LOW])
+    dispatcher.add(b)
+    assert dispatcher.assign(1, 2, None, [LOW]) == ([Slice(b, 1, 2)], 2)
+    assert dispatcher.acknowledged(b, [0, 1]) is False
+    dispatcher.check()

@@ -1,0 +1,83 @@
+"""A subscription on fakes, with short ways to do things to it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from magnetar.broker.delivery.dispatcher import SubType
+from magnetar.broker.topic.consumer import Consumer
+from magnetar.broker.topic.dispatch_settings import DispatchSettings, KeySharedMeta
+from magnetar.broker.topic.subscription import Subscription, TopicIdentity
+from tests.unit.topic.fakes import FakeCursor, FakeLog, FakeSink
+
+
+class FakeClock:
+    def __init__(self) -> None:
+        self.ms = 1_000
+
+    def now_ms(self) -> int:
+        self.ms += 1
+        return self.ms
+
+
+class Stand:
+    """Keys are ``b"key-N"`` with N = ordinal modulo ``keys``."""
+
+    def __init__(
+        self,
+        *,
+        keys: int = 10,
+        mark_delete: int = -1,
+        partition: int = 0,
+        created: bool = True,
+        terminated: bool = False,
+        **settings: Any,
+    ) -> None:
+        self.log = FakeLog()
+        self.cursor = FakeCursor(self.log, mark_delete)
+        self.keys = keys
+        self.subscription = Subscription(
+            TopicIdentity("persistent://public/default/t", partition),
+            "sub",
+            self.log,
+            self.cursor,
+            replace(DispatchSettings(), **settings),
+            FakeClock(),
+            self.sticky_key,
+            created=created,
+            terminated=terminated,
+        )
+
+    def sticky_key(self, entry: bytes) -> bytes:
+        return b"key-%d" % (int(entry.removeprefix(b"entry-")) % self.keys)
+
+    def join(
+        self,
+        name: str = "c",
+        sub_type: SubType = SubType.SHARED,
+        permits: int = 0,
+        priority: int = 0,
+        key_shared: KeySharedMeta | None = None,
+        epoch: int | None = None,
+    ) -> tuple[Consumer, FakeSink]:
+        sink = FakeSink()
+        consumer = self.subscription.add_consumer(
+            sink,
+            name=name,
+            consumer_id=7,
+            sub_type=sub_type,
+            priority=priority,
+            key_shared=key_shared,
+            epoch=epoch,
+        )
+        if permits:
+            self.subscription.flow(consumer, permits)
+        return consumer, sink
+
+    def append(self, *counts: int) -> None:
+        self.log.append(*counts)
+        self.subscription.entries_appended()
+
+    def append_many(self, entries: int) -> None:
+        self.append(*[1] * entries)

@@ -1,0 +1,114 @@
+"""A subscription on the real store: disk reads, cursors that survive, trimming under a reader."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+from typing_extensions import override
+
+from magnetar.broker.delivery.dispatcher import SubType
+from magnetar.broker.topic.dispatch_settings import DispatchSettings
+from magnetar.broker.topic.ports import Run
+from magnetar.broker.topic.subscription import Subscription, TopicIdentity
+from magnetar.protocol.entries import sticky_key
+from magnetar.runtime.clock import SystemClock
+from magnetar.storage.cursor import Cursor
+from magnetar.storage.files import OsFileSystem
+from magnetar.storage.managed_ledger import ManagedLedger
+from magnetar.storage.store import LedgerStore, StoreSettings
+from tests.unit.topic.fakes import FakeSink
+
+SMALL = StoreSettings(segment_bytes=8192, cache_bytes=1, ledger_entries_max=64, ledger_min_rollover_ms=0)
+
+
+class EntrySink(FakeSink):
+    """Keeps the entries themselves."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.entries: list[bytes] = []
+        self.arrived = asyncio.Event()
+
+    @override
+    def _take(self, run: Run, index: int, count: int, ack_set: tuple[int, ...], epoch: int | None) -> None:
+        self.got.append((run.first + index, count, ack_set, epoch))
+        self.entries.append(run.entries[index])
+        self.arrived.set()
+
+
+def opened(path: Path) -> LedgerStore:
+    store = LedgerStore(OsFileSystem(str(path)), SystemClock(), SMALL)
+    store.open()
+    return store
+
+
+def subscription(log: ManagedLedger, cursor: Cursor) -> Subscription:
+    return Subscription(TopicIdentity("t"), "s", log, cursor, DispatchSettings(), SystemClock(), sticky_key)
+
+
+async def until(sink: EntrySink, entries: int) -> None:
+    async with asyncio.timeout(20):
+        while len(sink.got) < entries:
+            sink.arrived.clear()
+            await sink.arrived.wait()
+
+
+def test_catch_up_from_disk_and_holes_after_a_restart(tmp_path: Path) -> None:
+    async def main() -> None:
+        store = opened(tmp_path)
+        log = store.open_log("t")
+        cursor = log.open_cursor("s", 0)
+        for i in range(500):
+            log.append(b"%0100d" % i, 1, None)
+            if i % 50 == 0:
+                await store.journal.drain()
+        await store.journal.drain()
+        sub, sink = subscription(log, cursor), EntrySink()
+        consumer = sub.add_consumer(sink, name="c", consumer_id=1, sub_type=SubType.SHARED)
+        sub.flow(consumer, 1000)
+        await until(sink, 500)
+        assert sink.entries == [b"%0100d" % i for i in range(500)]
+        durable = asyncio.Event()
+        sub.acknowledge(consumer, [i for i in range(500) if i % 3], durable.set)
+        await asyncio.wait_for(durable.wait(), 20)
+        sub.close()
+        await store.close()
+
+        store = opened(tmp_path)
+        log = store.open_log("t")
+        sub, sink = subscription(log, log.cursors["s"]), EntrySink()
+        assert sub.stats().backlog_entries == 167
+        sub.flow(sub.add_consumer(sink, name="c", consumer_id=1, sub_type=SubType.EXCLUSIVE), 1000)
+        await until(sink, 167)
+        assert sink.ordinals == list(range(0, 500, 3))
+        sub.close()
+        await store.close()
+
+    asyncio.run(main())
+
+
+def test_reader_behind_a_trim_jumps(tmp_path: Path) -> None:
+    """4.3.2"""
+
+    async def main() -> None:
+        store = opened(tmp_path)
+        log = store.open_log("t")
+        cursor = log.open_cursor("reader", 0, durable=False)
+        for i in range(200):
+            log.append(b"%d" % i, 1, None)
+        await store.journal.drain()
+        sub, sink = subscription(log, cursor), EntrySink()
+        consumer = sub.add_consumer(sink, name="c", consumer_id=1, sub_type=SubType.EXCLUSIVE)
+        sub.flow(consumer, 10)
+        await until(sink, 10)
+        assert log.trim(150) == 2
+        sub.flow(consumer, 1000)
+        await until(sink, 10 + 200 - 128)
+        assert sink.ordinals == [*range(10), *range(128, 200)]
+        assert cursor.mark_delete == 127
+        assert cursor.jumped == 128
+        sub.close()
+        await store.close()
+
+    asyncio.run(main())

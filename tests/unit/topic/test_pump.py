@@ -1,0 +1,214 @@
+"""Reading and sending: runs, holes, disk, trimming, the socket, the turn of the loop."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from magnetar.broker.delivery.dispatcher import SubType
+from tests.unit.topic.stand import Stand
+
+
+def test_one_slice_per_run() -> None:
+    stand = Stand()
+    stand.log.append(*[1] * 120)
+    _, sink = stand.join(permits=1000)
+    assert sink.ordinals == list(range(120))
+    assert sink.slices == [(0, 50), (50, 100), (100, 120)]
+
+
+def test_nothing_before_it_is_durable() -> None:
+    stand = Stand()
+    _, sink = stand.join(permits=1000)
+    stand.log.append(*[1] * 10)
+    stand.log.end = 4
+    stand.subscription.entries_appended()
+    assert sink.ordinals == [0, 1, 2, 3]
+    stand.log.end = 10
+    stand.subscription.entries_appended()
+    assert sink.ordinals == list(range(10))
+
+
+@pytest.mark.parametrize("sub_type", list(SubType))
+def test_holes_are_skipped(sub_type: SubType) -> None:
+    stand = Stand(active_consumer_failover_delay_ms=0)
+    stand.log.append(*[1] * 60)
+    holes = [0, 3, 4, 5, 20, 49, 50, 59]
+    stand.cursor.acknowledge(holes)
+    consumer, sink = stand.join(sub_type=sub_type, permits=1000)
+    expected = [o for o in range(60) if o not in holes]
+    assert sorted(sink.ordinals) == expected
+    assert consumer.state.permits == 1000 - len(expected)
+
+
+def test_disk_is_read_once_at_a_time_and_the_rest_follows() -> None:
+    stand = Stand()
+    stand.log.append(*[1] * 150)
+    stand.log.resident = 100
+    consumer, sink = stand.join(permits=70)
+    assert sink.ordinals == []
+    stand.subscription.flow(consumer, 10)
+    stand.subscription.entries_appended()
+    assert stand.log.reads_total == 1
+    stand.log.finish_read()
+    assert sink.ordinals == list(range(50))
+    stand.log.finish_read()
+    assert sink.ordinals == list(range(80))
+    stand.subscription.flow(consumer, 100)
+    assert sink.ordinals == list(range(80))
+    stand.log.finish_read()
+    assert sink.ordinals == list(range(150))
+    assert stand.log.reads_total == 3
+
+
+def test_what_was_read_too_much_is_used_next_time() -> None:
+    """Batches: a read of as many entries as permits brings more than the permits buy (5.1.10)."""
+    stand = Stand()
+    stand.log.append(*[10] * 40)
+    stand.log.resident = 40
+    consumer, sink = stand.join(permits=35)
+    stand.log.finish_read()
+    assert sink.ordinals == [0, 1, 2, 3]
+    assert consumer.state.permits == -5
+    stand.subscription.flow(consumer, 25)
+    assert sink.ordinals == [0, 1, 2, 3, 4, 5]
+    assert stand.log.reads_total == 1
+
+
+def test_failed_read_is_tried_again() -> None:
+    async def run() -> None:
+        stand = Stand(read_retry_s=0.01)
+        stand.log.append(*[1] * 10)
+        stand.log.resident = 10
+        consumer, sink = stand.join(permits=5)
+        stand.log.finish_read(OSError("broken"))
+        stand.subscription.flow(consumer, 1)
+        assert stand.log.reads == [], "not before the pause is over"
+        await asyncio.sleep(0.05)
+        stand.log.finish_read()
+        assert sink.ordinals == list(range(6))
+        stand.subscription.close()
+
+    asyncio.run(run())
+
+
+def test_result_of_a_read_after_close_is_dropped() -> None:
+    stand = Stand()
+    stand.log.append(*[1] * 10)
+    stand.log.resident = 10
+    _, sink = stand.join(permits=5)
+    stand.subscription.close()
+    stand.log.finish_read()
+    assert sink.ordinals == []
+    assert sink.closed == 1
+
+
+def test_rewind_while_a_read_is_under_way() -> None:
+    stand = Stand()
+    stand.log.append(*[1] * 10)
+    stand.log.resident = 10
+    consumer, sink = stand.join(sub_type=SubType.EXCLUSIVE, permits=10)
+    stand.log.finish_read()
+    assert sink.ordinals == list(range(10))
+    stand.append_many(5)
+    stand.log.resident = 15
+    stand.subscription.flow(consumer, 100)
+    stand.subscription.redeliver(consumer, None)
+    while stand.log.reads:
+        stand.log.finish_read()
+    assert sink.ordinals == [*range(10), *range(15)]
+
+
+def test_cursor_behind_the_log_jumps() -> None:
+    """4.3.2"""
+    stand = Stand()
+    stand.log.append(*[1] * 100)
+    consumer, sink = stand.join(permits=10)
+    stand.log.first = 50
+    stand.subscription.flow(consumer, 5)
+    assert sink.ordinals == [*range(10), *range(50, 55)]
+    assert stand.cursor.mark_delete == 49
+    stand.subscription.redeliver(consumer, [3, 4, 52])
+    stand.subscription.flow(consumer, 5)
+    assert sink.ordinals[15:] == [52, 55, 56, 57, 58]
+
+
+def test_trimmed_before_the_first_read() -> None:
+    stand = Stand()
+    stand.log.append(*[1] * 100)
+    stand.log.first = 30
+    _, sink = stand.join(sub_type=SubType.EXCLUSIVE, permits=1000)
+    assert sink.ordinals == list(range(30, 100))
+    assert stand.cursor.jumps == 1
+
+
+def test_full_socket_gets_nothing_until_resumed() -> None:
+    stand = Stand(dispatcher_max_read_batch_size=10)
+    stand.log.append(*[1] * 100)
+    consumer, sink = stand.join()
+    sink.writable_for = 15
+    stand.subscription.flow(consumer, 1000)
+    assert sink.ordinals == list(range(20))
+    stand.append_many(10)
+    assert len(sink.got) == 20
+    sink.writable, sink.writable_for = True, 1 << 60
+    stand.subscription.resume(consumer)
+    assert sink.ordinals == list(range(110))
+
+
+def test_full_socket_of_one_leaves_all_to_the_other() -> None:
+    stand = Stand()
+    stand.log.append(*[1] * 60)
+    a, full = stand.join("a")
+    full.writable = False
+    stand.subscription.flow(a, 1000)
+    _, sink = stand.join("b", permits=1000)
+    assert sink.ordinals == list(range(60))
+    assert full.got == []
+
+
+def test_turn_is_bounded() -> None:
+    """Others on the loop run after ``turn_entries_max`` entries."""
+
+    async def run() -> None:
+        stand = Stand(turn_entries_max=100)
+        stand.log.append(*[1] * 1000)
+        _, sink = stand.join(permits=1000)
+        seen = []
+        while len(sink.got) < 1000:
+            seen.append(len(sink.got))
+            await asyncio.sleep(0)
+        assert seen == list(range(100, 1000, 100))
+        assert sink.ordinals == list(range(1000))
+
+    asyncio.run(run())
+
+
+def test_bounded_turn_stops_on_close() -> None:
+    async def run() -> None:
+        stand = Stand(turn_entries_max=100)
+        stand.log.append(*[1] * 1000)
+        _, sink = stand.join(permits=1000)
+        stand.subscription.close()
+        await asyncio.sleep(0)
+        assert len(sink.got) == 100
+
+    asyncio.run(run())
+
+
+def test_replay_from_disk_comes_before_new_entries() -> None:
+    """5.5.5"""
+    stand = Stand()
+    stand.append_many(50)
+    consumer, sink = stand.join(permits=20)
+    stand.subscription.redeliver(consumer, [15, 2, 3])
+    stand.log.resident = 50
+    sink.got.clear()
+    stand.subscription.flow(consumer, 3)
+    assert stand.log.reads[0][0] == 2
+    stand.append_many(5)
+    assert sink.got == []
+    stand.subscription.flow(consumer, 2)
+    stand.log.finish_read()
+    assert [(o, n) for o, n, _, _ in sink.got[:3]] == [(2, 1), (3, 1), (15, 1)]
