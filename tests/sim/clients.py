@@ -296,9 +296,7 @@ class Subscriber:
                 # what was on the wire when the request was written arrived as well
                 self._rewinds -= 1
                 self.world.add(RedeliveryAsked(self.topic, self.subscription, self.label))
-            self.world.add(
-                Delivered(self.topic, self.subscription, self.label, place, value, command.redelivery_count)
-            )
+            self.world.add(Delivered(self.topic, self.subscription, self.label, place, value, command.redelivery_count))
             self.got.append((place, value, command.redelivery_count))
             self._todo.append(command.message_id)
             self._permits -= 1

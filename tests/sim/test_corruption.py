@@ -50,9 +50,8 @@ async def flipped(world: World, caplog: pytest.LogCaptureFixture) -> None:
         after = await readable(world.machine.broker.store.open_log(topic))
         assert {o: v for o, v in after.items() if before[topic].get(o) != v} == {}, "something wrong was read"
         lost += len(before[topic]) - len(after)
-    told = world.machine.broker.store.damage or [
-        record for record in caplog.records if record.levelname in ("ERROR", "WARNING")
-    ]
+    told = [*world.machine.broker.store.damage]
+    told += [record.getMessage() for record in caplog.records if record.levelname in ("ERROR", "WARNING")]
     if lost:
         assert told, f"{lost} entries are missing after a flip at {name}+{offset}, and nobody says so"
         assert lost < 120, "more than one damaged place can explain"
@@ -92,5 +91,3 @@ def test_missing_checksums_are_noticed(caplog: pytest.LogCaptureFixture, monkeyp
 
     monkeypatch.setattr(records, "crc32c", lambda data, crc=0: 0)
     assert caught(simulation, lambda broker: None, 30) >= 3
-
-

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-
+from typing import cast
 
 from magnetar.app.node import Broker
 from magnetar.model.errors import ServerError
 from magnetar.protocol.commands import SubType
 from magnetar.storage.committer import Committed, Committer
 from magnetar.storage.files import Chunk, File
-from magnetar.testing.faultfiles import FaultFileSystem
+from magnetar.testing.faultfiles import FaultFileSystem, Operation
 from magnetar.testing.history import Order, Receipted, Rules
 from tests.sim.clients import Habit, Publisher, Subscriber
 from tests.sim.world import T, World, caught, run_seeds
 
 S = "sub"
+TROUBLES = ("full", "rate", "append", "sync", "sync_directory")
 OTHER = "persistent://public/default/other"
 
 
@@ -36,14 +37,14 @@ async def trouble(world: World) -> None:
     )
     for _ in range(5):
         await asyncio.sleep(rng.uniform(0.05, 0.3))
-        kind = rng.choice(("full", "append", "sync", "sync_directory", "rate"))
+        kind = rng.choice(TROUBLES)
         faults = world.machine.files.faults
         if kind == "full":
             faults.capacity_bytes = used_bytes(world.machine.files) + rng.randint(0, 3000)
         elif kind == "rate":
             faults.sync_error_rate = faults.append_error_rate = 0.2
         else:
-            world.machine.files.fail(kind, skip=rng.randint(0, 3), times=rng.randint(1, 3))
+            world.machine.files.fail(cast(Operation, kind), skip=rng.randint(0, 3), times=rng.randint(1, 3))
         await asyncio.sleep(rng.uniform(0.1, 3.0))
         faults.capacity_bytes = None
         faults.sync_error_rate = faults.append_error_rate = 0.0
@@ -162,5 +163,3 @@ def test_a_sync_error_retried_as_success_is_noticed() -> None:
 
 def test_ignored_errors_are_noticed() -> None:
     assert caught(trouble, deaf, 10) >= 5
-
-

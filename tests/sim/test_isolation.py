@@ -27,14 +27,14 @@ def attack(world: World) -> bytes:
         codec.encode(c.Producer(T, rng.randint(0, 2), rng.randint(0, 3))),
         codec.encode(c.Subscribe(T, S, c.SubType(rng.randint(0, 3)), 1, 1)),
         codec.encode(c.Flow(rng.randint(0, 2), rng.choice((0, 1, 2**32 - 1)))),
-        codec.encode(c.Ack(1, c.AckType(rng.randint(0, 1)), (c.MessageIdData(rng.randint(0, 9), rng.randint(-1, 99)),))),
+        codec.encode(
+            c.Ack(1, c.AckType(rng.randint(0, 1)), (c.MessageIdData(rng.randint(0, 9), rng.randint(-1, 99)),))
+        ),
         codec.encode(c.CloseConsumer(rng.randint(0, 9), 1)),
         codec.encode(c.CloseProducer(rng.randint(0, 9), 1)),
         codec.encode(c.Seek(rng.randint(0, 9), 1, c.MessageIdData(-1, -1))),
         codec.encode(c.Unsubscribe(rng.randint(0, 9), 1)),
-        codec.encode(
-            c.Send(0, 1, 1, None, False, None, False, None, make_entry(b"evil", producer="x", sequence_id=1))
-        ),
+        codec.encode(c.Send(0, 1, 1, None, False, None, False, None, make_entry(b"evil", producer="x", sequence_id=1))),
         b"\x7f\xff\xff\xff" + rng.randbytes(8),
         rng.randbytes(rng.randint(1, 60)),
     ]
@@ -96,5 +96,3 @@ def test_a_broker_that_panics_is_noticed(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(Listener, "connection_made", note)
     monkeypatch.setattr(Session, "close", everybody)
     assert caught(attacked, lambda broker: None, 3) == 3
-
-

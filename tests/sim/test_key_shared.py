@@ -66,5 +66,3 @@ def test_a_dispatcher_that_overtakes_waiting_entries_is_noticed(monkeypatch: pyt
 
     monkeypatch.setattr(Waiting, "add", hidden)
     assert caught(churn, lambda broker: None, 10) >= 5
-
-
