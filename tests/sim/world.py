@@ -110,6 +110,10 @@ class World:
         for topic, subscription in subscriptions:
             self.add(Drained(topic, subscription))
 
+    def backlog(self, topic: str, subscription: str) -> int:
+        """What the broker says is not acknowledged."""
+        return self.machine.broker.service.topics[topic].subscriptions[subscription].cursor.backlog()
+
     def verify(self, rules: Mapping[str, Rules] | Rules) -> None:
         """Raises HistoryError."""
         self.check_tasks()

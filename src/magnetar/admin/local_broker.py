@@ -140,7 +140,7 @@ class LocalBroker:
         await _born(found)
         if name in found.subscriptions:
             raise ConflictError("Subscription already exists for topic")
-        ordinal = found.log.end if start == LATEST else found.start_behind(start)
+        ordinal = found.log.end if start == LATEST else found.log.ordinal(start)
         await _wait(lambda done: found.create_subscription(name, ordinal, done))
 
     async def delete_subscription(self, topic: TopicName, name: str, *, force: bool) -> None:

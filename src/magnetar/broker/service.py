@@ -49,6 +49,7 @@ class BrokerService:
         self.service_url = ""
         self.web_service_url = ""
         self.pending_publishes_high = settings.maxPendingPublishRequestsPerConnection
+        self.pending_bytes_high = settings.maxMessagePublishBufferSizeInMB << 20
         self.pending_publishes_low = settings.maxPendingPublishRequestsPerConnection // 2
         self._dispatch = dispatch_settings(settings)
 

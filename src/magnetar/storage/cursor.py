@@ -47,7 +47,6 @@ class Cursor:
         self.id = cursor_id
         self.name = name
         self.durable = journal is not None
-        """Nothing of it may be written any more: a later record would bring it back."""
         self.acked = AckedSet(mark_delete)
         self.properties: dict[str, Any] = properties or {}
         self.jumped = 0

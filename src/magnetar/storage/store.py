@@ -222,7 +222,7 @@ class LedgerStore:
         """
         async with self._keeping:
             spans = list(self._spans.get(number, ()))
-            await self._keep(self._write_index, number, spans)
+            await self._keep(self._finish_segment, number, length, spans)
             for span in spans:
                 span.places = None
             if number <= self._checkpoints[-1]:
@@ -241,7 +241,16 @@ class LedgerStore:
     async def _keep(self, work: Callable[..., None], *arguments: Any) -> None:
         await asyncio.get_running_loop().run_in_executor(self._threads["keeper"], work, *arguments)
 
-    def _write_index(self, number: int, spans: list[Span]) -> None:
+    def _finish_segment(self, number: int, length: int, spans: list[Span]) -> None:
+        """Give back what was allocated ahead (and what a failed write left), then write the index."""
+        try:
+            file = self._files.open(segment_name(number))
+        except FileNotFoundError:
+            pass  # all that was in it is dead and gone already
+        else:
+            if file.size() > length:
+                file.truncate(length)
+            file.close()
         checkpoint.write_atomically(self._files, index_name(number), index_bytes(number, spans))
 
     def _save_checkpoint(self, segment: int, data: bytes) -> None:

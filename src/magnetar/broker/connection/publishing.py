@@ -47,8 +47,8 @@ class SinkOfProducer:
         """SEND_RECEIPTs, one write for all of them."""
         session = self._session
         session.pending_publishes -= len(results)
-        if session.reading_paused and session.pending_publishes <= session.service.pending_publishes_low:
-            session.resume_reading()
+        if session.reading_paused:
+            _resume(session)
         receipts = self._receipts
         if receipts.ledger != ledger:
             receipts = self._receipts = Receipts(self._producer_id, ledger)
@@ -70,6 +70,15 @@ class SinkOfProducer:
             session.send(c.CloseProducer(self._producer_id, -1))
 
 
+def _resume(session: Session) -> None:
+    """Read again once half of what made us stop is on disk; with nothing of its own pending a client always may."""
+    service, pending = session.service, session.pending_publishes
+    if pending <= service.pending_publishes_low and (
+        not pending or session.journal.pending_bytes <= service.pending_bytes_high // 2
+    ):
+        session.resume_reading()
+
+
 def send(session: Session, message: c.Send) -> None:
     """SEND: the receipt follows when the entry is durable."""
     producer = session.producers.get(message[0])
@@ -82,7 +91,11 @@ def send(session: Session, message: c.Send) -> None:
     messages = message[2]
     producer.publish(message[8], messages if messages > 0 else 1, message[1], message[3] or 0)
     session.pending_publishes += 1
-    if session.pending_publishes >= session.service.pending_publishes_high:
+    service = session.service
+    if (
+        session.pending_publishes >= service.pending_publishes_high
+        or session.journal.pending_bytes >= service.pending_bytes_high
+    ):
         session.pause_reading()
 
 

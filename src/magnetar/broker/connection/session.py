@@ -105,6 +105,7 @@ class Session:
         self.recently_closed: dict[int, float] = {}
         """Producers that we closed, and when (loop time): their sends in flight are ignored (SEMANTICS 3.3.1)."""
         self.pending_publishes = 0
+        self.journal = service.store.journal
         self.reading_paused = False
         self.closed = False
         self._probes: list[Callable[[bool], None]] = []

@@ -198,11 +198,6 @@ class Topic:
 
     # positions ---------------------------------------------------------------------------------------------------
 
-    def start_behind(self, position: Position) -> int:
-        """Where a cursor starts that has consumed the entry at ``position``; (-1, -1) is before the first one."""
-        exact = self.log.exact_ordinal(position)
-        return self.log.ordinal(position) if exact is None else exact + 1
-
     def find_time(self, publish_time_ms: int, done: Callable[[int | Exception], None]) -> None:
         """Ordinal of the first entry published at or after that time (SEMANTICS 5.9.2)."""
         first_since(self.log, publish_time_ms, done)
