@@ -1,4 +1,4 @@
-"""Exclusive and Failover: one consumer at a time, in order; the next takes over where it must and only there."""
+"""Exclusive and Failover: one consumer at a time, in order; the next one takes over where it must, and only there."""
 
 from __future__ import annotations
 
@@ -41,7 +41,8 @@ async def exclusive(world: World) -> None:
     first.stopped = True
     first.break_off(frozen=True)
     asked = world.loop.time()
-    while True:
+    taken = None
+    while taken is None:
         try:
             taken = await other.subscribe(T, S, SubType.Exclusive, initial_position=InitialPosition.Earliest)
         except RefusedError:

@@ -8,6 +8,7 @@ works): replaying a record twice changes nothing. Two are kept; a damaged one is
 
 from __future__ import annotations
 
+import contextlib
 import json
 import logging
 import re
@@ -108,6 +109,11 @@ def write_atomically(files: FileSystem, name: str, data: bytes) -> None:
         file.truncate(0)
         file.append([data])
         file.sync()
+    except OSError:
+        # half a file helps nobody, and the disk may be full
+        with contextlib.suppress(OSError):
+            file.truncate(0)
+        raise
     finally:
         file.close()
     files.rename(temporary, name)
