@@ -49,6 +49,21 @@ class TopicCounters(NamedTuple):
     storage_size: int
 
 
+class StorageCounters(NamedTuple):
+    """Live numbers of the embedded store, for /metrics."""
+
+    sync_data: bool
+    """journalSyncData: receipts wait for the disk."""
+    failing: bool
+    writes: int
+    syncs: int
+    bytes_written: int
+    pending_bytes: int
+    segment: int
+    cache_bytes: int
+    cache_bytes_max: int
+
+
 class AdminBroker(Protocol):
     """One broker, as its administrator sees it. Called from the event loop only."""
 
@@ -84,6 +99,14 @@ class AdminBroker(Protocol):
         """Close it for its clients, who come back; nothing is lost (16.4)."""
         ...
 
+    async def last_message_id(self, topic: TopicName) -> JsonObject:
+        """Of the last message (11.4.5)."""
+        ...
+
+    async def message_id_since(self, topic: TopicName, publish_time_ms: int) -> JsonObject:
+        """Of the first entry published at or after that time (11.4.5)."""
+        ...
+
     async def topic_stats(self, topic: TopicName, options: StatsOptions) -> JsonObject:
         """11.4.11, loading the topic if need be."""
         ...
@@ -107,6 +130,14 @@ class AdminBroker(Protocol):
         """Raises PreconditionFailedError "Subscription has active connected consumers" unless ``force``."""
         ...
 
+    async def skip(self, topic: TopicName, name: str, entries: int | None) -> None:
+        """Acknowledge the next ``entries`` unacknowledged entries, None: all. Raises SubscriptionNotFoundError."""
+        ...
+
+    async def reset_cursor(self, topic: TopicName, name: str, publish_time_ms: int) -> None:
+        """Go to the first entry published at or after that time. Raises SubscriptionNotFoundError."""
+        ...
+
     def lookup(self, topic: TopicName, listener: str | None) -> LookupAnswer:
         """Raises ServiceNotReadyError "the broker do not have <listener> listener"."""
         ...
@@ -125,6 +156,10 @@ class AdminBroker(Protocol):
 
     def counters(self) -> Iterable[TopicCounters]:
         """One per loaded topic."""
+        ...
+
+    def storage(self) -> StorageCounters:
+        """Of the store below all topics."""
         ...
 
 

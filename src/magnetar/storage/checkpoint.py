@@ -146,5 +146,10 @@ def load(files: FileSystem) -> tuple[int, Checkpoint | None]:
     return (numbers[-1] if numbers else 0), None
 
 
+def checkpoint_names(names: Iterable[str]) -> list[str]:
+    """The checkpoints among these files, oldest first."""
+    return sorted(name for name in names if _NAME.fullmatch(name))
+
+
 def _numbers(files: FileSystem) -> list[int]:
-    return sorted(int(found[1], 16) for name in files.names() if (found := _NAME.fullmatch(name)))
+    return [int(name.removeprefix(_PREFIX), 16) for name in checkpoint_names(files.names())]

@@ -95,6 +95,11 @@ class ManagedLedger:
         """Lowest retained ordinal."""
         return self.table.first
 
+    @property
+    def pending(self) -> int:
+        """Entries that were appended and are not durable yet."""
+        return self._next - self.end
+
     # appending ---------------------------------------------------------------------------------------------------
 
     def append(self, entry: bytes, messages: int, tag: object) -> int:

@@ -112,7 +112,7 @@ def test_a_failing_disk_does_not_use_up_file_descriptors() -> None:
                 closed += 1
                 self._file.close()
 
-        files.open = lambda name, *, create=False: Counted(opening(name, create=create))  # type: ignore[method-assign]
+        files.open = lambda name, **how: Counted(opening(name, **how))  # type: ignore[method-assign]
         files.fail("append", times=3)
         for _ in range(3):
             managed.append(b"x", 1, None)

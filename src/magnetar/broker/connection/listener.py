@@ -93,12 +93,12 @@ class Listener(asyncio.Protocol):
             self._timer.cancel()
         self._connections.discard(self)
         if exc is not None:
-            log.info("%s: connection lost: %s", self.session.address, exc)
+            log.debug("%s: connection lost: %s", self.session.address, exc)
         self.session.lost()
 
     def close(self, reason: str) -> None:
-        """Close from our side."""
-        self.session.close(reason)
+        """Close from our side, through no fault of the client."""
+        self.session.close(reason, fault=False)
 
     # silence -----------------------------------------------------------------------------------------------------
 
