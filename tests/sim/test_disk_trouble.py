@@ -115,7 +115,7 @@ def test_trouble_costs_nothing_receipted() -> None:
 
 
 def test_a_full_disk_is_said_and_left_behind() -> None:
-    run_seeds(full, 3)
+    run_seeds(full, 2)
 
 
 def test_start_on_a_full_disk() -> None:
