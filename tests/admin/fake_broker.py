@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from magnetar.admin.ports import LookupAnswer, StatsOptions, StorageCounters, TopicCounters
+from magnetar.admin.ports import LookupAnswer, StatsOptions, StorageCounters, SubscriptionCounters, TopicCounters
 from magnetar.metadata.resources import Resources
 from magnetar.model.errors import ConflictError, PreconditionFailedError, ServiceNotReadyError, TopicNotFoundError
 from magnetar.model.ids import Position
@@ -127,4 +127,8 @@ class FakeBroker:
         return StorageCounters(True, False, 11, 12, 13, 14, 15, 16, 17)
 
     def counters(self) -> Iterable[TopicCounters]:
-        return [TopicCounters(topic, 1, 2, 3, 40, 500, 60, 700, 8, 900) for topic in self.topics]
+        subscription = SubscriptionCounters("s", 2, 8, 1, 60, 700, 0.5, 5.5, 0.1, 0.2)
+        return [
+            TopicCounters(topic, 1, 2, 40, 500, 2.0, 0.5, 25.0, 5.5, 8, 99, 900, [subscription])
+            for topic in self.topics
+        ]

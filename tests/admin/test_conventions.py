@@ -148,6 +148,12 @@ def test_metrics(rest: RestClient, broker: FakeBroker, path: str) -> None:
     topic = 'topic="persistent://ref/main/\\"q\\""'
     assert f'pulsar_msg_backlog{{cluster="standalone",namespace="ref/main",{topic}}} 8' in lines
     assert lines.count("# TYPE pulsar_producers_count gauge") == 1
+    own = f'cluster="standalone",namespace="ref/main",{topic}'
+    assert f"pulsar_subscriptions_count{{{own}}} 1" in lines
+    assert f'pulsar_out_messages_total{{{own},subscription="s"}} 60' in lines
+    assert f"pulsar_average_msg_size{{{own}}} 12.5" in lines
+    assert 'magnetar_journal_syncs_total{cluster="standalone"} 12' in lines
+    assert 'magnetar_journal_sync_data{cluster="standalone"} 1' in lines
 
 
 def test_openapi_lists_what_is_built(shared_world: World) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Collection, Iterable, Mapping
 
+from magnetar.admin.counters import topic_counters
 from magnetar.admin.internal_stats import internal_stats
 from magnetar.admin.ports import LookupAnswer, StatsOptions, StorageCounters, TopicCounters
 from magnetar.admin.reading import message_id_at
@@ -100,20 +101,7 @@ class LocalBroker:
         return internal_stats(self._topic(topic))
 
     def counters(self) -> Iterable[TopicCounters]:
-        for topic in self._service.topics.values():
-            out = topic.sent()
-            yield TopicCounters(
-                topic.name,
-                len(topic.producers),
-                topic.consumer_count(),
-                len(topic.subscriptions),
-                topic.msg_in,
-                topic.bytes_in,
-                out.messages,
-                out.bytes,
-                sum(subscription.cursor.backlog() for subscription in topic.subscriptions.values()),
-                topic.log.retained_bytes(),
-            )
+        return [topic_counters(topic, self._rates) for topic in list(self._service.topics.values())]
 
     def storage(self) -> StorageCounters:
         store = self._service.store

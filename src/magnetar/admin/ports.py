@@ -6,7 +6,7 @@ before they call; the broker raises errors of :mod:`magnetar.model.errors`, whos
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
@@ -40,13 +40,31 @@ class TopicCounters(NamedTuple):
     topic: TopicName
     producers: int
     consumers: int
-    subscriptions: int
     messages_in: int
     bytes_in: int
+    rate_in: float
+    rate_out: float
+    throughput_in: float
+    throughput_out: float
+    backlog: int
+    backlog_bytes: int
+    storage_bytes: int
+    subscriptions: Sequence[SubscriptionCounters]
+
+
+class SubscriptionCounters(NamedTuple):
+    """Live numbers of one subscription, for /metrics."""
+
+    name: str
+    consumers: int
+    backlog: int
+    unacked: int
     messages_out: int
     bytes_out: int
-    backlog: int
-    storage_size: int
+    rate_out: float
+    throughput_out: float
+    rate_redelivered: float
+    rate_acked: float
 
 
 class StorageCounters(NamedTuple):

@@ -79,8 +79,7 @@ def _counters(topic: Topic, rates: Rates) -> JsonObject:
 
 async def _backlog(topic: Topic, options: StatsOptions) -> JsonObject:
     log = topic.log
-    marks = [s.cursor.mark_delete for s in topic.subscriptions.values() if s.durable]
-    behind = min(marks, default=log.end - 1)
+    behind = topic.slowest()
     size = bytes_behind(log, behind)
     earliest = 0
     if options.earliest_time_in_backlog and behind + 1 < log.end:

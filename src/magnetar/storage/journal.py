@@ -30,6 +30,9 @@ Done = Callable[[], None]
 Failed = Callable[[PersistenceError], None]
 
 _RETRY_SECONDS: Final = 1.0
+_CALLBACK_FAILED: Final = (
+    "what was to happen after a write failed; the other topics' results are handed out nevertheless"
+)
 
 
 class ExtentOwner(Protocol):
@@ -303,12 +306,16 @@ class Journal:
         for _, extent in group.extents:
             extent.segment = segment
             self.pending_bytes -= extent.size
-            extent.owner.extent_durable(extent)
             owners[extent.owner] = None
-        for done, _ in group.waiters:
-            done()
-        for owner in owners:
-            owner.group_finished()
+            try:
+                extent.owner.extent_durable(extent)
+            except Exception:
+                log.exception(_CALLBACK_FAILED)
+        for callback in (*[done for done, _ in group.waiters], *[owner.group_finished for owner in owners]):
+            try:
+                callback()
+            except Exception:
+                log.exception(_CALLBACK_FAILED)
         self._release()
 
     def _write_failed(self, group: Group, cause: BaseException) -> None:

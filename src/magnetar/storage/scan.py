@@ -154,9 +154,10 @@ class SegmentScan:
             self._corrupt(at, self._durable)
             return
         data = self._file.read(at, self._limit - at)
-        if not data.strip(b"\0"):
+        data = data.rstrip(b"\0")  # megabytes of it may be space that was allocated ahead
+        if not data:
             return
-        name = self._quarantine("torn", at, self._limit)
+        name = self._quarantine("torn", at, at + len(data))
         self.torn = (
             f"{segment_name(self._number)} ends with a write that was cut off (offset {at}, {len(data)} bytes): nobody "
             f"was told that it had succeeded; the bytes are kept in {name}"

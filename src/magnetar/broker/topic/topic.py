@@ -214,11 +214,12 @@ class Topic:
 
     def trim(self) -> int:
         """Drop ledgers that all durable subscriptions have consumed; how many (SEMANTICS 4.2.2, 4.2.3)."""
-        keep = self.log.end
-        for subscription in self.subscriptions.values():
-            if subscription.durable:
-                keep = min(keep, subscription.cursor.mark_delete + 1)
-        return self.log.trim(keep)
+        return self.log.trim(self.slowest() + 1)
+
+    def slowest(self) -> int:
+        """The lowest mark-delete of the durable subscriptions; without any everything counts as consumed (4.2.3)."""
+        marks = [s.cursor.mark_delete for s in self.subscriptions.values() if s.durable]
+        return min(marks, default=self.log.end - 1)
 
     def close(self) -> None:
         """Unload or delete: everybody is disconnected."""
