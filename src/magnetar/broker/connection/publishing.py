@@ -62,6 +62,13 @@ class SinkOfProducer:
         for result in results:
             session.send(c.SendError(self._producer_id, result.sequence_id, error.code, str(error)))
 
+    def dropped(self, count: int) -> None:
+        """The producer was let go before these were decided: nobody is told, but they wait no longer."""
+        session = self._session
+        session.pending_publishes -= count
+        if session.reading_paused:
+            _resume(session)
+
     def close(self) -> None:
         """CLOSE_PRODUCER from our side; what the client has under way is ignored for a while."""
         session = self._session
