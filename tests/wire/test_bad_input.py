@@ -201,3 +201,33 @@ def test_a_flood_of_faults_does_not_flood_the_log(caplog: pytest.LogCaptureFixtu
         beside_a_bystander(attack)
     assert 0 < len(caplog.records) <= 30
     assert max(len(record.getMessage()) for record in caplog.records) < 1000
+
+
+def test_whole_commands_before_the_bad_bytes_still_count() -> None:
+    async def attack(wires: Wires, offender: RawClient) -> None:
+        offender.say_bytes(codec.encode(c.Lookup(T, 5)) + command_frame(8, b"\xff\xff\xff\xff"))
+        assert (await offender.hear(c.LookupResponse)).request_id == 5
+        await offender.lost
+
+    beside_a_bystander(attack)
+
+
+@pytest.mark.parametrize("after", [b"", command_frame(8, b"\xff\xff\xff\xff")], ids=["alone", "with bad bytes"])
+def test_a_fault_of_our_own_costs_one_connection(
+    after: bytes, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A handler that fails in a way nobody thought of: logged with its trace, and only its client goes."""
+
+    def breaks(*_: object) -> None:
+        raise RuntimeError("not thought of")
+
+    monkeypatch.setattr("magnetar.broker.lookup.require_listener", breaks)
+
+    async def attack(wires: Wires, offender: RawClient) -> None:
+        offender.say_bytes(codec.encode(c.Lookup(T, 5)) + after)
+        await offender.lost
+
+    with caplog.at_level(logging.WARNING):
+        beside_a_bystander(attack)
+    assert "a command could not be handled" in caplog.text
+    assert "closing the connection: an internal error" in caplog.text

@@ -16,7 +16,7 @@ from magnetar.broker.connection.outbox import HIGH_WATER, Outbox
 from magnetar.broker.connection.session import Session
 from magnetar.broker.service import BrokerService
 from magnetar.model.errors import ProtocolError
-from magnetar.protocol.commands import Command, Ping
+from magnetar.protocol.commands import Ping
 from magnetar.protocol.decoder import MalformedBytesError
 from magnetar.protocol.frames import FRAME_PADDING
 from magnetar.protocol.server import ServerConnection
@@ -56,27 +56,21 @@ class Listener(asyncio.Protocol):
             return
         if session.probing:
             session.alive()
+        malformed: MalformedBytesError | None = None
         try:
             commands = self._protocol.receive(data)
         except MalformedBytesError as error:
-            self._refuse(error, error.decoded)
-            return
+            # what came whole before the bad bytes still counts
+            commands, malformed = error.decoded, error
         try:
             session.handle(commands)
+            if malformed is not None:
+                raise malformed
         except ProtocolError as error:
             session.close(str(error))
         except Exception:
             log.exception("%s: a command could not be handled", session.address)
             session.close("an internal error, see the log")
-
-    def _refuse(self, error: MalformedBytesError, decoded: list[Command]) -> None:
-        """What came whole before the bad bytes still counts."""
-        try:
-            self.session.handle(decoded)
-        except ProtocolError as earlier:
-            self.session.close(str(earlier))
-            return
-        self.session.close(str(error))
 
     def pause_writing(self) -> None:
         self._out.pause()
