@@ -123,7 +123,8 @@ class Story:
                 doubtful = subscription.said.keys() - subscription.sure
                 self.counts["acks unanswered at a kill"] += len(doubtful - subscription.doubtful)
                 subscription.doubtful |= doubtful
-                subscription.said = {p: at for p, at in subscription.said.items() if p not in subscription.sure}
+                # what was read too shortly before this kill may be undone now, and no later kill makes it durable
+                subscription.said = dict.fromkeys(doubtful, NEVER)
 
     # after a start -----------------------------------------------------------------------------------------------
 

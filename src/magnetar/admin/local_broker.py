@@ -35,6 +35,8 @@ from magnetar.storage.managed_ledger import ManagedLedger
 _HEALTH_LOG = "internal://health"
 """No topic's name: it is in no list."""
 _DURABLE_SECONDS = 30.0
+_AT_ONCE = 50
+"""Topics made before the loop may do something else."""
 
 
 class LocalBroker:
@@ -71,8 +73,11 @@ class LocalBroker:
         await _born(found)
 
     async def create_partitions(self, topic: TopicName, first: int, end: int) -> None:
-        made = self._service.make_partitions(topic, first, end)
-        await asyncio.gather(*map(_born, made))
+        like = self._service.find(topic.partition(0)) if first else None
+        for index in range(first, end, _AT_ONCE):
+            made = self._service.make_partitions(topic, index, min(index + _AT_ONCE, end), like)
+            await asyncio.gather(*map(_born, made))
+        await self._durable()
 
     async def delete_topic(self, topic: TopicName, *, force: bool) -> None:
         self._service.delete(topic, force=force)
@@ -101,7 +106,7 @@ class LocalBroker:
         return internal_stats(self._topic(topic))
 
     def counters(self) -> Iterable[TopicCounters]:
-        return [topic_counters(topic, self._rates) for topic in list(self._service.topics.values())]
+        return (topic_counters(topic, self._rates) for topic in list(self._service.topics.values()))
 
     def storage(self) -> StorageCounters:
         store = self._service.store

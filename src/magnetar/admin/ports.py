@@ -138,7 +138,7 @@ class AdminBroker(Protocol):
         ...
 
     async def create_subscription(self, topic: TopicName, name: str, start: Position, *, replicated: bool) -> None:
-        """Durable; begins at ``start`` (ids.EARLIEST, ids.LATEST or after a message). Creates a missing topic.
+        """Durable; begins at ``start`` (ids.EARLIEST, ids.LATEST or at a message). Creates a missing topic.
 
         Raises ConflictError "Subscription already exists for topic".
         """
@@ -173,7 +173,7 @@ class AdminBroker(Protocol):
         ...
 
     def counters(self) -> Iterable[TopicCounters]:
-        """One per loaded topic."""
+        """One per loaded topic, counted when it is asked for."""
         ...
 
     def storage(self) -> StorageCounters:

@@ -108,18 +108,19 @@ class BrokerService:
             )
         return self._load(name)
 
-    def make_partitions(self, name: TopicName, first: int, end: int) -> list[Topic]:
+    def make_partitions(self, name: TopicName, first: int, end: int, like: Topic | None = None) -> list[Topic]:
         """Make missing partitions ``first`` to ``end - 1`` of a topic whose metadata names them already.
 
-        New ones of a topic that grew get the durable subscriptions of its first partition, from their start
+        They get the durable subscriptions of ``like``, from their start: of the first partition if a topic grows
         (SEMANTICS 2.14).
         """
-        model = self.find(name.partition(0)) if first else None
         made = []
-        for partition in name.partitions(end)[first:]:
+        for index in range(first, end):
+            partition = name.partition(index)
             topic = self.find(partition) or self._load(partition)
-            for subscription in model.durable_subscriptions() if model is not None else ():
-                topic.create_subscription(subscription, topic.log.first)
+            for subscription in like.durable_subscriptions() if like is not None else ():
+                if subscription not in topic.subscriptions:
+                    topic.create_subscription(subscription, topic.log.first)
             made.append(topic)
         return made
 

@@ -143,6 +143,7 @@ class Journal:
         self.bytes_written = 0
         self._written_to = 0
         """Where the group that is being written ends."""
+        self._write_size = 0
         self._idle: list[asyncio.Future[None]] = []
         self._drained: list[Done] = []
 
@@ -217,6 +218,7 @@ class Journal:
         base = records.SEGMENT_HEADER_SIZE if new else self.length
         chunks, size = self._encode(group, base)
         self._written_to = base + size
+        self._write_size = self._written_to if new else size
         if not new and self._file is not None:
             self._committer.commit(self._file, chunks, self.sync_data, self._written)
             return
@@ -288,7 +290,7 @@ class Journal:
         if error is not None:
             self._write_failed(group, error)
             return
-        self.bytes_written += self._written_to - self.length
+        self.bytes_written += self._write_size
         self.length = self._written_to
         self.sequence += 1
         self.failing = None

@@ -20,6 +20,7 @@ from magnetar.model.errors import (
     ProtocolError,
     ServerError,
     ServiceNotReadyError,
+    TopicNotFoundError,
 )
 from magnetar.model.names import TopicName
 from magnetar.protocol import commands as c
@@ -145,6 +146,9 @@ def open_producer(session: Session, command: c.Producer) -> None:
         pending = Pending()
     try:
         topic = session.service.topic_for(TopicName.parse(command.topic), create=True)
+    except TopicNotFoundError:
+        _give_up(session, command, TopicNotFoundError(f"Topic not found {TopicName.parse(command.topic).fqn}"))
+        return
     except MagnetarError as error:
         _give_up(session, command, error)
         return
