@@ -281,6 +281,7 @@ class Journal:
                 self._on_sealed(self.segment, self.length, self.sequence)
             self._own_segment = True
             self.segment += 1
+            self.length = 0
         self._written(error)
 
     def _written(self, error: BaseException | None) -> None:

@@ -273,3 +273,15 @@ async def test_a_segment_that_was_sealed_on_a_full_disk_is_indexed_later(disk: D
     await store.close()
     disk.kill()
     assert await read_all(disk.open().open_log("a")) == [b"entry %d" % i for i in range(40)]
+
+
+@simulated
+async def test_the_counter_of_written_bytes_never_goes_back(disk: Disk) -> None:
+    """It lost the length of a segment with every new one."""
+    store = disk.open()
+    log = store.open_log("a")
+    seen = 0
+    for i in range(40):
+        await publish(store, log, i, i + 1)
+        assert store.journal.bytes_written > seen
+        seen = store.journal.bytes_written
