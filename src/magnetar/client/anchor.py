@@ -26,6 +26,12 @@ class Anchor:
         self._connection: Connection | None = None
         self._consumer_id = 0
 
+    def __enter__(self) -> Anchor:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
     def hold(self, start: Place | None) -> Place:
         """Make the subscription unless it exists, at ``start`` (None: at the end), and say where it stands.
 

@@ -51,6 +51,22 @@ def last_place(lookup: Lookup, topic: str) -> Place:
     return lookup.patiently(ask)
 
 
+def first_place(lookup: Lookup, topic: str) -> Place:
+    """Before the first entry that is still there; START if there is none."""
+
+    def ask() -> Place:
+        with _Session(lookup, topic, START) as session:
+            if session.last_place() == START:
+                return START
+            session.flow(1)
+            for push in session.connection.receive(_SILENCE):
+                if isinstance(push, c.Message):
+                    return Place(push.message_id.ledger, push.message_id.entry)
+            return START
+
+    return lookup.patiently(ask)
+
+
 class _Session:
     """One connection with one non-durable consumer."""
 

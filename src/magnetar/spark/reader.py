@@ -10,7 +10,7 @@ from pyspark.sql.datasource import DataSourceReader, InputPartition
 
 from magnetar.client.lookup import Lookup
 from magnetar.client.place import START, Place
-from magnetar.client.reader import RangeReader, last_place
+from magnetar.client.reader import RangeReader, first_place, last_place
 from magnetar.model.errors import InvalidValueError
 from magnetar.model.names import TopicName
 from magnetar.spark.decode import ArrowDecoder, chosen_columns
@@ -86,7 +86,10 @@ class BatchReader(DataSourceReader):
             check_names(options.starting, names, "startingOffsets")
             check_names(options.ending, names, "endingOffsets")
             ends = {name: self._end(lookup, name) for name in names}
-        starts = {name: self._start(name, ends) for name in names}
+            starts = {name: self._start(name, ends) for name in names}
+            if len(names) < options.min_partitions:
+                # Only ranges within one ledger can be split, so the planner has to know where the first one begins.
+                starts = {name: first_place(lookup, name) if at == START else at for name, at in starts.items()}
         tasks = plan(starts, ends, least=options.min_partitions, most=options.max_partitions)
         return [ReadTask(task) for task in tasks] or [ReadTask(())]
 

@@ -184,6 +184,7 @@ class ManagedLedger:
     def extent_durable(self, extent: PendingExtent) -> None:
         """Entries are on disk: note where, keep them in the cache, tell the topic."""
         if self.deleted:
+            self.on_failed(extent, PersistenceError("the log was deleted"))
             return
         n = len(extent.entries)
         counts = extent.counts

@@ -28,6 +28,9 @@ from magnetar.storage.segment import SegmentFiles, Span, index_bytes, index_name
 
 log = logging.getLogger(__name__)
 
+_UNKNOWN: Final = 1 << 62
+"""Length of a segment that recovery has cut already."""
+
 _LOGS_PER_TURN: Final = 200
 """How many logs a checkpoint captures before it lets the loop go on."""
 
@@ -78,9 +81,8 @@ class LedgerStore:
         self._logs: dict[str, ManagedLedger] = {}
         self._spans: dict[int, set[Span]] = {}
         self._ids = [0, 0, 0]
-        self._unindexed: dict[int, int | None] = {}
-        """Sealed segments without an index file, and how much of each counts (None: recovery has cut it already)."""
-        """Sealed segments without an index file: the disk refused; their places stay in memory until it does not."""
+        self._unindexed: dict[int, int] = {}
+        """Sealed segments without an index file, and their lengths: the places of their extents stay in memory."""
         self._checkpoint_number = 0
         self._checkpoints: list[int] = [0, 0]
         """Segments up to which the two checkpoints on disk reach."""
@@ -118,7 +120,7 @@ class LedgerStore:
         # 0: the checkpoint before the newest is still there, and nothing that it needs may be removed
         self._checkpoints = [0, found.checkpoint_segment]
         if found.scanned:
-            self._unindexed = dict.fromkeys(found.scanned)
+            self._unindexed.update(dict.fromkeys(found.scanned, _UNKNOWN))
             try:
                 self._finish_recovery(found)
             except OSError as error:
@@ -128,7 +130,7 @@ class LedgerStore:
     def _finish_recovery(self, found: Recovered) -> None:
         for number in found.scanned:
             spans = list(self._spans.get(number, ()))
-            self._finish_segment(number, None, spans)
+            self._finish_segment(number, _UNKNOWN, spans)
             self._indexed(number, spans)
         blobs = [_blob(managed) for managed in self._logs.values()]
         self._save_checkpoint(checkpoint.encode(self._head(found.segment, found.length, found.sequence), blobs))
@@ -234,8 +236,6 @@ class LedgerStore:
         """
         async with self._keeping:
             self._unindexed[number] = length
-            if number <= self._checkpoints[-1]:
-                return  # closing was quicker
             try:
                 await self._write_checkpoint(number, length, sequence)
                 await self.remove_dead()
@@ -243,10 +243,12 @@ class LedgerStore:
                 log.error("segment %d has no index and checkpoint yet (%s); the next segment's will do", number, error)
 
     async def _write_checkpoint(self, number: int, length: int, sequence: int) -> None:
-        for unindexed in sorted(self._unindexed):
+        for unindexed, size in sorted(self._unindexed.items()):
             spans = list(self._spans.get(unindexed, ()))
-            await self._keep(self._finish_segment, unindexed, self._unindexed[unindexed], spans)
+            await self._keep(self._finish_segment, unindexed, size, spans)
             self._indexed(unindexed, spans)
+        if number <= self._checkpoints[-1]:
+            return  # closing was quicker
         blobs = []
         for i, managed in enumerate(list(self._logs.values())):
             if i % _LOGS_PER_TURN == _LOGS_PER_TURN - 1:
@@ -265,22 +267,17 @@ class LedgerStore:
     async def _keep(self, work: Callable[..., None], *arguments: Any) -> None:
         await asyncio.get_running_loop().run_in_executor(self._threads["keeper"], work, *arguments)
 
-    def _finish_segment(self, number: int, length: int | None, spans: list[Span]) -> None:
+    def _finish_segment(self, number: int, length: int, spans: list[Span]) -> None:
         """Give back what was allocated ahead (and what a failed write left), then write the index."""
-        if length is not None:
-            self._cut(number, length)
-        checkpoint.write_atomically(self._files, index_name(number), index_bytes(number, spans))
-
-    def _cut(self, number: int, length: int) -> None:
         try:
             file = self._files.open(segment_name(number))
         except FileNotFoundError:
-            return  # all that was in it is dead and gone already
-        try:
+            pass  # all that was in it is dead and gone already
+        else:
             if file.size() > length:
                 file.truncate(length)
-        finally:
             file.close()
+        checkpoint.write_atomically(self._files, index_name(number), index_bytes(number, spans))
 
     def _save_checkpoint(self, data: bytes) -> None:
         self._checkpoint_number += 1

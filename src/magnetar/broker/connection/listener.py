@@ -105,14 +105,18 @@ class Listener(asyncio.Protocol):
     def _handshake_late(self) -> None:
         if not self.session.connected:
             self.session.close(f"no CONNECT within {HANDSHAKE_SECONDS:g} s")
+            self.session.transport.abort()
             return
         self._watch()
 
     def _watch(self) -> None:
         """PING after a silent interval, close after a second one."""
         if self.session.closed:
+            # it does not even take what was still to be sent: its consumers must not wait for that
+            self.session.transport.abort()
             return
-        if self._heard:
+        if self._heard or self.session.reading_paused:
+            # while we do not read we cannot hear
             self._heard = self._asked = False
         elif self._asked:
             self.session.close("silent for two keep-alive intervals")

@@ -20,6 +20,7 @@ from magnetar.model.errors import (
     ProtocolError,
     ServerError,
     ServiceNotReadyError,
+    TopicNotFoundError,
 )
 from magnetar.model.names import TopicName
 from magnetar.protocol import commands as c
@@ -60,6 +61,13 @@ class SinkOfProducer:
         session.resume_reading()
         for result in results:
             session.send(c.SendError(self._producer_id, result.sequence_id, error.code, str(error)))
+
+    def dropped(self, count: int) -> None:
+        """The producer was let go before these were decided: nobody is told, but they wait no longer."""
+        session = self._session
+        session.pending_publishes -= count
+        if session.reading_paused:
+            _resume(session)
 
     def close(self) -> None:
         """CLOSE_PRODUCER from our side; what the client has under way is ignored for a while."""
@@ -138,6 +146,9 @@ def open_producer(session: Session, command: c.Producer) -> None:
         pending = Pending()
     try:
         topic = session.service.topic_for(TopicName.parse(command.topic), create=True)
+    except TopicNotFoundError:
+        _give_up(session, command, TopicNotFoundError(f"Topic not found {TopicName.parse(command.topic).fqn}"))
+        return
     except MagnetarError as error:
         _give_up(session, command, error)
         return

@@ -107,6 +107,8 @@ class Topic:
             producer.bytes_in += sum(map(len, extent.entries[start:stop])) if stop - start < n else extent.size
             if producer.open:
                 producer.sink.receipts(extent.ledger, extent.entry + start, results[start:stop])
+            else:
+                producer.sink.dropped(stop - start)
             start = stop
 
     def _failed(self, extent: PendingExtent, error: PersistenceError) -> None:
@@ -114,6 +116,8 @@ class Topic:
         for result in cast("list[Pending]", extent.tags):
             if result.producer.open:
                 result.producer.sink.failed((result,), error)
+            else:
+                result.producer.sink.dropped(1)
         self.producers.close_all()
 
     def _group(self) -> None:

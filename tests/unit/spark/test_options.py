@@ -1,0 +1,80 @@
+"""Options: one table, errors with the way out."""
+
+from __future__ import annotations
+
+import pytest
+
+from magnetar.client.place import START, Place
+from magnetar.model.errors import InvalidValueError
+from magnetar.protocol.compression import CompressionType
+from magnetar.spark.options import OPTIONS, sink_options, source_options
+
+BASE = {"service.url": "pulsar://localhost:6650", "topic": "t"}
+T = "persistent://public/default/t"
+
+
+def test_defaults() -> None:
+    source = source_options(BASE)
+    assert source.topics == (T,)
+    assert (source.starting, source.ending, source.subscription) == (None, None, None)
+    assert source.fail_on_data_loss
+    assert source.poll_timeout == 120
+    sink = sink_options(BASE)
+    assert (sink.topic, sink.compression, sink.idempotent, sink.murmur) == (T, CompressionType.NONE, False, False)
+
+
+def test_keys_in_any_case_as_spark_hands_them_over() -> None:
+    given = {
+        "service.url": "pulsar://a,b:1",
+        "topics": "x, tenant/ns/y",
+        "startingoffsets": '{"x": "3:4", "tenant/ns/y": "earliest"}',
+        "failondataloss": "FALSE",
+        "minpartitions": "8",
+        "value": "String",
+    }
+    source = source_options(given)
+    assert source.topics == ("persistent://public/default/x", "persistent://tenant/ns/y")
+    assert source.starting is not None
+    assert source.starting.places == {source.topics[0]: Place(3, 4), source.topics[1]: START}
+    assert (source.fail_on_data_loss, source.min_partitions, source.value) == (False, 8, "string")
+    sink = sink_options(
+        {**BASE, "pulsar.producer.compressiontype": "zstd", "pulsar.producer.hashingscheme": "murmur3_32hash"}
+    )
+    assert (sink.compression, sink.murmur) == (CompressionType.ZSTD, True)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"service.url": ""}, "'service.url' is missing"),
+        ({"service.url": "localhost"}, "no scheme"),
+        ({"topic": ""}, "exactly one of the options 'topic' and 'topics'"),
+        ({"topics": "u"}, "exactly one"),
+        ({"topic": "a/b"}, "is no topic"),
+        ({"startingofsets": "earliest"}, "did you mean 'startingOffsets'"),
+        ({"zzz": "1"}, "option 'zzz' is not known; known are"),
+        ({"startingOffsets": "middle"}, "earliest or latest or JSON"),
+        ({"startingOffsets": '{"t": 5}'}, "earliest or latest or JSON"),
+        ({"startingOffsets": '{"t": "x"}'}, "no place in a topic"),
+        ({"endingOffsets": "earliest"}, "it can be latest or JSON"),
+        ({"failOnDataLoss": "maybe"}, "it can be true, false"),
+        ({"minPartitions": "-1"}, "a number from 0"),
+        ({"value": "avro"}, "it can be binary, string"),
+        ({"idempotent": "true"}, "no meaning for a source"),
+    ],
+)
+def test_bad_source_options(wrong: dict[str, str], message: str) -> None:
+    with pytest.raises(InvalidValueError, match=message):
+        source_options({**BASE, **wrong})
+
+
+def test_bad_sink_options() -> None:
+    with pytest.raises(InvalidValueError, match="'subscription' has no meaning for a sink"):
+        sink_options({**BASE, "subscription": "s"})
+    with pytest.raises(InvalidValueError, match="NONE, LZ4, ZLIB, ZSTD, SNAPPY"):
+        sink_options({**BASE, "pulsar.producer.compressionType": "gzip"})
+    sink_options({**BASE, "queryname": "q", "checkpointlocation": "/tmp/c"})
+
+
+def test_every_option_is_explained_and_keyed_as_spark_will() -> None:
+    assert all(option.help and key == option.title.lower() for key, option in OPTIONS.items())
