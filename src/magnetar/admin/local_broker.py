@@ -155,6 +155,8 @@ class LocalBroker:
         found = self._topic(topic)
         subscription = self._subscription(found, name)
         ordinal = await _since(found, publish_time_ms)
+        if found.closed:
+            raise ServiceNotReadyError("Topic is temporarily unavailable")
         await _wait(lambda done, _: subscription.seek_to(ordinal, done))
 
     # the broker --------------------------------------------------------------------------------------------------
