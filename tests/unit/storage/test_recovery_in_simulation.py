@@ -285,3 +285,25 @@ async def test_the_counter_of_written_bytes_never_goes_back(disk: Disk) -> None:
         await publish(store, log, i, i + 1)
         assert store.journal.bytes_written > seen
         seen = store.journal.bytes_written
+
+
+@simulated
+async def test_what_a_failed_sync_refused_is_not_found_again(disk: Disk) -> None:
+    """It was still in the page cache: a start took it for durable, a power loss then took it away from under others."""
+    store = disk.open()
+    log = store.open_log("a")
+    await publish(store, log, 0, 3)
+    disk.files.fail("sync")
+    log.append(b"refused", 1, None)
+    await asyncio.sleep(0.5)
+    assert log.end == 3
+    disk.kill()
+    store = disk.open()
+    log = store.open_log("a")
+    assert log.end == 3
+    await publish(store, log, 3, 5)
+    disk.power_off()
+    store = disk.open()
+    assert store.damage == []
+    log = store.open_log("a")
+    assert await read_all(log) == [b"entry %d" % i for i in range(5)]
