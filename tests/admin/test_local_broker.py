@@ -5,13 +5,21 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
 
+from magnetar.admin.local_broker import LocalBroker
+from magnetar.app.node import Broker
+from magnetar.metadata.memory import MemoryMetadataStore
+from magnetar.model.errors import PersistenceError
 from magnetar.model.names import TopicName
 from magnetar.protocol import commands as c
 from magnetar.protocol.entries import EntryMetadata, build_entry
+from magnetar.runtime.clock import SystemClock
+from magnetar.runtime.settings import Settings
+from magnetar.testing.faultfiles import FaultFileSystem
 from magnetar.testing.rawclient import RawConsumer, payload_of
 from tests.admin.real_broker import TOPIC, RealBroker, real_broker
 
@@ -256,5 +264,25 @@ def test_the_weaker_mode_is_shown(tmp_path: Path) -> None:
             metrics = (await broker.ask("GET", "/metrics"))[1]
             assert 'magnetar_journal_sync_data{cluster="standalone"} 0' in metrics
             assert 'magnetar_journal_syncs_total{cluster="standalone"} 0' in metrics
+
+    asyncio.run(run())
+
+
+def test_health_says_when_the_disk_refuses_and_when_it_is_well_again() -> None:
+    async def run() -> None:
+        files, settings = FaultFileSystem(Random(1)), Settings()
+        broker = Broker(files, MemoryMetadataStore(), settings, SystemClock(), Random(1))
+        broker.start()
+        rest = LocalBroker(broker.service, broker.rates, broker.connections)
+        await rest.check_health()
+        files.fail("sync", times=2)
+        with pytest.raises(PersistenceError, match="nothing of it was accepted"):
+            await rest.check_health()
+        assert rest.storage().failing
+        with pytest.raises(PersistenceError):
+            await rest.create_topic(TopicName.parse(T), {})
+        await rest.check_health()
+        assert not rest.storage().failing
+        await broker.stop()
 
     asyncio.run(run())

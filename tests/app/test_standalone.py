@@ -90,12 +90,16 @@ def test_a_signal_stops_it_cleanly_even_before_rest_is_built(tmp_path: Path, num
         assert "Traceback" not in said
 
 
-def test_a_taken_http_port_is_said(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("setting", "which"), [("brokerServicePort", 0), ("webServicePort", 1)])
+def test_a_taken_port_is_said(tmp_path: Path, setting: str, which: int) -> None:
     with standalone(tmp_path / "one") as (_, line):
-        taken = ports(line)[1]
-        with standalone(tmp_path / "two", f"webServicePort={taken}") as (process, nothing):
+        taken = ports(line)[which]
+        with standalone(tmp_path / "two", f"{setting}={taken}") as (process, nothing):
             _, said = process.communicate(timeout=30)
             assert (process.returncode, nothing) == (1, "")
             assert str(taken) in said
             assert "in use" in said
             assert "Traceback" not in said
+        # it has left nothing behind that would be in the way
+        with standalone(tmp_path / "two") as (_, again):
+            assert ports(again)

@@ -96,7 +96,7 @@ async def many_holes(world: World) -> None:
 
 
 def test_answered_acks_survive() -> None:
-    run_seeds(holes, 20)
+    run_seeds(holes, 12)
 
 
 def test_exactly_the_unacknowledged_come_again() -> None:

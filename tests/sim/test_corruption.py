@@ -82,7 +82,7 @@ def test_a_flipped_bit_is_noticed_named_and_kept(caplog: pytest.LogCaptureFixtur
     async def simulation(world: World) -> None:
         await flipped(world, caplog)
 
-    run_seeds(simulation, 60)
+    run_seeds(simulation, 40)
 
 
 def test_missing_checksums_are_noticed(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -111,7 +111,7 @@ async def start_on_full(world: World) -> None:
 
 
 def test_trouble_costs_nothing_receipted() -> None:
-    run_seeds(trouble, 25)
+    run_seeds(trouble, 15)
 
 
 def test_a_full_disk_is_said_and_left_behind() -> None:
@@ -158,7 +158,7 @@ def deaf(broker: Broker) -> None:
 
 
 def test_a_sync_error_retried_as_success_is_noticed() -> None:
-    assert caught(trouble, hopeful, 20)
+    assert caught(trouble, hopeful, 10)
 
 
 def test_ignored_errors_are_noticed() -> None:

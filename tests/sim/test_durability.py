@@ -51,11 +51,11 @@ async def restarts(world: World) -> None:
 
 
 def test_receipted_is_durable() -> None:
-    run_seeds(crashes, 25)
+    run_seeds(crashes, 18)
 
 
 def test_stops_and_crashes_mixed() -> None:
-    run_seeds(restarts, 10)
+    run_seeds(restarts, 8)
 
 
 def lying_disk(broker: Broker) -> None:

@@ -45,11 +45,11 @@ async def churn(world: World) -> None:
 
 
 def test_keys_keep_their_order_and_owner() -> None:
-    run_seeds(churn, 25)
+    run_seeds(churn, 14)
 
 
 def test_the_same_with_hash_ranges() -> None:
-    run_seeds(churn, 10, settings=RANGES)
+    run_seeds(churn, 6, settings=RANGES)
 
 
 def test_a_dispatcher_that_ignores_draining_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -57,7 +57,7 @@ def churn(sub_type: SubType) -> Callable[[World], Coroutine[Any, Any, None]]:
 
 @pytest.mark.parametrize("sub_type", list(ORDERS), ids=lambda sub_type: sub_type.name)
 def test_nothing_is_lost(sub_type: SubType) -> None:
-    run_seeds(churn(sub_type), 15)
+    run_seeds(churn(sub_type), 10)
 
 
 def test_a_dropped_redelivery_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -75,8 +75,8 @@ def test_a_dropped_redelivery_is_noticed(monkeypatch: pytest.MonkeyPatch) -> Non
 def test_a_missing_rewind_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Pump, "rewind", lambda self: None)
     # a cumulative ack by the client's own hand covers what was skipped, so not every run can notice
-    assert caught(churn(SubType.Exclusive), lambda broker: None, 10)
-    assert caught(churn(SubType.Failover), lambda broker: None, 10)
+    assert caught(churn(SubType.Exclusive), lambda broker: None, 6)
+    assert caught(churn(SubType.Failover), lambda broker: None, 6)
 
 
 def test_an_entry_sent_twice_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -77,11 +77,11 @@ async def failover(world: World) -> None:
 
 
 def test_exclusive_is_exclusive() -> None:
-    run_seeds(exclusive, 15)
+    run_seeds(exclusive, 10)
 
 
 def test_failover_takes_over() -> None:
-    run_seeds(failover, 20)
+    run_seeds(failover, 10)
 
 
 def test_a_second_exclusive_consumer_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:

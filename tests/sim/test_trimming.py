@@ -46,7 +46,7 @@ async def trimming(world: World) -> None:
 
 
 def test_trimming_takes_nothing_that_is_needed() -> None:
-    run_seeds(trimming, 12)
+    run_seeds(trimming, 7)
 
 
 def test_trimming_without_asking_the_cursors_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -30,6 +30,7 @@ from magnetar.model.errors import (
 from magnetar.model.ids import LATEST, Position
 from magnetar.model.names import NamespaceName, TopicName
 from magnetar.model.policies import JsonObject
+from magnetar.storage.journal import Done, Failed
 from magnetar.storage.managed_ledger import ManagedLedger
 
 _HEALTH_LOG = "internal://health"
@@ -134,13 +135,13 @@ class LocalBroker:
         if name in found.subscriptions:
             raise ConflictError("Subscription already exists for topic")
         ordinal = found.log.end if start == LATEST else found.log.ordinal(start)
-        await _wait(lambda done: found.create_subscription(name, ordinal, done))
+        await _wait(lambda done, _: found.create_subscription(name, ordinal, done))
 
     async def delete_subscription(self, topic: TopicName, name: str, *, force: bool) -> None:
         found = self._topic(topic)
         if self._subscription(found, name).consumers and not force:
             raise PreconditionFailedError("Subscription has active connected consumers")
-        await _wait(lambda done: found.delete_subscription(name, done))
+        await _wait(lambda done, _: found.delete_subscription(name, done))
 
     async def skip(self, topic: TopicName, name: str, entries: int | None) -> None:
         found = self._topic(topic)
@@ -148,13 +149,15 @@ class LocalBroker:
         last = found.log.end - 1
         if entries is not None:
             last = _nth_unacknowledged(subscription, entries, last)
-        await _wait(lambda done: subscription.skip_until(last, done))
+        await _wait(lambda done, _: subscription.skip_until(last, done))
 
     async def reset_cursor(self, topic: TopicName, name: str, publish_time_ms: int) -> None:
         found = self._topic(topic)
         subscription = self._subscription(found, name)
         ordinal = await _since(found, publish_time_ms)
-        await _wait(lambda done: subscription.seek_to(ordinal, done))
+        if found.closed:
+            raise ServiceNotReadyError("Topic is temporarily unavailable")
+        await _wait(lambda done, _: subscription.seek_to(ordinal, done))
 
     # the broker --------------------------------------------------------------------------------------------------
 
@@ -194,18 +197,23 @@ class LocalBroker:
         return found
 
     async def _durable(self) -> None:
+        """Until everything that was changed before is on the disk. Raises PersistenceError."""
         await _wait(self._service.store.journal.barrier)
 
 
-async def _wait(register: Callable[[Callable[[], None]], None]) -> None:
-    """Until what ``register`` was given is called: the change is durable."""
+async def _wait(register: Callable[[Done, Failed], None]) -> None:
+    """Until the first of the two callbacks that ``register`` was given is called: the change is durable, or lost."""
     answer: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     def done() -> None:
         if not answer.done():
             answer.set_result(None)
 
-    register(done)
+    def failed(error: PersistenceError) -> None:
+        if not answer.done():
+            answer.set_exception(error)
+
+    register(done, failed)
     try:
         async with asyncio.timeout(_DURABLE_SECONDS):
             await answer

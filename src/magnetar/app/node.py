@@ -114,8 +114,15 @@ class Node:
 
     async def start(self) -> None:
         """Recover and listen; REST answers a little later, see :meth:`complete`. Raises PersistenceError, OSError."""
+        self.broker.start()
+        try:
+            await self._listen()
+        except OSError:
+            await self.stop()
+            raise
+
+    async def _listen(self) -> None:
         broker, settings = self.broker, self.settings
-        broker.start()
         service, host = broker.service, settings.advertised_host
         self.rest = rest = RestPort(settings.bindAddress, settings.webServicePort)
         service.web_service_url = f"http://{host}:{rest.port}"

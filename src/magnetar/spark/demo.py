@@ -10,17 +10,19 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import os
 import shutil
 import signal
 import subprocess
 import sys
 import tempfile
 import time
+import uuid
 import warnings
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
@@ -37,12 +39,20 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 PARTITIONS: Final = 4
-FLIGHTS: Final = "persistent://public/default/flights"
-DELAYS: Final = "persistent://public/default/delays"
+_NAMESPACE: Final = "persistent://public/default"
 _ROWS: Final = 10_000
 _KEYS: Final = ["origin", "hour"]
 _BROKER_STOP: Final = 20.0
 _POLL: Final = 0.1
+
+
+class Stage(NamedTuple):
+    """Where this run works: a broker, two topics of its own, a directory."""
+
+    service_url: str
+    flights: str
+    delays: str
+    directory: Path
 
 
 class Steps:
@@ -100,11 +110,24 @@ def running_broker(directory: Path) -> Iterator[str]:
 
 
 @contextlib.contextmanager
-def starting_spark(steps: Steps) -> Iterator[Future[SparkSession]]:
+def errors_into(path: Path) -> Iterator[None]:
+    """What this process's children say on stderr goes into a file; they keep that for life."""
+    kept = os.dup(2)
+    with path.open("w") as log:
+        os.dup2(log.fileno(), 2)
+    try:
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+
+
+@contextlib.contextmanager
+def starting_spark(directory: Path, steps: Steps) -> Iterator[Future[SparkSession]]:
     """A session that a second thread starts; ended in any case."""
 
     def start() -> SparkSession:
-        with steps.step("starting Spark"):
+        with steps.step("starting Spark"), errors_into(directory / "spark.log"):
             return local_session("magnetar demo", brief=True)
 
     with ThreadPoolExecutor(1) as thread:
@@ -116,7 +139,7 @@ def starting_spark(steps: Steps) -> Iterator[Future[SparkSession]]:
                 end_session(session.result())
 
 
-def publish(service_url: str, messages: Any, steps: Steps, task: TaskID) -> int:
+def publish(stage: Stage, messages: Any, steps: Steps, task: TaskID) -> int:
     """Send all flights with the sink's own machinery, without Spark; how many the broker has confirmed."""
 
     def batches() -> Iterator[Any]:
@@ -124,18 +147,18 @@ def publish(service_url: str, messages: Any, steps: Steps, task: TaskID) -> int:
             yield batch
             steps.progress.advance(task, batch.num_rows)
 
-    options = sink_options({"service.url": service_url, "topic": FLIGHTS})
+    options = sink_options({"service.url": stage.service_url, "topic": stage.flights})
     return TaskSink(options, None, 0).run(batches()).messages
 
 
-def delays(spark: SparkSession, service_url: str) -> DataFrame:
+def delays(spark: SparkSession, stage: Stage) -> DataFrame:
     """The streaming aggregation."""
     from pyspark.sql import functions as f
 
     parsed = (
         spark.readStream.format("pulsar")
-        .option("service.url", service_url)
-        .option("topic", FLIGHTS)
+        .option("service.url", stage.service_url)
+        .option("topic", stage.flights)
         .option("subscription", "delays-per-hour")
         .option("startingOffsets", "earliest")
         .option("value", "string")
@@ -155,28 +178,28 @@ def delays(spark: SparkSession, service_url: str) -> DataFrame:
     )
 
 
-def stream(spark: SparkSession, service_url: str, directory: Path, steps: Steps, task: TaskID) -> int:
+def stream(spark: SparkSession, stage: Stage, steps: Steps, task: TaskID) -> int:
     """Run the job over everything that is there; how many messages Spark says it has read."""
 
     def write(result: DataFrame, _batch_id: int) -> None:
         result.persist()
         # The whole result each time (output mode complete), so writing it again changes nothing.
-        result.write.mode("overwrite").parquet(str(directory / "delays.parquet"))
+        result.write.mode("overwrite").parquet(str(stage.directory / "delays.parquet"))
         (
             result.selectExpr("to_json(struct(*)) AS value", "concat(origin, ' ', hour) AS __key")
             .write.format("pulsar")
-            .option("service.url", service_url)
-            .option("topic", DELAYS)
+            .option("service.url", stage.service_url)
+            .option("topic", stage.delays)
             .mode("append")
             .save()
         )
         result.unpersist()
 
     query = (
-        delays(spark, service_url)
+        delays(spark, stage)
         .writeStream.outputMode("complete")
         .foreachBatch(write)
-        .option("checkpointLocation", str(directory / "checkpoint"))
+        .option("checkpointLocation", str(stage.directory / "checkpoint"))
         .trigger(availableNow=True)
         .start()
     )
@@ -184,22 +207,22 @@ def stream(spark: SparkSession, service_url: str, directory: Path, steps: Steps,
     seen: dict[int, tuple[int, int]] = {}
     while query.isActive:
         time.sleep(_POLL)
-        for stage in tracker.getActiveStageIds():
-            info = tracker.getStageInfo(stage)
+        for number in tracker.getActiveStageIds():
+            info = tracker.getStageInfo(number)
             if info is not None:
-                seen[stage] = info.numCompletedTasks, info.numTasks
+                seen[number] = info.numCompletedTasks, info.numTasks
         done, known = (sum(column) for column in zip(*seen.values(), strict=True)) if seen else (0, 1)
         steps.progress.update(task, completed=done, total=known)
     query.awaitTermination()
     return sum(progress.numInputRows for progress in query.recentProgress)
 
 
-def read_back(spark: SparkSession, service_url: str, directory: Path) -> dict[str, Any]:
+def read_back(spark: SparkSession, stage: Stage) -> dict[str, Any]:
     """The result from both places, sorted as the expected one."""
     latest = (
         spark.read.format("pulsar")
-        .option("service.url", service_url)
-        .option("topic", DELAYS)
+        .option("service.url", stage.service_url)
+        .option("topic", stage.delays)
         .option("value", "string")
         .option("metadata", "__key,__ledgerId,__entryId,__batchIndex")
         .load()
@@ -209,10 +232,10 @@ def read_back(spark: SparkSession, service_url: str, directory: Path) -> dict[st
         .selectExpr(f"from_json(value, '{flights.RESULT_SCHEMA}') AS row")
         .select("row.*")
     )
-    parquet = spark.read.parquet(str(directory / "delays.parquet"))
+    parquet = spark.read.parquet(str(stage.directory / "delays.parquet"))
     order = [(name, "ascending") for name in _KEYS]
     return {
-        f"topic {DELAYS}": latest.toArrow().sort_by(order),
+        f"topic {stage.delays}": latest.toArrow().sort_by(order),
         "delays.parquet": parquet.toArrow().sort_by(order),
     }
 
@@ -255,34 +278,40 @@ def show(console: Console, expected: Any, results: dict[str, Any]) -> bool:
     return good
 
 
-def run(directory: Path, console: Console) -> bool:
+def run(directory: Path, service_url: str | None, console: Console) -> bool:
     """The whole demo; whether everything was as expected."""
     steps = Steps(console)
     with contextlib.ExitStack() as stack:
         stack.enter_context(steps.progress)
         # Java takes its seconds while the broker works.
-        session = stack.enter_context(starting_spark(steps))
+        session = stack.enter_context(starting_spark(directory, steps))
         with steps.step("reading the flights"):
             table = flights.load()
             expected = flights.expected(table)
             messages = flights.messages(table)
-        with steps.step("starting the broker"):
-            service_url = stack.enter_context(running_broker(directory))
-        text = f"publishing to {PARTITIONS} partitions"
+        suffix = ""
+        if service_url is None:
+            with steps.step("starting the broker"):
+                service_url = stack.enter_context(running_broker(directory))
+        else:
+            # Somebody's broker: topics that nobody else uses.
+            suffix = f"-{uuid.uuid4().hex[:8]}"
+        stage = Stage(service_url, f"{_NAMESPACE}/flights{suffix}", f"{_NAMESPACE}/delays{suffix}", directory)
+        text = "publishing"
         with steps.step(text, table.num_rows) as task:
-            sent = publish(service_url, messages, steps, task)
+            sent = publish(stage, messages, steps, task)
         published = steps.seconds[text]
         spark = session.result()
         with steps.step("Spark: topic to delays per hour, tasks") as task:
-            received = stream(spark, service_url, directory, steps, task)
+            received = stream(spark, stage, steps, task)
         with steps.step("reading both results back"):
-            results = read_back(spark, service_url, directory)
+            results = read_back(spark, stage)
         # Before the broker: a query that still runs must not lose it.
         end_session(spark)
     megabytes = messages["value"].nbytes / 1e6
     console.print(
         f"{sent:,} flights published in {published:.1f} s ({sent / published:,.0f}/s, "
-        f"{megabytes / published:,.0f} MB/s, every receipt after its fsync); Spark has read {received:,}"
+        f"{megabytes / published:,.0f} MB/s, every receipt awaited); Spark has read {received:,}"
     )
     if sent != table.num_rows or received != table.num_rows:
         console.print(f"[red]DIFFERENT[/red]  the data set has {table.num_rows:,} flights")
@@ -293,6 +322,7 @@ def main() -> int:
     """0 if all results are right."""
     parser = argparse.ArgumentParser(prog="make demo", description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--keep", metavar="DIR", type=Path, help="keep topics, Parquet and logs in this new directory")
+    parser.add_argument("--broker", metavar="URL", help="use this broker, pulsar://host:port, instead of starting one")
     arguments = parser.parse_args()
     console = Console()
     warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)
@@ -302,23 +332,22 @@ def main() -> int:
         parser.error(f"{keep} is not empty")
     directory = keep.resolve() if keep is not None else Path(tempfile.mkdtemp(prefix="magnetar-demo-"))
     directory.mkdir(parents=True, exist_ok=True)
+    good = False
     try:
-        good = run(directory, console)
+        good = run(directory, arguments.broker, console)
     except KeyboardInterrupt:
         return 130
     except MagnetarError as error:
         console.print(f"[red]failed[/red]  {error}")
-        return 1
     finally:
-        if keep is None:
+        if keep is None and good:
             shutil.rmtree(directory, ignore_errors=True)
-    if keep is not None:
-        console.print(
-            f"kept in {directory}: delays.parquet, checkpoint, broker (magnetar standalone --data={keep}/broker)"
-        )
+        else:
+            console.print(f"kept in {directory}: topics (broker), delays.parquet, checkpoint, broker.log, spark.log")
     console.print(
-        "Look next: src/magnetar/spark/demo.py is this job; `make run` starts a broker to stay, "
-        'spark.readStream.format("pulsar") reads it;\n`make demo ARGS="--keep DIR"` keeps topics and Parquet.'
+        "Look next: src/magnetar/spark/demo.py is this job. `make run` starts a broker to stay; "
+        'spark.readStream.format("pulsar") reads it.\n`make demo ARGS="--keep DIR"` keeps topics and Parquet, '
+        '`ARGS="--broker pulsar://host:6650"` uses your broker.'
     )
     return 0 if good else 1
 

@@ -281,6 +281,7 @@ class Journal:
                 self._on_sealed(self.segment, self.length, self.sequence)
             self._own_segment = True
             self.segment += 1
+            self.length = 0
         self._written(error)
 
     def _written(self, error: BaseException | None) -> None:
@@ -320,13 +321,21 @@ class Journal:
                 log.exception(_CALLBACK_FAILED)
         self._release()
 
+    def _abandon(self, file: File) -> None:
+        """Cut off what was refused: after a failed sync it may be readable now and gone after a power loss."""
+        try:
+            file.truncate(self.length)
+        except OSError as error:
+            log.warning("%s could not be cut to %d bytes: %s", segment_name(self.segment), self.length, error)
+        file.close()
+
     def _write_failed(self, group: Group, cause: BaseException) -> None:
         error = PersistenceError(f"writing {segment_name(self.segment)} failed: {cause}; nothing of it was accepted")
         if self.failing is None:
             log.error("%s", error, exc_info=None if isinstance(cause, OSError) else cause)
         self.failing = error
         if self._file is not None:
-            self._file.close()
+            self._abandon(self._file)
             self._file = None
         waiting, self._group = self._group, Group()
         self._scheduled = False

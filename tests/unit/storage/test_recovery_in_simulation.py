@@ -273,3 +273,37 @@ async def test_a_segment_that_was_sealed_on_a_full_disk_is_indexed_later(disk: D
     await store.close()
     disk.kill()
     assert await read_all(disk.open().open_log("a")) == [b"entry %d" % i for i in range(40)]
+
+
+@simulated
+async def test_the_counter_of_written_bytes_never_goes_back(disk: Disk) -> None:
+    """It lost the length of a segment with every new one."""
+    store = disk.open()
+    log = store.open_log("a")
+    seen = 0
+    for i in range(40):
+        await publish(store, log, i, i + 1)
+        assert store.journal.bytes_written > seen
+        seen = store.journal.bytes_written
+
+
+@simulated
+async def test_what_a_failed_sync_refused_is_not_found_again(disk: Disk) -> None:
+    """It was still in the page cache: a start took it for durable, a power loss then took it away from under others."""
+    store = disk.open()
+    log = store.open_log("a")
+    await publish(store, log, 0, 3)
+    disk.files.fail("sync")
+    log.append(b"refused", 1, None)
+    await asyncio.sleep(0.5)
+    assert log.end == 3
+    disk.kill()
+    store = disk.open()
+    log = store.open_log("a")
+    assert log.end == 3
+    await publish(store, log, 3, 5)
+    disk.power_off()
+    store = disk.open()
+    assert store.damage == []
+    log = store.open_log("a")
+    assert await read_all(log) == [b"entry %d" % i for i in range(5)]
