@@ -68,7 +68,7 @@ class CountingSink:
     def __init__(self) -> None:
         self.slices: list[tuple[int, int]] = []
 
-    def deliver(self, run: AnyRun, start: int, stop: int) -> None:
+    def deliver(self, run: AnyRun, start: int, stop: int, epoch: int | None) -> None:
         self.slices.append((run.first + start, run.first + stop))
 
     def deliver_one(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from magnetar.admin.ports import LookupAnswer, StatsOptions, TopicCounters
+from magnetar.admin.ports import LookupAnswer, StatsOptions, StorageCounters, SubscriptionCounters, TopicCounters
 from magnetar.metadata.resources import Resources
 from magnetar.model.errors import ConflictError, PreconditionFailedError, ServiceNotReadyError, TopicNotFoundError
 from magnetar.model.ids import Position
@@ -22,6 +22,7 @@ class FakeBroker:
         self.clients: dict[TopicName, int] = {}
         self.busy_subscriptions: set[str] = set()
         self.unloaded: list[str] = []
+        self.moved: list[tuple[str, str, str, int | None]] = []
         self.options: StatsOptions | None = None
         self.sick: Exception | None = None
 
@@ -110,5 +111,24 @@ class FakeBroker:
     def connections(self) -> int:
         return 2
 
+    async def last_message_id(self, topic: TopicName) -> JsonObject:
+        return {"ledgerId": 3, "entryId": 4, "partitionIndex": topic.partition_index, "batchIndex": -1, "batchSize": 0}
+
+    async def message_id_since(self, topic: TopicName, publish_time_ms: int) -> JsonObject:
+        return {**await self.last_message_id(topic), "entryId": publish_time_ms}
+
+    async def skip(self, topic: TopicName, name: str, entries: int | None) -> None:
+        self.moved.append((topic.local_name, name, "skip", entries))
+
+    async def reset_cursor(self, topic: TopicName, name: str, publish_time_ms: int) -> None:
+        self.moved.append((topic.local_name, name, "reset", publish_time_ms))
+
+    def storage(self) -> StorageCounters:
+        return StorageCounters(True, False, 11, 12, 13, 14, 15, 16, 17)
+
     def counters(self) -> Iterable[TopicCounters]:
-        return [TopicCounters(topic, 1, 2, 3, 40, 500, 60, 700, 8, 900) for topic in self.topics]
+        subscription = SubscriptionCounters("s", 2, 8, 1, 60, 700, 0.5, 5.5, 0.1, 0.2)
+        return [
+            TopicCounters(topic, 1, 2, 40, 500, 2.0, 0.5, 25.0, 5.5, 8, 99, 900, [subscription])
+            for topic in self.topics
+        ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import socket
 import urllib.request
 
 import pytest
@@ -147,6 +148,12 @@ def test_metrics(rest: RestClient, broker: FakeBroker, path: str) -> None:
     topic = 'topic="persistent://ref/main/\\"q\\""'
     assert f'pulsar_msg_backlog{{cluster="standalone",namespace="ref/main",{topic}}} 8' in lines
     assert lines.count("# TYPE pulsar_producers_count gauge") == 1
+    own = f'cluster="standalone",namespace="ref/main",{topic}'
+    assert f"pulsar_subscriptions_count{{{own}}} 1" in lines
+    assert f'pulsar_out_messages_total{{{own},subscription="s"}} 60' in lines
+    assert f"pulsar_average_msg_size{{{own}}} 12.5" in lines
+    assert 'magnetar_journal_syncs_total{cluster="standalone"} 12' in lines
+    assert 'magnetar_journal_sync_data{cluster="standalone"} 1' in lines
 
 
 def test_openapi_lists_what_is_built(shared_world: World) -> None:
@@ -162,13 +169,13 @@ def test_server_serves_and_releases_its_port(broker: FakeBroker, resources: Reso
             return json.load(answered)
 
     async def serve() -> int:
-        server = AdminServer(app, "127.0.0.1", 0)
+        listening = socket.create_server(("127.0.0.1", 0))
+        port: int = listening.getsockname()[1]
+        server = AdminServer(app, listening)
         server.start()
-        assert await asyncio.to_thread(ask, server.port) == ["standalone"]
-        with pytest.raises(OSError, match="in use"):
-            AdminServer(app, "127.0.0.1", server.port)
+        assert await asyncio.to_thread(ask, port) == ["standalone"]
         await server.close()
-        return server.port
+        return port
 
     port = asyncio.run(serve())
     with pytest.raises(OSError, match="refused"):

@@ -57,6 +57,8 @@ class Subscription:
 
     said: dict[Position, float] = field(default_factory=dict)
     """When the broker is known to have read it; cumulative ones are noted for every position delivered before."""
+    doubtful: set[Position] = field(default_factory=set)
+    """Said, and at some kill nobody knew whether it was durable."""
     sure: set[Position] = field(default_factory=set)
     """Answered, or implied by an answer, or older than the delay at a kill: must never come back."""
 
@@ -118,8 +120,11 @@ class Story:
                 for position, at in subscription.said.items():
                     if at < (NEVER if clean else now - UNANSWERED_S):
                         subscription.sure.add(position)
-                self.counts["acks unanswered at a kill"] += len(subscription.said.keys() - subscription.sure)
-                subscription.said = {p: at for p, at in subscription.said.items() if p not in subscription.sure}
+                doubtful = subscription.said.keys() - subscription.sure
+                self.counts["acks unanswered at a kill"] += len(doubtful - subscription.doubtful)
+                subscription.doubtful |= doubtful
+                # what was read too shortly before this kill may be undone now, and no later kill makes it durable
+                subscription.said = dict.fromkeys(doubtful, NEVER)
 
     # after a start -----------------------------------------------------------------------------------------------
 

@@ -77,6 +77,8 @@ def test_an_acknowledgment_undone_is_a_violation_only_if_it_had_to_hold() -> Non
     subscription = story.subscription("t", "s")
     subscription.said.update({(1, 0): 10.0, (1, 1): 19.5})
     story.killed(20.0, clean=False)
+    story.killed(30.0, clean=False)
+    story.killed(40.0, clean=True)
     story.delivered("t", "s", (1, 1), message("p", 1, 30))
     assert story.violations == []
     story.delivered("t", "s", (1, 0), message("p", 0, 30))

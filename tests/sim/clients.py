@@ -134,7 +134,7 @@ class Habit:
     cumulative: bool = False
     nacks: float = 0.0
     leaves: float = 0.0
-    """Probability to close after a handful, and come back."""
+    """Probability to close instead of dealing with a handful, and to come back."""
     keeps: float = 0.0
     """Share that is never acknowledged in this life of the consumer."""
     think_s: float = 0.01
@@ -164,6 +164,8 @@ class Subscriber:
         self._todo: list[c.MessageIdData] = []
         self._asked: dict[int, tuple[c.MessageIdData, ...]] = {}
         self._permits = 0
+        self._rewinds = 0
+        """Requests for redelivery of everything whose effect was not seen yet."""
         self._wake = asyncio.Event()
 
     @property
@@ -215,6 +217,7 @@ class Subscriber:
         client = connection.client
         self.lives += 1
         self.got, self.acked, self._todo, self._asked = [], [], [], {}
+        self._rewinds = 0
         self.connection = connection
         self.world.add(ConsumerOpened(self.topic, self.subscription, self.label))
         client.on_command = lambda command: self._heard(connection, command)
@@ -235,9 +238,9 @@ class Subscriber:
             await asyncio.sleep(self.habit.think_s * rng.random())
             if self.connection is not connection or client.lost.done():
                 return
-            self._work(consumer)
-            if rng.random() < self.habit.leaves:
+            if self._todo and rng.random() < self.habit.leaves:
                 return
+            self._work(consumer)
 
     def _work(self, consumer: RawConsumer) -> None:
         rng, habit = self.world.rng, self.habit
@@ -264,6 +267,11 @@ class Subscriber:
 
     def _nack(self, consumer: RawConsumer, picked: list[c.MessageIdData]) -> None:
         places = frozenset(map(place_of, picked))
+        if self.sub_type in (c.SubType.Exclusive, c.SubType.Failover):
+            # whatever is named, everything comes again (SEMANTICS 5.8.2)
+            places = frozenset()
+            self._todo.clear()
+            self._rewinds += 1
         self.world.add(RedeliveryAsked(self.topic, self.subscription, self.label, places))
         consumer.redeliver(picked)
 
@@ -284,6 +292,10 @@ class Subscriber:
             return
         if isinstance(command, c.Message):
             place, value = place_of(command.message_id), payload_of(command.entry).rstrip(b".").decode()
+            if self._rewinds and self.got and place <= self.got[-1][0]:
+                # what was on the wire when the request was written arrived as well
+                self._rewinds -= 1
+                self.world.add(RedeliveryAsked(self.topic, self.subscription, self.label))
             self.world.add(Delivered(self.topic, self.subscription, self.label, place, value, command.redelivery_count))
             self.got.append((place, value, command.redelivery_count))
             self._todo.append(command.message_id)

@@ -100,15 +100,22 @@ class World:
     async def quiet(self, seconds: float = 10.0) -> None:
         """Return when nothing has been written into the history for so long."""
         length = -1
-        while length != len(self.history):
+        for _ in range(100):
+            if length == len(self.history):
+                return
             length = len(self.history)
             await asyncio.sleep(seconds)
+        raise AssertionError(f"never at rest: the last of {length} events is {self.history[-1]}")
 
     async def end(self, *subscriptions: tuple[str, str]) -> None:
         """Wait until whatever was going to come has come, and say so."""
         await self.quiet()
         for topic, subscription in subscriptions:
             self.add(Drained(topic, subscription))
+
+    def backlog(self, topic: str, subscription: str) -> int:
+        """What the broker says is not acknowledged."""
+        return self.machine.broker.service.topics[topic].subscriptions[subscription].cursor.backlog()
 
     def verify(self, rules: Mapping[str, Rules] | Rules) -> None:
         """Raises HistoryError."""

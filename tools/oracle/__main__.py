@@ -58,19 +58,20 @@ def compare(chosen: Sequence[Probe], theirs: dict[str, Json], ours: dict[str, Js
             print(f"NOT RECORDED {probe.id}: run with --record")
             wrong += 1
             continue
-        lines = list(differences.between(theirs[probe.id], ours[probe.id]))
-        if not lines and probe.id not in listed:
-            same += 1
-        elif not lines:
-            print(f"NO LONGER DIFFERENT {probe.id}: take it off docs/differences.md ({listed[probe.id]})")
+        verdict = differences.judge(theirs[probe.id], ours[probe.id], listed.get(probe.id, ()))
+        for each in verdict.gone:
+            print(f"NO LONGER DIFFERENT {probe.id} at {each.places}: take it off docs/differences.md ({each.reason})")
+        for each in verdict.on_purpose:
+            print(f"on purpose {probe.id} at {each.places}: {each.reason}")
+        if verdict.to_mend:
+            print(f"DIFFERENT {probe.id} ({', '.join(probe.rules)}): {probe.about}")
+            print("\n".join(f"  {one}" for one in verdict.to_mend))
+        if verdict.to_mend or verdict.gone:
             wrong += 1
-        elif probe.id in listed:
-            print(f"on purpose {probe.id}: {listed[probe.id]}")
+        elif verdict.on_purpose:
             excused += 1
         else:
-            print(f"DIFFERENT {probe.id} ({', '.join(probe.rules)}): {probe.about}")
-            print("\n".join(f"  {line}" for line in lines))
-            wrong += 1
+            same += 1
     print(f"{same} the same, {excused} different on purpose, {wrong} to mend, of {len(chosen)}")
     return 1 if wrong else 0
 

@@ -6,7 +6,7 @@ before they call; the broker raises errors of :mod:`magnetar.model.errors`, whos
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
@@ -40,13 +40,46 @@ class TopicCounters(NamedTuple):
     topic: TopicName
     producers: int
     consumers: int
-    subscriptions: int
     messages_in: int
     bytes_in: int
+    rate_in: float
+    rate_out: float
+    throughput_in: float
+    throughput_out: float
+    backlog: int
+    backlog_bytes: int
+    storage_bytes: int
+    subscriptions: Sequence[SubscriptionCounters]
+
+
+class SubscriptionCounters(NamedTuple):
+    """Live numbers of one subscription, for /metrics."""
+
+    name: str
+    consumers: int
+    backlog: int
+    unacked: int
     messages_out: int
     bytes_out: int
-    backlog: int
-    storage_size: int
+    rate_out: float
+    throughput_out: float
+    rate_redelivered: float
+    rate_acked: float
+
+
+class StorageCounters(NamedTuple):
+    """Live numbers of the embedded store, for /metrics."""
+
+    sync_data: bool
+    """journalSyncData: receipts wait for the disk."""
+    failing: bool
+    writes: int
+    syncs: int
+    bytes_written: int
+    pending_bytes: int
+    segment: int
+    cache_bytes: int
+    cache_bytes_max: int
 
 
 class AdminBroker(Protocol):
@@ -84,6 +117,14 @@ class AdminBroker(Protocol):
         """Close it for its clients, who come back; nothing is lost (16.4)."""
         ...
 
+    async def last_message_id(self, topic: TopicName) -> JsonObject:
+        """Of the last message (11.4.5)."""
+        ...
+
+    async def message_id_since(self, topic: TopicName, publish_time_ms: int) -> JsonObject:
+        """Of the first entry published at or after that time (11.4.5)."""
+        ...
+
     async def topic_stats(self, topic: TopicName, options: StatsOptions) -> JsonObject:
         """11.4.11, loading the topic if need be."""
         ...
@@ -97,7 +138,7 @@ class AdminBroker(Protocol):
         ...
 
     async def create_subscription(self, topic: TopicName, name: str, start: Position, *, replicated: bool) -> None:
-        """Durable; begins at ``start`` (ids.EARLIEST, ids.LATEST or after a message). Creates a missing topic.
+        """Durable; begins at ``start`` (ids.EARLIEST, ids.LATEST or at a message). Creates a missing topic.
 
         Raises ConflictError "Subscription already exists for topic".
         """
@@ -105,6 +146,14 @@ class AdminBroker(Protocol):
 
     async def delete_subscription(self, topic: TopicName, name: str, *, force: bool) -> None:
         """Raises PreconditionFailedError "Subscription has active connected consumers" unless ``force``."""
+        ...
+
+    async def skip(self, topic: TopicName, name: str, entries: int | None) -> None:
+        """Acknowledge the next ``entries`` unacknowledged entries, None: all. Raises SubscriptionNotFoundError."""
+        ...
+
+    async def reset_cursor(self, topic: TopicName, name: str, publish_time_ms: int) -> None:
+        """Go to the first entry published at or after that time. Raises SubscriptionNotFoundError."""
         ...
 
     def lookup(self, topic: TopicName, listener: str | None) -> LookupAnswer:
@@ -124,7 +173,11 @@ class AdminBroker(Protocol):
         ...
 
     def counters(self) -> Iterable[TopicCounters]:
-        """One per loaded topic."""
+        """One per loaded topic, counted when it is asked for."""
+        ...
+
+    def storage(self) -> StorageCounters:
+        """Of the store below all topics."""
         ...
 
 

@@ -1,4 +1,8 @@
-"""uvicorn inside the broker's event loop: no signal handlers, no worker threads, no log set-up of its own."""
+"""uvicorn inside the broker's event loop: no signal handlers, no worker threads, no log set-up of its own.
+
+The port is bound apart, because building the application takes several times as long as starting a
+broker: requests that come meanwhile wait in the socket.
+"""
 
 from __future__ import annotations
 
@@ -24,12 +28,11 @@ class _QuietServer(uvicorn.Server):
 
 
 class AdminServer:
-    """One listening port of the REST interface."""
+    """The REST interface on one listening socket."""
 
-    def __init__(self, app: ASGIApp, host: str, port: int) -> None:
-        """Bind at once, so that the port is known and a taken one is an OSError here; 0 = any free port."""
-        self._socket = socket.create_server((host, port), reuse_port=False)
-        self.port: int = self._socket.getsockname()[1]
+    def __init__(self, app: ASGIApp, listening: socket.socket) -> None:
+        """Takes the socket over."""
+        self._socket = listening
         config = uvicorn.Config(
             app, log_config=None, access_log=False, lifespan="off", ws="none", http="h11", timeout_graceful_shutdown=5
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Annotated
 
 from fastapi import APIRouter, Depends
@@ -14,7 +15,7 @@ from magnetar.admin.ports import Admin, StatsOptions
 from magnetar.admin.topics import existing
 from magnetar.model.errors import TopicNotFoundError
 from magnetar.model.names import TopicName
-from magnetar.model.policies import PartitionedTopic
+from magnetar.model.policies import JsonObject, PartitionedTopic
 
 
 def _options(
@@ -59,11 +60,11 @@ def routes(admin: Admin) -> APIRouter:
     ) -> Response:
         name = topic_name(domain, tenant, namespace, topic)
         found = _partitioned(admin, name)
-        parts = {
-            part.fqn: await admin.broker.topic_stats(part, options)
-            for part in name.partitions(found.partitions)
-            if admin.broker.topic_exists(part)
-        }
+        parts: dict[str, JsonObject] = {}
+        for part in name.partitions(found.partitions):
+            if admin.broker.topic_exists(part):
+                parts[part.fqn] = await admin.broker.topic_stats(part, options)
+                await asyncio.sleep(0)
         shown = parts if perPartition else {}
         return answer({**aggregate(list(parts.values())), "metadata": found.as_json(), "partitions": shown})
 

@@ -8,8 +8,8 @@ from starlette.responses import Response
 from magnetar.admin.bodies import answer, done, json_body, number
 from magnetar.admin.parameters import TOPIC, Flag, PathText, topic_name
 from magnetar.admin.ports import Admin
-from magnetar.admin.topics import parts_of
-from magnetar.model.errors import InvalidValueError, SubscriptionNotFoundError
+from magnetar.admin.topics import existing, parts_of
+from magnetar.model.errors import InvalidValueError, NotAllowedError, SubscriptionNotFoundError
 from magnetar.model.ids import EARLIEST, LATEST, Position
 from magnetar.model.policies import Json
 
@@ -65,7 +65,38 @@ def routes(admin: Admin) -> APIRouter:
             await admin.broker.delete_subscription(part, subscription, force=force)
         return done()
 
+    _moving(router, admin)
     return router
+
+
+def _moving(router: APIRouter, admin: Admin) -> None:
+    path = TOPIC + "/subscription/{subscription}"
+
+    @router.post(path + "/skip_all")
+    async def skip_all(
+        domain: PathText, tenant: PathText, namespace: PathText, topic: PathText, subscription: PathText
+    ) -> Response:
+        for part in parts_of(admin, topic_name(domain, tenant, namespace, topic)):
+            await admin.broker.skip(part, subscription, None)
+        return done()
+
+    @router.post(path + "/skip/{count}")
+    async def skip(
+        domain: PathText, tenant: PathText, namespace: PathText, topic: PathText, subscription: PathText, count: int
+    ) -> Response:
+        name = topic_name(domain, tenant, namespace, topic)
+        if admin.resources.partitioned.count(name):
+            raise NotAllowedError("Skip messages on a partitioned topic is not allowed")
+        await admin.broker.skip(existing(admin, name), subscription, count)
+        return done()
+
+    @router.post(path + "/resetcursor/{timestamp}")
+    async def reset_cursor(
+        domain: PathText, tenant: PathText, namespace: PathText, topic: PathText, subscription: PathText, timestamp: int
+    ) -> Response:
+        for part in parts_of(admin, topic_name(domain, tenant, namespace, topic)):
+            await admin.broker.reset_cursor(part, subscription, timestamp)
+        return done()
 
 
 def _start(body: Json) -> Position:

@@ -99,6 +99,18 @@ def routes(admin: Admin) -> APIRouter:
             await admin.broker.unload_topic(part)
         return done()
 
+    @router.get(TOPIC + "/lastMessageId")
+    async def last_message_id(domain: PathText, tenant: PathText, namespace: PathText, topic: PathText) -> Response:
+        name = existing(admin, topic_name(domain, tenant, namespace, topic))
+        return answer(await admin.broker.last_message_id(name))
+
+    @router.get(TOPIC + "/messageid/{timestamp}")
+    async def message_id_since(
+        domain: PathText, tenant: PathText, namespace: PathText, topic: PathText, timestamp: int
+    ) -> Response:
+        name = existing(admin, topic_name(domain, tenant, namespace, topic))
+        return answer(await admin.broker.message_id_since(name, timestamp))
+
     return router
 
 

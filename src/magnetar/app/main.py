@@ -51,6 +51,33 @@ def standalone(
         raise typer.Exit(1) from None
 
 
+@app.command()
+def verify(
+    directory: Annotated[Path, typer.Argument(help="A data directory of a broker that is not running.")],
+) -> None:
+    """Read every byte of a data directory, change nothing, say what is there and what is damaged; exit 1 on damage."""
+    from magnetar.storage.files import OsFileSystem
+    from magnetar.storage.verify import verify as read_everything
+
+    ledgers = directory / "ledgers"
+    place = ledgers if ledgers.is_dir() else directory
+    if not place.is_dir():
+        print(f"magnetar: there is no directory {place}", file=sys.stderr)
+        raise typer.Exit(1)
+    try:
+        report = read_everything(OsFileSystem(str(place)))
+    except (MagnetarError, OSError) as error:
+        print(f"magnetar: {error}", file=sys.stderr)
+        raise typer.Exit(1) from None
+    for line in report.lines:
+        print(line)
+    for damage in report.damage:
+        print(f"DAMAGED: {damage}")
+    print(f"{len(report.damage)} damaged places" if report.damage else "no damage found")
+    if report.damage:
+        raise typer.Exit(1)
+
+
 def main() -> None:
     """Entry point of the ``magnetar`` script."""
     app(prog_name="magnetar")

@@ -9,7 +9,9 @@ from concurrent.futures import Executor
 from pathlib import Path
 from random import Random
 
+from magnetar.app.rest import RestPort
 from magnetar.broker.connection.listener import Listener, factory
+from magnetar.broker.rates import Rates
 from magnetar.broker.service import BrokerService
 from magnetar.broker.upkeep import Upkeep
 from magnetar.metadata.resources import Resources
@@ -65,6 +67,7 @@ class Broker:
         self.resources = Resources(metadata, settings)
         self.service = BrokerService(self.store, self.resources, settings, clock, rng, self._instance())
         self.upkeep = Upkeep(self.service)
+        self.rates = Rates(self.service, settings.statsUpdateFrequencyInSecs)
         self.connections: set[Listener] = set()
 
     def _instance(self) -> int:
@@ -78,6 +81,7 @@ class Broker:
         """Recover. Raises PersistenceError."""
         self.store.open()
         self.upkeep.start()
+        self.rates.start()
 
     def accept(self) -> Listener:
         """The protocol for one new connection."""
@@ -85,6 +89,7 @@ class Broker:
 
     async def stop(self) -> None:
         """Let every client go, write what waits, release the directory."""
+        await self.rates.close()
         await self.upkeep.close()
         self.service.close()
         for connection in list(self.connections):
@@ -105,30 +110,43 @@ class Node:
         )
         self._server: asyncio.Server | None = None
         self.port = 0
+        self.rest: RestPort | None = None
 
     async def start(self) -> None:
-        """Recover and listen. Raises PersistenceError, OSError."""
+        """Recover and listen; REST answers a little later, see :meth:`complete`. Raises PersistenceError, OSError."""
         self.broker.start()
-        loop = asyncio.get_running_loop()
-        settings = self.settings
-        self._server = await loop.create_server(
-            factory(self.broker.service, self.broker.connections),
+        try:
+            await self._listen()
+        except OSError:
+            await self.stop()
+            raise
+
+    async def _listen(self) -> None:
+        broker, settings = self.broker, self.settings
+        service, host = broker.service, settings.advertised_host
+        self.rest = rest = RestPort(settings.bindAddress, settings.webServicePort)
+        service.web_service_url = f"http://{host}:{rest.port}"
+        self._server = await asyncio.get_running_loop().create_server(
+            factory(service, broker.connections),
             settings.bindAddress,
             settings.brokerServicePort,
             backlog=1024,
             reuse_address=True,
         )
         self.port = self._server.sockets[0].getsockname()[1]
-        self.broker.service.service_url = f"pulsar://{self._host()}:{self.port}"
+        service.service_url = f"pulsar://{host}:{self.port}"
+        broker.resources.announce(service.web_service_url, service.service_url)
+        rest.start(service, broker.rates, broker.connections)
 
-    def _host(self) -> str:
-        settings = self.settings
-        if settings.advertisedAddress:
-            return settings.advertisedAddress
-        return "localhost" if settings.bindAddress in ("0.0.0.0", "::") else settings.bindAddress
+    async def complete(self) -> None:
+        """Return when REST answers too."""
+        if self.rest is not None:
+            await self.rest.serving()
 
     async def stop(self) -> None:
         """Stop listening, then the broker."""
+        if self.rest is not None:
+            await self.rest.close()
         if self._server is not None:
             self._server.close()
         await self.broker.stop()

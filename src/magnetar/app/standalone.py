@@ -45,8 +45,6 @@ async def _serve(data: Path, settings: Settings) -> None:
         loop.add_signal_handler(number, stop.set)
     node = Node(data, settings)
     await node.start()
-    gc.collect()
-    gc.freeze()
     service = node.broker.service
     mode = (
         "receipts wait for the disk"
@@ -55,6 +53,9 @@ async def _serve(data: Path, settings: Settings) -> None:
     )
     sys.stdout.write(f"magnetar is ready: {service.service_url} {service.web_service_url} data in {data} ({mode})\n")
     sys.stdout.flush()
+    await node.complete()
+    gc.collect()
+    gc.freeze()
     await stop.wait()
     log.info("stopping")
     await node.stop()

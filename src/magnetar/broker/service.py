@@ -21,6 +21,7 @@ from magnetar.model.errors import (
 )
 from magnetar.model.names import NamespaceName, TopicName
 from magnetar.runtime.clock import Clock
+from magnetar.runtime.log import Limited
 from magnetar.runtime.settings import Settings
 from magnetar.storage.store import LedgerStore
 
@@ -43,9 +44,12 @@ class BrokerService:
         self._instance = instance
         self._producer_names = 0
         self.topics: dict[str, Topic] = {}
+        self.complaints = Limited(logging.getLogger("magnetar.broker.clients"), clock=clock)
+        """Where connections log what their clients did wrong; a client cannot fill the disk with it."""
         self.service_url = ""
         self.web_service_url = ""
         self.pending_publishes_high = settings.maxPendingPublishRequestsPerConnection
+        self.pending_bytes_high = settings.maxMessagePublishBufferSizeInMB << 20
         self.pending_publishes_low = settings.maxPendingPublishRequestsPerConnection // 2
         self._dispatch = dispatch_settings(settings)
 
@@ -85,10 +89,7 @@ class BrokerService:
             return topic
         self._require_namespace(name)
         if not name.persistent:
-            raise NotAllowedError(
-                f"Broker is not unable to load persistent topic: {name.fqn} is non-persistent, "
-                "which this version of magnetar does not serve yet"
-            )
+            raise NotAllowedError(f"{name.fqn}: non-persistent topics are not available in this version of magnetar")
         if name.fqn in self.store:
             return self._load(name)
         if not self._may_create(name, create):
@@ -107,25 +108,21 @@ class BrokerService:
             )
         return self._load(name)
 
-    def create_partitioned(self, name: TopicName, partitions: int, properties: dict[str, str] | None = None) -> None:
-        """Make a partitioned topic and all its partitions."""
-        self._require_rest_namespace(name)
-        if self.exists(name):
-            raise ConflictError("This topic already exists")
-        self.resources.partitioned.create(name, partitions, properties)
-        for partition in name.partitions(partitions):
-            self.find(partition) or self._load(partition)
+    def make_partitions(self, name: TopicName, first: int, end: int, like: Topic | None = None) -> list[Topic]:
+        """Make missing partitions ``first`` to ``end - 1`` of a topic whose metadata names them already.
 
-    def grow_partitioned(self, name: TopicName, partitions: int) -> None:
-        """More partitions (SEMANTICS 2.14). New ones get the subscriptions of the first one, from their start."""
-        before = self.resources.partitioned.count(name)
-        self.resources.partitioned.grow(name, partitions)
-        first = self.find(name.partition(0)) if before else None
-        for partition in name.partitions(partitions)[before:]:
+        They get the durable subscriptions of ``like``, from their start: of the first partition if a topic grows
+        (SEMANTICS 2.14).
+        """
+        made = []
+        for index in range(first, end):
+            partition = name.partition(index)
             topic = self.find(partition) or self._load(partition)
-            if first is not None:
-                for subscription in first.durable_subscriptions():
-                    topic.create_subscription(subscription, topic.log.end)
+            for subscription in like.durable_subscriptions() if like is not None else ():
+                if subscription not in topic.subscriptions:
+                    topic.create_subscription(subscription, topic.log.first)
+            made.append(topic)
+        return made
 
     def _may_create(self, name: TopicName, create: bool) -> bool:
         if name.is_partition:
@@ -153,8 +150,8 @@ class BrokerService:
 
     @property
     def broker_id(self) -> str:
-        """Host and HTTP port, as Pulsar names a broker."""
-        return self.web_service_url.removeprefix("http://")
+        """Host and HTTP port, as Pulsar names a broker; the binary port where HTTP is not served."""
+        return (self.web_service_url or self.service_url).partition("://")[2]
 
     def names_in(self, namespace: NamespaceName) -> list[str]:
         """All topics of a namespace, every partition for itself, sorted."""

@@ -130,8 +130,10 @@ def _parse_topic(text: str) -> TopicName:
     scheme, _, rest = full.partition("://")
     domain = _domain(scheme)
     parts = rest.split("/", 3)
-    if len(parts) < 3 or not parts[-1]:
+    if len(parts) < 3:
         raise _invalid(f"Invalid topic name: {full}")
+    if not parts[-1].strip():
+        raise _invalid(f"Invalid topic name: {full}. Topic local name must not be blank.")
     index = _partition_index(full)
     namespace = _namespace_of(parts[:-1])
     fqn = f"{domain}://{namespace.text}/{parts[-1]}"

@@ -17,9 +17,19 @@ _LENGTHS: Final = 11
 
 
 class Deliveries:
-    """MESSAGE headers for one consumer; prepares what is the same for a whole ledger when the ledger changes."""
+    """MESSAGE headers for one consumer; prepares what is the same for a whole ledger when ledger or epoch change."""
 
-    __slots__ = ("_consumer", "_heads", "_ledger", "_partition", "_plain", "consumer_id", "partition")
+    __slots__ = (
+        "_consumer",
+        "_epoch",
+        "_heads",
+        "_ledger",
+        "_partition",
+        "_plain",
+        "_tail",
+        "consumer_id",
+        "partition",
+    )
 
     def __init__(self, consumer_id: int, partition: int = -1) -> None:
         self.consumer_id = consumer_id
@@ -27,21 +37,27 @@ class Deliveries:
         self._consumer = b"\x08" + varint(consumer_id) + b"\x12"
         self._partition = b"" if partition < 0 else b"\x18" + varint(partition)
         self._ledger: int | None = None
+        self._epoch: int | None = None
+        self._tail = b""
+        """What follows the entry number of a plain MESSAGE: the partition, which ends the message id, and the epoch."""
         self._heads: list[bytes] = []
         """By length of the entry number's varint: consumer and message id up to that number."""
         self._plain: list[tuple[bytes, int]] = []
-        """By the same length: command size to entry number when nothing follows the id, and the total without entry."""
+        """By the same length: command size to entry number of a plain MESSAGE, and the total without entry."""
 
-    def _prepare(self, ledger: int) -> None:
+    def _prepare(self, ledger: int, epoch: int | None) -> None:
         position = b"\x08" + varint(ledger) + b"\x10"
         after = len(self._partition)
         self._heads = [self._consumer + varint(len(position) + size + after) + position for size in range(_LENGTHS)]
         self._plain = []
+        self._tail = self._partition if epoch is None else self._partition + b"\x28" + varint(epoch)
+        tail = len(self._tail)
         for size, head in enumerate(self._heads):
-            command = b"\x08\x09\x4a" + varint(len(head) + size + after) + head
-            length = len(command) + size + after
+            command = b"\x08\x09\x4a" + varint(len(head) + size + tail) + head
+            length = len(command) + size + tail
             self._plain.append((length.to_bytes(4, "big") + command, length + 4))
         self._ledger = ledger
+        self._epoch = epoch
 
     def header(
         self,
@@ -53,10 +69,10 @@ class Deliveries:
         consumer_epoch: int | None = None,
     ) -> bytes:
         """The frame up to the entry of ``entry_size`` bytes (broker entry metadata, if any, counts as entry)."""
-        if ledger != self._ledger:
-            self._prepare(ledger)
+        if ledger != self._ledger or consumer_epoch != self._epoch:
+            self._prepare(ledger, consumer_epoch)
         number = varint(entry)
-        if redelivery_count or ack_set or consumer_epoch is not None:
+        if redelivery_count or ack_set:
             head = self._heads[len(number)] + number + self._partition
             if redelivery_count:
                 head += b"\x18" + varint(redelivery_count)
@@ -68,17 +84,24 @@ class Deliveries:
             total = 4 + len(command) + entry_size
             return total.to_bytes(4, "big") + len(command).to_bytes(4, "big") + command
         plain, size = self._plain[len(number)]
-        return (size + entry_size).to_bytes(4, "big") + plain + number + self._partition
+        return (size + entry_size).to_bytes(4, "big") + plain + number + self._tail
 
-    def frames(self, ledger: int, first_entry: int, entries: Sequence[bytes], out: list[bytes]) -> None:
+    def frames(
+        self,
+        ledger: int,
+        first_entry: int,
+        entries: Sequence[bytes],
+        out: list[bytes],
+        consumer_epoch: int | None = None,
+    ) -> None:
         """Append header and entry of consecutive entries, none delivered before, to ``out``."""
-        if ledger != self._ledger:
-            self._prepare(ledger)
+        if ledger != self._ledger or consumer_epoch != self._epoch:
+            self._prepare(ledger, consumer_epoch)
         plains = self._plain
-        partition = self._partition
+        tail = self._tail
         number = first_entry
         for entry in entries:
             varying = varint(number)
             plain, size = plains[len(varying)]
-            out += (size + len(entry)).to_bytes(4, "big") + plain + varying + partition, entry
+            out += (size + len(entry)).to_bytes(4, "big") + plain + varying + tail, entry
             number += 1

@@ -78,8 +78,13 @@ class Settings:
         1,
         _INT_MAX,
     )
-    maxConcurrentLookupRequest: int = _setting(
-        50_000, "Lookups answered at one time; more are refused with TooManyRequests.", "Server", 1, _INT_MAX
+    maxMessagePublishBufferSizeInMB: int = _setting(
+        64,
+        "MB of messages of all connections that may wait for the disk; above it we stop reading from those who send. "
+        "Pulsar's default is half of the direct memory.",
+        "Server",
+        1,
+        1 << 20,
     )
     subscriptionPatternMaxLength: int = _setting(
         50, "Characters of the longest topic pattern that the broker itself applies.", "Server", 0, _INT_MAX
@@ -94,12 +99,6 @@ class Settings:
         "Answer a publish only when it is on disk (fsync). `false` answers after the write to the operating system: "
         "a crash of the machine may lose acknowledged messages. Apache Pulsar's standalone.conf says false.",
         "Storage",
-    )
-    journalMaxGroupWaitMSec: int = _setting(
-        1, "Milliseconds a write may wait for others to share its fsync.", "Storage", 0, 60_000
-    )
-    journalBufferedWritesThreshold: int = _setting(
-        524_288, "Bytes that end the wait for a shared fsync early. A name of BookKeeper's.", "Storage", 1, _INT_MAX
     )
     managedLedgerMaxEntriesPerLedger: int = _setting(
         50_000, "Entries after which a topic begins a new ledger.", "Storage", 1, _INT_MAX
@@ -120,12 +119,6 @@ class Settings:
         0,
         _INT_MAX,
     )
-    defaultRetentionTimeInMinutes: int = _setting(
-        0, "Minutes that acknowledged messages are kept; -1 for ever, 0 not at all.", "Storage", -1, _INT_MAX
-    )
-    defaultRetentionSizeInMB: int = _setting(
-        0, "MiB of acknowledged messages kept per topic; -1 without limit, 0 none.", "Storage", -1, _INT_MAX
-    )
 
     # topics and subscriptions that come into being by use
     allowAutoTopicCreation: bool = _setting(True, "Whether a topic is created when a client first uses it.", "Topics")
@@ -140,20 +133,6 @@ class Settings:
     )
     maxNumPartitionsPerPartitionedTopic: int = _setting(
         0, "Most partitions a topic may be given; 0 without limit.", "Topics", 0, _INT_MAX
-    )
-    brokerDeleteInactiveTopicsEnabled: bool = _setting(True, "Whether topics nobody uses are deleted.", "Topics")
-    brokerDeleteInactiveTopicsFrequencySeconds: int = _setting(
-        60, "Seconds between looks for such topics.", "Topics", 1, _INT_MAX
-    )
-    brokerDeleteInactiveTopicsMode: Literal["delete_when_no_subscriptions", "delete_when_subscriptions_caught_up"] = (
-        _setting("delete_when_no_subscriptions", "When a topic without producers counts as unused.", "Topics")
-    )
-    brokerDeleteInactiveTopicsMaxInactiveDurationSeconds: int | None = _setting(
-        None,
-        "Seconds a topic must be unused; empty: brokerDeleteInactiveTopicsFrequencySeconds.",
-        "Topics",
-        1,
-        _INT_MAX,
     )
     maxTenants: int = _setting(0, "Most tenants; 0 without limit.", "Topics", 0, _INT_MAX)
     maxNamespacesPerTenant: int = _setting(0, "Most namespaces of a tenant; 0 without limit.", "Topics", 0, _INT_MAX)
@@ -192,9 +171,6 @@ class Settings:
     )
     dispatcherMaxReadBatchSize: int = _setting(
         100, "Entries read from a topic at one time for a subscription.", "Delivery", 1, _INT_MAX
-    )
-    dispatcherMinReadBatchSize: int = _setting(
-        1, "Entries tried again after a read that was too large or failed.", "Delivery", 1, _INT_MAX
     )
     dispatcherMaxReadSizeBytes: int = _setting(
         5_242_880, "Bytes read from a topic at one time for a subscription.", "Delivery", 1, _INT_MAX

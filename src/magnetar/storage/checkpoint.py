@@ -8,6 +8,7 @@ works): replaying a record twice changes nothing. Two are kept; a damaged one is
 
 from __future__ import annotations
 
+import contextlib
 import json
 import logging
 import re
@@ -108,6 +109,11 @@ def write_atomically(files: FileSystem, name: str, data: bytes) -> None:
         file.truncate(0)
         file.append([data])
         file.sync()
+    except OSError:
+        # half a file helps nobody, and the disk may be full
+        with contextlib.suppress(OSError):
+            file.truncate(0)
+        raise
     finally:
         file.close()
     files.rename(temporary, name)
@@ -140,5 +146,10 @@ def load(files: FileSystem) -> tuple[int, Checkpoint | None]:
     return (numbers[-1] if numbers else 0), None
 
 
+def checkpoint_names(names: Iterable[str]) -> list[str]:
+    """The checkpoints among these files, oldest first."""
+    return sorted(name for name in names if _NAME.fullmatch(name))
+
+
 def _numbers(files: FileSystem) -> list[int]:
-    return sorted(int(found[1], 16) for name in files.names() if (found := _NAME.fullmatch(name)))
+    return [int(name.removeprefix(_PREFIX), 16) for name in checkpoint_names(files.names())]

@@ -8,7 +8,7 @@ no journal (SEMANTICS 4.3.2).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final, Protocol
 
 from magnetar.storage import records
@@ -47,7 +47,6 @@ class Cursor:
         self.id = cursor_id
         self.name = name
         self.durable = journal is not None
-        """Nothing of it may be written any more: a later record would bring it back."""
         self.acked = AckedSet(mark_delete)
         self.properties: dict[str, Any] = properties or {}
         self.jumped = 0
@@ -75,6 +74,7 @@ class Cursor:
                 fresh.append(ordinal)
                 if self.has_partial_batches:
                     self._partial.pop(ordinal, None)
+                    self.has_partial_batches = bool(self._partial)
         self._changed(durable)
 
     def acknowledge_until(self, ordinal: int, durable: Done | None = None) -> None:
@@ -138,6 +138,10 @@ class Cursor:
         """Entries that are not acknowledged."""
         return max(self._log.end - 1 - self.acked.mark_delete - self.acked.above, 0)
 
+    def acknowledged_ranges(self) -> Iterator[tuple[int, int]]:
+        """What is acknowledged above the mark, ascending, half-open."""
+        return self.acked.ranges()
+
     def set_properties(self, properties: dict[str, Any], durable: Done | None = None) -> None:
         """Replace what is kept beside the cursor."""
         self.properties = properties
@@ -155,11 +159,12 @@ class Cursor:
         journal = self._journal
         if journal is not None:
             journal.touch(self, durable)
-        else:
-            self._fresh.clear()
-            self._dirty_partial.clear()
-            if durable is not None:
-                durable()
+            return
+        # nobody renders a cursor without a journal, so what changed need not be remembered
+        self._fresh.clear()
+        self._dirty_partial.clear()
+        if durable is not None:
+            durable()
 
     # on disk -----------------------------------------------------------------------------------------------------
 

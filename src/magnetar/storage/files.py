@@ -12,6 +12,9 @@ from collections.abc import Sequence
 from typing import Final, Protocol
 
 _IOV_MAX: Final = 1024
+_AHEAD_MIN: Final = 256 << 10
+_AHEAD_MAX: Final = 32 << 20
+"""What is allocated ahead: as much as there is already, within these."""
 
 Chunk = bytes | bytearray | memoryview
 
@@ -47,8 +50,12 @@ class File(Protocol):
 class FileSystem(Protocol):
     """One data directory; names are relative to it and contain no separator."""
 
-    def open(self, name: str, *, create: bool = False) -> File:
-        """Open for reading and appending. Raises FileNotFoundError unless ``create``."""
+    def open(self, name: str, *, create: bool = False, ahead: bool = False) -> File:
+        """Open for reading and appending. Raises FileNotFoundError unless ``create``.
+
+        ``ahead`` allows to allocate space before it is needed, which makes syncs cheaper: the file may then be longer
+        than what was appended, zeros behind it, until it is truncated.
+        """
         ...
 
     def names(self) -> list[str]:
@@ -88,15 +95,15 @@ class OsFile:
 
     def append(self, chunks: Sequence[Chunk]) -> None:
         for start in range(0, len(chunks), _IOV_MAX):
-            part = chunks[start : start + _IOV_MAX]
-            wanted = sum(map(len, part))
-            written = os.writev(self._fd, part)
-            if written < wanted:
-                self._finish(memoryview(b"".join(part)), written)
+            self._write(chunks[start : start + _IOV_MAX])
 
-    def _finish(self, data: memoryview, written: int) -> None:
-        while written < len(data):
-            written += os.write(self._fd, data[written:])
+    def _write(self, part: Sequence[Chunk]) -> None:
+        wanted = sum(map(len, part))
+        written = os.writev(self._fd, part)
+        if written < wanted:
+            data = memoryview(b"".join(part))
+            while written < wanted:
+                written += os.write(self._fd, data[written:])
 
     def sync(self) -> None:
         os.fdatasync(self._fd)
@@ -116,6 +123,41 @@ class OsFile:
             self._fd = -1
 
 
+class AheadFile(OsFile):
+    """A file whose space is allocated before it is needed; it has one writer, this object."""
+
+    def __init__(self, fd: int) -> None:
+        super().__init__(fd)
+        self._end = self._allocated = self.size()
+        self._possible = True
+
+    def _write(self, part: Sequence[Chunk]) -> None:
+        wanted = sum(map(len, part))
+        if self._possible and self._end + wanted > self._allocated:
+            self._allocate(wanted)
+        written = os.pwritev(self._fd, part, self._end)
+        if written < wanted:
+            data = memoryview(b"".join(part))
+            while written < wanted:
+                written += os.pwrite(self._fd, data[written:], self._end + written)
+        self._end += written
+
+    def _allocate(self, wanted: int) -> None:
+        target = self._end + wanted + min(max(self._end, _AHEAD_MIN), _AHEAD_MAX)
+        try:
+            os.posix_fallocate(self._fd, self._allocated, target - self._allocated)
+        except OSError:
+            # not possible here, or not enough space: the write itself will tell
+            self._possible = False
+        else:
+            self._allocated = target
+
+    def truncate(self, size: int) -> None:
+        super().truncate(size)
+        self._allocated = size
+        self._end = min(self._end, size)
+
+
 class OsFileSystem:
     """A directory of the operating system, created if missing."""
 
@@ -124,9 +166,10 @@ class OsFileSystem:
         self.path = path
         self._lock_fd = -1
 
-    def open(self, name: str, *, create: bool = False) -> File:
-        flags = os.O_RDWR | os.O_APPEND | os.O_CLOEXEC | (os.O_CREAT if create else 0)
-        return OsFile(os.open(os.path.join(self.path, name), flags, 0o640))
+    def open(self, name: str, *, create: bool = False, ahead: bool = False) -> File:
+        flags = os.O_RDWR | os.O_CLOEXEC | (os.O_CREAT if create else 0) | (0 if ahead else os.O_APPEND)
+        fd = os.open(os.path.join(self.path, name), flags, 0o640)
+        return AheadFile(fd) if ahead else OsFile(fd)
 
     def names(self) -> list[str]:
         return sorted(entry.name for entry in os.scandir(self.path) if entry.is_file())

@@ -30,6 +30,9 @@ Done = Callable[[], None]
 Failed = Callable[[PersistenceError], None]
 
 _RETRY_SECONDS: Final = 1.0
+_CALLBACK_FAILED: Final = (
+    "what was to happen after a write failed; the other topics' results are handed out nevertheless"
+)
 
 
 class ExtentOwner(Protocol):
@@ -140,6 +143,7 @@ class Journal:
         self.bytes_written = 0
         self._written_to = 0
         """Where the group that is being written ends."""
+        self._write_size = 0
         self._idle: list[asyncio.Future[None]] = []
         self._drained: list[Done] = []
 
@@ -214,6 +218,7 @@ class Journal:
         base = records.SEGMENT_HEADER_SIZE if new else self.length
         chunks, size = self._encode(group, base)
         self._written_to = base + size
+        self._write_size = self._written_to if new else size
         if not new and self._file is not None:
             self._committer.commit(self._file, chunks, self.sync_data, self._written)
             return
@@ -254,7 +259,7 @@ class Journal:
     def _begin_segment(self, chunks: list[Chunk]) -> File:
         """In the writer's thread: a new segment with its header and its first group."""
         header = records.SegmentHeader(self.segment + 1, self.length, self.sequence, self._clock.now_ms())
-        file = self._files.open(segment_name(header.number), create=True)
+        file = self._files.open(segment_name(header.number), create=True, ahead=True)
         try:
             file.truncate(0)
             file.append([records.segment_header(header), *chunks])
@@ -276,6 +281,7 @@ class Journal:
                 self._on_sealed(self.segment, self.length, self.sequence)
             self._own_segment = True
             self.segment += 1
+            self.length = 0
         self._written(error)
 
     def _written(self, error: BaseException | None) -> None:
@@ -285,7 +291,7 @@ class Journal:
         if error is not None:
             self._write_failed(group, error)
             return
-        self.bytes_written += self._written_to - self.length
+        self.bytes_written += self._write_size
         self.length = self._written_to
         self.sequence += 1
         self.failing = None
@@ -303,13 +309,25 @@ class Journal:
         for _, extent in group.extents:
             extent.segment = segment
             self.pending_bytes -= extent.size
-            extent.owner.extent_durable(extent)
             owners[extent.owner] = None
-        for done, _ in group.waiters:
-            done()
-        for owner in owners:
-            owner.group_finished()
+            try:
+                extent.owner.extent_durable(extent)
+            except Exception:
+                log.exception(_CALLBACK_FAILED)
+        for callback in (*[done for done, _ in group.waiters], *[owner.group_finished for owner in owners]):
+            try:
+                callback()
+            except Exception:
+                log.exception(_CALLBACK_FAILED)
         self._release()
+
+    def _abandon(self, file: File) -> None:
+        """Cut off what was refused: after a failed sync it may be readable now and gone after a power loss."""
+        try:
+            file.truncate(self.length)
+        except OSError as error:
+            log.warning("%s could not be cut to %d bytes: %s", segment_name(self.segment), self.length, error)
+        file.close()
 
     def _write_failed(self, group: Group, cause: BaseException) -> None:
         error = PersistenceError(f"writing {segment_name(self.segment)} failed: {cause}; nothing of it was accepted")
@@ -317,7 +335,7 @@ class Journal:
             log.error("%s", error, exc_info=None if isinstance(cause, OSError) else cause)
         self.failing = error
         if self._file is not None:
-            self._file.close()
+            self._abandon(self._file)
             self._file = None
         waiting, self._group = self._group, Group()
         self._scheduled = False

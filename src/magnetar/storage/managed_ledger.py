@@ -95,6 +95,11 @@ class ManagedLedger:
         """Lowest retained ordinal."""
         return self.table.first
 
+    @property
+    def pending(self) -> int:
+        """Entries that were appended and are not durable yet."""
+        return self._next - self.end
+
     # appending ---------------------------------------------------------------------------------------------------
 
     def append(self, entry: bytes, messages: int, tag: object) -> int:
@@ -179,6 +184,7 @@ class ManagedLedger:
     def extent_durable(self, extent: PendingExtent) -> None:
         """Entries are on disk: note where, keep them in the cache, tell the topic."""
         if self.deleted:
+            self.on_failed(extent, PersistenceError("the log was deleted"))
             return
         n = len(extent.entries)
         counts = extent.counts

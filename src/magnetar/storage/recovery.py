@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import logging
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from magnetar.model.errors import PersistenceError
 from magnetar.storage import checkpoint, records
@@ -21,6 +21,10 @@ from magnetar.storage.scan import SegmentScan
 from magnetar.storage.segment import Places, Span, segment_name, segment_numbers
 
 log = logging.getLogger(__name__)
+
+
+NAMELESS: Final = "persistent://lost/found/log-{}"
+"""Entries of a log that nothing names any more are kept as this topic: it can be read and deleted like any other."""
 
 
 class LogFactory(Protocol):
@@ -102,6 +106,7 @@ def _scan(files: FileSystem, number: int, limit: int | None, before: int | None,
         scan = SegmentScan(files, number, file, limit, before)
         scan.sequence = found.sequence - 1
         for block in scan:
+            replay.damaged = bool(found.damage or scan.damage)
             for raw in block.records:
                 replay.record(number, block.offset, raw)
         found.sequence = scan.sequence + 1
@@ -125,8 +130,10 @@ class _Replay:
         self._covered: dict[Span, int] = {}
         """How far the spans that only the checkpoint vouches for have been found in their segments."""
         self._promised: dict[Span, int] = {}
-        self._orphans: dict[int, int] = {}
-        """Entries by log, of logs that nothing says the name of."""
+        self._nameless: set[int] = set()
+        """Logs whose birth lies in a damaged block."""
+        self.damaged = False
+        """Whether a damaged block lies behind us: only then can a log be unknown that nobody deleted."""
 
     def image(self, image: checkpoint.Checkpoint) -> None:
         """Take a checkpoint."""
@@ -178,9 +185,7 @@ class _Replay:
             return
         managed = found.logs.get(fields["log"])
         found.ids[0] = max(found.ids[0], fields["log"])
-        if kind == records.Kind.LOG_DELETED:
-            self._orphans.pop(fields["log"], None)
-        elif kind == records.Kind.LEDGER:
+        if kind == records.Kind.LEDGER:
             found.ids[1] = max(found.ids[1], fields["ledger"])
         if managed is None:
             return
@@ -206,6 +211,9 @@ class _Replay:
         if managed is None:
             managed = self.found.logs[log_id] = self._factory.make_log(log_id, name)
             self.found.ids[0] = max(self.found.ids[0], log_id)
+        elif log_id in self._nameless and name != managed.name:
+            self._nameless.discard(log_id)
+            managed.name = name
         return managed
 
     def _ledger(self, managed: ManagedLedger, fields: dict[str, Any]) -> None:
@@ -225,8 +233,11 @@ class _Replay:
         ids = self.found.ids
         ids[0], ids[1] = max(ids[0], head.log), max(ids[1], head.ledger)
         if managed is None:
-            self._orphans[head.log] = self._orphans.get(head.log, 0) + head.entries
-            return
+            if not self.damaged:
+                return  # deleted, and the checkpoint knows
+            self._nameless.add(head.log)
+            managed = self._log(head.log, NAMELESS.format(head.log))
+            managed.recovered(head.ordinal, head.message_index)
         if head.ordinal < managed.end:
             span = managed.replay_place(segment, head, offset, length)
             if span is not None and span in self._covered:
@@ -270,11 +281,10 @@ class _Replay:
             managed.table.drop_behind(managed.end)
             for cursor in managed.cursors.values():
                 cursor.settle()
-        if self.found.damage:
-            for log_id, entries in self._orphans.items():
-                self.found.damage.append(
-                    f"{entries} entries of log {log_id}, whose name was in a damaged block, are lost"
-                )
+            if managed.id in self._nameless:
+                text = f"the name of log {managed.id} was in a damaged block; its entries are kept as {managed.name}"
+                self.found.damage.append(text)
+                log.error("%s", text)
 
 
 def places_of(files: FileSystem, number: int) -> dict[tuple[int, int], Places]:

@@ -32,9 +32,17 @@ class SegmentScan:
     """One pass over a segment. After iterating, ``length`` is where the last whole block ends."""
 
     def __init__(
-        self, files: FileSystem, number: int, file: File, limit: int | None = None, before: int | None = None
+        self,
+        files: FileSystem | None,
+        number: int,
+        file: File,
+        limit: int | None = None,
+        before: int | None = None,
     ) -> None:
-        """``limit``: how many bytes are known to be durable. ``before``: blocks from this sequence on are void."""
+        """``files``: where to keep what is unreadable; None to only look.
+
+        ``limit``: bytes known to have been durable. ``before``: blocks from this sequence on are void.
+        """
         self._files = files
         self._number = number
         self._file = file
@@ -47,6 +55,8 @@ class SegmentScan:
         """Sequence of the last whole block."""
         self.damage: list[str] = []
         """What was found unreadable, in words."""
+        self.torn: str | None = None
+        """The torn end, in words."""
         self._window = b""
         self._window_at = 0
 
@@ -144,15 +154,19 @@ class SegmentScan:
             self._corrupt(at, self._durable)
             return
         data = self._file.read(at, self._limit - at)
-        if not data.strip(b"\0"):
+        data = data.rstrip(b"\0")  # megabytes of it may be space that was allocated ahead
+        if not data:
             return
-        name = self._quarantine("torn", at, self._limit)
-        log.warning(
-            "%s ends with a write that was cut off (offset %d, %d bytes): nobody was told that it had succeeded; "
-            "the bytes are kept in %s", segment_name(self._number), at, len(data), name,
-        )  # fmt: skip
+        name = self._quarantine("torn", at, at + len(data))
+        self.torn = (
+            f"{segment_name(self._number)} ends with a write that was cut off (offset {at}, {len(data)} bytes): nobody "
+            f"was told that it had succeeded; the bytes are kept in {name}"
+        )
+        log.warning("%s", self.torn)
 
     def _quarantine(self, why: str, start: int, stop: int) -> str:
+        if self._files is None:
+            return "this file"
         name = f"quarantine-{segment_name(self._number)}-{start:x}-{why}"
         copy = self._files.open(name, create=True)
         try:

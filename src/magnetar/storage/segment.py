@@ -12,7 +12,7 @@ import struct
 from array import array
 from bisect import bisect_right
 from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 from crc32c import crc32c
@@ -134,6 +134,13 @@ class SegmentIndex:
             log, _, first, extents = _INDEX_SPAN.unpack_from(data, _INDEX_HEAD.size + i * _INDEX_SPAN.size)
             self._table[log, first] = (at, extents)
             at += 20 * extents
+
+    def extents(self) -> Iterator[tuple[int, int, int, int]]:
+        """Every extent it lists: log, first ordinal, offset, length."""
+        for (log, _), (at, count) in self._table.items():
+            places = Places.from_bytes(self._data[at : at + 20 * count], count)
+            for one in zip(places.firsts, places.offsets, places.lengths, strict=True):
+                yield log, *one
 
     def places(self, span: Span) -> Places:
         """Raises RecordError if the index does not know the span."""

@@ -28,6 +28,9 @@ from magnetar.storage.segment import SegmentFiles, Span, index_bytes, index_name
 
 log = logging.getLogger(__name__)
 
+_UNKNOWN: Final = 1 << 62
+"""Length of a segment that recovery has cut already."""
+
 _LOGS_PER_TURN: Final = 200
 """How many logs a checkpoint captures before it lets the loop go on."""
 
@@ -78,8 +81,11 @@ class LedgerStore:
         self._logs: dict[str, ManagedLedger] = {}
         self._spans: dict[int, set[Span]] = {}
         self._ids = [0, 0, 0]
+        self._unindexed: dict[int, int] = {}
+        """Sealed segments without an index file, and their lengths: the places of their extents stay in memory."""
         self._checkpoint_number = 0
-        self._checkpoints: list[int] = [0]
+        self._checkpoints: list[int] = [0, 0]
+        """Segments up to which the two checkpoints on disk reach."""
         self.damage: list[str] = []
         """What start-up found unreadable, in words."""
 
@@ -95,6 +101,12 @@ class LedgerStore:
             ) from None
         try:
             found = recover(self._files, self)
+        except OSError as error:
+            self._files.unlock()
+            raise PersistenceError(
+                f"the data directory cannot be read or repaired: {error}; nothing was lost, start again when that is "
+                "mended"
+            ) from error
         except BaseException:
             self._files.unlock()
             raise
@@ -105,22 +117,24 @@ class LedgerStore:
         self._ids = found.ids
         self.damage = found.damage
         self._checkpoint_number = found.checkpoint_number
-        self._checkpoints = [found.checkpoint_segment]
+        # 0: the checkpoint before the newest is still there, and nothing that it needs may be removed
+        self._checkpoints = [0, found.checkpoint_segment]
         if found.scanned:
-            self._finish_recovery(found)
+            self._unindexed.update(dict.fromkeys(found.scanned, _UNKNOWN))
+            try:
+                self._finish_recovery(found)
+            except OSError as error:
+                log.warning("the checkpoint of the start could not be written (%s); the next segment's will do", error)
         self.journal.start(found.segment, found.length, found.sequence)
 
     def _finish_recovery(self, found: Recovered) -> None:
         for number in found.scanned:
             spans = list(self._spans.get(number, ()))
-            checkpoint.write_atomically(self._files, index_name(number), index_bytes(number, spans))
-            for span in spans:
-                span.places = None
+            self._finish_segment(number, _UNKNOWN, spans)
+            self._indexed(number, spans)
         blobs = [_blob(managed) for managed in self._logs.values()]
-        self._save_checkpoint(
-            found.segment, checkpoint.encode(self._head(found.segment, found.length, found.sequence), blobs)
-        )
-        self._checkpoints.append(found.segment)
+        self._save_checkpoint(checkpoint.encode(self._head(found.segment, found.length, found.sequence), blobs))
+        self._checkpoints = [found.checkpoint_segment, found.segment]
 
     async def close(self) -> None:
         """Write what waits, leave a checkpoint, give the directory back. After this, starting reads no segment."""
@@ -221,30 +235,51 @@ class LedgerStore:
         ``sequence`` is that of the first block behind it: a replay from here takes no block below that.
         """
         async with self._keeping:
-            spans = list(self._spans.get(number, ()))
-            await self._keep(self._write_index, number, spans)
-            for span in spans:
-                span.places = None
-            if number <= self._checkpoints[-1]:
-                return  # closing was quicker
-            blobs = []
-            for i, managed in enumerate(list(self._logs.values())):
-                if i % _LOGS_PER_TURN == _LOGS_PER_TURN - 1:
-                    await asyncio.sleep(0)
-                if not managed.deleted:
-                    blobs.append(_blob(managed))
-            head = self._head(number, length, sequence)
-            await self._keep(self._save_checkpoint, number, checkpoint.encode(head, blobs))
-            self._checkpoints = [*self._checkpoints[-1:], number]
-            await self.remove_dead()
+            self._unindexed[number] = length
+            try:
+                await self._write_checkpoint(number, length, sequence)
+                await self.remove_dead()
+            except OSError as error:
+                log.error("segment %d has no index and checkpoint yet (%s); the next segment's will do", number, error)
+
+    async def _write_checkpoint(self, number: int, length: int, sequence: int) -> None:
+        for unindexed, size in sorted(self._unindexed.items()):
+            spans = list(self._spans.get(unindexed, ()))
+            await self._keep(self._finish_segment, unindexed, size, spans)
+            self._indexed(unindexed, spans)
+        if number <= self._checkpoints[-1]:
+            return  # closing was quicker
+        blobs = []
+        for i, managed in enumerate(list(self._logs.values())):
+            if i % _LOGS_PER_TURN == _LOGS_PER_TURN - 1:
+                await asyncio.sleep(0)
+            if not managed.deleted:
+                blobs.append(_blob(managed))
+        head = self._head(number, length, sequence)
+        await self._keep(self._save_checkpoint, checkpoint.encode(head, blobs))
+        self._checkpoints = [*self._checkpoints[-1:], number]
+
+    def _indexed(self, number: int, spans: list[Span]) -> None:
+        self._unindexed.pop(number, None)
+        for span in spans:
+            span.places = None
 
     async def _keep(self, work: Callable[..., None], *arguments: Any) -> None:
         await asyncio.get_running_loop().run_in_executor(self._threads["keeper"], work, *arguments)
 
-    def _write_index(self, number: int, spans: list[Span]) -> None:
+    def _finish_segment(self, number: int, length: int, spans: list[Span]) -> None:
+        """Give back what was allocated ahead (and what a failed write left), then write the index."""
+        try:
+            file = self._files.open(segment_name(number))
+        except FileNotFoundError:
+            pass  # all that was in it is dead and gone already
+        else:
+            if file.size() > length:
+                file.truncate(length)
+            file.close()
         checkpoint.write_atomically(self._files, index_name(number), index_bytes(number, spans))
 
-    def _save_checkpoint(self, segment: int, data: bytes) -> None:
+    def _save_checkpoint(self, data: bytes) -> None:
         self._checkpoint_number += 1
         checkpoint.save(self._files, self._checkpoint_number, data)
 

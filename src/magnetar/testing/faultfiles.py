@@ -209,7 +209,7 @@ class FaultFileSystem:
         directory = self._disk.directory
         return directory.unsynced or any(inode.unsynced for inode in directory.live.values())
 
-    def open(self, name: str, *, create: bool = False) -> File:
+    def open(self, name: str, *, create: bool = False, ahead: bool = False) -> File:
         _check_name(name)
         self._disk.enter("open")
         inode = self._disk.directory.live.get(name)

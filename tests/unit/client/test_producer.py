@@ -31,7 +31,7 @@ def producing(url: str, name: str | None = None, send_timeout: float = 5.0) -> I
 def opens(link: Link, name: str = "made-up", last: int = -1) -> c.Producer:
     link.greet()
     asked = link.expect(c.Producer)
-    link.send(c.ProducerSuccess(asked.request_id, asked.producer_name or name, last, b""))
+    link.send(c.ProducerSuccess(asked.request_id, asked.producer_name or name, last, b"", producer_ready=True))
     return asked
 
 

@@ -93,6 +93,7 @@ class Model:
             if consumer.out.get(ordinal, 0) > live:
                 consumer.out[ordinal] = live
         self.messages[ordinal] = min(self.messages[ordinal], live)
+        self.redelivered.pop(ordinal, None)
         self._settle()
 
     def redeliver(self, name: str, ordinals: list[int] | None) -> None:

@@ -126,6 +126,7 @@ def test_reads_as_many_entries_as_permits_and_sends_all() -> None:
     assert exclusive.wanted() == 0
     exclusive.flow(a, 1)
     assert exclusive.wanted() == 1
+    assert exclusive.assign(15, 16, [1], None) == ([Slice(a, 15, 16)], 16)
     exclusive.flow(a, 1000)
     assert exclusive.wanted() == 100
     assert isinstance(a.gate, FakeGate)

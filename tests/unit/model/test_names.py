@@ -95,7 +95,7 @@ def test_partition_and_parent() -> None:
         ),
         ("kafka://a/b/c", "Invalid topic domain: 'kafka'"),
         ("persistent://a/b", "Invalid topic name: persistent://a/b"),
-        ("persistent://a/b/", "Invalid topic name: persistent://a/b/"),
+        ("persistent://a/b/", "Invalid topic name: persistent://a/b/. Topic local name must not be blank."),
         ("persistent://a//t", "Invalid namespace format. namespace: a/"),
         ("persistent://a/b@d/t", "Invalid named entity: b@d"),
         ("persistent://é/b/t", "Invalid named entity: é"),

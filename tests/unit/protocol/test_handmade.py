@@ -67,7 +67,7 @@ def test_header(
     epoch: int | None,
 ) -> None:
     deliveries = Deliveries(consumer, partition)
-    for redeliveries, words, known in ((0, [], None), (count, ack_set, epoch)):
+    for redeliveries, words, known in ((0, [], None), (count, ack_set, epoch), (0, [], epoch)):
         frame = deliveries.header(ledger, entry, len(data), redeliveries, words, known) + data
         message_id = MessageIdData(ledger, entry, partition)
         expected = Message(consumer, message_id, redeliveries, tuple(words), known, None, data)
@@ -76,10 +76,20 @@ def test_header(
 
 
 @settings(deadline=None)
-@given(st.integers(-1, 3), naturals, naturals, st.lists(entries, max_size=6))
-def test_frames(partition: int, ledger: int, first: int, batch: list[bytes]) -> None:
+@given(
+    st.integers(-1, 3),
+    naturals,
+    naturals,
+    st.lists(entries, max_size=6),
+    st.lists(st.one_of(st.none(), longs), max_size=3),
+)
+def test_frames(partition: int, ledger: int, first: int, batch: list[bytes], epochs: list[int | None]) -> None:
     deliveries = Deliveries(9, partition)
-    out: list[bytes] = []
-    deliveries.frames(ledger, first, batch, out)
-    assert out[1::2] == batch
-    assert out[::2] == [deliveries.header(ledger, first + i, len(entry)) for i, entry in enumerate(batch)]
+    for epoch in [None, *epochs]:
+        out: list[bytes] = []
+        deliveries.frames(ledger, first, batch, out, epoch)
+        assert out[1::2] == batch
+        single = Deliveries(9, partition)
+        assert out[::2] == [
+            single.header(ledger, first + i, len(entry), consumer_epoch=epoch) for i, entry in enumerate(batch)
+        ]

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from magnetar.runtime.clock import SystemClock
+from magnetar.storage.journal import PendingExtent
 from magnetar.storage.store import LedgerStore
 from tests.unit.storage.lives import (
     SMALL,
@@ -112,7 +113,7 @@ def test_a_failing_disk_does_not_use_up_file_descriptors() -> None:
                 closed += 1
                 self._file.close()
 
-        files.open = lambda name, *, create=False: Counted(opening(name, create=create))  # type: ignore[method-assign]
+        files.open = lambda name, **how: Counted(opening(name, **how))  # type: ignore[method-assign]
         files.fail("append", times=3)
         for _ in range(3):
             managed.append(b"x", 1, None)
@@ -202,5 +203,28 @@ def test_a_cursor_deleted_in_the_same_group_stays_deleted() -> None:
         await store.journal.drain()
         store = opened(await killed(store, files))
         assert store.open_log("a").cursors == {}
+
+    run(main())
+
+
+def test_an_error_in_one_topics_callback_does_not_keep_the_others_results_back() -> None:
+    async def main() -> None:
+        files = disk()
+        store = opened(files)
+        bad, good = store.open_log("bad"), store.open_log("good")
+        await store.journal.drain()
+
+        def mistake(extent: PendingExtent) -> None:
+            raise ZeroDivisionError
+
+        bad.on_durable = mistake
+        told: list[str] = []
+        good.on_group = lambda: told.append("group")
+        bad.append(b"x", 1, None)
+        good.append(b"y", 1, None)
+        store.journal.barrier(lambda: told.append("barrier"))
+        await store.journal.drain()
+        assert told == ["barrier", "group"]
+        assert await read(good) == [b"y"]
 
     run(main())

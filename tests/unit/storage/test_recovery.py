@@ -131,3 +131,27 @@ def test_a_subscription_made_again_under_its_name_survives_a_replay_over_the_che
 def content(files: FaultFileSystem, name: str) -> bytes:
     file = files.open(name)
     return file.read(0, file.size())
+
+
+def test_entries_of_a_log_whose_birth_was_damaged_are_kept_under_another_name() -> None:
+    async def main() -> None:
+        files = disk()
+        store = opened(files)
+        await append(store, store.open_log("other"), b"x")
+        await append(store, store.open_log("a"), *numbered(0, 3))
+        born = content(files, segment_name(1)).index(b'"name":"a"')
+        files = await killed(store, files)
+        files.flip_bit(segment_name(1), born)
+        store = opened(files)
+        assert any("kept as persistent://lost/found/log-2" in text for text in store.damage)
+        kept = store._logs["persistent://lost/found/log-2"]
+        assert await read(kept, 1) == numbered(1, 3)  # entry 0 was in the damaged block
+        again = store.open_log("a")
+        assert again.id == 3
+        await append(store, again, *numbered(10, 40, 100))
+        await store.close()
+        store = opened(files)
+        assert await read(store._logs["persistent://lost/found/log-2"], 1) == numbered(1, 3)
+        assert await read(store._logs["a"]) == numbered(10, 40, 100)
+
+    run(main())

@@ -228,3 +228,82 @@ async def test_a_cursor_without_a_journal_keeps_no_list_of_acknowledgments(disk:
     await publish(store, log, 0, 6)
     cursor.acknowledge((0, 1, 2))
     assert cursor._fresh == []
+
+
+@simulated
+async def test_a_damaged_checkpoint_can_be_done_without_after_a_trim(disk: Disk) -> None:
+    """After a start that scanned nothing, segments were removed that the older checkpoint on disk still needs."""
+    store = disk.open()
+    log = store.open_log("a")
+    await publish(store, log, 0, 30)
+    await store.close()
+    disk.kill()
+    store = disk.open()
+    log = store.open_log("a")
+    await publish(store, log, 30, 60)
+    await store.close()
+    disk.kill()
+    store = disk.open()  # from the newest checkpoint; the one before it reaches half as far
+    log = store.open_log("a")
+    log.trim(log.end)
+    await store.journal.drain()
+    await store.remove_dead()
+    disk.kill()
+    newest = max(name for name in disk.files.names() if name.startswith("checkpoint-"))
+    disk.files.flip_bit(newest, 20)
+    store = disk.open()
+    log = store.open_log("a")
+    assert (log.first, log.end) == (60, 60)
+    assert [name for name in disk.files.names() if name.startswith("quarantine-checkpoint-")]
+
+
+@simulated
+async def test_a_segment_that_was_sealed_on_a_full_disk_is_indexed_later(disk: Disk) -> None:
+    """The seal failed for good, and closing the store with it."""
+    store = disk.open()
+    log = store.open_log("a")
+    await publish(store, log, 0, 9)
+    disk.files.fail("rename", times=2)
+    await publish(store, log, 9, 40)
+    await asyncio.sleep(1)
+    sealed = [n for n in store._segment_numbers() if n < store.journal.segment]
+    assert len(sealed) > 3
+    assert {f"segment-{n:016x}.index" for n in sealed} <= set(disk.files.names())
+    disk.files.fail("rename", times=100)
+    await store.close()
+    disk.kill()
+    assert await read_all(disk.open().open_log("a")) == [b"entry %d" % i for i in range(40)]
+
+
+@simulated
+async def test_the_counter_of_written_bytes_never_goes_back(disk: Disk) -> None:
+    """It lost the length of a segment with every new one."""
+    store = disk.open()
+    log = store.open_log("a")
+    seen = 0
+    for i in range(40):
+        await publish(store, log, i, i + 1)
+        assert store.journal.bytes_written > seen
+        seen = store.journal.bytes_written
+
+
+@simulated
+async def test_what_a_failed_sync_refused_is_not_found_again(disk: Disk) -> None:
+    """It was still in the page cache: a start took it for durable, a power loss then took it away from under others."""
+    store = disk.open()
+    log = store.open_log("a")
+    await publish(store, log, 0, 3)
+    disk.files.fail("sync")
+    log.append(b"refused", 1, None)
+    await asyncio.sleep(0.5)
+    assert log.end == 3
+    disk.kill()
+    store = disk.open()
+    log = store.open_log("a")
+    assert log.end == 3
+    await publish(store, log, 3, 5)
+    disk.power_off()
+    store = disk.open()
+    assert store.damage == []
+    log = store.open_log("a")
+    assert await read_all(log) == [b"entry %d" % i for i in range(5)]

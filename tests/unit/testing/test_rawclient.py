@@ -50,7 +50,7 @@ class MiniBroker(asyncio.Protocol):
             case c.Producer(topic=topic) if topic == BUSY:
                 return [c.Error(command.request_id, ServerError.ProducerBusy, "taken")]
             case c.Producer():
-                return [c.ProducerSuccess(command.request_id, command.producer_name or "given", -1, b"")]
+                return [c.ProducerSuccess(command.request_id, command.producer_name or "given", -1, b"", True)]
             case c.Send(checksum_ok=False):
                 return [c.SendError(command.producer_id, command.sequence_id, ServerError.ChecksumError, "damaged")]
             case c.Send():

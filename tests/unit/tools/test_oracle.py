@@ -49,7 +49,7 @@ def test_texts_that_depend_on_the_run(raw: str, said: str) -> None:
 def test_differences_name_the_place_and_both_answers() -> None:
     theirs = {"a": [1, 2], "b": {"c": "x"}, "same": 1}
     ours = {"a": [1, 3], "b": {}, "same": 1}
-    assert list(differences.between(theirs, ours)) == [
+    assert [str(each) for each in differences.between(theirs, ours)] == [
         "/a/1\n      theirs 2\n      ours   3",
         "/b/c\n      theirs 'x'\n      ours   '<absent>'",
     ]
@@ -59,9 +59,25 @@ def test_differences_name_the_place_and_both_answers() -> None:
 
 def test_differences_on_purpose_are_read_from_markdown(tmp_path: Path) -> None:
     file = tmp_path / "differences.md"
-    file.write_text("# x\n\nA line is ``- `probe-id`: reason``.\n\n- `lookup-answer`: because\n")
-    assert differences.on_purpose(file) == {"lookup-answer": "because"}
+    file.write_text(
+        "# x\n\nA line is ``- `probe-id`: reason``.\n\n- `lookup-answer`: because\n"
+        "- `x` at `/a/*`: one\n- `x` at `/b`: two\n"
+    )
+    assert differences.on_purpose(file) == {
+        "lookup-answer": [differences.Listed("*", "because")],
+        "x": [differences.Listed("/a/*", "one"), differences.Listed("/b", "two")],
+    }
     assert differences.on_purpose(tmp_path / "missing.md") == {}
+
+
+def test_a_listed_place_excuses_only_itself() -> None:
+    theirs = {"a": {"x": 1, "y": 2}, "b": 1, "c": 1}
+    listed = [differences.Listed("/a/*", "one"), differences.Listed("/b", "two")]
+    verdict = differences.judge(theirs, {"a": {"x": 3, "y": 4}, "b": 1, "c": 2}, listed)
+    assert [each.path for each in verdict.to_mend] == ["/c"]
+    assert (verdict.on_purpose, verdict.gone) == (listed[:1], listed[1:])
+    everything = differences.judge(theirs, {}, [differences.Listed("*", "all")])
+    assert not everything.to_mend and not everything.gone
 
 
 def test_layout_is_json_and_keeps_its_value() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from magnetar.broker.topic.ports import Done, Run
 from magnetar.model.ids import Position
@@ -68,6 +68,12 @@ class FakeCursor:
         self.acked: set[int] = set(range(mark_delete + 1))
         self.live: dict[int, int] = {}
         self.jumps = 0
+        self.properties: dict[str, str] = {}
+
+    def acknowledged_ranges(self) -> Iterator[tuple[int, int]]:
+        for ordinal in sorted(self.acked):
+            if ordinal > self.mark_delete:
+                yield ordinal, ordinal + 1
 
     @property
     def mark_delete(self) -> int:
@@ -147,11 +153,11 @@ class FakeSink:
         self.closed = 0
         self.ended = 0
 
-    def deliver(self, run: Run, start: int, stop: int) -> None:
+    def deliver(self, run: Run, start: int, stop: int, epoch: int | None) -> None:
         assert 0 <= start < stop <= len(run.entries)
         self.slices.append((run.first + start, run.first + stop))
         for i in range(start, stop):
-            self._take(run, i, 0, (), None)
+            self._take(run, i, 0, (), epoch)
 
     def deliver_one(
         self, run: Run, index: int, redelivery_count: int, ack_set: tuple[int, ...], epoch: int | None

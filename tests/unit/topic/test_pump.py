@@ -18,6 +18,33 @@ def test_one_slice_per_run() -> None:
     assert sink.slices == [(0, 50), (50, 100), (100, 120)]
 
 
+def test_an_epoch_goes_out_in_slices_too() -> None:
+    """SEMANTICS 5.8.5: Java's Exclusive and Failover consumers always have one; that must not cost a call per entry."""
+    stand = Stand()
+    stand.log.append(*[1] * 120)
+    consumer, sink = stand.join(sub_type=SubType.EXCLUSIVE, permits=1000, epoch=3)
+    assert sink.slices == [(0, 50), (50, 100), (100, 120)]
+    assert {epoch for _, _, _, epoch in sink.got} == {3}
+    stand.subscription.redeliver(consumer, None, epoch=4)
+    assert sink.slices[3:] == [(0, 50), (50, 100), (100, 120)]
+    assert {epoch for _, _, _, epoch in sink.got[120:]} == {4}
+
+
+def test_a_single_active_read_is_sent_whole_however_storage_cuts_it() -> None:
+    """5.1.10 (probe exclusive-batch-overshoot): 15 permits are 15 entries, here of 10 messages each in two ledgers."""
+    stand = Stand(mark_delete=39)
+    stand.log.append(*[10] * 80)
+    stand.cursor.acknowledge(range(40))
+    consumer, sink = stand.join(sub_type=SubType.EXCLUSIVE, permits=15)
+    assert sink.slices == [(40, 50), (50, 55)]
+    assert consumer.state.permits == 15 - 150
+    stand.subscription.flow(consumer, 135)
+    stand.append_many(1)
+    assert len(sink.ordinals) == 15
+    stand.subscription.flow(consumer, 1)
+    assert sink.ordinals == list(range(40, 56))
+
+
 def test_nothing_before_it_is_durable() -> None:
     stand = Stand()
     _, sink = stand.join(permits=1000)

@@ -113,6 +113,19 @@ def test_exclusive_resends_what_is_not_acknowledged() -> None:
     assert stand.subscription.stats().unacked_messages == 0
 
 
+def test_redeliveries_are_counted_anew_after_a_part_was_acknowledged() -> None:
+    """SEMANTICS 5.8.3 as Apache Pulsar 4.0.8 has it (probe batch-ack-in-steps)."""
+    stand = Stand(acknowledgment_at_batch_index_level_enabled=True)
+    consumer, sink = stand.join(permits=100)
+    stand.append(3)
+    for left in (0b110, 0b100):
+        stand.subscription.acknowledge_sets(consumer, [IndexAck(0, (left,), 3)])
+        stand.subscription.redeliver(consumer, [0])
+    assert [(count, words) for _, count, words, _ in sink.got] == [(0, ()), (1, (0b110,)), (1, (0b100,))]
+    stand.subscription.redeliver(consumer, [0])
+    assert sink.got[-1][1] == 2
+
+
 def test_epoch_is_echoed() -> None:
     """5.8.5"""
     stand = Stand()

@@ -6,7 +6,6 @@ them handed over, so the order is the client's.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
 
 from magnetar.broker.connection.session import OpenConsumer, Pending, Session
@@ -16,8 +15,6 @@ from magnetar.model.errors import MagnetarError, MetadataError, PersistenceError
 from magnetar.model.ids import Position
 from magnetar.protocol import commands as c
 from magnetar.protocol.entries import metadata_of
-
-log = logging.getLogger(__name__)
 
 
 def acknowledge(session: Session, ack: c.Ack) -> None:
@@ -51,8 +48,10 @@ def _acknowledge(session: Session, held: OpenConsumer, ack: c.Ack) -> None:
         )
         return
     if ack.validation_error is not None:
-        log.warning("%s: consumer %d could not read %s: %s", session.address, ack.consumer_id, ack.message_ids,
-                    ack.validation_error.name)  # fmt: skip
+        session.complain(
+            "unreadable", "consumer %d could not read %s: %s", ack.consumer_id, ack.message_ids[:3],
+            ack.validation_error.name,
+        )  # fmt: skip
     subscription, consumer = held.subscription, held.consumer
     if ack.ack_type is c.AckType.Cumulative:
         _acknowledge_until(held, ack, done or _nothing)
@@ -89,11 +88,11 @@ def _acknowledge_until(held: OpenConsumer, ack: c.Ack, done: Callable[[], None])
 
 
 def flow(session: Session, command: c.Flow) -> None:
-    """FLOW: permits must be positive; an unknown consumer is ignored (SEMANTICS 5.2.1)."""
-    if command.permits <= 0:
-        raise ProtocolError(f"FLOW of {command.permits} permits for consumer {command.consumer_id}")
+    """FLOW: permits must be positive, but whatever an unknown consumer is given is ignored (SEMANTICS 5.2.1)."""
     held = session.consumers.get(command.consumer_id)
     if isinstance(held, OpenConsumer):
+        if command.permits <= 0:
+            raise ProtocolError(f"FLOW of {command.permits} permits for consumer {command.consumer_id}")
         held.subscription.flow(held.consumer, command.permits)
 
 

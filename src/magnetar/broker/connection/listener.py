@@ -93,26 +93,30 @@ class Listener(asyncio.Protocol):
             self._timer.cancel()
         self._connections.discard(self)
         if exc is not None:
-            log.info("%s: connection lost: %s", self.session.address, exc)
+            log.debug("%s: connection lost: %s", self.session.address, exc)
         self.session.lost()
 
     def close(self, reason: str) -> None:
-        """Close from our side."""
-        self.session.close(reason)
+        """Close from our side, through no fault of the client."""
+        self.session.close(reason, fault=False)
 
     # silence -----------------------------------------------------------------------------------------------------
 
     def _handshake_late(self) -> None:
         if not self.session.connected:
             self.session.close(f"no CONNECT within {HANDSHAKE_SECONDS:g} s")
+            self.session.transport.abort()
             return
         self._watch()
 
     def _watch(self) -> None:
         """PING after a silent interval, close after a second one."""
         if self.session.closed:
+            # it does not even take what was still to be sent: its consumers must not wait for that
+            self.session.transport.abort()
             return
-        if self._heard:
+        if self._heard or self.session.reading_paused:
+            # while we do not read we cannot hear
             self._heard = self._asked = False
         elif self._asked:
             self.session.close("silent for two keep-alive intervals")

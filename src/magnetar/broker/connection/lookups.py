@@ -45,6 +45,7 @@ def look_up(session: Session, command: c.Lookup) -> None:
         lookup.require_listener(command.advertised_listener_name)
         lookup.require_namespace(service.resources, name)
     except MagnetarError as error:
+        session.complain(error.code.name, "LOOKUP refused: %s", error)
         session.send(
             c.LookupResponse(
                 command.request_id, c.LookupType.Failed, error=error.code, message=str(error), authoritative=False
@@ -53,7 +54,11 @@ def look_up(session: Session, command: c.Lookup) -> None:
         return
     session.send(
         c.LookupResponse(
-            command.request_id, c.LookupType.Connect, broker_service_url=service.service_url, authoritative=True
+            command.request_id,
+            c.LookupType.Connect,
+            broker_service_url=service.service_url,
+            authoritative=True,
+            proxy_through_service_url=True,
         )
     )
 
@@ -71,6 +76,7 @@ def partitioned_metadata(session: Session, command: c.PartitionedMetadata) -> No
             may_create=command.metadata_auto_creation_enabled is not False,
         )
     except MagnetarError as error:
+        session.complain(error.code.name, "PARTITIONED_METADATA of %s refused: %s", command.topic, error)
         session.send(
             c.PartitionedMetadataResponse(
                 command.request_id, c.MetadataType.Failed, error=error.code, message=str(error)

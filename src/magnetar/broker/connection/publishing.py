@@ -5,7 +5,6 @@ SEND is the hottest handler of the broker: one dictionary look-up, a few compari
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Sequence
 
 from magnetar.broker.connection.outbox import Outbox
@@ -21,12 +20,11 @@ from magnetar.model.errors import (
     ProtocolError,
     ServerError,
     ServiceNotReadyError,
+    TopicNotFoundError,
 )
 from magnetar.model.names import TopicName
 from magnetar.protocol import commands as c
 from magnetar.protocol.receipts import Receipts
-
-log = logging.getLogger(__name__)
 
 
 class SinkOfProducer:
@@ -49,8 +47,8 @@ class SinkOfProducer:
         """SEND_RECEIPTs, one write for all of them."""
         session = self._session
         session.pending_publishes -= len(results)
-        if session.reading_paused and session.pending_publishes <= session.service.pending_publishes_low:
-            session.resume_reading()
+        if session.reading_paused:
+            _resume(session)
         receipts = self._receipts
         if receipts.ledger != ledger:
             receipts = self._receipts = Receipts(self._producer_id, ledger)
@@ -64,12 +62,28 @@ class SinkOfProducer:
         for result in results:
             session.send(c.SendError(self._producer_id, result.sequence_id, error.code, str(error)))
 
+    def dropped(self, count: int) -> None:
+        """The producer was let go before these were decided: nobody is told, but they wait no longer."""
+        session = self._session
+        session.pending_publishes -= count
+        if session.reading_paused:
+            _resume(session)
+
     def close(self) -> None:
         """CLOSE_PRODUCER from our side; what the client has under way is ignored for a while."""
         session = self._session
         if session.producers.pop(self._producer_id, None) is not None and not session.closed:
             session.recently_closed[self._producer_id] = session.loop.time()
             session.send(c.CloseProducer(self._producer_id, -1))
+
+
+def _resume(session: Session) -> None:
+    """Read again once half of what made us stop is on disk; with nothing of its own pending a client always may."""
+    service, pending = session.service, session.pending_publishes
+    if pending <= service.pending_publishes_low and (
+        not pending or session.journal.pending_bytes <= service.pending_bytes_high // 2
+    ):
+        session.resume_reading()
 
 
 def send(session: Session, message: c.Send) -> None:
@@ -84,7 +98,11 @@ def send(session: Session, message: c.Send) -> None:
     messages = message[2]
     producer.publish(message[8], messages if messages > 0 else 1, message[1], message[3] or 0)
     session.pending_publishes += 1
-    if session.pending_publishes >= session.service.pending_publishes_high:
+    service = session.service
+    if (
+        session.pending_publishes >= service.pending_publishes_high
+        or session.journal.pending_bytes >= service.pending_bytes_high
+    ):
         session.pause_reading()
 
 
@@ -104,9 +122,7 @@ def _send_refused(session: Session, message: c.Send) -> None:
         code, text = ServerError.NotAllowedError, "Transaction buffer disable!"
     else:
         code, text = ServerError.NotAllowedError, "Only shadow topic supports sending messages with messageId"
-    log.warning(
-        "%s: producer %d: refused message %d: %s", session.address, message.producer_id, message.sequence_id, text
-    )
+    session.complain(code.name, "producer %d: message %d refused: %s", message.producer_id, message.sequence_id, text)
     session.send(c.SendError(message.producer_id, message.sequence_id, code, text))
 
 
@@ -118,7 +134,7 @@ def open_producer(session: Session, command: c.Producer) -> None:
         session.fail(command.request_id, busy)
         return
     if held is not None and command.epoch <= held.info.epoch:
-        session.send(c.ProducerSuccess(command.request_id, held.info.name, -1, b""))
+        session.send(c.ProducerSuccess(command.request_id, held.info.name, -1, b"", True))
         return
     if command.producer_access_mode is not c.ProducerAccessMode.Shared:
         text = f"producer access mode {command.producer_access_mode.name} is not available in this version of magnetar"
@@ -130,10 +146,33 @@ def open_producer(session: Session, command: c.Producer) -> None:
         pending = Pending()
     try:
         topic = session.service.topic_for(TopicName.parse(command.topic), create=True)
+    except TopicNotFoundError:
+        _give_up(session, command, TopicNotFoundError(f"Topic not found {TopicName.parse(command.topic).fqn}"))
+        return
     except MagnetarError as error:
         _give_up(session, command, error)
         return
-    topic.when_durable(lambda error: _admit(session, command, topic, pending, error, retry=True))
+    topic.when_durable(lambda error: _subscribe_first(session, command, topic, pending, error))
+
+
+def _subscribe_first(
+    session: Session, command: c.Producer, topic: Topic, pending: Pending, error: MagnetarError | None
+) -> None:
+    """The subscription that a producer brings along exists before its first message (SEMANTICS 3.1.9)."""
+    name = command.initial_subscription_name
+    if error is not None or not name or name in topic.subscriptions or pending.cancelled or session.closed:
+        _admit(session, command, topic, pending, error, retry=True)
+        return
+    if not session.service.settings.allowAutoSubscriptionCreation:
+        text = "Could not create the initial subscription due to the auto subscription creation is not allowed."
+        _give_up(session, command, NotAllowedError(text))
+        return
+    try:
+        topic.create_subscription(
+            name, topic.log.first, lambda: _admit(session, command, topic, pending, None, retry=True)
+        )
+    except MagnetarError as refused:
+        _give_up(session, command, refused)
 
 
 def _give_up(session: Session, command: c.Producer, error: MagnetarError) -> None:
@@ -174,7 +213,7 @@ def _admit(
         return
     session.producers[command.producer_id] = producer
     session.recently_closed.pop(command.producer_id, None)
-    session.send(c.ProducerSuccess(command.request_id, name, -1, b""))
+    session.send(c.ProducerSuccess(command.request_id, name, -1, b"", True))
 
 
 def _busy(

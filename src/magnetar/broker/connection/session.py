@@ -30,6 +30,8 @@ log = logging.getLogger(__name__)
 PROBE_SECONDS: Final = 5.0
 """How long a silent connection gets to prove that it is alive (SEMANTICS 5.3.1, 3.1.2)."""
 
+_COMPLAINT_MAX: Final = 500
+
 Handler = Callable[["Session", Any], None]
 
 
@@ -91,6 +93,7 @@ class Session:
         self._protocol = protocol
         self._handlers = handlers
         peer = transport.get_extra_info("peername") or ("?", 0)
+        self._host = str(peer[0])
         self.address = f"/{peer[0]}:{peer[1]}"
         self.client_version = ""
         self.protocol_version = 0
@@ -102,6 +105,7 @@ class Session:
         self.recently_closed: dict[int, float] = {}
         """Producers that we closed, and when (loop time): their sends in flight are ignored (SEMANTICS 3.3.1)."""
         self.pending_publishes = 0
+        self.journal = service.store.journal
         self.reading_paused = False
         self.closed = False
         self._probes: list[Callable[[bool], None]] = []
@@ -149,9 +153,11 @@ class Session:
         """A command of a feature that is not there yet: a clear answer if the client waits for one."""
         request_id = getattr(command, "request_id", None)
         name = type(command).__name__
-        log.warning("%s: %s is not available in this version of magnetar", self.address, name)
-        if request_id is not None:
-            self.error(request_id, ServerError.NotAllowedError, f"{name} is not available in this version of magnetar")
+        text = f"{name} is not available in this version of magnetar"
+        if request_id is None:
+            self.complain(name, "ignored: %s", text)
+        else:
+            self.error(request_id, ServerError.NotAllowedError, text)
 
     def send(self, command: c.Command) -> None:
         """Put one command into the outbox."""
@@ -159,19 +165,30 @@ class Session:
 
     def error(self, request_id: int, code: ServerError, message: str) -> None:
         """ERROR for a request."""
+        self.complain(code.name, "request %d refused: %s: %s", request_id, code.name, message)
         self.send(c.Error(request_id, code, message))
 
     def fail(self, request_id: int, error: MagnetarError) -> None:
         """ERROR for a request, from the error that a handler met."""
         self.error(request_id, error.code, str(error))
 
+    def complain(self, kind: str, message: str, *args: object) -> None:
+        """Log what the client did wrong: a few lines per minute of a kind and host, none longer than bearable."""
+        text = message % args
+        if len(text) > _COMPLAINT_MAX:
+            text = f"{text[:_COMPLAINT_MAX]}... ({len(text)} characters)"
+        self.service.complaints.warning(f"{self._host} {kind}", "%s: %s", self.address, text)
+
     # life --------------------------------------------------------------------------------------------------------
 
-    def close(self, reason: str) -> None:
-        """Close the connection from our side; what is in the outbox is still sent."""
+    def close(self, reason: str, *, fault: bool = True) -> None:
+        """Close the connection from our side; what is in the outbox is still sent. ``fault``: the client's."""
         if self.closed:
             return
-        log.info("%s: closing the connection: %s", self.address, reason)
+        if fault:
+            self.complain("closed", "closing the connection: %s", reason)
+        else:
+            log.info("%s: closing the connection: %s", self.address, reason)
         self.closed = True
         self.out.flush()
         self.transport.close()

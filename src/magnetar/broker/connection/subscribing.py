@@ -54,13 +54,13 @@ class SinkOfConsumer:
         """Whether the socket takes more."""
         return self._out.writable
 
-    def deliver(self, run: Run, start: int, stop: int) -> None:
+    def deliver(self, run: Run, start: int, stop: int, epoch: int | None) -> None:
         """MESSAGE frames for consecutive entries."""
         entries = run.entries
         if start or stop < len(entries):
             entries = entries[start:stop]
         out = self._out
-        self._deliveries.frames(run.ledger, run.entry + start, entries, out.parts)
+        self._deliveries.frames(run.ledger, run.entry + start, entries, out.parts, epoch)
         out.grew(sum(map(len, entries)) + _HEADER_ESTIMATE * len(entries))
 
     def deliver_one(
@@ -99,8 +99,8 @@ def subscribe(session: Session, command: c.Subscribe) -> None:
         session.fail(command.request_id, ServiceNotReadyError("Consumer is already present on the connection"))
         return
     try:
-        _check(session, command)
         name = TopicName.parse(command.topic)
+        _check(session, command, name)
         topic = session.service.topic_for(name, create=command.force_topic_creation)
     except MagnetarError as error:
         session.fail(command.request_id, error)
@@ -109,7 +109,7 @@ def subscribe(session: Session, command: c.Subscribe) -> None:
     _Joining(session, command, topic, pending).begin()
 
 
-def _check(session: Session, command: c.Subscribe) -> None:
+def _check(session: Session, command: c.Subscribe, name: TopicName) -> None:
     if not command.subscription:
         raise ProducerBusyError("Empty subscription name")
     if command.subscription.startswith(_RESERVED):
@@ -118,6 +118,8 @@ def _check(session: Session, command: c.Subscribe) -> None:
         raise NotAllowedError("Key_Shared subscription is disabled by broker.")
     if command.read_compacted and command.sub_type in (c.SubType.Shared, c.SubType.Key_Shared):
         raise NotAllowedError("readCompacted only allowed on failover or exclusive subscriptions")
+    if command.read_compacted and not name.persistent:
+        raise NotAllowedError("readCompacted only valid on persistent topics")
 
 
 class _Joining:
@@ -162,12 +164,14 @@ class _Joining:
             self._cursor_ready(found)
 
     def _first_ordinal(self) -> int:
-        """Where a cursor that does not exist yet begins (SEMANTICS 4.3.5, 4.3.6)."""
+        """Where a cursor that does not exist yet begins (SEMANTICS 4.3.5, 4.3.6).
+
+        The entry that a start id names is delivered, batched or not: the client drops what it has seen already.
+        """
         command, topic = self._command, self._topic
         start = command.start_message_id
         if not command.durable and start is not None:
-            position = Position(start.ledger, start.entry)
-            return topic.start_after(position, inclusive=start.batch_index >= 0)
+            return topic.log.ordinal(Position(start.ledger, start.entry))
         return topic.log.first if command.initial_position is c.InitialPosition.Earliest else topic.log.end
 
     def _cursor_durable(self) -> None:

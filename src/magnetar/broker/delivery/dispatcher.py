@@ -39,6 +39,11 @@ class Dispatcher(ABC):
     blocked = False
     """Too many unacknowledged messages on the whole subscription (5.9.10)."""
 
+    @property
+    def in_replay(self) -> int:
+        """Entries that were read or sent before and wait to go out."""
+        return 0
+
     @abstractmethod
     def add(self, consumer: ConsumerState) -> list[Instruction]:
         """A consumer joins. Raises ConsumerBusyError or ConsumerAssignError and changes nothing if it may not."""

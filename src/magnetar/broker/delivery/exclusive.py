@@ -2,7 +2,7 @@
 
 Nothing is remembered per entry: the cursor knows what is acknowledged, and a redelivery is a rewind (SEMANTICS 5.7.5,
 5.8.2). A read asks for as many entries as there are permits, at most ``read_max``, and all of it is sent, so permits
-may go far below zero on batches (5.1.10).
+may go far below zero on batches (5.1.10). How many pieces storage hands it over in makes no difference to that.
 
 An Exclusive consumer may declare hash ranges; the entries of other keys are then skipped, not acknowledged (5.3.2).
 """
@@ -29,13 +29,21 @@ class SingleActive(Dispatcher):
         self.waiting = False
         """Between the choice of an active consumer and its activation; nothing is sent meanwhile (5.4.6)."""
         self._read_max = read_max
+        self._allowance = 0
+        """Entries of the current read that are still to be sent, however few permits are left by now (5.1.10)."""
+
+    @override
+    def new_turn(self) -> None:
+        self._allowance = 0
 
     @override
     def wanted(self) -> int:
         active = self.active
-        if active is None or self.waiting or active.permits <= 0 or not active.gate.writable:
+        if active is None or self.waiting or not active.gate.writable:
             return 0
-        return min(active.permits, self._read_max)
+        if not self._allowance and active.permits > 0:
+            self._allowance = min(active.permits, self._read_max)
+        return self._allowance
 
     @override
     def assign(
@@ -44,6 +52,7 @@ class SingleActive(Dispatcher):
         active = self.active
         if active is None or self.waiting:
             return [], start
+        self._allowance = max(self._allowance - (stop - start), 0)
         if slots is not None:
             return self._of_ranges(active, start, counts, slots), stop
         active.permits -= stop - start if counts is None else sum(counts)

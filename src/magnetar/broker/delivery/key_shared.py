@@ -36,6 +36,11 @@ class KeyShared(Sharing):
 
     # -- members -----------------------------------------------------------------------------------------------
 
+    @property
+    @override
+    def in_replay(self) -> int:
+        return len(self._waiting)
+
     @override
     def add(self, consumer: ConsumerState) -> list[Instruction]:
         self._selector.add(consumer)

@@ -29,6 +29,11 @@ class Shared(Sharing):
         """Who did not get its whole chunk because what was read ended; it goes on within the same turn."""
         self._left = 0
 
+    @property
+    @override
+    def in_replay(self) -> int:
+        return len(self._replay)
+
     @override
     def add(self, consumer: ConsumerState) -> list[Instruction]:
         self._begun = None

@@ -145,6 +145,8 @@ class Sharing(Dispatcher):
 
     @override
     def partly_acknowledged(self, consumer: ConsumerState, ordinal: int, live: int) -> bool:
+        """A batch that was acknowledged in part counts its redeliveries anew (5.8.3)."""
+        self._redelivered.forget(ordinal)
         owner: ConsumerState | None = consumer if ordinal in consumer.pending else None
         if owner is None:
             owner = next((c for c in self.consumers if ordinal in c.pending), None)

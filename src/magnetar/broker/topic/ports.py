@@ -6,8 +6,8 @@ and increasing across ledgers. ``(ledger, entry)`` appears only in :class:`Run`,
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Protocol, TypeAlias
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Protocol, TypeAlias
 
 from magnetar.model.ids import Position
 
@@ -75,6 +75,11 @@ class Cursor(Protocol):
         """False: no entry has acknowledged batch indexes, so nobody needs to ask."""
         ...
 
+    @property
+    def properties(self) -> Mapping[str, Any]:
+        """Of the subscription; shown in statistics."""
+        ...
+
     def acknowledge(self, ordinals: Sequence[int], durable: Done | None = None) -> None: ...
     def acknowledge_until(self, ordinal: int, durable: Done | None = None) -> None: ...
     def acknowledge_indexes(
@@ -86,6 +91,10 @@ class Cursor(Protocol):
     def remaining_indexes(self, ordinal: int) -> tuple[int, ...]: ...
     def reset(self, ordinal: int, durable: Done | None = None) -> None: ...
     def backlog(self) -> int: ...
+    def acknowledged_ranges(self) -> Iterator[tuple[int, int]]:
+        """Above the mark, ascending, half-open."""
+        ...
+
     def trimmed(self) -> None:
         """The log lost its front: jump to the first retained entry (SEMANTICS 4.3.2)."""
         ...
@@ -99,7 +108,7 @@ class ConsumerSink(Protocol):
         """False: above the high-water mark. The connection calls ``Subscription.resume`` when that is over."""
         ...
 
-    def deliver(self, run: Run, start: int, stop: int) -> None:
+    def deliver(self, run: Run, start: int, stop: int, epoch: int | None) -> None:
         """``run.entries[start:stop]``, whole and for the first time: the hot path."""
         ...
 

@@ -38,6 +38,10 @@ class ProducerSink(Protocol):
         """These entries were not accepted."""
         ...
 
+    def dropped(self, count: int) -> None:
+        """So many entries were decided, either way, after the producer had been closed."""
+        ...
+
     def close(self) -> None:
         """The topic lets the producer go: CLOSE_PRODUCER (SEMANTICS 1.3.9)."""
         ...

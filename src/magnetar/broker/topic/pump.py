@@ -162,31 +162,31 @@ class Pump:
         consumer = self.consumers[piece.consumer]
         low, high = piece.start - run.first, piece.stop - run.first
         counts = dispatcher.redelivery_counts()
-        if counts or consumer.epoch is not None or self._cursor.has_partial_batches:
+        if counts or self._cursor.has_partial_batches:
             self._send_marked(consumer, run, low, high, counts)
         else:
-            consumer.sink.deliver(run, low, high)
+            consumer.sink.deliver(run, low, high, consumer.epoch)
         messages = high - low if run.counts is None else sum(run.counts[low:high])
         consumer.sent(high - low, messages, sum(map(len, run.entries[low:high])), self._clock.now_ms())
 
     def _send_marked(self, consumer: Consumer, run: Run, low: int, high: int, counts: dict[int, int]) -> None:
-        """Entries that carry a redelivery count, an ack set or an epoch go one by one, the rest in slices."""
+        """Entries that carry a redelivery count or an ack set go one by one, the rest in slices."""
         plain = low
         sink, epoch, cursor = consumer.sink, consumer.epoch, self._cursor
         for index in range(low, high):
             ordinal = run.first + index
             count = counts.get(ordinal, 0)
             ack_set = cursor.remaining_indexes(ordinal)
-            if not count and not ack_set and epoch is None:
+            if not count and not ack_set:
                 continue
             if plain < index:
-                sink.deliver(run, plain, index)
+                sink.deliver(run, plain, index, epoch)
             sink.deliver_one(run, index, count, ack_set, epoch)
             plain = index + 1
             if count:
                 consumer.messages_redelivered += 1 if run.counts is None else run.counts[index]
         if plain < high:
-            sink.deliver(run, plain, high)
+            sink.deliver(run, plain, high, epoch)
 
     # -- reading -----------------------------------------------------------------------------------------------
 

@@ -361,16 +361,21 @@ class Subscription:
 
     # -- statistics --------------------------------------------------------------------------------------------
 
+    def counters(self) -> Totals:
+        """What has gone out since the topic was loaded; a copy."""
+        return self.totals.with_those(self.consumers)
+
     def stats(self) -> SubscriptionStats:
         """All values of 5.10 that are ours, as of now."""
         consumers, dispatcher = self.consumers, self._pump.dispatcher
-        totals = self.totals.with_those(consumers)
+        totals = self.counters()
         active = self.active_consumer
         key_shared = self.sub_type is SubType.KEY_SHARED
         return SubscriptionStats(
             type="None" if self.sub_type is None else self.sub_type.shown,
             backlog_entries=self.cursor.backlog(),
             unacked_messages=dispatcher.unacked if dispatcher else 0,
+            in_replay=dispatcher.in_replay if dispatcher else 0,
             blocked_on_unacked=dispatcher.blocked if dispatcher else False,
             active_consumer_name=active.name if active else "",
             entries_out=totals.entries_out,

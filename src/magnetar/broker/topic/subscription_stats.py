@@ -46,6 +46,8 @@ class SubscriptionStats:
     type: str
     backlog_entries: int
     unacked_messages: int
+    in_replay: int
+    """Entries that have to go out again, or wait for their key's turn."""
     blocked_on_unacked: bool
     active_consumer_name: str
     entries_out: int

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from random import Random
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 from magnetar.broker.topic.dispatch_settings import DispatchSettings
 from magnetar.broker.topic.position_search import first_since
@@ -29,6 +29,13 @@ log = logging.getLogger(__name__)
 DurableAnswer = Callable[[MagnetarError | None], None]
 
 
+class Sent(NamedTuple):
+    """What a topic's subscriptions have delivered, what went out again included."""
+
+    messages: int
+    bytes: int
+
+
 class Topic:
     """A loaded topic; lives on the event loop."""
 
@@ -45,6 +52,8 @@ class Topic:
         self.closed = False
         self.msg_in = 0
         self.bytes_in = 0
+        self._sent_before = Sent(0, 0)
+        """By subscriptions that are gone."""
         self._birth: list[DurableAnswer] | None = []
         self.log = store.open_log(name.fqn, self._born, self._not_born)
         self.log.on_durable = self._durable
@@ -98,6 +107,8 @@ class Topic:
             producer.bytes_in += sum(map(len, extent.entries[start:stop])) if stop - start < n else extent.size
             if producer.open:
                 producer.sink.receipts(extent.ledger, extent.entry + start, results[start:stop])
+            else:
+                producer.sink.dropped(stop - start)
             start = stop
 
     def _failed(self, extent: PendingExtent, error: PersistenceError) -> None:
@@ -105,6 +116,8 @@ class Topic:
         for result in cast("list[Pending]", extent.tags):
             if result.producer.open:
                 result.producer.sink.failed((result,), error)
+            else:
+                result.producer.sink.dropped(1)
         self.producers.close_all()
 
     def _group(self) -> None:
@@ -136,10 +149,9 @@ class Topic:
         cursor = self.log.open_cursor(name, ordinal(), durable=durable, properties=properties, done=done)
         return self._attach(cursor, durable=durable, created=True)
 
-    def create_subscription(self, name: str, ordinal: int) -> None:
-        """A durable subscription without a consumer."""
-        if name not in self.subscriptions:
-            self.subscription(name, durable=True, ordinal=lambda: ordinal, properties={}, done=_nothing)
+    def create_subscription(self, name: str, ordinal: int, done: Callable[[], None] | None = None) -> None:
+        """A durable subscription without a consumer; ``done`` when it is durable."""
+        self.subscription(name, durable=True, ordinal=lambda: ordinal, properties={}, done=done or _nothing)
 
     def _attach(self, cursor: Cursor, *, durable: bool, created: bool) -> Subscription:
         subscription = Subscription(
@@ -152,17 +164,33 @@ class Topic:
     def consumer_gone(self, subscription: Subscription) -> None:
         """A consumer has left; a non-durable subscription goes with its last one (SEMANTICS 4.3.2)."""
         if not subscription.durable and not subscription.consumers:
-            self.subscriptions.pop(subscription.name, None)
+            if self.subscriptions.get(subscription.name) is subscription:
+                del self.subscriptions[subscription.name]
+                self._forget(subscription)
             subscription.close()
 
     def delete_subscription(self, name: str, done: Callable[[], None]) -> None:
         """Forget a subscription and its cursor; its consumers are disconnected."""
         subscription = self.subscriptions.pop(name)
         subscription.close()
+        self._forget(subscription)
         if subscription.durable:
             self.log.delete_cursor(name, done)
         else:
             done()
+
+    def _forget(self, subscription: Subscription) -> None:
+        gone, before = subscription.counters(), self._sent_before
+        self._sent_before = Sent(before.messages + gone.messages_out, before.bytes + gone.bytes_out)
+
+    def sent(self) -> Sent:
+        """Since the topic was loaded, by subscriptions that are gone too."""
+        messages, size = self._sent_before
+        for subscription in self.subscriptions.values():
+            counted = subscription.counters()
+            messages += counted.messages_out
+            size += counted.bytes_out
+        return Sent(messages, size)
 
     def durable_subscriptions(self) -> list[str]:
         """Names, in the order they were made."""
@@ -173,15 +201,6 @@ class Topic:
         return sum(len(subscription.consumers) for subscription in self.subscriptions.values())
 
     # positions ---------------------------------------------------------------------------------------------------
-
-    def start_after(self, position: Position, *, inclusive: bool) -> int:
-        """Where a cursor starts that is to read behind ``position``, or at it if ``inclusive`` (SEMANTICS 4.3.6)."""
-        if position.ledger < 0:
-            return self.log.first
-        exact = self.log.exact_ordinal(position)
-        if exact is not None and not inclusive:
-            return exact + 1
-        return self.log.ordinal(position)
 
     def find_time(self, publish_time_ms: int, done: Callable[[int | Exception], None]) -> None:
         """Ordinal of the first entry published at or after that time (SEMANTICS 5.9.2)."""
@@ -195,11 +214,12 @@ class Topic:
 
     def trim(self) -> int:
         """Drop ledgers that all durable subscriptions have consumed; how many (SEMANTICS 4.2.2, 4.2.3)."""
-        keep = self.log.end
-        for subscription in self.subscriptions.values():
-            if subscription.durable:
-                keep = min(keep, subscription.cursor.mark_delete + 1)
-        return self.log.trim(keep)
+        return self.log.trim(self.slowest() + 1)
+
+    def slowest(self) -> int:
+        """The lowest mark-delete of the durable subscriptions; without any everything counts as consumed (4.2.3)."""
+        marks = [s.cursor.mark_delete for s in self.subscriptions.values() if s.durable]
+        return min(marks, default=self.log.end - 1)
 
     def close(self) -> None:
         """Unload or delete: everybody is disconnected."""
@@ -211,6 +231,11 @@ class Topic:
     def properties(self) -> dict[str, Any]:
         """What is kept beside the log."""
         return self.log.properties
+
+    def set_properties(self, properties: dict[str, Any]) -> None:
+        """Replace them; durable with the next group."""
+        self.log.properties = properties
+        self.log.write_birth()
 
 
 def _nothing() -> None: ...

@@ -82,8 +82,10 @@ class GetTopicsOfNamespace:
 
 @dataclass(frozen=True, slots=True)
 class GetTopicsOfNamespaceResponse:
+    """``filtered`` and ``changed`` are always on the wire (SEMANTICS 2.16 to 2.18)."""
+
     request_id: int
     topics: tuple[str, ...]
-    filtered: bool = False
-    topics_hash: str | None = None
-    changed: bool = True
+    filtered: bool
+    topics_hash: str | None
+    changed: bool

@@ -42,14 +42,14 @@ class Producer:
 
 @dataclass(frozen=True, slots=True)
 class ProducerSuccess:
-    """``schema_version`` is always on the wire, empty without a schema (SEMANTICS 3.1.4)."""
+    """``schema_version``, empty without a schema, and ``producer_ready`` are always on the wire (SEMANTICS 3.1.4)."""
 
     request_id: int
     producer_name: str
     last_sequence_id: int
     schema_version: bytes
+    producer_ready: bool
     topic_epoch: int | None = None
-    producer_ready: bool = True
 
 
 class Send(NamedTuple):

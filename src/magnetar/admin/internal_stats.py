@@ -1,0 +1,111 @@
+"""Ledgers and cursors of a topic in the shape of Apache Pulsar 4.0.8 (SEMANTICS 4.2.6).
+
+As in Pulsar the open ledger shows neither entries nor bytes in ``ledgers``; they are in ``currentLedger...``. Cursors
+live in the journal here, not in ledgers of their own, hence the -1.
+"""
+
+from __future__ import annotations
+
+import datetime
+
+from magnetar.broker.topic.subscription import Subscription
+from magnetar.broker.topic.topic import Topic
+from magnetar.model.ids import Position
+from magnetar.model.policies import JsonObject
+from magnetar.storage.ledger import Ledger
+from magnetar.storage.managed_ledger import ManagedLedger
+
+
+def internal_stats(topic: Topic) -> JsonObject:
+    """The answer to ``GET .../internalStats``."""
+    log = topic.log
+    ledgers = log.table.ledgers
+    current = ledgers[-1]
+    cursors: JsonObject = {}
+    waiting = 0
+    for name, subscription in topic.subscriptions.items():
+        waits = _waits(subscription, log)
+        waiting += waits
+        cursors[name] = _cursor(subscription, log, waits)
+    return {
+        "entriesAddedCounter": log.entries_added,
+        "numberOfEntries": sum(ledger.entries for ledger in ledgers),
+        "totalSize": log.retained_bytes(),
+        "currentLedgerEntries": current.entries,
+        "currentLedgerSize": current.bytes,
+        "lastLedgerCreatedTimestamp": _instant(current.opened_ms),
+        "waitingCursorsCount": waiting,
+        "pendingAddEntriesCount": log.pending,
+        "lastConfirmedEntry": str(_before(log, log.end)),
+        "state": "LedgerOpened",
+        "ledgers": [_ledger(ledger, open_=ledger is current) for ledger in ledgers],
+        "cursors": cursors,
+        "schemaLedgers": [],
+        "compactedLedger": {"ledgerId": -1, "entries": -1, "size": -1, "offloaded": False, "underReplicated": False},
+    }
+
+
+def _ledger(ledger: Ledger, *, open_: bool) -> JsonObject:
+    return {
+        "ledgerId": ledger.id,
+        "entries": 0 if open_ else ledger.entries,
+        "size": 0 if open_ else ledger.bytes,
+        "offloaded": False,
+        "underReplicated": False,
+    }
+
+
+def _cursor(subscription: Subscription, log: ManagedLedger, waits: bool) -> JsonObject:
+    cursor, stats = subscription.cursor, subscription.stats()
+    holes = acknowledged_ranges(log, list(cursor.acknowledged_ranges()))
+    return {
+        "markDeletePosition": str(_before(log, stats.mark_delete + 1)),
+        "readPosition": str(_place(log, stats.read_at)),
+        "waitingReadOp": waits,
+        "pendingReadOps": 0,
+        "messagesConsumedCounter": log.entries_added - stats.backlog_entries,
+        "cursorLedger": -1,
+        "cursorLedgerLastEntry": -1,
+        "individuallyDeletedMessages": f"[{','.join(holes)}]",
+        "lastLedgerSwitchTimestamp": _instant(log.table.ledgers[-1].opened_ms),
+        "state": "Open",
+        "active": bool(stats.consumers),
+        "numberOfEntriesSinceFirstNotAckedMessage": stats.read_at - stats.mark_delete,
+        "totalNonContiguousDeletedMessagesRange": len(holes),
+        "subscriptionHavePendingRead": waits,
+        "subscriptionHavePendingReplayRead": False,
+        "properties": {},
+    }
+
+
+def acknowledged_ranges(log: ManagedLedger, ranges: list[tuple[int, int]]) -> list[str]:
+    """Half-open ranges of ordinals as Pulsar writes them, ``(l:before..l:last]``, none across two ledgers."""
+    shown = []
+    for start, stop in ranges:
+        while start < stop:
+            ledger = log.table.holding(start)
+            end = min(stop, ledger.end)
+            shown.append(f"({ledger.id}:{start - ledger.ordinal - 1}..{ledger.id}:{end - 1 - ledger.ordinal}]")
+            start = max(end, start + 1)
+    return shown
+
+
+def _waits(subscription: Subscription, log: ManagedLedger) -> bool:
+    """Somebody has permits and there is nothing to read."""
+    stats = subscription.stats()
+    return stats.read_at >= log.end and any(consumer.available_permits > 0 for consumer in stats.consumers)
+
+
+def _before(log: ManagedLedger, ordinal: int) -> Position:
+    """Position of the entry before ``ordinal``; entry -1 of the first ledger if there is none."""
+    return log.position(ordinal - 1)
+
+
+def _place(log: ManagedLedger, ordinal: int) -> Position:
+    ledger = log.table.holding(ordinal)
+    return Position(ledger.id, ordinal - ledger.ordinal)
+
+
+def _instant(ms: int) -> str:
+    at = datetime.datetime.fromtimestamp(ms / 1000, datetime.UTC)
+    return at.isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -1,0 +1,269 @@
+"""The broker of this very process, as the REST interface needs it (:class:`magnetar.admin.ports.AdminBroker`).
+
+Everything runs on the broker's event loop. What changes something answers when the change is durable.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Collection, Iterable, Mapping
+
+from magnetar.admin.counters import topic_counters
+from magnetar.admin.internal_stats import internal_stats
+from magnetar.admin.ports import LookupAnswer, StatsOptions, StorageCounters, TopicCounters
+from magnetar.admin.reading import message_id_at
+from magnetar.admin.topic_stats import topic_stats
+from magnetar.broker import lookup
+from magnetar.broker.rates import Rates
+from magnetar.broker.service import BrokerService
+from magnetar.broker.topic.subscription import Subscription
+from magnetar.broker.topic.topic import Topic
+from magnetar.model.errors import (
+    ConflictError,
+    MagnetarError,
+    PersistenceError,
+    PreconditionFailedError,
+    ServiceNotReadyError,
+    SubscriptionNotFoundError,
+    TopicNotFoundError,
+)
+from magnetar.model.ids import LATEST, Position
+from magnetar.model.names import NamespaceName, TopicName
+from magnetar.model.policies import JsonObject
+from magnetar.storage.journal import Done, Failed
+from magnetar.storage.managed_ledger import ManagedLedger
+
+_HEALTH_LOG = "internal://health"
+"""No topic's name: it is in no list."""
+_DURABLE_SECONDS = 30.0
+_AT_ONCE = 50
+"""Topics made before the loop may do something else."""
+
+
+class LocalBroker:
+    """Implements AdminBroker over one :class:`BrokerService`."""
+
+    def __init__(self, service: BrokerService, rates: Rates, connections: Collection[object]) -> None:
+        self._service = service
+        self._rates = rates
+        self._connections = connections
+        self._health: ManagedLedger | None = None
+
+    # topics ------------------------------------------------------------------------------------------------------
+
+    def topics_of(self, namespace: NamespaceName) -> Iterable[TopicName]:
+        return [TopicName.parse(name) for name in self._service.names_in(namespace)]
+
+    def topic_exists(self, topic: TopicName) -> bool:
+        return self._service.exists(topic)
+
+    def clients_of(self, topic: TopicName) -> int:
+        found = self._service.topics.get(topic.fqn)
+        return 0 if found is None else len(found.producers) + found.consumer_count()
+
+    async def partition_count(self, topic: TopicName, *, auto_create: bool) -> int:
+        service = self._service
+        return lookup.partition_count(
+            service.resources, service.settings, topic, exists=service.exists(topic), may_create=auto_create
+        )
+
+    async def create_topic(self, topic: TopicName, properties: Mapping[str, str]) -> None:
+        found = self._service.create(topic)
+        if properties:
+            found.set_properties(dict(properties))
+        await _born(found)
+
+    async def create_partitions(self, topic: TopicName, first: int, end: int) -> None:
+        like = self._service.find(topic.partition(0)) if first else None
+        for index in range(first, end, _AT_ONCE):
+            made = self._service.make_partitions(topic, index, min(index + _AT_ONCE, end), like)
+            await asyncio.gather(*map(_born, made))
+        await self._durable()
+
+    async def delete_topic(self, topic: TopicName, *, force: bool) -> None:
+        self._service.delete(topic, force=force)
+        await self._durable()
+
+    async def unload_topic(self, topic: TopicName) -> None:
+        await _wait(self._topic(topic).log.barrier)
+        if topic.fqn in self._service.topics:
+            self._service.unload(topic)
+        await self._durable()
+
+    async def last_message_id(self, topic: TopicName) -> JsonObject:
+        found = self._topic(topic)
+        return await message_id_at(found, found.log.end - 1)
+
+    async def message_id_since(self, topic: TopicName, publish_time_ms: int) -> JsonObject:
+        found = self._topic(topic)
+        return await message_id_at(found, await _since(found, publish_time_ms))
+
+    # statistics --------------------------------------------------------------------------------------------------
+
+    async def topic_stats(self, topic: TopicName, options: StatsOptions) -> JsonObject:
+        return await topic_stats(self._topic(topic), self._rates, options, self.broker_id())
+
+    async def internal_stats(self, topic: TopicName) -> JsonObject:
+        return internal_stats(self._topic(topic))
+
+    def counters(self) -> Iterable[TopicCounters]:
+        return (topic_counters(topic, self._rates) for topic in list(self._service.topics.values()))
+
+    def storage(self) -> StorageCounters:
+        store = self._service.store
+        journal = store.journal
+        return StorageCounters(
+            sync_data=journal.sync_data,
+            failing=journal.failing is not None,
+            writes=journal.writes,
+            syncs=journal.writes if journal.sync_data else 0,
+            bytes_written=journal.bytes_written,
+            pending_bytes=journal.pending_bytes,
+            segment=journal.segment,
+            cache_bytes=store.cache.bytes,
+            cache_bytes_max=store.cache.bytes_max,
+        )
+
+    # subscriptions -----------------------------------------------------------------------------------------------
+
+    async def subscriptions_of(self, topic: TopicName) -> list[str]:
+        return list(self._topic(topic).subscriptions)
+
+    async def create_subscription(self, topic: TopicName, name: str, start: Position, *, replicated: bool) -> None:
+        found = self._service.topic_for(topic, create=True)
+        await _born(found)
+        if name in found.subscriptions:
+            raise ConflictError("Subscription already exists for topic")
+        ordinal = found.log.end if start == LATEST else found.log.ordinal(start)
+        await _wait(lambda done, _: found.create_subscription(name, ordinal, done))
+
+    async def delete_subscription(self, topic: TopicName, name: str, *, force: bool) -> None:
+        found = self._topic(topic)
+        if self._subscription(found, name).consumers and not force:
+            raise PreconditionFailedError("Subscription has active connected consumers")
+        await _wait(lambda done, _: found.delete_subscription(name, done))
+
+    async def skip(self, topic: TopicName, name: str, entries: int | None) -> None:
+        found = self._topic(topic)
+        subscription = self._subscription(found, name)
+        last = found.log.end - 1
+        if entries is not None:
+            last = _nth_unacknowledged(subscription, entries, last)
+        await _wait(lambda done, _: subscription.skip_until(last, done))
+
+    async def reset_cursor(self, topic: TopicName, name: str, publish_time_ms: int) -> None:
+        found = self._topic(topic)
+        subscription = self._subscription(found, name)
+        ordinal = await _since(found, publish_time_ms)
+        if found.closed:
+            raise ServiceNotReadyError("Topic is temporarily unavailable")
+        await _wait(lambda done, _: subscription.seek_to(ordinal, done))
+
+    # the broker --------------------------------------------------------------------------------------------------
+
+    def lookup(self, topic: TopicName, listener: str | None) -> LookupAnswer:
+        lookup.require_listener(listener)
+        return LookupAnswer(self._service.service_url, self._service.web_service_url)
+
+    def broker_id(self) -> str:
+        return self._service.broker_id
+
+    async def check_health(self) -> None:
+        """An entry goes to the disk and comes back."""
+        store = self._service.store
+        log = store.open_log(_HEALTH_LOG) if self._health is None else self._health
+        self._health = log
+        ordinal = log.append(b"\0", 1, None)
+        await self._durable()
+        if log.end <= ordinal:
+            raise ServiceNotReadyError("an entry that was written is not there")
+        log.trim(log.end)
+
+    def connections(self) -> int:
+        return len(self._connections)
+
+    # inside ------------------------------------------------------------------------------------------------------
+
+    def _topic(self, name: TopicName) -> Topic:
+        found = self._service.find(name)
+        if found is None:
+            raise TopicNotFoundError(f"Topic {name.fqn} not found")
+        return found
+
+    def _subscription(self, topic: Topic, name: str) -> Subscription:
+        found = topic.subscriptions.get(name)
+        if found is None:
+            raise SubscriptionNotFoundError(f"Subscription {name} not found for topic {topic.name.fqn}")
+        return found
+
+    async def _durable(self) -> None:
+        """Until everything that was changed before is on the disk. Raises PersistenceError."""
+        await _wait(self._service.store.journal.barrier)
+
+
+async def _wait(register: Callable[[Done, Failed], None]) -> None:
+    """Until the first of the two callbacks that ``register`` was given is called: the change is durable, or lost."""
+    answer: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    def done() -> None:
+        if not answer.done():
+            answer.set_result(None)
+
+    def failed(error: PersistenceError) -> None:
+        if not answer.done():
+            answer.set_exception(error)
+
+    register(done, failed)
+    try:
+        async with asyncio.timeout(_DURABLE_SECONDS):
+            await answer
+    except TimeoutError:
+        raise PersistenceError(
+            f"the change is not on the disk after {_DURABLE_SECONDS:g} s; it may still become durable: look again"
+        ) from None
+
+
+async def _born(topic: Topic) -> None:
+    """Until it is certain that the topic outlives a crash. Raises what the disk said."""
+    answer: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    def told(error: MagnetarError | None) -> None:
+        if answer.done():
+            return
+        if error is None:
+            answer.set_result(None)
+        else:
+            answer.set_exception(error)
+
+    topic.when_durable(told)
+    await answer
+
+
+async def _since(topic: Topic, publish_time_ms: int) -> int:
+    """Ordinal of the first entry published at or after that time."""
+    answer: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+
+    def found(result: int | Exception) -> None:
+        if answer.done():
+            return
+        if isinstance(result, Exception):
+            answer.set_exception(result)
+        else:
+            answer.set_result(result)
+
+    topic.find_time(publish_time_ms, found)
+    return await answer
+
+
+def _nth_unacknowledged(subscription: Subscription, count: int, last: int) -> int:
+    """Ordinal of the ``count``-th entry that is not acknowledged, at most ``last``."""
+    cursor = subscription.cursor
+    ordinal = cursor.mark_delete
+    while count > 0 and ordinal < last:
+        start = cursor.next_unacknowledged(ordinal + 1)
+        if start > last:
+            break
+        stop = cursor.next_acknowledged(start, min(last + 1, start + count))
+        count -= stop - start
+        ordinal = stop - 1
+    return ordinal

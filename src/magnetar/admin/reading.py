@@ -1,0 +1,55 @@
+"""Single entries for the REST interface, awaited instead of called back."""
+
+from __future__ import annotations
+
+import asyncio
+
+from magnetar.broker.topic.ports import Run
+from magnetar.broker.topic.topic import Topic
+from magnetar.model.policies import JsonObject
+from magnetar.protocol.entries import metadata_of, publish_time
+from magnetar.storage.managed_ledger import ManagedLedger
+
+
+async def entry_at(log: ManagedLedger, ordinal: int) -> bytes:
+    """The entry, from memory or disk; that of ``log.first`` if it was trimmed. Raises what reading raised."""
+    run = log.cached(ordinal, 1, 1)
+    if run is not None:
+        return run.entries[0]
+    answer: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
+
+    def read(result: Run | Exception) -> None:
+        if answer.done():
+            return
+        if isinstance(result, Exception):
+            answer.set_exception(result)
+        else:
+            answer.set_result(result.entries[0])
+
+    log.read(ordinal, 1, 1, read)
+    return await answer
+
+
+async def publish_time_at(log: ManagedLedger, ordinal: int) -> int:
+    """When the producer sent that entry."""
+    return publish_time(await entry_at(log, ordinal))
+
+
+async def message_id_at(topic: Topic, ordinal: int) -> JsonObject:
+    """Of the last message in an entry, as REST shows ids; -1:-1 before the first entry."""
+    log = topic.log
+    if ordinal < log.first:
+        return _message_id(-1, -1, topic.name.partition_index, None)
+    position = log.position(ordinal)
+    messages = metadata_of(await entry_at(log, ordinal)).num_messages_in_batch
+    return _message_id(position.ledger, position.entry, topic.name.partition_index, messages)
+
+
+def _message_id(ledger: int, entry: int, partition: int, messages: int | None) -> JsonObject:
+    return {
+        "ledgerId": ledger,
+        "entryId": entry,
+        "partitionIndex": partition,
+        "batchIndex": -1 if messages is None else messages - 1,
+        "batchSize": messages or 0,
+    }

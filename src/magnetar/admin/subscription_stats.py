@@ -1,0 +1,140 @@
+"""Statistics of subscriptions and consumers in the shape of Apache Pulsar 4.0.8 (SEMANTICS 5.10)."""
+
+from __future__ import annotations
+
+import datetime
+
+from magnetar.admin.backlog import bytes_behind
+from magnetar.admin.ports import StatsOptions
+from magnetar.admin.reading import publish_time_at
+from magnetar.broker.rates import Flow, Rates
+from magnetar.broker.topic.subscription import Subscription
+from magnetar.broker.topic.subscription_stats import ConsumerStats, SubscriptionStats
+from magnetar.model.policies import Json, JsonObject
+from magnetar.storage.managed_ledger import ManagedLedger
+
+
+async def subscription_stats(
+    subscription: Subscription, log: ManagedLedger, rates: Rates, options: StatsOptions
+) -> JsonObject:
+    """One member of ``subscriptions``."""
+    stats = subscription.stats()
+    consumers = subscription.consumers
+    backlog = bytes_behind(log, stats.mark_delete) if options.subscription_backlog_size else -1
+    ranges = sum(1 for _ in subscription.cursor.acknowledged_ranges())
+    shown: list[Json] = []
+    if not options.exclude_consumers:
+        shown = [
+            _consumer(each, rates.of(consumer), key_shared=stats.type == "Key_Shared")
+            for each, consumer in zip(stats.consumers, consumers, strict=True)
+        ]
+    earliest = 0
+    if options.earliest_time_in_backlog:
+        first = subscription.cursor.next_unacknowledged(stats.mark_delete + 1)
+        earliest = await publish_time_at(log, first) if stats.backlog_entries and first < log.end else -1
+    return {
+        **_delivered(rates.of(subscription), stats),
+        "msgBacklog": stats.backlog_entries,
+        "backlogSize": backlog,
+        "earliestMsgPublishTimeInBacklog": earliest,
+        "msgBacklogNoDelayed": stats.backlog_entries,
+        "blockedSubscriptionOnUnackedMsgs": stats.blocked_on_unacked,
+        "msgDelayed": 0,
+        "msgInReplay": stats.in_replay,
+        "unackedMessages": stats.unacked_messages,
+        "type": stats.type,
+        **({"activeConsumerName": stats.active_consumer_name} if stats.active_consumer_name else {}),
+        "msgRateExpired": 0.0,
+        "totalMsgExpired": 0,
+        "lastExpireTimestamp": 0,
+        "lastConsumedFlowTimestamp": stats.last_flow_ms,
+        "lastConsumedTimestamp": stats.last_sent_ms,
+        "lastAckedTimestamp": stats.last_acked_ms,
+        "lastMarkDeleteAdvancedTimestamp": stats.last_mark_delete_advanced_ms,
+        "consumers": shown,
+        "isDurable": stats.is_durable,
+        "isReplicated": False,
+        "allowOutOfOrderDelivery": stats.allow_out_of_order,
+        **({"keySharedMode": stats.key_shared_mode} if stats.key_shared_mode else {}),
+        "consumersAfterMarkDeletePosition": {},
+        **_draining(stats.consumers),
+        "nonContiguousDeletedMessagesRanges": ranges,
+        "nonContiguousDeletedMessagesRangesSerializedSize": 0,
+        "delayedMessageIndexSizeInBytes": 0,
+        "subscriptionProperties": {**subscription.cursor.properties},
+        **dict.fromkeys(_NEVER_COUNTED, 0),
+        "durable": stats.is_durable,
+        "replicated": False,
+    }
+
+
+_NEVER_COUNTED = (
+    "filterProcessedMsgCount",
+    "filterAcceptedMsgCount",
+    "filterRejectedMsgCount",
+    "filterRescheduledMsgCount",
+    "dispatchThrottledMsgEventsBySubscriptionLimit",
+    "dispatchThrottledBytesEventsBySubscriptionLimit",
+    "dispatchThrottledMsgEventsByTopicLimit",
+    "dispatchThrottledBytesEventsByTopicLimit",
+    "dispatchThrottledMsgEventsByBrokerLimit",
+    "dispatchThrottledBytesEventsByBrokerLimit",
+)
+"""Nothing is filtered or throttled yet."""
+
+
+def _delivered(rate: Flow, counted: SubscriptionStats | ConsumerStats) -> JsonObject:
+    return {
+        "msgRateOut": rate.messages_out,
+        "msgThroughputOut": rate.bytes_out,
+        "bytesOutCounter": counted.bytes_out,
+        "msgOutCounter": counted.messages_out,
+        "msgRateRedeliver": rate.redelivered,
+        "messageAckRate": rate.acked,
+        "chunkedMessageRate": 0.0,
+    }
+
+
+def _consumer(stats: ConsumerStats, rate: Flow, *, key_shared: bool) -> JsonObject:
+    of_keys: JsonObject = {}
+    draining: JsonObject = {}
+    if key_shared:
+        of_keys["keyHashRangeArrays"] = [[low, high] for low, high in stats.key_hash_ranges]
+        draining["drainingHashes"] = [
+            {"hash": one.slot, "unackMsgs": one.unacked, "blockedAttempts": one.blocked_attempts}
+            for one in stats.draining_hashes
+        ]
+    return {
+        **_delivered(rate, stats),
+        "consumerName": stats.name,
+        "availablePermits": stats.available_permits,
+        "unackedMessages": stats.unacked_messages,
+        "avgMessagesPerEntry": stats.average_messages_per_entry,
+        "blockedConsumerOnUnackedMsgs": stats.blocked_on_unacked,
+        **_draining([stats]),
+        **draining,
+        "address": stats.info["address"],
+        "connectedSince": stats.info["connectedSince"],
+        "clientVersion": stats.info["clientVersion"],
+        "lastAckedTimestamp": stats.last_acked_ms,
+        "lastConsumedTimestamp": stats.last_sent_ms,
+        "lastConsumedFlowTimestamp": stats.last_flow_ms,
+        **of_keys,
+        "metadata": stats.info["metadata"],
+        "lastAckedTime": _instant(stats.last_acked_ms),
+        "lastConsumedTime": _instant(stats.last_sent_ms),
+    }
+
+
+def _draining(consumers: list[ConsumerStats]) -> JsonObject:
+    hashes = [one for consumer in consumers for one in consumer.draining_hashes]
+    return {
+        "drainingHashesCount": len(hashes),
+        "drainingHashesClearedTotal": sum(consumer.draining_hashes_cleared_total for consumer in consumers),
+        "drainingHashesUnackedMessages": sum(one.unacked for one in hashes),
+    }
+
+
+def _instant(ms: int) -> str:
+    at = datetime.datetime.fromtimestamp(ms / 1000, datetime.UTC)
+    return at.isoformat(timespec="milliseconds" if ms % 1000 else "seconds").replace("+00:00", "Z")

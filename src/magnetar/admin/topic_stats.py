@@ -1,0 +1,121 @@
+"""Statistics of one topic in the shape of Apache Pulsar 4.0.8 (SEMANTICS 11.4.10, 11.4.11).
+
+Counters are those of this moment, rates those of the last period (:mod:`magnetar.broker.rates`). Members that Pulsar
+leaves out because they are null are left out; members of features that are not built have the value that Pulsar shows
+for a feature that is not used.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from magnetar.admin.backlog import bytes_behind
+from magnetar.admin.ports import StatsOptions
+from magnetar.admin.reading import publish_time_at
+from magnetar.admin.subscription_stats import subscription_stats
+from magnetar.broker.rates import Rates
+from magnetar.broker.topic.producers import Producer
+from magnetar.broker.topic.topic import Topic
+from magnetar.model.policies import Json, JsonObject
+
+_BACKLOG_LIMIT_BYTES: Final = 10 << 30
+"""What Pulsar shows while no quota is set; nothing is limited."""
+
+
+async def topic_stats(topic: Topic, rates: Rates, options: StatsOptions, broker_id: str) -> JsonObject:
+    """The answer to ``GET .../stats``."""
+    publishers: list[Json] = [] if options.exclude_publishers else [_publisher(p, rates) for p in topic.producers]
+    subscriptions: JsonObject = {
+        name: await subscription_stats(subscription, topic.log, rates, options)
+        for name, subscription in list(topic.subscriptions.items())
+    }
+    holes = sum(_integer(s, "nonContiguousDeletedMessagesRanges") for s in subscriptions.values())
+    return {
+        **_counters(topic, rates),
+        **await _backlog(topic, options),
+        "offloadedStorageSize": 0,
+        "lastOffloadLedgerId": 0,
+        "lastOffloadSuccessTimeStamp": 0,
+        "lastOffloadFailureTimeStamp": 0,
+        "ongoingTxnCount": 0,
+        "abortedTxnCount": 0,
+        "committedTxnCount": 0,
+        "publishers": publishers,
+        "waitingPublishers": 0,
+        "subscriptions": subscriptions,
+        "replication": {},
+        "deduplicationStatus": "Disabled",
+        "nonContiguousDeletedMessagesRanges": holes,
+        "nonContiguousDeletedMessagesRangesSerializedSize": 0,
+        "delayedMessageIndexSizeInBytes": 0,
+        "compaction": {
+            "lastCompactionRemovedEventCount": 0,
+            "lastCompactionSucceedTimestamp": 0,
+            "lastCompactionFailedTimestamp": 0,
+            "lastCompactionDurationTimeInMills": 0,
+        },
+        "ownerBroker": broker_id,
+    }
+
+
+def _counters(topic: Topic, rates: Rates) -> JsonObject:
+    rate, sent = rates.of(topic), topic.sent()
+    return {
+        "msgRateIn": rate.messages_in,
+        "msgThroughputIn": rate.bytes_in,
+        "msgRateOut": rate.messages_out,
+        "msgThroughputOut": rate.bytes_out,
+        "bytesInCounter": topic.bytes_in,
+        "msgInCounter": topic.msg_in,
+        "systemTopicBytesInCounter": 0,
+        "bytesOutCounter": sent.bytes,
+        "msgOutCounter": sent.messages,
+        "bytesOutInternalCounter": 0,
+        "averageMsgSize": _average(rate.bytes_in, rate.messages_in),
+        "msgChunkPublished": False,
+        "storageSize": topic.log.retained_bytes(),
+    }
+
+
+async def _backlog(topic: Topic, options: StatsOptions) -> JsonObject:
+    log = topic.log
+    behind = topic.slowest()
+    size = bytes_behind(log, behind)
+    earliest = 0
+    if options.earliest_time_in_backlog and behind + 1 < log.end:
+        earliest = await publish_time_at(log, behind + 1)
+    return {
+        "backlogSize": size,
+        "backlogQuotaLimitSize": _BACKLOG_LIMIT_BYTES,
+        "backlogQuotaLimitTime": -1,
+        "oldestBacklogMessageAgeSeconds": -1,
+        "publishRateLimitedTimes": 0,
+        "earliestMsgPublishTimeInBacklogs": earliest,
+    }
+
+
+def _publisher(producer: Producer, rates: Rates) -> JsonObject:
+    info, rate = producer.info, rates.of(producer)
+    return {
+        "accessMode": info.access_mode,
+        "msgRateIn": rate.messages_in,
+        "msgThroughputIn": rate.bytes_in,
+        "averageMsgSize": _average(rate.bytes_in, rate.messages_in),
+        "chunkedMessageRate": 0.0,
+        "producerId": info.producer_id,
+        "supportsPartialProducer": info.supports_partial,
+        "producerName": info.name,
+        "address": info.address,
+        "connectedSince": info.connected_since,
+        "clientVersion": info.client_version,
+        "metadata": {**info.metadata},
+    }
+
+
+def _average(size: float, messages: float) -> float:
+    return size / messages if messages else 0.0
+
+
+def _integer(value: Json, name: str) -> int:
+    found = value.get(name) if isinstance(value, dict) else None
+    return found if isinstance(found, int) else 0

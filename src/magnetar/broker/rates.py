@@ -1,0 +1,105 @@
+"""Rates for statistics: what the counters gained in the last period, per second (SEMANTICS 11.4.13).
+
+Nothing is done per message. Every ``statsUpdateFrequencyInSecs`` one timer reads the counters of all topics, producers,
+subscriptions and consumers, divides what they gained by the time that went by, and remembers them for the next time.
+What is younger than the last look has a rate of 0, as in Apache Pulsar.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+from magnetar.broker.service import BrokerService
+from magnetar.broker.topic.consumer import Consumer
+from magnetar.broker.topic.subscription_stats import Totals
+from magnetar.broker.topic.topic import Topic
+from magnetar.runtime.tasks import TaskGroup
+
+log = logging.getLogger(__name__)
+
+_TOPICS_PER_TURN: Final = 200
+
+
+class Flow(NamedTuple):
+    """Counters, or what they gain per second. What a thing does not count is 0."""
+
+    messages_in: float = 0.0
+    bytes_in: float = 0.0
+    messages_out: float = 0.0
+    bytes_out: float = 0.0
+    redelivered: float = 0.0
+    acked: float = 0.0
+
+
+_NONE: Final = Flow()
+
+
+class Rates:
+    """Owner of the timer; things are told apart by identity and forgotten one period after they are gone."""
+
+    def __init__(self, service: BrokerService, period_seconds: float) -> None:
+        self._service = service
+        self._period = period_seconds
+        self._seen: dict[object, Flow] = {}
+        self._rates: dict[object, Flow] = {}
+        self._looked = 0.0
+        """Loop time of the last look."""
+        self._tasks = TaskGroup("rates")
+
+    def of(self, thing: object) -> Flow:
+        """Per second, of a Topic, Producer, Subscription or Consumer."""
+        return self._rates.get(thing, _NONE)
+
+    def start(self) -> None:
+        """Begin; needs a running loop."""
+        self._looked = asyncio.get_running_loop().time()
+        self._tasks.start(self._run(), "look")
+
+    async def close(self) -> None:
+        """End."""
+        await self._tasks.close()
+
+    async def _run(self) -> None:
+        while True:
+            await asyncio.sleep(self._period)
+            try:
+                await self.look()
+            except Exception:
+                log.exception("the rates of this period are lost")
+
+    async def look(self) -> None:
+        """One look at everything."""
+        now = asyncio.get_running_loop().time()
+        seconds = now - self._looked
+        if seconds <= 0:
+            return
+        self._looked = now
+        seen: dict[object, Flow] = {}
+        rates: dict[object, Flow] = {}
+        for i, topic in enumerate(list(self._service.topics.values())):
+            if i % _TOPICS_PER_TURN == _TOPICS_PER_TURN - 1:
+                await asyncio.sleep(0)
+            for thing, flow in _flows(topic):
+                seen[thing] = flow
+                before = self._seen.get(thing, _NONE)
+                if flow != before:
+                    rates[thing] = Flow(*[(a - b) / seconds for a, b in zip(flow, before, strict=True)])
+        self._seen, self._rates = seen, rates
+
+
+def _flows(topic: Topic) -> Iterator[tuple[object, Flow]]:
+    sent = topic.sent()
+    yield topic, Flow(topic.msg_in, topic.bytes_in, sent.messages, sent.bytes)
+    for producer in topic.producers:
+        yield producer, Flow(producer.msg_in, producer.bytes_in)
+    for subscription in topic.subscriptions.values():
+        yield subscription, _delivered(subscription.counters())
+        for consumer in subscription.consumers:
+            yield consumer, _delivered(consumer)
+
+
+def _delivered(counted: Totals | Consumer) -> Flow:
+    return Flow(0, 0, counted.messages_out, counted.bytes_out, counted.messages_redelivered, counted.acked_entries)

@@ -1,0 +1,174 @@
+"""``magnetar verify``: every byte of a directory read, every checksum checked, nothing changed.
+
+Start-up reads only what is younger than the newest checkpoint; this reads everything, so it finds bit rot in old
+segments, indexes that lead astray, checkpoints that could not be used, and entries that a checkpoint promises and no
+segment holds. A torn end of the newest segment is what a kill leaves and no damage; so is a missing index.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from magnetar.model.errors import PersistenceError
+from magnetar.storage import checkpoint, records
+from magnetar.storage.files import FileSystem
+from magnetar.storage.scan import SegmentScan
+from magnetar.storage.segment import SegmentIndex, index_name, segment_name, segment_numbers
+
+
+class Extent(NamedTuple):
+    """Where consecutive entries of a log were found."""
+
+    first: int
+    end: int
+    offset: int
+    length: int
+
+
+@dataclass
+class Report:
+    """What was found."""
+
+    lines: list[str] = field(default_factory=list)
+    damage: list[str] = field(default_factory=list)
+
+
+def verify(files: FileSystem) -> Report:
+    """Read the whole directory. Raises PersistenceError while a broker uses it."""
+    try:
+        files.lock()
+    except BlockingIOError:
+        raise PersistenceError("the data directory is in use; stop the broker first") from None
+    try:
+        return _Verification(files).run()
+    finally:
+        files.unlock()
+
+
+class _Verification:
+    def __init__(self, files: FileSystem) -> None:
+        self._files = files
+        self._report = Report()
+        self._names = files.names()
+        self._extents: dict[int, dict[int, list[Extent]]] = {}
+        """By segment, then by log."""
+        self._lengths: dict[int, int] = {}
+        """Bytes of a segment that are known to have been durable."""
+
+    def run(self) -> Report:
+        newest = self._checkpoints()
+        if newest is not None:
+            self._lengths[newest.head["segment"]] = newest.head["length"]
+        numbers = segment_numbers(self._names)
+        for number in numbers:
+            self._border(number)
+        for number in numbers:
+            self._segment(number)
+            if index_name(number) in self._names:
+                self._index(number)
+            else:
+                self._say(f"{index_name(number)}: none; made when it is needed")
+        if newest is not None:
+            self._promises(newest)
+        for name in self._names:
+            if name.startswith("quarantine-"):
+                self._say(f"{name}: set aside by an earlier start")
+            elif name.endswith(".new"):
+                self._say(f"{name}: half-written, removed at the next start")
+        return self._report
+
+    def _say(self, text: str) -> None:
+        self._report.lines.append(text)
+
+    def _damaged(self, text: str) -> None:
+        self._report.damage.append(text)
+
+    def _content(self, name: str) -> bytes:
+        file = self._files.open(name)
+        try:
+            return file.read(0, file.size())
+        finally:
+            file.close()
+
+    def _checkpoints(self) -> checkpoint.Checkpoint | None:
+        newest = None
+        for name in checkpoint.checkpoint_names(self._names):
+            try:
+                found = checkpoint.decode(self._content(name))
+            except (records.RecordError, ValueError, KeyError, struct.error) as error:
+                self._damaged(f"{name}: {error}")
+                continue
+            newest = found
+            cursors = sum(len(log.cursors) for log in found.logs)
+            self._say(f"{name}: up to segment {found.head['segment']}, {len(found.logs)} logs, {cursors} cursors")
+        return newest
+
+    def _border(self, number: int) -> None:
+        """What a segment's header says of the one before it."""
+        file = self._files.open(segment_name(number))
+        try:
+            header = records.parse_segment_header(file.read(0, records.SEGMENT_HEADER_SIZE))
+        except records.RecordError:
+            return  # its own scan names it
+        finally:
+            file.close()
+        if header.number != number:
+            self._damaged(f"{segment_name(number)} says that it is {segment_name(header.number)}")
+        self._lengths[number - 1] = header.previous_length
+
+    def _segment(self, number: int) -> None:
+        found = self._extents[number] = {}
+        blocks = entries = 0
+        file = self._files.open(segment_name(number))
+        try:
+            scan = SegmentScan(None, number, file, self._lengths.get(number))
+            for block in scan:
+                blocks += 1
+                for raw in block.records:
+                    if raw.kind == records.Kind.EXTENT:
+                        head, whole, _ = records.extent_entries(raw)
+                        entries += len(whole)
+                        length = records.RECORD_HEADER_SIZE + len(raw.body)
+                        extent = Extent(head.ordinal, head.ordinal + head.entries, block.offset + raw.at, length)
+                        found.setdefault(head.log, []).append(extent)
+            size = file.size()
+        finally:
+            file.close()
+        self._say(f"{segment_name(number)}: {size} bytes, {blocks} blocks, {entries} entries of {len(found)} logs")
+        if scan.torn is not None:
+            self._say(scan.torn)
+        self._report.damage += scan.damage
+
+    def _index(self, number: int) -> None:
+        name = index_name(number)
+        try:
+            index = SegmentIndex(number, self._content(name))
+            there = {
+                (log, extent.first, extent.offset, extent.length)
+                for log, extents in self._extents[number].items()
+                for extent in extents
+            }
+            listed = list(index.extents())
+        except (records.RecordError, ValueError, struct.error) as error:
+            self._damaged(f"{name}: {error}; it is made anew when it is needed")
+            return
+        astray = [one for one in listed if one not in there]
+        self._say(f"{name}: {len(listed)} extents")
+        for log, first, offset, _ in astray:
+            self._damaged(f"{name}: log {log} from ordinal {first} is not at offset {offset}")
+
+    def _promises(self, newest: checkpoint.Checkpoint) -> None:
+        """Entries that the newest checkpoint says are in a segment."""
+        for log in newest.logs:
+            for segment, _, first, end, _ in log.about["spans"]:
+                at = first
+                for extent in self._extents.get(segment, {}).get(log.about["id"], []):
+                    if extent.first <= at < extent.end:
+                        at = extent.end
+                if at < end:
+                    self._damaged(
+                        f"{log.about['name']}: of ordinals {first} to {end - 1} in {segment_name(segment)} those from "
+                        f"{at} on are not all there"
+                    )

@@ -1,0 +1,72 @@
+"""A whole broker in this process: real store, real sockets, REST over HTTP; for tests."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import urllib.error
+import urllib.request
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from magnetar.app.node import Node
+from magnetar.runtime.settings import Settings
+from magnetar.testing.rawclient import RawClient
+
+HOST = "127.0.0.1"
+TOPIC = "/admin/v2/persistent/public/default"
+
+
+class RealBroker:
+    """A running node with its two ways in."""
+
+    def __init__(self, node: Node) -> None:
+        self.node = node
+
+    async def client(self) -> RawClient:
+        """A connection that has said CONNECT."""
+        client = await RawClient.open(HOST, self.node.port)
+        await client.connect()
+        return client
+
+    async def ask(self, method: str, path: str, body: object = None) -> tuple[int, Any]:
+        """Status and JSON (or text) of a REST call."""
+        return await asyncio.to_thread(self._ask, method, path, body)
+
+    def _ask(self, method: str, path: str, body: object) -> tuple[int, Any]:
+        data = None if body is None else json.dumps(body).encode()
+        url = self.node.broker.service.web_service_url + path
+        request = urllib.request.Request(url, data, {"content-type": "application/json"}, method=method)
+        try:
+            with urllib.request.urlopen(request, timeout=20) as answered:
+                return answered.status, _read(answered.read())
+        except urllib.error.HTTPError as refused:
+            return refused.code, _read(refused.read())
+
+    async def stats(self, topic: str, options: str = "") -> Any:
+        """Statistics of a topic in public/default."""
+        status, found = await self.ask("GET", f"{TOPIC}/{topic}/stats{options}")
+        assert status == 200, found
+        return found
+
+
+def _read(data: bytes) -> Any:
+    try:
+        return json.loads(data)
+    except ValueError:
+        return data.decode()
+
+
+@asynccontextmanager
+async def real_broker(data: Path, **settings: Any) -> AsyncIterator[RealBroker]:
+    """Start on free ports, stop at the end."""
+    wanted = {"bindAddress": HOST, "brokerServicePort": 0, "webServicePort": 0, **settings}
+    node = Node(data, Settings(**wanted))
+    await node.start()
+    try:
+        await node.complete()
+        yield RealBroker(node)
+    finally:
+        await node.stop()

@@ -1,0 +1,236 @@
+"""Statistics of a whole broker against a recount of what its clients saw (SEMANTICS 5.10, 11.4.11, 4.2.6).
+
+Random publishing, permits, acknowledgements, redelivery and leaving on three subscriptions; the recount knows only
+frames. A request and its answer on each connection make sure that everything sent before has arrived.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections import Counter
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+
+from magnetar.protocol import commands as c
+from magnetar.testing.rawclient import RawClient, RawConsumer, RawProducer, make_entry
+from tests.admin.real_broker import TOPIC, RealBroker, real_broker
+
+NAME = "persistent://public/default/t"
+KINDS = {"alone": c.SubType.Exclusive, "shared": c.SubType.Shared, "keys": c.SubType.Key_Shared}
+Place = tuple[int, int]
+
+
+class Member:
+    """One consumer and what it was seen to get."""
+
+    def __init__(self, client: RawClient, consumer: RawConsumer, name: str) -> None:
+        self.client = client
+        self.consumer = consumer
+        self.name = name
+        self.permits = 0
+        self.messages = 0
+        self.held: dict[Place, int] = {}
+
+
+class Recount:
+    """Counts frames."""
+
+    def __init__(self, broker: RealBroker, rng: Random) -> None:
+        self.broker = broker
+        self.rng = rng
+        self.entries: dict[Place, tuple[int, int]] = {}
+        """In order of publication: messages and bytes."""
+        self.members: dict[str, list[Member]] = {name: [] for name in KINDS}
+        self.acked: dict[str, set[Place]] = {name: set() for name in KINDS}
+        self.out: dict[str, Counter[str]] = {name: Counter() for name in KINDS}
+        self.producers: list[RawProducer] = []
+
+    async def open(self) -> None:
+        for name in ("p", "q"):
+            client = await self.broker.client()
+            self.producers.append(await client.producer(NAME, name))
+        for name, number in (("alone", 1), ("shared", 2), ("keys", 2)):
+            for _ in range(number):
+                await self.join(name)
+
+    async def join(self, subscription: str) -> None:
+        client = await self.broker.client()
+        name = f"{subscription}-{self.rng.getrandbits(32)}"
+        consumer = await client.subscribe(NAME, subscription, KINDS[subscription], consumer_name=name)
+        self.members[subscription].append(Member(client, consumer, name))
+        await self.settle()
+
+    async def settle(self) -> None:
+        """Take what has arrived."""
+        for subscription, members in self.members.items():
+            for member in members:
+                await member.client.lookup(NAME)
+                while member.client.heard(c.Message):
+                    self.arrived(subscription, member, await member.consumer.receive())
+
+    def arrived(self, subscription: str, member: Member, message: c.Message) -> None:
+        place = (message.message_id.ledger, message.message_id.entry)
+        messages, size = self.entries[place]
+        assert len(message.entry) == size
+        assert place not in self.acked[subscription]
+        member.held[place] = messages
+        member.messages += messages
+        member.permits -= messages
+        self.out[subscription] += Counter(messages=messages, bytes=size)
+
+    # steps
+
+    async def publish(self) -> None:
+        producer = self.rng.choice(self.producers)
+        payload, count = b"m" * self.rng.randrange(50), self.rng.choice((1, 1, 3))
+        key = f"k{self.rng.randrange(20)}"
+        entry = make_entry(payload, producer=producer.name, sequence_id=producer.next_sequence_id, key=key)
+        producer.send(b"", entry=entry, count=count)
+        got = (await producer.receipt()).message_id
+        assert got is not None
+        self.entries[got.ledger, got.entry] = (count, len(entry))
+
+    def stored(self) -> int:
+        return sum(size for _, size in self.entries.values())
+
+    async def flow(self) -> None:
+        member = self.rng.choice(self.everybody())
+        permits = self.rng.randrange(1, 12)
+        member.permits += permits
+        member.consumer.flow(permits)
+
+    async def ack(self) -> None:
+        subscription = self.rng.choice(list(KINDS))
+        member = self.rng.choice(self.members[subscription])
+        if member.held:
+            places = self.rng.sample(sorted(member.held), min(len(member.held), self.rng.randrange(1, 4)))
+            await member.consumer.ack(*[c.MessageIdData(*place) for place in places])
+            for place in places:
+                del member.held[place]
+            self.acked[subscription].update(places)
+
+    async def redeliver(self) -> None:
+        member = self.rng.choice(self.members["shared"] + self.members["keys"])
+        if member.held:
+            place = self.rng.choice(sorted(member.held))
+            del member.held[place]
+            member.consumer.redeliver([c.MessageIdData(*place)])
+
+    async def replace(self) -> None:
+        subscription = self.rng.choice(("shared", "keys"))
+        member = self.members[subscription].pop(self.rng.randrange(2))
+        await member.consumer.close()
+        await self.join(subscription)
+
+    def everybody(self) -> list[Member]:
+        return [member for members in self.members.values() for member in members]
+
+    # what must be shown
+
+    def check(self, stats: Any, internal: Any) -> None:
+        entries = self.entries
+        assert stats["msgInCounter"] == sum(messages for messages, _ in entries.values())
+        assert stats["bytesInCounter"] == stats["storageSize"] == self.stored()
+        assert stats["msgOutCounter"] == sum(out["messages"] for out in self.out.values())
+        assert stats["bytesOutCounter"] == sum(out["bytes"] for out in self.out.values())
+        assert sorted(each["producerName"] for each in stats["publishers"]) == ["p", "q"]
+        assert internal["numberOfEntries"] == internal["entriesAddedCounter"] == len(entries)
+        assert list(stats["subscriptions"]) == list(KINDS)
+        for name, found in stats["subscriptions"].items():
+            self.check_subscription(name, found, internal["cursors"][name])
+
+    def check_subscription(self, name: str, found: Any, cursor: Any) -> None:
+        acked, members = self.acked[name], self.members[name]
+        counts_unacked = name != "alone"
+        assert found["msgOutCounter"] == self.out[name]["messages"]
+        assert found["bytesOutCounter"] == self.out[name]["bytes"]
+        assert found["msgBacklog"] == len(self.entries) - len(acked)
+        assert found["type"] == KINDS[name].name
+        held = sum(sum(member.held.values()) for member in members)
+        assert found["unackedMessages"] == (held if counts_unacked else 0)
+        shown = {each["consumerName"]: each for each in found["consumers"]}
+        assert set(shown) == {member.name for member in members}
+        for member in members:
+            each = shown[member.name]
+            assert each["msgOutCounter"] == member.messages
+            assert each["availablePermits"] == member.permits
+            assert each["unackedMessages"] == (sum(member.held.values()) if counts_unacked else 0)
+        order = list(self.entries)
+        first = next((i for i, place in enumerate(order) if place not in acked), len(order))
+        holes = {place for place in order[first:] if place in acked}
+        deleted = cursor["individuallyDeletedMessages"]
+        assert expanded(deleted) == holes
+        assert found["nonContiguousDeletedMessagesRanges"] == deleted.count("..")
+        assert cursor["markDeletePosition"] == f"{order[0][0]}:{first - 1}"
+        assert cursor["messagesConsumedCounter"] == len(acked)
+
+
+def expanded(ranges: str) -> set[Place]:
+    """The entries named by ``[(1:2..1:5],(1:7..1:8]]``."""
+    places: set[Place] = set()
+    for ledger, low, same, high in re.findall(r"\((\d+):(-?\d+)\.\.(\d+):(\d+)\]", ranges):
+        assert ledger == same
+        places.update((int(ledger), entry) for entry in range(int(low) + 1, int(high) + 1))
+    return places
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_every_number_is_what_the_clients_saw(tmp_path: Path, seed: int) -> None:
+    async def run() -> None:
+        async with real_broker(tmp_path) as broker:
+            recount = Recount(broker, Random(seed))
+            await recount.open()
+            steps = (
+                [recount.publish] * 6 + [recount.flow] * 3 + [recount.ack] * 3 + [recount.redeliver, recount.replace]
+            )
+            await recount.publish()
+            for number in range(1, 121):
+                await recount.rng.choice(steps)()
+                await recount.settle()
+                if number % 20 == 0:
+                    _, internal = await broker.ask("GET", f"{TOPIC}/t/internalStats")
+                    recount.check(await broker.stats("t"), internal)
+            assert recount.out["shared"]["messages"]
+            assert await broker.ask("DELETE", f"{TOPIC}/t/subscription/keys?force=true") == (204, "")
+            stats = await broker.stats("t")
+            assert stats["msgOutCounter"] == sum(out["messages"] for out in recount.out.values())
+            assert list(stats["subscriptions"]) == ["alone", "shared"]
+
+    asyncio.run(run())
+
+
+def test_rates_are_what_the_counters_gained(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with real_broker(tmp_path) as broker:
+            client = await broker.client()
+            producer = await client.producer(NAME)
+            consumer = await client.subscribe(NAME, "s")
+            consumer.flow(100)
+            await producer.publish(b"before")
+            loop, rates = asyncio.get_running_loop(), broker.node.broker.rates
+            assert (await broker.stats("t"))["msgRateIn"] == 0
+            begun = loop.time()
+            await rates.look()
+            before = await broker.stats("t")
+            for _ in range(10):
+                await producer.publish(b"0123456789")
+            await asyncio.sleep(0.2)
+            await rates.look()
+            seconds = loop.time() - begun
+            stats = await broker.stats("t")
+            assert 10 / seconds <= stats["msgRateIn"] <= 10 / 0.2
+            size = (stats["bytesInCounter"] - before["bytesInCounter"]) / 10
+            assert stats["averageMsgSize"] == pytest.approx(size)
+            assert stats["publishers"][0]["averageMsgSize"] == pytest.approx(size)
+            subscription = stats["subscriptions"]["s"]
+            assert subscription["msgRateOut"] == stats["msgRateOut"] == stats["msgRateIn"]
+            assert subscription["consumers"][0]["msgThroughputOut"] == stats["msgThroughputIn"]
+            await asyncio.sleep(0.05)
+            await rates.look()
+            assert (await broker.stats("t"))["msgRateIn"] == 0
+
+    asyncio.run(run())

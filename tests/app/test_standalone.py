@@ -1,0 +1,105 @@
+"""``magnetar standalone`` as a process: both ports, how soon it serves, what it takes, how it stops."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import signal
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from magnetar.testing.rawclient import RawClient
+
+RESIDENT_BYTES_MAX = 80_000_000
+FIRST_RECEIPT_SECONDS_MAX = 5.0
+"""The promise is one second on a machine that does nothing else; this one may be busy."""
+
+
+@contextmanager
+def standalone(data: Path, *settings: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    """The process and the line it printed when it was ready."""
+    free = ("brokerServicePort=0", "webServicePort=0", "bindAddress=127.0.0.1", *settings)
+    flags = [part for setting in free for part in ("--set", setting)]
+    command = [sys.executable, "-m", "magnetar.app.main", "standalone", "--data", str(data), *flags]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    try:
+        assert process.stdout is not None
+        yield process, process.stdout.readline()
+    finally:
+        process.terminate()
+        process.communicate(timeout=30)
+
+
+def ports(line: str) -> tuple[int, int]:
+    found = re.search(r"pulsar://127\.0\.0\.1:(\d+) http://127\.0\.0\.1:(\d+) ", line)
+    assert found, line
+    return int(found[1]), int(found[2])
+
+
+async def publish(port: int) -> None:
+    client = await RawClient.open("127.0.0.1", port)
+    await client.connect()
+    await (await client.producer("persistent://public/default/t")).publish(b"m")
+    await client.close()
+
+
+def fetch(port: int, path: str) -> str:
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=20) as answered:
+        return str(answered.read().decode())
+
+
+def resident_bytes(pid: int) -> int:
+    """Of the process and its children."""
+    status = Path(f"/proc/{pid}/status").read_text()
+    own = re.search(r"^VmRSS:\s+(\d+) kB", status, re.MULTILINE)
+    assert own
+    children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    return int(own[1]) * 1024 + sum(resident_bytes(int(child)) for child in children)
+
+
+def test_serves_soon_and_small_on_both_ports(tmp_path: Path) -> None:
+    begun = time.monotonic()
+    with standalone(tmp_path / "data") as (process, line):
+        port, http_port = ports(line)
+        asyncio.run(publish(port))
+        assert time.monotonic() - begun < FIRST_RECEIPT_SECONDS_MAX
+        # asked at once: the request waits in the socket until REST is built
+        assert '"msgInCounter":1' in fetch(http_port, "/admin/v2/persistent/public/default/t/stats")
+        assert fetch(http_port, "/admin/v2/brokers/health") == "ok"
+        assert f'"httpUrl":"http://127.0.0.1:{http_port}"' in fetch(
+            http_port, "/lookup/v2/topic/persistent/public/default/t"
+        )
+        if sys.platform == "linux":
+            assert resident_bytes(process.pid) < RESIDENT_BYTES_MAX
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_stops_it_cleanly_even_before_rest_is_built(tmp_path: Path, number: int) -> None:
+    with standalone(tmp_path / "data") as (process, line):
+        ports(line)
+        process.send_signal(number)
+        _, said = process.communicate(timeout=30)
+        assert process.returncode == 0, said
+        assert "Traceback" not in said
+
+
+@pytest.mark.parametrize(("setting", "which"), [("brokerServicePort", 0), ("webServicePort", 1)])
+def test_a_taken_port_is_said(tmp_path: Path, setting: str, which: int) -> None:
+    with standalone(tmp_path / "one") as (_, line):
+        taken = ports(line)[which]
+        with standalone(tmp_path / "two", f"{setting}={taken}") as (process, nothing):
+            _, said = process.communicate(timeout=30)
+            assert (process.returncode, nothing) == (1, "")
+            assert str(taken) in said
+            assert "in use" in said
+            assert "Traceback" not in said
+        # it has left nothing behind that would be in the way
+        with standalone(tmp_path / "two") as (_, again):
+            assert ports(again)

@@ -1,0 +1,165 @@
+"""A full or failing disk: PersistenceError instead of a false receipt, and everything goes on when the disk does."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import cast
+
+from magnetar.app.node import Broker
+from magnetar.model.errors import ServerError
+from magnetar.protocol.commands import SubType
+from magnetar.storage.committer import Committed, Committer
+from magnetar.storage.files import Chunk, File
+from magnetar.testing.faultfiles import FaultFileSystem, Operation
+from magnetar.testing.history import Order, Receipted, Rules
+from tests.sim.clients import Habit, Publisher, Subscriber
+from tests.sim.world import T, World, caught, run_seeds
+
+S = "sub"
+TROUBLES = ("full", "rate", "append", "sync", "sync_directory")
+OTHER = "persistent://public/default/other"
+
+
+def receipts(world: World, since: int) -> int:
+    return sum(isinstance(event, Receipted) for event in world.history[since:])
+
+
+async def trouble(world: World) -> None:
+    """The disk fills up, or appends, syncs or directory syncs fail for a while, again and again; crashes between."""
+    await world.boot()
+    rng = world.rng
+    habit = Habit(confirmed=0.5, keeps=0.1)
+    publishers = [Publisher(world, f"p{i}", topic) for i, topic in enumerate((T, OTHER))]
+    world.start(
+        Subscriber(world, "c", T, S, SubType.Shared, habit).run(),
+        Subscriber(world, "d", OTHER, S, SubType.Shared, habit).run(),
+        *(publisher.run(200) for publisher in publishers),
+    )
+    for _ in range(5):
+        await asyncio.sleep(rng.uniform(0.05, 0.3))
+        kind = rng.choice(TROUBLES)
+        faults = world.machine.files.faults
+        if kind == "full":
+            faults.capacity_bytes = used_bytes(world.machine.files) + rng.randint(0, 3000)
+        elif kind == "rate":
+            faults.sync_error_rate = faults.append_error_rate = 0.2
+        else:
+            world.machine.files.fail(cast(Operation, kind), skip=rng.randint(0, 3), times=rng.randint(1, 3))
+        await asyncio.sleep(rng.uniform(0.1, 3.0))
+        faults.capacity_bytes = None
+        faults.sync_error_rate = faults.append_error_rate = 0.0
+        if rng.random() < 0.5:
+            await world.crash()
+    await world.quiet(5.0)
+    await world.crash()
+    await world.end((T, S), (OTHER, S))
+    world.verify(Rules(order=Order.NONE))
+    for publisher in publishers:
+        assert publisher.sent == 200
+        assert {error.error for error in publisher.errors} <= {ServerError.PersistenceError}
+
+
+def used_bytes(files: FaultFileSystem) -> int:
+    return sum(len(inode.view) for inode in files._disk.directory.live.values())
+
+
+async def full(world: World) -> None:
+    """While the disk is full: no receipt, PersistenceError, other topics are read; then it goes on by itself."""
+    await world.boot()
+    await world.finish(Publisher(world, "before", OTHER).run(50))
+    publisher = Publisher(world, "p", T)
+    world.start(publisher.run(1 << 30))
+    await asyncio.sleep(0.2)
+    faults = world.machine.files.faults
+    faults.capacity_bytes = used_bytes(world.machine.files)
+    await asyncio.sleep(0.5)
+    since = len(world.history)
+    reader = Subscriber(world, "r", OTHER, "look", SubType.Exclusive, Habit(options={"durable": False}, keeps=1.0))
+    world.start(reader.run())
+    await asyncio.sleep(5)
+    assert receipts(world, since) == 0
+    assert publisher.errors
+    assert {error.error for error in publisher.errors} == {ServerError.PersistenceError}
+    assert len(reader.got) >= 40, "reading needs no space"
+    since = len(world.history)
+    faults.capacity_bytes = None
+    await asyncio.sleep(4)
+    assert receipts(world, since) > 50
+    world.check_tasks()
+
+
+async def start_on_full(world: World) -> None:
+    """A crash on a full disk: the broker starts, serves what it has, and writes when there is space."""
+    await world.boot()
+    await world.finish(Publisher(world, "before", T).run(60))
+    world.machine.files.faults.capacity_bytes = used_bytes(world.machine.files)
+    world.machine.kill()
+    await asyncio.sleep(0.2)
+    await world.machine.start()
+    reader = Subscriber(world, "r", T, "look", SubType.Exclusive, Habit(options={"durable": False}, keeps=1.0))
+    world.start(reader.run())
+    await asyncio.sleep(5)
+    assert len(reader.got) >= 40
+    reader.stopped = True
+    world.machine.files.faults.capacity_bytes = None
+    await world.finish(Publisher(world, "after", T).run(60))
+    await world.restart()
+    consumer = Subscriber(world, "c", T, S, SubType.Shared)
+    world.start(consumer.run())
+    await world.end((T, S))
+    world.verify(Rules(order=Order.NONE))
+
+
+def test_trouble_costs_nothing_receipted() -> None:
+    run_seeds(trouble, 15)
+
+
+def test_a_full_disk_is_said_and_left_behind() -> None:
+    run_seeds(full, 2)
+
+
+def test_start_on_a_full_disk() -> None:
+    run_seeds(start_on_full, 5)
+
+
+class Hopeful:
+    """A failed sync is asked again, and what it says then is believed."""
+
+    def __init__(self, inner: Committer) -> None:
+        self._inner = inner
+
+    def commit(self, file: File, chunks: list[Chunk], sync: bool, done: Committed) -> None:
+        def once_more(error: BaseException | None) -> None:
+            if error is None:
+                done(None)
+            else:
+                self._inner.commit(file, [], sync, done)
+
+        self._inner.commit(file, chunks, sync, once_more)
+
+    def close(self) -> None:
+        self._inner.close()
+
+
+def hopeful(broker: Broker) -> None:
+    journal = broker.store.journal
+    journal._committer = Hopeful(journal._committer)  # type: ignore[assignment]  # a wrong build
+
+
+def deaf(broker: Broker) -> None:
+    """Whatever the disk says, the journal hears that it went well."""
+    journal = broker.store.journal
+    written = journal._written
+
+    def hear(error: BaseException | None) -> None:
+        written(None)
+
+    journal._written = hear  # type: ignore[method-assign]  # a wrong build
+
+
+def test_a_sync_error_retried_as_success_is_noticed() -> None:
+    assert caught(trouble, hopeful, 10)
+
+
+def test_ignored_errors_are_noticed() -> None:
+    assert caught(trouble, deaf, 10)

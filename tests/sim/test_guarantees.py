@@ -1,0 +1,33 @@
+"""docs/guarantees.md and the simulations say the same: each promise has a simulation, each simulation a promise."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGE = (ROOT / "docs" / "guarantees.md").read_text()
+
+
+def promises() -> dict[str, str]:
+    """Heading to text."""
+    parts = re.split(r"^## (.+)$", PAGE, flags=re.MULTILINE)
+    return dict(zip(parts[1::2], parts[2::2], strict=True))
+
+
+def test_every_promise_names_its_simulation() -> None:
+    for heading, text in promises().items():
+        named = re.findall(r"^Guarded by `(tests/sim/test_\w+\.py)`\.$", text, flags=re.MULTILINE)
+        assert len(named) == 1, heading
+        assert (ROOT / named[0]).is_file(), named[0]
+
+
+def test_every_simulation_guards_a_promise_and_notices_a_wrong_build() -> None:
+    for path in sorted((ROOT / "tests" / "sim").glob("test_*.py")):
+        if path.name == Path(__file__).name:
+            continue
+        assert f"Guarded by `tests/sim/{path.name}`." in PAGE, path.name
+        source = path.read_text()
+        assert re.search(r"^def test_\w+_(is|are)_noticed", source, flags=re.MULTILINE), path.name
+        assert "caught(" in source, path.name
+        assert "run_seeds(" in source, path.name

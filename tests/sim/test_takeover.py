@@ -1,0 +1,105 @@
+"""Exclusive and Failover: one consumer at a time, in order; the next takes over where it must and only there."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from magnetar.broker.connection.session import Session
+from magnetar.broker.delivery.exclusive import Exclusive
+from magnetar.broker.delivery.failover import Failover, choose
+from magnetar.model.errors import ServerError
+from magnetar.protocol.commands import InitialPosition, SubType
+from magnetar.testing.broker import HOST, PORT
+from magnetar.testing.history import Order, Rules
+from magnetar.testing.rawclient import RawClient, RefusedError
+from tests.sim.clients import Habit, Publisher, Subscriber
+from tests.sim.world import T, World, caught, run_seeds
+
+S = "sub"
+
+
+async def exclusive(world: World) -> None:
+    """A second consumer is refused while the first gives signs of life, and admitted when it is silent (5.3.1)."""
+    await world.boot()
+    first = Subscriber(world, "first", T, S, SubType.Exclusive, Habit(think_s=0.05))
+    world.start(first.run(), Publisher(world, "p", T).run(200))
+    await asyncio.sleep(world.rng.uniform(0.1, 0.5))
+    other = await RawClient.open(HOST, PORT)
+    await other.connect()
+    for _ in range(3):
+        await asyncio.sleep(world.rng.uniform(0.0, 0.1))
+        if first.connection is None:
+            continue
+        try:
+            await other.subscribe(T, S, SubType.Exclusive)
+        except RefusedError as refused:
+            assert refused.code is ServerError.ConsumerBusy
+        else:
+            raise AssertionError("two consumers on an exclusive subscription")
+    first.stopped = True
+    first.break_off(frozen=True)
+    asked = world.loop.time()
+    taken = None
+    while taken is None:
+        try:
+            taken = await other.subscribe(T, S, SubType.Exclusive, initial_position=InitialPosition.Earliest)
+        except RefusedError:
+            await asyncio.sleep(0.5)
+        else:
+            assert world.loop.time() - asked < 15
+            await taken.close()
+            break
+    second = Subscriber(world, "second", T, S, SubType.Exclusive)
+    world.start(second.run())
+    await world.end((T, S))
+    assert world.backlog(T, S) == 0
+    world.verify(Rules(order=Order.TOPIC))
+
+
+async def failover(world: World) -> None:
+    """Whoever ranks first is served; when it breaks off, the next one gets everything unacknowledged, in order."""
+    await world.boot()
+    consumers = [Subscriber(world, f"c{i}", T, S, SubType.Failover, Habit(leaves=0.02)) for i in range(3)]
+    world.start(Publisher(world, "p", T).run(200), *(consumer.run() for consumer in consumers))
+    for _ in range(5):
+        await asyncio.sleep(world.rng.uniform(0.2, 2.5))
+        subscription = world.machine.broker.service.topics[T].subscriptions[S]
+        active = subscription.active_consumer
+        if active is not None:
+            members = [consumer.state for consumer in subscription.consumers]
+            assert active.state is choose(members, T)
+            next(one for one in consumers if one.name == active.name).break_off(frozen=False)
+    await world.end((T, S))
+    assert world.backlog(T, S) == 0
+    world.verify(Rules(order=Order.TOPIC))
+
+
+def test_exclusive_is_exclusive() -> None:
+    run_seeds(exclusive, 10)
+
+
+def test_failover_takes_over() -> None:
+    run_seeds(failover, 10)
+
+
+def test_a_second_exclusive_consumer_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    def admit(self: Exclusive, consumer: object) -> list[object]:
+        self.consumers.append(consumer)  # type: ignore[arg-type]  # passed on as it came
+        self.active = consumer  # type: ignore[assignment]
+        return []
+
+    monkeypatch.setattr(Exclusive, "add", admit)
+    assert caught(exclusive, lambda broker: None, 5)
+
+
+def test_a_silent_holder_that_is_never_evicted_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Session, "probe", lambda self, answer: answer(True))
+    assert caught(exclusive, lambda broker: None, 5)
+
+
+def test_a_takeover_without_a_rewind_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    activate = Failover.activate
+    monkeypatch.setattr(Failover, "activate", lambda self: activate(self)[1:])
+    assert caught(failover, lambda broker: None, 10)

@@ -1,0 +1,108 @@
+"""Connections that wait: for a disk that failed, for a client that takes nothing, for one that we do not read from."""
+
+from __future__ import annotations
+
+import asyncio
+
+from magnetar.protocol import commands as c
+from magnetar.runtime.settings import Settings
+from magnetar.storage.store import StoreSettings
+from magnetar.testing.broker import HOST, PORT
+from magnetar.testing.network import Direction
+from magnetar.testing.rawclient import RawClient
+from tests.sim.world import T, World, run_seed
+
+FEW = Settings(maxPendingPublishRequestsPerConnection=10, keepAliveIntervalSeconds=5)
+S = "sub"
+
+
+async def connected(**options: bool) -> RawClient:
+    client = await RawClient.open(HOST, PORT, answer_pings=options.get("answer_pings", True))
+    await client.connect()
+    return client
+
+
+def test_a_failed_write_leaves_no_pending_publishes_behind() -> None:
+    """Entries of a second group in flight were neither answered nor counted off: the connection stood still."""
+
+    async def simulation(world: World) -> None:
+        await world.boot()
+        client = await connected()
+        producer = await client.producer(T)
+        await producer.publish(b"first")
+        for _ in range(4):
+            world.machine.files.fail("append")
+            for _ in range(9):
+                producer.send(b"x")
+                await asyncio.sleep(0.0005)
+            await client.hear(c.CloseProducer)
+            await asyncio.sleep(1)
+            producer = await client.producer(T)
+        for _ in range(20):
+            await producer.publish(b"y")
+        (listener,) = world.machine.broker.connections
+        assert listener.session.pending_publishes == 0
+
+    for seed in range(5):
+        run_seed(simulation, seed, settings=FEW)
+
+
+def test_a_deleted_topic_leaves_no_pending_publishes_behind() -> None:
+    async def simulation(world: World) -> None:
+        await world.boot()
+        client = await connected()
+        producer = await client.producer(T)
+        (listener,) = world.machine.broker.connections
+        service = world.machine.broker.service
+        for _ in range(9):
+            producer.send(b"x")
+        while not listener.session.pending_publishes:  # noqa: ASYNC110
+            await asyncio.sleep(0.0005)
+        service.delete(service.topics[T].name, force=True)
+        await asyncio.sleep(1)
+        assert listener.session.pending_publishes == 0
+
+    for seed in range(5):
+        run_seed(simulation, seed, settings=FEW)
+
+
+def test_a_closed_connection_that_takes_nothing_gives_its_messages_back() -> None:
+    """It was closed for its malformed bytes, but never ended: what it held went to nobody."""
+
+    async def simulation(world: World) -> None:
+        await world.boot()
+        deaf, other = await connected(), await connected()
+        consumer = await deaf.subscribe(T, S, c.SubType.Shared)
+        consumer.flow(1_000)
+        await asyncio.sleep(0.1)
+        next(link for link in world.network.links if link.client is deaf.transport).freeze(Direction.TO_CLIENT)
+        producer = await other.producer(T)
+        for i in range(200):
+            producer.send(b"%d" % i * 300)
+        await asyncio.sleep(1)
+        deaf.say_bytes(b"\xff" * 16)
+        await asyncio.sleep(60)
+        taker = await other.subscribe(T, S, c.SubType.Shared)
+        taker.flow(1_000)
+        await asyncio.sleep(1)
+        assert len(other.heard(c.Message)) == 200
+        assert len(world.machine.broker.connections) == 1
+
+    run_seed(simulation, 1, storage=StoreSettings())
+
+
+def test_a_client_that_we_do_not_read_is_not_silent() -> None:
+    """Its messages waited for a slow disk longer than two keep-alive intervals, and it was closed for silence."""
+
+    async def simulation(world: World) -> None:
+        await world.boot()
+        client = await connected()
+        producer = await client.producer(T)
+        world.loop.disk_delay_s = (40.0, 40.0)
+        for _ in range(30):
+            producer.send(b"x")
+        await asyncio.sleep(200)
+        assert len(client.heard(c.SendReceipt)) == 30
+        assert not client.lost.done()
+
+    run_seed(simulation, 1, settings=FEW)

@@ -1,0 +1,124 @@
+"""``magnetar verify``: finds every kind of damage, calls nothing damage that is none, changes nothing."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from magnetar.app.main import app
+from magnetar.model.errors import PersistenceError
+from magnetar.runtime.clock import SystemClock
+from magnetar.storage import records
+from magnetar.storage.files import OsFileSystem
+from magnetar.storage.segment import segment_name
+from magnetar.storage.store import LedgerStore
+from magnetar.storage.verify import verify
+from magnetar.testing.faultfiles import FaultFileSystem
+from tests.unit.storage.lives import SMALL, append, disk, numbered, opened, run, settled
+
+
+def filled(*, close: bool = True) -> FaultFileSystem:
+    async def main() -> FaultFileSystem:
+        files = disk()
+        store = opened(files)
+        managed = store.open_log("a")
+        cursor = managed.open_cursor("s", 0)
+        await append(store, managed, *numbered(0, 40, 100))
+        cursor.acknowledge_until(15)
+        managed.trim(16)
+        await append(store, store.open_log("b"), *numbered(0, 5, 100))
+        await settled()
+        if close:
+            await store.close()
+        return files.reopened()
+
+    return run(main())
+
+
+def content(files: FaultFileSystem) -> dict[str, bytes]:
+    out = {}
+    for name in files.names():
+        file = files.open(name)
+        out[name] = file.read(0, file.size())
+    return out
+
+
+@pytest.mark.parametrize("close", [True, False])
+def test_a_whole_directory_is_whole_and_stays_as_it_is(close: bool) -> None:
+    files = filled(close=close)
+    before = content(files)
+    report = verify(files)
+    assert report.damage == []
+    assert any("entries of" in line for line in report.lines)
+    assert content(files) == before
+
+
+def test_a_flipped_bit_anywhere_that_counts_is_found() -> None:
+    files = filled()
+    checked = 0
+    for name, data in content(files).items():
+        for at in range(0, len(data), 13):
+            files.flip_bit(name, at, at % 8)
+            assert verify(files).damage, (name, at)
+            files.flip_bit(name, at, at % 8)
+            checked += 1
+    assert checked > 500
+    assert verify(files).damage == []
+
+
+def test_missing_and_exchanged_files_are_found() -> None:
+    for name in (segment_name(4), segment_name(3)):
+        files = filled()
+        files.remove(name)
+        assert verify(files).damage
+    files = filled()
+    other = content(files)[segment_name(4)]
+    file = files.open(segment_name(3))
+    file.truncate(0)
+    file.append([other])
+    assert any("says that it is" in text for text in verify(files).damage)
+
+
+def test_what_a_kill_leaves_is_no_damage() -> None:
+    files = filled(close=False)
+    newest = [n for n in files.names() if n.startswith("segment") and not n.endswith("index")][-1]
+    files.open(newest).append([records.block_header(3, 500, 1 << 40), b"half of it"])
+    files.open("checkpoint-0000000000000099.new", create=True).append([b"half"])
+    files.remove(next(n for n in files.names() if n.endswith(".index")))
+    report = verify(files)
+    assert report.damage == []
+    assert any("cut off" in line for line in report.lines)
+    assert not [name for name in files.names() if name.startswith("quarantine")]
+
+
+def test_it_refuses_while_a_broker_runs() -> None:
+    files = filled()
+    files.second_process().lock()
+    with pytest.raises(PersistenceError, match="in use"):
+        verify(files)
+
+
+def test_the_command_says_it_with_its_exit_code(tmp_path: Path) -> None:
+    async def fill() -> None:
+        store = LedgerStore(OsFileSystem(str(tmp_path / "data" / "ledgers")), SystemClock(), SMALL)
+        store.open()
+        await append(store, store.open_log("a"), *numbered(0, 30, 100))
+        refused = CliRunner().invoke(app, ["verify", str(tmp_path / "data")])
+        assert refused.exit_code == 1
+        assert "in use" in refused.output
+        await store.close()
+
+    asyncio.run(fill())
+    whole = CliRunner().invoke(app, ["verify", str(tmp_path / "data")])
+    assert whole.exit_code == 0, whole.output
+    assert "no damage found" in whole.output
+    path = tmp_path / "data" / "ledgers" / segment_name(2)
+    path.write_bytes(path.read_bytes().replace(b"1", b"2", 1))
+    broken = CliRunner().invoke(app, ["verify", str(tmp_path / "data")])
+    assert broken.exit_code == 1
+    assert "DAMAGED: segment-0000000000000002" in broken.output
+    assert CliRunner().invoke(app, ["verify", str(tmp_path / "none")]).exit_code == 1
+    assert not (tmp_path / "none").exists()

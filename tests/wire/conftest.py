@@ -1,0 +1,60 @@
+"""A broker as a child process and the official client, for the tests whose name says so."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pulsar  # type: ignore[import-untyped]  # the official client carries no types
+import pytest
+from tools.servers import magnetar
+from tools.servers.process import Server
+
+SETTINGS = {"acknowledgmentAtBatchIndexLevelEnabled": "true", "maxMessageSize": "1024000"}
+"""As the official client's own suite has them."""
+
+PATIENCE_MS = 10_000
+SILENCE_MS = 300
+
+
+@pytest.fixture(scope="session")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    with magnetar.start(tmp_path_factory.mktemp("official"), settings=SETTINGS) as running:
+        yield running
+
+
+@pytest.fixture
+def client(server: Server) -> Iterator[Any]:
+    opened = connected(server)
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def topic(request: pytest.FixtureRequest) -> str:
+    """A topic of the test's own."""
+    return re.sub(r"[^a-z0-9]+", "-", f"{Path(request.node.path).stem}-{request.node.name}".lower())
+
+
+def connected(server: Server) -> Any:
+    return pulsar.Client(server.broker_url, logger=pulsar.ConsoleLogger(pulsar.LoggerLevel.Error))
+
+
+def received(consumer: Any, count: int) -> list[Any]:
+    return [consumer.receive(PATIENCE_MS) for _ in range(count)]
+
+
+def texts(messages: list[Any]) -> list[str]:
+    return [message.data().decode() for message in messages]
+
+
+def nothing_more(consumer: Any) -> None:
+    with pytest.raises(pulsar.Timeout):
+        consumer.receive(SILENCE_MS)
+
+
+def publish(producer: Any, count: int, **options: Any) -> list[Any]:
+    """So many messages, "0" and so on; their ids."""
+    return [producer.send(str(number).encode(), **options) for number in range(count)]

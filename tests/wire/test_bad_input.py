@@ -1,0 +1,203 @@
+"""What clients may do wrong: the answer or closure of SEMANTICS, a log line that says why, nobody else touched.
+
+Every case runs beside a bystander on a connection of its own, which publishes and consumes before and after.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from magnetar.model.errors import ServerError
+from magnetar.protocol import codec
+from magnetar.protocol import commands as c
+from magnetar.protocol.frames import FRAME_PADDING
+from magnetar.testing.rawclient import RawClient, RefusedError, make_entry
+from tests.wire.bench import Wires, on_broker
+
+T = "persistent://public/default/t"
+LIMIT = 100_000
+Attack = Callable[[Wires, RawClient], Awaitable[None]]
+
+
+def beside_a_bystander(attack: Attack) -> None:
+    async def test(wires: Wires) -> None:
+        bystander, offender = await wires.open(), await wires.open()
+        consumer = await bystander.subscribe(T, "bystander")
+        consumer.flow(10)
+        producer = await bystander.producer(T)
+        for _ in range(2):
+            await producer.publish(b"m")
+            await consumer.ack((await consumer.receive()).message_id)
+            await attack(wires, offender)
+            offender = await wires.open()
+        assert not bystander.lost.done()
+        assert not bystander.heard(c.CloseConsumer) and not bystander.heard(c.CloseProducer)
+
+    on_broker(test, maxMessageSize=LIMIT)
+
+
+def command_frame(size: int, body: bytes) -> bytes:
+    return size.to_bytes(4, "big") + len(body).to_bytes(4, "big") + body
+
+
+FROM_THE_BROKER = c.SendReceipt(1, 1, c.MessageIdData(1, 1), 0)
+CLOSING: dict[str, tuple[bytes, str]] = {
+    "a command that is no protobuf": (command_frame(8, b"\xff\xff\xff\xff"), "protobuf"),
+    "an empty command": (command_frame(4, b""), "closing the connection"),
+    "a command longer than its frame": (b"\0\0\0\x08\0\0\0\x09\x08\x12\x92\x01", "closing the connection"),
+    "a frame one byte too large": (
+        (LIMIT + FRAME_PADDING - 3).to_bytes(4, "big") + b"\0\0\0\x04",
+        f"larger than the {LIMIT + FRAME_PADDING} allowed",
+    ),
+    "a frame of two gigabytes": (b"\x7f\xff\xff\xff", f"larger than the {LIMIT + FRAME_PADDING} allowed"),
+    "a second CONNECT": (codec.encode(c.Connect("again", 21)), "cannot accept a client while CONNECTED was sent"),
+    "a command of brokers": (codec.encode(FROM_THE_BROKER), "SendReceipt from a client"),
+    "an AUTH_RESPONSE nobody asked for": (codec.encode(c.AuthResponse()), "AuthResponse from a client"),
+    "SEND for a producer that is not open": (
+        codec.encode(c.Send(7, 0, 1, None, False, None, False, None, make_entry(b"m", producer="p", sequence_id=0))),
+        "SEND for producer 7",
+    ),
+    "a namespace that is none": (codec.encode(c.GetTopicsOfNamespace(1, "public")), "Invalid namespace format"),
+}
+
+
+@pytest.mark.parametrize("case", CLOSING)
+def test_closes_without_a_reply(case: str, caplog: pytest.LogCaptureFixture) -> None:
+    """SEMANTICS 1.1.7, 1.2.1, 1.3.19, 3.3.1."""
+    data, reason = CLOSING[case]
+
+    async def attack(wires: Wires, offender: RawClient) -> None:
+        said: list[c.Command] = []
+        offender.on_command = said.append
+        offender.say_bytes(data)
+        await offender.lost
+        assert said == []
+
+    with caplog.at_level(logging.WARNING):
+        beside_a_bystander(attack)
+    assert reason in caplog.text
+
+
+@pytest.mark.parametrize(
+    "first", [c.Producer(T, 1, 1), c.Lookup(T, 1), c.Flow(1, 1), c.AuthResponse()], ids=lambda each: type(each).__name__
+)
+def test_a_command_before_connect_closes(first: c.Command, caplog: pytest.LogCaptureFixture) -> None:
+    """1.2.1; PING alone is answered."""
+
+    async def attack(wires: Wires, offender: RawClient) -> None:
+        early = await wires.silent()
+        early.say(c.Ping())
+        await early.hear(c.Pong)
+        said: list[c.Command] = []
+        early.on_command = said.append
+        early.say(first, c.Connect("late", 21))
+        await early.lost
+        assert said == []
+
+    with caplog.at_level(logging.WARNING):
+        beside_a_bystander(attack)
+    assert f"{type(first).__name__} from a client while nothing was said" in caplog.text
+
+
+def test_no_permits_close_the_connection_of_a_consumer_that_exists(caplog: pytest.LogCaptureFixture) -> None:
+    """5.2.1"""
+
+    async def attack(wires: Wires, offender: RawClient) -> None:
+        consumer = await offender.subscribe(T, "offender")
+        consumer.flow(0)
+        await offender.lost
+
+    with caplog.at_level(logging.WARNING):
+        beside_a_bystander(attack)
+    assert "FLOW of 0 permits" in caplog.text
+
+
+def test_unknown_consumer_ids() -> None:
+    """1.3.5 to 1.3.9, 5.2.1: what has no answer is ignored, even FLOW 0 and an ACK that asks for an answer."""
+
+    async def attack(wires: Wires, offender: RawClient) -> None:
+        place = c.MessageIdData(1, 1)
+        said: list[c.Command] = []
+        offender.on_command = said.append
+        offender.say(
+            c.Ack(7, c.AckType.Individual, (place,), request_id=9), c.Flow(7, 0), c.Flow(7, 1),
+            c.RedeliverUnacknowledged(7, (place,)), c.Ping(),
+        )  # fmt: skip
+        await offender.hear(c.Pong)
+        assert [type(each) for each in said] == [c.Pong]
+        for command in (c.Unsubscribe(7, 1), c.Seek(7, 2, place), c.GetLastMessageId(7, 3)):
+            with pytest.raises(RefusedError, match="MetadataError: Consumer not found"):
+                await offender.request(command, c.Success)
+        stats = await offender.request(c.ConsumerStats(4, 7), c.ConsumerStatsResponse)
+        assert stats.error is ServerError.ConsumerNotFound
+        await offender.request(c.CloseConsumer(7, 5), c.Success)
+        await offender.request(c.CloseProducer(7, 6), c.Success)
+
+    beside_a_bystander(attack)
+
+
+def test_a_bad_checksum_is_told_and_the_producer_stays(caplog: pytest.LogCaptureFixture) -> None:
+    """1.1.5"""
+
+    async def attack(wires: Wires, offender: RawClient) -> None:
+        producer = await offender.producer(T)
+        entry = bytearray(make_entry(b"m", producer="p", sequence_id=0))
+        entry[-1] ^= 1
+        with pytest.raises(RefusedError, match="ChecksumError: Checksum failed on the broker"):
+            await producer.receipt(producer.send(b"", entry=bytes(entry)))
+        await producer.publish(b"whole")
+
+    with caplog.at_level(logging.WARNING):
+        beside_a_bystander(attack)
+    assert "message 0 refused: Checksum failed on the broker" in caplog.text
+
+
+@pytest.mark.parametrize("name", ["a/b", "kafka://a/b/c", "persistent://public/default/", "persistent://a/b@d/t"])
+def test_invalid_topic_names(name: str, caplog: pytest.LogCaptureFixture) -> None:
+    """1.3.19: in the response of LOOKUP and PARTITIONED_METADATA, else as ERROR."""
+
+    async def attack(wires: Wires, offender: RawClient) -> None:
+        with pytest.raises(RefusedError, match="InvalidTopicName: Invalid topic name: "):
+            await offender.producer(name)
+        with pytest.raises(RefusedError, match="InvalidTopicName: Invalid topic name: "):
+            await offender.subscribe(name, "s")
+        for answer in (await offender.lookup(name), await offender.partitions(name)):
+            assert answer.error is ServerError.InvalidTopicName
+
+    with caplog.at_level(logging.WARNING):
+        beside_a_bystander(attack)
+    assert caplog.text.count("Invalid topic name") >= 4
+
+
+@pytest.mark.parametrize("mode", [mode for mode in c.ProducerAccessMode if mode.value])
+def test_what_is_not_built_is_refused_by_name(mode: c.ProducerAccessMode, caplog: pytest.LogCaptureFixture) -> None:
+    async def attack(wires: Wires, offender: RawClient) -> None:
+        with pytest.raises(RefusedError, match=f"NotAllowedError: producer access mode {mode.name} is not available"):
+            await offender.producer(T, producer_access_mode=mode)
+        with pytest.raises(RefusedError, match=r"NotAllowedError: .*non-persistent topics are not available"):
+            await offender.producer("non-persistent://public/default/t")
+        with pytest.raises(RefusedError, match="NotAllowedError: NewTxn is not available"):
+            await offender.request(c.NewTxn(offender.new_id()), c.Success)
+
+    with caplog.at_level(logging.WARNING):
+        beside_a_bystander(attack)
+    assert "NewTxn is not available in this version of magnetar" in caplog.text
+
+
+def test_a_flood_of_faults_does_not_flood_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    async def attack(wires: Wires, offender: RawClient) -> None:
+        for _ in range(100):
+            with pytest.raises(RefusedError):
+                await offender.producer("kafka://a/b/" + "x" * 50_000)
+        for _ in range(20):
+            client = await wires.open()
+            client.say(c.Connect("again", 21))
+            await client.lost
+
+    with caplog.at_level(logging.WARNING):
+        beside_a_bystander(attack)
+    assert 0 < len(caplog.records) <= 30
+    assert max(len(record.getMessage()) for record in caplog.records) < 1000
