@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from magnetar.client.place import START, Place
@@ -76,5 +78,9 @@ def test_bad_sink_options() -> None:
     sink_options({**BASE, "queryname": "q", "checkpointlocation": "/tmp/c"})
 
 
-def test_every_option_is_explained_and_keyed_as_spark_will() -> None:
-    assert all(option.help and key == option.title.lower() for key, option in OPTIONS.items())
+def test_every_option_is_keyed_as_spark_will_and_in_the_documentation() -> None:
+    text = (Path(__file__).parents[3] / "docs" / "spark.md").read_text()
+    for key, option in OPTIONS.items():
+        assert key == option.title.lower()
+        sides = " and ".join(name for name, has in (("source", option.source), ("sink", option.sink)) if has)
+        assert f"| `{option.title}` | {sides} | {option.help} |" in text
