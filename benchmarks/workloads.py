@@ -102,7 +102,7 @@ def fresh_topic() -> str:
     return f"persistent://public/default/bench-{uuid.uuid4().hex[:12]}"
 
 
-def _produced(workload: Workload, address: Address, count: int, topic: str, meter: Meter | None) -> ProduceLoad:
+def produced(workload: Workload, address: Address, count: int, topic: str, meter: Meter | None) -> ProduceLoad:
     connection = Connection(address)
     try:
         connection.producer(topic, 1)
@@ -120,11 +120,11 @@ def _produced(workload: Workload, address: Address, count: int, topic: str, mete
 
 
 def produce(workload: Workload, address: Address, count: int, meter: Meter) -> Outcome:
-    load = _produced(workload, address, count, fresh_topic(), meter)
+    load = produced(workload, address, count, fresh_topic(), meter)
     return workload.outcome(count, meter, load.problems())
 
 
-class _Consumers:
+class Consumers:
     """The consumers of one workload on one topic, each on a connection of its own."""
 
     def __init__(self, workload: Workload, address: Address, count: int, topic: str) -> None:
@@ -192,9 +192,9 @@ def settle(connections: list[Connection], pinged: list[Connection]) -> None:
 
 def catch_up(workload: Workload, address: Address, count: int, meter: Meter) -> Outcome:
     topic = fresh_topic()
-    _subscribed_once(address, topic, workload.subscription)
-    load = _produced(workload, address, count, topic, None)
-    consumers = _Consumers(workload, address, count, topic)
+    subscribed_once(address, topic, workload.subscription)
+    load = produced(workload, address, count, topic, None)
+    consumers = Consumers(workload, address, count, topic)
     try:
         meter.start()
         for one in consumers.loads:
@@ -208,7 +208,7 @@ def catch_up(workload: Workload, address: Address, count: int, meter: Meter) -> 
     return judged(workload, count, meter, load, consumers)
 
 
-def _subscribed_once(address: Address, topic: str, kind: SubscriptionType) -> None:
+def subscribed_once(address: Address, topic: str, kind: SubscriptionType) -> None:
     """Make the subscription before anything is produced, or the broker may delete what nobody waits for."""
     connection = Connection(address)
     try:
@@ -218,7 +218,7 @@ def _subscribed_once(address: Address, topic: str, kind: SubscriptionType) -> No
         connection.close()
 
 
-def judged(workload: Workload, count: int, meter: Meter, load: ProduceLoad, consumers: _Consumers) -> Outcome:
+def judged(workload: Workload, count: int, meter: Meter, load: ProduceLoad, consumers: Consumers) -> Outcome:
     """The outcome with all checks: receipts, messages, order, redelivery."""
     if found := load.problems():
         return workload.outcome(count, meter, found)
@@ -232,7 +232,7 @@ def judged(workload: Workload, count: int, meter: Meter, load: ProduceLoad, cons
 
 def tail(workload: Workload, address: Address, count: int, meter: Meter) -> Outcome:
     topic = fresh_topic()
-    consumers = _Consumers(workload, address, count, topic)
+    consumers = Consumers(workload, address, count, topic)
     connection = Connection(address)
     try:
         connection.producer(topic, 1)
