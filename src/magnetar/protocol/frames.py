@@ -28,6 +28,8 @@ BROKER_METADATA_MAGIC: Final = 0x0E02
 ENTRY_HEADER_SIZE: Final = 10
 """Magic, checksum and metadata size of an entry."""
 
+_VIEW_FROM: Final = 32 << 10
+
 _SIZE = struct.Struct(">I")
 _SIZES = struct.Struct(">II")
 _CHECKSUM = struct.Struct(">HI")
@@ -66,7 +68,7 @@ class FrameSplitter:
 
     def __init__(self, max_frame_size: int = MAX_FRAME_SIZE) -> None:
         self.max_frame_size = max_frame_size
-        self._chunks: list[bytes] = []
+        self._chunks: list[bytes | memoryview] = []
         self._held = 0
         self._missing = 4
 
@@ -88,7 +90,7 @@ class FrameSplitter:
             if len(data) < needed:
                 return []
             return [(self._take(), 0)]
-        self._chunks.append(data[:needed])
+        self._chunks.append(memoryview(data)[:needed])
         return [(self._take(), 0), (data, needed)]
 
     def _take(self) -> bytes:
@@ -99,7 +101,8 @@ class FrameSplitter:
 
     def keep(self, buffer: bytes, position: int) -> None:
         """Hold what is left of ``buffer`` from ``position`` on, less than one whole frame."""
-        rest = buffer[position:]
+        # a view spares a copy but keeps the whole buffer: not for a few bytes
+        rest = buffer[position:] if len(buffer) - position < _VIEW_FROM else memoryview(buffer)[position:]
         self._held = len(rest)
         if rest:
             self._chunks.append(rest)

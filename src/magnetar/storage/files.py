@@ -12,9 +12,6 @@ from collections.abc import Sequence
 from typing import Final, Protocol
 
 _IOV_MAX: Final = 1024
-_AHEAD_MIN: Final = 256 << 10
-_AHEAD_MAX: Final = 32 << 20
-"""What is allocated ahead: as much as there is already, within these."""
 
 Chunk = bytes | bytearray | memoryview
 
@@ -50,12 +47,8 @@ class File(Protocol):
 class FileSystem(Protocol):
     """One data directory; names are relative to it and contain no separator."""
 
-    def open(self, name: str, *, create: bool = False, ahead: bool = False) -> File:
-        """Open for reading and appending. Raises FileNotFoundError unless ``create``.
-
-        ``ahead`` allows to allocate space before it is needed, which makes syncs cheaper: the file may then be longer
-        than what was appended, zeros behind it, until it is truncated.
-        """
+    def open(self, name: str, *, create: bool = False) -> File:
+        """Open for reading and appending. Raises FileNotFoundError unless ``create``."""
         ...
 
     def names(self) -> list[str]:
@@ -68,6 +61,10 @@ class FileSystem(Protocol):
 
     def remove(self, name: str) -> None:
         """Delete a file; durable after :meth:`sync`."""
+        ...
+
+    def drop_cached(self, name: str) -> None:
+        """A hint: this file will hardly be read soon, the system may use the memory that caches it."""
         ...
 
     def sync(self) -> None:
@@ -94,16 +91,18 @@ class OsFile:
         return self._fd
 
     def append(self, chunks: Sequence[Chunk]) -> None:
+        at = self.size()
         for start in range(0, len(chunks), _IOV_MAX):
-            self._write(chunks[start : start + _IOV_MAX])
+            at += self._write(chunks[start : start + _IOV_MAX], at)
 
-    def _write(self, part: Sequence[Chunk]) -> None:
+    def _write(self, part: Sequence[Chunk], at: int) -> int:
         wanted = sum(map(len, part))
-        written = os.writev(self._fd, part)
+        written = os.pwritev(self._fd, part, at)
         if written < wanted:
             data = memoryview(b"".join(part))
             while written < wanted:
-                written += os.write(self._fd, data[written:])
+                written += os.pwrite(self._fd, data[written:], at + written)
+        return written
 
     def sync(self) -> None:
         os.fdatasync(self._fd)
@@ -123,41 +122,6 @@ class OsFile:
             self._fd = -1
 
 
-class AheadFile(OsFile):
-    """A file whose space is allocated before it is needed; it has one writer, this object."""
-
-    def __init__(self, fd: int) -> None:
-        super().__init__(fd)
-        self._end = self._allocated = self.size()
-        self._possible = True
-
-    def _write(self, part: Sequence[Chunk]) -> None:
-        wanted = sum(map(len, part))
-        if self._possible and self._end + wanted > self._allocated:
-            self._allocate(wanted)
-        written = os.pwritev(self._fd, part, self._end)
-        if written < wanted:
-            data = memoryview(b"".join(part))
-            while written < wanted:
-                written += os.pwrite(self._fd, data[written:], self._end + written)
-        self._end += written
-
-    def _allocate(self, wanted: int) -> None:
-        target = self._end + wanted + min(max(self._end, _AHEAD_MIN), _AHEAD_MAX)
-        try:
-            os.posix_fallocate(self._fd, self._allocated, target - self._allocated)
-        except OSError:
-            # not possible here, or not enough space: the write itself will tell
-            self._possible = False
-        else:
-            self._allocated = target
-
-    def truncate(self, size: int) -> None:
-        super().truncate(size)
-        self._allocated = size
-        self._end = min(self._end, size)
-
-
 class OsFileSystem:
     """A directory of the operating system, created if missing."""
 
@@ -166,10 +130,10 @@ class OsFileSystem:
         self.path = path
         self._lock_fd = -1
 
-    def open(self, name: str, *, create: bool = False, ahead: bool = False) -> File:
-        flags = os.O_RDWR | os.O_CLOEXEC | (os.O_CREAT if create else 0) | (0 if ahead else os.O_APPEND)
-        fd = os.open(os.path.join(self.path, name), flags, 0o640)
-        return AheadFile(fd) if ahead else OsFile(fd)
+    def open(self, name: str, *, create: bool = False) -> File:
+        # no O_APPEND: it would make the sync process's pwrite ignore its offset; appends ask for the end instead
+        flags = os.O_RDWR | os.O_CLOEXEC | (os.O_CREAT if create else 0)
+        return OsFile(os.open(os.path.join(self.path, name), flags, 0o640))
 
     def names(self) -> list[str]:
         return sorted(entry.name for entry in os.scandir(self.path) if entry.is_file())
@@ -179,6 +143,13 @@ class OsFileSystem:
 
     def remove(self, name: str) -> None:
         os.remove(os.path.join(self.path, name))
+
+    def drop_cached(self, name: str) -> None:
+        fd = os.open(os.path.join(self.path, name), os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
+        finally:
+            os.close(fd)
 
     def sync(self) -> None:
         fd = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY)

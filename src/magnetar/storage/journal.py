@@ -259,7 +259,7 @@ class Journal:
     def _begin_segment(self, chunks: list[Chunk]) -> File:
         """In the writer's thread: a new segment with its header and its first group."""
         header = records.SegmentHeader(self.segment + 1, self.length, self.sequence, self._clock.now_ms())
-        file = self._files.open(segment_name(header.number), create=True, ahead=True)
+        file = self._files.open(segment_name(header.number), create=True)
         try:
             file.truncate(0)
             file.append([records.segment_header(header), *chunks])

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from bisect import bisect_left
+from collections.abc import Callable
 from concurrent.futures import Executor
 from typing import Final, NamedTuple
 
@@ -23,7 +24,10 @@ from magnetar.storage.segment import Places, SegmentFiles, Span, index_bytes, in
 
 log = logging.getLogger(__name__)
 
-_AHEAD_BYTES: Final = 1 << 20
+_READ_BYTES: Final = 1 << 20
+"""What one read takes, whole extents: small enough to stay in the processor's caches until it is sent."""
+_READS_AHEAD: Final = 3
+"""How many reads are begun unasked behind one that continues another."""
 _GAP_MAX: Final = 64 << 10
 """Bytes of other ledgers that are rather read over than stepped over."""
 
@@ -33,53 +37,103 @@ class _Extent(NamedTuple):
     size: int
 
 
+class _Reading:
+    """One read under way, and who waits for it: nobody yet, if it was begun ahead."""
+
+    __slots__ = ("further", "managed", "segment", "start", "waiters")
+
+    def __init__(self, managed: ManagedLedger, start: int, segment: int, further: int) -> None:
+        self.managed = managed
+        self.start = start
+        self.segment = segment
+        self.further = further
+        """How many reads may follow it unasked."""
+        self.waiters: list[Callable[[Run | Exception], None]] = []
+
+
 class EntryReader:
-    """Reads for all logs. ``thread`` has one worker: files and indexes are touched by nobody else."""
+    """Reads for all logs. ``thread`` has one worker: files and indexes are touched by nobody else.
+
+    Whoever reads on where the last read of the log ended is read ahead for: the next megabytes are on their way into
+    the cache while the first is being sent.
+    """
 
     def __init__(self, files: FileSystem, segments: SegmentFiles, cache: EntryCache, thread: Executor) -> None:
         self._files = files
         self._segments = segments
         self._cache = cache
         self._thread = thread
+        self._under_way: dict[tuple[int, int], _Reading] = {}
+        self._ends: dict[int, int] = {}
+        """By log: where its last read ended."""
         self.reads = 0
         self.bytes_read = 0
 
     def read(self, managed: ManagedLedger, start: int, entries_max: int, bytes_max: int, done: ReadDone) -> None:
         """See :meth:`ManagedLedger.read`."""
-        loop = asyncio.get_running_loop()
-        span = managed.span_of(start)
-        if span is None:
+        reading = self._under_way.get((managed.id, start))
+        if reading is None:
+            further = _READS_AHEAD if self._ends.get(managed.id) == start else 0
+            reading = self._begin(managed, start, further)
+        else:
+            reading.further = _READS_AHEAD
+        if reading is None:
             error = PersistenceError(
                 f"{managed.name}: the entry at {managed.position(start)} is not in any segment; the log of the "
                 "start names what was found damaged and where its bytes are kept"
             )
-            loop.call_soon(done, error)
+            asyncio.get_running_loop().call_soon(done, error)
             return
-        work = loop.run_in_executor(self._thread, self._read, span, start, max(bytes_max, _AHEAD_BYTES))
 
-        def finish(future: asyncio.Future[list[_Extent]]) -> None:
-            error = future.exception()
-            if error is not None:
-                if not isinstance(error, PersistenceError):
-                    error = PersistenceError(f"{managed.name}: reading {segment_name(span.segment)} failed: {error}")
-                log.error("%s", error)
-                done(error)
-                return
-            extents = future.result()
-            for extent in extents:
-                self._cache.put(managed.cached_runs, extent.run, extent.size)
-            run = extents[0].run
-            done(cut(run, start - run.first, entries_max, bytes_max))
+        def answer(result: Run | Exception) -> None:
+            done(result if isinstance(result, Exception) else cut(result, start - result.first, entries_max, bytes_max))
 
-        work.add_done_callback(finish)
+        reading.waiters.append(answer)
+
+    def _begin(self, managed: ManagedLedger, start: int, further: int) -> _Reading | None:
+        span = managed.span_of(start)
+        if span is None:
+            return None
+        reading = self._under_way[managed.id, start] = _Reading(managed, start, span.segment, further)
+        work = asyncio.get_running_loop().run_in_executor(self._thread, self._read, span, start)
+        work.add_done_callback(lambda future: self._finished(reading, future))
+        return reading
+
+    def _finished(self, reading: _Reading, work: asyncio.Future[list[_Extent]]) -> None:
+        managed = reading.managed
+        del self._under_way[managed.id, reading.start]
+        error = work.exception()
+        if error is not None:
+            self._failed(reading, error)
+            return
+        extents = work.result()
+        for extent in extents:
+            self._cache.put(managed.cached_runs, extent.run, extent.size)
+        last = extents[-1].run
+        end = self._ends[managed.id] = last.first + len(last.entries)
+        missing = managed.cached(end, 1, 1) is None and (managed.id, end) not in self._under_way
+        if reading.further and missing and end < managed.end and not managed.deleted:
+            # before anybody is answered: the disk works while they send
+            self._begin(managed, end, reading.further - 1)
+        for waiter in reading.waiters:
+            waiter(extents[0].run)
+
+    def _failed(self, reading: _Reading, error: BaseException) -> None:
+        if not isinstance(error, PersistenceError):
+            where = segment_name(reading.segment)
+            error = PersistenceError(f"{reading.managed.name}: reading {where} failed: {error}")
+        if reading.waiters:
+            log.error("%s", error)
+        for waiter in reading.waiters:
+            waiter(error)
 
     # in the reader's thread --------------------------------------------------------------------------------------
 
-    def _read(self, span: Span, start: int, bytes_max: int) -> list[_Extent]:
+    def _read(self, span: Span, start: int) -> list[_Extent]:
         places = self._places(span)
         i = places.find(start)
         out: list[_Extent] = []
-        left = bytes_max
+        left = _READ_BYTES
         # behind the span's end may lie what a failed write left
         stop = bisect_left(places.firsts, span.end)
         if i < 0 or i >= stop:
@@ -117,8 +171,7 @@ class EntryReader:
 
     def _extent(self, span: Span, data: bytes, at: int) -> _Extent:
         try:
-            raw = records.parse_record(data, at)
-            head, entries, counts = records.extent_entries(raw)
+            head, entries, counts, size = records.read_extent(data, at)
         except records.RecordError as error:
             raise PersistenceError(
                 f"{segment_name(span.segment)} cannot be read at the entries of log {span.log} from {span.first} on: "
@@ -129,7 +182,7 @@ class EntryReader:
                 f"{index_name(span.segment)} leads to another log's entries; remove it to have it rebuilt"
             )
         run = Run(head.ordinal, head.ledger, head.entry, entries, counts)
-        return _Extent(run, len(raw.body))
+        return _Extent(run, size)
 
     def _places(self, span: Span) -> Places:
         try:

@@ -225,25 +225,44 @@ def extent_payload_size(raw: RawRecord) -> int:
     return len(raw.body) - EXTENT_HEAD_SIZE - 4 * n * (2 if raw.flags & COUNTED else 1)
 
 
-def extent_entries(raw: RawRecord) -> tuple[ExtentHead, list[bytes], list[int] | None]:
-    """An extent's entries, and their message counts unless all are one."""
-    body = raw.body
-    head = extent_head(body)
+class Extent(NamedTuple):
+    """An extent as a reader wants it."""
+
+    head: ExtentHead
+    entries: list[bytes]
+    counts: list[int] | None
+    """Messages per entry; None if every entry is one."""
+    size: int
+    """Bytes of the record's body."""
+
+
+def read_extent(data: bytes, at: int) -> Extent:
+    """The extent whose record is at ``at``; copies each entry once and nothing else. Raises RecordError."""
+    if len(data) - at < RECORD_HEADER_SIZE + EXTENT_HEAD_SIZE:
+        raise RecordError(f"an extent does not fit at offset {at}")
+    kind, flags, _, size = _RECORD.unpack_from(data, at)
+    start = at + RECORD_HEADER_SIZE
+    (crc,) = _U32.unpack_from(data, start - 4)
+    if start + size > len(data):
+        raise RecordError(f"the record at offset {at} wants {size} bytes and {len(data) - start} are there")
+    if kind != Kind.EXTENT or crc32c(memoryview(data)[start : start + size], crc32c(data[at : start - 4])) != crc:
+        raise RecordError(f"the checksum of the record at offset {at} does not match")
+    head = ExtentHead(*_EXTENT.unpack_from(data, start))
     n = head.entries
-    at = EXTENT_HEAD_SIZE
-    lengths = struct.unpack_from(f"<{n}I", body, at)
-    at += 4 * n
+    position = start + EXTENT_HEAD_SIZE
+    lengths = struct.unpack_from(f"<{n}I", data, position)
+    position += 4 * n
     counts: list[int] | None = None
-    if raw.flags & COUNTED:
-        counts = list(struct.unpack_from(f"<{n}I", body, at))
-        at += 4 * n
+    if flags & COUNTED:
+        counts = list(struct.unpack_from(f"<{n}I", data, position))
+        position += 4 * n
     entries: list[bytes] = []
     append = entries.append
     for length in lengths:
-        end = at + length
-        append(body[at:end])
-        at = end
-    return head, entries, counts
+        end = position + length
+        append(data[position:end])
+        position = end
+    return Extent(head, entries, counts, size)
 
 
 class CursorState(NamedTuple):

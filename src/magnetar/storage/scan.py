@@ -154,7 +154,7 @@ class SegmentScan:
             self._corrupt(at, self._durable)
             return
         data = self._file.read(at, self._limit - at)
-        data = data.rstrip(b"\0")  # megabytes of it may be space that was allocated ahead
+        data = data.rstrip(b"\0")  # some file systems leave zeros where a write was cut off
         if not data:
             return
         name = self._quarantine("torn", at, at + len(data))

@@ -31,6 +31,8 @@ log = logging.getLogger(__name__)
 _UNKNOWN: Final = 1 << 62
 """Length of a segment that recovery has cut already."""
 
+_CACHED_SEGMENTS: Final = 6
+"""So many sealed segments stay in the system's page cache; consumers not further behind than that read from memory."""
 _LOGS_PER_TURN: Final = 200
 """How many logs a checkpoint captures before it lets the loop go on."""
 
@@ -268,7 +270,7 @@ class LedgerStore:
         await asyncio.get_running_loop().run_in_executor(self._threads["keeper"], work, *arguments)
 
     def _finish_segment(self, number: int, length: int, spans: list[Span]) -> None:
-        """Give back what was allocated ahead (and what a failed write left), then write the index."""
+        """Cut off what a failed write left, then write the index."""
         try:
             file = self._files.open(segment_name(number))
         except FileNotFoundError:
@@ -278,6 +280,14 @@ class LedgerStore:
                 file.truncate(length)
             file.close()
         checkpoint.write_atomically(self._files, index_name(number), index_bytes(number, spans))
+        self._drop_cached(number - _CACHED_SEGMENTS)
+
+    def _drop_cached(self, number: int) -> None:
+        """Give the page cache of an older segment back, so that new pages need not be found for each new segment."""
+        try:
+            self._files.drop_cached(segment_name(number))
+        except FileNotFoundError:
+            pass
 
     def _save_checkpoint(self, data: bytes) -> None:
         self._checkpoint_number += 1

@@ -1,18 +1,21 @@
-"""A second, tiny process whose only work is fdatasync on the broker's journal.
+"""A second, tiny process whose only work is to write and sync the broker's journal.
 
-The broker appends to the segment itself (into the page cache, some 50 us for a common group) and sends one byte; the
-process, which was handed the same open file, syncs it and sends the error number back; the loop hears that as it hears
-any socket. No thread has to win the interpreter's lock, so a commit takes what the disk takes, however busy the loop
-is. The process ends with the socket: it cannot outlive the broker.
+The loop copies a group into memory that both processes share and sends one short message; the process, which was
+handed the segment's open file, writes the group at its place, calls fdatasync and sends the error number back; the loop
+hears that as it hears any socket. No thread has to win the interpreter's lock, so a commit takes what the disk takes,
+however busy the loop is, and the kernel's work on the page cache happens on another core. The process ends with the
+socket: at most it finishes the group it was given when the broker was killed, which nobody was told of.
 
-Messages on the socket pair (SOCK_SEQPACKET): ``F`` with a file descriptor: sync this file from now on; ``S``: sync;
-answer to ``S``: the error number as four bytes, 0 if the data is durable.
+Messages on the socket pair (SOCK_SEQPACKET), integers little-endian: ``F`` with a file descriptor: this file from now
+on; ``W``, u64 offset, u64 length: write so much of the shared memory there, then sync (length 0: only sync); the answer
+to ``W`` is the error number as four bytes, 0 if the data is durable.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import mmap
 import os
 import socket
 import subprocess
@@ -27,22 +30,27 @@ log = logging.getLogger(__name__)
 
 # _socket, not socket: it needs no enums and no selectors, a seventh of the process's memory
 _PROGRAM: Final = """
-import os, _socket, sys
+import os, _socket, mmap, sys
 wire = _socket.socket(fileno=int(sys.argv[1]))
+shared = memoryview(mmap.mmap(int(sys.argv[2]), 0))
 held = -1
 while True:
     try:
-        word, files, _, _ = wire.recvmsg(1, _socket.CMSG_SPACE(4))
+        message, files, _, _ = wire.recvmsg(17, _socket.CMSG_SPACE(4))
     except OSError:  # the broker was killed with an answer unread
         break
-    if not word:
+    if not message:
         break
-    if word == b"F":
+    if message == b"F":
         if held >= 0:
             os.close(held)
         held = int.from_bytes(files[0][2][:4], sys.byteorder)
         continue
+    offset, length = int.from_bytes(message[1:9], "little"), int.from_bytes(message[9:17], "little")
     try:
+        done = 0
+        while done < length:
+            done += os.pwrite(held, shared[done:length], offset + done)
         os.fdatasync(held)
         error = 0
     except OSError as problem:
@@ -52,6 +60,9 @@ while True:
     except OSError:
         break
 """
+
+_SHARED_BYTES: Final = 8 << 20
+"""Groups up to this size are written by the process; a larger one is written here and only synced there."""
 
 
 class SyncProcess:
@@ -65,11 +76,14 @@ class SyncProcess:
         self._process: subprocess.Popen[bytes] | None = None
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._wire = ours
-        with theirs:
+        memory = os.memfd_create("magnetar-group")
+        os.ftruncate(memory, _SHARED_BYTES)
+        self._shared = mmap.mmap(memory, _SHARED_BYTES)
+        with theirs, os.fdopen(memory):
             try:
                 self._process = subprocess.Popen(
-                    [sys.executable, "-I", "-S", "-c", _PROGRAM, str(theirs.fileno())],
-                    pass_fds=(theirs.fileno(),),
+                    [sys.executable, "-I", "-S", "-c", _PROGRAM, str(theirs.fileno()), str(memory)],
+                    pass_fds=(theirs.fileno(), memory),
                     stdin=subprocess.DEVNULL,
                     start_new_session=True,
                 )
@@ -85,21 +99,38 @@ class SyncProcess:
         """Whether the process does the work."""
         return self._process is not None
 
+    @property
+    def pid(self) -> int | None:
+        """Its process id, while it is alive."""
+        return None if self._process is None else self._process.pid
+
     def commit(self, file: File, chunks: Sequence[Chunk], sync: bool, done: Committed) -> None:
         """See :class:`Committer`."""
         if not sync or self._process is None or not isinstance(file, OsFile):
             self._spare.commit(file, chunks, sync, done)
             return
         try:
-            file.append(chunks)
             if file is not self._file:
                 socket.send_fds(self._wire, [b"F"], [file.fileno()])
                 self._file = file
-            self._wire.send(b"S")
+            offset, size = file.size(), sum(map(len, chunks))
+            if size <= _SHARED_BYTES:
+                self._share(chunks)
+            else:
+                file.append(chunks)
+                size = 0
+            self._wire.send(b"W" + offset.to_bytes(8, "little") + size.to_bytes(8, "little"))
         except OSError as error:
             self._loop.call_soon(done, error)
             return
         self._done = done
+
+    def _share(self, chunks: Sequence[Chunk]) -> None:
+        shared, at = self._shared, 0
+        for chunk in chunks:
+            end = at + len(chunk)
+            shared[at:end] = chunk
+            at = end
 
     def _answered(self) -> None:
         try:
@@ -130,6 +161,7 @@ class SyncProcess:
             self._process.wait(5)
             self._process = None
         self._file = None
+        self._shared.close()
 
     def close(self) -> None:
         """End the process."""

@@ -128,8 +128,8 @@ class _Verification:
                 blocks += 1
                 for raw in block.records:
                     if raw.kind == records.Kind.EXTENT:
-                        head, whole, _ = records.extent_entries(raw)
-                        entries += len(whole)
+                        head = records.extent_head(raw.body)
+                        entries += head.entries
                         length = records.RECORD_HEADER_SIZE + len(raw.body)
                         extent = Extent(head.ordinal, head.ordinal + head.entries, block.offset + raw.at, length)
                         found.setdefault(head.log, []).append(extent)

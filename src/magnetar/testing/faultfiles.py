@@ -209,7 +209,7 @@ class FaultFileSystem:
         directory = self._disk.directory
         return directory.unsynced or any(inode.unsynced for inode in directory.live.values())
 
-    def open(self, name: str, *, create: bool = False, ahead: bool = False) -> File:
+    def open(self, name: str, *, create: bool = False) -> File:
         _check_name(name)
         self._disk.enter("open")
         inode = self._disk.directory.live.get(name)
@@ -232,6 +232,9 @@ class FaultFileSystem:
         _check_name(name)
         self._disk.enter("remove")
         self._disk.directory.remove(name)
+
+    def drop_cached(self, name: str) -> None:
+        _check_name(name)
 
     def sync(self) -> None:
         self._disk.enter("sync_directory", self._disk.faults.sync_error_rate)

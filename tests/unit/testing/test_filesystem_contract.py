@@ -168,16 +168,3 @@ def test_one_process_has_the_lock(views: Views) -> None:
     second.lock()
     assert second.names() == ["LOCK"]
     second.unlock()
-
-
-def test_a_file_that_allocates_ahead_reads_as_what_was_appended_and_zeros(tmp_path: Path) -> None:
-    files = OsFileSystem(str(tmp_path))
-    file = files.open("a", create=True, ahead=True)
-    file.append([b"one", b"two"])
-    file.append([b"three"])
-    file.sync()
-    assert file.read(0, file.size()).rstrip(b"\0") == b"onetwothree"
-    file.truncate(11)
-    file.append([b"four"])
-    assert file.read(0, 15) == b"onetwothreefour"
-    file.close()

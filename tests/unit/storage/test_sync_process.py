@@ -1,0 +1,81 @@
+"""The process that writes and syncs: what it answers is true, and its death is noticed and survived."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import os
+import signal
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from magnetar.storage.committer import ThreadCommitter
+from magnetar.storage.files import Chunk, File, OsFile, OsFileSystem
+from magnetar.storage.sync_process import SyncProcess
+
+
+async def commit(process: SyncProcess, file: File, chunks: Sequence[Chunk]) -> BaseException | None:
+    answer: asyncio.Future[BaseException | None] = asyncio.get_running_loop().create_future()
+    process.commit(file, chunks, True, answer.set_result)
+    assert not answer.done(), "answered from within the call"
+    return await asyncio.wait_for(answer, 20)
+
+
+def started() -> SyncProcess:
+    process = SyncProcess(ThreadCommitter(ThreadPoolExecutor(1)))
+    assert process.alive
+    return process
+
+
+def content(file: File) -> bytes:
+    return file.read(0, file.size())
+
+
+def test_groups_of_any_size_lie_one_behind_the_other(tmp_path: Path) -> None:
+    async def main() -> None:
+        process = started()
+        files = OsFileSystem(str(tmp_path))
+        first, second = files.open("a", create=True), files.open("b", create=True)
+        large = os.urandom(9 << 20)
+        assert await commit(process, first, [b"one", memoryview(b"two")]) is None
+        assert await commit(process, first, [large]) is None
+        assert await commit(process, second, [b"other"]) is None
+        assert await commit(process, first, [b"last"]) is None
+        assert content(first) == b"onetwo" + large + b"last"
+        assert content(second) == b"other"
+        process.close()
+
+    asyncio.run(main())
+
+
+def test_a_full_disk_is_told_by_its_number() -> None:
+    async def main() -> None:
+        process = started()
+        full = OsFile(os.open("/dev/full", os.O_RDWR))
+        error = await commit(process, full, [b"x"])
+        assert isinstance(error, OSError)
+        assert error.errno == errno.ENOSPC
+        process.close()
+
+    asyncio.run(main())
+
+
+def test_its_death_fails_what_it_held_and_a_thread_goes_on(tmp_path: Path) -> None:
+    async def main() -> None:
+        process = started()
+        file = OsFileSystem(str(tmp_path)).open("a", create=True)
+        assert await commit(process, file, [b"one"]) is None
+        assert process.pid is not None
+        os.kill(process.pid, signal.SIGSTOP)
+        answer: asyncio.Future[BaseException | None] = asyncio.get_running_loop().create_future()
+        process.commit(file, [b"two"], True, answer.set_result)
+        os.kill(process.pid, signal.SIGKILL)
+        assert isinstance(await asyncio.wait_for(answer, 20), OSError)
+        assert not process.alive
+        file.truncate(3)
+        assert await commit(process, file, [b"three"]) is None
+        assert content(file) == b"onethree"
+        process.close()
+
+    asyncio.run(main())
