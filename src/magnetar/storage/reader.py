@@ -26,6 +26,8 @@ log = logging.getLogger(__name__)
 
 _READ_BYTES: Final = 1 << 20
 """What one read takes, whole extents: small enough to stay in the processor's caches until it is sent."""
+_PART_OF_CACHE: Final = 8
+"""What is read from disk may take this part of the cache's budget, on top of it."""
 _READS_AHEAD: Final = 3
 """How many reads are begun unasked behind one that continues another."""
 _GAP_MAX: Final = 64 << 10
@@ -61,7 +63,8 @@ class EntryReader:
     def __init__(self, files: FileSystem, segments: SegmentFiles, cache: EntryCache, thread: Executor) -> None:
         self._files = files
         self._segments = segments
-        self._cache = cache
+        # a part of its own: what is read once soon makes room for the next, in memory that is still warm
+        self._cache = EntryCache(cache.bytes_max // _PART_OF_CACHE)
         self._thread = thread
         self._under_way: dict[tuple[int, int], _Reading] = {}
         self._ends: dict[int, int] = {}
