@@ -34,7 +34,7 @@ class Cursor:
     """One subscription's acknowledgments. ``acked.mark_delete`` and all arguments are ordinals."""
 
     __slots__ = (
-        "_dirty_partial", "_fresh", "_journal", "_log", "_partial", "_whole", "acked", "created_ms", "deleted",
+        "_dirty_partial", "_fresh", "_journal", "_log", "_partial", "_whole", "acked", "deleted",
         "durable", "has_partial_batches", "id", "jumped", "name", "properties",
     )  # fmt: skip
 

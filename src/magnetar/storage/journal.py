@@ -145,7 +145,6 @@ class Journal:
         """Where the group that is being written ends."""
         self._write_size = 0
         self._idle: list[asyncio.Future[None]] = []
-        self._drained: list[Done] = []
 
     def start(self, segment: int, previous_length: int, sequence: int) -> None:
         """Begin writing; ``segment`` is the last one that exists, the first group makes the next one."""
@@ -360,18 +359,11 @@ class Journal:
         self._release()
 
     def _release(self) -> None:
-        drained, self._drained = self._drained, []
-        for callback in drained:
-            callback()
         if self._writing is None and (not self._group or self.failing is not None):
             idle, self._idle = self._idle, []
             for future in idle:
                 if not future.done():
                     future.set_result(None)
-
-    def when_released(self, callback: Done) -> None:
-        """Call back once after the next group has been written (or has failed)."""
-        self._drained.append(callback)
 
     async def drain(self) -> None:
         """Return when nothing waits to be written any more, or when writing it was tried and failed."""
