@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import json
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from enum import IntEnum
 from typing import Any, Final, NamedTuple
 
@@ -334,14 +334,3 @@ def find_block(data: bytes, start: int, after_sequence: int) -> int:
                 return at
         at = data.find(magic, at + 1)
     return -1
-
-
-def blocks(data: bytes, at: int) -> Iterator[tuple[int, BlockHeader, list[RawRecord]]]:
-    """Whole blocks from ``at`` on, each with its offset; ends silently at the first that is not whole."""
-    while (header := parse_block_header(data, at)) is not None:
-        try:
-            records = parse_block(data, at, header)
-        except RecordError:
-            return
-        yield at, header, records
-        at += BLOCK_HEADER_SIZE + header.length
