@@ -41,10 +41,11 @@ async def topic_stats(topic: Topic, rates: Rates, options: StatsOptions, broker_
         "abortedTxnCount": 0,
         "committedTxnCount": 0,
         "publishers": publishers,
-        "waitingPublishers": 0,
+        "waitingPublishers": topic.producers.waiting,
         "subscriptions": subscriptions,
         "replication": {},
-        "deduplicationStatus": "Disabled",
+        "deduplicationStatus": "Disabled" if topic.checks.deduplication is None else "Enabled",
+        **({} if topic.producers.epoch.current is None else {"topicEpoch": topic.producers.epoch.current}),
         "nonContiguousDeletedMessagesRanges": holes,
         "nonContiguousDeletedMessagesRangesSerializedSize": 0,
         "delayedMessageIndexSizeInBytes": 0,
@@ -97,7 +98,7 @@ async def _backlog(topic: Topic, options: StatsOptions) -> JsonObject:
 def _publisher(producer: Producer, rates: Rates) -> JsonObject:
     info, rate = producer.info, rates.of(producer)
     return {
-        "accessMode": info.access_mode,
+        "accessMode": info.access_mode.name,
         "msgRateIn": rate.messages_in,
         "msgThroughputIn": rate.bytes_in,
         "averageMsgSize": _average(rate.bytes_in, rate.messages_in),

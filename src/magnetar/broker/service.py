@@ -8,8 +8,10 @@ from random import Random
 from typing import Final
 
 from magnetar.broker.policies import Policies
+from magnetar.broker.topic.deduplication import DeduplicationSettings
 from magnetar.broker.topic.dispatch_settings import DispatchSettings
 from magnetar.broker.topic.producers import Producer
+from magnetar.broker.topic.publish_checks import PublishSettings
 from magnetar.broker.topic.topic import Topic
 from magnetar.metadata.resources import Resources
 from magnetar.model.errors import (
@@ -53,6 +55,7 @@ class BrokerService:
         self.pending_bytes_high = settings.maxMessagePublishBufferSizeInMB << 20
         self.pending_publishes_low = settings.maxPendingPublishRequestsPerConnection // 2
         self._dispatch = dispatch_settings(settings)
+        self._publishing = publish_settings(settings)
         self.policies = Policies(resources, settings)
         self.policies.on_namespace = self._namespace_policies_changed
         self.policies.on_topic = self._topic_policies_changed
@@ -136,7 +139,7 @@ class BrokerService:
         return create and self.settings.allowAutoTopicCreation
 
     def _load(self, name: TopicName) -> Topic:
-        topic = Topic(name, self.store, self._dispatch, self.clock, self.rng, self.policies.of(name))
+        topic = Topic(name, self.store, self._dispatch, self.clock, self.rng, self.policies.of(name), self._publishing)
         self.topics[name.fqn] = topic
         return topic
 
@@ -205,6 +208,17 @@ class BrokerService:
         for topic in list(self.topics.values()):
             topic.close()
         self.topics.clear()
+
+
+def publish_settings(settings: Settings) -> PublishSettings:
+    """The part of the settings that producers obey."""
+    return PublishSettings(
+        DeduplicationSettings(
+            settings.brokerDeduplicationMaxNumberOfProducers,
+            settings.brokerDeduplicationProducerInactivityTimeoutMinutes * 60_000,
+        ),
+        settings.maxSameAddressProducersPerTopic,
+    )
 
 
 def dispatch_settings(settings: Settings) -> DispatchSettings:

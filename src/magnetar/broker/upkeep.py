@@ -45,6 +45,7 @@ class Upkeep:
             if i % _TOPICS_PER_TURN == _TOPICS_PER_TURN - 1:
                 await asyncio.sleep(0)
             dropped += topic.trim()
+            topic.checks.tidy()
         if dropped:
             await self._service.store.journal.drain()
             await self._service.store.remove_dead()

@@ -405,6 +405,8 @@ class Journal:
 
     def close(self) -> None:
         """Close the segment; call :meth:`drain` before."""
+        if self._lazy is not None:
+            self._lazy.cancel()  # what could not be written will not be tried again
         self._committer.close()
         if self._file is not None:
             self._file.close()

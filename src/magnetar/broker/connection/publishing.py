@@ -15,7 +15,6 @@ from magnetar.broker.topic.topic import Topic
 from magnetar.model.errors import (
     MagnetarError,
     NotAllowedError,
-    PersistenceError,
     ProducerBusyError,
     ProtocolError,
     ServerError,
@@ -54,7 +53,7 @@ class SinkOfProducer:
             receipts = self._receipts = Receipts(self._producer_id, ledger)
         self._out.put(receipts.run([r[1] for r in results], first_entry, [r[2] for r in results]))
 
-    def failed(self, results: Sequence[PendingEntry], error: PersistenceError) -> None:
+    def failed(self, results: Sequence[PendingEntry], error: MagnetarError) -> None:
         """SEND_ERROR for each (SEMANTICS 3.3.5)."""
         session = self._session
         session.pending_publishes -= len(results)
@@ -76,6 +75,10 @@ class SinkOfProducer:
             session.recently_closed[self._producer_id] = session.loop.time()
             session.send(c.CloseProducer(self._producer_id, -1))
 
+    def fence(self) -> None:
+        """Nothing is said: the next SEND is one for nobody, and that ends the connection."""
+        self._session.producers.pop(self._producer_id, None)
+
 
 def _resume(session: Session) -> None:
     """Read again once half of what made us stop is on disk; with nothing of its own pending a client always may."""
@@ -95,8 +98,7 @@ def send(session: Session, message: c.Send) -> None:
     if not message[9] or message[5] is not None or message[7] is not None:
         _send_refused(session, message)
         return
-    messages = message[2]
-    producer.publish(message[8], messages if messages > 0 else 1, message[1], message[3] or 0)
+    producer.publish(message)
     session.pending_publishes += 1
     service = session.service
     if (
@@ -135,10 +137,6 @@ def open_producer(session: Session, command: c.Producer) -> None:
         return
     if held is not None and command.epoch <= held.info.epoch:
         session.send(c.ProducerSuccess(command.request_id, held.info.name, -1, b"", True))
-        return
-    if command.producer_access_mode is not c.ProducerAccessMode.Shared:
-        text = f"producer access mode {command.producer_access_mode.name} is not available in this version of magnetar"
-        session.fail(command.request_id, NotAllowedError(text))
         return
     if held is None:
         session.producers[command.producer_id] = pending = Pending()
@@ -190,12 +188,20 @@ def _admit(
         _give_up(session, command, error)
         return
     name = command.producer_name or session.service.new_producer_name()
+    topic.checks.when_settled(name, lambda: _enter(session, command, topic, pending, name, retry=retry))
+
+
+def _enter(session: Session, command: c.Producer, topic: Topic, pending: Pending, name: str, *, retry: bool) -> None:
+    """Ask the topic, which may let the producer wait for others to leave (SEMANTICS 3.2.4)."""
+    if pending.cancelled or session.closed:
+        return
     info = ProducerInfo(
         command.producer_id,
         name,
         bool(command.producer_name) and command.user_provided_producer_name,
         command.epoch,
-        command.producer_access_mode.name,
+        command.producer_access_mode,
+        command.encrypted,
         session.address,
         session.service.timestamp(),
         session.client_version,
@@ -203,17 +209,33 @@ def _admit(
         bool(session.features.supports_partial_producer),
     )
     producer = Producer(info, topic.log, SinkOfProducer(session, command.producer_id))
+
+    def admitted(error: MagnetarError | None) -> None:
+        pending.on_cancel = None
+        if pending.cancelled or session.closed:
+            topic.producers.remove(producer)
+            return
+        if error is not None:
+            _give_up(session, command, error)
+            return
+        session.producers[command.producer_id] = producer
+        session.recently_closed.pop(command.producer_id, None)
+        last = topic.checks.last_sequence_id(name)
+        session.send(c.ProducerSuccess(command.request_id, name, last, b"", True, producer.topic_epoch))
+
+    pending.on_cancel = lambda: topic.producers.remove(producer)
     try:
-        topic.add_producer(producer)
+        entered = topic.add_producer(producer, command.topic_epoch, admitted)
     except ProducerBusyError as busy:
+        pending.on_cancel = None
         _busy(session, command, topic, pending, busy, retry=retry)
         return
     except MagnetarError as refused:
+        pending.on_cancel = None
         _give_up(session, command, refused)
         return
-    session.producers[command.producer_id] = producer
-    session.recently_closed.pop(command.producer_id, None)
-    session.send(c.ProducerSuccess(command.request_id, name, -1, b"", True))
+    if not entered:
+        session.send(c.ProducerSuccess(command.request_id, name, -1, b"", False))
 
 
 def _busy(
@@ -239,7 +261,7 @@ def close_producer(session: Session, command: c.CloseProducer) -> None:
     """CLOSE_PRODUCER: SUCCESS when what it sent is durable, also for an unknown id (1.3.9)."""
     held = session.producers.pop(command.producer_id, None)
     if isinstance(held, Pending):
-        held.cancelled = True
+        held.cancel()
     elif held is not None:
         service = session.service
 

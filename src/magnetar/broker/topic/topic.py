@@ -13,8 +13,11 @@ from typing import Any, NamedTuple, cast
 
 from magnetar.broker.topic.dispatch_settings import DispatchSettings
 from magnetar.broker.topic.position_search import first_since
-from magnetar.broker.topic.producers import Pending, Producer, Producers
+from magnetar.broker.topic.producer_access import Admitted, Producers
+from magnetar.broker.topic.producers import Pending, Producer
+from magnetar.broker.topic.publish_checks import PublishChecks, PublishSettings
 from magnetar.broker.topic.subscription import Subscription, TopicIdentity
+from magnetar.broker.topic.topic_epoch import LogEpoch
 from magnetar.model.errors import MagnetarError, NotAllowedError, PersistenceError, ServiceNotReadyError
 from magnetar.model.ids import EARLIEST, Position
 from magnetar.model.names import TopicName
@@ -43,7 +46,7 @@ class Topic:
 
     def __init__(
         self, name: TopicName, store: LedgerStore, settings: DispatchSettings, clock: Clock, rng: Random,
-        policies: TopicPolicies,
+        policies: TopicPolicies, publishing: PublishSettings | None = None,
     ) -> None:  # fmt: skip
         self.name = name
         self.policies = policies
@@ -54,7 +57,6 @@ class Topic:
         self._settings = settings
         self._rng = rng
         self._identity = TopicIdentity(name.fqn, name.partition_index)
-        self.producers = Producers(name.fqn)
         self.subscriptions: dict[str, Subscription] = {}
         self.closed = False
         self.msg_in = 0
@@ -63,6 +65,11 @@ class Topic:
         """By subscriptions that are gone."""
         self._birth: list[DurableAnswer] | None = []
         self.log = store.open_log(name.fqn, self._born, self._not_born)
+        self.producers = Producers(name.fqn, LogEpoch(self.log))
+        self.checks = PublishChecks(
+            name.fqn, self.log, self.producers, policies, clock, publishing or PublishSettings()
+        )  # fmt: skip
+        self.policy_listeners.append(self.checks.policies_changed)
         self.log.on_durable = self._durable
         self.log.on_failed = self._failed
         self.log.on_group = self._group
@@ -91,11 +98,12 @@ class Topic:
 
     # producers ---------------------------------------------------------------------------------------------------
 
-    def add_producer(self, producer: Producer) -> None:
-        """Raises ProducerBusyError, ServiceNotReadyError."""
+    def add_producer(self, producer: Producer, epoch: int | None, admitted: Admitted) -> bool:
+        """See :meth:`Producers.admit`. Raises ServiceNotReadyError and MetadataError besides."""
         if self.closed:
             raise ServiceNotReadyError("Topic is temporarily unavailable")
-        self.producers.add(producer)
+        self.checks.admit(producer)
+        return self.producers.admit(producer, epoch, self.checks.limits(), admitted)
 
     def _durable(self, extent: PendingExtent) -> None:
         """Entries are on disk: a receipt for each, one call per stretch of one producer."""
