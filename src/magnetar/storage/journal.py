@@ -111,6 +111,7 @@ class Journal:
         committer: Committer | None = None,
         sync_data: bool = True,
         segment_bytes: int = 128 << 20,
+        aligned_bytes_min: int = 32 << 10,
         ack_delay: float = 0.02,
         on_sealed: Callable[[int, int, int], None] = lambda number, length, sequence: None,
     ) -> None:
@@ -120,6 +121,7 @@ class Journal:
         self._committer = committer or ThreadCommitter(writer)
         self.sync_data = sync_data
         self._segment_bytes = segment_bytes
+        self._aligned_bytes_min = aligned_bytes_min
         self._ack_delay = ack_delay
         self._on_sealed = on_sealed
         self._loop: asyncio.AbstractEventLoop
@@ -215,17 +217,20 @@ class Journal:
         self._writing = group
         new = self._file is None or self.length >= self._segment_bytes
         base = records.SEGMENT_HEADER_SIZE if new else self.length
-        chunks, size = self._encode(group, base)
+        chunks, size, lead = self._encode(group, base, may_align=self.sync_data and not new)
         self._written_to = base + size
         self._write_size = self._written_to if new else size
         if not new and self._file is not None:
-            self._committer.commit(self._file, chunks, self.sync_data, self._written)
+            self._committer.commit(self._file, chunks, self.sync_data, self._written, lead)
             return
         work = self._loop.run_in_executor(self._writer, self._begin_segment, chunks)
         work.add_done_callback(self._begun)
 
-    def _encode(self, group: Group, base: int) -> tuple[list[Chunk], int]:
-        """The group as one block; tells every extent where it will lie."""
+    def _encode(self, group: Group, base: int, *, may_align: bool) -> tuple[list[Chunk], int, int | None]:
+        """The group as one block; tells every extent where it will lie.
+
+        A large block gets zeros before and behind it, so that it lies on whole pages; how many before is told.
+        """
         chunks: list[Chunk] = [b""]
         size = 0
         count = 0
@@ -253,7 +258,19 @@ class Journal:
             chunks += parts
             size += length
         chunks[0] = records.block_header(count, size, self.sequence)
-        return chunks, size + records.BLOCK_HEADER_SIZE
+        size += records.BLOCK_HEADER_SIZE
+        if not may_align or size < self._aligned_bytes_min:
+            return chunks, size, None
+        lead = records.page_end(base) - base
+        if lead:
+            chunks[0] = bytes(lead) + chunks[0]
+            size += lead
+            for _, extent in extents:
+                extent.offset += lead
+        tail = records.page_end(base + size) - (base + size)
+        if tail:
+            chunks.append(bytes(tail))
+        return chunks, size + tail, lead
 
     def _begin_segment(self, chunks: list[Chunk]) -> File:
         """In the writer's thread: a new segment with its header and its first group."""

@@ -8,7 +8,8 @@ crc32c u32 of all before | zero u32``. ``previous_length`` is how much of the se
 write left behind it is void.
 
 Block header (32 bytes): ``magic u32 | records u32 | length u64 (of the records) | sequence u64 | crc32c u32 of all
-before | zero u32``. Block sequences grow by one over the life of the directory.
+before | zero u32``. Block sequences grow by one over the life of the directory. Blocks stand one behind the other; where
+four zero bytes stand instead of the magic, everything up to the next multiple of 4096 is zero and the block begins there.
 
 Record: ``kind u8 | flags u8 | zero u16 | length u32 (of the body) | crc32c u32 of these eight bytes and the body``,
 then the body.
@@ -22,6 +23,7 @@ import json
 import struct
 from collections.abc import Sequence
 from enum import IntEnum
+from mmap import mmap
 from typing import Any, Final, NamedTuple
 
 from crc32c import crc32c
@@ -32,6 +34,8 @@ SEGMENT_HEADER_SIZE: Final = 48
 BLOCK_MAGIC: Final = 0x4B4C424D
 _BLOCK: Final = struct.Struct("<IIQQ")
 BLOCK_HEADER_SIZE: Final = 32
+PAGE: Final = 4096
+"""A large block begins and ends at a multiple of it, so that it can go to the disk past the page cache."""
 _CRC_PAD: Final = struct.Struct("<II")
 _RECORD: Final = struct.Struct("<BBHI")
 RECORD_HEADER_SIZE: Final = _RECORD.size + 4
@@ -132,6 +136,11 @@ def parse_block_header(data: bytes, at: int = 0) -> BlockHeader | None:
     if magic != BLOCK_MAGIC or _CRC_PAD.unpack_from(data, end) != (crc32c(data[at:end]), 0):
         return None
     return BlockHeader(records, length, sequence)
+
+
+def page_end(at: int) -> int:
+    """The first multiple of :data:`PAGE` at or behind ``at``."""
+    return -(-at // PAGE) * PAGE
 
 
 def extent(head: ExtentHead, entries: Sequence[bytes], counts: Sequence[int] | None) -> tuple[list[bytes], int]:
@@ -236,7 +245,7 @@ class Extent(NamedTuple):
     """Bytes of the record's body."""
 
 
-def read_extent(data: bytes, at: int) -> Extent:
+def read_extent(data: bytes | mmap, at: int) -> Extent:
     """The extent whose record is at ``at``; copies each entry once and nothing else. Raises RecordError."""
     if len(data) - at < RECORD_HEADER_SIZE + EXTENT_HEAD_SIZE:
         raise RecordError(f"an extent does not fit at offset {at}")

@@ -75,6 +75,8 @@ class SegmentScan:
                 at = self.length = end
                 self.sequence = block.sequence
                 continue
+            if end >= self._limit:
+                return  # nothing but padding
             following = self._find_following(at)
             if following < 0:
                 self._end(at)
@@ -114,9 +116,14 @@ class SegmentScan:
         return self._window[start : start + size]
 
     def _block(self, at: int) -> tuple[Block | None, int]:
+        before, at = at, self._behind_padding(at)
+        if at >= self._limit:
+            return None, at
         header = records.parse_block_header(self._bytes(at, records.BLOCK_HEADER_SIZE))
         if header is None or header.sequence <= self.sequence or self._void(header.sequence):
-            return None, at
+            return None, before
+        if at > before and header.sequence != self.sequence + 1 and self.sequence >= 0:
+            return None, before  # a block was overwritten with zeros, which only look like padding
         size = records.BLOCK_HEADER_SIZE + header.length
         if at + size > self._limit:
             return None, at
@@ -126,6 +133,13 @@ class SegmentScan:
         except records.RecordError:
             return None, at
         return Block(at, header.sequence, found), at + size
+
+    def _behind_padding(self, at: int) -> int:
+        """Where the block at or behind ``at`` begins: at the next page if there are only zeros before it."""
+        if any(self._bytes(at, 4)):
+            return at
+        border = records.page_end(at)
+        return at if any(self._bytes(at, border - at)) else border
 
     def _void(self, sequence: int) -> bool:
         return self._before is not None and sequence >= self._before
