@@ -137,6 +137,7 @@ class Journal:
         """Durable bytes of it."""
         self.sequence = 0
         """Sequence of the next block."""
+        self._secret = 0
         self.pending_bytes = 0
         """Entry bytes accepted and not yet durable; what back-pressure looks at."""
         self.failing: PersistenceError | None = None
@@ -148,8 +149,9 @@ class Journal:
         self._write_size = 0
         self._idle: list[asyncio.Future[None]] = []
 
-    def start(self, segment: int, previous_length: int, sequence: int) -> None:
+    def start(self, segment: int, previous_length: int, sequence: int, secret: int) -> None:
         """Begin writing; ``segment`` is the last one that exists, the first group makes the next one."""
+        self._secret = secret
         self._loop = asyncio.get_running_loop()
         self.segment = segment
         self.length = previous_length
@@ -257,7 +259,7 @@ class Journal:
             extent.owner.extent_closed()
             chunks += parts
             size += length
-        chunks[0] = records.block_header(count, size, self.sequence)
+        chunks[0] = records.block_header(count, size, self.sequence, self._secret)
         size += records.BLOCK_HEADER_SIZE
         if not may_align or size < self._aligned_bytes_min:
             return chunks, size, None
@@ -274,7 +276,8 @@ class Journal:
 
     def _begin_segment(self, chunks: list[Chunk]) -> File:
         """In the writer's thread: a new segment with its header and its first group."""
-        header = records.SegmentHeader(self.segment + 1, self.length, self.sequence, self._clock.now_ms())
+        now = self._clock.now_ms()
+        header = records.SegmentHeader(self.segment + 1, self.length, self.sequence, now, self._secret)
         file = self._files.open(segment_name(header.number), create=True)
         try:
             file.truncate(0)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import secrets
 from collections.abc import Callable
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass
@@ -84,6 +85,8 @@ class LedgerStore:
         self._logs: dict[str, ManagedLedger] = {}
         self._spans: dict[int, set[Span]] = {}
         self._ids = [0, 0, 0]
+        self._secret = secrets.randbits(32)
+        """Of a new directory; an old one has its own."""
         self._unindexed: dict[int, int] = {}
         """Sealed segments without an index file, and their lengths: the places of their extents stay in memory."""
         self._checkpoint_number = 0
@@ -118,6 +121,8 @@ class LedgerStore:
                 self._files.remove(name)
         self._logs = {managed.name: managed for managed in found.logs.values()}
         self._ids = found.ids
+        if found.secret is not None:
+            self._secret = found.secret
         self.damage = found.damage
         self._checkpoint_number = found.checkpoint_number
         # 0: the checkpoint before the newest is still there, and nothing that it needs may be removed
@@ -128,7 +133,7 @@ class LedgerStore:
                 self._finish_recovery(found)
             except OSError as error:
                 log.warning("the checkpoint of the start could not be written (%s); the next segment's will do", error)
-        self.journal.start(found.segment, found.length, found.sequence)
+        self.journal.start(found.segment, found.length, found.sequence, self._secret)
 
     def _finish_recovery(self, found: Recovered) -> None:
         for number in found.scanned:
@@ -291,7 +296,7 @@ class LedgerStore:
         checkpoint.save(self._files, self._checkpoint_number, data)
 
     def _head(self, segment: int, length: int, sequence: int) -> dict[str, Any]:
-        return {"segment": segment, "length": length, "sequence": sequence, "ids": self._ids}
+        return {"segment": segment, "length": length, "sequence": sequence, "ids": self._ids, "secret": self._secret}
 
     async def remove_dead(self) -> list[int]:
         """Remove segments that hold nothing alive and that no kept checkpoint needs for a replay."""

@@ -3,14 +3,15 @@
 The loop copies a group into memory that both processes share and sends one short message; the process, which was
 handed the segment's open file, writes the group at its place, calls fdatasync and sends the error number back; the loop
 hears that as it hears any socket. No thread has to win the interpreter's lock, so a commit takes what the disk takes,
-however busy the loop is. A group that fills whole pages goes to the disk past the page cache (O_DIRECT), which spares the
-machine a copy and a page for every four kilobytes; reading it again does the same (:mod:`magnetar.storage.files`). The process ends with the
-socket: at most it finishes the group it was given when the broker was killed, which nobody was told of.
+however busy the loop is. A group that fills whole pages goes to the disk past the page cache (O_DIRECT), which spares
+the machine a copy and a page for every four kilobytes; reading does the same (:mod:`magnetar.storage.files`).
+The process ends with the socket: at most it finishes the group it was given when the broker was killed, which nobody
+was told of.
 
-Messages on the socket pair (SOCK_SEQPACKET), integers little-endian: ``F`` with two file descriptors: this file from now
-on, as it is and past the page cache; ``W`` or ``D``, u64 offset, u64 length: write so much of the shared memory there,
-through the page cache or past it, then sync (length 0: only sync); the answer is the error number as four bytes, 0 if
-the data is durable.
+Messages on the socket pair (SOCK_SEQPACKET), integers little-endian: ``F`` with two file descriptors: this file from
+now on, as it is and past the page cache; ``W`` or ``D``, u64 offset, u64 length: write so much of the shared memory
+there, through the page cache or past it, then sync (length 0: only sync); the answer is the error number as four bytes,
+0 if the data is durable.
 """
 
 from __future__ import annotations
@@ -112,9 +113,7 @@ class SyncProcess:
         """Its process id, while it is alive."""
         return None if self._process is None else self._process.pid
 
-    def commit(
-        self, file: File, chunks: Sequence[Chunk], sync: bool, done: Committed, lead: int | None = None
-    ) -> None:
+    def commit(self, file: File, chunks: Sequence[Chunk], sync: bool, done: Committed, lead: int | None = None) -> None:
         """See :class:`Committer`."""
         if not sync or self._process is None or not isinstance(file, OsFile):
             self._spare.commit(file, chunks, sync, done, lead)
