@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from random import Random
 from typing import Any, NamedTuple, cast
 
+from magnetar.broker.topic.delays import Delays
 from magnetar.broker.topic.dispatch_settings import DispatchSettings
 from magnetar.broker.topic.gate import Reason, last_shown
 from magnetar.broker.topic.position_search import first_since
@@ -71,6 +72,8 @@ class Topic:
         self.log.on_group = self._group
         for cursor in list(self.log.cursors.values()):
             self._attach(cursor, durable=True, created=False)
+        strict = settings.deliver_at_time_strict
+        self.delays = Delays(self, self.log, clock, policies.delayed_delivery, strict)
 
     # birth -------------------------------------------------------------------------------------------------------
 
@@ -99,6 +102,7 @@ class Topic:
         if self.closed:
             raise ServiceNotReadyError("Topic is temporarily unavailable")
         self.producers.add(producer)
+        producer.append = self.delays.append
 
     def _durable(self, extent: PendingExtent) -> None:
         """Entries are on disk: a receipt for each, one call per stretch of one producer."""
@@ -254,6 +258,9 @@ class Topic:
     def set_policies(self, policies: TopicPolicies) -> None:
         """Somebody changed a policy of the topic or of its namespace."""
         before, self.policies = self.policies, policies
+        self.delays.set_policy(policies.delayed_delivery)
+        for producer in self.producers:
+            producer.append = self.delays.append
         if policies != before:
             for listener in list(self.policy_listeners):
                 listener(before, policies)
@@ -272,6 +279,7 @@ class Topic:
     def close(self) -> None:
         """Unload or delete: everybody is disconnected."""
         self.closed = True
+        self.delays.close()
         self.producers.close_all()
         for subscription in list(self.subscriptions.values()):
             subscription.close()
