@@ -9,8 +9,9 @@ so "closed" needs no state per subscription. Two views are kept:
   is due comes out by time, then by position.
 
 A million delayed messages take 8 MB if they are spread over a month and 60 MB if all of them are due in the same 4.4
-minutes (``benchmarks/delayed_delivery.py``). Ordinals are below 2^45: a topic would have to take 100,000 entries a second
-for ten years to get there. An entry whose bit is gone (trimmed) is dropped from the second view when its turn comes.
+minutes (``benchmarks/delayed_delivery.py``). Ordinals are below 2^45: a topic would have to take 100,000 entries a
+second for ten years to get there. An entry whose bit is gone (trimmed) is dropped from the second view when its turn
+comes.
 """
 
 from __future__ import annotations
