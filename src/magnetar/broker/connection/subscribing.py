@@ -149,6 +149,7 @@ class _Joining:
             self._give_up(SubscriptionNotFoundError("Subscription does not exist"))
             return
         try:
+            topic.check_consumer(SubType(command.sub_type))
             found = topic.subscription(
                 command.subscription,
                 durable=command.durable,
