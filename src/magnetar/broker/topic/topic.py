@@ -18,6 +18,7 @@ from magnetar.broker.topic.subscription import Subscription, TopicIdentity
 from magnetar.model.errors import MagnetarError, NotAllowedError, PersistenceError, ServiceNotReadyError
 from magnetar.model.ids import EARLIEST, Position
 from magnetar.model.names import TopicName
+from magnetar.model.topic_policies import TopicPolicies
 from magnetar.protocol.entries import sticky_key
 from magnetar.runtime.clock import Clock
 from magnetar.storage.cursor import Cursor
@@ -27,6 +28,7 @@ from magnetar.storage.store import LedgerStore
 log = logging.getLogger(__name__)
 
 DurableAnswer = Callable[[MagnetarError | None], None]
+PolicyListener = Callable[[TopicPolicies, TopicPolicies], None]
 
 
 class Sent(NamedTuple):
@@ -40,9 +42,14 @@ class Topic:
     """A loaded topic; lives on the event loop."""
 
     def __init__(
-        self, name: TopicName, store: LedgerStore, settings: DispatchSettings, clock: Clock, rng: Random
-    ) -> None:
+        self, name: TopicName, store: LedgerStore, settings: DispatchSettings, clock: Clock, rng: Random,
+        policies: TopicPolicies,
+    ) -> None:  # fmt: skip
         self.name = name
+        self.policies = policies
+        """What holds for this topic now (decision 006); replaced, never changed."""
+        self.policy_listeners: list[PolicyListener] = []
+        """Features that have to act when policies change: called with what held before and what holds now."""
         self.clock = clock
         self._settings = settings
         self._rng = rng
@@ -209,6 +216,15 @@ class Topic:
     def last_position(self) -> Position:
         """Of the last entry, (-1, -1) for an empty topic."""
         return self.log.position(self.log.end - 1) if self.log.end > self.log.first else EARLIEST
+
+    # policies ----------------------------------------------------------------------------------------------------
+
+    def set_policies(self, policies: TopicPolicies) -> None:
+        """Somebody changed a policy of the topic or of its namespace."""
+        before, self.policies = self.policies, policies
+        if policies != before:
+            for listener in list(self.policy_listeners):
+                listener(before, policies)
 
     # upkeep ------------------------------------------------------------------------------------------------------
 
