@@ -5,11 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from magnetar.admin.ports import LookupAnswer, StatsOptions, StorageCounters, SubscriptionCounters, TopicCounters
+from magnetar.broker.policies import Policies
+from magnetar.broker.schemas import SchemaRegistry
 from magnetar.metadata.resources import Resources
 from magnetar.model.errors import ConflictError, PreconditionFailedError, ServiceNotReadyError, TopicNotFoundError
 from magnetar.model.ids import Position
 from magnetar.model.names import NamespaceName, TopicName
 from magnetar.model.policies import JsonObject
+from magnetar.runtime.clock import SystemClock
+from magnetar.runtime.settings import Settings
 
 
 class FakeBroker:
@@ -17,6 +21,7 @@ class FakeBroker:
 
     def __init__(self, resources: Resources) -> None:
         self.resources = resources
+        self.schemas = SchemaRegistry(resources.schemas, Policies(resources, Settings()), SystemClock())
         self.topics: dict[TopicName, dict[str, Position]] = {}
         self.properties: dict[TopicName, dict[str, str]] = {}
         self.clients: dict[TopicName, int] = {}

@@ -20,7 +20,7 @@ import binascii
 import json
 from collections import OrderedDict
 from typing import Final
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 from magnetar.metadata.store import ABSENT, MetadataStore
 from magnetar.model.errors import MetadataError
@@ -65,13 +65,13 @@ class SchemaStore:
         self._hold(schema, (*history, made))
         return made
 
-    def purge(self, schema: SchemaId, now_ms: int) -> None:
+    def purge(self, schema: SchemaId) -> None:
         """Forget everything about it; durable on return."""
         history = self.history(schema)
         if not history:
             return
         if not history[-1].deleted:
-            self.append(schema, SchemaDefinition(SchemaType.NONE), now_ms, deleted=True)
+            self.append(schema, SchemaDefinition(SchemaType.NONE), history[-1].timestamp_ms, deleted=True)
         for version in self.history(schema):
             self._store.delete(_path(schema, version.version))
             self._hold(schema, self._held[schema][1:])
@@ -79,7 +79,7 @@ class SchemaStore:
     def of_namespace(self, tenant: str, namespace: str) -> list[SchemaId]:
         """Schemas of a namespace, with or without a topic."""
         names = self._store.children(_join(tenant, namespace))
-        return [SchemaId(tenant, namespace, _unquoted(name)) for name in names]
+        return [SchemaId(tenant, namespace, unquote(name)) for name in names]
 
     def _read(self, schema: SchemaId) -> History:
         path = _join(schema.tenant, schema.namespace, schema.local_name)
@@ -105,11 +105,6 @@ def _size(history: History | None) -> int:
 
 def _join(*parts: str) -> str:
     return "/".join((_ROOT, *(quote(part, safe="") for part in parts)))
-
-
-def _unquoted(name: str) -> str:
-    # the encoding of the path only; the name itself is Pulsar's, which is encoded, too
-    return name.replace("%25", "%")
 
 
 def _path(schema: SchemaId, version: int) -> str:

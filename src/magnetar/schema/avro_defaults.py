@@ -1,4 +1,4 @@
-"""Whether a default value fits its type, by the rules of Apache Avro 1.11: of a union it belongs to the first branch."""
+"""Whether a default value fits its type, by the rules of Apache Avro 1.11: in a union that of the first branch."""
 
 from __future__ import annotations
 

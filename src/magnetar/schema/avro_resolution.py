@@ -48,7 +48,9 @@ class Rule(StrEnum):
 
     MISSING_DEFAULT = "a field that was not written needs a default"
     BAD_DEFAULT = "the default that replaces a field which was not written must be of its type, in a union of the first"
-    TYPE = "a type must stay or be promoted: int to long, float, double; long to float, double; string to and from bytes"
+    TYPE = (
+        "a type must stay or be promoted: int to long, float, double; long to float, double; string to and from bytes"
+    )
     NAME = "an enum or fixed must keep its name or name the old one as alias"
     SIZE = "a fixed must keep its size"
     ALIAS = "a field with an alias stands for the old field or for the new one, so only one of them may be written"
@@ -127,9 +129,10 @@ class _Resolution:
             if writer.size != reader.size and self._same_name(writer, reader, path) is None:
                 return Problem(path, Rule.SIZE, f"{writer.size} bytes were written, the reader has {reader.size}")
             return self._same_name(writer, reader, path)
-        if isinstance(writer, Primitive) and isinstance(reader, Primitive):
-            if writer.kind == reader.kind or reader.kind in _PROMOTIONS.get(writer.kind, ()):
-                return None
+        if isinstance(writer, Primitive) and (
+            writer.kind == reader.kind or reader.kind in _PROMOTIONS.get(writer.kind, ())
+        ):
+            return None
         return Problem(path, Rule.TYPE, f"{describe(writer)} was written, the reader has {describe(reader)}")
 
     def _union(self, writer: Union, reader: Schema, path: str, depth: int) -> Problem | None:
@@ -148,16 +151,18 @@ class _Resolution:
             return False
         if isinstance(writer, Union) and isinstance(reader, Union):
             return len(writer.branches) == len(reader.branches) and all(
-                self._equivalent(one, other, seen)
-                for one, other in zip(writer.branches, reader.branches, strict=True)
+                self._equivalent(one, other, seen) for one, other in zip(writer.branches, reader.branches, strict=True)
             )
         if isinstance(writer, Array) and isinstance(reader, Array):
             return self._equivalent(writer.items, reader.items, seen)
         if isinstance(writer, Map) and isinstance(reader, Map):
             return self._equivalent(writer.values, reader.values, seen)
-        if isinstance(writer, Enum | Fixed | Record) and isinstance(reader, Enum | Fixed | Record):
-            if writer.kind != reader.kind or short_name(self._name(writer)) != short_name(reader.name):
-                return False
+        if (
+            isinstance(writer, Enum | Fixed | Record)
+            and isinstance(reader, Enum | Fixed | Record)
+            and (writer.kind != reader.kind or short_name(self._name(writer)) != short_name(reader.name))
+        ):
+            return False
         if isinstance(writer, Enum) and isinstance(reader, Enum):
             return writer.symbols == reader.symbols
         if isinstance(writer, Fixed) and isinstance(reader, Fixed):

@@ -23,7 +23,8 @@ def parse_old(data: bytes) -> OldJsonSchema | None:
         document = json.loads(data.decode())
     except (ValueError, RecursionError):
         return None
-    if not isinstance(document, dict) or document.get("type") not in _TYPES:
+    kind = document.get("type") if isinstance(document, dict) else None
+    if not isinstance(kind, str) or kind not in _TYPES:
         return None
     name = document.get("id")
-    return OldJsonSchema(document["type"], name if isinstance(name, str) else None)
+    return OldJsonSchema(kind, name if isinstance(name, str) else None)
