@@ -8,8 +8,11 @@ from random import Random
 from typing import Final
 
 from magnetar.broker.topic.dispatch_settings import DispatchSettings
+from magnetar.broker.topic.nonpersistent_topics import NonPersistentTopics
 from magnetar.broker.topic.producers import Producer
+from magnetar.broker.topic.served import ServedTopic
 from magnetar.broker.topic.topic import Topic
+from magnetar.broker.topic_changes import TopicChanges
 from magnetar.metadata.resources import Resources
 from magnetar.model.errors import (
     ConflictError,
@@ -52,6 +55,11 @@ class BrokerService:
         self.pending_bytes_high = settings.maxMessagePublishBufferSizeInMB << 20
         self.pending_publishes_low = settings.maxPendingPublishRequestsPerConnection // 2
         self._dispatch = dispatch_settings(settings)
+        self.changes = TopicChanges()
+        """Whoever watches lists of topics hears of new and deleted ones here."""
+        self.unstored = NonPersistentTopics(
+            self._dispatch, clock, settings.maxConcurrentNonPersistentMessagePerConnection
+        )
 
     # names and time ----------------------------------------------------------------------------------------------
 
@@ -77,7 +85,7 @@ class BrokerService:
 
     def exists(self, name: TopicName) -> bool:
         """Whether the topic itself (not a partitioned parent) exists."""
-        return name.fqn in self.topics or name.fqn in self.store
+        return name.fqn in self.topics or name.fqn in self.store or name.fqn in self.unstored.by_name
 
     def topic_for(self, name: TopicName, *, create: bool) -> Topic:
         """The topic that a producer or consumer asked for.
@@ -89,15 +97,38 @@ class BrokerService:
             return topic
         self._require_namespace(name)
         if not name.persistent:
-            raise NotAllowedError(f"{name.fqn}: non-persistent topics are not available in this version of magnetar")
+            raise NotAllowedError(f"{name.fqn} is a non-persistent topic, which stores nothing")
         if name.fqn in self.store:
             return self._load(name)
         if not self._may_create(name, create):
             raise TopicNotFoundError(f"Topic {name.fqn} does not exist")
         return self._load(name)
 
+    def served(self, name: TopicName, *, create: bool) -> ServedTopic:
+        """As :meth:`topic_for`, of both domains."""
+        if name.persistent:
+            return self.topic_for(name, create=create)
+        topic = self.unstored.by_name.get(name.fqn)
+        if topic is not None:
+            return topic
+        self._require_namespace(name)
+        if not self.settings.enableNonPersistentTopics:
+            raise NotAllowedError("Broker is unable to load non-persistent topic")
+        if not self._may_create(name, create):
+            raise TopicNotFoundError(f"Topic {name.fqn} does not exist")
+        return self.unstored.make(name)
+
     def create(self, name: TopicName) -> Topic:
         """REST's creation of a topic. Raises ConflictError, NotFoundError, PreconditionFailedError (11.4.1)."""
+        self._check_creation(name)
+        return self._load(name)
+
+    def create_unstored(self, name: TopicName) -> None:
+        """The same for a non-persistent topic."""
+        self._check_creation(name)
+        self.unstored.make(name)
+
+    def _check_creation(self, name: TopicName) -> None:
         self._require_rest_namespace(name)
         if self.exists(name) or self.resources.partitioned.count(name):
             raise ConflictError("This topic already exists")
@@ -106,7 +137,6 @@ class BrokerService:
                 f"Can't create topic {name.local_name} with \"-partition-\" followed by numeric value if there isn't a "
                 f"partitioned topic {name.parent.local_name} created."
             )
-        return self._load(name)
 
     def make_partitions(self, name: TopicName, first: int, end: int, like: Topic | None = None) -> list[Topic]:
         """Make missing partitions ``first`` to ``end - 1`` of a topic whose metadata names them already.
@@ -132,6 +162,8 @@ class BrokerService:
         return create and self.settings.allowAutoTopicCreation
 
     def _load(self, name: TopicName) -> Topic:
+        if name.fqn not in self.store:
+            self.changes.created(name)
         topic = Topic(name, self.store, self._dispatch, self.clock, self.rng)
         self.topics[name.fqn] = topic
         return topic
@@ -156,7 +188,7 @@ class BrokerService:
     def names_in(self, namespace: NamespaceName) -> list[str]:
         """All topics of a namespace, every partition for itself, sorted."""
         prefixes = (f"persistent://{namespace}/", f"non-persistent://{namespace}/")
-        known = {*self.topics, *self.store.names()}
+        known = {*self.topics, *self.store.names(), *self.unstored.by_name}
         return sorted(name for name in known if name.startswith(prefixes))
 
     def delete(self, name: TopicName, *, force: bool) -> None:
@@ -170,6 +202,7 @@ class BrokerService:
         topic.close()
         self.topics.pop(name.fqn, None)
         self.store.delete_log(name.fqn)
+        self.changes.deleted(name)
 
     def unload(self, name: TopicName) -> None:
         """Let go of a topic: clients look it up again, its state is rebuilt (SEMANTICS 4.2.5)."""
@@ -182,7 +215,8 @@ class BrokerService:
     def producer_left(self, producer: Producer) -> None:
         """A producer's connection or its client closed it."""
         producer.open = False
-        topic = self.topics.get(producer.log.name)
+        name = producer.log.name
+        topic = self.topics.get(name) or self.unstored.by_name.get(name)
         if topic is not None:
             topic.producers.remove(producer)
 
@@ -191,6 +225,7 @@ class BrokerService:
         for topic in list(self.topics.values()):
             topic.close()
         self.topics.clear()
+        self.unstored.close()
 
 
 def dispatch_settings(settings: Settings) -> DispatchSettings:

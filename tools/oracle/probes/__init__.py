@@ -11,6 +11,7 @@ from tools.oracle.probes import (
     handshake,
     key_shared,
     lookup,
+    nonpersistent,
     official,
     partitions,
     producers,
@@ -21,6 +22,7 @@ from tools.oracle.probes import (
     stats,
     subscriptions,
     topic_lists,
+    topic_watching,
     unknown_ids,
 )
 
@@ -32,6 +34,7 @@ __all__ = [
     "handshake",
     "key_shared",
     "lookup",
+    "nonpersistent",
     "official",
     "partitions",
     "producers",
@@ -42,5 +45,6 @@ __all__ = [
     "stats",
     "subscriptions",
     "topic_lists",
+    "topic_watching",
     "unknown_ids",
 ]

@@ -9,13 +9,15 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from random import Random
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 from magnetar.broker.topic.dispatch_settings import DispatchSettings
+from magnetar.broker.topic.ports import DurableAnswer, Sent
 from magnetar.broker.topic.position_search import first_since
 from magnetar.broker.topic.producers import Pending, Producer, Producers
+from magnetar.broker.topic.served import ServedSubscription
 from magnetar.broker.topic.subscription import Subscription, TopicIdentity
-from magnetar.model.errors import MagnetarError, NotAllowedError, PersistenceError, ServiceNotReadyError
+from magnetar.model.errors import NotAllowedError, PersistenceError, ServiceNotReadyError
 from magnetar.model.ids import EARLIEST, Position
 from magnetar.model.names import TopicName
 from magnetar.protocol.entries import sticky_key
@@ -25,15 +27,6 @@ from magnetar.storage.journal import PendingExtent
 from magnetar.storage.store import LedgerStore
 
 log = logging.getLogger(__name__)
-
-DurableAnswer = Callable[[MagnetarError | None], None]
-
-
-class Sent(NamedTuple):
-    """What a topic's subscriptions have delivered, what went out again included."""
-
-    messages: int
-    bytes: int
 
 
 class Topic:
@@ -161,7 +154,7 @@ class Topic:
         self.subscriptions[cursor.name] = subscription
         return subscription
 
-    def consumer_gone(self, subscription: Subscription) -> None:
+    def consumer_gone(self, subscription: ServedSubscription) -> None:
         """A consumer has left; a non-durable subscription goes with its last one (SEMANTICS 4.3.2)."""
         if not subscription.durable and not subscription.consumers:
             if self.subscriptions.get(subscription.name) is subscription:
@@ -179,7 +172,7 @@ class Topic:
         else:
             done()
 
-    def _forget(self, subscription: Subscription) -> None:
+    def _forget(self, subscription: ServedSubscription) -> None:
         gone, before = subscription.counters(), self._sent_before
         self._sent_before = Sent(before.messages + gone.messages_out, before.bytes + gone.bytes_out)
 
