@@ -34,6 +34,7 @@ from magnetar.model.errors import (
 from magnetar.model.ids import LATEST, Position
 from magnetar.model.names import NamespaceName, TopicName
 from magnetar.model.policies import JsonObject
+from magnetar.model.topic_policies import TopicPolicies
 from magnetar.storage.journal import Done, Failed
 from magnetar.storage.managed_ledger import ManagedLedger
 
@@ -72,6 +73,9 @@ class LocalBroker:
             service.resources, service.settings, topic, exists=service.exists(topic), may_create=auto_create
         )
 
+    def policies_of(self, topic: TopicName) -> TopicPolicies:
+        return self._service.policies.of(topic)
+
     async def create_topic(self, topic: TopicName, properties: Mapping[str, str]) -> None:
         if not topic.persistent:
             self._service.create_unstored(topic)
@@ -108,7 +112,7 @@ class LocalBroker:
 
     async def last_message_id(self, topic: TopicName) -> JsonObject:
         found = self._topic(topic)
-        return await message_id_at(found, found.log.end - 1)
+        return await message_id_at(found, found.last_shown())
 
     async def message_id_since(self, topic: TopicName, publish_time_ms: int) -> JsonObject:
         found = self._topic(topic)

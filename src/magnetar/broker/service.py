@@ -7,6 +7,7 @@ import logging
 from random import Random
 from typing import Final
 
+from magnetar.broker.policies import Policies
 from magnetar.broker.topic.dispatch_settings import DispatchSettings
 from magnetar.broker.topic.nonpersistent_topics import NonPersistentTopics
 from magnetar.broker.topic.producers import Producer
@@ -55,6 +56,9 @@ class BrokerService:
         self.pending_bytes_high = settings.maxMessagePublishBufferSizeInMB << 20
         self.pending_publishes_low = settings.maxPendingPublishRequestsPerConnection // 2
         self._dispatch = dispatch_settings(settings)
+        self.policies = Policies(resources, settings)
+        self.policies.on_namespace = self._namespace_policies_changed
+        self.policies.on_topic = self._topic_policies_changed
         self.changes = TopicChanges()
         """Whoever watches lists of topics hears of new and deleted ones here."""
         self.unstored = NonPersistentTopics(
@@ -164,9 +168,19 @@ class BrokerService:
     def _load(self, name: TopicName) -> Topic:
         if name.fqn not in self.store:
             self.changes.created(name)
-        topic = Topic(name, self.store, self._dispatch, self.clock, self.rng)
+        topic = Topic(name, self.store, self._dispatch, self.clock, self.rng, self.policies.of(name))
         self.topics[name.fqn] = topic
         return topic
+
+    def _namespace_policies_changed(self, namespace: NamespaceName) -> None:
+        for topic in list(self.topics.values()):
+            if topic.name.namespace == namespace:
+                topic.set_policies(self.policies.of(topic.name))
+
+    def _topic_policies_changed(self, name: TopicName) -> None:
+        for topic in list(self.topics.values()):
+            if topic.name.parent == name:
+                topic.set_policies(self.policies.of(topic.name))
 
     def _require_namespace(self, name: TopicName) -> None:
         if not self.resources.namespaces.exists(name.namespace):
@@ -245,4 +259,5 @@ def dispatch_settings(settings: Settings) -> DispatchSettings:
         ),
         key_shared_look_ahead_per_consumer=settings.keySharedLookAheadMsgInReplayThresholdPerConsumer,
         key_shared_look_ahead_per_subscription=settings.keySharedLookAheadMsgInReplayThresholdPerSubscription,
+        deliver_at_time_strict=settings.isDelayedDeliveryDeliverAtTimeStrict,
     )

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import Executor
 from typing import Final, Protocol
 
@@ -59,6 +59,22 @@ class DirtyCursor(Protocol):
         ...
 
 
+class DirtyAnnex(Protocol):
+    """A feature's state beside a log, with changes that are not on disk yet (:mod:`magnetar.storage.annex`)."""
+
+    def render(self) -> list[bytes]:
+        """The records of what changed since the last call."""
+        ...
+
+    def written(self) -> None:
+        """What was rendered last is durable; said before the next render."""
+        ...
+
+    def lost(self) -> None:
+        """What was rendered, and what changed since, did not reach the disk."""
+        ...
+
+
 class PendingExtent:
     """Entries of one ledger that will lie next to each other; once durable it serves as a piece of the cache."""
 
@@ -85,9 +101,10 @@ class PendingExtent:
 class Group:
     """What one write will make durable."""
 
-    __slots__ = ("cursors", "extents", "kept", "records", "waiters")
+    __slots__ = ("annexes", "cursors", "extents", "kept", "records", "waiters")
 
     def __init__(self) -> None:
+        self.annexes: dict[DirtyAnnex, None] = {}
         self.extents: list[tuple[int, PendingExtent]] = []
         self.records: list[bytes] = []
         self.kept: list[bytes] = []
@@ -96,7 +113,7 @@ class Group:
         self.waiters: list[tuple[Done, Failed | None]] = []
 
     def __bool__(self) -> bool:
-        return bool(self.extents or self.records or self.cursors or self.waiters)
+        return bool(self.extents or self.records or self.cursors or self.waiters or self.annexes)
 
 
 class Journal:
@@ -111,6 +128,7 @@ class Journal:
         committer: Committer | None = None,
         sync_data: bool = True,
         segment_bytes: int = 128 << 20,
+        aligned_bytes_min: int = 32 << 10,
         ack_delay: float = 0.02,
         on_sealed: Callable[[int, int, int], None] = lambda number, length, sequence: None,
     ) -> None:
@@ -120,6 +138,7 @@ class Journal:
         self._committer = committer or ThreadCommitter(writer)
         self.sync_data = sync_data
         self._segment_bytes = segment_bytes
+        self._aligned_bytes_min = aligned_bytes_min
         self._ack_delay = ack_delay
         self._on_sealed = on_sealed
         self._loop: asyncio.AbstractEventLoop
@@ -135,6 +154,7 @@ class Journal:
         """Durable bytes of it."""
         self.sequence = 0
         """Sequence of the next block."""
+        self._secret = 0
         self.pending_bytes = 0
         """Entry bytes accepted and not yet durable; what back-pressure looks at."""
         self.failing: PersistenceError | None = None
@@ -146,8 +166,9 @@ class Journal:
         self._write_size = 0
         self._idle: list[asyncio.Future[None]] = []
 
-    def start(self, segment: int, previous_length: int, sequence: int) -> None:
+    def start(self, segment: int, previous_length: int, sequence: int, secret: int) -> None:
         """Begin writing; ``segment`` is the last one that exists, the first group makes the next one."""
+        self._secret = secret
         self._loop = asyncio.get_running_loop()
         self.segment = segment
         self.length = previous_length
@@ -174,6 +195,14 @@ class Journal:
     def touch(self, cursor: DirtyCursor, done: Done | None) -> None:
         """Have the cursor's changes in the next group; at once if somebody waits, else within ``ack_delay``."""
         self._group.cursors[cursor] = None
+        self._touched(done)
+
+    def touch_annex(self, annex: DirtyAnnex, done: Done | None) -> None:
+        """Have the annex's changes in the next group; at once if somebody waits, else within ``ack_delay``."""
+        self._group.annexes[annex] = None
+        self._touched(done)
+
+    def _touched(self, done: Done | None) -> None:
         if done is not None:
             self._wait(done, None)
         elif not self._scheduled and self._lazy is None:
@@ -215,22 +244,26 @@ class Journal:
         self._writing = group
         new = self._file is None or self.length >= self._segment_bytes
         base = records.SEGMENT_HEADER_SIZE if new else self.length
-        chunks, size = self._encode(group, base)
+        chunks, size, lead = self._encode(group, base, may_align=self.sync_data and not new)
         self._written_to = base + size
         self._write_size = self._written_to if new else size
         if not new and self._file is not None:
-            self._committer.commit(self._file, chunks, self.sync_data, self._written)
+            self._committer.commit(self._file, chunks, self.sync_data, self._written, lead)
             return
         work = self._loop.run_in_executor(self._writer, self._begin_segment, chunks)
         work.add_done_callback(self._begun)
 
-    def _encode(self, group: Group, base: int) -> tuple[list[Chunk], int]:
-        """The group as one block; tells every extent where it will lie."""
+    def _encode(self, group: Group, base: int, *, may_align: bool) -> tuple[list[Chunk], int, int | None]:
+        """The group as one block; tells every extent where it will lie.
+
+        A large block gets zeros before and behind it, so that it lies on whole pages; how many before is told.
+        """
         chunks: list[Chunk] = [b""]
         size = 0
         count = 0
         # a ledger's or cursor's beginning is a record, so records stand before the extents that need them
-        for record in (*group.records, *[cursor.render() for cursor in group.cursors]):
+        changes = [record for annex in group.annexes for record in annex.render()] if group.annexes else ()
+        for record in (*group.records, *[cursor.render() for cursor in group.cursors], *changes):
             if record:
                 chunks.append(record)
                 size += len(record)
@@ -252,12 +285,25 @@ class Journal:
             extent.owner.extent_closed()
             chunks += parts
             size += length
-        chunks[0] = records.block_header(count, size, self.sequence)
-        return chunks, size + records.BLOCK_HEADER_SIZE
+        chunks[0] = records.block_header(count, size, self.sequence, self._secret)
+        size += records.BLOCK_HEADER_SIZE
+        if not may_align or size < self._aligned_bytes_min:
+            return chunks, size, None
+        lead = records.page_end(base) - base
+        if lead:
+            chunks[0] = bytes(lead) + chunks[0]
+            size += lead
+            for _, extent in extents:
+                extent.offset += lead
+        tail = records.page_end(base + size) - (base + size)
+        if tail:
+            chunks.append(bytes(tail))
+        return chunks, size + tail, lead
 
     def _begin_segment(self, chunks: list[Chunk]) -> File:
         """In the writer's thread: a new segment with its header and its first group."""
-        header = records.SegmentHeader(self.segment + 1, self.length, self.sequence, self._clock.now_ms())
+        now = self._clock.now_ms()
+        header = records.SegmentHeader(self.segment + 1, self.length, self.sequence, now, self._secret)
         file = self._files.open(segment_name(header.number), create=True)
         try:
             file.truncate(0)
@@ -295,6 +341,8 @@ class Journal:
         self.sequence += 1
         self.failing = None
         self.writes += 1
+        if group.annexes:
+            _tell([annex.written for annex in group.annexes])
         if self._group:
             # keep the disk busy while the results of this group are handed out
             self._flush()
@@ -313,11 +361,8 @@ class Journal:
                 extent.owner.extent_durable(extent)
             except Exception:
                 log.exception(_CALLBACK_FAILED)
-        for callback in (*[done for done, _ in group.waiters], *[owner.group_finished for owner in owners]):
-            try:
-                callback()
-            except Exception:
-                log.exception(_CALLBACK_FAILED)
+        _tell([done for done, _ in group.waiters])
+        _tell([owner.group_finished for owner in owners])
         self._release()
 
     def _abandon(self, file: File) -> None:
@@ -338,6 +383,8 @@ class Journal:
             self._file = None
         waiting, self._group = self._group, Group()
         self._scheduled = False
+        self._group.annexes = group.annexes | waiting.annexes
+        _tell([annex.lost for annex in self._group.annexes])
         # acknowledgments stay dirty in memory and go, with who waits for them and records that must not be lost, into
         # the next group that can be written
         for lost in (group, waiting):
@@ -385,6 +432,14 @@ class Journal:
 
 
 def _nothing() -> None: ...
+
+
+def _tell(callbacks: Iterable[Done]) -> None:
+    for callback in callbacks:
+        try:
+            callback()
+        except Exception:
+            log.exception(_CALLBACK_FAILED)
 
 
 def _by_log(item: tuple[int, PendingExtent]) -> tuple[int, int]:

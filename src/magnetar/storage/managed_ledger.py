@@ -14,6 +14,7 @@ from magnetar.model.errors import PersistenceError
 from magnetar.model.ids import Position
 from magnetar.runtime.clock import Clock
 from magnetar.storage import records
+from magnetar.storage.annex import Annex
 from magnetar.storage.cache import CachedRuns, EntryCache, Run
 from magnetar.storage.cursor import Cursor
 from magnetar.storage.journal import Journal, PendingExtent
@@ -22,6 +23,9 @@ from magnetar.storage.segment import Places, Span
 
 _EXTENT_BYTES: Final = 256 << 10
 """An extent is closed when it is larger: it is also what one read takes from the disk at least."""
+
+NEVER: Final = 1 << 62
+"""An ordinal that no log reaches."""
 
 ReadDone = Callable[[Run | Exception], None]
 
@@ -37,6 +41,7 @@ class LogHome(Protocol):
     def next_ledger_id(self) -> int: ...
     def next_cursor_id(self) -> int: ...
     def read(self, log: ManagedLedger, start: int, entries_max: int, bytes_max: int, done: ReadDone) -> None: ...
+    def read_on(self, log: ManagedLedger) -> None: ...
     def span_added(self, span: Span) -> None: ...
     def span_dropped(self, span: Span) -> None: ...
 
@@ -72,6 +77,9 @@ class ManagedLedger:
         self.spans: list[Span] = []
         self._span_firsts: list[int] = []
         self.cursors: dict[str, Cursor] = {}
+        self.annexes: dict[str, Annex] = {}
+        self.annexes_at = -1
+        """For recovery: the checkpoint's annexes hold everything up to this block."""
         self.end = 0
         """Ordinal behind the last durable entry."""
         self.index = 0
@@ -86,6 +94,8 @@ class ManagedLedger:
         self._room = 0
         self._ledger_ready = False
         self.cached_runs = CachedRuns()
+        self.ahead_from = NEVER
+        """Ordinal at which a reader has used up so much of what was read ahead that more is due."""
         self.on_durable: Callable[[PendingExtent], None] = _nothing
         self.on_failed: Callable[[PendingExtent, PersistenceError], None] = _nothing_failed
         self.on_group: Callable[[], None] = _nothing_happened
@@ -282,6 +292,8 @@ class ManagedLedger:
         """Entries from ``start`` on that are in memory, at least one, or None."""
         if start >= self.end:
             return None
+        if start >= self.ahead_from:
+            self.home.read_on(self)
         return self.cached_runs.find(start, entries_max, bytes_max)
 
     def read(self, start: int, entries_max: int, bytes_max: int, done: ReadDone) -> None:
@@ -333,6 +345,15 @@ class ManagedLedger:
         cursor.deleted = True
         record = records.json_record(records.Kind.CURSOR_DELETED, log=self.id, cursor=cursor.id)
         self._journal.add_record(record, done)
+
+    # features ----------------------------------------------------------------------------------------------------
+
+    def annex(self, name: str) -> Annex:
+        """Where the feature of that name keeps its state (docs/decisions/006); the same object each time."""
+        annex = self.annexes.get(name)
+        if annex is None:
+            annex = self.annexes[name] = Annex(self, self._journal, name)
+        return annex
 
     # trimming ----------------------------------------------------------------------------------------------------
 

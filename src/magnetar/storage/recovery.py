@@ -27,6 +27,9 @@ NAMELESS: Final = "persistent://lost/found/log-{}"
 """Entries of a log that nothing names any more are kept as this topic: it can be read and deleted like any other."""
 
 
+_ANNEX_KINDS: Final = (records.Kind.ANNEX_CHANGE, records.Kind.ANNEX, records.Kind.ANNEX_REMOVED)
+
+
 class LogFactory(Protocol):
     """The store, as recovery sees it."""
 
@@ -49,6 +52,8 @@ class Recovered:
         """How much of it counts."""
         self.sequence = 0
         """Sequence for the next block."""
+        self.secret: int | None = None
+        """The directory's; None in a new one."""
         self.scanned: list[int] = []
         """Segments that were read, and so need an index file."""
         self.ids = [0, 0, 0]
@@ -103,13 +108,15 @@ def _scan(files: FileSystem, number: int, limit: int | None, before: int | None,
     found = replay.found
     file = files.open(segment_name(number))
     try:
-        scan = SegmentScan(files, number, file, limit, before)
+        scan = SegmentScan(files, number, file, limit, before, found.secret)
         scan.sequence = found.sequence - 1
         for block in scan:
             replay.damaged = bool(found.damage or scan.damage)
+            replay.sequence = block.sequence
             for raw in block.records:
                 replay.record(number, block.offset, raw)
         found.sequence = scan.sequence + 1
+        found.secret = scan.secret
         found.damage += scan.damage
         found.scanned.append(number)
         found.length = scan.length
@@ -132,6 +139,8 @@ class _Replay:
         self._promised: dict[Span, int] = {}
         self._nameless: set[int] = set()
         """Logs whose birth lies in a damaged block."""
+        self.sequence = -1
+        """Of the block whose records are being applied."""
         self.damaged = False
         """Whether a damaged block lies behind us: only then can a log be unknown that nobody deleted."""
 
@@ -142,6 +151,7 @@ class _Replay:
         found.length = head["length"]
         found.sequence = head["sequence"]
         found.ids = list(head["ids"])
+        found.secret = head["secret"]
         for logged in image.logs:
             about = logged.about
             managed = self._log(about["id"], about["name"])
@@ -157,6 +167,9 @@ class _Replay:
             managed.recovered(about["end"], about["index"])
             for one in logged.cursors:
                 self._cursor(managed, one.name, one.properties, one.state)
+            managed.annexes_at = about["annexes"]
+            for annex in logged.annexes:
+                managed.annex(annex.name).restore(annex)
 
     def record(self, segment: int, block_offset: int, raw: records.RawRecord) -> None:
         """Apply one record."""
@@ -175,6 +188,11 @@ class _Replay:
             self.found.ids[2] = max(self.found.ids[2], state.cursor)
             if managed is not None:
                 self._cursor(managed, name, properties, state)
+        elif kind in _ANNEX_KINDS:
+            log_id, name, data = records.parse_annex(body)
+            managed = self.found.logs.get(log_id)
+            if managed is not None and self.sequence > managed.annexes_at:
+                managed.annex(name).replay(kind, data)
         else:
             self._rare(kind, json.loads(body))
 

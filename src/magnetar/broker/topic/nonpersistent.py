@@ -132,6 +132,10 @@ class NonPersistentTopic:
         """Raises MagnetarError: no message is kept (13.11)."""
         raise MagnetarError(f"{self.name.fqn} has no last message: a non-persistent topic keeps none")
 
+    def last_shown(self) -> int:
+        """There is none."""
+        return -1
+
     def close(self) -> None:
         """Unload or delete: everybody is disconnected."""
         self.closed = True

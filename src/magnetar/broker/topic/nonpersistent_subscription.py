@@ -236,6 +236,7 @@ class NonPersistentSubscription:
             backlog_entries=0,
             unacked_messages=0,
             in_replay=0,
+            delayed_entries=0,
             blocked_on_unacked=False,
             active_consumer_name=active.name if active else "",
             entries_out=totals.entries_out,

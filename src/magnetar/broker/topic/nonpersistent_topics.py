@@ -6,11 +6,14 @@ one.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from magnetar.broker.topic.dispatch_settings import DispatchSettings
 from magnetar.broker.topic.nonpersistent import NonPersistentTopic
 from magnetar.broker.topic.nonpersistent_subscription import passing_settings
 from magnetar.broker.topic.passage import InFlight
 from magnetar.model.names import TopicName
+from magnetar.model.topic_policies import InactiveTopics
 from magnetar.runtime.clock import Clock
 
 
@@ -34,14 +37,16 @@ class NonPersistentTopics:
         if topic is not None:
             topic.close()
 
-    def collect(self, idle_ms: int) -> int:
-        """Forget those that nobody has used for so long; how many (13.10)."""
+    def collect(self, policy: Callable[[TopicName], InactiveTopics]) -> int:
+        """Forget those that nobody has used for as long as their policy allows; how many (13.10)."""
         now = self._clock.now_ms()
         collected = 0
         for topic in list(self.by_name.values()):
             if topic.in_use:
                 topic.used_ms = now
-            elif now - topic.used_ms >= idle_ms:
+                continue
+            idle = policy(topic.name)
+            if idle.delete and now - topic.used_ms >= idle.max_inactive_s * 1000:
                 self.remove(topic.name)
                 collected += 1
         return collected
