@@ -9,17 +9,19 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 from random import Random
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 from magnetar.broker.delivery.dispatcher import SubType
 from magnetar.broker.topic.delays import Delays
 from magnetar.broker.topic.dispatch_settings import DispatchSettings
 from magnetar.broker.topic.gate import Reason, last_shown
 from magnetar.broker.topic.limits import check_consumer, check_subscription, with_policies
+from magnetar.broker.topic.ports import DurableAnswer, Sent
 from magnetar.broker.topic.position_search import first_since
 from magnetar.broker.topic.producers import Pending, Producer, Producers
+from magnetar.broker.topic.served import ServedSubscription
 from magnetar.broker.topic.subscription import Subscription, TopicIdentity
-from magnetar.model.errors import MagnetarError, NotAllowedError, PersistenceError, ServiceNotReadyError
+from magnetar.model.errors import NotAllowedError, PersistenceError, ServiceNotReadyError
 from magnetar.model.ids import EARLIEST, Position
 from magnetar.model.names import TopicName
 from magnetar.model.topic_policies import TopicPolicies
@@ -31,15 +33,7 @@ from magnetar.storage.store import LedgerStore
 
 log = logging.getLogger(__name__)
 
-DurableAnswer = Callable[[MagnetarError | None], None]
 PolicyListener = Callable[[TopicPolicies, TopicPolicies], None]
-
-
-class Sent(NamedTuple):
-    """What a topic's subscriptions have delivered, what went out again included."""
-
-    messages: int
-    bytes: int
 
 
 class Topic:
@@ -207,7 +201,7 @@ class Topic:
         for subscription in list(self.subscriptions.values()):
             subscription.let_through(ordinals)
 
-    def consumer_gone(self, subscription: Subscription) -> None:
+    def consumer_gone(self, subscription: ServedSubscription) -> None:
         """A consumer has left; a non-durable subscription goes with its last one (SEMANTICS 4.3.2)."""
         if not subscription.durable and not subscription.consumers:
             if self.subscriptions.get(subscription.name) is subscription:
@@ -225,7 +219,7 @@ class Topic:
         else:
             done()
 
-    def _forget(self, subscription: Subscription) -> None:
+    def _forget(self, subscription: ServedSubscription) -> None:
         gone, before = subscription.counters(), self._sent_before
         self._sent_before = Sent(before.messages + gone.messages_out, before.bytes + gone.bytes_out)
 
