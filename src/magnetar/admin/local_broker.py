@@ -17,6 +17,7 @@ from magnetar.admin.topic_stats import topic_stats
 from magnetar.admin.unstored_stats import unstored_counters, unstored_internal_stats, unstored_topic_stats
 from magnetar.broker import lookup
 from magnetar.broker.rates import Rates
+from magnetar.broker.schemas import SchemaRegistry
 from magnetar.broker.service import BrokerService
 from magnetar.broker.topic.nonpersistent import NonPersistentTopic
 from magnetar.broker.topic.subscription import Subscription
@@ -67,6 +68,10 @@ class LocalBroker:
         found = service.topics.get(topic.fqn) or service.unstored.by_name.get(topic.fqn)
         return 0 if found is None else len(found.producers) + found.consumer_count()
 
+    @property
+    def schemas(self) -> SchemaRegistry:
+        return self._service.schemas
+
     async def partition_count(self, topic: TopicName, *, auto_create: bool) -> int:
         service = self._service
         return lookup.partition_count(
@@ -95,7 +100,7 @@ class LocalBroker:
 
     async def delete_topic(self, topic: TopicName, *, force: bool) -> None:
         if not topic.persistent:
-            self._service.unstored.remove(topic)
+            self._service.delete_unstored(topic)
             return
         self._service.delete(topic, force=force)
         await self._durable()

@@ -9,6 +9,7 @@ from typing import Final
 
 from magnetar.broker.partition_making import PartitionMaker
 from magnetar.broker.policies import Policies
+from magnetar.broker.schemas import SchemaRegistry
 from magnetar.broker.topic.dispatch_settings import DispatchSettings
 from magnetar.broker.topic.nonpersistent_topics import NonPersistentTopics
 from magnetar.broker.topic.producers import Producer
@@ -18,6 +19,7 @@ from magnetar.broker.topic_changes import TopicChanges
 from magnetar.metadata.resources import Resources
 from magnetar.model.errors import (
     ConflictError,
+    MetadataError,
     NotAllowedError,
     NotFoundError,
     PreconditionFailedError,
@@ -64,8 +66,9 @@ class BrokerService:
         self.changes = TopicChanges()
         """Whoever watches lists of topics hears of new and deleted ones here."""
         self.unstored = NonPersistentTopics(
-            self._dispatch, clock, settings.maxConcurrentNonPersistentMessagePerConnection
+            self._dispatch, clock, settings.maxConcurrentNonPersistentMessagePerConnection, self.policies.of
         )
+        self.schemas = SchemaRegistry(resources.schemas, self.policies, clock)
 
     # names and time ----------------------------------------------------------------------------------------------
 
@@ -201,8 +204,22 @@ class BrokerService:
             raise PreconditionFailedError(f"Topic has {connected} connected producers/consumers")
         topic.close()
         self.topics.pop(name.fqn, None)
-        self.store.delete_log(name.fqn)
+        self.store.delete_log(name.fqn, lambda: self._forget_schema(name))
         self.changes.deleted(name)
+
+    def delete_unstored(self, name: TopicName) -> None:
+        """The same for a non-persistent topic, whoever is connected; fine if there is none (13.11)."""
+        self.unstored.remove(name)
+        self._forget_schema(name)
+
+    def _forget_schema(self, name: TopicName) -> None:
+        """The topic's deletion is durable: its schema goes, too, unless it is of a partition or the topic is back."""
+        if name.is_partition or self.exists(name):
+            return
+        try:
+            self.schemas.purge(name)
+        except MetadataError as error:
+            log.error("topic %s is deleted, its schema is still there (DELETE it by REST): %s", name.fqn, error)
 
     def unload(self, name: TopicName) -> None:
         """Let go of a topic: clients look it up again, its state is rebuilt (SEMANTICS 4.2.5)."""
