@@ -93,15 +93,14 @@ class LocalBroker:
     async def create_partitions(self, topic: TopicName, first: int, end: int) -> None:
         if not topic.persistent:
             return  # they come with their first client (SEMANTICS 13.1 {probe})
-        like = self._service.find(topic.partition(0)) if first else None
         for index in range(first, end, _AT_ONCE):
-            made = self._service.make_partitions(topic, index, min(index + _AT_ONCE, end), like)
+            made = self._service.partitions.make(topic, index, min(index + _AT_ONCE, end))
             await asyncio.gather(*map(_born, made))
         await self._durable()
 
     async def delete_topic(self, topic: TopicName, *, force: bool) -> None:
         if not topic.persistent:
-            self._service.unstored.remove(topic)
+            self._service.delete_unstored(topic)
             return
         self._service.delete(topic, force=force)
         await self._durable()

@@ -7,6 +7,7 @@ import logging
 from random import Random
 from typing import Final
 
+from magnetar.broker.partition_making import PartitionMaker
 from magnetar.broker.policies import Policies
 from magnetar.broker.schemas import SchemaRegistry
 from magnetar.broker.topic.dispatch_settings import DispatchSettings
@@ -61,12 +62,13 @@ class BrokerService:
         self.policies = Policies(resources, settings)
         self.policies.on_namespace = self._namespace_policies_changed
         self.policies.on_topic = self._topic_policies_changed
-        self.schemas = SchemaRegistry(resources.schemas, self.policies, clock)
+        self.partitions = PartitionMaker(resources.partitioned, self.find, self._load)
         self.changes = TopicChanges()
         """Whoever watches lists of topics hears of new and deleted ones here."""
         self.unstored = NonPersistentTopics(
             self._dispatch, clock, settings.maxConcurrentNonPersistentMessagePerConnection, self.policies.of
         )
+        self.schemas = SchemaRegistry(resources.schemas, self.policies, clock)
 
     # names and time ----------------------------------------------------------------------------------------------
 
@@ -109,7 +111,7 @@ class BrokerService:
             return self._load(name)
         if not self._may_create(name, create):
             raise TopicNotFoundError(f"Topic {name.fqn} does not exist")
-        return self._load(name)
+        return self.partitions.used(name) or self._load(name)
 
     def served(self, name: TopicName, *, create: bool) -> ServedTopic:
         """As :meth:`topic_for`, of both domains."""
@@ -144,22 +146,6 @@ class BrokerService:
                 f"Can't create topic {name.local_name} with \"-partition-\" followed by numeric value if there isn't a "
                 f"partitioned topic {name.parent.local_name} created."
             )
-
-    def make_partitions(self, name: TopicName, first: int, end: int, like: Topic | None = None) -> list[Topic]:
-        """Make missing partitions ``first`` to ``end - 1`` of a topic whose metadata names them already.
-
-        They get the durable subscriptions of ``like``, from their start: of the first partition if a topic grows
-        (SEMANTICS 2.14).
-        """
-        made = []
-        for index in range(first, end):
-            partition = name.partition(index)
-            topic = self.find(partition) or self._load(partition)
-            for subscription in like.durable_subscriptions() if like is not None else ():
-                if subscription not in topic.subscriptions:
-                    topic.create_subscription(subscription, topic.log.first)
-            made.append(topic)
-        return made
 
     def _may_create(self, name: TopicName, create: bool) -> bool:
         if name.is_partition:
@@ -220,6 +206,11 @@ class BrokerService:
         self.topics.pop(name.fqn, None)
         self.store.delete_log(name.fqn, lambda: self._forget_schema(name))
         self.changes.deleted(name)
+
+    def delete_unstored(self, name: TopicName) -> None:
+        """The same for a non-persistent topic, whoever is connected; fine if there is none (13.11)."""
+        self.unstored.remove(name)
+        self._forget_schema(name)
 
     def _forget_schema(self, name: TopicName) -> None:
         """The topic's deletion is durable: its schema goes, too, unless it is of a partition or the topic is back."""

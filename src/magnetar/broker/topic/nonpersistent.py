@@ -11,8 +11,8 @@ from collections.abc import Callable, Mapping
 
 from magnetar.broker.delivery.dispatcher import SubType
 from magnetar.broker.topic.dispatch_settings import DispatchSettings
-from magnetar.broker.topic.limits import check_consumer
-from magnetar.broker.topic.nonpersistent_subscription import NonPersistentSubscription
+from magnetar.broker.topic.limits import check_consumer, check_subscription, with_policies
+from magnetar.broker.topic.nonpersistent_subscription import NonPersistentSubscription, passing_settings
 from magnetar.broker.topic.passage import Group, InFlight, Passage
 from magnetar.broker.topic.ports import Done, DurableAnswer, Sent
 from magnetar.broker.topic.producers import Producer, Producers
@@ -25,19 +25,22 @@ from magnetar.model.topic_policies import TopicPolicies
 from magnetar.protocol.entries import sticky_key
 from magnetar.runtime.clock import Clock
 
-PoliciesOf = Callable[[TopicName], TopicPolicies]
-
 
 class NonPersistentTopic:
-    """Lives on the event loop. ``settings``: of ``passing_settings``."""
+    """Lives on the event loop. Policies are asked whenever somebody comes; nothing else here depends on one."""
 
     def __init__(
-        self, name: TopicName, settings: DispatchSettings, clock: Clock, in_flight: InFlight, policies: PoliciesOf
+        self,
+        name: TopicName,
+        settings: DispatchSettings,
+        clock: Clock,
+        in_flight: InFlight,
+        policies_of: Callable[[TopicName], TopicPolicies],
     ) -> None:
         self.name = name
-        self._policies = policies
         self.clock = clock
         self._settings = settings
+        self._policies_of = policies_of
         self._identity = TopicIdentity(name.fqn, max(name.partition_index, 0))
         # Failover: a topic without partitions chooses as partition 0 does (13.4 {probe})
         self.producers = Producers(name.fqn)
@@ -72,10 +75,6 @@ class NonPersistentTopic:
             raise ServiceNotReadyError("Topic is temporarily unavailable")
         self.producers.add(producer)
 
-    def check_consumer(self, sub_type: SubType) -> None:
-        """Whether one more consumer may come. Raises NotAllowedError, ConsumerBusyError (SEMANTICS 5.1.5, 5.1.6)."""
-        check_consumer(self.name.fqn, self._policies(self.name), sub_type, self.consumer_count())
-
     # subscriptions -----------------------------------------------------------------------------------------------
 
     def subscription(
@@ -86,10 +85,17 @@ class NonPersistentTopic:
             raise ServiceNotReadyError("Topic is temporarily unavailable")
         found = self.subscriptions.get(name)
         if found is None:
-            found = NonPersistentSubscription(self._identity, name, self._settings, self.clock, sticky_key)
+            policies = self._policies_of(self.name)
+            check_subscription(self.name.fqn, policies, len(self.subscriptions))
+            settings = passing_settings(with_policies(self._settings, policies))
+            found = NonPersistentSubscription(self._identity, name, settings, self.clock, sticky_key)
             self.subscriptions[name] = found
         done()
         return found
+
+    def check_consumer(self, sub_type: SubType) -> None:
+        """Whether one more consumer may come. Raises NotAllowedError, ConsumerBusyError (5.1.5, 5.1.6)."""
+        check_consumer(self.name.fqn, self._policies_of(self.name), sub_type, self.consumer_count())
 
     def consumer_gone(self, subscription: ServedSubscription) -> None:
         """A consumer has left; the subscription goes with its last one."""

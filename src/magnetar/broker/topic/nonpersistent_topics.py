@@ -9,28 +9,34 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from magnetar.broker.topic.dispatch_settings import DispatchSettings
-from magnetar.broker.topic.nonpersistent import NonPersistentTopic, PoliciesOf
-from magnetar.broker.topic.nonpersistent_subscription import passing_settings
+from magnetar.broker.topic.nonpersistent import NonPersistentTopic
 from magnetar.broker.topic.passage import InFlight
 from magnetar.model.names import TopicName
-from magnetar.model.topic_policies import InactiveTopics
+from magnetar.model.topic_policies import TopicPolicies
 from magnetar.runtime.clock import Clock
 
 
 class NonPersistentTopics:
     """By full name. ``in_flight_max``: entries of one connection, see :mod:`magnetar.broker.topic.passage`."""
 
-    def __init__(self, settings: DispatchSettings, clock: Clock, in_flight_max: int, policies: PoliciesOf) -> None:
-        self._policies = policies
-        self._settings = passing_settings(settings)
+    def __init__(
+        self,
+        settings: DispatchSettings,
+        clock: Clock,
+        in_flight_max: int,
+        policies_of: Callable[[TopicName], TopicPolicies],
+    ) -> None:
+        self._settings = settings
+        self._policies_of = policies_of
         self._clock = clock
         self.in_flight = InFlight(in_flight_max)
         self.by_name: dict[str, NonPersistentTopic] = {}
 
     def make(self, name: TopicName) -> NonPersistentTopic:
         """The caller has seen that it does not exist and may."""
-        topic = NonPersistentTopic(name, self._settings, self._clock, self.in_flight, self._policies)
-        self.by_name[name.fqn] = topic
+        topic = self.by_name[name.fqn] = NonPersistentTopic(
+            name, self._settings, self._clock, self.in_flight, self._policies_of
+        )
         return topic
 
     def remove(self, name: TopicName) -> None:
@@ -39,7 +45,7 @@ class NonPersistentTopics:
         if topic is not None:
             topic.close()
 
-    def collect(self, policy: Callable[[TopicName], InactiveTopics]) -> int:
+    def collect(self) -> int:
         """Forget those that nobody has used for as long as their policy allows; how many (13.10)."""
         now = self._clock.now_ms()
         collected = 0
@@ -47,7 +53,7 @@ class NonPersistentTopics:
             if topic.in_use:
                 topic.used_ms = now
                 continue
-            idle = policy(topic.name)
+            idle = self._policies_of(topic.name).inactive_topics
             if idle.delete and now - topic.used_ms >= idle.max_inactive_s * 1000:
                 self.remove(topic.name)
                 collected += 1
