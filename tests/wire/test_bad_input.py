@@ -174,8 +174,6 @@ def test_invalid_topic_names(name: str, caplog: pytest.LogCaptureFixture) -> Non
 
 def test_what_is_not_built_is_refused_by_name(caplog: pytest.LogCaptureFixture) -> None:
     async def attack(wires: Wires, offender: RawClient) -> None:
-        with pytest.raises(RefusedError, match=r"NotAllowedError: .*non-persistent topics are not available"):
-            await offender.producer("non-persistent://public/default/t")
         with pytest.raises(RefusedError, match="NotAllowedError: NewTxn is not available"):
             await offender.request(c.NewTxn(offender.new_id()), c.Success)
 

@@ -10,10 +10,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
+from magnetar.broker.schemas import SchemaRegistry
 from magnetar.metadata.resources import Resources
 from magnetar.model.ids import Position
 from magnetar.model.names import NamespaceName, TopicName
 from magnetar.model.policies import JsonObject
+from magnetar.model.topic_policies import TopicPolicies
 from magnetar.runtime.settings import Settings
 
 
@@ -101,8 +103,17 @@ class AdminBroker(Protocol):
         """As PARTITIONED_METADATA (2.7, 2.8): 0 = not partitioned. Raises TopicNotFoundError."""
         ...
 
+    def policies_of(self, topic: TopicName) -> TopicPolicies:
+        """What holds for a topic, loaded or not, whoever said it."""
+        ...
+
     async def create_topic(self, topic: TopicName, properties: Mapping[str, str]) -> None:
         """Make a topic that does not exist; durable on return."""
+        ...
+
+    @property
+    def schemas(self) -> SchemaRegistry:
+        """Of all topics; its methods are called directly and durable on return."""
         ...
 
     async def create_partitions(self, topic: TopicName, first: int, end: int) -> None:

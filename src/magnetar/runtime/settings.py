@@ -73,6 +73,14 @@ class Settings(PolicySettings):
         1,
         1 << 20,
     )
+    maxConcurrentNonPersistentMessagePerConnection: int = _setting(
+        1000,
+        "Messages of one connection that may be on their way through non-persistent topics; more are dropped.",
+        "Server",
+        0,
+        _INT_MAX,
+    )
+    enableNonPersistentTopics: bool = _setting(True, "Whether clients may use non-persistent topics.", "Server")
     subscriptionPatternMaxLength: int = _setting(
         50, "Characters of the longest topic pattern that the broker itself applies.", "Server", 0, _INT_MAX
     )
@@ -168,6 +176,12 @@ class Settings(PolicySettings):
     )
     dispatcherMaxRoundRobinBatchSize: int = _setting(
         20, "Shared: entries given to one consumer before it is the next one's turn.", "Delivery", 1, _INT_MAX
+    )
+    isDelayedDeliveryDeliverAtTimeStrict: bool = _setting(
+        False,
+        "Whether a delayed message never goes out early. If not, it may be one tick early, and more of them go out "
+        "together.",
+        "Delivery",
     )
 
     # what others see of us

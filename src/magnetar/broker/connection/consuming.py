@@ -169,9 +169,14 @@ def last_message_id(session: Session, command: c.GetLastMessageId) -> None:
         session.error(command.request_id, ServerError.MetadataError, "Consumer not found")
         return
     topic = held.topic
-    mark = topic.log.position(held.subscription.cursor.mark_delete)
+    try:
+        last = topic.last_position()
+    except MagnetarError as error:
+        session.fail(command.request_id, error)
+        return
+    mark = topic.log.position(held.subscription.mark_delete)
     marked = c.MessageIdData(mark.ledger, mark.entry)
-    last = topic.last_position()
+    shown = topic.last_shown()
 
     def answer(batch_index: int) -> None:
         found = c.MessageIdData(last.ledger, last.entry, topic.name.partition_index, batch_index)
@@ -188,12 +193,11 @@ def last_message_id(session: Session, command: c.GetLastMessageId) -> None:
         messages = metadata_of(result.entries[0]).num_messages_in_batch
         answer(-1 if messages is None else messages - 1)
 
-    end = topic.log.end
-    run = topic.log.cached(end - 1, 1, 1)
+    run = topic.log.cached(shown, 1, 1)
     if run is not None:
         read(run)
     else:
-        topic.log.read(end - 1, 1, 1, read)
+        topic.log.read(shown, 1, 1, read)
 
 
 def consumer_stats(session: Session, command: c.ConsumerStats) -> None:

@@ -8,13 +8,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from magnetar.broker.connection.outbox import Outbox
+from magnetar.broker.connection.schemas import version_for_producer
 from magnetar.broker.connection.session import Pending, Session
 from magnetar.broker.topic.producers import Pending as PendingEntry
 from magnetar.broker.topic.producers import Producer, ProducerInfo
-from magnetar.broker.topic.topic import Topic
+from magnetar.broker.topic.served import ServedTopic
 from magnetar.model.errors import (
     MagnetarError,
     NotAllowedError,
+    PersistenceError,
     ProducerBusyError,
     ProtocolError,
     ServerError,
@@ -53,13 +55,24 @@ class SinkOfProducer:
             receipts = self._receipts = Receipts(self._producer_id, ledger)
         self._out.put(receipts.run([r[1] for r in results], first_entry, [r[2] for r in results]))
 
-    def failed(self, results: Sequence[PendingEntry], error: MagnetarError) -> None:
+    def failed(self, results: Sequence[PendingEntry], error: PersistenceError) -> None:
         """SEND_ERROR for each (SEMANTICS 3.3.5)."""
         session = self._session
         session.pending_publishes -= len(results)
         session.resume_reading()
         for result in results:
             session.send(c.SendError(self._producer_id, result.sequence_id, error.code, str(error)))
+
+    def unstored(self, results: Sequence[PendingEntry], *, dropped: bool) -> None:
+        """SEND_RECEIPTs that all say 0:0, or -1:-1 (13.3), one write for all of them."""
+        session = self._session
+        session.pending_publishes -= len(results)
+        if session.reading_paused:
+            _resume(session)
+        receipts = Receipts(self._producer_id, -1) if dropped else self._receipts
+        if receipts.ledger != (place := -1 if dropped else 0):
+            receipts = self._receipts = Receipts(self._producer_id, place)
+        self._out.put(receipts.alike([r[1] for r in results], place, [r[2] for r in results]))
 
     def dropped(self, count: int) -> None:
         """The producer was let go before these were decided: nobody is told, but they wait no longer."""
@@ -98,7 +111,11 @@ def send(session: Session, message: c.Send) -> None:
     if not message[9] or message[5] is not None or message[7] is not None:
         _send_refused(session, message)
         return
-    producer.publish(message)
+    try:
+        producer.publish(message)
+    except MagnetarError as refused:
+        session.send(c.SendError(message.producer_id, message.sequence_id, refused.code, str(refused)))
+        return
     session.pending_publishes += 1
     service = session.service
     if (
@@ -136,29 +153,49 @@ def open_producer(session: Session, command: c.Producer) -> None:
         session.fail(command.request_id, busy)
         return
     if held is not None and command.epoch <= held.info.epoch:
-        session.send(c.ProducerSuccess(command.request_id, held.info.name, -1, b"", True))
+        session.send(c.ProducerSuccess(command.request_id, held.info.name, -1, held.info.schema_version, True))
         return
     if held is None:
         session.producers[command.producer_id] = pending = Pending()
     else:
         pending = Pending()
     try:
-        topic = session.service.topic_for(TopicName.parse(command.topic), create=True)
+        topic = session.service.served(TopicName.parse(command.topic), create=True)
     except TopicNotFoundError:
         _give_up(session, command, TopicNotFoundError(f"Topic not found {TopicName.parse(command.topic).fqn}"))
         return
     except MagnetarError as error:
         _give_up(session, command, error)
         return
-    topic.when_durable(lambda error: _subscribe_first(session, command, topic, pending, error))
+    topic.when_durable(lambda error: _check_schema(session, command, topic, pending, error))
+
+
+def _check_schema(
+    session: Session, command: c.Producer, topic: ServedTopic, pending: Pending, error: MagnetarError | None
+) -> None:
+    """Before anything else: a producer whose schema is refused leaves nothing behind (SEMANTICS 3.1.10)."""
+    if error is None and not pending.cancelled and not session.closed:
+        try:
+            pending.schema_version = version_for_producer(session.service.schemas, topic.name, command.schema)
+        except MagnetarError as refused:
+            _give_up(session, command, refused)
+            return
+    _subscribe_first(session, command, topic, pending, error)
 
 
 def _subscribe_first(
-    session: Session, command: c.Producer, topic: Topic, pending: Pending, error: MagnetarError | None
+    session: Session, command: c.Producer, topic: ServedTopic, pending: Pending, error: MagnetarError | None
 ) -> None:
     """The subscription that a producer brings along exists before its first message (SEMANTICS 3.1.9)."""
     name = command.initial_subscription_name
-    if error is not None or not name or name in topic.subscriptions or pending.cancelled or session.closed:
+    if (
+        error is not None
+        or not name
+        or not topic.name.persistent
+        or name in topic.subscriptions
+        or pending.cancelled
+        or session.closed
+    ):
         _admit(session, command, topic, pending, error, retry=True)
         return
     if not session.service.settings.allowAutoSubscriptionCreation:
@@ -166,8 +203,12 @@ def _subscribe_first(
         _give_up(session, command, NotAllowedError(text))
         return
     try:
-        topic.create_subscription(
-            name, topic.log.first, lambda: _admit(session, command, topic, pending, None, retry=True)
+        topic.subscription(
+            name,
+            durable=True,
+            ordinal=lambda: topic.log.first,
+            properties={},
+            done=lambda: _admit(session, command, topic, pending, None, retry=True),
         )
     except MagnetarError as refused:
         _give_up(session, command, refused)
@@ -180,7 +221,13 @@ def _give_up(session: Session, command: c.Producer, error: MagnetarError) -> Non
 
 
 def _admit(
-    session: Session, command: c.Producer, topic: Topic, pending: Pending, error: MagnetarError | None, *, retry: bool
+    session: Session,
+    command: c.Producer,
+    topic: ServedTopic,
+    pending: Pending,
+    error: MagnetarError | None,
+    *,
+    retry: bool,
 ) -> None:
     if pending.cancelled or session.closed:
         return
@@ -191,7 +238,9 @@ def _admit(
     topic.checks.when_settled(name, lambda: _enter(session, command, topic, pending, name, retry=retry))
 
 
-def _enter(session: Session, command: c.Producer, topic: Topic, pending: Pending, name: str, *, retry: bool) -> None:
+def _enter(
+    session: Session, command: c.Producer, topic: ServedTopic, pending: Pending, name: str, *, retry: bool
+) -> None:
     """Ask the topic, which may let the producer wait for others to leave (SEMANTICS 3.2.4)."""
     if pending.cancelled or session.closed:
         return
@@ -207,6 +256,7 @@ def _enter(session: Session, command: c.Producer, topic: Topic, pending: Pending
         session.client_version,
         dict(command.metadata),
         bool(session.features.supports_partial_producer),
+        pending.schema_version,
     )
     producer = Producer(info, topic.log, SinkOfProducer(session, command.producer_id))
 
@@ -221,7 +271,8 @@ def _enter(session: Session, command: c.Producer, topic: Topic, pending: Pending
         session.producers[command.producer_id] = producer
         session.recently_closed.pop(command.producer_id, None)
         last = topic.checks.last_sequence_id(name)
-        session.send(c.ProducerSuccess(command.request_id, name, last, b"", True, producer.topic_epoch))
+        version = pending.schema_version
+        session.send(c.ProducerSuccess(command.request_id, name, last, version, True, producer.topic_epoch))
 
     pending.on_cancel = lambda: topic.producers.remove(producer)
     try:
@@ -235,11 +286,11 @@ def _enter(session: Session, command: c.Producer, topic: Topic, pending: Pending
         _give_up(session, command, refused)
         return
     if not entered:
-        session.send(c.ProducerSuccess(command.request_id, name, -1, b"", False))
+        session.send(c.ProducerSuccess(command.request_id, name, -1, pending.schema_version, False))
 
 
 def _busy(
-    session: Session, command: c.Producer, topic: Topic, pending: Pending, busy: ProducerBusyError, *, retry: bool
+    session: Session, command: c.Producer, topic: ServedTopic, pending: Pending, busy: ProducerBusyError, *, retry: bool
 ) -> None:
     """The name is taken: by a dead connection perhaps, so that one has to give a sign of life (3.1.2)."""
     holder = topic.producers.holder(command.producer_name or "")

@@ -14,8 +14,9 @@ from typing_extensions import override
 from magnetar.broker.delivery.consumers import ConsumerState
 from magnetar.broker.delivery.draining import DrainingHash, Holders
 from magnetar.broker.delivery.instructions import Instruction, Slice
+from magnetar.broker.delivery.limits import Limits
 from magnetar.broker.delivery.selector import Selector
-from magnetar.broker.delivery.sharing import Limits, Sharing, total_room
+from magnetar.broker.delivery.sharing import Sharing, total_room
 from magnetar.broker.delivery.waiting import Waiting
 
 
@@ -193,10 +194,16 @@ class KeyShared(Sharing):
             self._waiting.add(ordinal, slot, self._ready_owner(slot))
 
     @override
-    def _unqueue(self, ordinal: int) -> None:
+    def _unqueue(self, ordinal: int) -> bool:
         slot = self._waiting.slots.get(ordinal)
-        if slot is not None:
-            self._waiting.remove(ordinal, self._owner(slot))
+        if slot is None:
+            return False
+        self._waiting.remove(ordinal, self._owner(slot))
+        return True
+
+    @override
+    def _queued(self, ordinal: int) -> bool:
+        return ordinal in self._waiting.slots
 
     @override
     def acknowledged_until(self, ordinal: int) -> None:

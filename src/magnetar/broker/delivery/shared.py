@@ -12,9 +12,10 @@ from typing_extensions import override
 
 from magnetar.broker.delivery.consumers import ConsumerState
 from magnetar.broker.delivery.instructions import Instruction, Slice
+from magnetar.broker.delivery.limits import Limits
 from magnetar.broker.delivery.permits import buy
 from magnetar.broker.delivery.redelivery import ReplayQueue
-from magnetar.broker.delivery.sharing import Limits, Sharing, total_room
+from magnetar.broker.delivery.sharing import Sharing, total_room
 
 
 class Shared(Sharing):
@@ -144,8 +145,12 @@ class Shared(Sharing):
         self._replay.extend(ordinals)
 
     @override
-    def _unqueue(self, ordinal: int) -> None:
-        self._replay.discard(ordinal)
+    def _unqueue(self, ordinal: int) -> bool:
+        return self._replay.discard(ordinal)
+
+    @override
+    def _queued(self, ordinal: int) -> bool:
+        return ordinal in self._replay
 
     @override
     def _released(self, ordinals: Iterable[int]) -> None:

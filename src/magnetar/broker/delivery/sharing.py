@@ -10,26 +10,17 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterable
-from dataclasses import dataclass
+from typing import Final
 
 from typing_extensions import override
 
 from magnetar.broker.delivery.consumers import ConsumerState
 from magnetar.broker.delivery.dispatcher import Dispatcher
 from magnetar.broker.delivery.instructions import Do, Instruction
+from magnetar.broker.delivery.limits import Limits
 from magnetar.broker.delivery.redelivery import RedeliveryCounts
 
-
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """Counts in messages where not said otherwise; 0 switches an unacknowledged limit off."""
-
-    read_entries_max: int = 100
-    round_robin_messages: int = 20
-    unacked_per_consumer: int = 50_000
-    unacked_per_subscription: int = 200_000
-    look_ahead_entries_per_consumer: int = 2_000
-    look_ahead_entries_max: int = 20_000
+_UNLIMITED: Final = 1 << 62
 
 
 class Sharing(Dispatcher):
@@ -37,11 +28,22 @@ class Sharing(Dispatcher):
 
     def __init__(self, limits: Limits | None = None) -> None:
         self.consumers = []
-        self.limits = limits or Limits()
         self._redelivered = RedeliveryCounts()
-        self._unlimited = 1 << 62
-        self._subscription_limit = self.limits.unacked_per_subscription or self._unlimited
-        self._consumer_limit = self.limits.unacked_per_consumer or self._unlimited
+        self.limits = Limits()
+        self._subscription_limit = self._consumer_limit = _UNLIMITED
+        self.set_limits(limits or Limits())
+
+    @override
+    def set_limits(self, limits: Limits) -> None:
+        self.limits = limits
+        self._subscription_limit = limits.unacked_per_subscription or _UNLIMITED
+        self._consumer_limit = limits.unacked_per_consumer or _UNLIMITED
+        self.blocked |= self.unacked >= self._subscription_limit
+        for consumer in self.consumers:
+            consumer.blocked |= consumer.unacked >= self._consumer_limit
+            self._credit(consumer, 0)
+        if self.unacked <= self._subscription_limit // 2:
+            self.blocked = False
 
     # -- for the subclasses ------------------------------------------------------------------------------------
 
@@ -50,8 +52,12 @@ class Sharing(Dispatcher):
         """These entries are pending on nobody and must be sent again."""
 
     @abstractmethod
-    def _unqueue(self, ordinal: int) -> None:
-        """An entry was acknowledged while it waited; it may not be waiting at all."""
+    def _unqueue(self, ordinal: int) -> bool:
+        """An entry need not go out again; whether it was waiting."""
+
+    @abstractmethod
+    def _queued(self, ordinal: int) -> bool:
+        """Whether an entry waits to go out again."""
 
     @abstractmethod
     def _released(self, ordinals: Iterable[int]) -> None:
@@ -142,6 +148,31 @@ class Sharing(Dispatcher):
             if slotted and self._settled(ordinal):
                 unblocked = True
         return unblocked
+
+    @override
+    def withdraw(self, ordinals: Iterable[int]) -> bool:
+        some = False
+        for ordinal in ordinals:
+            some |= self._unqueue(ordinal)
+        return some
+
+    @override
+    def has(self, ordinal: int) -> bool:
+        return self._queued(ordinal) or any(ordinal in consumer.pending for consumer in self.consumers)
+
+    @override
+    def take_back(self, ordinals: Iterable[int]) -> list[int]:
+        nobodys: list[int] = []
+        for ordinal in ordinals:
+            owner = next((c for c in self.consumers if ordinal in c.pending), None)
+            if owner is not None:
+                messages = owner.pending.pop(ordinal)
+                self._released((ordinal,))
+                self._requeue((ordinal,))
+                self._credit(owner, messages)
+            elif not self._queued(ordinal):
+                nobodys.append(ordinal)
+        return nobodys
 
     @override
     def partly_acknowledged(self, consumer: ConsumerState, ordinal: int, live: int) -> bool:

@@ -17,7 +17,6 @@ from magnetar.model.errors import NotAllowedError, PersistenceError, ProtocolErr
 from magnetar.model.ids import signed
 from magnetar.protocol.commands import Send
 from magnetar.protocol.entries import metadata_of
-from magnetar.storage.annex import Annex
 from magnetar.storage.managed_ledger import ManagedLedger
 
 ANNEX: Final = "dedup"
@@ -41,7 +40,7 @@ class Deduplication:
         self._log = log
         self._settings = settings
         self._connected = connected
-        self._annex = annex_of(log)
+        self._annex = log.annex(ANNEX)
         self._ids = self._annex.open(SequenceIds)
         self._away = dict.fromkeys(self._ids, now_ms)
         """Since when producers are not connected, as far as this life of the topic knows."""
@@ -61,7 +60,7 @@ class Deduplication:
         return partial(self._publish, producer, producer.sink)
 
     def _publish(self, producer: Producer, sink: OrderedSink, message: Send) -> None:
-        """Append the message unless it is there."""
+        """Append the message unless it is there. Raises PersistenceError, NotAllowedError, and what appending does."""
         entry = Pending(producer, message.sequence_id, message.highest_sequence_id or 0)
         if message.marker or (message.is_chunk and not _is_last_chunk(message.entry)):
             self._append(sink, entry, message)
@@ -78,16 +77,16 @@ class Deduplication:
             sink.duplicate(entry)
         elif verdict is Verdict.UNKNOWN:
             text = f"[{self._log.name}][{name}]Cannot determine whether the message is a duplicate at this time"
-            producer.refuse(message, PersistenceError(text))
+            raise PersistenceError(text)
         else:
             text = (
                 f"the batch of sequence ids {sequence_id} to {highest} begins with messages that are stored up to "
                 f"{ids.last(name)}; send the others in a batch of their own"
             )
-            producer.refuse(message, NotAllowedError(text))
+            raise NotAllowedError(text)
 
     def _append(self, sink: OrderedSink, entry: Pending, message: Send) -> None:
-        self._log.append(message.entry, max(message.num_messages, 1), entry)
+        entry.producer.append(message.entry, max(message.num_messages, 1), entry)
         sink.appended(entry)
 
     def tidy(self, now_ms: int) -> None:
@@ -112,11 +111,6 @@ class Deduplication:
     def remove(self) -> None:
         """The policy says no: forget everything, because from now on nobody takes note."""
         self._annex.remove()
-
-
-def annex_of(log: ManagedLedger) -> Annex:
-    """Where the log keeps the sequence ids."""
-    return log.annex(ANNEX)
 
 
 def _is_last_chunk(entry: bytes) -> bool:

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, Protocol, TypeAlias
 
-from magnetar.model.errors import MagnetarError
+from magnetar.broker.topic.ports import TopicLog
+from magnetar.model.errors import PersistenceError
 from magnetar.protocol.commands import ProducerAccessMode, Send
-from magnetar.storage.managed_ledger import ManagedLedger
 
 
 class Pending(NamedTuple):
@@ -36,12 +36,16 @@ class ProducerSink(Protocol):
         """Consecutive entries are durable; ledger and entry -1 for one that was there already (SEMANTICS 3.4.3)."""
         ...
 
-    def failed(self, results: Sequence[Pending], error: MagnetarError) -> None:
+    def failed(self, results: Sequence[Pending], error: PersistenceError) -> None:
         """These entries were not accepted."""
         ...
 
     def dropped(self, count: int) -> None:
         """So many entries were decided, either way, after the producer had been closed."""
+        ...
+
+    def unstored(self, results: Sequence[Pending], *, dropped: bool) -> None:
+        """These entries of a non-persistent topic passed, or were dropped on the way in (13.3)."""
         ...
 
     def close(self) -> None:
@@ -67,6 +71,7 @@ class ProducerInfo(NamedTuple):
     client_version: str
     metadata: dict[str, str]
     supports_partial: bool
+    schema_version: bytes = b""
 
 
 Publish: TypeAlias = Callable[[Send], None]
@@ -75,31 +80,34 @@ Publish: TypeAlias = Callable[[Send], None]
 class Producer:
     """An open producer. Counters are of durable messages and their bytes as sent."""
 
-    __slots__ = ("bytes_in", "info", "log", "msg_in", "open", "publish", "sink", "topic_epoch")
+    __slots__ = (
+        "append", "bytes_in", "info", "log", "msg_dropped", "msg_in", "open", "publish", "sink", "topic_epoch",
+    )  # fmt: skip
 
-    def __init__(self, info: ProducerInfo, log: ManagedLedger, sink: ProducerSink) -> None:
+    def __init__(self, info: ProducerInfo, log: TopicLog, sink: ProducerSink) -> None:
         self.info = info
         self.log = log
+        self.append: Callable[[bytes, int, object], int] = log.append
+        """How its entries get into the log; the topic may put something in between."""
         self.sink = sink
         self.open = True
         self.topic_epoch: int | None = None
         """Of the topic when it was admitted."""
         self.msg_in = 0
         self.bytes_in = 0
-        self.publish: Publish = self.append
+        self.msg_dropped = 0
+        """Refused by a non-persistent topic for too many on their way (13.3)."""
+        self.publish: Publish = self.store
+        """What is done with a SEND; raises the MagnetarError that refuses it."""
 
-    def append(self, message: Send) -> None:
-        """Fix the entry's place; the receipt follows when it is durable."""
+    def store(self, message: Send) -> None:
+        """Fix the entry's place; the receipt follows when it is durable. Raises what ``append`` does."""
         messages = message[2]
-        self.log.append(
+        self.append(
             message[8],
             messages if messages > 0 else 1,
             _new_pending(Pending, (self, message[1], message[3] or 0)),
         )
-
-    def refuse(self, message: Send, error: MagnetarError) -> None:
-        """SEND_ERROR; the producer stays."""
-        self.sink.failed((Pending(self, message.sequence_id, message.highest_sequence_id or 0),), error)
 
 
 _new_pending = tuple.__new__  # a third of what calling the class takes, once per message

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
 
-from magnetar.broker.topic.deduplication import Deduplication, DeduplicationSettings, annex_of
+from magnetar.broker.topic.deduplication import ANNEX, Deduplication, DeduplicationSettings
 from magnetar.broker.topic.producer_access import Limits, Producers
 from magnetar.broker.topic.producers import Producer, Publish
 from magnetar.model.errors import MetadataError, NotAllowedError, ProtocolError
@@ -33,9 +33,10 @@ class PublishChecks:
     """Of one topic."""
 
     def __init__(
-        self, topic: str, log: ManagedLedger, producers: Producers, policies: TopicPolicies, clock: Clock,
-        settings: PublishSettings,
+        self, topic: str, producers: Producers, policies: TopicPolicies, clock: Clock, settings: PublishSettings,
+        log: ManagedLedger | None = None,
     ) -> None:  # fmt: skip
+        """Without ``log`` nothing is deduplicated (SEMANTICS 3.1.5)."""
         self._topic = topic
         self._log = log
         self._producers = producers
@@ -57,7 +58,7 @@ class PublishChecks:
 
     def _equip(self, producer: Producer) -> None:
         policies = self._policies
-        publish = producer.append if self.deduplication is None else self.deduplication.way_in(producer)
+        publish = producer.store if self.deduplication is None else self.deduplication.way_in(producer)
         if policies.max_message_size > 0 or policies.encryption_required:
             publish = partial(self._checked, producer, publish)
         producer.publish = publish
@@ -65,13 +66,12 @@ class PublishChecks:
     def _checked(self, producer: Producer, publish: Publish, message: Send) -> None:
         policies = self._policies
         if policies.encryption_required and not _encrypted(message.entry):
-            producer.refuse(message, MetadataError("Messages must be encrypted"))
-        elif 0 < policies.max_message_size < len(message.entry) and not message.is_chunk:
-            producer.refuse(message, NotAllowedError("Exceed maximum message size"))
-        else:
-            publish(message)
+            raise MetadataError("Messages must be encrypted")
+        if 0 < policies.max_message_size < len(message.entry) and not message.is_chunk:
+            raise NotAllowedError("Exceed maximum message size")
+        publish(message)
 
-    def policies_changed(self, _: TopicPolicies, now: TopicPolicies) -> None:
+    def policies_changed(self, now: TopicPolicies) -> None:
         """For those who are here already."""
         self._policies = now
         self._switch_deduplication()
@@ -82,6 +82,8 @@ class PublishChecks:
                 self._equip(producer)
 
     def _switch_deduplication(self) -> None:
+        if self._log is None:
+            return
         if self._policies.deduplication_enabled:
             if self.deduplication is None:
                 self.deduplication = Deduplication(
@@ -91,15 +93,15 @@ class PublishChecks:
         if self.deduplication is not None:
             self.deduplication.remove()
             self.deduplication = None
-        elif annex_of(self._log).exists:
-            annex_of(self._log).remove()  # it was switched off while the topic was not loaded
+        elif (kept := self._log.annexes.get(ANNEX)) is not None and kept.exists:
+            kept.remove()  # it was switched off while the topic was not loaded
 
     def _connected(self, name: str) -> bool:
         return self._producers.holder(name) is not None
 
     def when_settled(self, name: str, go_on: Callable[[], None]) -> None:
         """Go on when nothing of an earlier life of that producer is in flight: at once without deduplication."""
-        if self.deduplication is None or self.deduplication.settled(name):
+        if self._log is None or self.deduplication is None or self.deduplication.settled(name):
             go_on()
         else:
             self._log.barrier(go_on, lambda error: go_on())

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from magnetar.broker.topic.producers import Pending, ProducerSink
-from magnetar.model.errors import MagnetarError
+from magnetar.model.errors import PersistenceError
 
 
 class OrderedSink:
@@ -56,13 +56,17 @@ class OrderedSink:
         if start < len(results):
             self._sink.receipts(ledger, first_entry + start, results[start:])
 
-    def failed(self, results: Sequence[Pending], error: MagnetarError) -> None:
+    def failed(self, results: Sequence[Pending], error: PersistenceError) -> None:
         """See :class:`ProducerSink`. After a failed write the producer is closed, and with it who is held."""
         self._sink.failed(results, error)
 
     def dropped(self, count: int) -> None:
         """See :class:`ProducerSink`."""
         self._sink.dropped(count)
+
+    def unstored(self, results: Sequence[Pending], *, dropped: bool) -> None:
+        """See :class:`ProducerSink`."""
+        self._sink.unstored(results, dropped=dropped)
 
     def close(self) -> None:
         """See :class:`ProducerSink`."""

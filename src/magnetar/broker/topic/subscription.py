@@ -12,7 +12,7 @@ Ids are ordinals: the connection converts, and must drop the id of an entry that
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from magnetar.broker.delivery.consumers import ConsumerState
@@ -23,6 +23,7 @@ from magnetar.broker.delivery.instructions import ActiveChange, Do, Instruction
 from magnetar.broker.topic.consumer import Consumer
 from magnetar.broker.topic.dispatch_settings import DispatchSettings, KeySharedMeta
 from magnetar.broker.topic.dispatcher_choice import check_joins, make_dispatcher
+from magnetar.broker.topic.gate import Gate, Reason
 from magnetar.broker.topic.ports import ConsumerSink, Cursor, Done, Log
 from magnetar.broker.topic.pump import Pump, live_messages
 from magnetar.broker.topic.subscription_stats import SubscriptionStats, Totals, consumer_stats
@@ -48,6 +49,9 @@ class TopicIdentity(NamedTuple):
 
 class Subscription:
     """``created``: the cursor was made with it; ``terminated``: the topic was when this was loaded (5.9.11)."""
+
+    dropped = 0
+    """Messages that passed it by: none, what is stored waits."""
 
     def __init__(
         self,
@@ -87,6 +91,11 @@ class Subscription:
     def consumers(self) -> list[Consumer]:
         """In join order."""
         return list(self._pump.consumers.values())
+
+    @property
+    def mark_delete(self) -> int:
+        """Every ordinal up to this one is acknowledged."""
+        return self.cursor.mark_delete
 
     @property
     def dispatcher(self) -> Dispatcher | None:
@@ -134,6 +143,8 @@ class Subscription:
         if pump.dispatcher is not dispatcher:
             pump.dispatcher = dispatcher
             self.sub_type, self.key_shared = sub_type, meta
+            if pump.gate is not None:
+                pump.gate.choose(sub_type)
         self._perform(instructions)
         pump.turn()
         return consumer
@@ -176,6 +187,14 @@ class Subscription:
             self._activation.cancel()
             self._activation = None
 
+    def set_settings(self, settings: DispatchSettings) -> None:
+        """A policy changed a limit; who is above it now keeps what it has."""
+        self.settings = settings
+        dispatcher = self._pump.dispatcher
+        if dispatcher is not None:
+            dispatcher.set_limits(settings.limits())
+            self._pump.turn()
+
     # -- flow --------------------------------------------------------------------------------------------------
 
     def flow(self, consumer: Consumer, permits: int) -> None:
@@ -192,6 +211,42 @@ class Subscription:
     def entries_appended(self) -> None:
         """``log.end`` moved; call once per group of entries."""
         self._pump.turn()
+
+    # -- gate: what is not to be sent, or not yet ----------------------------------------------------------------
+
+    def add_reason(self, reason: Reason) -> None:
+        """From now on ``reason`` is asked before anything is read; see :mod:`magnetar.broker.topic.gate`."""
+        pump = self._pump
+        if pump.gate is None:
+            pump.gate = Gate()
+            pump.on_acknowledged = self._mark_may_have_moved
+        pump.gate.add(reason, self.sub_type)
+
+    def remove_reason(self, reason: Reason) -> None:
+        """``reason`` has nothing to say any more; what it kept closed must have been let through before."""
+        gate = self._pump.gate
+        if gate is not None:
+            gate.remove(reason, self.sub_type)
+        self._pump.turn()
+
+    def gate_changed(self) -> None:
+        """More may be read, or entries became dead."""
+        self._pump.turn()
+
+    def let_through(self, ordinals: Iterable[int]) -> None:
+        """These entries are open now and are sent, in this order, unless they are acknowledged.
+
+        Those that a consumer has are taken from it without counting a redelivery; what the pump has not reached
+        yet it will find by itself.
+        """
+        pump = self._pump
+        dispatcher, gate = pump.dispatcher, pump.gate
+        if dispatcher is None or gate is None or not pump.consumers:
+            return
+        read_at, cursor = pump.read_at, self.cursor
+        passed = [ordinal for ordinal in ordinals if ordinal < read_at and not cursor.acknowledged(ordinal)]
+        gate.late.extend(dispatcher.take_back(passed))
+        pump.turn()
 
     def resume(self, consumer: Consumer) -> None:
         """The consumer's socket drained below its low-water mark."""
@@ -273,6 +328,9 @@ class Subscription:
         consumer.last_acked_ms = now
         consumer.acked_entries += entries
         self._mark_moved(now)
+
+    def _mark_may_have_moved(self) -> None:
+        self._mark_moved(self._clock.now_ms())
 
     def _mark_moved(self, now_ms: int) -> None:
         mark = self.cursor.mark_delete
@@ -369,11 +427,13 @@ class Subscription:
         """All values of 5.10 that are ours, as of now."""
         consumers, dispatcher = self.consumers, self._pump.dispatcher
         totals = self.counters()
+        gate = self._pump.gate
         active = self.active_consumer
         key_shared = self.sub_type is SubType.KEY_SHARED
         return SubscriptionStats(
             type="None" if self.sub_type is None else self.sub_type.shown,
             backlog_entries=self.cursor.backlog(),
+            delayed_entries=gate.delayed(self.cursor, self.log.end) if gate and self.sub_type is not None else 0,
             unacked_messages=dispatcher.unacked if dispatcher else 0,
             in_replay=dispatcher.in_replay if dispatcher else 0,
             blocked_on_unacked=dispatcher.blocked if dispatcher else False,

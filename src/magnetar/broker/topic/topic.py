@@ -7,18 +7,24 @@ then one notice to every subscription that there is more (STYLE rules 6 and 7).
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from random import Random
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
+from magnetar.broker.delivery.dispatcher import SubType
+from magnetar.broker.topic.delays import Delays
 from magnetar.broker.topic.dispatch_settings import DispatchSettings
+from magnetar.broker.topic.gate import Reason, last_shown
+from magnetar.broker.topic.limits import check_consumer, check_subscription, with_policies
+from magnetar.broker.topic.ports import DurableAnswer, Sent
 from magnetar.broker.topic.position_search import first_since
 from magnetar.broker.topic.producer_access import Admitted, Producers
 from magnetar.broker.topic.producers import Pending, Producer
 from magnetar.broker.topic.publish_checks import PublishChecks, PublishSettings
+from magnetar.broker.topic.served import ServedSubscription
 from magnetar.broker.topic.subscription import Subscription, TopicIdentity
 from magnetar.broker.topic.topic_epoch import LogEpoch
-from magnetar.model.errors import MagnetarError, NotAllowedError, PersistenceError, ServiceNotReadyError
+from magnetar.model.errors import NotAllowedError, PersistenceError, ServiceNotReadyError
 from magnetar.model.ids import EARLIEST, Position
 from magnetar.model.names import TopicName
 from magnetar.model.topic_policies import TopicPolicies
@@ -30,15 +36,7 @@ from magnetar.storage.store import LedgerStore
 
 log = logging.getLogger(__name__)
 
-DurableAnswer = Callable[[MagnetarError | None], None]
 PolicyListener = Callable[[TopicPolicies, TopicPolicies], None]
-
-
-class Sent(NamedTuple):
-    """What a topic's subscriptions have delivered, what went out again included."""
-
-    messages: int
-    bytes: int
 
 
 class Topic:
@@ -54,7 +52,8 @@ class Topic:
         self.policy_listeners: list[PolicyListener] = []
         """Features that have to act when policies change: called with what held before and what holds now."""
         self.clock = clock
-        self._settings = settings
+        self._broker_settings = settings
+        self._settings = with_policies(settings, policies)
         self._rng = rng
         self._identity = TopicIdentity(name.fqn, name.partition_index)
         self.subscriptions: dict[str, Subscription] = {}
@@ -63,18 +62,22 @@ class Topic:
         self.bytes_in = 0
         self._sent_before = Sent(0, 0)
         """By subscriptions that are gone."""
+        self.reasons: tuple[Reason, ...] = ()
+        """What all subscriptions ask before they send; see :mod:`magnetar.broker.topic.gate`."""
         self._birth: list[DurableAnswer] | None = []
         self.log = store.open_log(name.fqn, self._born, self._not_born)
         self.producers = Producers(name.fqn, LogEpoch(self.log))
         self.checks = PublishChecks(
-            name.fqn, self.log, self.producers, policies, clock, publishing or PublishSettings()
-        )  # fmt: skip
-        self.policy_listeners.append(self.checks.policies_changed)
+            name.fqn, self.producers, policies, clock, publishing or PublishSettings(), self.log
+        )
+        self.policy_listeners.append(lambda before, now: self.checks.policies_changed(now))
         self.log.on_durable = self._durable
         self.log.on_failed = self._failed
         self.log.on_group = self._group
         for cursor in list(self.log.cursors.values()):
             self._attach(cursor, durable=True, created=False)
+        strict = settings.deliver_at_time_strict
+        self.delays = Delays(self, self.log, clock, policies.delayed_delivery, strict)
 
     # birth -------------------------------------------------------------------------------------------------------
 
@@ -102,6 +105,7 @@ class Topic:
         """See :meth:`Producers.admit`. Raises ServiceNotReadyError and MetadataError besides."""
         if self.closed:
             raise ServiceNotReadyError("Topic is temporarily unavailable")
+        producer.append = self.delays.append
         self.checks.admit(producer)
         return self.producers.admit(producer, epoch, self.checks.limits(), admitted)
 
@@ -147,7 +151,7 @@ class Topic:
     ) -> Subscription:  # fmt: skip
         """The subscription of that name, made at ``ordinal()`` if missing; ``done`` when it is durable.
 
-        Raises NotAllowedError if it exists with the other durability (SEMANTICS 0.12).
+        Raises NotAllowedError if it exists with the other durability (SEMANTICS 0.12) or there are too many (5.1.6).
         """
         if self.closed:
             raise ServiceNotReadyError("Topic is temporarily unavailable")
@@ -161,8 +165,13 @@ class Topic:
             else:
                 done()
             return found
+        check_subscription(self.name.fqn, self.policies, len(self.subscriptions))
         cursor = self.log.open_cursor(name, ordinal(), durable=durable, properties=properties, done=done)
         return self._attach(cursor, durable=durable, created=True)
+
+    def check_consumer(self, sub_type: SubType) -> None:
+        """Whether one more consumer may come. Raises NotAllowedError, ConsumerBusyError (SEMANTICS 5.1.5, 5.1.6)."""
+        check_consumer(self.name.fqn, self.policies, sub_type, self.consumer_count())
 
     def create_subscription(self, name: str, ordinal: int, done: Callable[[], None] | None = None) -> None:
         """A durable subscription without a consumer; ``done`` when it is durable."""
@@ -173,10 +182,34 @@ class Topic:
             self._identity, cursor.name, self.log, cursor, self._settings, self.clock, sticky_key,
             durable=durable, created=created,
         )  # fmt: skip
+        for reason in self.reasons:
+            subscription.add_reason(reason)
         self.subscriptions[cursor.name] = subscription
         return subscription
 
-    def consumer_gone(self, subscription: Subscription) -> None:
+    def add_reason(self, reason: Reason) -> None:
+        """All subscriptions, those to come included, ask ``reason`` before they read."""
+        self.reasons += (reason,)
+        for subscription in self.subscriptions.values():
+            subscription.add_reason(reason)
+
+    def remove_reason(self, reason: Reason) -> None:
+        """As :meth:`Subscription.remove_reason`, for all of them."""
+        self.reasons = tuple(other for other in self.reasons if other is not reason)
+        for subscription in self.subscriptions.values():
+            subscription.remove_reason(reason)
+
+    def gate_changed(self) -> None:
+        """More may be read, or entries became dead."""
+        for subscription in list(self.subscriptions.values()):
+            subscription.gate_changed()
+
+    def let_through(self, ordinals: Sequence[int]) -> None:
+        """These entries are open now; as :meth:`Subscription.let_through`, for all subscriptions."""
+        for subscription in list(self.subscriptions.values()):
+            subscription.let_through(ordinals)
+
+    def consumer_gone(self, subscription: ServedSubscription) -> None:
         """A consumer has left; a non-durable subscription goes with its last one (SEMANTICS 4.3.2)."""
         if not subscription.durable and not subscription.consumers:
             if self.subscriptions.get(subscription.name) is subscription:
@@ -194,7 +227,7 @@ class Topic:
         else:
             done()
 
-    def _forget(self, subscription: Subscription) -> None:
+    def _forget(self, subscription: ServedSubscription) -> None:
         gone, before = subscription.counters(), self._sent_before
         self._sent_before = Sent(before.messages + gone.messages_out, before.bytes + gone.bytes_out)
 
@@ -221,15 +254,28 @@ class Topic:
         """Ordinal of the first entry published at or after that time (SEMANTICS 5.9.2)."""
         first_since(self.log, publish_time_ms, done)
 
+    def last_shown(self) -> int:
+        """Ordinal of the last entry that consumers may see (SEMANTICS 5.9.12); below ``log.first`` if there is none."""
+        return last_shown(self.reasons, self.log.first, self.log.end) if self.reasons else self.log.end - 1
+
     def last_position(self) -> Position:
-        """Of the last entry, (-1, -1) for an empty topic."""
-        return self.log.position(self.log.end - 1) if self.log.end > self.log.first else EARLIEST
+        """Of the last entry that consumers may see, (-1, -1) for an empty topic."""
+        last = self.last_shown()
+        return self.log.position(last) if last >= self.log.first else EARLIEST
 
     # policies ----------------------------------------------------------------------------------------------------
 
     def set_policies(self, policies: TopicPolicies) -> None:
         """Somebody changed a policy of the topic or of its namespace."""
         before, self.policies = self.policies, policies
+        settings = with_policies(self._broker_settings, policies)
+        if settings != self._settings:
+            self._settings = settings
+            for subscription in list(self.subscriptions.values()):
+                subscription.set_settings(settings)
+        self.delays.set_policy(policies.delayed_delivery)
+        for producer in self.producers:
+            producer.append = self.delays.append
         if policies != before:
             for listener in list(self.policy_listeners):
                 listener(before, policies)
@@ -248,6 +294,7 @@ class Topic:
     def close(self) -> None:
         """Unload or delete: everybody is disconnected."""
         self.closed = True
+        self.delays.close()
         self.producers.close_all()
         for subscription in list(self.subscriptions.values()):
             subscription.close()
