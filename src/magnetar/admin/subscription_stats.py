@@ -91,7 +91,7 @@ def _delivered(rate: Flow, counted: SubscriptionStats | ConsumerStats) -> JsonOb
         "msgOutCounter": counted.messages_out,
         "msgRateRedeliver": rate.redelivered,
         "messageAckRate": rate.acked,
-        "chunkedMessageRate": 0.0,
+        "chunkedMessageRate": rate.chunks,
     }
 
 

@@ -32,6 +32,8 @@ class Flow(NamedTuple):
     bytes_out: float = 0.0
     redelivered: float = 0.0
     acked: float = 0.0
+    chunks: float = 0.0
+    """In or out."""
 
 
 _NONE: Final = Flow()
@@ -94,7 +96,7 @@ def _flows(topic: Topic) -> Iterator[tuple[object, Flow]]:
     sent = topic.sent()
     yield topic, Flow(topic.msg_in, topic.bytes_in, sent.messages, sent.bytes)
     for producer in topic.producers:
-        yield producer, Flow(producer.msg_in, producer.bytes_in)
+        yield producer, Flow(producer.msg_in, producer.bytes_in, chunks=producer.chunks_in)
     for subscription in topic.subscriptions.values():
         yield subscription, _delivered(subscription.counters())
         for consumer in subscription.consumers:
@@ -102,4 +104,7 @@ def _flows(topic: Topic) -> Iterator[tuple[object, Flow]]:
 
 
 def _delivered(counted: Totals | Consumer) -> Flow:
-    return Flow(0, 0, counted.messages_out, counted.bytes_out, counted.messages_redelivered, counted.acked_entries)
+    return Flow(
+        0, 0, counted.messages_out, counted.bytes_out, counted.messages_redelivered, counted.acked_entries,
+        counted.chunks_out,
+    )  # fmt: skip

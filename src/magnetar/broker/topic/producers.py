@@ -65,7 +65,7 @@ class ProducerInfo(NamedTuple):
 class Producer:
     """An open producer. Counters are of durable messages and their bytes as sent."""
 
-    __slots__ = ("append", "bytes_in", "info", "log", "msg_in", "open", "sink")
+    __slots__ = ("append", "bytes_in", "chunks_in", "info", "log", "msg_in", "open", "sink")
 
     def __init__(self, info: ProducerInfo, log: ManagedLedger, sink: ProducerSink) -> None:
         self.info = info
@@ -76,6 +76,7 @@ class Producer:
         self.open = True
         self.msg_in = 0
         self.bytes_in = 0
+        self.chunks_in = 0
 
     def publish(self, entry: bytes, messages: int, sequence_id: int, highest_sequence_id: int) -> None:
         """Fix the entry's place; the receipt follows when it is durable. Raises what ``append`` does."""
