@@ -29,6 +29,7 @@ from magnetar.broker.topic.gate import Gate, Reason
 from magnetar.broker.topic.ports import ConsumerSink, Cursor, Done, Log
 from magnetar.broker.topic.pump import Pump, live_messages
 from magnetar.broker.topic.subscription_stats import SubscriptionStats, Totals, consumer_stats
+from magnetar.broker.topic.vital_signs import Progress, progress, should_send
 from magnetar.model.errors import ConsumerBusyError, MagnetarError, MetadataError
 from magnetar.runtime.clock import Clock
 
@@ -426,6 +427,40 @@ class Subscription:
         for consumer in consumers:
             if self._leave(consumer):
                 consumer.sink.close()
+
+    # -- looking in ------------------------------------------------------------------------------------------------
+
+    @property
+    def gate(self) -> Gate | None:
+        return self._pump.gate
+
+    @property
+    def reading(self) -> bool:
+        """Whether the disk was asked and has not answered."""
+        return self._pump.reading
+
+    @property
+    def read_trouble(self) -> str:
+        """Why reading fails; "" while it does not."""
+        return self._pump.trouble
+
+    def next_ahead(self) -> int | None:
+        """The next new entry that may be sent."""
+        return self._pump.next_ahead()
+
+    def progress(self) -> Progress:
+        """Changes whenever something happens."""
+        return progress(self._pump, self.cursor)
+
+    def should_send(self) -> str:
+        """Why it ought to be sending now; "" if it need not (:mod:`magnetar.broker.topic.vital_signs`)."""
+        return should_send(self._pump, self.cursor)
+
+    def heal(self, *, firmly: bool) -> None:
+        """It stands still and should not: try again; ``firmly``: everybody connects anew, and it starts afresh."""
+        if firmly:
+            self._disconnect(self.consumers)
+        self._pump.restart()
 
     # -- statistics --------------------------------------------------------------------------------------------
 
