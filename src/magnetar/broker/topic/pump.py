@@ -18,6 +18,7 @@ import logging
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
 
+from magnetar.broker.delivery.chunks import Chunk, SharedChunks
 from magnetar.broker.delivery.consumers import ConsumerState
 from magnetar.broker.delivery.dispatcher import Dispatcher
 from magnetar.broker.delivery.instructions import Slice
@@ -48,6 +49,8 @@ class Pump:
         self.dispatcher: Dispatcher | None = None
         self.consumers: dict[ConsumerState, Consumer] = {}
         self.gate: Gate | None = None
+        self.chunk_of: Callable[[bytes], Chunk | None] | None = None
+        """How a chunk of a message is known; None: the topic has none."""
         self.on_acknowledged: Callable[[], None] = _nothing
         """The pump acknowledged something itself: entries that the gate calls dead."""
         self.read_at = cursor.next_unacknowledged(cursor.mark_delete + 1)
@@ -202,6 +205,8 @@ class Pump:
         if key_slot is not None:
             sticky_key = self._sticky_key
             slots = [key_slot(sticky_key(entry)) for entry in run.entries[low:high]]
+        if self.chunk_of is not None and isinstance(dispatcher, SharedChunks):
+            dispatcher.note_chunks(start, list(map(self.chunk_of, run.entries[low:high])))
         slices, reached = dispatcher.assign(start, stop, self._counts(run, low, high), slots)
         for piece in slices:
             self._send(dispatcher, run, piece)
@@ -222,7 +227,8 @@ class Pump:
         slices = dispatcher.replay(start, run.first + high, self._counts(run, low, high))
         for piece in slices:
             self._send(dispatcher, run, piece)
-        return sum(piece.stop - piece.start for piece in slices)
+        sent = sum(piece.stop - piece.start for piece in slices)
+        return sent or int(dispatcher.plan_replay() != plan)
 
     def _counts(self, run: Run, low: int, high: int) -> Sequence[int] | None:
         """Live messages of ``run.entries[low:high]``: what is charged (5.2.1)."""
@@ -246,6 +252,8 @@ class Pump:
             self._send_marked(consumer, run, low, high, counts)
         else:
             consumer.sink.deliver(run, low, high, consumer.epoch)
+        if self.chunk_of is not None:
+            consumer.chunks_out += sum(1 for entry in run.entries[low:high] if self.chunk_of(entry) is not None)
         messages = high - low if run.counts is None else sum(run.counts[low:high])
         consumer.sent(high - low, messages, sum(map(len, run.entries[low:high])), self._clock.now_ms())
 

@@ -15,11 +15,13 @@ import asyncio
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
+from magnetar.broker.delivery.chunks import Chunk, SharedChunks
 from magnetar.broker.delivery.consumers import ConsumerState
 from magnetar.broker.delivery.dispatcher import Dispatcher, SubType
 from magnetar.broker.delivery.exclusive import SingleActive
 from magnetar.broker.delivery.failover import Failover
 from magnetar.broker.delivery.instructions import ActiveChange, Do, Instruction
+from magnetar.broker.delivery.shared import Shared
 from magnetar.broker.topic.consumer import Consumer
 from magnetar.broker.topic.dispatch_settings import DispatchSettings, KeySharedMeta
 from magnetar.broker.topic.dispatcher_choice import check_joins, make_dispatcher
@@ -127,7 +129,8 @@ class Subscription:
         dispatcher = pump.dispatcher
         limit = self.settings.max_consumers_per_subscription
         if dispatcher is None or not pump.consumers:
-            dispatcher = make_dispatcher(sub_type, meta, self.settings, self.topic.name, self.topic.partition)
+            chunks = pump.chunk_of is not None
+            dispatcher = make_dispatcher(sub_type, meta, self.settings, self.topic.name, self.topic.partition, chunks)
         elif self.sub_type is not None:
             check_joins(self.sub_type, self.key_shared, sub_type, meta)
         if limit and len(pump.consumers) >= limit:
@@ -186,6 +189,13 @@ class Subscription:
         if self._activation is not None:
             self._activation.cancel()
             self._activation = None
+
+    def has_chunks(self, chunk_of: Callable[[bytes], Chunk | None]) -> None:
+        """The topic has chunked messages, or may have from now on (3.6)."""
+        pump = self._pump
+        pump.chunk_of = chunk_of
+        if type(pump.dispatcher) is Shared:
+            pump.dispatcher = SharedChunks.of(pump.dispatcher)
 
     def set_settings(self, settings: DispatchSettings) -> None:
         """A policy changed a limit; who is above it now keeps what it has."""
