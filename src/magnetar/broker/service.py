@@ -52,6 +52,8 @@ class BrokerService:
         self.rng = rng
         self._instance = instance
         self._producer_names = 0
+        self.stuck_total = 0
+        """Subscriptions that stood still and were healed (:mod:`magnetar.broker.liveness`)."""
         self.topics: dict[str, Topic] = {}
         self.complaints = Limited(logging.getLogger("magnetar.broker.clients"), clock=clock)
         """Where connections log what their clients did wrong; a client cannot fill the disk with it."""
@@ -210,6 +212,9 @@ class BrokerService:
             raise PreconditionFailedError(f"Topic has {connected} connected producers/consumers")
         topic.close()
         self.topics.pop(name.fqn, None)
+        if not name.is_partition:
+            # first: a topic of this name that comes later must not find them after a crash in between
+            self.resources.topic_policies.delete(name)
         self.store.delete_log(name.fqn, lambda: self._forget_schema(name))
         self.changes.deleted(name)
 

@@ -81,7 +81,8 @@ class Producer:
     """An open producer. Counters are of durable messages and their bytes as sent."""
 
     __slots__ = (
-        "append", "bytes_in", "info", "log", "msg_dropped", "msg_in", "open", "publish", "sink", "topic_epoch",
+        "append", "bytes_in", "chunks_in", "info", "log", "msg_dropped", "msg_in", "open", "publish", "sink",
+        "topic_epoch",
     )  # fmt: skip
 
     def __init__(self, info: ProducerInfo, log: TopicLog, sink: ProducerSink) -> None:
@@ -97,6 +98,7 @@ class Producer:
         self.bytes_in = 0
         self.msg_dropped = 0
         """Refused by a non-persistent topic for too many on their way (13.3)."""
+        self.chunks_in = 0
         self.publish: Publish = self.store
         """What is done with a SEND; raises the MagnetarError that refuses it."""
 

@@ -15,11 +15,13 @@ import asyncio
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
+from magnetar.broker.delivery.chunks import Chunk, SharedChunks
 from magnetar.broker.delivery.consumers import ConsumerState
 from magnetar.broker.delivery.dispatcher import Dispatcher, SubType
 from magnetar.broker.delivery.exclusive import SingleActive
 from magnetar.broker.delivery.failover import Failover
 from magnetar.broker.delivery.instructions import ActiveChange, Do, Instruction
+from magnetar.broker.delivery.shared import Shared
 from magnetar.broker.topic.consumer import Consumer
 from magnetar.broker.topic.dispatch_settings import DispatchSettings, KeySharedMeta
 from magnetar.broker.topic.dispatcher_choice import check_joins, make_dispatcher
@@ -27,6 +29,7 @@ from magnetar.broker.topic.gate import Gate, Reason
 from magnetar.broker.topic.ports import ConsumerSink, Cursor, Done, Log
 from magnetar.broker.topic.pump import Pump, live_messages
 from magnetar.broker.topic.subscription_stats import SubscriptionStats, Totals, consumer_stats
+from magnetar.broker.topic.vital_signs import Progress, progress, should_send
 from magnetar.model.errors import ConsumerBusyError, MagnetarError, MetadataError
 from magnetar.runtime.clock import Clock
 
@@ -84,6 +87,7 @@ class Subscription:
         self._mark = cursor.mark_delete
         self._end_told = terminated and not created and cursor.backlog() == 0
         self._seeking = False
+        self.closed = False
 
     # -- members -----------------------------------------------------------------------------------------------
 
@@ -127,7 +131,8 @@ class Subscription:
         dispatcher = pump.dispatcher
         limit = self.settings.max_consumers_per_subscription
         if dispatcher is None or not pump.consumers:
-            dispatcher = make_dispatcher(sub_type, meta, self.settings, self.topic.name, self.topic.partition)
+            chunks = pump.chunk_of is not None
+            dispatcher = make_dispatcher(sub_type, meta, self.settings, self.topic.name, self.topic.partition, chunks)
         elif self.sub_type is not None:
             check_joins(self.sub_type, self.key_shared, sub_type, meta)
         if limit and len(pump.consumers) >= limit:
@@ -186,6 +191,13 @@ class Subscription:
         if self._activation is not None:
             self._activation.cancel()
             self._activation = None
+
+    def has_chunks(self, chunk_of: Callable[[bytes], Chunk | None]) -> None:
+        """The topic has chunked messages, or may have from now on (3.6)."""
+        pump = self._pump
+        pump.chunk_of = chunk_of
+        if type(pump.dispatcher) is Shared:
+            pump.dispatcher = SharedChunks.of(pump.dispatcher)
 
     def set_settings(self, settings: DispatchSettings) -> None:
         """A policy changed a limit; who is above it now keeps what it has."""
@@ -323,6 +335,20 @@ class Subscription:
         self._mark_moved(self._clock.now_ms())
         self._pump.turn()
 
+    def expire_until(self, ordinal: int) -> int:
+        """Time to live or a quota: nobody gets what lies before; how many entries that were (4.5.2)."""
+        before = self.cursor.backlog()
+        self.skip_until(ordinal)
+        expired = before - self.cursor.backlog()
+        self.totals.expired += expired
+        self.totals.last_expired_ms = self._clock.now_ms()
+        return expired
+
+    def trimmed(self) -> None:
+        """The log lost its front: a non-durable cursor there goes on behind it (4.3.2)."""
+        self.cursor.trimmed()
+        self._pump.turn()
+
     def _count_acked(self, consumer: Consumer, entries: int) -> None:
         now = self._clock.now_ms()
         consumer.last_acked_ms = now
@@ -408,6 +434,7 @@ class Subscription:
 
     def close(self) -> None:
         """Unload or delete: everybody is disconnected, nothing runs any more."""
+        self.closed = True
         self._disconnect(self.consumers)
         self._disarm()
         self._pump.close()
@@ -416,6 +443,40 @@ class Subscription:
         for consumer in consumers:
             if self._leave(consumer):
                 consumer.sink.close()
+
+    # -- looking in ------------------------------------------------------------------------------------------------
+
+    @property
+    def gate(self) -> Gate | None:
+        return self._pump.gate
+
+    @property
+    def reading(self) -> bool:
+        """Whether the disk was asked and has not answered."""
+        return self._pump.reading
+
+    @property
+    def read_trouble(self) -> str:
+        """Why reading fails; "" while it does not."""
+        return self._pump.trouble
+
+    def next_ahead(self) -> int | None:
+        """The next new entry that may be sent."""
+        return self._pump.next_ahead()
+
+    def progress(self) -> Progress:
+        """Changes whenever something happens."""
+        return progress(self._pump, self.cursor)
+
+    def should_send(self) -> str:
+        """Why it ought to be sending now; "" if it need not (:mod:`magnetar.broker.topic.vital_signs`)."""
+        return should_send(self._pump, self.cursor)
+
+    def heal(self, *, firmly: bool) -> None:
+        """It stands still and should not: try again; ``firmly``: everybody connects anew, and it starts afresh."""
+        if firmly:
+            self._disconnect(self.consumers)
+        self._pump.restart()
 
     # -- statistics --------------------------------------------------------------------------------------------
 
@@ -443,6 +504,9 @@ class Subscription:
             bytes_out=totals.bytes_out,
             messages_redelivered=totals.messages_redelivered,
             acked_entries=totals.acked_entries,
+            expired=totals.expired,
+            last_expired_ms=totals.last_expired_ms,
+            jumped=self.cursor.jumped,
             last_flow_ms=totals.last_flow_ms,
             last_sent_ms=totals.last_sent_ms,
             last_acked_ms=totals.last_acked_ms,
