@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import datetime
 
-from magnetar.admin.backlog import bytes_behind
 from magnetar.admin.ports import StatsOptions
 from magnetar.admin.reading import publish_time_at
 from magnetar.broker.rates import Flow, Rates
+from magnetar.broker.topic.backlog import bytes_behind
 from magnetar.broker.topic.subscription import Subscription
 from magnetar.broker.topic.subscription_stats import ConsumerStats, SubscriptionStats
 from magnetar.model.policies import Json, JsonObject
@@ -25,7 +25,7 @@ async def subscription_stats(
     shown: list[Json] = []
     if not options.exclude_consumers:
         shown = [
-            _consumer(each, rates.of(consumer), key_shared=stats.type == "Key_Shared")
+            consumer_shown(each, rates.of(consumer), key_shared=stats.type == "Key_Shared")
             for each, consumer in zip(stats.consumers, consumers, strict=True)
         ]
     earliest = 0
@@ -33,7 +33,7 @@ async def subscription_stats(
         first = subscription.cursor.next_unacknowledged(stats.mark_delete + 1)
         earliest = await publish_time_at(log, first) if stats.backlog_entries and first < log.end else -1
     return {
-        **_delivered(rates.of(subscription), stats),
+        **delivered(rates.of(subscription), stats),
         "msgBacklog": stats.backlog_entries,
         "backlogSize": backlog,
         "earliestMsgPublishTimeInBacklog": earliest,
@@ -45,8 +45,8 @@ async def subscription_stats(
         "type": stats.type,
         **({"activeConsumerName": stats.active_consumer_name} if stats.active_consumer_name else {}),
         "msgRateExpired": 0.0,
-        "totalMsgExpired": 0,
-        "lastExpireTimestamp": 0,
+        "totalMsgExpired": stats.expired,
+        "lastExpireTimestamp": stats.last_expired_ms,
         "lastConsumedFlowTimestamp": stats.last_flow_ms,
         "lastConsumedTimestamp": stats.last_sent_ms,
         "lastAckedTimestamp": stats.last_acked_ms,
@@ -54,6 +54,7 @@ async def subscription_stats(
         "consumers": shown,
         "isDurable": stats.is_durable,
         "isReplicated": False,
+        **({"entriesLostToTrimming": stats.jumped} if stats.jumped else {}),
         "allowOutOfOrderDelivery": stats.allow_out_of_order,
         **({"keySharedMode": stats.key_shared_mode} if stats.key_shared_mode else {}),
         "consumersAfterMarkDeletePosition": {},
@@ -62,13 +63,13 @@ async def subscription_stats(
         "nonContiguousDeletedMessagesRangesSerializedSize": 0,
         "delayedMessageIndexSizeInBytes": 0,
         "subscriptionProperties": {**subscription.cursor.properties},
-        **dict.fromkeys(_NEVER_COUNTED, 0),
+        **dict.fromkeys(NEVER_COUNTED, 0),
         "durable": stats.is_durable,
         "replicated": False,
     }
 
 
-_NEVER_COUNTED = (
+NEVER_COUNTED = (
     "filterProcessedMsgCount",
     "filterAcceptedMsgCount",
     "filterRejectedMsgCount",
@@ -83,7 +84,8 @@ _NEVER_COUNTED = (
 """Nothing is filtered or throttled yet."""
 
 
-def _delivered(rate: Flow, counted: SubscriptionStats | ConsumerStats) -> JsonObject:
+def delivered(rate: Flow, counted: SubscriptionStats | ConsumerStats) -> JsonObject:
+    """What went out, of a subscription or a consumer."""
     return {
         "msgRateOut": rate.messages_out,
         "msgThroughputOut": rate.bytes_out,
@@ -95,7 +97,8 @@ def _delivered(rate: Flow, counted: SubscriptionStats | ConsumerStats) -> JsonOb
     }
 
 
-def _consumer(stats: ConsumerStats, rate: Flow, *, key_shared: bool) -> JsonObject:
+def consumer_shown(stats: ConsumerStats, rate: Flow, *, key_shared: bool) -> JsonObject:
+    """One member of ``consumers``."""
     of_keys: JsonObject = {}
     draining: JsonObject = {}
     if key_shared:
@@ -105,7 +108,7 @@ def _consumer(stats: ConsumerStats, rate: Flow, *, key_shared: bool) -> JsonObje
             for one in stats.draining_hashes
         ]
     return {
-        **_delivered(rate, stats),
+        **delivered(rate, stats),
         "consumerName": stats.name,
         "availablePermits": stats.available_permits,
         "unackedMessages": stats.unacked_messages,

@@ -7,24 +7,19 @@ for a feature that is not used.
 
 from __future__ import annotations
 
-from typing import Final
-
-from magnetar.admin.backlog import bytes_behind
 from magnetar.admin.ports import StatsOptions
 from magnetar.admin.reading import publish_time_at
 from magnetar.admin.subscription_stats import subscription_stats
 from magnetar.broker.rates import Rates
+from magnetar.broker.topic.backlog import bytes_behind
 from magnetar.broker.topic.producers import Producer
 from magnetar.broker.topic.topic import Topic
 from magnetar.model.policies import Json, JsonObject
 
-_BACKLOG_LIMIT_BYTES: Final = 10 << 30
-"""What Pulsar shows while no quota is set; nothing is limited."""
-
 
 async def topic_stats(topic: Topic, rates: Rates, options: StatsOptions, broker_id: str) -> JsonObject:
     """The answer to ``GET .../stats``."""
-    publishers: list[Json] = [] if options.exclude_publishers else [_publisher(p, rates) for p in topic.producers]
+    publishers: list[Json] = [] if options.exclude_publishers else [publisher_shown(p, rates) for p in topic.producers]
     subscriptions: JsonObject = {
         name: await subscription_stats(subscription, topic.log, rates, options)
         for name, subscription in list(topic.subscriptions.items())
@@ -71,7 +66,7 @@ def _counters(topic: Topic, rates: Rates) -> JsonObject:
         "bytesOutCounter": sent.bytes,
         "msgOutCounter": sent.messages,
         "bytesOutInternalCounter": 0,
-        "averageMsgSize": _average(rate.bytes_in, rate.messages_in),
+        "averageMsgSize": average(rate.bytes_in, rate.messages_in),
         "msgChunkPublished": topic.chunking.published > 0,
         "storageSize": topic.log.retained_bytes(),
     }
@@ -86,21 +81,33 @@ async def _backlog(topic: Topic, options: StatsOptions) -> JsonObject:
         earliest = await publish_time_at(log, behind + 1)
     return {
         "backlogSize": size,
-        "backlogQuotaLimitSize": _BACKLOG_LIMIT_BYTES,
-        "backlogQuotaLimitTime": -1,
-        "oldestBacklogMessageAgeSeconds": -1,
+        "backlogQuotaLimitSize": topic.policies.size_quota.limit,
+        "backlogQuotaLimitTime": topic.policies.age_quota.limit,
+        **_oldest(topic),
         "publishRateLimitedTimes": 0,
         "earliestMsgPublishTimeInBacklogs": earliest,
     }
 
 
-def _publisher(producer: Producer, rates: Rates) -> JsonObject:
+def _oldest(topic: Topic) -> JsonObject:
+    """As the last check of the age quota saw it (4.6.8)."""
+    published = topic.quotas.oldest_published_ms
+    if published < 0:
+        return {"oldestBacklogMessageAgeSeconds": -1}
+    return {
+        "oldestBacklogMessageAgeSeconds": max(0, topic.clock.now_ms() - published) // 1000,
+        "oldestBacklogMessageSubscriptionName": topic.quotas.oldest_name,
+    }
+
+
+def publisher_shown(producer: Producer, rates: Rates) -> JsonObject:
+    """One member of ``publishers``."""
     info, rate = producer.info, rates.of(producer)
     return {
         "accessMode": info.access_mode,
         "msgRateIn": rate.messages_in,
         "msgThroughputIn": rate.bytes_in,
-        "averageMsgSize": _average(rate.bytes_in, rate.messages_in),
+        "averageMsgSize": average(rate.bytes_in, rate.messages_in),
         "chunkedMessageRate": rate.chunks,
         "producerId": info.producer_id,
         "supportsPartialProducer": info.supports_partial,
@@ -112,7 +119,8 @@ def _publisher(producer: Producer, rates: Rates) -> JsonObject:
     }
 
 
-def _average(size: float, messages: float) -> float:
+def average(size: float, messages: float) -> float:
+    """Bytes per message."""
     return size / messages if messages else 0.0
 
 
