@@ -11,6 +11,7 @@ from tools.oracle.probes import (
     handshake,
     key_shared,
     lookup,
+    nonpersistent,
     official,
     partitions,
     producers,
@@ -23,6 +24,7 @@ from tools.oracle.probes import (
     stats,
     subscriptions,
     topic_lists,
+    topic_watching,
     unknown_ids,
 )
 
@@ -34,6 +36,7 @@ __all__ = [
     "handshake",
     "key_shared",
     "lookup",
+    "nonpersistent",
     "official",
     "partitions",
     "producers",
@@ -46,5 +49,6 @@ __all__ = [
     "stats",
     "subscriptions",
     "topic_lists",
+    "topic_watching",
     "unknown_ids",
 ]

@@ -9,15 +9,20 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 from random import Random
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
+from magnetar.broker.delivery.dispatcher import SubType
+from magnetar.broker.topic.chunking import Chunking, chunk
 from magnetar.broker.topic.delays import Delays
 from magnetar.broker.topic.dispatch_settings import DispatchSettings
 from magnetar.broker.topic.gate import Reason, last_shown
+from magnetar.broker.topic.limits import check_consumer, check_subscription, with_policies
+from magnetar.broker.topic.ports import DurableAnswer, Sent
 from magnetar.broker.topic.position_search import first_since
 from magnetar.broker.topic.producers import Pending, Producer, Producers
+from magnetar.broker.topic.served import ServedSubscription
 from magnetar.broker.topic.subscription import Subscription, TopicIdentity
-from magnetar.model.errors import MagnetarError, NotAllowedError, PersistenceError, ServiceNotReadyError
+from magnetar.model.errors import NotAllowedError, PersistenceError, ServiceNotReadyError
 from magnetar.model.ids import EARLIEST, Position
 from magnetar.model.names import TopicName
 from magnetar.model.topic_policies import TopicPolicies
@@ -29,15 +34,7 @@ from magnetar.storage.store import LedgerStore
 
 log = logging.getLogger(__name__)
 
-DurableAnswer = Callable[[MagnetarError | None], None]
 PolicyListener = Callable[[TopicPolicies, TopicPolicies], None]
-
-
-class Sent(NamedTuple):
-    """What a topic's subscriptions have delivered, what went out again included."""
-
-    messages: int
-    bytes: int
 
 
 class Topic:
@@ -53,7 +50,8 @@ class Topic:
         self.policy_listeners: list[PolicyListener] = []
         """Features that have to act when policies change: called with what held before and what holds now."""
         self.clock = clock
-        self._settings = settings
+        self._broker_settings = settings
+        self._settings = with_policies(settings, policies)
         self._rng = rng
         self._identity = TopicIdentity(name.fqn, name.partition_index)
         self.producers = Producers(name.fqn)
@@ -70,6 +68,7 @@ class Topic:
         self.log.on_durable = self._durable
         self.log.on_failed = self._failed
         self.log.on_group = self._group
+        self.chunking = Chunking(self.log, self._has_chunks)
         for cursor in list(self.log.cursors.values()):
             self._attach(cursor, durable=True, created=False)
         strict = settings.deliver_at_time_strict
@@ -146,7 +145,7 @@ class Topic:
     ) -> Subscription:  # fmt: skip
         """The subscription of that name, made at ``ordinal()`` if missing; ``done`` when it is durable.
 
-        Raises NotAllowedError if it exists with the other durability (SEMANTICS 0.12).
+        Raises NotAllowedError if it exists with the other durability (SEMANTICS 0.12) or there are too many (5.1.6).
         """
         if self.closed:
             raise ServiceNotReadyError("Topic is temporarily unavailable")
@@ -160,8 +159,13 @@ class Topic:
             else:
                 done()
             return found
+        check_subscription(self.name.fqn, self.policies, len(self.subscriptions))
         cursor = self.log.open_cursor(name, ordinal(), durable=durable, properties=properties, done=done)
         return self._attach(cursor, durable=durable, created=True)
+
+    def check_consumer(self, sub_type: SubType) -> None:
+        """Whether one more consumer may come. Raises NotAllowedError, ConsumerBusyError (SEMANTICS 5.1.5, 5.1.6)."""
+        check_consumer(self.name.fqn, self.policies, sub_type, self.consumer_count())
 
     def create_subscription(self, name: str, ordinal: int, done: Callable[[], None] | None = None) -> None:
         """A durable subscription without a consumer; ``done`` when it is durable."""
@@ -174,8 +178,14 @@ class Topic:
         )  # fmt: skip
         for reason in self.reasons:
             subscription.add_reason(reason)
+        if self.chunking.seen:
+            subscription.has_chunks(chunk)
         self.subscriptions[cursor.name] = subscription
         return subscription
+
+    def _has_chunks(self) -> None:
+        for subscription in self.subscriptions.values():
+            subscription.has_chunks(chunk)
 
     def add_reason(self, reason: Reason) -> None:
         """All subscriptions, those to come included, ask ``reason`` before they read."""
@@ -199,7 +209,7 @@ class Topic:
         for subscription in list(self.subscriptions.values()):
             subscription.let_through(ordinals)
 
-    def consumer_gone(self, subscription: Subscription) -> None:
+    def consumer_gone(self, subscription: ServedSubscription) -> None:
         """A consumer has left; a non-durable subscription goes with its last one (SEMANTICS 4.3.2)."""
         if not subscription.durable and not subscription.consumers:
             if self.subscriptions.get(subscription.name) is subscription:
@@ -217,7 +227,7 @@ class Topic:
         else:
             done()
 
-    def _forget(self, subscription: Subscription) -> None:
+    def _forget(self, subscription: ServedSubscription) -> None:
         gone, before = subscription.counters(), self._sent_before
         self._sent_before = Sent(before.messages + gone.messages_out, before.bytes + gone.bytes_out)
 
@@ -258,6 +268,11 @@ class Topic:
     def set_policies(self, policies: TopicPolicies) -> None:
         """Somebody changed a policy of the topic or of its namespace."""
         before, self.policies = self.policies, policies
+        settings = with_policies(self._broker_settings, policies)
+        if settings != self._settings:
+            self._settings = settings
+            for subscription in list(self.subscriptions.values()):
+                subscription.set_settings(settings)
         self.delays.set_policy(policies.delayed_delivery)
         for producer in self.producers:
             producer.append = self.delays.append
