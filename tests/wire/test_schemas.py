@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import random
 
 import pytest
 
 from magnetar.model.errors import ServerError
-from magnetar.model.names import NamespaceName
+from magnetar.model.names import NamespaceName, TopicName
 from magnetar.protocol import commands as c
 from magnetar.testing.rawclient import RawClient, RefusedError
 from tests.wire.bench import Wires, on_broker
@@ -151,6 +152,25 @@ def test_system_topics_have_a_strategy_of_their_own() -> None:
         topic = "persistent://public/default/__change_events"
         assert (await client.producer(topic, schema=A)).opened.schema_version == number(0)
         assert (await client.producer(topic, schema=STRING)).opened.schema_version == number(1)
+
+    on_broker(test)
+
+
+def test_both_domains_share_a_schema() -> None:
+    """10.2; the one that is deleted does not take it from the other."""
+
+    async def test(wires: Wires) -> None:
+        client = await wires.open()
+        other = T.replace("persistent", "non-persistent")
+        for topic in (T, other):
+            assert (await client.producer(topic, schema=A)).opened.schema_version == number(0)
+        assert (await refused(client, other, STRING)).startswith(LONG)
+        service = wires.world.machine.broker.service
+        service.delete_unstored(TopicName.parse(other))
+        assert (await get(client)).schema is not None
+        service.delete(TopicName.parse(T), force=True)
+        await asyncio.sleep(1)
+        assert (await get(client)).error is ServerError.TopicNotFound
 
     on_broker(test)
 
