@@ -181,7 +181,7 @@ def _subscribe_first(
     if error is not None or not name or name in topic.subscriptions or pending.cancelled or session.closed:
         _admit(session, command, topic, pending, error, retry=True)
         return
-    if not session.service.settings.allowAutoSubscriptionCreation:
+    if not topic.policies.auto_subscription_creation:
         text = "Could not create the initial subscription due to the auto subscription creation is not allowed."
         _give_up(session, command, NotAllowedError(text))
         return

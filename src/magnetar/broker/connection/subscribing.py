@@ -146,7 +146,7 @@ class _Joining:
             self._give_up(error)
             return
         exists = command.subscription in topic.subscriptions
-        if not exists and command.durable and not self._session.service.settings.allowAutoSubscriptionCreation:
+        if not exists and command.durable and not topic.policies.auto_subscription_creation:
             self._give_up(SubscriptionNotFoundError("Subscription does not exist"))
             return
         try:
