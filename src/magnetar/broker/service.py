@@ -29,6 +29,7 @@ from magnetar.model.errors import (
     TopicNotFoundError,
 )
 from magnetar.model.names import NamespaceName, TopicName
+from magnetar.model.system_topics import is_system_topic
 from magnetar.runtime.clock import Clock
 from magnetar.runtime.log import Limited
 from magnetar.runtime.settings import Settings
@@ -147,6 +148,8 @@ class BrokerService:
         self._require_rest_namespace(name)
         if self.exists(name) or self.resources.partitioned.count(name):
             raise ConflictError("This topic already exists")
+        if not self.room_for(name.namespace, 1):
+            raise ConflictError("Exceed maximum number of topics in namespace.")
         if name.is_partition and not self.resources.partitioned.count(name.parent):
             raise PreconditionFailedError(
                 f"Can't create topic {name.local_name} with \"-partition-\" followed by numeric value if there isn't a "
@@ -158,7 +161,19 @@ class BrokerService:
             partitions = self.resources.partitioned.count(name.parent)
             if partitions:
                 return name.partition_index < partitions
-        return create and self.settings.allowAutoTopicCreation
+        if not create or is_system_topic(name) or not self.policies.auto_topic_creation(name.namespace).allowed:
+            return False
+        if not self.room_for(name.namespace, 1):
+            raise NotAllowedError("Exceed maximum number of topics in namespace.")
+        return True
+
+    def room_for(self, namespace: NamespaceName, topics: int) -> bool:
+        """Whether the namespace may have so many more topics; every partition counts, system topics do not."""
+        most = self.policies.max_topics(namespace)
+        if not most:
+            return True
+        has = sum(1 for name in self.names_in(namespace) if not is_system_topic(TopicName.parse(name)))
+        return has + topics <= most
 
     def _load(self, name: TopicName) -> Topic:
         if name.fqn not in self.store:

@@ -61,6 +61,11 @@ class NonPersistentTopic:
         self._dropped_before = 0
         self.log = Passage(name.fqn, in_flight, self._deliver)
 
+    @property
+    def policies(self) -> TopicPolicies:
+        """What holds now."""
+        return self._policies_of(self.name)
+
     def when_durable(self, answer: DurableAnswer) -> None:
         """There is nothing to wait for."""
         answer(None)
@@ -91,7 +96,7 @@ class NonPersistentTopic:
             raise ServiceNotReadyError("Topic is temporarily unavailable")
         found = self.subscriptions.get(name)
         if found is None:
-            policies = self._policies_of(self.name)
+            policies = self.policies
             check_subscription(self.name.fqn, policies, len(self.subscriptions))
             settings = passing_settings(with_policies(self._settings, policies))
             found = NonPersistentSubscription(self._identity, name, settings, self.clock, sticky_key)
@@ -101,7 +106,7 @@ class NonPersistentTopic:
 
     def check_consumer(self, sub_type: SubType) -> None:
         """Whether one more consumer may come. Raises NotAllowedError, ConsumerBusyError (5.1.5, 5.1.6)."""
-        check_consumer(self.name.fqn, self._policies_of(self.name), sub_type, self.consumer_count())
+        check_consumer(self.name.fqn, self.policies, sub_type, self.consumer_count())
 
     def consumer_gone(self, subscription: ServedSubscription) -> None:
         """A consumer has left; the subscription goes with its last one."""

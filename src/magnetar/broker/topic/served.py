@@ -21,6 +21,7 @@ from magnetar.broker.topic.subscription import IndexAck
 from magnetar.broker.topic.subscription_stats import SubscriptionStats, Totals
 from magnetar.model.ids import Position
 from magnetar.model.names import TopicName
+from magnetar.model.topic_policies import TopicPolicies
 
 
 class ServedSubscription(Protocol):
@@ -74,6 +75,8 @@ class ServedTopic(Protocol):
 
     @property
     def name(self) -> TopicName: ...
+    @property
+    def policies(self) -> TopicPolicies: ...
     @property
     def producers(self) -> Producers: ...
     @property
