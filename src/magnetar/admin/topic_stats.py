@@ -7,19 +7,14 @@ for a feature that is not used.
 
 from __future__ import annotations
 
-from typing import Final
-
-from magnetar.admin.backlog import bytes_behind
 from magnetar.admin.ports import StatsOptions
 from magnetar.admin.reading import publish_time_at
 from magnetar.admin.subscription_stats import subscription_stats
 from magnetar.broker.rates import Rates
+from magnetar.broker.topic.backlog import bytes_behind
 from magnetar.broker.topic.producers import Producer
 from magnetar.broker.topic.topic import Topic
 from magnetar.model.policies import Json, JsonObject
-
-_BACKLOG_LIMIT_BYTES: Final = 10 << 30
-"""What Pulsar shows while no quota is set; nothing is limited."""
 
 
 async def topic_stats(topic: Topic, rates: Rates, options: StatsOptions, broker_id: str) -> JsonObject:
@@ -86,11 +81,22 @@ async def _backlog(topic: Topic, options: StatsOptions) -> JsonObject:
         earliest = await publish_time_at(log, behind + 1)
     return {
         "backlogSize": size,
-        "backlogQuotaLimitSize": _BACKLOG_LIMIT_BYTES,
-        "backlogQuotaLimitTime": -1,
-        "oldestBacklogMessageAgeSeconds": -1,
+        "backlogQuotaLimitSize": topic.policies.size_quota.limit,
+        "backlogQuotaLimitTime": topic.policies.age_quota.limit,
+        **_oldest(topic),
         "publishRateLimitedTimes": 0,
         "earliestMsgPublishTimeInBacklogs": earliest,
+    }
+
+
+def _oldest(topic: Topic) -> JsonObject:
+    """As the last check of the age quota saw it (4.6.8)."""
+    published = topic.quotas.oldest_published_ms
+    if published < 0:
+        return {"oldestBacklogMessageAgeSeconds": -1}
+    return {
+        "oldestBacklogMessageAgeSeconds": max(0, topic.clock.now_ms() - published) // 1000,
+        "oldestBacklogMessageSubscriptionName": topic.quotas.oldest_name,
     }
 
 

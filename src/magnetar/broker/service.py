@@ -206,6 +206,9 @@ class BrokerService:
             raise PreconditionFailedError(f"Topic has {connected} connected producers/consumers")
         topic.close()
         self.topics.pop(name.fqn, None)
+        if not name.is_partition:
+            # first: a topic of this name that comes later must not find them after a crash in between
+            self.resources.topic_policies.delete(name)
         self.store.delete_log(name.fqn, lambda: self._forget_schema(name))
         self.changes.deleted(name)
 

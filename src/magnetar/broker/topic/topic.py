@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 from random import Random
-from typing import Any, cast
+from typing import Any, Final, cast
 
 from magnetar.broker.delivery.dispatcher import SubType
 from magnetar.broker.topic.chunking import Chunking, chunk
@@ -20,11 +20,14 @@ from magnetar.broker.topic.limits import check_consumer, check_subscription, wit
 from magnetar.broker.topic.ports import DurableAnswer, Sent
 from magnetar.broker.topic.position_search import first_since
 from magnetar.broker.topic.producers import Pending, Producer, Producers
+from magnetar.broker.topic.quotas import Quotas
 from magnetar.broker.topic.served import ServedSubscription
 from magnetar.broker.topic.subscription import Subscription, TopicIdentity
+from magnetar.broker.topic.termination import INTERNAL, Termination
 from magnetar.model.errors import NotAllowedError, PersistenceError, ServiceNotReadyError
 from magnetar.model.ids import EARLIEST, Position
 from magnetar.model.names import TopicName
+from magnetar.model.policies import Retention
 from magnetar.model.topic_policies import TopicPolicies
 from magnetar.protocol.entries import sticky_key
 from magnetar.runtime.clock import Clock
@@ -33,6 +36,8 @@ from magnetar.storage.journal import PendingExtent
 from magnetar.storage.store import LedgerStore
 
 log = logging.getLogger(__name__)
+
+_NO_RETENTION: Final = Retention(0, 0)
 
 PolicyListener = Callable[[TopicPolicies, TopicPolicies], None]
 
@@ -69,6 +74,9 @@ class Topic:
         self.log.on_failed = self._failed
         self.log.on_group = self._group
         self.chunking = Chunking(self.log, self._has_chunks)
+        self.loaded_ms = clock.now_ms()
+        self.quotas = Quotas(self)
+        self.termination = Termination(self)
         for cursor in list(self.log.cursors.values()):
             self._attach(cursor, durable=True, created=False)
         strict = settings.deliver_at_time_strict
@@ -100,6 +108,8 @@ class Topic:
         """Raises ProducerBusyError, ServiceNotReadyError."""
         if self.closed:
             raise ServiceNotReadyError("Topic is temporarily unavailable")
+        self.termination.check_producer()
+        self.quotas.check_producer()
         self.producers.add(producer)
         producer.append = self.delays.append
 
@@ -174,7 +184,7 @@ class Topic:
     def _attach(self, cursor: Cursor, *, durable: bool, created: bool) -> Subscription:
         subscription = Subscription(
             self._identity, cursor.name, self.log, cursor, self._settings, self.clock, sticky_key,
-            durable=durable, created=created,
+            durable=durable, created=created, terminated=self.termination.terminated,
         )  # fmt: skip
         for reason in self.reasons:
             subscription.add_reason(reason)
@@ -283,8 +293,28 @@ class Topic:
     # upkeep ------------------------------------------------------------------------------------------------------
 
     def trim(self) -> int:
-        """Drop ledgers that all durable subscriptions have consumed; how many (SEMANTICS 4.2.2, 4.2.3)."""
-        return self.log.trim(self.slowest() + 1)
+        """Drop ledgers that all durable subscriptions have consumed; how many (SEMANTICS 4.2.2, 4.2.3).
+
+        If the topic retains more than that, :func:`apply_retention` lets go instead.
+        """
+        if self.policies.retention != _NO_RETENTION:
+            return 0
+        dropped = self.log.trim(self.slowest() + 1)
+        if dropped:
+            self._readers_jump()
+        return dropped
+
+    def trim_to(self, keep_from: int, hidden_bytes: int) -> int:
+        """Let go of exactly what lies before ``keep_from``; how many ledgers went."""
+        dropped = self.log.trim(keep_from, hidden_bytes)
+        self._readers_jump()
+        return dropped
+
+    def _readers_jump(self) -> None:
+        """Non-durable cursors in what is gone go on behind it, and count what they lost (SEMANTICS 4.3.2)."""
+        for subscription in self.subscriptions.values():
+            if not subscription.durable:
+                subscription.trimmed()
 
     def slowest(self) -> int:
         """The lowest mark-delete of the durable subscriptions; without any everything counts as consumed (4.2.3)."""
@@ -300,12 +330,13 @@ class Topic:
             subscription.close()
 
     def properties(self) -> dict[str, Any]:
-        """What is kept beside the log."""
-        return self.log.properties
+        """What users keep beside the log."""
+        return {name: value for name, value in self.log.properties.items() if not name.startswith(INTERNAL)}
 
     def set_properties(self, properties: dict[str, Any]) -> None:
         """Replace them; durable with the next group."""
-        self.log.properties = properties
+        ours = {name: value for name, value in self.log.properties.items() if name.startswith(INTERNAL)}
+        self.log.properties = {**properties, **ours}
         self.log.write_birth()
 
 
