@@ -22,6 +22,7 @@ class FakeBroker:
         self.clients: dict[TopicName, int] = {}
         self.busy_subscriptions: set[str] = set()
         self.unloaded: list[str] = []
+        self.compacting: list[TopicName] = []
         self.moved: list[tuple[str, str, str, int | None]] = []
         self.options: StatsOptions | None = None
         self.sick: Exception | None = None
@@ -56,6 +57,14 @@ class FakeBroker:
 
     async def unload_topic(self, topic: TopicName) -> None:
         self.unloaded.append(topic.local_name)
+
+    async def compact_topic(self, topic: TopicName) -> None:
+        if topic in self.compacting:
+            raise ConflictError("Compaction already in progress")
+        self.compacting.append(topic)
+
+    async def compaction_status(self, topic: TopicName) -> JsonObject:
+        return {"status": "RUNNING" if topic in self.compacting else "NOT_RUN", "lastError": ""}
 
     async def topic_stats(self, topic: TopicName, options: StatsOptions) -> JsonObject:
         self.options = options

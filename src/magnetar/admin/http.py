@@ -13,6 +13,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from magnetar.admin import (
     brokers,
     clusters,
+    compaction,
     lookups,
     metrics,
     namespaces,
@@ -57,6 +58,7 @@ def create_app(broker: AdminBroker, resources: Resources, settings: Settings) ->
         partitions,
         subscriptions,
         statistics,
+        compaction,
         lookups,
         metrics,
     ):

@@ -98,6 +98,17 @@ class LocalBroker:
         found = self._topic(topic)
         return await message_id_at(found, await _since(found, publish_time_ms))
 
+    async def compact_topic(self, topic: TopicName) -> None:
+        found = self._topic(topic)
+        await _born(found)
+        found.compaction().begin(retain_keyless=self._service.settings.topicCompactionRetainNullKey)
+
+    async def compaction_status(self, topic: TopicName) -> JsonObject:
+        compactor = self._topic(topic).compactor
+        if compactor is None:
+            return {"status": "NOT_RUN", "lastError": ""}
+        return {"status": compactor.status, "lastError": compactor.last_error}
+
     # statistics --------------------------------------------------------------------------------------------------
 
     async def topic_stats(self, topic: TopicName, options: StatsOptions) -> JsonObject:

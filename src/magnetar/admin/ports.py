@@ -125,6 +125,14 @@ class AdminBroker(Protocol):
         """Of the first entry published at or after that time (11.4.5)."""
         ...
 
+    async def compact_topic(self, topic: TopicName) -> None:
+        """Begin a run of compaction. Raises ConflictError "Compaction already in progress"."""
+        ...
+
+    async def compaction_status(self, topic: TopicName) -> JsonObject:
+        """``status`` (NOT_RUN, RUNNING, SUCCESS, ERROR) and ``lastError`` (4.7.4)."""
+        ...
+
     async def topic_stats(self, topic: TopicName, options: StatsOptions) -> JsonObject:
         """11.4.11, loading the topic if need be."""
         ...

@@ -168,6 +168,8 @@ class BrokerService:
         if connected and not force:
             raise PreconditionFailedError(f"Topic has {connected} connected producers/consumers")
         topic.close()
+        if topic.compactor is not None:
+            topic.compactor.forget()
         self.topics.pop(name.fqn, None)
         self.store.delete_log(name.fqn)
 

@@ -60,7 +60,7 @@ class OpenConsumer:
 
     def exact(self, message_id: c.MessageIdData) -> int | None:
         """Ordinal of an entry that exists, or None (SEMANTICS 5.7.4)."""
-        ordinal = self.topic.log.exact_ordinal(Position(message_id.ledger, message_id.entry))
+        ordinal = self.subscription.log.exact_ordinal(Position(message_id.ledger, message_id.entry))
         if ordinal is not None:
             self.ledger = self.topic.log.table.holding(ordinal)
         return ordinal

@@ -53,6 +53,8 @@ class Pump:
         self._fetched: Run | None = None
         """What the last disk read brought."""
         self._reading = False
+        self._stale = False
+        """The read under way began before :meth:`read_through`."""
         self._turning = False
         self._next_turn: asyncio.Handle | None = None
         self._retry: asyncio.TimerHandle | None = None
@@ -63,6 +65,13 @@ class Pump:
         """Read again from the first unacknowledged entry."""
         self._jump_trimmed()
         self.read_at = self._cursor.next_unacknowledged(self._cursor.mark_delete + 1)
+
+    def read_through(self, source: Log) -> None:
+        """Read from there from now on, from the first unacknowledged entry."""
+        self._log = source
+        self._fetched = None
+        self._stale = self._reading
+        self.rewind()
 
     def close(self) -> None:
         """Nothing is sent any more; a read under way is ignored when it returns."""
@@ -113,6 +122,10 @@ class Pump:
         run = self._run_at(start, wanted)
         if run is None:
             return 0
+        if run.first > start:
+            # only a compacted topic has gaps; what is in one is as good as acknowledged
+            self.read_at = run.first
+            return 1
         stop = min(run.first + len(run.entries), start + wanted, source.end)
         if stop > start + 1:
             stop = cursor.next_acknowledged(start, stop)
@@ -207,6 +220,10 @@ class Pump:
     def _read_done(self, result: Run | Exception) -> None:
         self._reading = False
         if self._closed:
+            return
+        if self._stale:
+            self._stale = False
+            self.turn()
             return
         if isinstance(result, Exception):
             log.warning("subscription %s: read failed, next try in %.0f s: %s", self.name, self._retry_s, result)

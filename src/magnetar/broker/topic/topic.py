@@ -11,6 +11,9 @@ from collections.abc import Callable
 from random import Random
 from typing import Any, NamedTuple, cast
 
+from magnetar.broker.topic.compaction.compactor import SUBSCRIPTION as COMPACTION
+from magnetar.broker.topic.compaction.compactor import Compactor
+from magnetar.broker.topic.compaction.source import CompactedSource
 from magnetar.broker.topic.dispatch_settings import DispatchSettings
 from magnetar.broker.topic.position_search import first_since
 from magnetar.broker.topic.producers import Pending, Producer, Producers
@@ -61,6 +64,9 @@ class Topic:
         self.log.on_group = self._group
         for cursor in list(self.log.cursors.values()):
             self._attach(cursor, durable=True, created=False)
+        self._store = store
+        self.compactor: Compactor | None = Compactor(self, store) if COMPACTION in self.log.cursors else None
+        """None while the topic has nothing to do with compaction."""
 
     # birth -------------------------------------------------------------------------------------------------------
 
@@ -174,6 +180,8 @@ class Topic:
         subscription = self.subscriptions.pop(name)
         subscription.close()
         self._forget(subscription)
+        if name == COMPACTION and self.compactor is not None:
+            self.compactor.forget()
         if subscription.durable:
             self.log.delete_cursor(name, done)
         else:
@@ -200,11 +208,31 @@ class Topic:
         """Connected consumers of all subscriptions."""
         return sum(len(subscription.consumers) for subscription in self.subscriptions.values())
 
+    # compaction --------------------------------------------------------------------------------------------------
+
+    def compaction(self) -> Compactor:
+        """Made when it is first needed."""
+        if self.compactor is None:
+            self.compactor = Compactor(self, self._store)
+        return self.compactor
+
+    def read_by(self, subscription: Subscription, *, compacted: bool) -> None:
+        """A consumer is about to join: the first one decides whether the subscription reads compacted (5.9.13)."""
+        if compacted:
+            subscription.read_through(self.compaction().source(subscription))
+        elif subscription.log is not self.log:
+            subscription.read_through(self.log)
+
     # positions ---------------------------------------------------------------------------------------------------
 
-    def find_time(self, publish_time_ms: int, done: Callable[[int | Exception], None]) -> None:
-        """Ordinal of the first entry published at or after that time (SEMANTICS 5.9.2)."""
-        first_since(self.log, publish_time_ms, done)
+    def find_time(
+        self, publish_time_ms: int, done: Callable[[int | Exception], None], reader: Subscription | None = None
+    ) -> None:
+        """Ordinal of the first entry, of those that ``reader`` sees, published at or after that time (5.9.2)."""
+        if reader is not None and isinstance(reader.log, CompactedSource):
+            reader.log.since(publish_time_ms, done)
+        else:
+            first_since(self.log, publish_time_ms, done)
 
     def last_position(self) -> Position:
         """Of the last entry, (-1, -1) for an empty topic."""
@@ -214,6 +242,8 @@ class Topic:
 
     def trim(self) -> int:
         """Drop ledgers that all durable subscriptions have consumed; how many (SEMANTICS 4.2.2, 4.2.3)."""
+        if self.compactor is not None:
+            self.compactor.upkeep()
         return self.log.trim(self.slowest() + 1)
 
     def slowest(self) -> int:
@@ -224,6 +254,8 @@ class Topic:
     def close(self) -> None:
         """Unload or delete: everybody is disconnected."""
         self.closed = True
+        if self.compactor is not None:
+            self.compactor.close()
         self.producers.close_all()
         for subscription in list(self.subscriptions.values()):
             subscription.close()
