@@ -19,17 +19,17 @@ def routes(admin: Admin) -> APIRouter:
 
     @router.put(TOPIC + "/compaction")
     async def compact(domain: PathText, tenant: PathText, namespace: PathText, topic: PathText) -> Response:
-        name = _persistent(topic_name(domain, tenant, namespace, topic))
+        name = topic_name(domain, tenant, namespace, topic)
         for part in parts_of(admin, name):
-            await admin.broker.compact_topic(part)
+            await admin.broker.compact_topic(_persistent(part))
         return done()
 
     @router.get(TOPIC + "/compaction")
     async def status(domain: PathText, tenant: PathText, namespace: PathText, topic: PathText) -> Response:
-        name = _persistent(topic_name(domain, tenant, namespace, topic))
+        name = topic_name(domain, tenant, namespace, topic)
         if admin.resources.partitioned.count(name):
             raise TopicNotFoundError(f"Topic {name.fqn} not found")
-        return answer(await admin.broker.compaction_status(existing(admin, name)))
+        return answer(await admin.broker.compaction_status(_persistent(existing(admin, name))))
 
     return router
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import datetime
 
-from magnetar.admin.backlog import bytes_behind
 from magnetar.admin.ports import StatsOptions
 from magnetar.admin.reading import publish_time_at
 from magnetar.broker.rates import Flow, Rates
+from magnetar.broker.topic.backlog import bytes_behind
 from magnetar.broker.topic.subscription import Subscription
 from magnetar.broker.topic.subscription_stats import ConsumerStats, SubscriptionStats
 from magnetar.model.policies import Json, JsonObject

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from magnetar.admin.backlog import bytes_behind
 from magnetar.admin.ports import StatsOptions
 from magnetar.admin.reading import publish_time_at
 from magnetar.admin.subscription_stats import subscription_stats
 from magnetar.broker.rates import Rates
+from magnetar.broker.topic.backlog import bytes_behind
 from magnetar.broker.topic.compaction.compactor import CompactionStats
 from magnetar.broker.topic.producers import Producer
 from magnetar.broker.topic.topic import Topic

@@ -10,6 +10,7 @@ from pathlib import Path
 from random import Random
 
 from magnetar.app.rest import RestPort
+from magnetar.broker.compaction_monitor import CompactionMonitor
 from magnetar.broker.connection.listener import Listener, factory
 from magnetar.broker.rates import Rates
 from magnetar.broker.service import BrokerService
@@ -67,6 +68,7 @@ class Broker:
         self.resources = Resources(metadata, settings)
         self.service = BrokerService(self.store, self.resources, settings, clock, rng, self._instance())
         self.upkeep = Upkeep(self.service)
+        self.compaction_monitor = CompactionMonitor(self.service)
         self.rates = Rates(self.service, settings.statsUpdateFrequencyInSecs)
         self.connections: set[Listener] = set()
 
@@ -81,6 +83,7 @@ class Broker:
         """Recover. Raises PersistenceError."""
         self.store.open()
         self.upkeep.start()
+        self.compaction_monitor.start()
         self.rates.start()
 
     def accept(self) -> Listener:
@@ -91,6 +94,7 @@ class Broker:
         """Let every client go, write what waits, release the directory."""
         await self.rates.close()
         await self.upkeep.close()
+        await self.compaction_monitor.close()
         self.service.close()
         for connection in list(self.connections):
             connection.close("the broker stops")

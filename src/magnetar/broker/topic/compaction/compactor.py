@@ -13,9 +13,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, Protocol
 
+from magnetar.broker.delivery.dispatcher import SubType
+from magnetar.broker.topic.backlog import bytes_behind
 from magnetar.broker.topic.compaction.run import CompactionRun
 from magnetar.broker.topic.compaction.source import CompactedSource
 from magnetar.broker.topic.compaction.view import PROPERTY, Facts, View, view_name
+from magnetar.broker.topic.gate import Reason
 from magnetar.broker.topic.subscription import Subscription
 from magnetar.model.errors import ConflictError, MagnetarError
 from magnetar.runtime.clock import Clock
@@ -36,6 +39,7 @@ class Topic(Protocol):
     log: ManagedLedger
     clock: Clock
     subscriptions: dict[str, Subscription]
+    reasons: tuple[Reason, ...]
 
     def create_subscription(self, name: str, ordinal: int, done: Callable[[], None] | None = None) -> None: ...
 
@@ -164,8 +168,20 @@ class Compactor:
         if self._running is not None:
             raise ConflictError("Compaction already in progress")
         self.prepare()
+        # what Apache Pulsar shows, where compaction is a consumer
+        self._topic.subscriptions[SUBSCRIPTION].sub_type = SubType.EXCLUSIVE
         self.status, self.last_error = "RUNNING", ""
         self._running = self._tasks.start(self._run(retain_keyless), self._topic.log.name)
+
+    def begin_at(self, threshold: int, *, retain_keyless: bool) -> None:
+        """Begin a run if more than so many bytes are not compacted yet."""
+        cursor = self._cursor
+        if (
+            cursor is not None
+            and self._running is None
+            and bytes_behind(self._topic.log, cursor.mark_delete) > threshold
+        ):
+            self.begin(retain_keyless=retain_keyless)
 
     async def _run(self, retain_keyless: bool) -> None:
         stats, clock = self.stats, self._topic.clock
@@ -192,14 +208,17 @@ class Compactor:
                 self._sweep()
 
     async def _compact(self, retain_keyless: bool) -> int:
-        topic_log, view = self._topic.log, self.view
+        topic_log, view, reasons = self._topic.log, self.view, self._topic.reasons
         horizon = topic_log.end
-        if horizon == (topic_log.first if view is None else view.horizon):
+        for reason in reasons:
+            # what a consumer may not see yet (open transactions) is not compacted yet either
+            horizon = min(horizon, reason.readable_end(horizon))
+        if horizon <= (topic_log.first if view is None else view.horizon):
             return 0
         self._delete(self._generation + 1)
         target = self._store.open_log(self._name(self._generation + 1))
         source = self.detached_source()
-        run = CompactionRun(source, target, horizon, retain_keyless=retain_keyless)
+        run = CompactionRun(source, target, horizon, reasons, retain_keyless=retain_keyless)
         try:
             await run.run()
         finally:

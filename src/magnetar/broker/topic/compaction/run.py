@@ -8,14 +8,15 @@ In memory: one dict entry per living key, and what one read brings.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Collection, Sequence
 from typing import Final
 
 from magnetar.broker.topic.compaction.source import CompactedSource
 from magnetar.broker.topic.compaction.survivors import Survivors
 from magnetar.broker.topic.compaction.view import Ledger, pack
+from magnetar.broker.topic.gate import Reason
 from magnetar.model.errors import PersistenceError
-from magnetar.protocol.compacting import Batched, Look, look
+from magnetar.protocol.compacting import Batched, Look, Marker, look
 from magnetar.storage.cache import Run
 from magnetar.storage.managed_ledger import ManagedLedger
 
@@ -31,14 +32,17 @@ _WRITE_BYTES: Final = 1 << 20
 class CompactionRun:
     """``source`` is of its own; everything below ``horizon`` is compacted into ``target``, an empty log."""
 
-    def __init__(self, source: CompactedSource, target: ManagedLedger, horizon: int, *, retain_keyless: bool) -> None:
+    def __init__(
+        self, source: CompactedSource, target: ManagedLedger, horizon: int, reasons: Sequence[Reason], *,
+        retain_keyless: bool,
+    ) -> None:  # fmt: skip
         self._source = source
+        self._reasons = reasons
         self._target = target
         self._horizon = horizon
         self._survivors = Survivors(retain_keyless=retain_keyless)
         self._failed: PersistenceError | None = None
         self._messages = self._bytes = self._unwritten = 0
-        self._last: Ledger | None = None
         self.ledgers: list[Ledger] = []
         """Those of which something stays, in the end."""
         target.on_failed = lambda extent, error: self._lost(error)
@@ -51,18 +55,25 @@ class CompactionRun:
     async def run(self) -> None:
         """Return when the whole view is durable. Raises PersistenceError."""
         async for run in self._runs():
+            dead = self._dead(run)
             for i, entry in enumerate(run.entries):
-                seen = look(entry)
+                seen = look(entry) if run.first + i not in dead else Marker()
                 self._survivors.note(run.first + i, seen)
                 await self._step(entry, seen)
         async for run in self._runs():
+            dead = self._dead(run)
             for i, entry in enumerate(run.entries):
-                seen = look(entry)
+                seen = look(entry) if run.first + i not in dead else Marker()
                 stays = self._survivors.kept(run.first + i, seen, entry)
                 if stays is not None:
                     await self._write(run, i, stays)
                 await self._step(entry, seen)
         await self._durable()
+
+    def _dead(self, run: Run) -> Collection[int]:
+        """Entries that are for no consumer: of aborted transactions, markers."""
+        stop = run.first + len(run.entries)
+        return {ordinal for reason in self._reasons for ordinal in reason.dead(run.first, stop)}
 
     async def _runs(self) -> AsyncIterator[Run]:
         source, horizon = self._source, self._horizon

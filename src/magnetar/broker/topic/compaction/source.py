@@ -190,7 +190,7 @@ class CompactedSource:
         """Of the first entry at or behind ``position``."""
         view = self._views.view
         if view is not None and not self._retained(position):
-            return view.ordinal(position)
+            return view.ordinal(position) if position.ledger >= 0 else self.first
         return self.log.ordinal(position)
 
     def exact_ordinal(self, position: Position) -> int | None:
