@@ -24,7 +24,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from magnetar.storage.files import Chunk, File
+from magnetar.storage.files import Chunk, File, ReadBuffer
 from magnetar.testing.diskmodel import Directory, Inode
 
 Operation = Literal["open", "append", "sync", "read", "truncate", "rename", "remove", "sync_directory", "lock"]
@@ -170,6 +170,9 @@ class FaultFile:
         self._disk.counters.read_bytes += len(found)
         return found
 
+    def read_large(self, offset: int, size: int, buffer: ReadBuffer) -> tuple[bytes | ReadBuffer, int]:
+        return self.read(offset, size), 0
+
     def truncate(self, size: int) -> None:
         self._check_open()
         self._disk.enter("truncate")
@@ -232,9 +235,6 @@ class FaultFileSystem:
         _check_name(name)
         self._disk.enter("remove")
         self._disk.directory.remove(name)
-
-    def drop_cached(self, name: str) -> None:
-        _check_name(name)
 
     def sync(self) -> None:
         self._disk.enter("sync_directory", self._disk.faults.sync_error_rate)

@@ -96,7 +96,11 @@ def send(session: Session, message: c.Send) -> None:
         _send_refused(session, message)
         return
     messages = message[2]
-    producer.publish(message[8], messages if messages > 0 else 1, message[1], message[3] or 0)
+    try:
+        producer.publish(message[8], messages if messages > 0 else 1, message[1], message[3] or 0)
+    except MagnetarError as refused:
+        session.send(c.SendError(message.producer_id, message.sequence_id, refused.code, str(refused)))
+        return
     session.pending_publishes += 1
     service = session.service
     if (

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, cast
 from magnetar.broker.topic.compaction.compactor import SUBSCRIPTION as COMPACTION
 from magnetar.broker.topic.compaction.compactor import Compactor
 from magnetar.broker.topic.compaction.source import CompactedSource
+from magnetar.broker.topic.delays import Delays
 from magnetar.broker.topic.dispatch_settings import DispatchSettings
 from magnetar.broker.topic.gate import Reason, last_shown
 from magnetar.broker.topic.position_search import first_since
@@ -79,6 +80,8 @@ class Topic:
         """None while the topic has nothing to do with compaction."""
         self.policy_listeners.append(self._compaction_policy)
         self._compaction_policy(policies, policies)
+        strict = settings.deliver_at_time_strict
+        self.delays = Delays(self, self.log, clock, policies.delayed_delivery, strict)
 
     # birth -------------------------------------------------------------------------------------------------------
 
@@ -107,6 +110,7 @@ class Topic:
         if self.closed:
             raise ServiceNotReadyError("Topic is temporarily unavailable")
         self.producers.add(producer)
+        producer.append = self.delays.append
 
     def _durable(self, extent: PendingExtent) -> None:
         """Entries are on disk: a receipt for each, one call per stretch of one producer."""
@@ -288,6 +292,9 @@ class Topic:
     def set_policies(self, policies: TopicPolicies) -> None:
         """Somebody changed a policy of the topic or of its namespace."""
         before, self.policies = self.policies, policies
+        self.delays.set_policy(policies.delayed_delivery)
+        for producer in self.producers:
+            producer.append = self.delays.append
         if policies != before:
             for listener in list(self.policy_listeners):
                 listener(before, policies)
@@ -310,6 +317,7 @@ class Topic:
         self.closed = True
         if self.compactor is not None:
             self.compactor.close()
+        self.delays.close()
         self.producers.close_all()
         for subscription in list(self.subscriptions.values()):
             subscription.close()

@@ -171,7 +171,24 @@ class Compactor:
         # what Apache Pulsar shows, where compaction is a consumer
         self._topic.subscriptions[SUBSCRIPTION].sub_type = SubType.EXCLUSIVE
         self.status, self.last_error = "RUNNING", ""
+        started = self._topic.clock.now_ms()
         self._running = self._tasks.start(self._run(retain_keyless), self._topic.log.name)
+        # not at the end of the coroutine: one that is cancelled before its first step never comes there
+        self._running.add_done_callback(lambda _: self._ended(started))
+
+    async def wait(self) -> None:
+        """Return when no run is under way."""
+        if self._running is not None:
+            await asyncio.wait({self._running})
+
+    def _ended(self, started_ms: int) -> None:
+        self._running = None
+        self.stats.runs += 1
+        self.stats.duration_ms = self._topic.clock.now_ms() - started_ms
+        if self.status == "RUNNING":
+            self.status, self.last_error = "ERROR", "compaction was stopped"
+        if not self._closed:
+            self._sweep()
 
     def begin_at(self, threshold: int, *, retain_keyless: bool) -> None:
         """Begin a run if more than so many bytes are not compacted yet."""
@@ -185,7 +202,6 @@ class Compactor:
 
     async def _run(self, retain_keyless: bool) -> None:
         stats, clock = self.stats, self._topic.clock
-        started = clock.now_ms()
         try:
             removed = await self._compact(retain_keyless)
         except Exception as error:
@@ -198,14 +214,6 @@ class Compactor:
             self.status = "SUCCESS"
             stats.removed = removed
             stats.succeeded_ms = clock.now_ms()
-        finally:
-            stats.runs += 1
-            stats.duration_ms = clock.now_ms() - started
-            self._running = None
-            if self.status == "RUNNING":
-                self.status, self.last_error = "ERROR", "compaction was stopped"
-            if not self._closed:
-                self._sweep()
 
     async def _compact(self, retain_keyless: bool) -> int:
         topic_log, view, reasons = self._topic.log, self.view, self._topic.reasons
