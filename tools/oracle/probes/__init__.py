@@ -6,6 +6,7 @@ Ids are the functions' names. A new subject is a new module, named here.
 from tools.oracle.probe import REGISTRY
 from tools.oracle.probes import (
     acks,
+    compaction,
     failover,
     frames,
     handshake,
@@ -27,6 +28,7 @@ from tools.oracle.probes import (
 __all__ = [
     "REGISTRY",
     "acks",
+    "compaction",
     "failover",
     "frames",
     "handshake",
