@@ -2,7 +2,8 @@
 
 Observed on Apache Pulsar 4.0.8: in a batch a message that goes is replaced by an empty one with ``compacted_out``, the
 others keep their index; the batch is compressed as it was and its ``uncompressed_size`` set. An unbatched message is
-empty only if its metadata has ``uncompressed_size`` and that is 0. An encrypted batch cannot be looked into: it is one
+empty only if its metadata has ``uncompressed_size`` and that is 0; here, as the official clients' tests want it, also
+if it says ``null_value``, which C++ and Python send without a size. An encrypted batch cannot be looked into: it is one
 message with the key that its metadata shows.
 """
 
@@ -75,7 +76,7 @@ def look(entry: bytes) -> Look:
     except (ProtocolError, DamagedPayloadError):
         return Unreadable()
     key = metadata.partition_key if metadata.HasField("partition_key") else None
-    empty = metadata.HasField("uncompressed_size") and metadata.uncompressed_size == 0
+    empty = metadata.null_value or (metadata.HasField("uncompressed_size") and metadata.uncompressed_size == 0)
     chunk = None
     if metadata.num_chunks_from_msg > 1 and metadata.HasField("uuid"):
         chunk = Chunk(metadata.uuid, metadata.chunk_id >= metadata.num_chunks_from_msg - 1)

@@ -149,6 +149,12 @@ def test_a_batch_that_cannot_be_read_stays() -> None:
     assert look(b"no entry") == Unreadable()
 
 
+def test_a_null_value_deletes_its_key() -> None:
+    """Sent without uncompressed_size by C++ and Python; kept as an empty message by Apache Pulsar 4.0.8."""
+    null = build_entry(replace(BASE, partition_key="a", null_value=True), b"")
+    assert not compacted([single(Message("a", b"1")), null])
+
+
 def test_markers_go() -> None:
     marker = build_entry(replace(BASE, marker_type=22, partition_key="a"), b"")
     assert compacted([single(Message("a", b"1")), marker]) == {0: single(Message("a", b"1"))}
