@@ -82,6 +82,7 @@ class Broker:
     def start(self) -> None:
         """Recover. Raises PersistenceError."""
         self.store.open()
+        self.service.partitions.finish(self.store.journal.barrier)
         self.upkeep.start()
         self.compaction_monitor.start()
         self.rates.start()

@@ -73,6 +73,14 @@ class Settings(PolicySettings):
         1,
         1 << 20,
     )
+    maxConcurrentNonPersistentMessagePerConnection: int = _setting(
+        1000,
+        "Messages of one connection that may be on their way through non-persistent topics; more are dropped.",
+        "Server",
+        0,
+        _INT_MAX,
+    )
+    enableNonPersistentTopics: bool = _setting(True, "Whether clients may use non-persistent topics.", "Server")
     subscriptionPatternMaxLength: int = _setting(
         50, "Characters of the longest topic pattern that the broker itself applies.", "Server", 0, _INT_MAX
     )

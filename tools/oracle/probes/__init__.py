@@ -12,6 +12,7 @@ from tools.oracle.probes import (
     handshake,
     key_shared,
     lookup,
+    nonpersistent,
     official,
     partitions,
     producers,
@@ -24,6 +25,7 @@ from tools.oracle.probes import (
     stats,
     subscriptions,
     topic_lists,
+    topic_watching,
     unknown_ids,
 )
 
@@ -36,6 +38,7 @@ __all__ = [
     "handshake",
     "key_shared",
     "lookup",
+    "nonpersistent",
     "official",
     "partitions",
     "producers",
@@ -48,5 +51,6 @@ __all__ = [
     "stats",
     "subscriptions",
     "topic_lists",
+    "topic_watching",
     "unknown_ids",
 ]

@@ -82,7 +82,7 @@ def _acknowledge_until(held: OpenConsumer, ack: c.Ack, done: Callable[[], None])
     ordinal = held.exact(message_id)
     batch = None
     if ordinal is None:
-        ordinal = held.subscription.log.ordinal(Position(message_id.ledger, message_id.entry)) - 1
+        ordinal = held.log.ordinal(Position(message_id.ledger, message_id.entry)) - 1
     elif message_id.ack_set:
         batch = IndexAck(ordinal, message_id.ack_set, message_id.batch_size)
     held.subscription.acknowledge_until(held.consumer, ordinal, done, batch)
@@ -153,7 +153,7 @@ def seek(session: Session, command: c.Seek) -> None:
     message_id = command.message_id
     if message_id is not None:
         to(
-            held.subscription.log.ordinal(Position(message_id.ledger, message_id.entry)),
+            held.log.ordinal(Position(message_id.ledger, message_id.entry)),
             message_id.ack_set,
             message_id.batch_size,
         )
@@ -170,10 +170,14 @@ def last_message_id(session: Session, command: c.GetLastMessageId) -> None:
         session.error(command.request_id, ServerError.MetadataError, "Consumer not found")
         return
     topic = held.topic
-    mark = held.subscription.log.position(held.subscription.cursor.mark_delete)
+    try:
+        last = topic.last_position()
+    except MagnetarError as error:
+        session.fail(command.request_id, error)
+        return
+    mark = held.log.position(held.subscription.mark_delete)
     marked = c.MessageIdData(mark.ledger, mark.entry)
     shown = topic.last_shown()
-    last = topic.last_position()
 
     def compacted(found: tuple[Position, int] | Exception) -> None:
         nonlocal last
@@ -187,7 +191,7 @@ def last_message_id(session: Session, command: c.GetLastMessageId) -> None:
         found = c.MessageIdData(last.ledger, last.entry, topic.name.partition_index, batch_index)
         session.send(c.GetLastMessageIdResponse(found, command.request_id, marked))
 
-    log = held.subscription.log
+    log = held.log
     if isinstance(log, CompactedSource) and log.last_compacted(compacted):
         return
     if last.ledger < 0:

@@ -12,7 +12,7 @@ from magnetar.broker.connection.schemas import version_for_producer
 from magnetar.broker.connection.session import Pending, Session
 from magnetar.broker.topic.producers import Pending as PendingEntry
 from magnetar.broker.topic.producers import Producer, ProducerInfo
-from magnetar.broker.topic.topic import Topic
+from magnetar.broker.topic.served import ServedTopic
 from magnetar.model.errors import (
     MagnetarError,
     NotAllowedError,
@@ -62,6 +62,17 @@ class SinkOfProducer:
         session.resume_reading()
         for result in results:
             session.send(c.SendError(self._producer_id, result.sequence_id, error.code, str(error)))
+
+    def unstored(self, results: Sequence[PendingEntry], *, dropped: bool) -> None:
+        """SEND_RECEIPTs that all say 0:0, or -1:-1 (13.3), one write for all of them."""
+        session = self._session
+        session.pending_publishes -= len(results)
+        if session.reading_paused:
+            _resume(session)
+        receipts = Receipts(self._producer_id, -1) if dropped else self._receipts
+        if receipts.ledger != (place := -1 if dropped else 0):
+            receipts = self._receipts = Receipts(self._producer_id, place)
+        self._out.put(receipts.alike([r[1] for r in results], place, [r[2] for r in results]))
 
     def dropped(self, count: int) -> None:
         """The producer was let go before these were decided: nobody is told, but they wait no longer."""
@@ -150,7 +161,7 @@ def open_producer(session: Session, command: c.Producer) -> None:
     else:
         pending = Pending()
     try:
-        topic = session.service.topic_for(TopicName.parse(command.topic), create=True)
+        topic = session.service.served(TopicName.parse(command.topic), create=True)
     except TopicNotFoundError:
         _give_up(session, command, TopicNotFoundError(f"Topic not found {TopicName.parse(command.topic).fqn}"))
         return
@@ -161,7 +172,7 @@ def open_producer(session: Session, command: c.Producer) -> None:
 
 
 def _check_schema(
-    session: Session, command: c.Producer, topic: Topic, pending: Pending, error: MagnetarError | None
+    session: Session, command: c.Producer, topic: ServedTopic, pending: Pending, error: MagnetarError | None
 ) -> None:
     """Before anything else: a producer whose schema is refused leaves nothing behind (SEMANTICS 3.1.10)."""
     if error is None and not pending.cancelled and not session.closed:
@@ -174,11 +185,18 @@ def _check_schema(
 
 
 def _subscribe_first(
-    session: Session, command: c.Producer, topic: Topic, pending: Pending, error: MagnetarError | None
+    session: Session, command: c.Producer, topic: ServedTopic, pending: Pending, error: MagnetarError | None
 ) -> None:
     """The subscription that a producer brings along exists before its first message (SEMANTICS 3.1.9)."""
     name = command.initial_subscription_name
-    if error is not None or not name or name in topic.subscriptions or pending.cancelled or session.closed:
+    if (
+        error is not None
+        or not name
+        or not topic.name.persistent
+        or name in topic.subscriptions
+        or pending.cancelled
+        or session.closed
+    ):
         _admit(session, command, topic, pending, error, retry=True)
         return
     if not session.service.settings.allowAutoSubscriptionCreation:
@@ -186,8 +204,12 @@ def _subscribe_first(
         _give_up(session, command, NotAllowedError(text))
         return
     try:
-        topic.create_subscription(
-            name, topic.log.first, lambda: _admit(session, command, topic, pending, None, retry=True)
+        topic.subscription(
+            name,
+            durable=True,
+            ordinal=lambda: topic.log.first,
+            properties={},
+            done=lambda: _admit(session, command, topic, pending, None, retry=True),
         )
     except MagnetarError as refused:
         _give_up(session, command, refused)
@@ -200,7 +222,13 @@ def _give_up(session: Session, command: c.Producer, error: MagnetarError) -> Non
 
 
 def _admit(
-    session: Session, command: c.Producer, topic: Topic, pending: Pending, error: MagnetarError | None, *, retry: bool
+    session: Session,
+    command: c.Producer,
+    topic: ServedTopic,
+    pending: Pending,
+    error: MagnetarError | None,
+    *,
+    retry: bool,
 ) -> None:
     if pending.cancelled or session.closed:
         return
@@ -236,7 +264,7 @@ def _admit(
 
 
 def _busy(
-    session: Session, command: c.Producer, topic: Topic, pending: Pending, busy: ProducerBusyError, *, retry: bool
+    session: Session, command: c.Producer, topic: ServedTopic, pending: Pending, busy: ProducerBusyError, *, retry: bool
 ) -> None:
     """The name is taken: by a dead connection perhaps, so that one has to give a sign of life (3.1.2)."""
     holder = topic.producers.holder(command.producer_name or "")

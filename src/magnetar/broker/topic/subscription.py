@@ -50,6 +50,9 @@ class TopicIdentity(NamedTuple):
 class Subscription:
     """``created``: the cursor was made with it; ``terminated``: the topic was when this was loaded (5.9.11)."""
 
+    dropped = 0
+    """Messages that passed it by: none, what is stored waits."""
+
     def __init__(
         self,
         topic: TopicIdentity,
@@ -88,6 +91,11 @@ class Subscription:
     def consumers(self) -> list[Consumer]:
         """In join order."""
         return list(self._pump.consumers.values())
+
+    @property
+    def mark_delete(self) -> int:
+        """Every ordinal up to this one is acknowledged."""
+        return self.cursor.mark_delete
 
     @property
     def dispatcher(self) -> Dispatcher | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 from random import Random
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 from magnetar.broker.delivery.dispatcher import SubType
 from magnetar.broker.topic.compaction.compactor import SUBSCRIPTION as COMPACTION
@@ -19,10 +19,12 @@ from magnetar.broker.topic.delays import Delays
 from magnetar.broker.topic.dispatch_settings import DispatchSettings
 from magnetar.broker.topic.gate import Reason, last_shown
 from magnetar.broker.topic.limits import check_consumer, check_subscription, with_policies
+from magnetar.broker.topic.ports import DurableAnswer, Log, Sent
 from magnetar.broker.topic.position_search import first_since
 from magnetar.broker.topic.producers import Pending, Producer, Producers
+from magnetar.broker.topic.served import ServedSubscription
 from magnetar.broker.topic.subscription import Subscription, TopicIdentity
-from magnetar.model.errors import MagnetarError, NotAllowedError, PersistenceError, ServiceNotReadyError
+from magnetar.model.errors import NotAllowedError, PersistenceError, ServiceNotReadyError
 from magnetar.model.ids import EARLIEST, Position
 from magnetar.model.names import TopicName
 from magnetar.model.topic_policies import TopicPolicies
@@ -34,15 +36,7 @@ from magnetar.storage.store import LedgerStore
 
 log = logging.getLogger(__name__)
 
-DurableAnswer = Callable[[MagnetarError | None], None]
 PolicyListener = Callable[[TopicPolicies, TopicPolicies], None]
-
-
-class Sent(NamedTuple):
-    """What a topic's subscriptions have delivered, what went out again included."""
-
-    messages: int
-    bytes: int
 
 
 class Topic:
@@ -171,7 +165,8 @@ class Topic:
             else:
                 done()
             return found
-        check_subscription(self.name.fqn, self.policies, len(self.subscriptions))
+        if name != COMPACTION:
+            check_subscription(self.name.fqn, self.policies, len(self.subscriptions))
         cursor = self.log.open_cursor(name, ordinal(), durable=durable, properties=properties, done=done)
         return self._attach(cursor, durable=durable, created=True)
 
@@ -215,7 +210,7 @@ class Topic:
         for subscription in list(self.subscriptions.values()):
             subscription.let_through(ordinals)
 
-    def consumer_gone(self, subscription: Subscription) -> None:
+    def consumer_gone(self, subscription: ServedSubscription) -> None:
         """A consumer has left; a non-durable subscription goes with its last one (SEMANTICS 4.3.2)."""
         if not subscription.durable and not subscription.consumers:
             if self.subscriptions.get(subscription.name) is subscription:
@@ -235,7 +230,7 @@ class Topic:
         else:
             done()
 
-    def _forget(self, subscription: Subscription) -> None:
+    def _forget(self, subscription: ServedSubscription) -> None:
         gone, before = subscription.counters(), self._sent_before
         self._sent_before = Sent(before.messages + gone.messages_out, before.bytes + gone.bytes_out)
 
@@ -259,7 +254,7 @@ class Topic:
     # compaction --------------------------------------------------------------------------------------------------
 
     def _compaction_policy(self, before: TopicPolicies, now: TopicPolicies) -> None:
-        if now.compaction_threshold > 0 and not self.closed:
+        if now.compaction_threshold > 0 and not self.closed and COMPACTION not in self.subscriptions:
             self.compaction().prepare()
 
     def compaction(self) -> Compactor:
@@ -268,21 +263,32 @@ class Topic:
             self.compactor = Compactor(self, self._store)
         return self.compactor
 
-    def read_by(self, subscription: Subscription, *, compacted: bool) -> None:
+    def read_by(self, subscription: ServedSubscription, *, compacted: bool) -> None:
         """A consumer is about to join: the first one decides whether the subscription reads compacted (5.9.13)."""
+        assert isinstance(subscription, Subscription)
         if compacted:
             subscription.read_through(self.compaction().source(subscription))
         elif subscription.log is not self.log:
             subscription.read_through(self.log)
 
+    def reading_log(self, *, compacted: bool) -> Log:
+        """The log itself or its compacted view."""
+        return self.compaction().detached_source() if compacted else self.log
+
+    def log_of(self, subscription: ServedSubscription) -> Log:
+        """What its consumers read."""
+        assert isinstance(subscription, Subscription)
+        return subscription.log
+
     # positions ---------------------------------------------------------------------------------------------------
 
     def find_time(
-        self, publish_time_ms: int, done: Callable[[int | Exception], None], reader: Subscription | None = None
+        self, publish_time_ms: int, done: Callable[[int | Exception], None], reader: ServedSubscription | None = None
     ) -> None:
         """Ordinal of the first entry, of those that ``reader`` sees, published at or after that time (5.9.2)."""
-        if reader is not None and isinstance(reader.log, CompactedSource):
-            reader.log.since(publish_time_ms, done)
+        log = self.log if reader is None else self.log_of(reader)
+        if isinstance(log, CompactedSource):
+            log.since(publish_time_ms, done)
         else:
             first_since(self.log, publish_time_ms, done)
 
