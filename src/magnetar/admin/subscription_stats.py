@@ -94,7 +94,7 @@ def delivered(rate: Flow, counted: SubscriptionStats | ConsumerStats) -> JsonObj
         "msgOutCounter": counted.messages_out,
         "msgRateRedeliver": rate.redelivered,
         "messageAckRate": rate.acked,
-        "chunkedMessageRate": 0.0,
+        "chunkedMessageRate": rate.chunks,
     }
 
 

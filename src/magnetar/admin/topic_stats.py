@@ -78,7 +78,7 @@ def _counters(topic: Topic, rates: Rates) -> JsonObject:
         "msgOutCounter": sent.messages,
         "bytesOutInternalCounter": 0,
         "averageMsgSize": average(rate.bytes_in, rate.messages_in),
-        "msgChunkPublished": False,
+        "msgChunkPublished": topic.chunking.published > 0,
         "storageSize": topic.log.retained_bytes(),
     }
 
@@ -108,7 +108,7 @@ def publisher_shown(producer: Producer, rates: Rates) -> JsonObject:
         "msgRateIn": rate.messages_in,
         "msgThroughputIn": rate.bytes_in,
         "averageMsgSize": average(rate.bytes_in, rate.messages_in),
-        "chunkedMessageRate": 0.0,
+        "chunkedMessageRate": rate.chunks,
         "producerId": info.producer_id,
         "supportsPartialProducer": info.supports_partial,
         "producerName": info.name,

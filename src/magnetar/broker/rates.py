@@ -35,6 +35,8 @@ class Flow(NamedTuple):
     acked: float = 0.0
     dropped: float = 0.0
     """Of non-persistent topics (SEMANTICS 13.8)."""
+    chunks: float = 0.0
+    """In or out."""
 
 
 _NONE: Final = Flow()
@@ -101,7 +103,10 @@ def _flows(topic: Topic | NonPersistentTopic) -> Iterator[tuple[object, Flow]]:
     sent = topic.sent()
     yield topic, Flow(topic.msg_in, topic.bytes_in, sent.messages, sent.bytes)
     for producer in topic.producers:
-        yield producer, Flow(producer.msg_in, producer.bytes_in, dropped=producer.msg_dropped)
+        yield (
+            producer,
+            Flow(producer.msg_in, producer.bytes_in, dropped=producer.msg_dropped, chunks=producer.chunks_in),
+        )
     for subscription in topic.subscriptions.values():
         yield subscription, _delivered(subscription.counters(), subscription.dropped)
         for consumer in subscription.consumers:
@@ -110,5 +115,6 @@ def _flows(topic: Topic | NonPersistentTopic) -> Iterator[tuple[object, Flow]]:
 
 def _delivered(counted: Totals | Consumer, dropped: int = 0) -> Flow:
     return Flow(
-        0, 0, counted.messages_out, counted.bytes_out, counted.messages_redelivered, counted.acked_entries, dropped
-    )
+        0, 0, counted.messages_out, counted.bytes_out, counted.messages_redelivered, counted.acked_entries, dropped,
+        counted.chunks_out,
+    )  # fmt: skip

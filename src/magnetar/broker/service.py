@@ -50,6 +50,8 @@ class BrokerService:
         self.rng = rng
         self._instance = instance
         self._producer_names = 0
+        self.stuck_total = 0
+        """Subscriptions that stood still and were healed (:mod:`magnetar.broker.liveness`)."""
         self.topics: dict[str, Topic] = {}
         self.complaints = Limited(logging.getLogger("magnetar.broker.clients"), clock=clock)
         """Where connections log what their clients did wrong; a client cannot fill the disk with it."""

@@ -170,6 +170,15 @@ class Settings(PolicySettings):
         "Delivery",
     )
 
+    livenessCheckSeconds: int = _setting(
+        30,
+        "magnetar's own: a subscription that has a backlog and a consumer that could take it, and does nothing for so "
+        "many seconds, is logged, healed and counted (magnetar_subscriptions_stuck_total); 0 switches that off.",
+        "Delivery",
+        0,
+        86_400,
+    )
+
     # what others see of us
     statsUpdateFrequencyInSecs: int = _setting(
         60, "Seconds over which rates in statistics are averaged.", "Monitoring", 1, _INT_MAX

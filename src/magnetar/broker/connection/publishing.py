@@ -113,6 +113,8 @@ def send(session: Session, message: c.Send) -> None:
     except MagnetarError as refused:
         session.send(c.SendError(message.producer_id, message.sequence_id, refused.code, str(refused)))
         return
+    if message[4]:
+        _chunk_published(session, producer)
     session.pending_publishes += 1
     service = session.service
     if (
@@ -120,6 +122,13 @@ def send(session: Session, message: c.Send) -> None:
         or session.journal.pending_bytes >= service.pending_bytes_high
     ):
         session.pause_reading()
+
+
+def _chunk_published(session: Session, producer: Producer) -> None:
+    producer.chunks_in += 1
+    topic = session.service.topics.get(producer.log.name)
+    if topic is not None:
+        topic.chunking.published_one()
 
 
 def _send_to_nobody(session: Session, message: c.Send) -> None:

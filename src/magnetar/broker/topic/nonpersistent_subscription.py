@@ -103,7 +103,9 @@ class NonPersistentSubscription:
         meta = key_shared or KeySharedMeta()
         dispatcher = self.dispatcher
         if dispatcher is None or not self._members:
-            dispatcher = make_dispatcher(sub_type, meta, self.settings, self.topic.name, self.topic.partition)
+            dispatcher = make_dispatcher(
+                sub_type, meta, self.settings, self.topic.name, self.topic.partition, chunks=False
+            )
         elif self.sub_type is not None:
             check_joins(self.sub_type, self.key_shared, sub_type, meta)
         limit = self.settings.max_consumers_per_subscription

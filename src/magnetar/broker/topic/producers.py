@@ -70,7 +70,7 @@ class ProducerInfo(NamedTuple):
 class Producer:
     """An open producer. Counters are of durable messages and their bytes as sent."""
 
-    __slots__ = ("append", "bytes_in", "info", "log", "msg_dropped", "msg_in", "open", "sink")
+    __slots__ = ("append", "bytes_in", "chunks_in", "info", "log", "msg_dropped", "msg_in", "open", "sink")
 
     def __init__(self, info: ProducerInfo, log: TopicLog, sink: ProducerSink) -> None:
         self.info = info
@@ -83,6 +83,7 @@ class Producer:
         self.bytes_in = 0
         self.msg_dropped = 0
         """Refused by a non-persistent topic for too many on their way (13.3)."""
+        self.chunks_in = 0
 
     def publish(self, entry: bytes, messages: int, sequence_id: int, highest_sequence_id: int) -> None:
         """Fix the entry's place; the receipt follows when it is durable. Raises what ``append`` does."""

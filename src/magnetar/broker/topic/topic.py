@@ -12,6 +12,7 @@ from random import Random
 from typing import Any, cast
 
 from magnetar.broker.delivery.dispatcher import SubType
+from magnetar.broker.topic.chunking import Chunking, chunk
 from magnetar.broker.topic.compaction.compactor import SUBSCRIPTION as COMPACTION
 from magnetar.broker.topic.compaction.compactor import Compactor
 from magnetar.broker.topic.compaction.source import CompactedSource
@@ -70,6 +71,7 @@ class Topic:
         self.log.on_durable = self._durable
         self.log.on_failed = self._failed
         self.log.on_group = self._group
+        self.chunking = Chunking(self.log, self._has_chunks)
         for cursor in list(self.log.cursors.values()):
             self._attach(cursor, durable=True, created=False)
         self._store = store
@@ -185,8 +187,14 @@ class Topic:
         )  # fmt: skip
         for reason in self.reasons:
             subscription.add_reason(reason)
+        if self.chunking.seen:
+            subscription.has_chunks(chunk)
         self.subscriptions[cursor.name] = subscription
         return subscription
+
+    def _has_chunks(self) -> None:
+        for subscription in self.subscriptions.values():
+            subscription.has_chunks(chunk)
 
     def add_reason(self, reason: Reason) -> None:
         """All subscriptions, those to come included, ask ``reason`` before they read."""
