@@ -112,6 +112,10 @@ def test_the_last_value_of_each_key_under_its_own_id(tmp_path: Path) -> None:
         _, inside = await broker.ask("GET", f"{URL}/internalStats")
         ledger = inside["compactedLedger"]
         assert ledger["entries"] == 3
+        _, metrics = await broker.ask("GET", "/metrics")
+        label = f'cluster="standalone",namespace="public/default",topic="{T}"'
+        assert f"pulsar_compaction_compacted_entries_count{{{label}}} 3\n" in metrics
+        assert f"pulsar_compaction_succeed_count{{{label}}} 1\n" in metrics
         assert inside["cursors"]["__compaction"]["properties"] == {"CompactedTopicLedger": ledger["ledgerId"]}
 
     run(tmp_path, story)

@@ -52,6 +52,19 @@ class TopicCounters(NamedTuple):
     backlog_bytes: int
     storage_bytes: int
     subscriptions: Sequence[SubscriptionCounters]
+    compaction: CompactionCounters | None = None
+    """None for a topic that has nothing to do with it."""
+
+
+class CompactionCounters(NamedTuple):
+    """Of one topic since it was loaded, and of its present view."""
+
+    removed: int
+    succeeded: int
+    failed: int
+    duration_ms: int
+    entries: int
+    bytes: int
 
 
 class SubscriptionCounters(NamedTuple):

@@ -15,13 +15,14 @@ from magnetar.broker.topic.compaction.compactor import SUBSCRIPTION, Compactor
 from magnetar.broker.topic.compaction.source import CompactedSource
 from magnetar.broker.topic.dispatch_settings import DispatchSettings
 from magnetar.broker.topic.topic import Topic
-from magnetar.model.errors import ConflictError
+from magnetar.model.errors import ConflictError, PersistenceError
 from magnetar.model.ids import EARLIEST, Position
 from magnetar.model.names import TopicName
 from magnetar.model.topic_policies import TopicPolicies
 from magnetar.protocol.entries import EntryMetadata, build_entry, payload_of
 from magnetar.runtime.clock import SystemClock
 from magnetar.storage.files import OsFileSystem
+from magnetar.storage.managed_ledger import ManagedLedger
 from magnetar.storage.store import LedgerStore, StoreSettings
 from tests.unit.topic.fakes import FakeSink
 from tests.unit.topic.test_on_storage import EntrySink, until
@@ -256,6 +257,37 @@ def test_one_run_at_a_time_and_the_status_of_one_that_ends_early(tell: Callable[
         await compactor.wait()
         assert compactor.status == "ERROR"
         assert not logs(store)
+        topic.close()
+
+    tell(story)
+
+
+def test_a_disk_that_refuses_leaves_the_old_view(
+    tell: Callable[[Story], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def story(store: LedgerStore) -> None:
+        topic = loaded(store)
+        await publish(topic, ("a", "1"))
+        compactor = await compact(topic)
+        await publish(topic, ("a", "2"))
+        barrier = ManagedLedger.barrier
+
+        def refusing(self: ManagedLedger, done: Any, failed: Any = None) -> None:
+            if self.name.startswith("internal://compacted/"):
+                failed(PersistenceError("the disk is full"))
+            else:
+                barrier(self, done, failed)
+
+        with monkeypatch.context() as wrong:
+            wrong.setattr(ManagedLedger, "barrier", refusing)
+            compactor.begin(retain_keyless=False)
+            await compactor.wait()
+        assert (compactor.status, compactor.last_error) == ("ERROR", "the disk is full")
+        assert compactor.stats.failures == 1
+        assert len(logs(store)) == 1
+        assert await all_of(compactor.detached_source()) == [(0, "1"), (1, "2")]
+        assert (await compact(topic)).stats.successes == 2
+        assert await all_of(compactor.detached_source()) == [(1, "2")]
         topic.close()
 
     tell(story)

@@ -52,7 +52,7 @@ class CompactionStats:
     succeeded_ms: int = 0
     failed_ms: int = 0
     duration_ms: int = 0
-    runs: int = 0
+    successes: int = 0
     failures: int = 0
 
 
@@ -183,10 +183,10 @@ class Compactor:
 
     def _ended(self, started_ms: int) -> None:
         self._running = None
-        self.stats.runs += 1
         self.stats.duration_ms = self._topic.clock.now_ms() - started_ms
         if self.status == "RUNNING":
             self.status, self.last_error = "ERROR", "compaction was stopped"
+            self.stats.failures += 1
         if not self._closed:
             self._sweep()
 
@@ -213,6 +213,7 @@ class Compactor:
         else:
             self.status = "SUCCESS"
             stats.removed = removed
+            stats.successes += 1
             stats.succeeded_ms = clock.now_ms()
 
     async def _compact(self, retain_keyless: bool) -> int:
