@@ -73,6 +73,9 @@ class Subscription:
         self.topic = topic
         self.name = name
         self.log = log
+        """What consumers read; see :meth:`read_through`."""
+        self.stored = log
+        """The topic's log itself."""
         self.cursor = cursor
         self.settings = settings
         self.durable = durable
@@ -87,6 +90,7 @@ class Subscription:
         self._mark = cursor.mark_delete
         self._end_told = terminated and not created and cursor.backlog() == 0
         self._seeking = False
+        self.closed = False
 
     # -- members -----------------------------------------------------------------------------------------------
 
@@ -340,6 +344,21 @@ class Subscription:
         self._mark_moved(self._clock.now_ms())
         self._pump.turn()
 
+    def expire_until(self, ordinal: int) -> int:
+        """Time to live or a quota: nobody gets what lies before; how many entries that were (4.5.2)."""
+        before = self.cursor.backlog()
+        self.skip_until(ordinal)
+        expired = before - self.cursor.backlog()
+        self.totals.expired += expired
+        self.totals.last_expired_ms = self._clock.now_ms()
+        return expired
+
+    def trimmed(self) -> None:
+        """The log lost its front: a non-durable cursor there goes on behind it (4.3.2)."""
+        if self.cursor.mark_delete < self.log.first - 1:
+            self.cursor.trimmed()
+        self._pump.turn()
+
     def _count_acked(self, consumer: Consumer, entries: int) -> None:
         now = self._clock.now_ms()
         consumer.last_acked_ms = now
@@ -425,6 +444,7 @@ class Subscription:
 
     def close(self) -> None:
         """Unload or delete: everybody is disconnected, nothing runs any more."""
+        self.closed = True
         self._disconnect(self.consumers)
         self._disarm()
         self._pump.close()
@@ -494,6 +514,9 @@ class Subscription:
             bytes_out=totals.bytes_out,
             messages_redelivered=totals.messages_redelivered,
             acked_entries=totals.acked_entries,
+            expired=totals.expired,
+            last_expired_ms=totals.last_expired_ms,
+            jumped=self.cursor.jumped,
             last_flow_ms=totals.last_flow_ms,
             last_sent_ms=totals.last_sent_ms,
             last_acked_ms=totals.last_acked_ms,
