@@ -14,6 +14,7 @@ from magnetar.broker.delivery.dispatcher import SubType
 from magnetar.broker.topic.compaction.compactor import SUBSCRIPTION, Compactor
 from magnetar.broker.topic.compaction.source import CompactedSource
 from magnetar.broker.topic.dispatch_settings import DispatchSettings
+from magnetar.broker.topic.expiry import expire
 from magnetar.broker.topic.topic import Topic
 from magnetar.model.errors import ConflictError, PersistenceError
 from magnetar.model.ids import EARLIEST, Position
@@ -214,6 +215,35 @@ def test_a_reader_finishes_the_view_it_began(tell: Callable[[Story], None]) -> N
         await publish(topic, ("d", "1"))
         await compact(topic)
         assert await all_of(source, 5) == [(5, "1")]
+        topic.close()
+
+    tell(story)
+
+
+def test_trimming_and_expiry_leave_compacted_readers_alone(tell: Callable[[Story], None]) -> None:
+    """A plain non-durable cursor jumps behind what was trimmed; a compacted one still has the view to read."""
+
+    async def story(store: LedgerStore) -> None:
+        topic = loaded(store)
+        await publish(topic, *[(f"k{i % 3}", f"{i}") for i in range(60)])
+        compactor = await compact(topic)
+        mark = topic.subscriptions[SUBSCRIPTION].cursor.mark_delete
+        reader = topic.subscription("r", durable=False, ordinal=lambda: 0, properties={}, done=lambda: None)
+        topic.read_by(reader, compacted=True)
+        sink = EntrySink()
+        consumer = reader.add_consumer(sink, name="c", consumer_id=1, sub_type=SubType.EXCLUSIVE)
+        topic.log.open_ledger()
+        assert topic.trim() > 0
+        assert topic.log.first > 50
+        assert reader.cursor.mark_delete == -1
+        await publish(topic, ("new", "60"))
+        assert await expire(topic.subscriptions[SUBSCRIPTION], 1 << 60) == 0
+        assert topic.subscriptions[SUBSCRIPTION].cursor.mark_delete == mark
+        reader.flow(consumer, 100)
+        await until(sink, 4)
+        assert [got[0] for got in sink.got] == [57, 58, 59, 60]
+        assert await expire(reader, 1 << 60) > 0, "its backlog is that of the log"
+        assert compactor.view is not None
         topic.close()
 
     tell(story)
