@@ -189,8 +189,6 @@ def test_the_epoch_outlives_power_loss_and_unload() -> None:
 
 
 def test_unloading_a_topic_refuses_its_queue() -> None:
-    """Apache Pulsar leaves them waiting for ever."""
-
     async def test(wires: Wires) -> None:
         client = await wires.open()
         await take(client, "a", EXCLUSIVE)
@@ -198,6 +196,7 @@ def test_unloading_a_topic_refuses_its_queue() -> None:
         wires.world.machine.broker.service.unload(TopicName.parse(T))
         error = await client.hear(c.Error, where=lambda answer: answer.request_id == command.request_id)
         assert error.error is ServerError.ServiceNotReady
+        assert error.message.endswith("$TopicFencedException: Topic is temporarily unavailable")
         await client.hear(c.CloseProducer)
         await take(client, "w", WAIT)
 

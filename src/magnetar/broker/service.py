@@ -226,8 +226,13 @@ class BrokerService:
         self._forget_schema(name)
 
     def _forget_schema(self, name: TopicName) -> None:
-        """The topic's deletion is durable: its schema goes, too, unless it is of a partition or the topic is back."""
-        if name.is_partition or self.exists(name):
+        """The topic's deletion is durable: its schema goes, too.
+
+        Not with a partition, nor if the topic is back or lives on in the other domain, whose schema is the same.
+        """
+        local_name, namespace = name.local_name, name.namespace
+        namesakes = (namespace.topic(local_name), namespace.topic(local_name, "non-persistent"))
+        if name.is_partition or any(map(self.exists, namesakes)):
             return
         try:
             self.schemas.purge(name)

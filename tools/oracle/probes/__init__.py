@@ -5,8 +5,10 @@ Ids are the functions' names. A new subject is a new module, named here.
 
 from tools.oracle.probe import REGISTRY
 from tools.oracle.probes import (
+    access_modes,
     acks,
     compaction,
+    deduplication,
     failover,
     frames,
     handshake,
@@ -31,8 +33,10 @@ from tools.oracle.probes import (
 
 __all__ = [
     "REGISTRY",
+    "access_modes",
     "acks",
     "compaction",
+    "deduplication",
     "failover",
     "frames",
     "handshake",

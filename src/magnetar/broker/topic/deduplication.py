@@ -61,7 +61,8 @@ class Deduplication:
 
     def _publish(self, producer: Producer, sink: OrderedSink, message: Send) -> None:
         """Append the message unless it is there. Raises PersistenceError, NotAllowedError, and what appending does."""
-        entry = Pending(producer, message.sequence_id, message.highest_sequence_id or 0)
+        given = message.highest_sequence_id or 0
+        entry = Pending(producer, message.sequence_id, given if given >= message.sequence_id else 0)
         if message.marker or (message.is_chunk and not _is_last_chunk(message.entry)):
             self._append(sink, entry, message)
             return

@@ -195,7 +195,7 @@ class Producers:
 
     def close_all(self) -> None:
         """Let every producer go (unload, deletion, failed write); who waits has to ask again."""
-        self._refuse_waiting(ServiceNotReadyError("Topic is temporarily unavailable"))
+        self._refuse_waiting(ServiceNotReadyError(f"{_PREFIX}TopicFencedException: Topic is temporarily unavailable"))
         self._exclusive = None
         for producer in list(self._by_name.values()):
             producer.open = False

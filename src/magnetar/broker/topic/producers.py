@@ -105,11 +105,10 @@ class Producer:
     def store(self, message: Send) -> None:
         """Fix the entry's place; the receipt follows when it is durable. Raises what ``append`` does."""
         messages = message[2]
-        self.append(
-            message[8],
-            messages if messages > 0 else 1,
-            _new_pending(Pending, (self, message[1], message[3] or 0)),
-        )
+        highest = message[3]
+        if not highest or highest < message[1]:  # 3.3.3
+            highest = 0
+        self.append(message[8], messages if messages > 0 else 1, _new_pending(Pending, (self, message[1], highest)))
 
 
 _new_pending = tuple.__new__  # a third of what calling the class takes, once per message
