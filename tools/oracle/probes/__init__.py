@@ -6,10 +6,13 @@ Ids are the functions' names. A new subject is a new module, named here.
 from tools.oracle.probe import REGISTRY
 from tools.oracle.probes import (
     acks,
+    chunks,
+    delayed,
     failover,
     frames,
     handshake,
     key_shared,
+    limits,
     lookup,
     nonpersistent,
     official,
@@ -31,10 +34,13 @@ from tools.oracle.probes import (
 __all__ = [
     "REGISTRY",
     "acks",
+    "chunks",
+    "delayed",
     "failover",
     "frames",
     "handshake",
     "key_shared",
+    "limits",
     "lookup",
     "nonpersistent",
     "official",
