@@ -12,6 +12,7 @@ from magnetar.admin.reading import publish_time_at
 from magnetar.admin.subscription_stats import subscription_stats
 from magnetar.broker.rates import Rates
 from magnetar.broker.topic.backlog import bytes_behind
+from magnetar.broker.topic.producer_access import Producers
 from magnetar.broker.topic.producers import Producer
 from magnetar.broker.topic.topic import Topic
 from magnetar.model.policies import Json, JsonObject
@@ -36,10 +37,11 @@ async def topic_stats(topic: Topic, rates: Rates, options: StatsOptions, broker_
         "abortedTxnCount": 0,
         "committedTxnCount": 0,
         "publishers": publishers,
-        "waitingPublishers": 0,
+        "waitingPublishers": topic.producers.waiting,
         "subscriptions": subscriptions,
         "replication": {},
-        "deduplicationStatus": "Disabled",
+        "deduplicationStatus": "Disabled" if topic.checks.deduplication is None else "Enabled",
+        **epoch_shown(topic.producers),
         "nonContiguousDeletedMessagesRanges": holes,
         "nonContiguousDeletedMessagesRangesSerializedSize": 0,
         "delayedMessageIndexSizeInBytes": topic.delays.memory_bytes,
@@ -89,6 +91,12 @@ async def _backlog(topic: Topic, options: StatsOptions) -> JsonObject:
     }
 
 
+def epoch_shown(producers: Producers) -> JsonObject:
+    """Left out while there was no exclusive producer (SEMANTICS 3.2.8)."""
+    epoch = producers.epoch.current
+    return {} if epoch is None else {"topicEpoch": epoch}
+
+
 def _oldest(topic: Topic) -> JsonObject:
     """As the last check of the age quota saw it (4.6.8)."""
     published = topic.quotas.oldest_published_ms
@@ -104,7 +112,7 @@ def publisher_shown(producer: Producer, rates: Rates) -> JsonObject:
     """One member of ``publishers``."""
     info, rate = producer.info, rates.of(producer)
     return {
-        "accessMode": info.access_mode,
+        "accessMode": info.access_mode.name,
         "msgRateIn": rate.messages_in,
         "msgThroughputIn": rate.bytes_in,
         "averageMsgSize": average(rate.bytes_in, rate.messages_in),

@@ -10,9 +10,11 @@ from typing import Final
 from magnetar.broker.partition_making import PartitionMaker
 from magnetar.broker.policies import Policies
 from magnetar.broker.schemas import SchemaRegistry
+from magnetar.broker.topic.deduplication import DeduplicationSettings
 from magnetar.broker.topic.dispatch_settings import DispatchSettings
 from magnetar.broker.topic.nonpersistent_topics import NonPersistentTopics
 from magnetar.broker.topic.producers import Producer
+from magnetar.broker.topic.publish_checks import PublishSettings
 from magnetar.broker.topic.served import ServedTopic
 from magnetar.broker.topic.topic import Topic
 from magnetar.broker.topic_changes import TopicChanges
@@ -27,6 +29,7 @@ from magnetar.model.errors import (
     TopicNotFoundError,
 )
 from magnetar.model.names import NamespaceName, TopicName
+from magnetar.model.system_topics import is_system_topic
 from magnetar.runtime.clock import Clock
 from magnetar.runtime.log import Limited
 from magnetar.runtime.settings import Settings
@@ -61,6 +64,7 @@ class BrokerService:
         self.pending_bytes_high = settings.maxMessagePublishBufferSizeInMB << 20
         self.pending_publishes_low = settings.maxPendingPublishRequestsPerConnection // 2
         self._dispatch = dispatch_settings(settings)
+        self._publishing = publish_settings(settings)
         self.policies = Policies(resources, settings)
         self.policies.on_namespace = self._namespace_policies_changed
         self.policies.on_topic = self._topic_policies_changed
@@ -68,8 +72,9 @@ class BrokerService:
         self.changes = TopicChanges()
         """Whoever watches lists of topics hears of new and deleted ones here."""
         self.unstored = NonPersistentTopics(
-            self._dispatch, clock, settings.maxConcurrentNonPersistentMessagePerConnection, self.policies.of
-        )
+            self._dispatch, clock, settings.maxConcurrentNonPersistentMessagePerConnection, self.policies.of,
+            self._publishing,
+        )  # fmt: skip
         self.schemas = SchemaRegistry(resources.schemas, self.policies, clock)
 
     # names and time ----------------------------------------------------------------------------------------------
@@ -143,6 +148,8 @@ class BrokerService:
         self._require_rest_namespace(name)
         if self.exists(name) or self.resources.partitioned.count(name):
             raise ConflictError("This topic already exists")
+        if not self.room_for(name.namespace, 1):
+            raise ConflictError("Exceed maximum number of topics in namespace.")
         if name.is_partition and not self.resources.partitioned.count(name.parent):
             raise PreconditionFailedError(
                 f"Can't create topic {name.local_name} with \"-partition-\" followed by numeric value if there isn't a "
@@ -154,12 +161,24 @@ class BrokerService:
             partitions = self.resources.partitioned.count(name.parent)
             if partitions:
                 return name.partition_index < partitions
-        return create and self.settings.allowAutoTopicCreation
+        if not create or is_system_topic(name) or not self.policies.auto_topic_creation(name.namespace).allowed:
+            return False
+        if not self.room_for(name.namespace, 1):
+            raise NotAllowedError("Exceed maximum number of topics in namespace.")
+        return True
+
+    def room_for(self, namespace: NamespaceName, topics: int) -> bool:
+        """Whether the namespace may have so many more topics; every partition counts, system topics do not."""
+        most = self.policies.max_topics(namespace)
+        if not most:
+            return True
+        has = sum(1 for name in self.names_in(namespace) if not is_system_topic(TopicName.parse(name)))
+        return has + topics <= most
 
     def _load(self, name: TopicName) -> Topic:
         if name.fqn not in self.store:
             self.changes.created(name)
-        topic = Topic(name, self.store, self._dispatch, self.clock, self.rng, self.policies.of(name))
+        topic = Topic(name, self.store, self._dispatch, self.clock, self.rng, self.policies.of(name), self._publishing)
         self.topics[name.fqn] = topic
         return topic
 
@@ -167,11 +186,13 @@ class BrokerService:
         for topic in list(self.topics.values()):
             if topic.name.namespace == namespace:
                 topic.set_policies(self.policies.of(topic.name))
+        self.unstored.policies_changed(lambda name: name.namespace == namespace)
 
     def _topic_policies_changed(self, name: TopicName) -> None:
         for topic in list(self.topics.values()):
             if topic.name.parent == name:
                 topic.set_policies(self.policies.of(topic.name))
+        self.unstored.policies_changed(lambda topic: topic.parent == name)
 
     def _require_namespace(self, name: TopicName) -> None:
         if not self.resources.namespaces.exists(name.namespace):
@@ -218,8 +239,13 @@ class BrokerService:
         self._forget_schema(name)
 
     def _forget_schema(self, name: TopicName) -> None:
-        """The topic's deletion is durable: its schema goes, too, unless it is of a partition or the topic is back."""
-        if name.is_partition or self.exists(name):
+        """The topic's deletion is durable: its schema goes, too.
+
+        Not with a partition, nor if the topic is back or lives on in the other domain, whose schema is the same.
+        """
+        local_name, namespace = name.local_name, name.namespace
+        namesakes = (namespace.topic(local_name), namespace.topic(local_name, "non-persistent"))
+        if name.is_partition or any(map(self.exists, namesakes)):
             return
         try:
             self.schemas.purge(name)
@@ -248,6 +274,17 @@ class BrokerService:
             topic.close()
         self.topics.clear()
         self.unstored.close()
+
+
+def publish_settings(settings: Settings) -> PublishSettings:
+    """The part of the settings that producers obey."""
+    return PublishSettings(
+        DeduplicationSettings(
+            settings.brokerDeduplicationMaxNumberOfProducers,
+            settings.brokerDeduplicationProducerInactivityTimeoutMinutes * 60_000,
+        ),
+        settings.maxSameAddressProducersPerTopic,
+    )
 
 
 def dispatch_settings(settings: Settings) -> DispatchSettings:

@@ -97,6 +97,7 @@ class Upkeep:
             if i % _TOPICS_PER_TURN == _TOPICS_PER_TURN - 1:
                 await asyncio.sleep(0)
             dropped += topic.trim()
+            topic.checks.tidy()
         await self._give_back(dropped)
         return dropped
 

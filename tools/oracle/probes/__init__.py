@@ -5,8 +5,10 @@ Ids are the functions' names. A new subject is a new module, named here.
 
 from tools.oracle.probe import REGISTRY
 from tools.oracle.probes import (
+    access_modes,
     acks,
     chunks,
+    deduplication,
     delayed,
     failover,
     frames,
@@ -33,8 +35,10 @@ from tools.oracle.probes import (
 
 __all__ = [
     "REGISTRY",
+    "access_modes",
     "acks",
     "chunks",
+    "deduplication",
     "delayed",
     "failover",
     "frames",

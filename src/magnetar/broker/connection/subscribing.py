@@ -153,7 +153,7 @@ class _Joining:
             return
         exists = command.subscription in topic.subscriptions
         wants = not exists and command.durable and topic.name.persistent
-        if wants and not self._session.service.settings.allowAutoSubscriptionCreation:
+        if wants and not topic.policies.auto_subscription_creation:
             self._give_up(SubscriptionNotFoundError("Subscription does not exist"))
             return
         try:

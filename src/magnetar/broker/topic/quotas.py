@@ -11,7 +11,7 @@ from typing import Final, Protocol
 
 from magnetar.broker.topic.backlog import BacklogSize, bytes_behind, run_at
 from magnetar.broker.topic.expiry import expire
-from magnetar.broker.topic.producers import Producers
+from magnetar.broker.topic.producer_access import Producers
 from magnetar.broker.topic.subscription import Subscription
 from magnetar.model.errors import MagnetarError, QuotaExceededError, QuotaExceededHoldError
 from magnetar.model.topic_policies import QuotaPolicy, TopicPolicies

@@ -19,11 +19,14 @@ from magnetar.broker.topic.gate import Reason, last_shown
 from magnetar.broker.topic.limits import check_consumer, check_subscription, with_policies
 from magnetar.broker.topic.ports import DurableAnswer, Sent
 from magnetar.broker.topic.position_search import first_since
-from magnetar.broker.topic.producers import Pending, Producer, Producers
+from magnetar.broker.topic.producer_access import Admitted, Producers
+from magnetar.broker.topic.producers import Pending, Producer
+from magnetar.broker.topic.publish_checks import PublishChecks, PublishSettings
 from magnetar.broker.topic.quotas import Quotas
 from magnetar.broker.topic.served import ServedSubscription
 from magnetar.broker.topic.subscription import Subscription, TopicIdentity
 from magnetar.broker.topic.termination import INTERNAL, Termination
+from magnetar.broker.topic.topic_epoch import LogEpoch
 from magnetar.model.errors import NotAllowedError, PersistenceError, ServiceNotReadyError
 from magnetar.model.ids import EARLIEST, Position
 from magnetar.model.names import TopicName
@@ -47,7 +50,7 @@ class Topic:
 
     def __init__(
         self, name: TopicName, store: LedgerStore, settings: DispatchSettings, clock: Clock, rng: Random,
-        policies: TopicPolicies,
+        policies: TopicPolicies, publishing: PublishSettings | None = None,
     ) -> None:  # fmt: skip
         self.name = name
         self.policies = policies
@@ -59,7 +62,6 @@ class Topic:
         self._settings = with_policies(settings, policies)
         self._rng = rng
         self._identity = TopicIdentity(name.fqn, name.partition_index)
-        self.producers = Producers(name.fqn)
         self.subscriptions: dict[str, Subscription] = {}
         self.closed = False
         self.msg_in = 0
@@ -70,6 +72,11 @@ class Topic:
         """What all subscriptions ask before they send; see :mod:`magnetar.broker.topic.gate`."""
         self._birth: list[DurableAnswer] | None = []
         self.log = store.open_log(name.fqn, self._born, self._not_born)
+        self.producers = Producers(name.fqn, LogEpoch(self.log))
+        self.checks = PublishChecks(
+            name.fqn, self.producers, policies, clock, publishing or PublishSettings(), self.log
+        )
+        self.policy_listeners.append(lambda before, now: self.checks.policies_changed(now))
         self.log.on_durable = self._durable
         self.log.on_failed = self._failed
         self.log.on_group = self._group
@@ -104,14 +111,15 @@ class Topic:
 
     # producers ---------------------------------------------------------------------------------------------------
 
-    def add_producer(self, producer: Producer) -> None:
-        """Raises ProducerBusyError, ServiceNotReadyError."""
+    def add_producer(self, producer: Producer, epoch: int | None, admitted: Admitted) -> bool:
+        """See :meth:`Producers.admit`. Raises ServiceNotReadyError and MetadataError besides."""
         if self.closed:
             raise ServiceNotReadyError("Topic is temporarily unavailable")
         self.termination.check_producer()
         self.quotas.check_producer()
-        self.producers.add(producer)
         producer.append = self.delays.append
+        self.checks.admit(producer)
+        return self.producers.admit(producer, epoch, self.checks.limits(), admitted)
 
     def _durable(self, extent: PendingExtent) -> None:
         """Entries are on disk: a receipt for each, one call per stretch of one producer."""
