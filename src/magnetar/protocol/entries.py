@@ -117,7 +117,7 @@ def publish_time(entry: bytes) -> int:
 
 
 DELIVER_AT: Final = b"\x98\x01"
-"""How field 19, deliver_at_time, begins on the wire. It may stand in a text as well; the hot path looks for it first."""
+"""How field 19, deliver_at_time, begins on the wire. It may stand in a text as well; the hot path looks for it."""
 
 
 def deliver_at(entry: bytes) -> int:
