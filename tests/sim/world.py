@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Callable, Coroutine, Mapping
+from dataclasses import replace
 from typing import Any
 
 from magnetar.runtime.settings import Settings
@@ -134,9 +135,15 @@ def run_seed(
     tamper: Tamper | None = None,
     settings: Settings | None = None,
     storage: StoreSettings = SMALL,
+    watched: bool = False,
 ) -> None:
-    """One run; raises what the simulation found."""
-    world = World(seed, settings or Settings(), storage, tamper)
+    """One run; raises what the simulation found.
+
+    ``watched``: the broker looks after subscriptions that stand still. Otherwise not: it would heal what a simulation
+    is there to notice.
+    """
+    settings = settings or Settings()
+    world = World(seed, settings if watched else replace(settings, livenessCheckSeconds=0), storage, tamper)
     run_in(world.loop, simulation(world))
 
 
