@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+import time
 from collections import Counter
 from pathlib import Path
 from random import Random
@@ -15,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from magnetar.model.hashing import ring_slot
 from magnetar.protocol import commands as c
 from magnetar.testing.rawclient import RawClient, RawConsumer, RawProducer, make_entry
 from tests.admin.real_broker import TOPIC, RealBroker, real_broker
@@ -45,6 +47,10 @@ class Recount:
         self.entries: dict[Place, tuple[int, int]] = {}
         """In order of publication: messages and bytes."""
         self.members: dict[str, list[Member]] = {name: [] for name in KINDS}
+        self.delayed: set[Place] = set()
+        """Due in an hour."""
+        self.slots: dict[Place, int] = {}
+        """Hash of the key, for entries whose place is known."""
         self.acked: dict[str, set[Place]] = {name: set() for name in KINDS}
         self.out: dict[str, Counter[str]] = {name: Counter() for name in KINDS}
         self.producers: list[RawProducer] = []
@@ -77,6 +83,7 @@ class Recount:
         messages, size = self.entries[place]
         assert len(message.entry) == size
         assert place not in self.acked[subscription]
+        assert subscription == "alone" or place not in self.delayed
         member.held[place] = messages
         member.messages += messages
         member.permits -= messages
@@ -88,11 +95,17 @@ class Recount:
         producer = self.rng.choice(self.producers)
         payload, count = b"m" * self.rng.randrange(50), self.rng.choice((1, 1, 3))
         key = f"k{self.rng.randrange(20)}"
-        entry = make_entry(payload, producer=producer.name, sequence_id=producer.next_sequence_id, key=key)
+        later = int(time.time() + 3_600) * 1_000 if count == 1 and self.rng.random() < 0.2 else 0
+        entry = make_entry(
+            payload, producer=producer.name, sequence_id=producer.next_sequence_id, key=key, deliver_at_ms=later
+        )
         producer.send(b"", entry=entry, count=count)
         got = (await producer.receipt()).message_id
         assert got is not None
         self.entries[got.ledger, got.entry] = (count, len(entry))
+        self.slots[got.ledger, got.entry] = ring_slot(key.encode())
+        if later:
+            self.delayed.add((got.ledger, got.entry))
 
     def stored(self) -> int:
         return sum(size for _, size in self.entries.values())
@@ -149,7 +162,12 @@ class Recount:
         assert found["msgOutCounter"] == self.out[name]["messages"]
         assert found["bytesOutCounter"] == self.out[name]["bytes"]
         assert found["msgBacklog"] == len(self.entries) - len(acked)
+        delayed = len(self.delayed - acked) if counts_unacked else 0
+        assert found["msgDelayed"] == delayed
+        assert found["msgBacklogNoDelayed"] == found["msgBacklog"] - delayed
         assert found["type"] == KINDS[name].name
+        if name == "keys":
+            self.check_hashes(found["consumers"])
         held = sum(sum(member.held.values()) for member in members)
         assert found["unackedMessages"] == (held if counts_unacked else 0)
         shown = {each["consumerName"]: each for each in found["consumers"]}
@@ -167,6 +185,46 @@ class Recount:
         assert found["nonContiguousDeletedMessagesRanges"] == deleted.count("..")
         assert cursor["markDeletePosition"] == f"{order[0][0]}:{first - 1}"
         assert cursor["messagesConsumedCounter"] == len(acked)
+
+    def check_hashes(self, shown: Any) -> None:
+        """5.6.17, 5.6.18: ranges cover every slot once; a draining hash is held by one and owned by another."""
+        owners: dict[int, str] = {}
+        for each in shown:
+            for low, high in each["keyHashRangeArrays"]:
+                for slot in range(low, high + 1):
+                    assert slot not in owners
+                    owners[slot] = each["consumerName"]
+        assert sorted(owners) == list(range(1, 65_536))
+        for member in self.members["keys"]:
+            (each,) = [one for one in shown if one["consumerName"] == member.name]
+            held = Counter(self.slots[place] for place in member.held)
+            draining = {slot: count for slot, count in held.items() if owners[slot] != member.name}
+            assert {one["hash"]: one["unackMsgs"] for one in each["drainingHashes"]} == draining
+            assert each["drainingHashesCount"] == len(draining)
+            assert each["drainingHashesUnackedMessages"] == sum(draining.values())
+            assert all(one["blockedAttempts"] >= 0 for one in each["drainingHashes"])
+
+    def check_restarted(self, stats: Any) -> None:
+        """Before anybody comes: what is durable is right, what is counted since the start is 0, nothing is negative."""
+        for name in ("alone", "shared"):
+            found = stats["subscriptions"][name]
+            assert found["msgBacklog"] == len(self.entries) - len(self.acked[name])
+            assert found["unackedMessages"] == found["msgOutCounter"] == found["msgDelayed"] == 0
+            assert found["type"] == "None"
+            assert found["consumers"] == []
+        assert stats["storageSize"] == self.stored()
+        assert stats["msgInCounter"] == 0
+        assert not negative(stats)
+
+
+def negative(found: Any, name: str = "") -> list[str]:
+    """Members below 0, apart from those that say "unknown" or "without limit" with -1."""
+    if isinstance(found, dict):
+        return [bad for key, value in found.items() for bad in negative(value, f"{name}/{key}")]
+    if isinstance(found, list):
+        return [bad for value in found for bad in negative(value, name)]
+    meant = name.endswith(("Limit", "LimitTime", "LimitSize", "backlogSize", "oldestBacklogMessageAgeSeconds"))
+    return [name] if isinstance(found, (int, float)) and found < 0 and not (meant and found == -1) else []
 
 
 def expanded(ranges: str) -> set[Place]:
@@ -199,6 +257,9 @@ def test_every_number_is_what_the_clients_saw(tmp_path: Path, seed: int) -> None
             stats = await broker.stats("t")
             assert stats["msgOutCounter"] == sum(out["messages"] for out in recount.out.values())
             assert list(stats["subscriptions"]) == ["alone", "shared"]
+            assert recount.delayed
+        async with real_broker(tmp_path) as broker:
+            recount.check_restarted(await broker.stats("t"))
 
     asyncio.run(run())
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine, Iterable
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -19,7 +18,6 @@ from tests.sim.world import T, World, caught, run_seeds
 
 S = "sub"
 WATCHED = Settings(livenessCheckSeconds=2)
-UNWATCHED = replace(WATCHED, livenessCheckSeconds=0)
 KEYS = tuple(f"k{i}" for i in range(12))
 
 
@@ -50,7 +48,7 @@ ALL = pytest.mark.parametrize("sub_type", list(SubType), ids=lambda sub_type: su
 
 @ALL
 def test_a_sound_broker_never_needs_it(sub_type: SubType) -> None:
-    run_seeds(work(sub_type, sound=True), 4, settings=WATCHED)
+    run_seeds(work(sub_type, sound=True), 4, settings=WATCHED, watched=True)
 
 
 def forget_requeued(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -91,5 +89,5 @@ def test_a_wrong_build_is_noticed_and_healed(
     sub_type: SubType, breakage: Callable[[pytest.MonkeyPatch], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     breakage(monkeypatch)
-    assert caught(work(sub_type, sound=False), lambda broker: None, 3, settings=UNWATCHED)
-    run_seeds(work(sub_type, sound=False), 3, settings=WATCHED)
+    assert caught(work(sub_type, sound=False), lambda broker: None, 3, settings=WATCHED)
+    run_seeds(work(sub_type, sound=False), 3, settings=WATCHED, watched=True)

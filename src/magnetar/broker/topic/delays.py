@@ -27,7 +27,7 @@ from magnetar.broker.delivery.dispatcher import SubType
 from magnetar.broker.topic.gate import Reason
 from magnetar.broker.topic.ports import Cursor
 from magnetar.model.errors import NotAllowedError
-from magnetar.protocol.entries import deliver_at
+from magnetar.protocol.entries import DELIVER_AT, deliver_at
 from magnetar.runtime.clock import Clock
 from magnetar.storage.annex import Annex, Change
 
@@ -98,6 +98,7 @@ class Delays(Reason):
     ) -> None:
         self._topic = topic
         self._log = ledger
+        self._plain = ledger.append
         self._clock = clock
         self._policy = policy
         self._strict = strict
@@ -138,19 +139,20 @@ class Delays(Reason):
     @property
     def append(self) -> Callable[[bytes, int, object], int]:
         """How entries get into the log."""
-        return self._append if self._policy.active else self._log.append
+        return self._append if self._policy.active else self._plain
 
     def _append(self, entry: bytes, messages: int, tag: object) -> int:
         """As ``ManagedLedger.append``. Raises NotAllowedError if the delay is too long (7.10)."""
-        if messages != 1:  # clients never put a delayed message into a batch (7.11)
-            return self._log.append(entry, messages, tag)
+        # clients never put a delayed message into a batch (7.11); the search is not a call, it runs once per message
+        if messages != 1 or entry.find(DELIVER_AT, 10, 10 + (entry[7] << 16 | entry[8] << 8 | entry[9])) < 0:
+            return self._plain(entry, messages, tag)
         time_ms = deliver_at(entry)
         if not time_ms:
-            return self._log.append(entry, messages, tag)
+            return self._plain(entry, messages, tag)
         now, policy = self._clock.now_ms(), self._policy
         if policy.max_delay_ms and time_ms - now > policy.max_delay_ms:
             raise NotAllowedError(f"Exceeds max allowed delivery delay of {policy.max_delay_ms} milliseconds")
-        ordinal = self._log.append(entry, messages, tag)
+        ordinal = self._plain(entry, messages, tag)
         if time_ms > self._horizon(now):
             state = self._state or self._open()
             state.note(ordinal, time_ms)

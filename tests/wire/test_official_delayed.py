@@ -1,0 +1,58 @@
+"""The official client against our broker: delayed messages, chunked messages (SEMANTICS 7, 3.6)."""
+
+from __future__ import annotations
+
+import time
+from datetime import timedelta
+from typing import Any
+
+import pulsar  # type: ignore[import-untyped]  # the official client carries no types
+import pytest
+
+from tests.wire.conftest import PATIENCE_MS, nothing_more, received, texts
+
+Kind = pulsar.ConsumerType
+
+
+@pytest.mark.parametrize("kind", [Kind.Shared, Kind.KeyShared], ids=lambda kind: kind.name)
+def test_delayed_messages_come_by_their_time(client: Any, topic: str, kind: Any) -> None:
+    """7.1, 7.2, 7.4: due within one tick goes at once, the others up to one tick early."""
+    consumer = client.subscribe(topic, "s", kind)
+    producer = client.create_producer(topic)
+    began = time.monotonic()
+    producer.send(b"later", deliver_after=timedelta(seconds=4), partition_key="k")
+    producer.send(b"sooner", deliver_at=int(time.time() * 1000) + 2_500, partition_key="k")
+    producer.send(b"now", partition_key="k")
+    assert texts(received(consumer, 1)) == ["now"]
+    assert texts(received(consumer, 1)) == ["sooner"]
+    assert time.monotonic() - began > 1.4
+    assert texts(received(consumer, 1)) == ["later"]
+    assert time.monotonic() - began > 2.9
+    nothing_more(consumer)
+
+
+def test_exclusive_does_not_wait(client: Any, topic: str) -> None:
+    """7.2"""
+    consumer = client.subscribe(topic, "s")
+    client.create_producer(topic).send(b"m", deliver_after=timedelta(hours=1))
+    assert texts(received(consumer, 1)) == ["m"]
+
+
+def test_chunked_messages_over_two_shared_consumers(client: Any, topic: str) -> None:
+    """3.6.2, 3.6.6: each message whole at one of them, in any mix of sizes."""
+    consumers = [client.subscribe(topic, "s", Kind.Shared, consumer_name=name, receiver_queue_size=3) for name in "ab"]
+    producer = client.create_producer(topic, chunking_enabled=True, batching_enabled=False)
+    payloads = [bytes([65 + number]) * (2_500_000 if number % 2 else 10) for number in range(8)]
+    for payload in payloads:
+        producer.send(payload)
+    got: list[bytes] = []
+    deadline = time.monotonic() + PATIENCE_MS / 1000
+    while len(got) < len(payloads) and time.monotonic() < deadline:
+        for consumer in consumers:
+            try:
+                message = consumer.receive(100)
+            except pulsar.Timeout:
+                continue
+            got.append(message.data())
+            consumer.acknowledge(message)
+    assert sorted(got) == sorted(payloads)
