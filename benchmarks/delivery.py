@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from magnetar.broker.delivery.dispatcher import SubType
@@ -59,6 +59,9 @@ class ReadyLog:
     def ordinal(self, position: Position) -> int:
         return position.entry
 
+    def exact_ordinal(self, position: Position) -> int | None:
+        return position.entry if position.entry < self.end else None
+
 
 class CountingSink:
     """Keeps what it got as slices of ordinals."""
@@ -76,6 +79,7 @@ class CountingSink:
     ) -> None:
         self.slices.append((run.first + index, run.first + index + 1))
 
+    def deliver_unstored(self, entries: Sequence[bytes]) -> None: ...
     def active_change(self, active: bool) -> None: ...
     def close(self) -> None: ...
     def end_of_topic(self) -> None: ...

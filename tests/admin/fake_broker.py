@@ -37,6 +37,8 @@ class FakeBroker:
         self.unloaded: list[str] = []
         self.ended: list[tuple[str, str]] = []
         self.of_subscriptions: dict[str, dict[str, str]] = {}
+
+        self.compacting: list[TopicName] = []
         self.moved: list[tuple[str, str, str, int | None]] = []
         self.options: StatsOptions | None = None
         self.sick: Exception | None = None
@@ -119,6 +121,14 @@ class FakeBroker:
         if name not in self.topics[topic]:
             raise SubscriptionNotFoundError(f"Subscription {name} not found for topic {topic.fqn}")
 
+    async def compact_topic(self, topic: TopicName) -> None:
+        if topic in self.compacting:
+            raise ConflictError("Compaction already in progress")
+        self.compacting.append(topic)
+
+    async def compaction_status(self, topic: TopicName) -> JsonObject:
+        return {"status": "RUNNING" if topic in self.compacting else "NOT_RUN", "lastError": ""}
+
     async def topic_stats(self, topic: TopicName, options: StatsOptions) -> JsonObject:
         self.options = options
         return {
@@ -184,6 +194,15 @@ class FakeBroker:
 
     async def reset_cursor(self, topic: TopicName, name: str, publish_time_ms: int) -> None:
         self.moved.append((topic.local_name, name, "reset", publish_time_ms))
+
+    async def explain(self, topic: TopicName, name: str) -> JsonObject:
+        return {"topic": topic.fqn, "subscription": name}
+
+    async def unacknowledged(self, topic: TopicName, name: str, slot: int | None, key: str | None) -> JsonObject:
+        return {"topic": topic.fqn, "subscription": name, "hash": slot, "key": key}
+
+    def stuck_total(self) -> int:
+        return 3
 
     def storage(self) -> StorageCounters:
         return StorageCounters(True, False, 11, 12, 13, 14, 15, 16, 17)

@@ -7,22 +7,27 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Collection, Iterable, Mapping
+from itertools import chain
 
 from magnetar.admin import topic_operations
 from magnetar.admin.counters import topic_counters
 from magnetar.admin.internal_stats import internal_stats
 from magnetar.admin.ports import LookupAnswer, StatsOptions, StorageCounters, TopicCounters
 from magnetar.admin.reading import message_id_at
+from magnetar.admin.subscription_view import explanation, of_hash
 from magnetar.admin.topic_stats import topic_stats
+from magnetar.admin.unstored_stats import unstored_counters, unstored_internal_stats, unstored_topic_stats
 from magnetar.broker import lookup
 from magnetar.broker.rates import Rates
 from magnetar.broker.schemas import SchemaRegistry
 from magnetar.broker.service import BrokerService
+from magnetar.broker.topic.nonpersistent import NonPersistentTopic
 from magnetar.broker.topic.subscription import Subscription
 from magnetar.broker.topic.topic import Topic
 from magnetar.model.errors import (
     ConflictError,
     MagnetarError,
+    NotAllowedError,
     PreconditionFailedError,
     ServiceNotReadyError,
     SubscriptionNotFoundError,
@@ -58,7 +63,8 @@ class LocalBroker:
         return self._service.exists(topic)
 
     def clients_of(self, topic: TopicName) -> int:
-        found = self._service.topics.get(topic.fqn)
+        service = self._service
+        found = service.topics.get(topic.fqn) or service.unstored.by_name.get(topic.fqn)
         return 0 if found is None else len(found.producers) + found.consumer_count()
 
     @property
@@ -82,23 +88,33 @@ class LocalBroker:
         return self._service.policies.of(topic)
 
     async def create_topic(self, topic: TopicName, properties: Mapping[str, str]) -> None:
+        if not topic.persistent:
+            self._service.create_unstored(topic)
+            return
         found = self._service.create(topic)
         if properties:
             found.set_properties(dict(properties))
         await _born(found)
 
     async def create_partitions(self, topic: TopicName, first: int, end: int) -> None:
-        like = self._service.find(topic.partition(0)) if first else None
+        if not topic.persistent:
+            return  # they come with their first client (SEMANTICS 13.1 {probe})
         for index in range(first, end, _AT_ONCE):
-            made = self._service.make_partitions(topic, index, min(index + _AT_ONCE, end), like)
+            made = self._service.partitions.make(topic, index, min(index + _AT_ONCE, end))
             await asyncio.gather(*map(_born, made))
         await self._durable()
 
     async def delete_topic(self, topic: TopicName, *, force: bool) -> None:
+        if not topic.persistent:
+            self._service.delete_unstored(topic)
+            return
         self._service.delete(topic, force=force)
         await self._durable()
 
     async def unload_topic(self, topic: TopicName) -> None:
+        if not topic.persistent:
+            self._service.unstored.remove(topic)
+            return
         await topic_operations.durable(self._topic(topic).log.barrier)
         if topic.fqn in self._service.topics:
             self._service.unload(topic)
@@ -144,7 +160,7 @@ class LocalBroker:
 
     def subscription_properties(self, topic: TopicName, name: str) -> dict[str, str]:
         cursor = self._subscription(self._topic(topic), name).cursor
-        return {key: str(value) for key, value in cursor.properties.items()}
+        return {key: str(value) for key, value in cursor.properties.items() if not key.startswith("#")}
 
     async def set_subscription_properties(self, topic: TopicName, name: str, properties: Mapping[str, str]) -> None:
         found = self._topic(topic)
@@ -153,16 +169,33 @@ class LocalBroker:
             cursor.set_properties(dict(properties))
         await self._durable()
 
+    async def compact_topic(self, topic: TopicName) -> None:
+        found = self._topic(topic)
+        await _born(found)
+        found.compaction().begin(retain_keyless=self._service.settings.topicCompactionRetainNullKey)
+
+    async def compaction_status(self, topic: TopicName) -> JsonObject:
+        compactor = self._topic(topic).compactor
+        if compactor is None:
+            return {"status": "NOT_RUN", "lastError": ""}
+        return {"status": compactor.status, "lastError": compactor.last_error}
+
     # statistics --------------------------------------------------------------------------------------------------
 
     async def topic_stats(self, topic: TopicName, options: StatsOptions) -> JsonObject:
+        if not topic.persistent:
+            return unstored_topic_stats(self._unstored(topic), self._rates, options, self.broker_id())
         return await topic_stats(self._topic(topic), self._rates, options, self.broker_id())
 
     async def internal_stats(self, topic: TopicName) -> JsonObject:
+        if not topic.persistent:
+            return unstored_internal_stats(self._unstored(topic))
         return internal_stats(self._topic(topic))
 
     def counters(self) -> Iterable[TopicCounters]:
-        return (topic_counters(topic, self._rates) for topic in list(self._service.topics.values()))
+        stored = (topic_counters(topic, self._rates) for topic in list(self._service.topics.values()))
+        unstored = list(self._service.unstored.by_name.values())
+        return chain(stored, (unstored_counters(topic, self._rates) for topic in unstored))
 
     def storage(self) -> StorageCounters:
         store = self._service.store
@@ -182,7 +215,7 @@ class LocalBroker:
     # subscriptions -----------------------------------------------------------------------------------------------
 
     async def subscriptions_of(self, topic: TopicName) -> list[str]:
-        return list(self._topic(topic).subscriptions)
+        return list((self._topic(topic) if topic.persistent else self._unstored(topic)).subscriptions)
 
     async def create_subscription(self, topic: TopicName, name: str, start: Position, *, replicated: bool) -> None:
         found = self._service.topic_for(topic, create=True)
@@ -190,15 +223,25 @@ class LocalBroker:
         if name in found.subscriptions:
             raise ConflictError("Subscription already exists for topic")
         ordinal = found.log.end if start == LATEST else found.log.ordinal(start)
-        await topic_operations.durable(lambda done, _: found.create_subscription(name, ordinal, done))
+        try:
+            await topic_operations.durable(lambda done, _: found.create_subscription(name, ordinal, done))
+        except NotAllowedError as full:
+            raise ConflictError(str(full)) from None  # 409 here, NotAllowedError on the wire
 
     async def delete_subscription(self, topic: TopicName, name: str, *, force: bool) -> None:
+        if not topic.persistent:
+            self._unstored_subscription(topic, name)
+            self._unstored(topic).delete_subscription(name, _nothing)
+            return
         found = self._topic(topic)
         if self._subscription(found, name).consumers and not force:
             raise PreconditionFailedError("Subscription has active connected consumers")
         await topic_operations.durable(lambda done, _: found.delete_subscription(name, done))
 
     async def skip(self, topic: TopicName, name: str, entries: int | None) -> None:
+        if not topic.persistent:
+            self._unstored_subscription(topic, name)
+            raise NotAllowedError(f"nothing to skip: {topic.fqn} is a non-persistent topic, which stores nothing")
         found = self._topic(topic)
         subscription = self._subscription(found, name)
         last = found.log.end - 1
@@ -207,12 +250,25 @@ class LocalBroker:
         await topic_operations.durable(lambda done, _: subscription.skip_until(last, done))
 
     async def reset_cursor(self, topic: TopicName, name: str, publish_time_ms: int) -> None:
+        if not topic.persistent:
+            self._unstored_subscription(topic, name)
+            return
         found = self._topic(topic)
         subscription = self._subscription(found, name)
         ordinal = await _since(found, publish_time_ms)
         if found.closed:
             raise ServiceNotReadyError("Topic is temporarily unavailable")
         await topic_operations.durable(lambda done, _: subscription.seek_to(ordinal, done))
+
+    async def explain(self, topic: TopicName, name: str) -> JsonObject:
+        return explanation(self._subscription(self._topic(topic), name))
+
+    async def unacknowledged(self, topic: TopicName, name: str, slot: int | None, key: str | None) -> JsonObject:
+        found = self._topic(topic)
+        return await of_hash(self._subscription(found, name), found.log, slot, key)
+
+    def stuck_total(self) -> int:
+        return self._service.stuck_total
 
     # the broker --------------------------------------------------------------------------------------------------
 
@@ -245,6 +301,16 @@ class LocalBroker:
             raise TopicNotFoundError(f"Topic {name.fqn} not found")
         return found
 
+    def _unstored(self, name: TopicName) -> NonPersistentTopic:
+        found = self._service.unstored.by_name.get(name.fqn)
+        if found is None:
+            raise TopicNotFoundError(f"Topic {name.fqn} not found")
+        return found
+
+    def _unstored_subscription(self, topic: TopicName, name: str) -> None:
+        if name not in self._unstored(topic).subscriptions:
+            raise SubscriptionNotFoundError(f"Subscription {name} not found for topic {topic.fqn}")
+
     def _subscription(self, topic: Topic, name: str) -> Subscription:
         found = topic.subscriptions.get(name)
         if found is None:
@@ -254,6 +320,9 @@ class LocalBroker:
     async def _durable(self) -> None:
         """Until everything that was changed before is on the disk. Raises PersistenceError."""
         await topic_operations.durable(self._service.store.journal.barrier)
+
+
+def _nothing() -> None: ...
 
 
 async def _born(topic: Topic) -> None:

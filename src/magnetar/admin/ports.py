@@ -52,6 +52,19 @@ class TopicCounters(NamedTuple):
     backlog_bytes: int
     storage_bytes: int
     subscriptions: Sequence[SubscriptionCounters]
+    compaction: CompactionCounters | None = None
+    """None for a topic that has nothing to do with it."""
+
+
+class CompactionCounters(NamedTuple):
+    """Of one topic since it was loaded, and of its present view."""
+
+    removed: int
+    succeeded: int
+    failed: int
+    duration_ms: int
+    entries: int
+    bytes: int
 
 
 class SubscriptionCounters(NamedTuple):
@@ -180,6 +193,14 @@ class AdminBroker(Protocol):
         """Of the first entry published at or after that time (11.4.5)."""
         ...
 
+    async def compact_topic(self, topic: TopicName) -> None:
+        """Begin a run of compaction. Raises ConflictError "Compaction already in progress"."""
+        ...
+
+    async def compaction_status(self, topic: TopicName) -> JsonObject:
+        """``status`` (NOT_RUN, RUNNING, SUCCESS, ERROR) and ``lastError`` (4.7.4)."""
+        ...
+
     async def topic_stats(self, topic: TopicName, options: StatsOptions) -> JsonObject:
         """11.4.11, loading the topic if need be."""
         ...
@@ -209,6 +230,18 @@ class AdminBroker(Protocol):
 
     async def reset_cursor(self, topic: TopicName, name: str, publish_time_ms: int) -> None:
         """Go to the first entry published at or after that time. Raises SubscriptionNotFoundError."""
+        ...
+
+    async def explain(self, topic: TopicName, name: str) -> JsonObject:
+        """Why a subscription is quiet. Raises SubscriptionNotFoundError."""
+        ...
+
+    async def unacknowledged(self, topic: TopicName, name: str, slot: int | None, key: str | None) -> JsonObject:
+        """Messages of a Key_Shared hash or of a key. Raises SubscriptionNotFoundError, PreconditionFailedError."""
+        ...
+
+    def stuck_total(self) -> int:
+        """Subscriptions that stood still and were healed since the start."""
         ...
 
     def lookup(self, topic: TopicName, listener: str | None) -> LookupAnswer:

@@ -10,7 +10,9 @@ from pathlib import Path
 from random import Random
 
 from magnetar.app.rest import RestPort
+from magnetar.broker.compaction_monitor import CompactionMonitor
 from magnetar.broker.connection.listener import Listener, factory
+from magnetar.broker.liveness import Liveness
 from magnetar.broker.rates import Rates
 from magnetar.broker.service import BrokerService
 from magnetar.broker.upkeep import Upkeep
@@ -67,6 +69,8 @@ class Broker:
         self.resources = Resources(metadata, settings)
         self.service = BrokerService(self.store, self.resources, settings, clock, rng, self._instance())
         self.upkeep = Upkeep(self.service)
+        self.compaction_monitor = CompactionMonitor(self.service)
+        self.liveness = Liveness(self.service, settings.livenessCheckSeconds)
         self.rates = Rates(self.service, settings.statsUpdateFrequencyInSecs)
         self.connections: set[Listener] = set()
 
@@ -80,8 +84,11 @@ class Broker:
     def start(self) -> None:
         """Recover. Raises PersistenceError."""
         self.store.open()
+        self.service.partitions.finish(self.store.journal.barrier)
         self.upkeep.start()
+        self.compaction_monitor.start()
         self.rates.start()
+        self.liveness.start()
 
     def accept(self) -> Listener:
         """The protocol for one new connection."""
@@ -89,8 +96,10 @@ class Broker:
 
     async def stop(self) -> None:
         """Let every client go, write what waits, release the directory."""
+        await self.liveness.close()
         await self.rates.close()
         await self.upkeep.close()
+        await self.compaction_monitor.close()
         self.service.close()
         for connection in list(self.connections):
             connection.close("the broker stops")

@@ -7,11 +7,17 @@ import logging
 from random import Random
 from typing import Final
 
+from magnetar.broker.partition_making import PartitionMaker
 from magnetar.broker.policies import Policies
 from magnetar.broker.schemas import SchemaRegistry
+from magnetar.broker.topic.deduplication import DeduplicationSettings
 from magnetar.broker.topic.dispatch_settings import DispatchSettings
+from magnetar.broker.topic.nonpersistent_topics import NonPersistentTopics
 from magnetar.broker.topic.producers import Producer
+from magnetar.broker.topic.publish_checks import PublishSettings
+from magnetar.broker.topic.served import ServedTopic
 from magnetar.broker.topic.topic import Topic
+from magnetar.broker.topic_changes import TopicChanges
 from magnetar.metadata.resources import Resources
 from magnetar.model.errors import (
     ConflictError,
@@ -47,6 +53,8 @@ class BrokerService:
         self.rng = rng
         self._instance = instance
         self._producer_names = 0
+        self.stuck_total = 0
+        """Subscriptions that stood still and were healed (:mod:`magnetar.broker.liveness`)."""
         self.topics: dict[str, Topic] = {}
         self.complaints = Limited(logging.getLogger("magnetar.broker.clients"), clock=clock)
         """Where connections log what their clients did wrong; a client cannot fill the disk with it."""
@@ -56,9 +64,17 @@ class BrokerService:
         self.pending_bytes_high = settings.maxMessagePublishBufferSizeInMB << 20
         self.pending_publishes_low = settings.maxPendingPublishRequestsPerConnection // 2
         self._dispatch = dispatch_settings(settings)
+        self._publishing = publish_settings(settings)
         self.policies = Policies(resources, settings)
         self.policies.on_namespace = self._namespace_policies_changed
         self.policies.on_topic = self._topic_policies_changed
+        self.partitions = PartitionMaker(resources.partitioned, self.find, self._load)
+        self.changes = TopicChanges()
+        """Whoever watches lists of topics hears of new and deleted ones here."""
+        self.unstored = NonPersistentTopics(
+            self._dispatch, clock, settings.maxConcurrentNonPersistentMessagePerConnection, self.policies.of,
+            self._publishing,
+        )  # fmt: skip
         self.schemas = SchemaRegistry(resources.schemas, self.policies, clock)
 
     # names and time ----------------------------------------------------------------------------------------------
@@ -85,7 +101,7 @@ class BrokerService:
 
     def exists(self, name: TopicName) -> bool:
         """Whether the topic itself (not a partitioned parent) exists."""
-        return name.fqn in self.topics or name.fqn in self.store
+        return name.fqn in self.topics or name.fqn in self.store or name.fqn in self.unstored.by_name
 
     def topic_for(self, name: TopicName, *, create: bool) -> Topic:
         """The topic that a producer or consumer asked for.
@@ -97,15 +113,38 @@ class BrokerService:
             return topic
         self._require_namespace(name)
         if not name.persistent:
-            raise NotAllowedError(f"{name.fqn}: non-persistent topics are not available in this version of magnetar")
+            raise NotAllowedError(f"{name.fqn} is a non-persistent topic, which stores nothing")
         if name.fqn in self.store:
             return self._load(name)
         if not self._may_create(name, create):
             raise TopicNotFoundError(f"Topic {name.fqn} does not exist")
-        return self._load(name)
+        return self.partitions.used(name) or self._load(name)
+
+    def served(self, name: TopicName, *, create: bool) -> ServedTopic:
+        """As :meth:`topic_for`, of both domains."""
+        if name.persistent:
+            return self.topic_for(name, create=create)
+        topic = self.unstored.by_name.get(name.fqn)
+        if topic is not None:
+            return topic
+        self._require_namespace(name)
+        if not self.settings.enableNonPersistentTopics:
+            raise NotAllowedError("Broker is unable to load non-persistent topic")
+        if not self._may_create(name, create):
+            raise TopicNotFoundError(f"Topic {name.fqn} does not exist")
+        return self.unstored.make(name)
 
     def create(self, name: TopicName) -> Topic:
         """REST's creation of a topic. Raises ConflictError, NotFoundError, PreconditionFailedError (11.4.1)."""
+        self._check_creation(name)
+        return self._load(name)
+
+    def create_unstored(self, name: TopicName) -> None:
+        """The same for a non-persistent topic."""
+        self._check_creation(name)
+        self.unstored.make(name)
+
+    def _check_creation(self, name: TopicName) -> None:
         self._require_rest_namespace(name)
         if self.exists(name) or self.resources.partitioned.count(name):
             raise ConflictError("This topic already exists")
@@ -116,23 +155,6 @@ class BrokerService:
                 f"Can't create topic {name.local_name} with \"-partition-\" followed by numeric value if there isn't a "
                 f"partitioned topic {name.parent.local_name} created."
             )
-        return self._load(name)
-
-    def make_partitions(self, name: TopicName, first: int, end: int, like: Topic | None = None) -> list[Topic]:
-        """Make missing partitions ``first`` to ``end - 1`` of a topic whose metadata names them already.
-
-        They get the durable subscriptions of ``like``, from their start: of the first partition if a topic grows
-        (SEMANTICS 2.14).
-        """
-        made = []
-        for index in range(first, end):
-            partition = name.partition(index)
-            topic = self.find(partition) or self._load(partition)
-            for subscription in like.durable_subscriptions() if like is not None else ():
-                if subscription not in topic.subscriptions:
-                    topic.create_subscription(subscription, topic.log.first)
-            made.append(topic)
-        return made
 
     def _may_create(self, name: TopicName, create: bool) -> bool:
         if name.is_partition:
@@ -154,7 +176,9 @@ class BrokerService:
         return has + topics <= most
 
     def _load(self, name: TopicName) -> Topic:
-        topic = Topic(name, self.store, self._dispatch, self.clock, self.rng, self.policies.of(name))
+        if name.fqn not in self.store:
+            self.changes.created(name)
+        topic = Topic(name, self.store, self._dispatch, self.clock, self.rng, self.policies.of(name), self._publishing)
         self.topics[name.fqn] = topic
         return topic
 
@@ -162,11 +186,13 @@ class BrokerService:
         for topic in list(self.topics.values()):
             if topic.name.namespace == namespace:
                 topic.set_policies(self.policies.of(topic.name))
+        self.unstored.policies_changed(lambda name: name.namespace == namespace)
 
     def _topic_policies_changed(self, name: TopicName) -> None:
         for topic in list(self.topics.values()):
             if topic.name.parent == name:
                 topic.set_policies(self.policies.of(topic.name))
+        self.unstored.policies_changed(lambda topic: topic.parent == name)
 
     def _require_namespace(self, name: TopicName) -> None:
         if not self.resources.namespaces.exists(name.namespace):
@@ -188,7 +214,7 @@ class BrokerService:
     def names_in(self, namespace: NamespaceName) -> list[str]:
         """All topics of a namespace, every partition for itself, sorted."""
         prefixes = (f"persistent://{namespace}/", f"non-persistent://{namespace}/")
-        known = {*self.topics, *self.store.names()}
+        known = {*self.topics, *self.store.names(), *self.unstored.by_name}
         return sorted(name for name in known if name.startswith(prefixes))
 
     def delete(self, name: TopicName, *, force: bool) -> None:
@@ -200,15 +226,28 @@ class BrokerService:
         if connected and not force:
             raise PreconditionFailedError(f"Topic has {connected} connected producers/consumers")
         topic.close()
+        if topic.compactor is not None:
+            topic.compactor.forget()
         self.topics.pop(name.fqn, None)
         if not name.is_partition:
             # first: a topic of this name that comes later must not find them after a crash in between
             self.resources.topic_policies.delete(name)
         self.store.delete_log(name.fqn, lambda: self._forget_schema(name))
+        self.changes.deleted(name)
+
+    def delete_unstored(self, name: TopicName) -> None:
+        """The same for a non-persistent topic, whoever is connected; fine if there is none (13.11)."""
+        self.unstored.remove(name)
+        self._forget_schema(name)
 
     def _forget_schema(self, name: TopicName) -> None:
-        """The topic's deletion is durable: its schema goes, too, unless it is of a partition or the topic is back."""
-        if name.is_partition or self.exists(name):
+        """The topic's deletion is durable: its schema goes, too.
+
+        Not with a partition, nor if the topic is back or lives on in the other domain, whose schema is the same.
+        """
+        local_name, namespace = name.local_name, name.namespace
+        namesakes = (namespace.topic(local_name), namespace.topic(local_name, "non-persistent"))
+        if name.is_partition or any(map(self.exists, namesakes)):
             return
         try:
             self.schemas.purge(name)
@@ -226,7 +265,8 @@ class BrokerService:
     def producer_left(self, producer: Producer) -> None:
         """A producer's connection or its client closed it."""
         producer.open = False
-        topic = self.topics.get(producer.log.name)
+        name = producer.log.name
+        topic = self.topics.get(name) or self.unstored.by_name.get(name)
         if topic is not None:
             topic.producers.remove(producer)
 
@@ -235,6 +275,18 @@ class BrokerService:
         for topic in list(self.topics.values()):
             topic.close()
         self.topics.clear()
+        self.unstored.close()
+
+
+def publish_settings(settings: Settings) -> PublishSettings:
+    """The part of the settings that producers obey."""
+    return PublishSettings(
+        DeduplicationSettings(
+            settings.brokerDeduplicationMaxNumberOfProducers,
+            settings.brokerDeduplicationProducerInactivityTimeoutMinutes * 60_000,
+        ),
+        settings.maxSameAddressProducersPerTopic,
+    )
 
 
 def dispatch_settings(settings: Settings) -> DispatchSettings:

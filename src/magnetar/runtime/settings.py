@@ -73,6 +73,14 @@ class Settings(PolicySettings):
         1,
         1 << 20,
     )
+    maxConcurrentNonPersistentMessagePerConnection: int = _setting(
+        1000,
+        "Messages of one connection that may be on their way through non-persistent topics; more are dropped.",
+        "Server",
+        0,
+        _INT_MAX,
+    )
+    enableNonPersistentTopics: bool = _setting(True, "Whether clients may use non-persistent topics.", "Server")
     subscriptionPatternMaxLength: int = _setting(
         50, "Characters of the longest topic pattern that the broker itself applies.", "Server", 0, _INT_MAX
     )
@@ -110,6 +118,20 @@ class Settings(PolicySettings):
     # topics
     maxNumPartitionsPerPartitionedTopic: int = _setting(
         0, "Most partitions a topic may be given; 0 without limit.", "Topics", 0, _INT_MAX
+    )
+    brokerDeduplicationMaxNumberOfProducers: int = _setting(
+        10_000,
+        "Producers of a topic with deduplication whose sequence ids are remembered while they are not connected; "
+        "those that published last stay.",
+        "Topics",
+        0,
+        _INT_MAX,
+    )
+    brokerDeduplicationProducerInactivityTimeoutMinutes: int = _setting(
+        360, "A producer that was not connected for so long is forgotten by deduplication.", "Topics", 1, _INT_MAX
+    )
+    maxSameAddressProducersPerTopic: int = _setting(
+        0, "Most producers of a topic from one address; 0 without limit.", "Topics", 0, _INT_MAX
     )
     maxTenants: int = _setting(0, "Most tenants; 0 without limit.", "Topics", 0, _INT_MAX)
     maxNamespacesPerTenant: int = _setting(0, "Most namespaces of a tenant; 0 without limit.", "Topics", 0, _INT_MAX)
@@ -160,6 +182,15 @@ class Settings(PolicySettings):
         "Whether a delayed message never goes out early. If not, it may be one tick early, and more of them go out "
         "together.",
         "Delivery",
+    )
+
+    livenessCheckSeconds: int = _setting(
+        30,
+        "magnetar's own: a subscription that has a backlog and a consumer that could take it, and does nothing for so "
+        "many seconds, is logged, healed and counted (magnetar_subscriptions_stuck_total); 0 switches that off.",
+        "Delivery",
+        0,
+        86_400,
     )
 
     # what others see of us

@@ -12,6 +12,7 @@ the segment ends at the last durable byte, and the next group begins a new segme
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import Callable, Iterable
 from concurrent.futures import Executor
@@ -312,6 +313,9 @@ class Journal:
                 file.sync()
             self._files.sync()
         except BaseException:
+            # in the page cache it would count at a start after a kill, and be gone after a power loss
+            with contextlib.suppress(OSError):
+                file.truncate(0)
             file.close()
             raise
         return file
@@ -425,6 +429,8 @@ class Journal:
 
     def close(self) -> None:
         """Close the segment; call :meth:`drain` before."""
+        if self._lazy is not None:
+            self._lazy.cancel()  # what could not be written will not be tried again
         self._committer.close()
         if self._file is not None:
             self._file.close()

@@ -56,6 +56,10 @@ class FakeLog:
     def position(self, ordinal: int) -> Position:
         return Position(ordinal // LEDGER_ENTRIES, ordinal % LEDGER_ENTRIES)
 
+    def exact_ordinal(self, position: Position) -> int | None:
+        ordinal = position.ledger * LEDGER_ENTRIES + position.entry
+        return ordinal if self.first <= ordinal < self.end else None
+
     def ordinal(self, position: Position) -> int:
         return min(max(position.ledger * LEDGER_ENTRIES + position.entry, self.first), self.end)
 
@@ -150,6 +154,7 @@ class FakeSink:
         self.writable_for = 1 << 60
         self.got: list[tuple[int, int, tuple[int, ...], int | None]] = []
         self.slices: list[tuple[int, int]] = []
+        self.passed: list[bytes] = []
         self.active: list[bool] = []
         self.closed = 0
         self.ended = 0
@@ -164,6 +169,12 @@ class FakeSink:
         self, run: Run, index: int, redelivery_count: int, ack_set: tuple[int, ...], epoch: int | None
     ) -> None:
         self._take(run, index, redelivery_count, ack_set, epoch)
+
+    def deliver_unstored(self, entries: Sequence[bytes]) -> None:
+        self.passed += entries
+        self.writable_for -= len(entries)
+        if self.writable_for <= 0:
+            self.writable = False
 
     def _take(self, run: Run, index: int, count: int, ack_set: tuple[int, ...], epoch: int | None) -> None:
         ordinal = run.first + index

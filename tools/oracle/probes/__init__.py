@@ -5,12 +5,19 @@ Ids are the functions' names. A new subject is a new module, named here.
 
 from tools.oracle.probe import REGISTRY
 from tools.oracle.probes import (
+    access_modes,
     acks,
+    chunks,
+    compaction,
+    deduplication,
+    delayed,
     failover,
     frames,
     handshake,
     key_shared,
+    limits,
     lookup,
+    nonpersistent,
     official,
     partitions,
     policies,
@@ -24,17 +31,25 @@ from tools.oracle.probes import (
     stats,
     subscriptions,
     topic_lists,
+    topic_watching,
     unknown_ids,
 )
 
 __all__ = [
     "REGISTRY",
+    "access_modes",
     "acks",
+    "chunks",
+    "compaction",
+    "deduplication",
+    "delayed",
     "failover",
     "frames",
     "handshake",
     "key_shared",
+    "limits",
     "lookup",
+    "nonpersistent",
     "official",
     "partitions",
     "policies",
@@ -48,5 +63,6 @@ __all__ = [
     "stats",
     "subscriptions",
     "topic_lists",
+    "topic_watching",
     "unknown_ids",
 ]

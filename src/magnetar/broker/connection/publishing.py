@@ -12,7 +12,7 @@ from magnetar.broker.connection.schemas import version_for_producer
 from magnetar.broker.connection.session import Pending, Session
 from magnetar.broker.topic.producers import Pending as PendingEntry
 from magnetar.broker.topic.producers import Producer, ProducerInfo
-from magnetar.broker.topic.topic import Topic
+from magnetar.broker.topic.served import ServedTopic
 from magnetar.model.errors import (
     MagnetarError,
     NotAllowedError,
@@ -63,6 +63,17 @@ class SinkOfProducer:
         for result in results:
             session.send(c.SendError(self._producer_id, result.sequence_id, error.code, str(error)))
 
+    def unstored(self, results: Sequence[PendingEntry], *, dropped: bool) -> None:
+        """SEND_RECEIPTs that all say 0:0, or -1:-1 (13.3), one write for all of them."""
+        session = self._session
+        session.pending_publishes -= len(results)
+        if session.reading_paused:
+            _resume(session)
+        receipts = Receipts(self._producer_id, -1) if dropped else self._receipts
+        if receipts.ledger != (place := -1 if dropped else 0):
+            receipts = self._receipts = Receipts(self._producer_id, place)
+        self._out.put(receipts.alike([r[1] for r in results], place, [r[2] for r in results]))
+
     def dropped(self, count: int) -> None:
         """The producer was let go before these were decided: nobody is told, but they wait no longer."""
         session = self._session
@@ -76,6 +87,10 @@ class SinkOfProducer:
         if session.producers.pop(self._producer_id, None) is not None and not session.closed:
             session.recently_closed[self._producer_id] = session.loop.time()
             session.send(c.CloseProducer(self._producer_id, -1))
+
+    def fence(self) -> None:
+        """Nothing is said: the next SEND is one for nobody, and that ends the connection."""
+        self._session.producers.pop(self._producer_id, None)
 
 
 def _resume(session: Session) -> None:
@@ -96,12 +111,13 @@ def send(session: Session, message: c.Send) -> None:
     if not message[9] or message[5] is not None or message[7] is not None:
         _send_refused(session, message)
         return
-    messages = message[2]
     try:
-        producer.publish(message[8], messages if messages > 0 else 1, message[1], message[3] or 0)
+        producer.publish(message)
     except MagnetarError as refused:
         session.send(c.SendError(message.producer_id, message.sequence_id, refused.code, str(refused)))
         return
+    if message[4]:
+        _chunk_published(session, producer)
     session.pending_publishes += 1
     service = session.service
     if (
@@ -109,6 +125,13 @@ def send(session: Session, message: c.Send) -> None:
         or session.journal.pending_bytes >= service.pending_bytes_high
     ):
         session.pause_reading()
+
+
+def _chunk_published(session: Session, producer: Producer) -> None:
+    producer.chunks_in += 1
+    topic = session.service.topics.get(producer.log.name)
+    if topic is not None:
+        topic.chunking.published_one()
 
 
 def _send_to_nobody(session: Session, message: c.Send) -> None:
@@ -141,16 +164,12 @@ def open_producer(session: Session, command: c.Producer) -> None:
     if held is not None and command.epoch <= held.info.epoch:
         session.send(c.ProducerSuccess(command.request_id, held.info.name, -1, held.info.schema_version, True))
         return
-    if command.producer_access_mode is not c.ProducerAccessMode.Shared:
-        text = f"producer access mode {command.producer_access_mode.name} is not available in this version of magnetar"
-        session.fail(command.request_id, NotAllowedError(text))
-        return
     if held is None:
         session.producers[command.producer_id] = pending = Pending()
     else:
         pending = Pending()
     try:
-        topic = session.service.topic_for(TopicName.parse(command.topic), create=True)
+        topic = session.service.served(TopicName.parse(command.topic), create=True)
     except TopicNotFoundError:
         _give_up(session, command, TopicNotFoundError(f"Topic not found {TopicName.parse(command.topic).fqn}"))
         return
@@ -161,7 +180,7 @@ def open_producer(session: Session, command: c.Producer) -> None:
 
 
 def _check_schema(
-    session: Session, command: c.Producer, topic: Topic, pending: Pending, error: MagnetarError | None
+    session: Session, command: c.Producer, topic: ServedTopic, pending: Pending, error: MagnetarError | None
 ) -> None:
     """Before anything else: a producer whose schema is refused leaves nothing behind (SEMANTICS 3.1.10)."""
     if error is None and not pending.cancelled and not session.closed:
@@ -174,11 +193,18 @@ def _check_schema(
 
 
 def _subscribe_first(
-    session: Session, command: c.Producer, topic: Topic, pending: Pending, error: MagnetarError | None
+    session: Session, command: c.Producer, topic: ServedTopic, pending: Pending, error: MagnetarError | None
 ) -> None:
     """The subscription that a producer brings along exists before its first message (SEMANTICS 3.1.9)."""
     name = command.initial_subscription_name
-    if error is not None or not name or name in topic.subscriptions or pending.cancelled or session.closed:
+    if (
+        error is not None
+        or not name
+        or not topic.name.persistent
+        or name in topic.subscriptions
+        or pending.cancelled
+        or session.closed
+    ):
         _admit(session, command, topic, pending, error, retry=True)
         return
     if not topic.policies.auto_subscription_creation:
@@ -186,8 +212,12 @@ def _subscribe_first(
         _give_up(session, command, NotAllowedError(text))
         return
     try:
-        topic.create_subscription(
-            name, topic.log.first, lambda: _admit(session, command, topic, pending, None, retry=True)
+        topic.subscription(
+            name,
+            durable=True,
+            ordinal=lambda: topic.log.first,
+            properties={},
+            done=lambda: _admit(session, command, topic, pending, None, retry=True),
         )
     except MagnetarError as refused:
         _give_up(session, command, refused)
@@ -200,7 +230,13 @@ def _give_up(session: Session, command: c.Producer, error: MagnetarError) -> Non
 
 
 def _admit(
-    session: Session, command: c.Producer, topic: Topic, pending: Pending, error: MagnetarError | None, *, retry: bool
+    session: Session,
+    command: c.Producer,
+    topic: ServedTopic,
+    pending: Pending,
+    error: MagnetarError | None,
+    *,
+    retry: bool,
 ) -> None:
     if pending.cancelled or session.closed:
         return
@@ -208,12 +244,22 @@ def _admit(
         _give_up(session, command, error)
         return
     name = command.producer_name or session.service.new_producer_name()
+    topic.checks.when_settled(name, lambda: _enter(session, command, topic, pending, name, retry=retry))
+
+
+def _enter(
+    session: Session, command: c.Producer, topic: ServedTopic, pending: Pending, name: str, *, retry: bool
+) -> None:
+    """Ask the topic, which may let the producer wait for others to leave (SEMANTICS 3.2.4)."""
+    if pending.cancelled or session.closed:
+        return
     info = ProducerInfo(
         command.producer_id,
         name,
         bool(command.producer_name) and command.user_provided_producer_name,
         command.epoch,
-        command.producer_access_mode.name,
+        command.producer_access_mode,
+        command.encrypted,
         session.address,
         session.service.timestamp(),
         session.client_version,
@@ -222,21 +268,38 @@ def _admit(
         pending.schema_version,
     )
     producer = Producer(info, topic.log, SinkOfProducer(session, command.producer_id))
+
+    def admitted(error: MagnetarError | None) -> None:
+        pending.on_cancel = None
+        if pending.cancelled or session.closed:
+            topic.producers.remove(producer)
+            return
+        if error is not None:
+            _give_up(session, command, error)
+            return
+        session.producers[command.producer_id] = producer
+        session.recently_closed.pop(command.producer_id, None)
+        last = topic.checks.last_sequence_id(name)
+        version = pending.schema_version
+        session.send(c.ProducerSuccess(command.request_id, name, last, version, True, producer.topic_epoch))
+
+    pending.on_cancel = lambda: topic.producers.remove(producer)
     try:
-        topic.add_producer(producer)
+        entered = topic.add_producer(producer, command.topic_epoch, admitted)
     except ProducerBusyError as busy:
+        pending.on_cancel = None
         _busy(session, command, topic, pending, busy, retry=retry)
         return
     except MagnetarError as refused:
+        pending.on_cancel = None
         _give_up(session, command, refused)
         return
-    session.producers[command.producer_id] = producer
-    session.recently_closed.pop(command.producer_id, None)
-    session.send(c.ProducerSuccess(command.request_id, name, -1, pending.schema_version, True))
+    if not entered:
+        session.send(c.ProducerSuccess(command.request_id, name, -1, pending.schema_version, False))
 
 
 def _busy(
-    session: Session, command: c.Producer, topic: Topic, pending: Pending, busy: ProducerBusyError, *, retry: bool
+    session: Session, command: c.Producer, topic: ServedTopic, pending: Pending, busy: ProducerBusyError, *, retry: bool
 ) -> None:
     """The name is taken: by a dead connection perhaps, so that one has to give a sign of life (3.1.2)."""
     holder = topic.producers.holder(command.producer_name or "")
@@ -258,7 +321,7 @@ def close_producer(session: Session, command: c.CloseProducer) -> None:
     """CLOSE_PRODUCER: SUCCESS when what it sent is durable, also for an unknown id (1.3.9)."""
     held = session.producers.pop(command.producer_id, None)
     if isinstance(held, Pending):
-        held.cancelled = True
+        held.cancel()
     elif held is not None:
         service = session.service
 

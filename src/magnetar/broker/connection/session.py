@@ -10,14 +10,13 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from magnetar.broker.connection.outbox import Outbox
 from magnetar.broker.service import BrokerService
 from magnetar.broker.topic.consumer import Consumer
 from magnetar.broker.topic.producers import Producer
-from magnetar.broker.topic.subscription import Subscription
-from magnetar.broker.topic.topic import Topic
+from magnetar.broker.topic.served import ServedSubscription, ServedTopic
 from magnetar.model.errors import MagnetarError, ServerError
 from magnetar.model.ids import Position
 from magnetar.protocol import commands as c
@@ -38,23 +37,38 @@ Handler = Callable[["Session", Any], None]
 class Pending:
     """A producer or consumer id whose opening is under way; ``cancelled`` when the client closed it meanwhile."""
 
-    __slots__ = ("cancelled", "schema_version")
+    __slots__ = ("cancelled", "on_cancel", "schema_version")
 
     def __init__(self) -> None:
         self.cancelled = False
         self.schema_version = b""
         """Of a producer that brought a schema."""
+        self.on_cancel: Callable[[], None] | None = None
+        """For one that has a place already, in the topic's queue for instance."""
+
+    def cancel(self) -> None:
+        """The client does not want it any more, or is gone."""
+        self.cancelled = True
+        if self.on_cancel is not None:
+            self.on_cancel()
+
+
+class Watch(Protocol):
+    """Something that sends until it is closed."""
+
+    def close(self) -> None: ...
 
 
 class OpenConsumer:
     """A consumer that was admitted: where its commands go."""
 
-    __slots__ = ("acks", "consumer", "ledger", "subscription", "topic")
+    __slots__ = ("acks", "consumer", "ledger", "log", "subscription", "topic")
 
-    def __init__(self, topic: Topic, subscription: Subscription, consumer: Consumer) -> None:
+    def __init__(self, topic: ServedTopic, subscription: ServedSubscription, consumer: Consumer) -> None:
         self.topic = topic
         self.subscription = subscription
         self.consumer = consumer
+        self.log = topic.log_of(subscription)
         self.ledger: Ledger = topic.log.table.ledgers[-1]
         """The ledger of the last acknowledged entry: most likely the next one's, too."""
         self.acks: list[int] = []
@@ -62,7 +76,7 @@ class OpenConsumer:
 
     def exact(self, message_id: c.MessageIdData) -> int | None:
         """Ordinal of an entry that exists, or None (SEMANTICS 5.7.4)."""
-        ordinal = self.topic.log.exact_ordinal(Position(message_id.ledger, message_id.entry))
+        ordinal = self.log.exact_ordinal(Position(message_id.ledger, message_id.entry))
         if ordinal is not None:
             self.ledger = self.topic.log.table.holding(ordinal)
         return ordinal
@@ -104,6 +118,8 @@ class Session:
         self.consumers: dict[int, OpenConsumer | Pending] = {}
         self.acking: list[OpenConsumer] = []
         """Consumers with acknowledgements that are not handed over yet."""
+        self.watches: dict[int, Watch] = {}
+        """By watcher id, WATCH_TOPIC_LIST."""
         self.recently_closed: dict[int, float] = {}
         """Producers that we closed, and when (loop time): their sends in flight are ignored (SEMANTICS 3.3.1)."""
         self.pending_publishes = 0
@@ -235,7 +251,7 @@ class Session:
         consumers, self.consumers = self.consumers, {}
         for producer in producers.values():
             if isinstance(producer, Pending):
-                producer.cancelled = True
+                producer.cancel()
             else:
                 self.service.producer_left(producer)
         for held in consumers.values():
@@ -243,6 +259,9 @@ class Session:
                 held.cancelled = True
             else:
                 held.leave()
+        watches, self.watches = self.watches, {}
+        for watch in watches.values():
+            watch.close()
         probes, self._probes = self._probes, []
         if self._probe_timer is not None:
             self._probe_timer.cancel()

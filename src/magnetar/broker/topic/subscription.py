@@ -15,11 +15,13 @@ import asyncio
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
+from magnetar.broker.delivery.chunks import Chunk, SharedChunks
 from magnetar.broker.delivery.consumers import ConsumerState
 from magnetar.broker.delivery.dispatcher import Dispatcher, SubType
 from magnetar.broker.delivery.exclusive import SingleActive
 from magnetar.broker.delivery.failover import Failover
 from magnetar.broker.delivery.instructions import ActiveChange, Do, Instruction
+from magnetar.broker.delivery.shared import Shared
 from magnetar.broker.topic.consumer import Consumer
 from magnetar.broker.topic.dispatch_settings import DispatchSettings, KeySharedMeta
 from magnetar.broker.topic.dispatcher_choice import check_joins, make_dispatcher
@@ -27,6 +29,7 @@ from magnetar.broker.topic.gate import Gate, Reason
 from magnetar.broker.topic.ports import ConsumerSink, Cursor, Done, Log
 from magnetar.broker.topic.pump import Pump, live_messages
 from magnetar.broker.topic.subscription_stats import SubscriptionStats, Totals, consumer_stats
+from magnetar.broker.topic.vital_signs import Progress, progress, should_send
 from magnetar.model.errors import ConsumerBusyError, MagnetarError, MetadataError
 from magnetar.runtime.clock import Clock
 
@@ -50,6 +53,9 @@ class TopicIdentity(NamedTuple):
 class Subscription:
     """``created``: the cursor was made with it; ``terminated``: the topic was when this was loaded (5.9.11)."""
 
+    dropped = 0
+    """Messages that passed it by: none, what is stored waits."""
+
     def __init__(
         self,
         topic: TopicIdentity,
@@ -67,6 +73,9 @@ class Subscription:
         self.topic = topic
         self.name = name
         self.log = log
+        """What consumers read; see :meth:`read_through`."""
+        self.stored = log
+        """The topic's log itself."""
         self.cursor = cursor
         self.settings = settings
         self.durable = durable
@@ -89,6 +98,11 @@ class Subscription:
     def consumers(self) -> list[Consumer]:
         """In join order."""
         return list(self._pump.consumers.values())
+
+    @property
+    def mark_delete(self) -> int:
+        """Every ordinal up to this one is acknowledged."""
+        return self.cursor.mark_delete
 
     @property
     def dispatcher(self) -> Dispatcher | None:
@@ -120,7 +134,8 @@ class Subscription:
         dispatcher = pump.dispatcher
         limit = self.settings.max_consumers_per_subscription
         if dispatcher is None or not pump.consumers:
-            dispatcher = make_dispatcher(sub_type, meta, self.settings, self.topic.name, self.topic.partition)
+            chunks = pump.chunk_of is not None
+            dispatcher = make_dispatcher(sub_type, meta, self.settings, self.topic.name, self.topic.partition, chunks)
         elif self.sub_type is not None:
             check_joins(self.sub_type, self.key_shared, sub_type, meta)
         if limit and len(pump.consumers) >= limit:
@@ -141,6 +156,12 @@ class Subscription:
         self._perform(instructions)
         pump.turn()
         return consumer
+
+    def read_through(self, source: Log) -> None:
+        """While nobody is connected: what the next consumers read, the log itself or its compacted view (5.9.13)."""
+        if source is not self.log and not self._pump.consumers:
+            self.log = source
+            self._pump.read_through(source)
 
     def remove_consumer(self, consumer: Consumer) -> None:
         """It left or its connection was lost: what it did not acknowledge goes to the others (5.9.14, 5.4.8)."""
@@ -179,6 +200,13 @@ class Subscription:
         if self._activation is not None:
             self._activation.cancel()
             self._activation = None
+
+    def has_chunks(self, chunk_of: Callable[[bytes], Chunk | None]) -> None:
+        """The topic has chunked messages, or may have from now on (3.6)."""
+        pump = self._pump
+        pump.chunk_of = chunk_of
+        if type(pump.dispatcher) is Shared:
+            pump.dispatcher = SharedChunks.of(pump.dispatcher)
 
     def set_settings(self, settings: DispatchSettings) -> None:
         """A policy changed a limit; who is above it now keeps what it has."""
@@ -327,7 +355,8 @@ class Subscription:
 
     def trimmed(self) -> None:
         """The log lost its front: a non-durable cursor there goes on behind it (4.3.2)."""
-        self.cursor.trimmed()
+        if self.cursor.mark_delete < self.log.first - 1:
+            self.cursor.trimmed()
         self._pump.turn()
 
     def _count_acked(self, consumer: Consumer, entries: int) -> None:
@@ -425,6 +454,40 @@ class Subscription:
             if self._leave(consumer):
                 consumer.sink.close()
 
+    # -- looking in ------------------------------------------------------------------------------------------------
+
+    @property
+    def gate(self) -> Gate | None:
+        return self._pump.gate
+
+    @property
+    def reading(self) -> bool:
+        """Whether the disk was asked and has not answered."""
+        return self._pump.reading
+
+    @property
+    def read_trouble(self) -> str:
+        """Why reading fails; "" while it does not."""
+        return self._pump.trouble
+
+    def next_ahead(self) -> int | None:
+        """The next new entry that may be sent."""
+        return self._pump.next_ahead()
+
+    def progress(self) -> Progress:
+        """Changes whenever something happens."""
+        return progress(self._pump, self.cursor)
+
+    def should_send(self) -> str:
+        """Why it ought to be sending now; "" if it need not (:mod:`magnetar.broker.topic.vital_signs`)."""
+        return should_send(self._pump, self.cursor)
+
+    def heal(self, *, firmly: bool) -> None:
+        """It stands still and should not: try again; ``firmly``: everybody connects anew, and it starts afresh."""
+        if firmly:
+            self._disconnect(self.consumers)
+        self._pump.restart()
+
     # -- statistics --------------------------------------------------------------------------------------------
 
     def counters(self) -> Totals:
@@ -462,7 +525,7 @@ class Subscription:
             allow_out_of_order=key_shared and self.key_shared.allow_out_of_order,
             key_shared_mode=self.key_shared.mode if key_shared else "",
             mark_delete=self.cursor.mark_delete,
-            read_at=self._pump.read_at,
+            read_at=max(self._pump.read_at, self.cursor.mark_delete + 1),
             consumers=[consumer_stats(consumer, dispatcher) for consumer in consumers],
         )
 

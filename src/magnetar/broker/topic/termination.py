@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, Protocol
 
-from magnetar.broker.topic.producers import Producers
+from magnetar.broker.topic.producer_access import Producers
 from magnetar.broker.topic.subscription import Subscription
 from magnetar.model.errors import PersistenceError, TopicTerminatedError
 from magnetar.storage.managed_ledger import ManagedLedger

@@ -9,19 +9,28 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 from random import Random
-from typing import Any, Final, NamedTuple, cast
+from typing import Any, Final, cast
 
 from magnetar.broker.delivery.dispatcher import SubType
+from magnetar.broker.topic.chunking import Chunking, chunk
+from magnetar.broker.topic.compaction.compactor import SUBSCRIPTION as COMPACTION
+from magnetar.broker.topic.compaction.compactor import Compactor
+from magnetar.broker.topic.compaction.source import CompactedSource
 from magnetar.broker.topic.delays import Delays
 from magnetar.broker.topic.dispatch_settings import DispatchSettings
 from magnetar.broker.topic.gate import Reason, last_shown
 from magnetar.broker.topic.limits import check_consumer, check_subscription, with_policies
+from magnetar.broker.topic.ports import DurableAnswer, Log, Sent
 from magnetar.broker.topic.position_search import first_since
-from magnetar.broker.topic.producers import Pending, Producer, Producers
+from magnetar.broker.topic.producer_access import Admitted, Producers
+from magnetar.broker.topic.producers import Pending, Producer
+from magnetar.broker.topic.publish_checks import PublishChecks, PublishSettings
 from magnetar.broker.topic.quotas import Quotas
+from magnetar.broker.topic.served import ServedSubscription
 from magnetar.broker.topic.subscription import Subscription, TopicIdentity
 from magnetar.broker.topic.termination import INTERNAL, Termination
-from magnetar.model.errors import MagnetarError, NotAllowedError, PersistenceError, ServiceNotReadyError
+from magnetar.broker.topic.topic_epoch import LogEpoch
+from magnetar.model.errors import NotAllowedError, PersistenceError, ServiceNotReadyError
 from magnetar.model.ids import EARLIEST, Position
 from magnetar.model.names import TopicName
 from magnetar.model.policies import Retention
@@ -36,15 +45,7 @@ log = logging.getLogger(__name__)
 
 _NO_RETENTION: Final = Retention(0, 0)
 
-DurableAnswer = Callable[[MagnetarError | None], None]
 PolicyListener = Callable[[TopicPolicies, TopicPolicies], None]
-
-
-class Sent(NamedTuple):
-    """What a topic's subscriptions have delivered, what went out again included."""
-
-    messages: int
-    bytes: int
 
 
 class Topic:
@@ -52,7 +53,7 @@ class Topic:
 
     def __init__(
         self, name: TopicName, store: LedgerStore, settings: DispatchSettings, clock: Clock, rng: Random,
-        policies: TopicPolicies,
+        policies: TopicPolicies, publishing: PublishSettings | None = None,
     ) -> None:  # fmt: skip
         self.name = name
         self.policies = policies
@@ -64,7 +65,6 @@ class Topic:
         self._settings = with_policies(settings, policies)
         self._rng = rng
         self._identity = TopicIdentity(name.fqn, name.partition_index)
-        self.producers = Producers(name.fqn)
         self.subscriptions: dict[str, Subscription] = {}
         self.closed = False
         self.msg_in = 0
@@ -75,14 +75,25 @@ class Topic:
         """What all subscriptions ask before they send; see :mod:`magnetar.broker.topic.gate`."""
         self._birth: list[DurableAnswer] | None = []
         self.log = store.open_log(name.fqn, self._born, self._not_born)
+        self.producers = Producers(name.fqn, LogEpoch(self.log))
+        self.checks = PublishChecks(
+            name.fqn, self.producers, policies, clock, publishing or PublishSettings(), self.log
+        )
+        self.policy_listeners.append(lambda before, now: self.checks.policies_changed(now))
         self.log.on_durable = self._durable
         self.log.on_failed = self._failed
         self.log.on_group = self._group
+        self.chunking = Chunking(self.log, self._has_chunks)
         self.loaded_ms = clock.now_ms()
         self.quotas = Quotas(self)
         self.termination = Termination(self)
         for cursor in list(self.log.cursors.values()):
             self._attach(cursor, durable=True, created=False)
+        self._store = store
+        self.compactor: Compactor | None = Compactor(self, store) if COMPACTION in self.log.cursors else None
+        """None while the topic has nothing to do with compaction."""
+        self.policy_listeners.append(self._compaction_policy)
+        self._compaction_policy(policies, policies)
         strict = settings.deliver_at_time_strict
         self.delays = Delays(self, self.log, clock, policies.delayed_delivery, strict)
 
@@ -108,14 +119,15 @@ class Topic:
 
     # producers ---------------------------------------------------------------------------------------------------
 
-    def add_producer(self, producer: Producer) -> None:
-        """Raises ProducerBusyError, ServiceNotReadyError."""
+    def add_producer(self, producer: Producer, epoch: int | None, admitted: Admitted) -> bool:
+        """See :meth:`Producers.admit`. Raises ServiceNotReadyError and MetadataError besides."""
         if self.closed:
             raise ServiceNotReadyError("Topic is temporarily unavailable")
         self.termination.check_producer()
         self.quotas.check_producer()
-        self.producers.add(producer)
         producer.append = self.delays.append
+        self.checks.admit(producer)
+        return self.producers.admit(producer, epoch, self.checks.limits(), admitted)
 
     def _durable(self, extent: PendingExtent) -> None:
         """Entries are on disk: a receipt for each, one call per stretch of one producer."""
@@ -173,7 +185,8 @@ class Topic:
             else:
                 done()
             return found
-        check_subscription(self.name.fqn, self.policies, len(self.subscriptions))
+        if name != COMPACTION:
+            check_subscription(self.name.fqn, self.policies, len(self.subscriptions))
         cursor = self.log.open_cursor(name, ordinal(), durable=durable, properties=properties, done=done)
         return self._attach(cursor, durable=durable, created=True)
 
@@ -192,8 +205,14 @@ class Topic:
         )  # fmt: skip
         for reason in self.reasons:
             subscription.add_reason(reason)
+        if self.chunking.seen:
+            subscription.has_chunks(chunk)
         self.subscriptions[cursor.name] = subscription
         return subscription
+
+    def _has_chunks(self) -> None:
+        for subscription in self.subscriptions.values():
+            subscription.has_chunks(chunk)
 
     def add_reason(self, reason: Reason) -> None:
         """All subscriptions, those to come included, ask ``reason`` before they read."""
@@ -217,7 +236,7 @@ class Topic:
         for subscription in list(self.subscriptions.values()):
             subscription.let_through(ordinals)
 
-    def consumer_gone(self, subscription: Subscription) -> None:
+    def consumer_gone(self, subscription: ServedSubscription) -> None:
         """A consumer has left; a non-durable subscription goes with its last one (SEMANTICS 4.3.2)."""
         if not subscription.durable and not subscription.consumers:
             if self.subscriptions.get(subscription.name) is subscription:
@@ -230,12 +249,14 @@ class Topic:
         subscription = self.subscriptions.pop(name)
         subscription.close()
         self._forget(subscription)
+        if name == COMPACTION and self.compactor is not None:
+            self.compactor.forget()
         if subscription.durable:
             self.log.delete_cursor(name, done)
         else:
             done()
 
-    def _forget(self, subscription: Subscription) -> None:
+    def _forget(self, subscription: ServedSubscription) -> None:
         gone, before = subscription.counters(), self._sent_before
         self._sent_before = Sent(before.messages + gone.messages_out, before.bytes + gone.bytes_out)
 
@@ -256,11 +277,46 @@ class Topic:
         """Connected consumers of all subscriptions."""
         return sum(len(subscription.consumers) for subscription in self.subscriptions.values())
 
+    # compaction --------------------------------------------------------------------------------------------------
+
+    def _compaction_policy(self, before: TopicPolicies, now: TopicPolicies) -> None:
+        if now.compaction_threshold > 0 and not self.closed and COMPACTION not in self.subscriptions:
+            self.compaction().prepare()
+
+    def compaction(self) -> Compactor:
+        """Made when it is first needed."""
+        if self.compactor is None:
+            self.compactor = Compactor(self, self._store)
+        return self.compactor
+
+    def read_by(self, subscription: ServedSubscription, *, compacted: bool) -> None:
+        """A consumer is about to join: the first one decides whether the subscription reads compacted (5.9.13)."""
+        assert isinstance(subscription, Subscription)
+        if compacted:
+            subscription.read_through(self.compaction().source(subscription))
+        elif subscription.log is not self.log:
+            subscription.read_through(self.log)
+
+    def reading_log(self, *, compacted: bool) -> Log:
+        """The log itself or its compacted view."""
+        return self.compaction().detached_source() if compacted else self.log
+
+    def log_of(self, subscription: ServedSubscription) -> Log:
+        """What its consumers read."""
+        assert isinstance(subscription, Subscription)
+        return subscription.log
+
     # positions ---------------------------------------------------------------------------------------------------
 
-    def find_time(self, publish_time_ms: int, done: Callable[[int | Exception], None]) -> None:
-        """Ordinal of the first entry published at or after that time (SEMANTICS 5.9.2)."""
-        first_since(self.log, publish_time_ms, done)
+    def find_time(
+        self, publish_time_ms: int, done: Callable[[int | Exception], None], reader: ServedSubscription | None = None
+    ) -> None:
+        """Ordinal of the first entry, of those that ``reader`` sees, published at or after that time (5.9.2)."""
+        log = self.log if reader is None else self.log_of(reader)
+        if isinstance(log, CompactedSource):
+            log.since(publish_time_ms, done)
+        else:
+            first_since(self.log, publish_time_ms, done)
 
     def last_shown(self) -> int:
         """Ordinal of the last entry that consumers may see (SEMANTICS 5.9.12); below ``log.first`` if there is none."""
@@ -295,6 +351,8 @@ class Topic:
 
         If the topic retains more than that, :func:`apply_retention` lets go instead.
         """
+        if self.compactor is not None:
+            self.compactor.upkeep()
         if self.policies.retention != _NO_RETENTION:
             return 0
         dropped = self.log.trim(self.slowest() + 1)
@@ -322,6 +380,8 @@ class Topic:
     def close(self) -> None:
         """Unload or delete: everybody is disconnected."""
         self.closed = True
+        if self.compactor is not None:
+            self.compactor.close()
         self.delays.close()
         self.producers.close_all()
         for subscription in list(self.subscriptions.values()):
