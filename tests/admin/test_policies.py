@@ -99,6 +99,9 @@ def _topic_policy(rest: RestClient, policy: str) -> None:
     assert rest.request(about.method, path + query, json=value).status_code == 204
     assert rest.get(path).json() == rest.get(path + "?applied=true").json() == value
     assert rest.get(path + "?isGlobal=true").content == before.content
+    if not about.removable:
+        assert rest.delete(path).status_code == 405
+        return
     assert rest.delete(path).status_code == 204
     assert rest.get(path).content == before.content
     assert rest.get(path + "?applied=true").content == applied

@@ -35,6 +35,7 @@ class _Policy(NamedTuple):
     method: str = "POST"
     default: Json = None
     """Answered with it, where Pulsar answers something all the same."""
+    removable: bool = True
 
 
 def _count(refusal: str, applied: Callable[[TopicPolicies], Json] | None = None, unset: int = 200) -> _Policy:
@@ -110,7 +111,7 @@ POLICIES: Final[dict[str, _Policy]] = {
     "schemaCompatibilityStrategy": _Policy(
         v.one_of(*v.STRATEGIES), lambda p: p.schema_compatibility_strategy, method="PUT"
     ),
-    "schemaValidationEnforced": _Policy(v.flag, lambda p: p.schema_validation_enforced, default=False),
+    "schemaValidationEnforced": _Policy(v.flag, lambda p: p.schema_validation_enforced, default=False, removable=False),
     "subscribeRate": _Policy(v.subscribe_rate, _subscribe_rate),
     "subscriptionDispatchRate": _Policy(v.dispatch_rate, lambda p: rate_json(p.subscription_dispatch_rate)),
     "subscriptionTypesEnabled": _Policy(v.subscription_types, unset=204),
@@ -182,6 +183,8 @@ def _writing(router: APIRouter, admin: Admin) -> None:
         domain: PathText, tenant: PathText, namespace: PathText, topic: PathText, policy: str, isGlobal: Flag = False
     ) -> Response:
         name = policy_topic(admin, domain, tenant, namespace, topic)
+        if not POLICIES[policy].removable:
+            return Response(status_code=405, headers={"allow": f"GET, {POLICIES[policy].method}"})
         admin.resources.topic_policies.update(name, policy, None, is_global=isGlobal)
         return done()
 

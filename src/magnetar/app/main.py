@@ -53,6 +53,29 @@ def standalone(
 
 
 @app.command()
+def config(
+    conf: Annotated[Path | None, typer.Option(help="A broker.conf or standalone.conf of Apache Pulsar.")] = None,
+    setting: Annotated[
+        list[str] | None, typer.Option("--set", help="One setting, name=value; may be repeated.", metavar="NAME=VALUE")
+    ] = None,
+    changed: Annotated[bool, typer.Option("--changed", help="Only what somebody set.")] = False,
+) -> None:
+    """List every setting that has an effect: its value, who said so, and Pulsar's default where it is another."""
+    from magnetar.runtime.config import load
+    from magnetar.runtime.settings_list import settings_list
+
+    try:
+        configuration = load(file=conf, environment=os.environ, flags=setting or [])
+    except MagnetarError as error:
+        print(f"magnetar: {error}", file=sys.stderr)
+        raise typer.Exit(1) from None
+    for notice in configuration.notices:
+        print(notice, file=sys.stderr)
+    for line in settings_list(configuration, changed_only=changed):
+        print(line)
+
+
+@app.command()
 def verify(
     directory: Annotated[Path, typer.Argument(help="A data directory of a broker that is not running.")],
 ) -> None:

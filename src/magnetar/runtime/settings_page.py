@@ -22,6 +22,8 @@ Names, types and defaults are Apache Pulsar's own; where a default differs, the 
 win: the defaults below, a properties file (Pulsar's `broker.conf` or `standalone.conf` unchanged), the environment
 (`PULSAR_PREFIX_<name>` or `<name>`), flags (`--set name=value`). An empty value leaves a setting as it was.
 
+`magnetar config` lists them with their values and where those come from.
+
 Only the settings listed here have an effect. All other names that Apache Pulsar 4.0.8 knows are accepted with a
 notice at start-up; any other name is refused, with the nearest known one. `authenticationEnabled=true` and
 `authorizationEnabled=true` are refused until they can be honoured.

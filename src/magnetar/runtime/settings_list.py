@@ -1,0 +1,52 @@
+"""What ``magnetar config`` prints: every setting that has an effect, its value, who said so, and Pulsar's default.
+
+One line per setting: ``name = value``, then, after a ``#``, where the value comes from if not from us, and Apache
+Pulsar's default where ours is another. Without its notices the output is a properties file that may be used again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from magnetar.runtime.config import Configuration, about, pulsar_settings
+from magnetar.runtime.settings_page import by_group
+
+
+def settings_list(configuration: Configuration, *, changed_only: bool = False) -> Iterator[str]:
+    """Lines, by group."""
+    for group, fields in by_group().items():
+        lines = []
+        for field in fields:
+            if changed_only and field.name not in configuration.origin:
+                continue
+            value = getattr(configuration.settings, field.name)
+            said = _said(field.name, field.default, configuration.origin.get(field.name))
+            lines.append(f"{field.name}={_text(value)}" + (f"  # {'; '.join(said)}" if said else ""))
+        if lines:
+            yield f"# {group}"
+            yield from lines
+            yield ""
+
+
+def _said(name: str, default: Any, origin: str | None) -> list[str]:
+    said = []
+    if origin is not None:
+        said.append(f"from {origin}, default {_text(default) or 'empty'}")
+    known = pulsar_settings().get(name)
+    if known is not None and not _same(name, known.default, default):
+        said.append(f"Pulsar's default {known.default or 'empty'}")
+    return said
+
+
+def _same(name: str, theirs: str, ours: Any) -> bool:
+    text = _text(ours)
+    if about(name).members:
+        return set(theirs.strip("[]").replace(" ", "").split(",")) == set(text.split(","))
+    return theirs.removeprefix("(null)") == text
+
+
+def _text(value: Any) -> str:
+    if value is None:
+        return ""
+    return str(value).lower() if isinstance(value, bool) else str(value)

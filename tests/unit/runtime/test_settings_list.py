@@ -1,0 +1,58 @@
+"""``magnetar config``: complete, true about where values come from, and usable as a file again."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+from typer.testing import CliRunner
+
+from magnetar.app.main import app
+from magnetar.runtime.config import load
+from magnetar.runtime.settings import Settings
+from magnetar.runtime.settings_list import settings_list
+
+
+def entries(text: str) -> dict[str, str]:
+    lines = [line for line in text.splitlines() if line and not line.startswith("#")]
+    return dict(line.split("=", 1) for line in lines)
+
+
+def test_every_setting_with_value_origin_and_pulsars_default(tmp_path: Path) -> None:
+    file = tmp_path / "broker.conf"
+    file.write_text("# x\nmaxMessageSize=1000\nzookeeperServers=\n")
+    result = CliRunner(env={"PULSAR_PREFIX_clusterName": "c"}).invoke(
+        app, ["config", "--conf", str(file), "--set", "journalSyncData=false"]
+    )
+    assert result.exit_code == 0, result.output
+    shown = entries(result.stdout)
+    assert set(shown) == {field.name for field in dataclasses.fields(Settings)}
+    assert shown["maxMessageSize"] == f"1000  # from {file}:2, default 5242880"
+    assert shown["clusterName"].startswith(
+        "c  # from environment variable PULSAR_PREFIX_clusterName, default standalone"
+    )
+    assert shown["journalSyncData"].startswith("false  # from --set journalSyncData=false, default true")
+    assert shown["bindAddress"] == "127.0.0.1  # Pulsar's default 0.0.0.0"
+    assert shown["subscriptionTypesEnabled"] == "Failover,Shared,Key_Shared,Exclusive"
+    assert shown["brokerDeleteInactiveTopicsMaxInactiveDurationSeconds"] == ""
+
+
+def test_what_is_printed_can_be_read_again(tmp_path: Path) -> None:
+    loaded = load(flags=["maxMessageSize=77", "backlogQuotaDefaultLimitGB=2.5", "subscriptionTypesEnabled=Shared"])
+    lines = [line.partition("  # ")[0] for line in settings_list(loaded)]
+    file = tmp_path / "again.conf"
+    file.write_text("\n".join(lines))
+    assert load(file=file).settings == loaded.settings
+
+
+def test_only_what_somebody_set() -> None:
+    loaded = load(flags=["maxMessageSize=77"])
+    assert entries("\n".join(settings_list(loaded, changed_only=True))) == {
+        "maxMessageSize": "77  # from --set maxMessageSize=77, default 5242880"
+    }
+
+
+def test_a_misspelt_setting_is_named() -> None:
+    result = CliRunner().invoke(app, ["config", "--set", "brokerServicPort=1"])
+    assert result.exit_code == 1
+    assert "did you mean brokerServicePort?" in result.stderr
