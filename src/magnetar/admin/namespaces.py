@@ -9,8 +9,8 @@ from magnetar.admin.bodies import answer, done, json_body, object_body
 from magnetar.admin.parameters import NAMESPACE, Flag, PathText, namespace_name
 from magnetar.admin.ports import Admin
 from magnetar.admin.removal import is_empty, remove_namespace
-from magnetar.admin.topics import is_system_topic
 from magnetar.model.errors import InvalidValueError, NotAllowedError
+from magnetar.model.system_topics import is_system_topic
 
 
 def routes(admin: Admin) -> APIRouter:

@@ -9,9 +9,10 @@ from magnetar.admin.bodies import answer, done, json_body, number
 from magnetar.admin.parameters import TOPIC, TOPICS, Flag, PathText, namespace_name, topic_name
 from magnetar.admin.ports import Admin
 from magnetar.admin.removal import remove_partitioned
-from magnetar.admin.topics import existing, is_system_topic
+from magnetar.admin.topics import existing
 from magnetar.model.errors import ConflictError, InvalidValueError, TopicNotFoundError
 from magnetar.model.policies import Json, PartitionedTopic
+from magnetar.model.system_topics import is_system_topic
 
 PATH = TOPIC + "/partitions"
 

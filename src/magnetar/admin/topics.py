@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
@@ -12,21 +10,7 @@ from magnetar.admin.parameters import TOPIC, TOPICS, Flag, PathText, namespace_n
 from magnetar.admin.ports import Admin
 from magnetar.model.errors import ConflictError, PreconditionFailedError, TopicNotFoundError
 from magnetar.model.names import TopicName
-
-_SYSTEM_TOPICS: Final = frozenset(
-    (
-        "__change_events",
-        "__transaction_buffer_snapshot",
-        "__transaction_buffer_snapshot_segments",
-        "__transaction_buffer_snapshot_indexes",
-    )
-)
-
-
-def is_system_topic(topic: TopicName) -> bool:
-    """Topics Pulsar keeps for itself, left out of lists unless asked for."""
-    name = topic.parent.local_name
-    return name in _SYSTEM_TOPICS or name.endswith("__transaction_pending_ack")
+from magnetar.model.system_topics import is_system_topic
 
 
 def existing(admin: Admin, topic: TopicName) -> TopicName:

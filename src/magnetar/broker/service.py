@@ -7,6 +7,7 @@ import logging
 from random import Random
 from typing import Final
 
+from magnetar.broker.policies import Policies
 from magnetar.broker.topic.dispatch_settings import DispatchSettings
 from magnetar.broker.topic.producers import Producer
 from magnetar.broker.topic.topic import Topic
@@ -52,6 +53,9 @@ class BrokerService:
         self.pending_bytes_high = settings.maxMessagePublishBufferSizeInMB << 20
         self.pending_publishes_low = settings.maxPendingPublishRequestsPerConnection // 2
         self._dispatch = dispatch_settings(settings)
+        self.policies = Policies(resources, settings)
+        self.policies.on_namespace = self._namespace_policies_changed
+        self.policies.on_topic = self._topic_policies_changed
 
     # names and time ----------------------------------------------------------------------------------------------
 
@@ -132,9 +136,19 @@ class BrokerService:
         return create and self.settings.allowAutoTopicCreation
 
     def _load(self, name: TopicName) -> Topic:
-        topic = Topic(name, self.store, self._dispatch, self.clock, self.rng)
+        topic = Topic(name, self.store, self._dispatch, self.clock, self.rng, self.policies.of(name))
         self.topics[name.fqn] = topic
         return topic
+
+    def _namespace_policies_changed(self, namespace: NamespaceName) -> None:
+        for topic in list(self.topics.values()):
+            if topic.name.namespace == namespace:
+                topic.set_policies(self.policies.of(topic.name))
+
+    def _topic_policies_changed(self, name: TopicName) -> None:
+        for topic in list(self.topics.values()):
+            if topic.name.parent == name:
+                topic.set_policies(self.policies.of(topic.name))
 
     def _require_namespace(self, name: TopicName) -> None:
         if not self.resources.namespaces.exists(name.namespace):

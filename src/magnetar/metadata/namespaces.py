@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from magnetar.metadata.collection import Collection
 from magnetar.metadata.store import MetadataStore
 from magnetar.metadata.tenants import Tenants
@@ -35,6 +37,8 @@ class Namespaces:
         self._bundle_count = bundle_count
         self._max_per_tenant = max_per_tenant
         self._views: dict[NamespaceName, NamespacePolicies] = {}
+        self.changed: Callable[[NamespaceName], None] = _nobody
+        """Called after each change of a namespace's policies."""
 
     def of_tenant(self, tenant: str) -> list[str]:
         """Full names. Raises NotFoundError for an unknown tenant."""
@@ -79,6 +83,7 @@ class Namespaces:
         if self.exists(name):
             raise ConflictError("Namespace already exists")
         self._records.put(_key(name), policies)
+        self.changed(name)
         return name
 
     def update(self, name: NamespaceName, **changes: Json) -> None:
@@ -86,6 +91,7 @@ class Namespaces:
         merged = {**self.policies(name), **changes}
         self._records.put(_key(name), {key: value for key, value in merged.items() if value is not None})
         self._views.pop(name, None)
+        self.changed(name)
 
     def delete(self, name: NamespaceName, has_topics: bool) -> None:
         """Raises NotFoundError or ConflictError."""
@@ -95,6 +101,7 @@ class Namespaces:
             raise ConflictError("Cannot delete non empty namespace")
         self._records.delete(_key(name))
         self._views.pop(name, None)
+        self.changed(name)
 
     def _initial(self, wanted: JsonObject) -> JsonObject:
         policies = default_policies(self._cluster, self._bundle_count)
@@ -114,6 +121,9 @@ class Namespaces:
             if isinstance(count, int) and 0 < count <= 1 << 16:
                 return bundles(count)
         return bundles(self._bundle_count)
+
+
+def _nobody(namespace: NamespaceName) -> None: ...
 
 
 def _key(name: NamespaceName) -> tuple[str, ...]:

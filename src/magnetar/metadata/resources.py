@@ -1,4 +1,4 @@
-"""Everything administrators name, in one place: clusters, tenants, namespaces, partitioned topics.
+"""Everything administrators name, in one place: clusters, tenants, namespaces, partitioned topics, topic policies.
 
 Opening loads all of it into memory and makes sure that what Pulsar's standalone comes with is there (SEMANTICS
 14.16): its cluster, the tenants ``public`` and ``pulsar``, the namespaces ``public/default`` and ``pulsar/system``.
@@ -11,6 +11,7 @@ from magnetar.metadata.namespaces import Namespaces
 from magnetar.metadata.partitioned import PartitionedTopics
 from magnetar.metadata.store import MetadataStore
 from magnetar.metadata.tenants import Tenants
+from magnetar.metadata.topic_policies import TopicPolicyRecords
 from magnetar.model.errors import NotFoundError
 from magnetar.model.names import NamespaceName, TopicName
 from magnetar.model.policies import JsonObject
@@ -18,7 +19,7 @@ from magnetar.runtime.settings import Settings
 
 
 class Resources:
-    """Owner of the four; used from the event loop's thread."""
+    """Owner of the five; used from the event loop's thread."""
 
     def __init__(self, store: MetadataStore, settings: Settings) -> None:
         self._store = store
@@ -33,6 +34,7 @@ class Resources:
             max_per_tenant=settings.maxNamespacesPerTenant,
         )
         self.partitioned = PartitionedTopics(store, settings.maxNumPartitionsPerPartitionedTopic)
+        self.topic_policies = TopicPolicyRecords(store)
         self._ensure_defaults()
 
     def _ensure_defaults(self) -> None:

@@ -13,6 +13,7 @@ would protect the broker (authentication, authorization) are refused while they 
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from functools import cache
@@ -22,7 +23,8 @@ from typing import Any, Final, Literal, NamedTuple, get_args, get_origin, get_ty
 
 from magnetar.model.errors import InvalidValueError
 from magnetar.runtime.properties import read_properties
-from magnetar.runtime.settings import About, Settings
+from magnetar.runtime.setting import About
+from magnetar.runtime.settings import Settings
 
 _ENVIRONMENT_PREFIX: Final = "PULSAR_PREFIX_"
 _PROTECTION: Final = frozenset({"authenticationEnabled", "authorizationEnabled"})
@@ -119,6 +121,10 @@ def convert(given: Given) -> object:
         raise _not_accepted(given, "true or false")
     if kind is int or int in get_args(kind):
         return _whole_number(given, limits)
+    if kind is float:
+        return _number(given, limits)
+    if limits.members:
+        return _words(given, limits.members)
     return given.value
 
 
@@ -131,6 +137,24 @@ def _whole_number(given: Given, limits: About) -> int:
     if limits.low is not None and limits.high is not None and not limits.low <= number <= limits.high:
         raise _not_accepted(given, wanted)
     return number
+
+
+def _number(given: Given, limits: About) -> float:
+    try:
+        number = float(given.value)
+    except ValueError:
+        number = math.nan
+    if limits.low is None or limits.high is None or not limits.low <= number <= limits.high:
+        raise _not_accepted(given, f"a number from {limits.low} to {limits.high}")
+    return number
+
+
+def _words(given: Given, members: tuple[str, ...]) -> str:
+    """In the order they were given, without blanks; Java prints a set in brackets."""
+    words = [word.strip() for word in given.value.strip("[]").split(",")]
+    if not all(word in members for word in words):
+        raise _not_accepted(given, "a list of " + ", ".join(members))
+    return ",".join(words)
 
 
 def _not_accepted(given: Given, wanted: str) -> InvalidValueError:

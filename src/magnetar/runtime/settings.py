@@ -8,31 +8,18 @@ description says otherwise.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Final, Literal, TypeVar
+from dataclasses import dataclass
+from typing import Final
 
-T = TypeVar("T")
+from magnetar.runtime.policy_settings import PolicySettings
+from magnetar.runtime.setting import INT_MAX as _INT_MAX
+from magnetar.runtime.setting import setting as _setting
 
-_INT_MAX: Final = (1 << 31) - 1
 _PORT_MAX: Final = 65_535
 
 
-@dataclass(frozen=True, slots=True)
-class About:
-    """What the documentation and the loader know of one setting."""
-
-    doc: str
-    group: str
-    low: int | None = None
-    high: int | None = None
-
-
-def _setting(default: T, doc: str, group: str, low: int | None = None, high: int | None = None) -> T:
-    return field(default=default, metadata={"about": About(doc, group, low, high)})
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
+class Settings(PolicySettings):
     """Immutable for the life of the process; tests build one with the values they need."""
 
     # who we are and where we listen
@@ -120,17 +107,7 @@ class Settings:
         _INT_MAX,
     )
 
-    # topics and subscriptions that come into being by use
-    allowAutoTopicCreation: bool = _setting(True, "Whether a topic is created when a client first uses it.", "Topics")
-    allowAutoTopicCreationType: Literal["partitioned", "non-partitioned"] = _setting(
-        "non-partitioned", "Which kind of topic that is.", "Topics"
-    )
-    defaultNumPartitions: int = _setting(
-        1, "Partitions of a topic created that way, if partitioned.", "Topics", 1, _INT_MAX
-    )
-    allowAutoSubscriptionCreation: bool = _setting(
-        True, "Whether a durable subscription is created when a consumer first asks for it.", "Topics"
-    )
+    # topics
     maxNumPartitionsPerPartitionedTopic: int = _setting(
         0, "Most partitions a topic may be given; 0 without limit.", "Topics", 0, _INT_MAX
     )
@@ -177,12 +154,6 @@ class Settings:
     )
     dispatcherMaxRoundRobinBatchSize: int = _setting(
         20, "Shared: entries given to one consumer before it is the next one's turn.", "Delivery", 1, _INT_MAX
-    )
-    maxUnackedMessagesPerConsumer: int = _setting(
-        50_000, "Unacknowledged messages at which a consumer gets no more; 0 without limit.", "Delivery", 0, _INT_MAX
-    )
-    maxUnackedMessagesPerSubscription: int = _setting(
-        200_000, "Unacknowledged messages at which a subscription pauses; 0 without limit.", "Delivery", 0, _INT_MAX
     )
 
     # what others see of us

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import dataclasses
 import sys
-from itertools import groupby
 from typing import Any, Final, Literal, get_args, get_origin
 
 from magnetar.runtime.config import about, pulsar_settings, setting_types
+from magnetar.runtime.policy_settings import PolicySettings
 from magnetar.runtime.settings import Settings
 
 _HEAD: Final = """\
@@ -31,12 +31,21 @@ notice at start-up; any other name is refused, with the nearest known one. `auth
 def settings_page() -> str:
     """The whole page."""
     parts = [_HEAD]
-    for group, fields in groupby(dataclasses.fields(Settings), lambda field: about(field.name).group):
+    for group, fields in by_group().items():
         parts.append(
             f"\n## {group}\n\n| name | accepts | default | Pulsar's default | meaning |\n|---|---|---|---|---|\n"
         )
         parts.extend(_row(field.name, field.default) for field in fields)
     return "".join(parts)
+
+
+def by_group() -> dict[str, list[dataclasses.Field[Any]]]:
+    """All settings by their groups, those that no policy overrides first."""
+    groups: dict[str, list[dataclasses.Field[Any]]] = {}
+    fields = dataclasses.fields(Settings)
+    for field in sorted(fields, key=lambda field: field.name in PolicySettings.__dataclass_fields__):
+        groups.setdefault(about(field.name).group, []).append(field)
+    return groups
 
 
 def _row(name: str, default: Any) -> str:
@@ -58,7 +67,7 @@ def _accepts(name: str) -> str:
     if kind is bool:
         return "true, false"
     if kind is str:
-        return "text"
+        return "some of " + ", ".join(limits.members) if limits.members else "text"
     return f"{limits.low} to {limits.high}"
 
 

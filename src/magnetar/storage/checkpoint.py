@@ -1,7 +1,8 @@
 """Checkpoints: the state of every log and cursor as of a segment border, so that start-up scans only what is younger.
 
 A checkpoint is a file ``checkpoint-<n>``: ``magic "MGTRCKP1" | u32 length of head | head (JSON) | for each log: u32
-length, u32 length of its JSON, JSON, cursors (u32 count, each u32 length + CURSOR body) | u32 crc32c``. It covers all
+length, u32 length of its JSON, JSON, cursors (u32 count, each u32 length + CURSOR body), annexes (u32 count, each u32
+length + image) | u32 crc32c``. It covers all
 segments up to ``head["segment"]``. It may hold more than they say (logs are captured a few at a time while the broker
 works): replaying a record twice changes nothing. Two are kept; a damaged one is set aside and the older one used.
 """
@@ -13,7 +14,7 @@ import json
 import logging
 import re
 import struct
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, Final, NamedTuple
 
 from crc32c import crc32c
@@ -25,6 +26,7 @@ log = logging.getLogger(__name__)
 
 _MAGIC: Final = b"MGTRCKP1"
 _U32: Final = struct.Struct("<I")
+_ANNEX: Final = struct.Struct("<HHI")
 _PREFIX: Final = "checkpoint-"
 _NAME: Final = re.compile(_PREFIX + "([0-9a-f]{16})")
 KEPT: Final = 2
@@ -38,11 +40,21 @@ class CursorImage(NamedTuple):
     state: records.CursorState
 
 
+class AnnexImage(NamedTuple):
+    """What one feature keeps beside a log."""
+
+    name: str
+    snapshot: bytes | None
+    changes: Sequence[bytes]
+    """Behind the snapshot, in order."""
+
+
 class LogImage(NamedTuple):
-    """A log in a checkpoint: its JSON part and its cursors."""
+    """A log in a checkpoint: its JSON part, its cursors and what its features keep."""
 
     about: dict[str, Any]
     cursors: list[CursorImage]
+    annexes: list[AnnexImage]
 
 
 class Checkpoint(NamedTuple):
@@ -52,14 +64,37 @@ class Checkpoint(NamedTuple):
     logs: list[LogImage]
 
 
-def log_blob(about: dict[str, Any], cursors: Iterable[bytes]) -> bytes:
+def log_blob(about: dict[str, Any], cursors: Iterable[bytes], annexes: Iterable[AnnexImage]) -> bytes:
     """One log's part of a checkpoint."""
     text = json.dumps(about, separators=(",", ":")).encode()
-    bodies = list(cursors)
-    parts = [_U32.pack(len(text)), text, _U32.pack(len(bodies))]
-    for body in bodies:
-        parts += (_U32.pack(len(body)), body)
+    parts = [_U32.pack(len(text)), text]
+    for bodies in (list(cursors), [_annex_bytes(annex) for annex in annexes]):
+        parts.append(_U32.pack(len(bodies)))
+        for body in bodies:
+            parts += (_U32.pack(len(body)), body)
     return b"".join(parts)
+
+
+def _annex_bytes(annex: AnnexImage) -> bytes:
+    """A snapshot is the first of the parts; without one the first part is missing and the flag 0."""
+    name = annex.name.encode()
+    datas = [*([] if annex.snapshot is None else [annex.snapshot]), *annex.changes]
+    parts = [_ANNEX.pack(len(name), annex.snapshot is not None, len(datas)), name]
+    for data in datas:
+        parts += (_U32.pack(len(data)), data)
+    return b"".join(parts)
+
+
+def _parse_annex(body: bytes) -> AnnexImage:
+    size, whole, count = _ANNEX.unpack_from(body)
+    at = _ANNEX.size + size
+    name = body[_ANNEX.size : at].decode()
+    datas = []
+    for _ in range(count):
+        (size,) = _U32.unpack_from(body, at)
+        datas.append(body[at + 4 : at + 4 + size])
+        at += 4 + size
+    return AnnexImage(name, datas[0], datas[1:]) if whole else AnnexImage(name, None, datas)
 
 
 def encode(head: dict[str, Any], logs: Iterable[bytes]) -> bytes:
@@ -98,7 +133,14 @@ def _decode_log(blob: bytes) -> LogImage:
         name, properties, state, _end = records.parse_cursor_record(blob[at + 4 : at + 4 + size])
         cursors.append(CursorImage(name, properties, state))
         at += 4 + size
-    return LogImage(about, cursors)
+    annexes = []
+    (count,) = _U32.unpack_from(blob, at)
+    at += 4
+    for _ in range(count):
+        (size,) = _U32.unpack_from(blob, at)
+        annexes.append(_parse_annex(blob[at + 4 : at + 4 + size]))
+        at += 4 + size
+    return LogImage(about, cursors, annexes)
 
 
 def write_atomically(files: FileSystem, name: str, data: bytes) -> None:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import Executor
 from typing import Final, Protocol
 
@@ -59,6 +59,22 @@ class DirtyCursor(Protocol):
         ...
 
 
+class DirtyAnnex(Protocol):
+    """A feature's state beside a log, with changes that are not on disk yet (:mod:`magnetar.storage.annex`)."""
+
+    def render(self) -> list[bytes]:
+        """The records of what changed since the last call."""
+        ...
+
+    def written(self) -> None:
+        """What was rendered last is durable; said before the next render."""
+        ...
+
+    def lost(self) -> None:
+        """What was rendered, and what changed since, did not reach the disk."""
+        ...
+
+
 class PendingExtent:
     """Entries of one ledger that will lie next to each other; once durable it serves as a piece of the cache."""
 
@@ -85,9 +101,10 @@ class PendingExtent:
 class Group:
     """What one write will make durable."""
 
-    __slots__ = ("cursors", "extents", "kept", "records", "waiters")
+    __slots__ = ("annexes", "cursors", "extents", "kept", "records", "waiters")
 
     def __init__(self) -> None:
+        self.annexes: dict[DirtyAnnex, None] = {}
         self.extents: list[tuple[int, PendingExtent]] = []
         self.records: list[bytes] = []
         self.kept: list[bytes] = []
@@ -96,7 +113,7 @@ class Group:
         self.waiters: list[tuple[Done, Failed | None]] = []
 
     def __bool__(self) -> bool:
-        return bool(self.extents or self.records or self.cursors or self.waiters)
+        return bool(self.extents or self.records or self.cursors or self.waiters or self.annexes)
 
 
 class Journal:
@@ -174,6 +191,14 @@ class Journal:
     def touch(self, cursor: DirtyCursor, done: Done | None) -> None:
         """Have the cursor's changes in the next group; at once if somebody waits, else within ``ack_delay``."""
         self._group.cursors[cursor] = None
+        self._touched(done)
+
+    def touch_annex(self, annex: DirtyAnnex, done: Done | None) -> None:
+        """Have the annex's changes in the next group; at once if somebody waits, else within ``ack_delay``."""
+        self._group.annexes[annex] = None
+        self._touched(done)
+
+    def _touched(self, done: Done | None) -> None:
         if done is not None:
             self._wait(done, None)
         elif not self._scheduled and self._lazy is None:
@@ -230,7 +255,8 @@ class Journal:
         size = 0
         count = 0
         # a ledger's or cursor's beginning is a record, so records stand before the extents that need them
-        for record in (*group.records, *[cursor.render() for cursor in group.cursors]):
+        changes = [record for annex in group.annexes for record in annex.render()] if group.annexes else ()
+        for record in (*group.records, *[cursor.render() for cursor in group.cursors], *changes):
             if record:
                 chunks.append(record)
                 size += len(record)
@@ -295,6 +321,8 @@ class Journal:
         self.sequence += 1
         self.failing = None
         self.writes += 1
+        if group.annexes:
+            _tell([annex.written for annex in group.annexes])
         if self._group:
             # keep the disk busy while the results of this group are handed out
             self._flush()
@@ -313,11 +341,8 @@ class Journal:
                 extent.owner.extent_durable(extent)
             except Exception:
                 log.exception(_CALLBACK_FAILED)
-        for callback in (*[done for done, _ in group.waiters], *[owner.group_finished for owner in owners]):
-            try:
-                callback()
-            except Exception:
-                log.exception(_CALLBACK_FAILED)
+        _tell([done for done, _ in group.waiters])
+        _tell([owner.group_finished for owner in owners])
         self._release()
 
     def _abandon(self, file: File) -> None:
@@ -338,6 +363,8 @@ class Journal:
             self._file = None
         waiting, self._group = self._group, Group()
         self._scheduled = False
+        self._group.annexes = group.annexes | waiting.annexes
+        _tell([annex.lost for annex in self._group.annexes])
         # acknowledgments stay dirty in memory and go, with who waits for them and records that must not be lost, into
         # the next group that can be written
         for lost in (group, waiting):
@@ -385,6 +412,14 @@ class Journal:
 
 
 def _nothing() -> None: ...
+
+
+def _tell(callbacks: Iterable[Done]) -> None:
+    for callback in callbacks:
+        try:
+            callback()
+        except Exception:
+            log.exception(_CALLBACK_FAILED)
 
 
 def _by_log(item: tuple[int, PendingExtent]) -> tuple[int, int]:

@@ -14,6 +14,7 @@ from magnetar.model.errors import PersistenceError
 from magnetar.model.ids import Position
 from magnetar.runtime.clock import Clock
 from magnetar.storage import records
+from magnetar.storage.annex import Annex
 from magnetar.storage.cache import CachedRuns, EntryCache, Run
 from magnetar.storage.cursor import Cursor
 from magnetar.storage.journal import Journal, PendingExtent
@@ -72,6 +73,9 @@ class ManagedLedger:
         self.spans: list[Span] = []
         self._span_firsts: list[int] = []
         self.cursors: dict[str, Cursor] = {}
+        self.annexes: dict[str, Annex] = {}
+        self.annexes_at = -1
+        """For recovery: the checkpoint's annexes hold everything up to this block."""
         self.end = 0
         """Ordinal behind the last durable entry."""
         self.index = 0
@@ -333,6 +337,15 @@ class ManagedLedger:
         cursor.deleted = True
         record = records.json_record(records.Kind.CURSOR_DELETED, log=self.id, cursor=cursor.id)
         self._journal.add_record(record, done)
+
+    # features ----------------------------------------------------------------------------------------------------
+
+    def annex(self, name: str) -> Annex:
+        """Where the feature of that name keeps its state (docs/decisions/006); the same object each time."""
+        annex = self.annexes.get(name)
+        if annex is None:
+            annex = self.annexes[name] = Annex(self, self._journal, name)
+        return annex
 
     # trimming ----------------------------------------------------------------------------------------------------
 

@@ -39,6 +39,7 @@ _EXTENT: Final = struct.Struct("<QQQQQQI")
 EXTENT_HEAD_SIZE: Final = _EXTENT.size
 _ACKS: Final = struct.Struct("<QQqII")
 _U32: Final = struct.Struct("<I")
+_ANNEX: Final = struct.Struct("<QH")
 
 COUNTED: Final = 1
 """Flag of an extent: message counts per entry follow the lengths (absent = every entry is one message)."""
@@ -64,6 +65,11 @@ class Kind(IntEnum):
     ACKS = 7
     """What was acknowledged on a cursor since its record before this."""
     CURSOR_DELETED = 8
+    ANNEX = 9
+    """The whole state of a feature beside a log."""
+    ANNEX_CHANGE = 10
+    """What changed in it since its record before this."""
+    ANNEX_REMOVED = 11
 
 
 class SegmentHeader(NamedTuple):
@@ -314,6 +320,19 @@ def parse_cursor_record(body: bytes, at: int = 0) -> tuple[str, dict[str, Any], 
     about = json.loads(body[at + 4 : at + 4 + size])
     state, end = parse_cursor_state(body, at + 4 + size)
     return about["name"], about["properties"], state, end
+
+
+def annex_body(log: int, name: str, data: bytes) -> bytes:
+    """Body of a record of an annex."""
+    text = name.encode()
+    return _ANNEX.pack(log, len(text)) + text + data
+
+
+def parse_annex(body: bytes) -> tuple[int, str, bytes]:
+    """Log, name, data."""
+    log, size = _ANNEX.unpack_from(body)
+    start = _ANNEX.size + size
+    return log, body[_ANNEX.size : start].decode(), body[start:]
 
 
 def find_block(data: bytes, start: int, after_sequence: int) -> int:

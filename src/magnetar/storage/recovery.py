@@ -27,6 +27,9 @@ NAMELESS: Final = "persistent://lost/found/log-{}"
 """Entries of a log that nothing names any more are kept as this topic: it can be read and deleted like any other."""
 
 
+_ANNEX_KINDS: Final = (records.Kind.ANNEX_CHANGE, records.Kind.ANNEX, records.Kind.ANNEX_REMOVED)
+
+
 class LogFactory(Protocol):
     """The store, as recovery sees it."""
 
@@ -107,6 +110,7 @@ def _scan(files: FileSystem, number: int, limit: int | None, before: int | None,
         scan.sequence = found.sequence - 1
         for block in scan:
             replay.damaged = bool(found.damage or scan.damage)
+            replay.sequence = block.sequence
             for raw in block.records:
                 replay.record(number, block.offset, raw)
         found.sequence = scan.sequence + 1
@@ -132,6 +136,8 @@ class _Replay:
         self._promised: dict[Span, int] = {}
         self._nameless: set[int] = set()
         """Logs whose birth lies in a damaged block."""
+        self.sequence = -1
+        """Of the block whose records are being applied."""
         self.damaged = False
         """Whether a damaged block lies behind us: only then can a log be unknown that nobody deleted."""
 
@@ -157,6 +163,9 @@ class _Replay:
             managed.recovered(about["end"], about["index"])
             for one in logged.cursors:
                 self._cursor(managed, one.name, one.properties, one.state)
+            managed.annexes_at = about["annexes"]
+            for annex in logged.annexes:
+                managed.annex(annex.name).restore(annex)
 
     def record(self, segment: int, block_offset: int, raw: records.RawRecord) -> None:
         """Apply one record."""
@@ -175,6 +184,11 @@ class _Replay:
             self.found.ids[2] = max(self.found.ids[2], state.cursor)
             if managed is not None:
                 self._cursor(managed, name, properties, state)
+        elif kind in _ANNEX_KINDS:
+            log_id, name, data = records.parse_annex(body)
+            managed = self.found.logs.get(log_id)
+            if managed is not None and self.sequence > managed.annexes_at:
+                managed.annex(name).replay(kind, data)
         else:
             self._rare(kind, json.loads(body))
 

@@ -134,7 +134,7 @@ class LedgerStore:
             spans = list(self._spans.get(number, ()))
             self._finish_segment(number, _UNKNOWN, spans)
             self._indexed(number, spans)
-        blobs = [_blob(managed) for managed in self._logs.values()]
+        blobs = [_blob(managed, found.sequence - 1) for managed in self._logs.values()]
         self._save_checkpoint(checkpoint.encode(self._head(found.segment, found.length, found.sequence), blobs))
         self._checkpoints = [found.checkpoint_segment, found.segment]
 
@@ -256,7 +256,7 @@ class LedgerStore:
             if i % _LOGS_PER_TURN == _LOGS_PER_TURN - 1:
                 await asyncio.sleep(0)
             if not managed.deleted:
-                blobs.append(_blob(managed))
+                blobs.append(_blob(managed, self.journal.sequence - 1))
         head = self._head(number, length, sequence)
         await self._keep(self._save_checkpoint, checkpoint.encode(head, blobs))
         self._checkpoints = [*self._checkpoints[-1:], number]
@@ -319,7 +319,8 @@ class LedgerStore:
                 pass
 
 
-def _blob(managed: ManagedLedger) -> bytes:
+def _blob(managed: ManagedLedger, sequence: int) -> bytes:
+    """A log's part of a checkpoint, as of the last durable block, which is ``sequence``."""
     about = {
         "id": managed.id,
         "name": managed.name,
@@ -328,5 +329,7 @@ def _blob(managed: ManagedLedger) -> bytes:
         "index": managed.index,
         "ledgers": [ledger.to_list() for ledger in managed.table.ledgers],
         "spans": [[s.segment, s.ledger, s.first, s.end, s.bytes] for s in managed.spans],
+        "annexes": sequence,
     }
-    return checkpoint.log_blob(about, [cursor.snapshot() for cursor in managed.cursors.values()])
+    annexes = [annex.image() for annex in managed.annexes.values() if annex.exists]
+    return checkpoint.log_blob(about, [cursor.snapshot() for cursor in managed.cursors.values()], annexes)

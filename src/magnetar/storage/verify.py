@@ -102,7 +102,9 @@ class _Verification:
                 continue
             newest = found
             cursors = sum(len(log.cursors) for log in found.logs)
-            self._say(f"{name}: up to segment {found.head['segment']}, {len(found.logs)} logs, {cursors} cursors")
+            annexes = sum(len(log.annexes) for log in found.logs)
+            what = f"{len(found.logs)} logs, {cursors} cursors, {annexes} annexes"
+            self._say(f"{name}: up to segment {found.head['segment']}, {what}")
         return newest
 
     def _border(self, number: int) -> None:

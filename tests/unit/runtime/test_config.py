@@ -59,10 +59,10 @@ def test_files_of_the_distribution_are_taken_unchanged(tmp_path: Path, name: str
 
 
 def test_notice_names_what_was_changed(tmp_path: Path) -> None:
-    loaded = load(file=conf(tmp_path, "zookeeperServers=zk:2181\nbrokerDeduplicationEnabled=true\nnumIOThreads=\n"))
+    loaded = load(file=conf(tmp_path, "zookeeperServers=zk:2181\ntlsEnabled=true\nnumIOThreads=\n"))
     assert loaded.notices == (
         f"{tmp_path}/broker.conf: 3 settings of Apache Pulsar have no effect in magnetar yet; these were changed from "
-        "Pulsar's own values: brokerDeduplicationEnabled, zookeeperServers",
+        "Pulsar's own values: tlsEnabled, zookeeperServers",
     )
 
 

@@ -171,6 +171,7 @@ def last_message_id(session: Session, command: c.GetLastMessageId) -> None:
     topic = held.topic
     mark = topic.log.position(held.subscription.cursor.mark_delete)
     marked = c.MessageIdData(mark.ledger, mark.entry)
+    shown = topic.last_shown()
     last = topic.last_position()
 
     def answer(batch_index: int) -> None:
@@ -188,12 +189,11 @@ def last_message_id(session: Session, command: c.GetLastMessageId) -> None:
         messages = metadata_of(result.entries[0]).num_messages_in_batch
         answer(-1 if messages is None else messages - 1)
 
-    end = topic.log.end
-    run = topic.log.cached(end - 1, 1, 1)
+    run = topic.log.cached(shown, 1, 1)
     if run is not None:
         read(run)
     else:
-        topic.log.read(end - 1, 1, 1, read)
+        topic.log.read(shown, 1, 1, read)
 
 
 def consumer_stats(session: Session, command: c.ConsumerStats) -> None:

@@ -89,6 +89,21 @@ class Dispatcher(ABC):
         """Everything up to ``ordinal`` needs no delivery any more (skip, trimmed data)."""
         return
 
+    def withdraw(self, ordinals: Iterable[int]) -> bool:
+        """None of these may go out now: those that wait to be sent again wait no more; whether there were any."""
+        return False
+
+    def has(self, ordinal: int) -> bool:
+        """Whether an entry is out, or waits to go out again; unknown, thus False, to the single-active types."""
+        return False
+
+    def take_back(self, ordinals: Iterable[int]) -> list[int]:
+        """These entries have to go out: those that are out already are queued again, no redelivery is counted.
+
+        Returns the others, which nobody has and which wait for nothing: the caller has to :meth:`assign` them.
+        """
+        return list(ordinals)
+
     def partly_acknowledged(self, consumer: ConsumerState, ordinal: int, live: int) -> bool:
         """``live`` messages of a batch remain unacknowledged; result as :meth:`acknowledged`."""
         return False

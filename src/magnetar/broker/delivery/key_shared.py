@@ -193,10 +193,16 @@ class KeyShared(Sharing):
             self._waiting.add(ordinal, slot, self._ready_owner(slot))
 
     @override
-    def _unqueue(self, ordinal: int) -> None:
+    def _unqueue(self, ordinal: int) -> bool:
         slot = self._waiting.slots.get(ordinal)
-        if slot is not None:
-            self._waiting.remove(ordinal, self._owner(slot))
+        if slot is None:
+            return False
+        self._waiting.remove(ordinal, self._owner(slot))
+        return True
+
+    @override
+    def _queued(self, ordinal: int) -> bool:
+        return ordinal in self._waiting.slots
 
     @override
     def acknowledged_until(self, ordinal: int) -> None:

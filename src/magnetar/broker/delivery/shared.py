@@ -144,8 +144,12 @@ class Shared(Sharing):
         self._replay.extend(ordinals)
 
     @override
-    def _unqueue(self, ordinal: int) -> None:
-        self._replay.discard(ordinal)
+    def _unqueue(self, ordinal: int) -> bool:
+        return self._replay.discard(ordinal)
+
+    @override
+    def _queued(self, ordinal: int) -> bool:
+        return ordinal in self._replay
 
     @override
     def _released(self, ordinals: Iterable[int]) -> None:

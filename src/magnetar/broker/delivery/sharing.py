@@ -50,8 +50,12 @@ class Sharing(Dispatcher):
         """These entries are pending on nobody and must be sent again."""
 
     @abstractmethod
-    def _unqueue(self, ordinal: int) -> None:
-        """An entry was acknowledged while it waited; it may not be waiting at all."""
+    def _unqueue(self, ordinal: int) -> bool:
+        """An entry need not go out again; whether it was waiting."""
+
+    @abstractmethod
+    def _queued(self, ordinal: int) -> bool:
+        """Whether an entry waits to go out again."""
 
     @abstractmethod
     def _released(self, ordinals: Iterable[int]) -> None:
@@ -142,6 +146,31 @@ class Sharing(Dispatcher):
             if slotted and self._settled(ordinal):
                 unblocked = True
         return unblocked
+
+    @override
+    def withdraw(self, ordinals: Iterable[int]) -> bool:
+        some = False
+        for ordinal in ordinals:
+            some |= self._unqueue(ordinal)
+        return some
+
+    @override
+    def has(self, ordinal: int) -> bool:
+        return self._queued(ordinal) or any(ordinal in consumer.pending for consumer in self.consumers)
+
+    @override
+    def take_back(self, ordinals: Iterable[int]) -> list[int]:
+        nobodys: list[int] = []
+        for ordinal in ordinals:
+            owner = next((c for c in self.consumers if ordinal in c.pending), None)
+            if owner is not None:
+                messages = owner.pending.pop(ordinal)
+                self._released((ordinal,))
+                self._requeue((ordinal,))
+                self._credit(owner, messages)
+            elif not self._queued(ordinal):
+                nobodys.append(ordinal)
+        return nobodys
 
     @override
     def partly_acknowledged(self, consumer: ConsumerState, ordinal: int, live: int) -> bool:

@@ -6,6 +6,9 @@ others. At most one disk read is under way; when it returns, the loop goes on. T
 entry: work is done on runs and slices of runs.
 
 Acknowledged entries (holes) are skipped. Ordinals below the log's first are gone: a cursor behind it jumps (4.3.2).
+
+With a :class:`Gate` a round first sorts out what is closed in a replay, then sends what was passed over and is open
+now, then goes on with new entries up to the readable end, past those that are closed.
 """
 
 from __future__ import annotations
@@ -14,12 +17,14 @@ import asyncio
 import logging
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
+from itertools import islice
 
 from magnetar.broker.delivery.consumers import ConsumerState
 from magnetar.broker.delivery.dispatcher import Dispatcher
 from magnetar.broker.delivery.instructions import Slice
 from magnetar.broker.topic.consumer import Consumer
 from magnetar.broker.topic.dispatch_settings import DispatchSettings
+from magnetar.broker.topic.gate import STEPS, Gate
 from magnetar.broker.topic.ports import Cursor, Log, Run
 from magnetar.runtime.clock import Clock
 
@@ -43,6 +48,9 @@ class Pump:
         self.name = name
         self.dispatcher: Dispatcher | None = None
         self.consumers: dict[ConsumerState, Consumer] = {}
+        self.gate: Gate | None = None
+        self.on_acknowledged: Callable[[], None] = _nothing
+        """The pump acknowledged something itself: entries that the gate calls dead."""
         self.read_at = cursor.next_unacknowledged(cursor.mark_delete + 1)
         """Ordinal of the next new entry."""
         self._log = source
@@ -63,6 +71,8 @@ class Pump:
         """Read again from the first unacknowledged entry."""
         self._jump_trimmed()
         self.read_at = self._cursor.next_unacknowledged(self._cursor.mark_delete + 1)
+        if self.gate is not None:
+            self.gate.late.clear()
 
     def close(self) -> None:
         """Nothing is sent any more; a read under way is ignored when it returns."""
@@ -97,35 +107,106 @@ class Pump:
 
     def _round(self, dispatcher: Dispatcher) -> int:
         """Entries dealt with; 0 when nothing more can be done before something happens."""
+        if self.gate is not None:
+            return self._gated_round(dispatcher, self.gate)
         plan = dispatcher.plan_replay()
         if plan:
             return self._replay(dispatcher, plan)
-        source, cursor = self._log, self._cursor
+        source = self._log
         if self.read_at >= source.end or not (wanted := dispatcher.wanted()):
             return 0
         if self.read_at < source.first:
             self._jump_trimmed()
-        start = cursor.next_unacknowledged(self.read_at)
+        start = self._cursor.next_unacknowledged(self.read_at)
         if start >= source.end:
             self.read_at = max(self.read_at, min(start, source.end))
             return 0
         self.read_at = start
-        run = self._run_at(start, wanted)
-        if run is None:
+        self.read_at = self._give(dispatcher, start, min(start + wanted, source.end))
+        return self.read_at - start
+
+    def _gated_round(self, dispatcher: Dispatcher, gate: Gate) -> int:
+        if not gate:
+            self.gate = None
+            return self._round(dispatcher)
+        plan = dispatcher.plan_replay()
+        if plan:
+            return 1 if self._sort_out(dispatcher, gate, plan) else self._replay(dispatcher, plan)
+        if not (wanted := dispatcher.wanted()):
             return 0
-        stop = min(run.first + len(run.entries), start + wanted, source.end)
+        if self.read_at < self._log.first:
+            self._jump_trimmed()
+        if gate.late:
+            return self._send_late(dispatcher, gate, wanted)
+        end = gate.readable_end(self._log.end)
+        if self.read_at >= end:
+            return 0
+        before = self.read_at
+        start, found, dead = gate.pass_over(self._cursor, before, end)
+        self.read_at = start
+        if dead:
+            self._cursor.acknowledge(dead)
+            self.on_acknowledged()
+        if start >= end:
+            return 0
+        if not found:
+            return STEPS
+        self.read_at = self._give(dispatcher, start, min(start + wanted, end))
+        return self.read_at - start
+
+    def _sort_out(self, dispatcher: Dispatcher, gate: Gate, plan: list[int]) -> bool:
+        """Whether something that was to be replayed at the front of ``plan`` is closed; it is taken out."""
+        start = plan[0]
+        stop = min(plan[-1] + 1, start + self._settings.dispatcher_max_read_batch_size)
+        changed = False
+        for low, high in gate.closed(start, stop):
+            changed |= dispatcher.withdraw(range(low, high))
+        if changed and (dead := gate.dead(start, stop)):
+            self._cursor.acknowledge(dead)
+            self.on_acknowledged()
+        return changed
+
+    def _send_late(self, dispatcher: Dispatcher, gate: Gate, wanted: int) -> int:
+        """Send the first consecutive ones of what was passed over; entries dealt with."""
+        late, cursor = gate.late, self._cursor
+        start = late[0]
+        gone = start < self._log.first or cursor.acknowledged(start) or dispatcher.has(start)
+        if gone or gate.next_open(start, start + 1) != start:
+            late.popleft()
+            return 1
+        stop = start + 1
+        for ordinal in islice(late, 1, wanted):
+            if ordinal != stop or dispatcher.has(ordinal):
+                break
+            stop += 1
+        reached = self._give(dispatcher, start, stop)
+        for _ in range(start, reached):
+            late.popleft()
+        return reached - start
+
+    def _give(self, dispatcher: Dispatcher, start: int, stop: int) -> int:
+        """Let the dispatcher assign unacknowledged entries from ``start`` on, send them; the ordinal behind the last.
+
+        ``start`` itself if nobody takes one or the disk has to be asked first.
+        """
+        run = self._run_at(start, stop - start)
+        if run is None:
+            return start
+        stop = min(run.first + len(run.entries), stop)
         if stop > start + 1:
-            stop = cursor.next_acknowledged(start, stop)
+            stop = self._cursor.next_acknowledged(start, stop)
+            if self.gate is not None:
+                stop = self.gate.next_closed(start, stop)
         low, high = start - run.first, stop - run.first
         key_slot = dispatcher.key_slot
         slots = None
         if key_slot is not None:
             sticky_key = self._sticky_key
             slots = [key_slot(sticky_key(entry)) for entry in run.entries[low:high]]
-        slices, self.read_at = dispatcher.assign(start, stop, self._counts(run, low, high), slots)
+        slices, reached = dispatcher.assign(start, stop, self._counts(run, low, high), slots)
         for piece in slices:
             self._send(dispatcher, run, piece)
-        return self.read_at - start
+        return reached
 
     def _replay(self, dispatcher: Dispatcher, plan: list[int]) -> int:
         start = plan[0]
@@ -230,3 +311,6 @@ class Pump:
 def live_messages(words: Sequence[int]) -> int:
     """Bits set in an ack set: messages not acknowledged (5.7.6)."""
     return sum((word & 0xFFFF_FFFF_FFFF_FFFF).bit_count() for word in words)
+
+
+def _nothing() -> None: ...

@@ -12,7 +12,7 @@ Ids are ordinals: the connection converts, and must drop the id of an entry that
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from magnetar.broker.delivery.consumers import ConsumerState
@@ -23,6 +23,7 @@ from magnetar.broker.delivery.instructions import ActiveChange, Do, Instruction
 from magnetar.broker.topic.consumer import Consumer
 from magnetar.broker.topic.dispatch_settings import DispatchSettings, KeySharedMeta
 from magnetar.broker.topic.dispatcher_choice import check_joins, make_dispatcher
+from magnetar.broker.topic.gate import Gate, Reason
 from magnetar.broker.topic.ports import ConsumerSink, Cursor, Done, Log
 from magnetar.broker.topic.pump import Pump, live_messages
 from magnetar.broker.topic.subscription_stats import SubscriptionStats, Totals, consumer_stats
@@ -134,6 +135,8 @@ class Subscription:
         if pump.dispatcher is not dispatcher:
             pump.dispatcher = dispatcher
             self.sub_type, self.key_shared = sub_type, meta
+            if pump.gate is not None:
+                pump.gate.choose(sub_type)
         self._perform(instructions)
         pump.turn()
         return consumer
@@ -192,6 +195,42 @@ class Subscription:
     def entries_appended(self) -> None:
         """``log.end`` moved; call once per group of entries."""
         self._pump.turn()
+
+    # -- gate: what is not to be sent, or not yet ----------------------------------------------------------------
+
+    def add_reason(self, reason: Reason) -> None:
+        """From now on ``reason`` is asked before anything is read; see :mod:`magnetar.broker.topic.gate`."""
+        pump = self._pump
+        if pump.gate is None:
+            pump.gate = Gate()
+            pump.on_acknowledged = self._mark_may_have_moved
+        pump.gate.add(reason, self.sub_type)
+
+    def remove_reason(self, reason: Reason) -> None:
+        """``reason`` has nothing to say any more; what it kept closed must have been let through before."""
+        gate = self._pump.gate
+        if gate is not None:
+            gate.remove(reason, self.sub_type)
+        self._pump.turn()
+
+    def gate_changed(self) -> None:
+        """More may be read, or entries became dead."""
+        self._pump.turn()
+
+    def let_through(self, ordinals: Iterable[int]) -> None:
+        """These entries are open now and are sent, in this order, unless they are acknowledged.
+
+        Those that a consumer has are taken from it without counting a redelivery; what the pump has not reached
+        yet it will find by itself.
+        """
+        pump = self._pump
+        dispatcher, gate = pump.dispatcher, pump.gate
+        if dispatcher is None or gate is None or not pump.consumers:
+            return
+        read_at, cursor = pump.read_at, self.cursor
+        passed = [ordinal for ordinal in ordinals if ordinal < read_at and not cursor.acknowledged(ordinal)]
+        gate.late.extend(dispatcher.take_back(passed))
+        pump.turn()
 
     def resume(self, consumer: Consumer) -> None:
         """The consumer's socket drained below its low-water mark."""
@@ -273,6 +312,9 @@ class Subscription:
         consumer.last_acked_ms = now
         consumer.acked_entries += entries
         self._mark_moved(now)
+
+    def _mark_may_have_moved(self) -> None:
+        self._mark_moved(self._clock.now_ms())
 
     def _mark_moved(self, now_ms: int) -> None:
         mark = self.cursor.mark_delete

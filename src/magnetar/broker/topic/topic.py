@@ -7,17 +7,19 @@ then one notice to every subscription that there is more (STYLE rules 6 and 7).
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from random import Random
 from typing import Any, NamedTuple, cast
 
 from magnetar.broker.topic.dispatch_settings import DispatchSettings
+from magnetar.broker.topic.gate import Reason, last_shown
 from magnetar.broker.topic.position_search import first_since
 from magnetar.broker.topic.producers import Pending, Producer, Producers
 from magnetar.broker.topic.subscription import Subscription, TopicIdentity
 from magnetar.model.errors import MagnetarError, NotAllowedError, PersistenceError, ServiceNotReadyError
 from magnetar.model.ids import EARLIEST, Position
 from magnetar.model.names import TopicName
+from magnetar.model.topic_policies import TopicPolicies
 from magnetar.protocol.entries import sticky_key
 from magnetar.runtime.clock import Clock
 from magnetar.storage.cursor import Cursor
@@ -27,6 +29,7 @@ from magnetar.storage.store import LedgerStore
 log = logging.getLogger(__name__)
 
 DurableAnswer = Callable[[MagnetarError | None], None]
+PolicyListener = Callable[[TopicPolicies, TopicPolicies], None]
 
 
 class Sent(NamedTuple):
@@ -40,9 +43,14 @@ class Topic:
     """A loaded topic; lives on the event loop."""
 
     def __init__(
-        self, name: TopicName, store: LedgerStore, settings: DispatchSettings, clock: Clock, rng: Random
-    ) -> None:
+        self, name: TopicName, store: LedgerStore, settings: DispatchSettings, clock: Clock, rng: Random,
+        policies: TopicPolicies,
+    ) -> None:  # fmt: skip
         self.name = name
+        self.policies = policies
+        """What holds for this topic now (decision 006); replaced, never changed."""
+        self.policy_listeners: list[PolicyListener] = []
+        """Features that have to act when policies change: called with what held before and what holds now."""
         self.clock = clock
         self._settings = settings
         self._rng = rng
@@ -54,6 +62,8 @@ class Topic:
         self.bytes_in = 0
         self._sent_before = Sent(0, 0)
         """By subscriptions that are gone."""
+        self.reasons: tuple[Reason, ...] = ()
+        """What all subscriptions ask before they send; see :mod:`magnetar.broker.topic.gate`."""
         self._birth: list[DurableAnswer] | None = []
         self.log = store.open_log(name.fqn, self._born, self._not_born)
         self.log.on_durable = self._durable
@@ -158,8 +168,32 @@ class Topic:
             self._identity, cursor.name, self.log, cursor, self._settings, self.clock, sticky_key,
             durable=durable, created=created,
         )  # fmt: skip
+        for reason in self.reasons:
+            subscription.add_reason(reason)
         self.subscriptions[cursor.name] = subscription
         return subscription
+
+    def add_reason(self, reason: Reason) -> None:
+        """All subscriptions, those to come included, ask ``reason`` before they read."""
+        self.reasons += (reason,)
+        for subscription in self.subscriptions.values():
+            subscription.add_reason(reason)
+
+    def remove_reason(self, reason: Reason) -> None:
+        """As :meth:`Subscription.remove_reason`, for all of them."""
+        self.reasons = tuple(other for other in self.reasons if other is not reason)
+        for subscription in self.subscriptions.values():
+            subscription.remove_reason(reason)
+
+    def gate_changed(self) -> None:
+        """More may be read, or entries became dead."""
+        for subscription in list(self.subscriptions.values()):
+            subscription.gate_changed()
+
+    def let_through(self, ordinals: Sequence[int]) -> None:
+        """These entries are open now; as :meth:`Subscription.let_through`, for all subscriptions."""
+        for subscription in list(self.subscriptions.values()):
+            subscription.let_through(ordinals)
 
     def consumer_gone(self, subscription: Subscription) -> None:
         """A consumer has left; a non-durable subscription goes with its last one (SEMANTICS 4.3.2)."""
@@ -206,9 +240,23 @@ class Topic:
         """Ordinal of the first entry published at or after that time (SEMANTICS 5.9.2)."""
         first_since(self.log, publish_time_ms, done)
 
+    def last_shown(self) -> int:
+        """Ordinal of the last entry that consumers may see (SEMANTICS 5.9.12); below ``log.first`` if there is none."""
+        return last_shown(self.reasons, self.log.first, self.log.end) if self.reasons else self.log.end - 1
+
     def last_position(self) -> Position:
-        """Of the last entry, (-1, -1) for an empty topic."""
-        return self.log.position(self.log.end - 1) if self.log.end > self.log.first else EARLIEST
+        """Of the last entry that consumers may see, (-1, -1) for an empty topic."""
+        last = self.last_shown()
+        return self.log.position(last) if last >= self.log.first else EARLIEST
+
+    # policies ----------------------------------------------------------------------------------------------------
+
+    def set_policies(self, policies: TopicPolicies) -> None:
+        """Somebody changed a policy of the topic or of its namespace."""
+        before, self.policies = self.policies, policies
+        if policies != before:
+            for listener in list(self.policy_listeners):
+                listener(before, policies)
 
     # upkeep ------------------------------------------------------------------------------------------------------
 

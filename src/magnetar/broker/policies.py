@@ -1,0 +1,364 @@
+"""What holds for a topic: its own word, then its namespace's, then the broker's (SEMANTICS 8.4, decision 006).
+
+``resolve`` is the whole rule and pure: one table says for each field of :class:`TopicPolicies` under which name the
+topic and the namespace may set it and how that is read. What cannot be read (a namespace may be created with anything)
+counts as not said. :class:`Policies` remembers the answers, one object for all topics of a namespace that say nothing
+themselves, and tells the broker which topics have to look again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final, NamedTuple
+
+from magnetar.metadata.resources import Resources
+from magnetar.model.names import NamespaceName, TopicName
+from magnetar.model.policies import AutoTopicCreation, Json, JsonObject, NamespacePolicies, Retention
+from magnetar.model.system_topics import is_system_topic
+from magnetar.model.topic_policies import (
+    ALL_SUBSCRIPTION_TYPES,
+    BacklogQuota,
+    DelayedDelivery,
+    DispatchRate,
+    InactiveTopics,
+    PublishRate,
+    QuotaPolicy,
+    SubscribeRate,
+    TopicPolicies,
+)
+from magnetar.runtime.settings import Settings
+
+CAUGHT_UP: Final = "delete_when_subscriptions_caught_up"
+SIZE, AGE = "destination_storage", "message_age"
+
+_Reader = Callable[[Json], Any]
+"""The value, or None if it was not said."""
+
+
+class _Rule(NamedTuple):
+    field: str
+    topic: str
+    """Name of the topic's policy; empty: a topic has none."""
+    namespace: str
+    """Key of the namespace's policies; empty: a namespace has none. ``{cluster}`` for values per cluster: ``key.``."""
+    read: _Reader
+
+
+def resolve(
+    broker: TopicPolicies, namespace: Mapping[str, Json], *topic: Mapping[str, Json], cluster: str = ""
+) -> TopicPolicies:
+    """``topic``: the topic's own policies, the strongest first. ``broker`` itself if nobody else says anything."""
+    found: dict[str, Any] = {}
+    for rule in _RULES:
+        for given in (*[level.get(rule.topic) for level in topic], _of_namespace(namespace, rule.namespace, cluster)):
+            value = None if given is None else rule.read(given)
+            if value is not None:
+                found[rule.field] = value
+                break
+    rates = _dispatch_rates(topic)
+    if rates:
+        found["dispatch_rates"] = rates
+    # a namespace can only add to these two
+    found["encryption_required"] = broker.encryption_required or found.get("encryption_required", False)
+    own = any("schemaValidationEnforced" in level for level in topic)
+    if not own and broker.schema_validation_enforced:
+        found["schema_validation_enforced"] = True
+    changed = {name: value for name, value in found.items() if getattr(broker, name) != value}
+    return broker._replace(**changed) if changed else broker
+
+
+def _of_namespace(policies: Mapping[str, Json], key: str, cluster: str) -> Json:
+    name, _, part = key.partition(".")
+    value = policies.get(name)
+    if part and isinstance(value, dict):
+        return value.get(cluster if part == "cluster" else part)
+    return value
+
+
+def _dispatch_rates(levels: tuple[Mapping[str, Json], ...]) -> dict[str, DispatchRate]:
+    rates: dict[str, DispatchRate] = {}
+    for level in reversed(levels):
+        given = level.get("subscriptionDispatchRates")
+        for name, value in given.items() if isinstance(given, dict) else ():
+            rate = _dispatch_rate(value)
+            if rate is not None:
+                rates[name] = rate
+    return rates
+
+
+# reading one policy -------------------------------------------------------------------------------------------------
+
+
+def _number(value: Json, default: int = 0) -> int:
+    return value if isinstance(value, int) and not isinstance(value, bool) else default
+
+
+def _count(value: Json) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+
+
+def _flag(value: Json) -> bool | None:
+    return value if isinstance(value, bool) else None
+
+
+def _retention(value: Json) -> Retention | None:
+    if not isinstance(value, dict):
+        return None
+    return Retention(_number(value.get("retentionTimeInMinutes")), _number(value.get("retentionSizeInMB")))
+
+
+def read_quota(value: Json, limit: str) -> BacklogQuota | None:
+    """``limit``: limitSize or limitTime, whichever counts for the type."""
+    if not isinstance(value, dict):
+        return None
+    try:
+        policy = QuotaPolicy(value.get("policy"))
+    except ValueError:
+        return None
+    number = _number(value.get(limit), -1)
+    if number < 0 and limit == "limitSize":
+        number = _number(value.get("limit"), -1)
+    return BacklogQuota(number, policy)
+
+
+def _size_quota(value: Json) -> BacklogQuota | None:
+    return read_quota(value.get(SIZE) if isinstance(value, dict) else None, "limitSize")
+
+
+def _age_quota(value: Json) -> BacklogQuota | None:
+    return read_quota(value.get(AGE) if isinstance(value, dict) else None, "limitTime")
+
+
+def _delayed(value: Json) -> DelayedDelivery | None:
+    if not isinstance(value, dict):
+        return None
+    return DelayedDelivery(
+        value.get("active") is True,
+        _number(value.get("tickTime"), 1000),
+        _number(value.get("maxDeliveryDelayInMillis")),
+    )
+
+
+def _inactive(value: Json) -> InactiveTopics | None:
+    if not isinstance(value, dict):
+        return None
+    return InactiveTopics(
+        value.get("deleteWhileInactive") is True,
+        _number(value.get("maxInactiveDurationSeconds"), 60),
+        value.get("inactiveTopicDeleteMode") == CAUGHT_UP,
+    )
+
+
+def _types(value: Json) -> frozenset[str] | None:
+    if not isinstance(value, list):
+        return None
+    return frozenset(item for item in value if isinstance(item, str) and item in ALL_SUBSCRIPTION_TYPES) or None
+
+
+def _strategy(value: Json) -> str | None:
+    return value if isinstance(value, str) and value != "UNDEFINED" else None
+
+
+def _auto_subscription(value: Json) -> bool | None:
+    return _flag(value.get("allowAutoSubscriptionCreation")) if isinstance(value, dict) else None
+
+
+def _publish_rate(value: Json) -> PublishRate | None:
+    if not isinstance(value, dict):
+        return None
+    return PublishRate(
+        _number(value.get("publishThrottlingRateInMsg")), _number(value.get("publishThrottlingRateInByte"))
+    )
+
+
+def _dispatch_rate(value: Json) -> DispatchRate | None:
+    if not isinstance(value, dict):
+        return None
+    return DispatchRate(
+        _number(value.get("dispatchThrottlingRateInMsg")),
+        _number(value.get("dispatchThrottlingRateInByte")),
+        _number(value.get("ratePeriodInSecond"), 1),
+        value.get("relativeToPublishRate") is True,
+    )
+
+
+def _subscribe_rate(value: Json) -> SubscribeRate | None:
+    if not isinstance(value, dict):
+        return None
+    return SubscribeRate(
+        _number(value.get("subscribeThrottlingRatePerConsumer")), _number(value.get("ratePeriodInSecond"), 30)
+    )
+
+
+_RULES: Final = (
+    _Rule("retention", "retention", "retention_policies", _retention),
+    _Rule("message_ttl_s", "messageTTL", "message_ttl_in_seconds", _count),
+    _Rule("size_quota", "backlogQuotaMap", "backlog_quota_map", _size_quota),
+    _Rule("age_quota", "backlogQuotaMap", "backlog_quota_map", _age_quota),
+    _Rule("compaction_threshold", "compactionThreshold", "compaction_threshold", _count),
+    _Rule("inactive_topics", "inactiveTopicPolicies", "inactive_topic_policies", _inactive),
+    _Rule("subscription_expiration_minutes", "", "subscription_expiration_time_minutes", _count),
+    _Rule("deduplication_enabled", "deduplicationEnabled", "deduplicationEnabled", _flag),
+    _Rule("deduplication_snapshot_interval_s", "deduplicationSnapshotInterval",
+          "deduplicationSnapshotIntervalSeconds", _count),
+    _Rule("delayed_delivery", "delayedDelivery", "delayed_delivery_policies", _delayed),
+    _Rule("max_message_size", "maxMessageSize", "", _count),
+    _Rule("encryption_required", "", "encryption_required", _flag),
+    _Rule("max_producers", "maxProducers", "max_producers_per_topic", _count),
+    _Rule("max_consumers", "maxConsumers", "max_consumers_per_topic", _count),
+    _Rule("max_subscriptions", "maxSubscriptionsPerTopic", "max_subscriptions_per_topic", _count),
+    _Rule("max_consumers_per_subscription", "maxConsumersPerSubscription", "max_consumers_per_subscription", _count),
+    _Rule("max_unacked_per_consumer", "maxUnackedMessagesOnConsumer", "max_unacked_messages_per_consumer", _count),
+    _Rule("max_unacked_per_subscription", "maxUnackedMessagesOnSubscription",
+          "max_unacked_messages_per_subscription", _count),
+    _Rule("subscription_types_enabled", "subscriptionTypesEnabled", "subscription_types_enabled", _types),
+    _Rule("auto_subscription_creation", "autoSubscriptionCreation", "autoSubscriptionCreationOverride",
+          _auto_subscription),
+    _Rule("schema_compatibility_strategy", "schemaCompatibilityStrategy", "schema_compatibility_strategy", _strategy),
+    _Rule("schema_validation_enforced", "schemaValidationEnforced", "schema_validation_enforced", _flag),
+    _Rule("schema_auto_update_allowed", "", "is_allow_auto_update_schema", _flag),
+    _Rule("publish_rate", "publishRate", "publishMaxMessageRate.cluster", _publish_rate),
+    _Rule("dispatch_rate", "dispatchRate", "topicDispatchRate.cluster", _dispatch_rate),
+    _Rule("subscription_dispatch_rate", "subscriptionDispatchRate", "subscriptionDispatchRate.cluster", _dispatch_rate),
+    _Rule("subscribe_rate", "subscribeRate", "clusterSubscribeRate.cluster", _subscribe_rate),
+)  # fmt: skip
+
+
+def of_broker(settings: Settings) -> TopicPolicies:
+    """What holds where nobody else says anything."""
+    frequency = settings.brokerDeleteInactiveTopicsFrequencySeconds
+    quota_bytes = settings.backlogQuotaDefaultLimitBytes
+    if quota_bytes < 0 < settings.backlogQuotaDefaultLimitGB:
+        quota_bytes = int(settings.backlogQuotaDefaultLimitGB * (1 << 30))
+    policy = QuotaPolicy(settings.backlogQuotaDefaultRetentionPolicy)
+    relative = settings.dispatchThrottlingRateRelativeToPublishRate
+    return TopicPolicies(
+        retention=Retention(settings.defaultRetentionTimeInMinutes, settings.defaultRetentionSizeInMB),
+        message_ttl_s=settings.ttlDurationDefaultInSeconds,
+        size_quota=BacklogQuota(quota_bytes, policy),
+        age_quota=BacklogQuota(settings.backlogQuotaDefaultLimitSecond, policy),
+        compaction_threshold=settings.brokerServiceCompactionThresholdInBytes,
+        inactive_topics=InactiveTopics(
+            settings.brokerDeleteInactiveTopicsEnabled,
+            settings.brokerDeleteInactiveTopicsMaxInactiveDurationSeconds or frequency,
+            settings.brokerDeleteInactiveTopicsMode == CAUGHT_UP,
+        ),
+        subscription_expiration_minutes=settings.subscriptionExpirationTimeMinutes,
+        deduplication_enabled=settings.brokerDeduplicationEnabled,
+        deduplication_snapshot_interval_s=settings.brokerDeduplicationSnapshotIntervalSeconds,
+        delayed_delivery=DelayedDelivery(
+            settings.delayedDeliveryEnabled,
+            settings.delayedDeliveryTickTimeMillis,
+            settings.delayedDeliveryMaxDelayInMillis,
+        ),
+        encryption_required=settings.encryptionRequireOnProducer,
+        max_producers=settings.maxProducersPerTopic,
+        max_consumers=settings.maxConsumersPerTopic,
+        max_subscriptions=settings.maxSubscriptionsPerTopic,
+        max_consumers_per_subscription=settings.maxConsumersPerSubscription,
+        max_unacked_per_consumer=settings.maxUnackedMessagesPerConsumer,
+        max_unacked_per_subscription=settings.maxUnackedMessagesPerSubscription,
+        subscription_types_enabled=frozenset(settings.subscriptionTypesEnabled.split(",")),
+        auto_subscription_creation=settings.allowAutoSubscriptionCreation,
+        schema_compatibility_strategy=settings.schemaCompatibilityStrategy,
+        schema_validation_enforced=settings.isSchemaValidationEnforced,
+        schema_auto_update_allowed=settings.isAllowAutoUpdateSchemaEnabled,
+        publish_rate=PublishRate(settings.maxPublishRatePerTopicInMessages, settings.maxPublishRatePerTopicInBytes),
+        dispatch_rate=DispatchRate(
+            settings.dispatchThrottlingRatePerTopicInMsg, settings.dispatchThrottlingRatePerTopicInByte, 1, relative
+        ),
+        subscription_dispatch_rate=DispatchRate(
+            settings.dispatchThrottlingRatePerSubscriptionInMsg,
+            settings.dispatchThrottlingRatePerSubscriptionInByte,
+            1,
+            relative,
+        ),
+        subscribe_rate=SubscribeRate(
+            settings.subscribeThrottlingRatePerConsumer, settings.subscribeRatePeriodPerConsumerInSecond
+        ),
+    )
+
+
+def for_system_topics(broker: TopicPolicies, settings: Settings) -> TopicPolicies:
+    """Nobody limits, expires or deletes what the broker itself needs (8.2)."""
+    return TopicPolicies(
+        schema_compatibility_strategy=settings.systemTopicSchemaCompatibilityStrategy,
+        inactive_topics=InactiveTopics(delete=False),
+        max_unacked_per_consumer=broker.max_unacked_per_consumer,
+        max_unacked_per_subscription=broker.max_unacked_per_subscription,
+    )
+
+
+class Policies:
+    """The one place to ask. ``listeners`` are told which topics may have new ones."""
+
+    def __init__(self, resources: Resources, settings: Settings) -> None:
+        self._resources = resources
+        self._settings = settings
+        self.broker = of_broker(settings)
+        self._system = for_system_topics(self.broker, settings)
+        self._by_namespace: dict[NamespaceName, TopicPolicies] = {}
+        self._by_topic: dict[TopicName, TopicPolicies] = {}
+        self.on_namespace: Callable[[NamespaceName], None] = _nobody
+        """The policies of all topics of a namespace may have changed."""
+        self.on_topic: Callable[[TopicName], None] = _nobody
+        """Those of one topic (the parent, for all its partitions) may have changed."""
+        resources.namespaces.changed = self._namespace_changed
+        resources.topic_policies.changed = self._topic_changed
+
+    def of(self, topic: TopicName) -> TopicPolicies:
+        """What holds for a topic or partition now. Never raises: an unknown namespace says nothing."""
+        parent = topic.parent
+        found = self._by_topic.get(parent)
+        if found is not None:
+            return found
+        if is_system_topic(parent):
+            return self._system
+        records = self._resources.topic_policies
+        own = records.get(parent), records.get(parent, is_global=True)
+        if not self._settings.topicLevelPoliciesEnabled or not any(own):
+            return self.of_namespace(parent.namespace)
+        namespace = self._namespace_policies(parent.namespace)
+        found = resolve(self.broker, namespace, *own, cluster=self._settings.clusterName)
+        self._by_topic[parent] = found
+        return found
+
+    def of_namespace(self, namespace: NamespaceName) -> TopicPolicies:
+        """What holds for the topics of a namespace that say nothing themselves."""
+        found = self._by_namespace.get(namespace)
+        if found is None:
+            policies = self._namespace_policies(namespace)
+            found = resolve(self.broker, policies, cluster=self._settings.clusterName)
+            self._by_namespace[namespace] = found
+        return found
+
+    def auto_topic_creation(self, namespace: NamespaceName) -> AutoTopicCreation:
+        """Whether and how a topic of this namespace is created by use (2.12)."""
+        override = NamespacePolicies(self._namespace_policies(namespace)).auto_topic_creation
+        if override is not None:
+            return override
+        settings = self._settings
+        partitioned = settings.allowAutoTopicCreationType == "partitioned"
+        return AutoTopicCreation(settings.allowAutoTopicCreation, settings.defaultNumPartitions if partitioned else 0)
+
+    def max_topics(self, namespace: NamespaceName) -> int:
+        """Most topics of a namespace, every partition counted; 0 without limit."""
+        given = _count(self._namespace_policies(namespace).get("max_topics_per_namespace"))
+        return self._settings.maxTopicsPerNamespace if given is None else given
+
+    def _namespace_policies(self, namespace: NamespaceName) -> JsonObject:
+        namespaces = self._resources.namespaces
+        return namespaces.policies(namespace) if namespaces.exists(namespace) else {}
+
+    def _namespace_changed(self, namespace: NamespaceName) -> None:
+        self._by_namespace.pop(namespace, None)
+        for topic in [topic for topic in self._by_topic if topic.namespace == namespace]:
+            del self._by_topic[topic]
+        self.on_namespace(namespace)
+
+    def _topic_changed(self, topic: TopicName) -> None:
+        self._by_topic.pop(topic, None)
+        self.on_topic(topic)
+
+
+def _nobody(_: object) -> None: ...

@@ -1,0 +1,71 @@
+"""The policies that topics have of their own, as JSON by the names of their REST routes (SEMANTICS 8.5).
+
+They stand in the metadata store and nowhere else: a change is durable when its request is answered, whatever happens
+next. Apache Pulsar keeps them as messages of the namespace's ``__change_events`` topic, which can be read late after a
+restart; there is no such topic here, only its name is reserved. Partitions share the policies of their parent (8.4).
+
+A policy set with ``isGlobal=true`` is kept beside the local one, and gives way to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from magnetar.metadata.collection import Collection
+from magnetar.metadata.store import MetadataStore
+from magnetar.model.names import TopicName
+from magnetar.model.policies import Json, JsonObject
+
+_NONE: Final[JsonObject] = {}
+
+
+class TopicPolicyRecords:
+    """One record per topic that has policies; read from memory."""
+
+    def __init__(self, store: MetadataStore) -> None:
+        self._records = Collection(store, "/topic-policies", 4)
+        self.changed: Callable[[TopicName], None] = _nobody
+        """Called with the topic (a parent, never a partition) after each change."""
+
+    def get(self, topic: TopicName, *, is_global: bool = False) -> JsonObject:
+        """By policy name; not to be changed. Empty if there are none."""
+        found = self._records.get(*_key(topic))
+        if found is None:
+            return _NONE
+        level = found.get(_level(is_global))
+        return level if isinstance(level, dict) else _NONE
+
+    def update(self, topic: TopicName, name: str, value: Json, *, is_global: bool = False) -> None:
+        """Set one policy; ``None`` removes it. Durable on return."""
+        levels = dict(self._records.get(*_key(topic)) or {})
+        policies = {**self.get(topic, is_global=is_global), name: value}
+        kept: JsonObject = {key: value for key, value in policies.items() if value is not None}
+        levels[_level(is_global)] = kept
+        self._replace(topic, {level: policies for level, policies in levels.items() if policies})
+
+    def delete(self, topic: TopicName) -> None:
+        """All policies of the topic, if any; durable on return."""
+        self._replace(topic, {})
+
+    def _replace(self, topic: TopicName, levels: JsonObject) -> None:
+        key = _key(topic)
+        if levels:
+            self._records.put(key, levels)
+        elif key in self._records:
+            self._records.delete(key)
+        else:
+            return
+        self.changed(topic.parent)
+
+
+def _level(is_global: bool) -> str:
+    return "global" if is_global else "local"
+
+
+def _key(topic: TopicName) -> tuple[str, str, str, str]:
+    parent = topic.parent
+    return (parent.tenant, parent.namespace.text, parent.domain, parent.local_name)
+
+
+def _nobody(topic: TopicName) -> None: ...

@@ -1,0 +1,33 @@
+"""Topics that the broker keeps for itself (SEMANTICS 8.1): hidden unless asked for, and not for clients to make."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from magnetar.model.names import TopicName
+
+_EVENTS: Final = frozenset(
+    (
+        "__change_events",
+        "__transaction_buffer_snapshot",
+        "__transaction_buffer_snapshot_segments",
+        "__transaction_buffer_snapshot_indexes",
+    )
+)
+_SYSTEM_NAMESPACE: Final = "pulsar/system"
+_PENDING_ACK: Final = "__transaction_pending_ack"
+
+
+def is_system_topic(topic: TopicName) -> bool:
+    """Whatever namespace it is in."""
+    name = topic.local_name if topic.partition_index < 0 else topic.parent.local_name
+    if name in _EVENTS or name.endswith(_PENDING_ACK):
+        return True
+    return topic.namespace.text == _SYSTEM_NAMESPACE and (
+        name.startswith(("transaction_coordinator_assign", "__transaction_log_", "resource-usage"))
+    )
+
+
+def is_reserved(topic: TopicName) -> bool:
+    """Names in the form of a pending-ack log, which REST refuses to create (8.2)."""
+    return topic.local_name.endswith(_PENDING_ACK)

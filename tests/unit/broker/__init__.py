@@ -1,0 +1,1 @@
+"""Tests of magnetar.broker that need no socket."""
