@@ -179,12 +179,12 @@ def test_what_is_not_built_is_refused_by_name(mode: c.ProducerAccessMode, caplog
             await offender.producer(T, producer_access_mode=mode)
         with pytest.raises(RefusedError, match=r"NotAllowedError: .*non-persistent topics are not available"):
             await offender.producer("non-persistent://public/default/t")
-        with pytest.raises(RefusedError, match="NotAllowedError: NewTxn is not available"):
+        with pytest.raises(RefusedError, match="NotAllowedError: Transactions are not enabled"):
             await offender.request(c.NewTxn(offender.new_id()), c.Success)
 
     with caplog.at_level(logging.WARNING):
         beside_a_bystander(attack)
-    assert "NewTxn is not available in this version of magnetar" in caplog.text
+    assert "non-persistent topics are not available in this version of magnetar" in caplog.text
 
 
 def test_a_flood_of_faults_does_not_flood_the_log(caplog: pytest.LogCaptureFixture) -> None:

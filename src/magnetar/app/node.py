@@ -80,6 +80,7 @@ class Broker:
     def start(self) -> None:
         """Recover. Raises PersistenceError."""
         self.store.open()
+        self.service.start()
         self.upkeep.start()
         self.rates.start()
 

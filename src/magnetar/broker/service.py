@@ -7,6 +7,7 @@ import logging
 from random import Random
 from typing import Final
 
+from magnetar.broker.coordinating import ASSIGN_TOPIC, TransactionCoordinator
 from magnetar.broker.policies import Policies
 from magnetar.broker.topic.dispatch_settings import DispatchSettings
 from magnetar.broker.topic.producers import Producer
@@ -56,6 +57,16 @@ class BrokerService:
         self.policies = Policies(resources, settings)
         self.policies.on_namespace = self._namespace_policies_changed
         self.policies.on_topic = self._topic_policies_changed
+
+        self.coordinator = TransactionCoordinator(store, clock, self.find, settings.maxActiveTransactionsPerCoordinator)
+
+    def start(self) -> None:
+        """Take up what the last life left; needs a running loop."""
+        enabled = self.settings.transactionCoordinatorEnabled
+        assign = TopicName.parse(ASSIGN_TOPIC)
+        if enabled and not self.resources.partitioned.count(assign):
+            self.resources.partitioned.create(assign, 1)
+        self.coordinator.start(enabled=enabled)
 
     # names and time ----------------------------------------------------------------------------------------------
 
@@ -138,6 +149,7 @@ class BrokerService:
     def _load(self, name: TopicName) -> Topic:
         topic = Topic(name, self.store, self._dispatch, self.clock, self.rng, self.policies.of(name))
         self.topics[name.fqn] = topic
+        self.coordinator.loaded(topic)
         return topic
 
     def _namespace_policies_changed(self, namespace: NamespaceName) -> None:
@@ -202,6 +214,7 @@ class BrokerService:
 
     def close(self) -> None:
         """Let every client go."""
+        self.coordinator.close()
         for topic in list(self.topics.values()):
             topic.close()
         self.topics.clear()

@@ -100,6 +100,11 @@ class ManagedLedger:
         return self.table.first
 
     @property
+    def next(self) -> int:
+        """Ordinal of the next entry to be appended."""
+        return self._next
+
+    @property
     def pending(self) -> int:
         """Entries that were appended and are not durable yet."""
         return self._next - self.end

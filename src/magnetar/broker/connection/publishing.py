@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from magnetar.broker.connection import transacting
 from magnetar.broker.connection.outbox import Outbox
 from magnetar.broker.connection.session import Pending, Session
 from magnetar.broker.topic.producers import Pending as PendingEntry
@@ -93,10 +94,12 @@ def send(session: Session, message: c.Send) -> None:
         _send_to_nobody(session, message)
         return
     if not message[9] or message[5] is not None or message[7] is not None:
-        _send_refused(session, message)
-        return
-    messages = message[2]
-    producer.publish(message[8], messages if messages > 0 else 1, message[1], message[3] or 0)
+        if message.txn is None or not message.checksum_ok or not transacting.send(session, producer, message):
+            _send_refused(session, message)
+            return
+    else:
+        messages = message[2]
+        producer.publish(message[8], messages if messages > 0 else 1, message[1], message[3] or 0)
     session.pending_publishes += 1
     service = session.service
     if (
@@ -119,7 +122,7 @@ def _send_refused(session: Session, message: c.Send) -> None:
     if not message.checksum_ok:
         code, text = ServerError.ChecksumError, "Checksum failed on the broker"
     elif message.txn is not None:
-        code, text = ServerError.NotAllowedError, "Transaction buffer disable!"
+        code, text = ServerError.NotAllowedError, transacting.why_refused(session, message.txn)
     else:
         code, text = ServerError.NotAllowedError, "Only shadow topic supports sending messages with messageId"
     session.complain(code.name, "producer %d: message %d refused: %s", message.producer_id, message.sequence_id, text)

@@ -62,6 +62,17 @@ class Log(Protocol):
     def ordinal(self, position: Position) -> int: ...
 
 
+class Parts(Protocol):
+    """Who knows what is left of batches that were acknowledged in part."""
+
+    @property
+    def has_partial_batches(self) -> bool:
+        """False: no entry has acknowledged batch indexes, so nobody needs to ask."""
+        ...
+
+    def remaining_indexes(self, ordinal: int) -> tuple[int, ...]: ...
+
+
 class Cursor(Protocol):
     """One subscription's acknowledgements, durable or not. ``durable`` is always called, once, later or at once."""
 

@@ -24,9 +24,10 @@ from magnetar.broker.topic.consumer import Consumer
 from magnetar.broker.topic.dispatch_settings import DispatchSettings, KeySharedMeta
 from magnetar.broker.topic.dispatcher_choice import check_joins, make_dispatcher
 from magnetar.broker.topic.gate import Gate, Reason
-from magnetar.broker.topic.ports import ConsumerSink, Cursor, Done, Log
+from magnetar.broker.topic.ports import ConsumerSink, Cursor, Done, Log, Parts
 from magnetar.broker.topic.pump import Pump, live_messages
 from magnetar.broker.topic.subscription_stats import SubscriptionStats, Totals, consumer_stats
+from magnetar.broker.transactions.pending import Part
 from magnetar.model.errors import ConsumerBusyError, MagnetarError, MetadataError
 from magnetar.runtime.clock import Clock
 
@@ -231,6 +232,48 @@ class Subscription:
         passed = [ordinal for ordinal in ordinals if ordinal < read_at and not cursor.acknowledged(ordinal)]
         gate.late.extend(dispatcher.take_back(passed))
         pump.turn()
+
+    @property
+    def in_order(self) -> bool:
+        """Exclusive or Failover: a cumulative acknowledgement means something (5.5.6)."""
+        return isinstance(self._pump.dispatcher, SingleActive)
+
+    # -- transactions, see magnetar.broker.topic.transactions ------------------------------------------------------
+
+    def show_parts(self, parts: Parts | None) -> None:
+        """Who says what of a batch is to be sent; None: the cursor."""
+        self._pump.parts = parts or self.cursor
+
+    def set_aside(self, consumer: Consumer, whole: Iterable[int], parts: Iterable[tuple[int, int]]) -> None:
+        """A transaction has these entries, and of batches all but so many messages: nobody has to hold them."""
+        dispatcher = self._pump.dispatcher
+        if dispatcher is None or consumer.state not in self._pump.consumers:
+            return
+        freed = dispatcher.acknowledged(consumer.state, whole)
+        for ordinal, left in parts:
+            freed |= left > 0 and dispatcher.partly_acknowledged(consumer.state, ordinal, left)
+        if freed:
+            self._pump.turn()
+
+    def commit_acks(self, whole: Iterable[int], parts: Iterable[Part], until: Part | None) -> None:
+        """A transaction that acknowledged these was committed."""
+        cursor = self.cursor
+        if until is not None:
+            cursor.acknowledge_until(until.ordinal - 1 if until.size else until.ordinal)
+            if until.size:
+                cursor.acknowledge_indexes(until.ordinal, until.left, until.size)
+        cursor.acknowledge(sorted(whole))
+        for part in parts:
+            cursor.acknowledge_indexes(part.ordinal, part.left, part.size)
+        self._mark_may_have_moved()
+
+    def send_again(self, ordinals: Iterable[int]) -> None:
+        """A transaction that had acknowledged these was aborted; who gets everything in order gets all (5.8.2)."""
+        active = self.active_consumer
+        if active is not None:
+            self.redeliver(active, None)
+        else:
+            self.let_through(ordinals)
 
     def resume(self, consumer: Consumer) -> None:
         """The consumer's socket drained below its low-water mark."""

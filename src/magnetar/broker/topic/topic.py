@@ -11,11 +11,13 @@ from collections.abc import Callable, Sequence
 from random import Random
 from typing import Any, NamedTuple, cast
 
+from magnetar.broker.topic import transactions
 from magnetar.broker.topic.dispatch_settings import DispatchSettings
 from magnetar.broker.topic.gate import Reason, last_shown
 from magnetar.broker.topic.position_search import first_since
 from magnetar.broker.topic.producers import Pending, Producer, Producers
 from magnetar.broker.topic.subscription import Subscription, TopicIdentity
+from magnetar.broker.topic.transactions import TopicTransactions
 from magnetar.model.errors import MagnetarError, NotAllowedError, PersistenceError, ServiceNotReadyError
 from magnetar.model.ids import EARLIEST, Position
 from magnetar.model.names import TopicName
@@ -71,6 +73,10 @@ class Topic:
         self.log.on_group = self._group
         for cursor in list(self.log.cursors.values()):
             self._attach(cursor, durable=True, created=False)
+        self.transactions: TopicTransactions | None = None
+        """None: the topic never took part in one."""
+        if self.log.annex(transactions.ANNEX).exists:
+            self.transacting()
 
     # birth -------------------------------------------------------------------------------------------------------
 
@@ -195,6 +201,12 @@ class Topic:
         for subscription in list(self.subscriptions.values()):
             subscription.let_through(ordinals)
 
+    def transacting(self) -> TopicTransactions:
+        """The topic's part in transactions (SEMANTICS 9)."""
+        if self.transactions is None:
+            self.transactions = TopicTransactions(self.name.fqn, self.log, self, self.clock.now_ms)
+        return self.transactions
+
     def consumer_gone(self, subscription: Subscription) -> None:
         """A consumer has left; a non-durable subscription goes with its last one (SEMANTICS 4.3.2)."""
         if not subscription.durable and not subscription.consumers:
@@ -214,6 +226,8 @@ class Topic:
             done()
 
     def _forget(self, subscription: Subscription) -> None:
+        if self.transactions is not None:
+            self.transactions.forget(subscription)
         gone, before = subscription.counters(), self._sent_before
         self._sent_before = Sent(before.messages + gone.messages_out, before.bytes + gone.bytes_out)
 
@@ -262,7 +276,10 @@ class Topic:
 
     def trim(self) -> int:
         """Drop ledgers that all durable subscriptions have consumed; how many (SEMANTICS 4.2.2, 4.2.3)."""
-        return self.log.trim(self.slowest() + 1)
+        dropped = self.log.trim(self.slowest() + 1)
+        if dropped and self.transactions is not None:
+            self.transactions.trimmed(self.log.first)
+        return dropped
 
     def slowest(self) -> int:
         """The lowest mark-delete of the durable subscriptions; without any everything counts as consumed (4.2.3)."""
@@ -272,6 +289,8 @@ class Topic:
     def close(self) -> None:
         """Unload or delete: everybody is disconnected."""
         self.closed = True
+        if self.transactions is not None:
+            self.transactions.close()
         self.producers.close_all()
         for subscription in list(self.subscriptions.values()):
             subscription.close()

@@ -1,7 +1,7 @@
-"""The coordinator's decisions: which transactions there are, who takes part, who may end them. Pure (SEMANTICS 9.3-9.8).
+"""The coordinator's decisions: which transactions there are, who takes part, who may end them (SEMANTICS 9.3-9.8).
 
-``Open`` transactions are all that is ever on disk: an end is one block (docs/decisions/007), and a transaction that has
-ended is forgotten. Between its decision and that block being durable it is COMMITTING or ABORTING.
+Pure. Open transactions are all that is ever on disk: an end is one block (docs/decisions/007), and a transaction that
+has ended is forgotten. Between its decision and that block being durable it is COMMITTING or ABORTING.
 """
 
 from __future__ import annotations
@@ -126,7 +126,8 @@ class Coordinator:
             raise TransactionNotFoundError(f"The transaction with this txdID `{shown(txn)}`not found ")
         return found
 
-    def _open(self, txn: TxnId, owner: str | None) -> Transaction:
+    def require_open(self, txn: TxnId, owner: str | None = None) -> Transaction:
+        """Raises TransactionNotFoundError, InvalidTxnStatusError."""
         found = self.get(txn, owner)
         if found.status is not Status.OPEN:
             raise _wrong_status(found)
@@ -134,13 +135,15 @@ class Coordinator:
 
     def add_partitions(self, txn: TxnId, topics: list[str], owner: str | None = None) -> Op | None:
         """It sends to these topics."""
-        found = self._open(txn, owner)
+        found = self.require_open(txn, owner)
         new = [topic for topic in topics if topic not in found.partitions]
         return self._do(["p", txn.least, new]) if new else None
 
-    def add_subscriptions(self, txn: TxnId, subscriptions: list[tuple[str, str]], owner: str | None = None) -> Op | None:
+    def add_subscriptions(
+        self, txn: TxnId, subscriptions: list[tuple[str, str]], owner: str | None = None
+    ) -> Op | None:
         """It acknowledges on these."""
-        found = self._open(txn, owner)
+        found = self.require_open(txn, owner)
         new = [list(one) for one in subscriptions if one not in found.subscriptions]
         return self._do(["s", txn.least, new]) if new else None
 

@@ -26,24 +26,39 @@ class Part(NamedTuple):
     @property
     def left(self) -> tuple[int, ...]:
         """The ack set: 64-bit words of what is not taken (5.7.6)."""
-        bits = ((1 << self.size) - 1) & ~self.taken
-        words = []
-        while bits:
-            words.append(bits & _WORD)
-            bits >>= 64
-        return tuple(words)
+        return self.left_of(())
+
+    def left_of(self, words: Sequence[int]) -> tuple[int, ...]:
+        """Of an ack set (empty: the whole batch), what is not taken."""
+        left = _bits(words) if words else (1 << self.size) - 1
+        left &= ~self.taken
+        out = []
+        while left:
+            out.append(left & _WORD)
+            left >>= 64
+        return tuple(out)
+
+    def joined(self, other: Part | None) -> Part:
+        """What both take."""
+        if other is None:
+            return self
+        return Part(self.ordinal, self.taken | other.taken, max(self.size, other.size))
 
 
 _WORD = (1 << 64) - 1
 
 
+def _bits(words: Sequence[int]) -> int:
+    bits = 0
+    for i, word in enumerate(words):
+        bits |= (word & _WORD) << (64 * i)
+    return bits
+
+
 def part_of(ordinal: int, ack_set: Sequence[int], batch_size: int) -> Part:
     """From an acknowledgement: the bits that are set in its words stay."""
     size = batch_size or 64 * len(ack_set)
-    left = 0
-    for i, word in enumerate(ack_set):
-        left |= (word & _WORD) << (64 * i)
-    return Part(ordinal, ((1 << size) - 1) & ~left, size)
+    return Part(ordinal, ((1 << size) - 1) & ~_bits(ack_set), size)
 
 
 @dataclass(slots=True)
@@ -82,8 +97,8 @@ class PendingAcks:
         self.held: dict[TxnId, Held] = {}
         self.whole = ReplayQueue()
         """Entries that are reserved as a whole, ascending."""
-        self.parts: dict[int, int] = {}
-        """Per batch, the messages that are reserved, by whomever."""
+        self.parts: dict[int, Part] = {}
+        """Per batch, what is reserved of it, by whomever."""
         self.cumulative: TxnId | None = None
 
     def __bool__(self) -> bool:
@@ -95,20 +110,20 @@ class PendingAcks:
             if ordinal in self.whole or ordinal in self.parts:
                 return ordinal, False
         for part in parts:
-            if part.ordinal in self.whole or self.parts.get(part.ordinal, 0) & part.taken:
+            known = self.parts.get(part.ordinal)
+            if part.ordinal in self.whole or (known is not None and known.taken & part.taken):
                 return part.ordinal, True
         return None
 
     def reserve(self, txn: TxnId, whole: Iterable[int], parts: Iterable[Part]) -> None:
         """After :meth:`conflict` said None."""
         held = self.held.setdefault(txn, Held())
-        held.whole.update(whole)
-        self.whole.extend(held.whole)
+        new = list(whole)
+        held.whole.update(new)
+        self.whole.extend(new)
         for part in parts:
-            old = held.parts.get(part.ordinal)
-            taken = part.taken | (old.taken if old else 0)
-            held.parts[part.ordinal] = Part(part.ordinal, taken, max(part.size, old.size if old else 0))
-            self.parts[part.ordinal] = self.parts.get(part.ordinal, 0) | part.taken
+            held.parts[part.ordinal] = part.joined(held.parts.get(part.ordinal))
+            self.parts[part.ordinal] = part.joined(self.parts.get(part.ordinal))
 
     def conflict_until(self, txn: TxnId, until: Part) -> Part | None:
         """The cumulative acknowledgement that forbids this one."""
@@ -133,9 +148,10 @@ class PendingAcks:
         for ordinal in held.whole:
             self.whole.discard(ordinal)
         for ordinal, part in held.parts.items():
-            left = self.parts[ordinal] & ~part.taken
-            if left:
-                self.parts[ordinal] = left
+            all_of_it = self.parts[ordinal]
+            others = all_of_it.taken & ~part.taken
+            if others:
+                self.parts[ordinal] = all_of_it._replace(taken=others)
             else:
                 del self.parts[ordinal]
         if self.cumulative == txn:
@@ -155,10 +171,11 @@ class PendingAcks:
         for held in self.held.values():
             whole += held.whole
             for ordinal, part in held.parts.items():
+                assert ordinal == part.ordinal
                 assert not parts.get(ordinal, 0) & part.taken, "a message is reserved twice"
                 parts[ordinal] = parts.get(ordinal, 0) | part.taken
         assert sorted(whole) == list(self.whole.front(len(whole) + 1)), "an entry is reserved twice"
-        assert parts == self.parts
+        assert parts == {ordinal: part.taken for ordinal, part in self.parts.items()}
         assert set(whole).isdisjoint(parts)
         holders = [txn for txn, held in self.held.items() if held.until is not None]
         assert holders == ([] if self.cumulative is None else [self.cumulative])

@@ -3,7 +3,7 @@
 Operations, each a JSON list:
 
     w most least start stop            entries of an open transaction
-    e most least commit marker         it ended; marker: ordinal, -1 if the disk refused it, null if it sent nothing here
+    e most least commit marker         it ended; marker: ordinal, -1 if the disk refused it, null if none is due
     p subscription most least held     acknowledgements reserved
     d subscription most least          what was reserved and committed is in the cursor, as durable as this
     x subscription                     the subscription is gone
