@@ -27,7 +27,7 @@ def world(settings: Settings) -> World:
     resources = Resources(MemoryMetadataStore(), settings)
     resources.tenants.create("ref", {"adminRoles": [], "allowedClusters": ["standalone"]})
     resources.namespaces.create("ref", "main")
-    broker = FakeBroker(resources)
+    broker = FakeBroker(resources, settings)
     return World(RestClient(create_app(broker, resources, settings)), broker, resources)
 
 

@@ -5,18 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from magnetar.admin.ports import LookupAnswer, StatsOptions, StorageCounters, SubscriptionCounters, TopicCounters
+from magnetar.broker.policies import Policies
 from magnetar.metadata.resources import Resources
 from magnetar.model.errors import ConflictError, PreconditionFailedError, ServiceNotReadyError, TopicNotFoundError
 from magnetar.model.ids import Position
 from magnetar.model.names import NamespaceName, TopicName
 from magnetar.model.policies import JsonObject
+from magnetar.model.topic_policies import TopicPolicies
+from magnetar.runtime.settings import Settings
 
 
 class FakeBroker:
     """Records what it was asked to do; raises as the real one must."""
 
-    def __init__(self, resources: Resources) -> None:
+    def __init__(self, resources: Resources, settings: Settings | None = None) -> None:
         self.resources = resources
+        self.policies = Policies(resources, settings or Settings())
         self.topics: dict[TopicName, dict[str, Position]] = {}
         self.properties: dict[TopicName, dict[str, str]] = {}
         self.clients: dict[TopicName, int] = {}
@@ -39,6 +43,9 @@ class FakeBroker:
         if not auto_create and topic not in self.topics:
             raise TopicNotFoundError("")
         return self.resources.partitioned.count(topic)
+
+    def policies_of(self, topic: TopicName) -> TopicPolicies:
+        return self.policies.of(topic)
 
     async def create_topic(self, topic: TopicName, properties: Mapping[str, str]) -> None:
         assert topic not in self.topics

@@ -11,7 +11,9 @@ import urllib.request
 import pytest
 
 from magnetar.admin.http import create_app
+from magnetar.admin.namespace_policies import POLICIES as NAMESPACE_POLICIES
 from magnetar.admin.server import AdminServer
+from magnetar.admin.topic_policies import POLICIES as TOPIC_POLICIES
 from magnetar.admin.unbuilt import known_routes
 from magnetar.metadata.resources import Resources
 from magnetar.model.errors import ServiceNotReadyError
@@ -63,7 +65,7 @@ def test_wrong_method(shared_world: World) -> None:
     ("method", "path", "named"),
     [
         ("POST", "/admin/v2/persistent/ref/main/t/terminate", "{topic}/terminate"),
-        ("GET", "/admin/v2/namespaces/ref/main/retention", "{namespace}/retention"),
+        ("GET", "/admin/v2/namespaces/ref/main/offloadThreshold", "{namespace}/offloadThreshold"),
         ("PUT", "/admin/v2/namespaces/ref/main/unload", "{namespace}/unload"),
         ("GET", "/admin/v2/schemas/ref/main/t/schema", "/admin/v2/schemas/"),
         ("POST", "/admin/v2/persistent/ref/main/t/subscription/s/resetcursor", "{subName}/resetcursor"),
@@ -105,9 +107,13 @@ def test_no_built_route_is_unknown_to_pulsar(shared_world: World) -> None:
     assert len(described) > 20
     for path, operations in described.items():
         concrete = path.replace("{domain}", "persistent")
-        matching = [methods for pattern, _, methods in known_routes() if pattern.fullmatch(concrete)]
-        for method in operations:
-            assert any(method.upper() in methods for methods in matching), (method, path)
+        table = TOPIC_POLICIES if "{topic}" in path else NAMESPACE_POLICIES
+        for policy in table if "{policy}" in path else [""]:
+            named = concrete.replace("{policy}", policy)
+            methods = set().union(*(methods for pattern, _, methods in known_routes() if pattern.fullmatch(named)))
+            for method in operations:
+                if not policy or method.upper() in (table[policy].method, "GET"):
+                    assert method.upper() in methods, (method, named)
 
 
 def test_a_bug_is_one_answer_and_one_log_entry(

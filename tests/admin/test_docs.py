@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from magnetar.admin.namespace_policies import POLICIES as NAMESPACE_POLICIES
+from magnetar.admin.topic_policies import POLICIES as TOPIC_POLICIES
 from magnetar.model.names import TopicName
 from tests.admin.conftest import World
 from tests.admin.fake_broker import FakeBroker
@@ -29,3 +31,14 @@ def test_every_metric_and_no_other(rest: RestClient, broker: FakeBroker) -> None
     shown = set(re.findall(r"^# TYPE (\S+) ", rest.get("/metrics").text, re.MULTILINE))
     table = PAGE.partition("## Metrics")[2]
     assert set(re.findall(r"`((?:pulsar|magnetar)_[a-z_]+[a-z])`", table)) == shown
+
+
+def test_every_policy_and_no_other() -> None:
+    section = PAGE.partition("## Policies")[2].partition("## Statistics")[0]
+    of_namespaces, _, rest = section.partition("Policies of namespaces:")[2].partition("Policies of topics:")
+    of_topics = rest.partition("What a policy means")[0]
+    for text, table in ((of_namespaces, NAMESPACE_POLICIES), (of_topics, TOPIC_POLICIES)):
+        written = dict(re.findall(r"`(\w+)`(?:\s\((\w+)\))?", text))
+        assert {name: method or "POST" for name, method in written.items()} == {
+            name: policy.method for name, policy in table.items()
+        }

@@ -20,9 +20,10 @@ from magnetar.testing.simloop import Process, SimLoop, run_in
 from magnetar.testing.transport import Weather
 
 SMALL = StoreSettings(
-    segment_bytes=6_000, cache_bytes=8_000, ledger_entries_max=40, ledger_min_rollover_ms=0, ledger_bytes_max=1 << 20
-)
-"""Everything rolls over, is sealed and is evicted many times in a short run."""
+    segment_bytes=20_000, aligned_bytes_min=1_500, cache_bytes=8_000, ledger_entries_max=40,
+    ledger_min_rollover_ms=0, ledger_bytes_max=1 << 20,
+)  # fmt: skip
+"""Everything rolls over, is sealed and is evicted many times in a short run; blocks lie on pages and between them."""
 
 T = "persistent://public/default/t"
 

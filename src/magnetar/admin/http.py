@@ -11,15 +11,18 @@ from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from magnetar.admin import (
+    backlog_quotas,
     brokers,
     clusters,
     lookups,
     metrics,
+    namespace_policies,
     namespaces,
     partitions,
     statistics,
     subscriptions,
     tenants,
+    topic_policies,
     topics,
     unbuilt,
 )
@@ -53,6 +56,9 @@ def create_app(broker: AdminBroker, resources: Resources, settings: Settings) ->
         clusters,
         tenants,
         namespaces,
+        namespace_policies,
+        backlog_quotas,
+        topic_policies,
         topics,
         partitions,
         subscriptions,

@@ -30,6 +30,7 @@ from magnetar.model.errors import (
 from magnetar.model.ids import LATEST, Position
 from magnetar.model.names import NamespaceName, TopicName
 from magnetar.model.policies import JsonObject
+from magnetar.model.topic_policies import TopicPolicies
 from magnetar.storage.journal import Done, Failed
 from magnetar.storage.managed_ledger import ManagedLedger
 
@@ -66,6 +67,9 @@ class LocalBroker:
         return lookup.partition_count(
             service.resources, service.settings, topic, exists=service.exists(topic), may_create=auto_create
         )
+
+    def policies_of(self, topic: TopicName) -> TopicPolicies:
+        return self._service.policies.of(topic)
 
     async def create_topic(self, topic: TopicName, properties: Mapping[str, str]) -> None:
         found = self._service.create(topic)

@@ -1,11 +1,11 @@
-"""/admin/v2/namespaces: life, topic lists, and the first policy (SEMANTICS 11.3)."""
+"""/admin/v2/namespaces: life, topic lists (SEMANTICS 11.3)."""
 
 from __future__ import annotations
 
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
-from magnetar.admin.bodies import answer, done, json_body, object_body
+from magnetar.admin.bodies import answer, done, object_body
 from magnetar.admin.parameters import NAMESPACE, Flag, PathText, namespace_name
 from magnetar.admin.ports import Admin
 from magnetar.admin.removal import is_empty, remove_namespace
@@ -18,7 +18,6 @@ def routes(admin: Admin) -> APIRouter:
     router = APIRouter(tags=["namespaces"])
     _life(router, admin)
     _contents(router, admin)
-    _deduplication(router, admin)
     return router
 
 
@@ -75,26 +74,3 @@ def _contents(router: APIRouter, admin: Admin) -> None:
     @router.get(NAMESPACE + "/bundles")
     async def get_bundles(tenant: PathText, namespace: PathText) -> Response:
         return answer(namespaces.policies(namespace_name(tenant, namespace))["bundles"])
-
-
-def _deduplication(router: APIRouter, admin: Admin) -> None:
-    namespaces = admin.resources.namespaces
-    path = NAMESPACE + "/deduplication"
-
-    @router.get(path)
-    async def get_deduplication(tenant: PathText, namespace: PathText) -> Response:
-        found = namespaces.policies(namespace_name(tenant, namespace)).get("deduplicationEnabled")
-        return done(200) if found is None else answer(found)
-
-    @router.post(path)
-    async def set_deduplication(tenant: PathText, namespace: PathText, request: Request) -> Response:
-        value = await json_body(request)
-        if not isinstance(value, bool):
-            raise InvalidValueError("expected true or false as the body")
-        namespaces.update(namespace_name(tenant, namespace), deduplicationEnabled=value)
-        return done()
-
-    @router.delete(path)
-    async def remove_deduplication(tenant: PathText, namespace: PathText) -> Response:
-        namespaces.update(namespace_name(tenant, namespace), deduplicationEnabled=None)
-        return done()

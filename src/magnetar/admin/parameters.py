@@ -6,6 +6,7 @@ an encoded slash; the types here decode them. Flags are read as Pulsar reads the
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Annotated, Final
 from urllib.parse import unquote
 
@@ -25,10 +26,11 @@ TOPICS: Final = "/admin/v2/{domain:domain}/{tenant}/{namespace}"
 NAMESPACE: Final = "/admin/v2/namespaces/{tenant}/{namespace}"
 
 
-class _DomainConvertor(Convertor[str]):
-    """Keeps topic routes from taking /admin/v2/namespaces/... and the like."""
+class WordConvertor(Convertor[str]):
+    """A path part that is one of these words."""
 
-    regex = "persistent|non-persistent"
+    def __init__(self, words: Iterable[str]) -> None:
+        self.regex = "|".join(words)  # type: ignore[misc]  # a class variable there, one per instance here
 
     @override
     def convert(self, value: str) -> str:
@@ -39,7 +41,8 @@ class _DomainConvertor(Convertor[str]):
         return value
 
 
-register_url_convertor("domain", _DomainConvertor())
+# keeps topic routes from taking /admin/v2/namespaces/... and the like
+register_url_convertor("domain", WordConvertor(("persistent", "non-persistent")))
 
 
 def namespace_name(tenant: str, namespace: str) -> NamespaceName:

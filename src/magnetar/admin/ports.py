@@ -14,6 +14,7 @@ from magnetar.metadata.resources import Resources
 from magnetar.model.ids import Position
 from magnetar.model.names import NamespaceName, TopicName
 from magnetar.model.policies import JsonObject
+from magnetar.model.topic_policies import TopicPolicies
 from magnetar.runtime.settings import Settings
 
 
@@ -99,6 +100,10 @@ class AdminBroker(Protocol):
 
     async def partition_count(self, topic: TopicName, *, auto_create: bool) -> int:
         """As PARTITIONED_METADATA (2.7, 2.8): 0 = not partitioned. Raises TopicNotFoundError."""
+        ...
+
+    def policies_of(self, topic: TopicName) -> TopicPolicies:
+        """What holds for a topic, loaded or not, whoever said it."""
         ...
 
     async def create_topic(self, topic: TopicName, properties: Mapping[str, str]) -> None:

@@ -47,7 +47,7 @@ async def topic_stats(topic: Topic, rates: Rates, options: StatsOptions, broker_
         "deduplicationStatus": "Disabled",
         "nonContiguousDeletedMessagesRanges": holes,
         "nonContiguousDeletedMessagesRangesSerializedSize": 0,
-        "delayedMessageIndexSizeInBytes": 0,
+        "delayedMessageIndexSizeInBytes": topic.delays.memory_bytes,
         "compaction": {
             "lastCompactionRemovedEventCount": 0,
             "lastCompactionSucceedTimestamp": 0,

@@ -237,4 +237,5 @@ def dispatch_settings(settings: Settings) -> DispatchSettings:
         ),
         key_shared_look_ahead_per_consumer=settings.keySharedLookAheadMsgInReplayThresholdPerConsumer,
         key_shared_look_ahead_per_subscription=settings.keySharedLookAheadMsgInReplayThresholdPerSubscription,
+        deliver_at_time_strict=settings.isDelayedDeliveryDeliverAtTimeStrict,
     )

@@ -167,6 +167,12 @@ class Settings(PolicySettings):
     dispatcherMaxRoundRobinBatchSize: int = _setting(
         20, "Shared: entries given to one consumer before it is the next one's turn.", "Delivery", 1, _INT_MAX
     )
+    isDelayedDeliveryDeliverAtTimeStrict: bool = _setting(
+        False,
+        "Whether a delayed message never goes out early. If not, it may be one tick early, and more of them go out "
+        "together.",
+        "Delivery",
+    )
 
     # what others see of us
     statsUpdateFrequencyInSecs: int = _setting(

@@ -21,8 +21,11 @@ Committed = Callable[[BaseException | None], None]
 class Committer(Protocol):
     """Makes one group at a time durable."""
 
-    def commit(self, file: File, chunks: Sequence[Chunk], sync: bool, done: Committed) -> None:
-        """Append ``chunks`` and, if ``sync``, sync; ``done`` is called on the loop, never from within this call."""
+    def commit(self, file: File, chunks: Sequence[Chunk], sync: bool, done: Committed, lead: int | None = None) -> None:
+        """Append ``chunks`` and, if ``sync``, sync; ``done`` is called on the loop, never from within this call.
+
+        ``lead``: without the first ``lead`` bytes, which are zero, the chunks begin and end on a page of the file.
+        """
         ...
 
     def close(self) -> None:
@@ -36,7 +39,7 @@ class ThreadCommitter:
     def __init__(self, writer: Executor) -> None:
         self._writer = writer
 
-    def commit(self, file: File, chunks: Sequence[Chunk], sync: bool, done: Committed) -> None:
+    def commit(self, file: File, chunks: Sequence[Chunk], sync: bool, done: Committed, lead: int | None = None) -> None:
         work = asyncio.get_running_loop().run_in_executor(self._writer, _append, file, chunks, sync)
         work.add_done_callback(lambda future: done(future.exception()))
 

@@ -1,4 +1,4 @@
-"""The disk as a seam: five verbs on a file, six on a directory. The only module of storage that uses ``os``.
+"""The disk as a seam: a few verbs on a file and on a directory. The only module of storage that uses ``os``.
 
 All calls block; the journal makes them from its own thread, start-up makes them directly. The simulator's twin
 (:mod:`magnetar.testing.faultfiles`) forgets what was not synced, tears writes and fills up.
@@ -7,11 +7,16 @@ All calls block; the journal makes them from its own thread, start-up makes them
 from __future__ import annotations
 
 import fcntl
+import mmap
 import os
 from collections.abc import Sequence
 from typing import Final, Protocol
 
 _IOV_MAX: Final = 1024
+_O_DIRECT: Final = getattr(os, "O_DIRECT", 0)
+_PAGE: Final = 4096
+_DIRECT_READ_MIN: Final = 128 << 10
+"""Smaller reads profit more from the page cache."""
 
 Chunk = bytes | bytearray | memoryview
 
@@ -29,6 +34,13 @@ class File(Protocol):
 
     def read(self, offset: int, size: int) -> bytes:
         """Up to ``size`` bytes from ``offset``; fewer only at the end of the file."""
+        ...
+
+    def read_large(self, offset: int, size: int, buffer: mmap.mmap) -> tuple[bytes | mmap.mmap, int]:
+        """Like :meth:`read`, past the page cache and into ``buffer`` if that is possible.
+
+        Returns where the bytes are, and at which index they begin; ``buffer`` holds them until the next read into it.
+        """
         ...
 
     def truncate(self, size: int) -> None:
@@ -63,10 +75,6 @@ class FileSystem(Protocol):
         """Delete a file; durable after :meth:`sync`."""
         ...
 
-    def drop_cached(self, name: str) -> None:
-        """A hint: this file will hardly be read soon, the system may use the memory that caches it."""
-        ...
-
     def sync(self) -> None:
         """Make creations, renames and removals in the directory durable."""
         ...
@@ -85,10 +93,20 @@ class OsFile:
 
     def __init__(self, fd: int) -> None:
         self._fd = fd
+        self._direct = -1
 
     def fileno(self) -> int:
         """The descriptor."""
         return self._fd
+
+    def direct(self) -> int:
+        """A descriptor that passes the page cache by; the plain one where the file system has no such thing."""
+        if self._direct < 0:
+            try:
+                self._direct = os.open(f"/proc/self/fd/{self._fd}", os.O_RDWR | os.O_CLOEXEC | _O_DIRECT)
+            except OSError:
+                self._direct = self._fd
+        return self._direct
 
     def append(self, chunks: Sequence[Chunk]) -> None:
         at = self.size()
@@ -110,6 +128,20 @@ class OsFile:
     def read(self, offset: int, size: int) -> bytes:
         return os.pread(self._fd, size, offset)
 
+    def read_large(self, offset: int, size: int, buffer: mmap.mmap) -> tuple[bytes | mmap.mmap, int]:
+        skip = offset % _PAGE
+        wanted = -(-(skip + size) // _PAGE) * _PAGE
+        if wanted > len(buffer) or size < _DIRECT_READ_MIN or self.direct() == self._fd:
+            return self.read(offset, size), 0
+        with memoryview(buffer)[:wanted] as space:
+            try:
+                got = os.preadv(self._direct, [space], offset - skip)
+            except OSError:
+                got = 0
+        if got < skip + size:
+            return self.read(offset, size), 0  # the end of the file, or a file system that refuses
+        return buffer, skip
+
     def truncate(self, size: int) -> None:
         os.ftruncate(self._fd, size)
 
@@ -117,9 +149,11 @@ class OsFile:
         return os.fstat(self._fd).st_size
 
     def close(self) -> None:
+        if self._direct not in (-1, self._fd):
+            os.close(self._direct)
         if self._fd >= 0:
             os.close(self._fd)
-            self._fd = -1
+        self._fd = self._direct = -1
 
 
 class OsFileSystem:
@@ -143,13 +177,6 @@ class OsFileSystem:
 
     def remove(self, name: str) -> None:
         os.remove(os.path.join(self.path, name))
-
-    def drop_cached(self, name: str) -> None:
-        fd = os.open(os.path.join(self.path, name), os.O_RDONLY | os.O_CLOEXEC)
-        try:
-            os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
-        finally:
-            os.close(fd)
 
     def sync(self) -> None:
         fd = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY)

@@ -128,6 +128,7 @@ class Journal:
         committer: Committer | None = None,
         sync_data: bool = True,
         segment_bytes: int = 128 << 20,
+        aligned_bytes_min: int = 32 << 10,
         ack_delay: float = 0.02,
         on_sealed: Callable[[int, int, int], None] = lambda number, length, sequence: None,
     ) -> None:
@@ -137,6 +138,7 @@ class Journal:
         self._committer = committer or ThreadCommitter(writer)
         self.sync_data = sync_data
         self._segment_bytes = segment_bytes
+        self._aligned_bytes_min = aligned_bytes_min
         self._ack_delay = ack_delay
         self._on_sealed = on_sealed
         self._loop: asyncio.AbstractEventLoop
@@ -152,6 +154,7 @@ class Journal:
         """Durable bytes of it."""
         self.sequence = 0
         """Sequence of the next block."""
+        self._secret = 0
         self.pending_bytes = 0
         """Entry bytes accepted and not yet durable; what back-pressure looks at."""
         self.failing: PersistenceError | None = None
@@ -163,8 +166,9 @@ class Journal:
         self._write_size = 0
         self._idle: list[asyncio.Future[None]] = []
 
-    def start(self, segment: int, previous_length: int, sequence: int) -> None:
+    def start(self, segment: int, previous_length: int, sequence: int, secret: int) -> None:
         """Begin writing; ``segment`` is the last one that exists, the first group makes the next one."""
+        self._secret = secret
         self._loop = asyncio.get_running_loop()
         self.segment = segment
         self.length = previous_length
@@ -240,17 +244,20 @@ class Journal:
         self._writing = group
         new = self._file is None or self.length >= self._segment_bytes
         base = records.SEGMENT_HEADER_SIZE if new else self.length
-        chunks, size = self._encode(group, base)
+        chunks, size, lead = self._encode(group, base, may_align=self.sync_data and not new)
         self._written_to = base + size
         self._write_size = self._written_to if new else size
         if not new and self._file is not None:
-            self._committer.commit(self._file, chunks, self.sync_data, self._written)
+            self._committer.commit(self._file, chunks, self.sync_data, self._written, lead)
             return
         work = self._loop.run_in_executor(self._writer, self._begin_segment, chunks)
         work.add_done_callback(self._begun)
 
-    def _encode(self, group: Group, base: int) -> tuple[list[Chunk], int]:
-        """The group as one block; tells every extent where it will lie."""
+    def _encode(self, group: Group, base: int, *, may_align: bool) -> tuple[list[Chunk], int, int | None]:
+        """The group as one block; tells every extent where it will lie.
+
+        A large block gets zeros before and behind it, so that it lies on whole pages; how many before is told.
+        """
         chunks: list[Chunk] = [b""]
         size = 0
         count = 0
@@ -278,12 +285,25 @@ class Journal:
             extent.owner.extent_closed()
             chunks += parts
             size += length
-        chunks[0] = records.block_header(count, size, self.sequence)
-        return chunks, size + records.BLOCK_HEADER_SIZE
+        chunks[0] = records.block_header(count, size, self.sequence, self._secret)
+        size += records.BLOCK_HEADER_SIZE
+        if not may_align or size < self._aligned_bytes_min:
+            return chunks, size, None
+        lead = records.page_end(base) - base
+        if lead:
+            chunks[0] = bytes(lead) + chunks[0]
+            size += lead
+            for _, extent in extents:
+                extent.offset += lead
+        tail = records.page_end(base + size) - (base + size)
+        if tail:
+            chunks.append(bytes(tail))
+        return chunks, size + tail, lead
 
     def _begin_segment(self, chunks: list[Chunk]) -> File:
         """In the writer's thread: a new segment with its header and its first group."""
-        header = records.SegmentHeader(self.segment + 1, self.length, self.sequence, self._clock.now_ms())
+        now = self._clock.now_ms()
+        header = records.SegmentHeader(self.segment + 1, self.length, self.sequence, now, self._secret)
         file = self._files.open(segment_name(header.number), create=True)
         try:
             file.truncate(0)

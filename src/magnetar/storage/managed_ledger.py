@@ -24,6 +24,9 @@ from magnetar.storage.segment import Places, Span
 _EXTENT_BYTES: Final = 256 << 10
 """An extent is closed when it is larger: it is also what one read takes from the disk at least."""
 
+NEVER: Final = 1 << 62
+"""An ordinal that no log reaches."""
+
 ReadDone = Callable[[Run | Exception], None]
 
 
@@ -38,6 +41,7 @@ class LogHome(Protocol):
     def next_ledger_id(self) -> int: ...
     def next_cursor_id(self) -> int: ...
     def read(self, log: ManagedLedger, start: int, entries_max: int, bytes_max: int, done: ReadDone) -> None: ...
+    def read_on(self, log: ManagedLedger) -> None: ...
     def span_added(self, span: Span) -> None: ...
     def span_dropped(self, span: Span) -> None: ...
 
@@ -90,6 +94,8 @@ class ManagedLedger:
         self._room = 0
         self._ledger_ready = False
         self.cached_runs = CachedRuns()
+        self.ahead_from = NEVER
+        """Ordinal at which a reader has used up so much of what was read ahead that more is due."""
         self.on_durable: Callable[[PendingExtent], None] = _nothing
         self.on_failed: Callable[[PendingExtent, PersistenceError], None] = _nothing_failed
         self.on_group: Callable[[], None] = _nothing_happened
@@ -291,6 +297,8 @@ class ManagedLedger:
         """Entries from ``start`` on that are in memory, at least one, or None."""
         if start >= self.end:
             return None
+        if start >= self.ahead_from:
+            self.home.read_on(self)
         return self.cached_runs.find(start, entries_max, bytes_max)
 
     def read(self, start: int, entries_max: int, bytes_max: int, done: ReadDone) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import mmap
 from bisect import bisect_left
 from collections.abc import Callable
 from concurrent.futures import Executor
@@ -18,7 +19,7 @@ from magnetar.storage import records
 from magnetar.storage.cache import EntryCache, Run, cut
 from magnetar.storage.checkpoint import write_atomically
 from magnetar.storage.files import FileSystem
-from magnetar.storage.managed_ledger import ManagedLedger, ReadDone
+from magnetar.storage.managed_ledger import NEVER, ManagedLedger, ReadDone
 from magnetar.storage.recovery import places_of
 from magnetar.storage.segment import Places, SegmentFiles, Span, index_bytes, index_name, segment_name, spans_of
 
@@ -28,6 +29,7 @@ _READ_BYTES: Final = 1 << 20
 """What one read takes, whole extents: small enough to stay in the processor's caches until it is sent."""
 _PART_OF_CACHE: Final = 8
 """What is read from disk may take this part of the cache's budget, on top of it."""
+_BUFFER_BYTES: Final = 2 * _READ_BYTES
 _READS_AHEAD: Final = 3
 """How many reads are begun unasked behind one that continues another."""
 _GAP_MAX: Final = 64 << 10
@@ -66,9 +68,13 @@ class EntryReader:
         # a part of its own: what is read once soon makes room for the next, in memory that is still warm
         self._cache = EntryCache(cache.bytes_max // _PART_OF_CACHE)
         self._thread = thread
+        self._buffer = mmap.mmap(-1, _BUFFER_BYTES)
+        """What the disk writes into; used in the thread only. Entries are copied out of it once."""
         self._under_way: dict[tuple[int, int], _Reading] = {}
         self._ends: dict[int, int] = {}
         """By log: where its last read ended."""
+        self._newest: dict[int, _Reading] = {}
+        """By log: the last of the reads that went ahead."""
         self.reads = 0
         self.bytes_read = 0
 
@@ -93,11 +99,23 @@ class EntryReader:
 
         reading.waiters.append(answer)
 
+    def read_on(self, managed: ManagedLedger) -> None:
+        """Whoever was read ahead for has come near the end of that: more, so that nobody ever waits for the disk."""
+        managed.ahead_from = NEVER
+        newest, end = self._newest.get(managed.id), self._ends.get(managed.id)
+        if newest is not None and (managed.id, newest.start) in self._under_way:
+            newest.further = _READS_AHEAD
+        elif end is not None and self._wanted(managed, end):
+            self._begin(managed, end, _READS_AHEAD - 1)
+
     def _begin(self, managed: ManagedLedger, start: int, further: int) -> _Reading | None:
         span = managed.span_of(start)
         if span is None:
             return None
         reading = self._under_way[managed.id, start] = _Reading(managed, start, span.segment, further)
+        self._newest[managed.id] = reading
+        if further == 1:
+            managed.ahead_from = start
         work = asyncio.get_running_loop().run_in_executor(self._thread, self._read, span, start)
         work.add_done_callback(lambda future: self._finished(reading, future))
         return reading
@@ -114,12 +132,16 @@ class EntryReader:
             self._cache.put(managed.cached_runs, extent.run, extent.size)
         last = extents[-1].run
         end = self._ends[managed.id] = last.first + len(last.entries)
-        missing = managed.cached(end, 1, 1) is None and (managed.id, end) not in self._under_way
-        if reading.further and missing and end < managed.end and not managed.deleted:
+        if reading.further and self._wanted(managed, end):
             # before anybody is answered: the disk works while they send
             self._begin(managed, end, reading.further - 1)
         for waiter in reading.waiters:
             waiter(extents[0].run)
+
+    def _wanted(self, managed: ManagedLedger, start: int) -> bool:
+        """Whether entries from ``start`` on exist and are neither in memory nor on their way."""
+        known = (managed.id, start) in self._under_way or managed.cached_runs.find(start, 1, 1) is not None
+        return not known and start < managed.end and not managed.deleted
 
     def _failed(self, reading: _Reading, error: BaseException) -> None:
         if not isinstance(error, PersistenceError):
@@ -144,13 +166,14 @@ class EntryReader:
         while not out or (left > 0 and i < stop):
             last = self._stretch(places, i, stop, left)
             at = places.offsets[i]
-            data = self._segments.file(span.segment).read(at, places.offsets[last] + places.lengths[last] - at)
+            size = places.offsets[last] + places.lengths[last] - at
+            data, begin = self._segments.file(span.segment).read_large(at, size, self._buffer)
             self.reads += 1
-            self.bytes_read += len(data)
-            left -= len(data)
+            self.bytes_read += size
+            left -= size
             for j in range(i, last + 1):
                 try:
-                    out.append(self._extent(span, data, places.offsets[j] - at))
+                    out.append(self._extent(span, data, begin + places.offsets[j] - at))
                 except PersistenceError:
                     if not out:
                         raise
@@ -172,7 +195,7 @@ class EntryReader:
             last += 1
         return last
 
-    def _extent(self, span: Span, data: bytes, at: int) -> _Extent:
+    def _extent(self, span: Span, data: bytes | mmap.mmap, at: int) -> _Extent:
         try:
             head, entries, counts, size = records.read_extent(data, at)
         except records.RecordError as error:

@@ -4,11 +4,13 @@ A segment file is a segment header followed by blocks; a block is one group comm
 records; everything is little-endian.
 
 Segment header (48 bytes): ``magic "MGTRLOG1" | number u64 | previous_length u64 | first_block u64 | created_ms u64 |
-crc32c u32 of all before | zero u32``. ``previous_length`` is how much of the segment before it counts: what a failed
-write left behind it is void.
+secret u32 | crc32c u32 of all before``. ``previous_length`` is how much of the segment before it counts: what a failed
+write left behind it is void. ``secret`` is one random number per directory.
 
-Block header (32 bytes): ``magic u32 | records u32 | length u64 (of the records) | sequence u64 | crc32c u32 of all
-before | zero u32``. Block sequences grow by one over the life of the directory.
+Block header (32 bytes): ``magic u32 | records u32 | length u64 (of the records) | sequence u64 | secret u32 |
+crc32c u32 of all before``. The secret keeps a producer from publishing bytes that look like a block of this directory.
+Block sequences grow by one over the life of the directory. Blocks stand one behind the other; where four zero bytes
+stand instead of the magic, everything up to the next multiple of 4096 is zero and the block begins there.
 
 Record: ``kind u8 | flags u8 | zero u16 | length u32 (of the body) | crc32c u32 of these eight bytes and the body``,
 then the body.
@@ -22,17 +24,19 @@ import json
 import struct
 from collections.abc import Sequence
 from enum import IntEnum
+from mmap import mmap
 from typing import Any, Final, NamedTuple
 
 from crc32c import crc32c
 
 SEGMENT_MAGIC: Final = b"MGTRLOG1"
-_SEGMENT: Final = struct.Struct("<8sQQQQ")
+_SEGMENT: Final = struct.Struct("<8sQQQQI")
 SEGMENT_HEADER_SIZE: Final = 48
 BLOCK_MAGIC: Final = 0x4B4C424D
-_BLOCK: Final = struct.Struct("<IIQQ")
+_BLOCK: Final = struct.Struct("<IIQQI")
 BLOCK_HEADER_SIZE: Final = 32
-_CRC_PAD: Final = struct.Struct("<II")
+PAGE: Final = 4096
+"""A large block begins and ends at a multiple of it, so that it can go to the disk past the page cache."""
 _RECORD: Final = struct.Struct("<BBHI")
 RECORD_HEADER_SIZE: Final = _RECORD.size + 4
 _EXTENT: Final = struct.Struct("<QQQQQQI")
@@ -79,6 +83,8 @@ class SegmentHeader(NamedTuple):
     previous_length: int
     first_block: int
     created_ms: int
+    secret: int
+    """The directory's; stands in every block."""
 
 
 class ExtentHead(NamedTuple):
@@ -102,7 +108,7 @@ class RecordError(Exception):
 def segment_header(header: SegmentHeader) -> bytes:
     """The first 48 bytes of a segment."""
     fixed = _SEGMENT.pack(SEGMENT_MAGIC, *header)
-    return fixed + _CRC_PAD.pack(crc32c(fixed), 0)
+    return fixed + _U32.pack(crc32c(fixed))
 
 
 def parse_segment_header(data: bytes) -> SegmentHeader:
@@ -110,15 +116,15 @@ def parse_segment_header(data: bytes) -> SegmentHeader:
     if len(data) < SEGMENT_HEADER_SIZE:
         raise RecordError(f"only {len(data)} bytes where a segment header of {SEGMENT_HEADER_SIZE} should be")
     fixed = data[: _SEGMENT.size]
-    if _CRC_PAD.unpack_from(data, _SEGMENT.size) != (crc32c(fixed), 0) or not fixed.startswith(SEGMENT_MAGIC):
+    if _U32.unpack_from(data, _SEGMENT.size)[0] != crc32c(fixed) or not fixed.startswith(SEGMENT_MAGIC):
         raise RecordError("the segment header's checksum does not match")
     return SegmentHeader(*_SEGMENT.unpack(fixed)[1:])
 
 
-def block_header(records: int, length: int, sequence: int) -> bytes:
+def block_header(records: int, length: int, sequence: int, secret: int) -> bytes:
     """The 32 bytes before a group's records."""
-    fixed = _BLOCK.pack(BLOCK_MAGIC, records, length, sequence)
-    return fixed + _CRC_PAD.pack(crc32c(fixed), 0)
+    fixed = _BLOCK.pack(BLOCK_MAGIC, records, length, sequence, secret)
+    return fixed + _U32.pack(crc32c(fixed))
 
 
 class BlockHeader(NamedTuple):
@@ -127,6 +133,7 @@ class BlockHeader(NamedTuple):
     records: int
     length: int
     sequence: int
+    secret: int
 
 
 def parse_block_header(data: bytes, at: int = 0) -> BlockHeader | None:
@@ -134,10 +141,15 @@ def parse_block_header(data: bytes, at: int = 0) -> BlockHeader | None:
     end = at + _BLOCK.size
     if len(data) - at < BLOCK_HEADER_SIZE:
         return None
-    magic, records, length, sequence = _BLOCK.unpack_from(data, at)
-    if magic != BLOCK_MAGIC or _CRC_PAD.unpack_from(data, end) != (crc32c(data[at:end]), 0):
+    magic, *fields = _BLOCK.unpack_from(data, at)
+    if magic != BLOCK_MAGIC or _U32.unpack_from(data, end)[0] != crc32c(data[at:end]):
         return None
-    return BlockHeader(records, length, sequence)
+    return BlockHeader(*fields)
+
+
+def page_end(at: int) -> int:
+    """The first multiple of :data:`PAGE` at or behind ``at``."""
+    return -(-at // PAGE) * PAGE
 
 
 def extent(head: ExtentHead, entries: Sequence[bytes], counts: Sequence[int] | None) -> tuple[list[bytes], int]:
@@ -242,7 +254,7 @@ class Extent(NamedTuple):
     """Bytes of the record's body."""
 
 
-def read_extent(data: bytes, at: int) -> Extent:
+def read_extent(data: bytes | mmap, at: int) -> Extent:
     """The extent whose record is at ``at``; copies each entry once and nothing else. Raises RecordError."""
     if len(data) - at < RECORD_HEADER_SIZE + EXTENT_HEAD_SIZE:
         raise RecordError(f"an extent does not fit at offset {at}")
@@ -335,8 +347,10 @@ def parse_annex(body: bytes) -> tuple[int, str, bytes]:
     return log, body[_ANNEX.size : start].decode(), body[start:]
 
 
-def find_block(data: bytes, start: int, after_sequence: int) -> int:
+def find_block(data: bytes, start: int, after_sequence: int, secret: int | None) -> int:
     """Offset of the next whole block at or behind ``start`` whose sequence is above ``after_sequence``, or -1.
+
+    With ``secret`` only blocks of that directory count.
 
     Only looked for when the block at ``start`` is damaged: finding one proves corruption, finding none means torn.
     """
@@ -344,7 +358,7 @@ def find_block(data: bytes, start: int, after_sequence: int) -> int:
     at = data.find(magic, start)
     while at >= 0:
         header = parse_block_header(data, at)
-        if header is not None and header.sequence > after_sequence:
+        if header is not None and header.sequence > after_sequence and secret in (None, header.secret):
             try:
                 parse_block(data, at, header)
             except RecordError:

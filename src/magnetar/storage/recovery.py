@@ -52,6 +52,8 @@ class Recovered:
         """How much of it counts."""
         self.sequence = 0
         """Sequence for the next block."""
+        self.secret: int | None = None
+        """The directory's; None in a new one."""
         self.scanned: list[int] = []
         """Segments that were read, and so need an index file."""
         self.ids = [0, 0, 0]
@@ -106,7 +108,7 @@ def _scan(files: FileSystem, number: int, limit: int | None, before: int | None,
     found = replay.found
     file = files.open(segment_name(number))
     try:
-        scan = SegmentScan(files, number, file, limit, before)
+        scan = SegmentScan(files, number, file, limit, before, found.secret)
         scan.sequence = found.sequence - 1
         for block in scan:
             replay.damaged = bool(found.damage or scan.damage)
@@ -114,6 +116,7 @@ def _scan(files: FileSystem, number: int, limit: int | None, before: int | None,
             for raw in block.records:
                 replay.record(number, block.offset, raw)
         found.sequence = scan.sequence + 1
+        found.secret = scan.secret
         found.damage += scan.damage
         found.scanned.append(number)
         found.length = scan.length
@@ -148,6 +151,7 @@ class _Replay:
         found.length = head["length"]
         found.sequence = head["sequence"]
         found.ids = list(head["ids"])
+        found.secret = head["secret"]
         for logged in image.logs:
             about = logged.about
             managed = self._log(about["id"], about["name"])

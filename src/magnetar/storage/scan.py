@@ -38,10 +38,12 @@ class SegmentScan:
         file: File,
         limit: int | None = None,
         before: int | None = None,
+        secret: int | None = None,
     ) -> None:
         """``files``: where to keep what is unreadable; None to only look.
 
-        ``limit``: bytes known to have been durable. ``before``: blocks from this sequence on are void.
+        ``limit``: bytes known to have been durable. ``before``: blocks from this sequence on are void. ``secret``: the
+        directory's, in case the segment's own header is damaged.
         """
         self._files = files
         self._number = number
@@ -51,6 +53,7 @@ class SegmentScan:
         self._before = before
         self._limit = size if limit is None else min(limit, size)
         self.length = 0
+        self.secret = secret
         self.sequence = -1
         """Sequence of the last whole block."""
         self.damage: list[str] = []
@@ -67,7 +70,7 @@ class SegmentScan:
     def __iter__(self) -> Iterator[Block]:
         at = records.SEGMENT_HEADER_SIZE
         self.length = min(at, self._limit)
-        self._check_header()
+        self.check_header()
         while at < self._limit:
             block, end = self._block(at)
             if block is not None:
@@ -75,6 +78,8 @@ class SegmentScan:
                 at = self.length = end
                 self.sequence = block.sequence
                 continue
+            if end >= self._limit:
+                return  # nothing but padding
             following = self._find_following(at)
             if following < 0:
                 self._end(at)
@@ -86,9 +91,10 @@ class SegmentScan:
                 f"{segment_name(self._number)} ends at {self._limit} although {self._durable} bytes were durable"
             )
 
-    def _check_header(self) -> None:
+    def check_header(self) -> None:
+        """Learn the secret; name damage."""
         try:
-            self.header()
+            self.secret = self.header().secret
         except records.RecordError as error:
             if self._limit > records.SEGMENT_HEADER_SIZE and self._find_following(records.SEGMENT_HEADER_SIZE, 0) >= 0:
                 self._name(f"{segment_name(self._number)}: {error}; its blocks are read nevertheless")
@@ -114,9 +120,18 @@ class SegmentScan:
         return self._window[start : start + size]
 
     def _block(self, at: int) -> tuple[Block | None, int]:
+        before, at = at, self._behind_padding(at)
+        if at >= self._limit:
+            return None, at
         header = records.parse_block_header(self._bytes(at, records.BLOCK_HEADER_SIZE))
         if header is None or header.sequence <= self.sequence or self._void(header.sequence):
-            return None, at
+            return None, before
+        if self.secret is None:
+            self.secret = header.secret
+        elif header.secret != self.secret:
+            return None, before
+        if at > before and header.sequence != self.sequence + 1 and self.sequence >= 0:
+            return None, before  # a block was overwritten with zeros, which only look like padding
         size = records.BLOCK_HEADER_SIZE + header.length
         if at + size > self._limit:
             return None, at
@@ -127,17 +142,24 @@ class SegmentScan:
             return None, at
         return Block(at, header.sequence, found), at + size
 
+    def _behind_padding(self, at: int) -> int:
+        """Where the block at or behind ``at`` begins: at the next page if there are only zeros before it."""
+        if any(self._bytes(at, 4)):
+            return at
+        border = records.page_end(at)
+        return at if any(self._bytes(at, border - at)) else border
+
     def _void(self, sequence: int) -> bool:
         return self._before is not None and sequence >= self._before
 
     def _find_following(self, at: int, start: int = 1) -> int:
         data = self._file.read(at, max(self._limit - at, 0))
-        found = records.find_block(data, start, self.sequence)
+        found = records.find_block(data, start, self.sequence, self.secret)
         while found >= 0:
             header = records.parse_block_header(data, found)
             if header is not None and not self._void(header.sequence):
                 return at + found
-            found = records.find_block(data, found + 1, self.sequence)
+            found = records.find_block(data, found + 1, self.sequence, self.secret)
         return -1
 
     def _corrupt(self, at: int, following: int) -> None:

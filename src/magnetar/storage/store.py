@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import secrets
 from collections.abc import Callable
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass
@@ -31,8 +32,6 @@ log = logging.getLogger(__name__)
 _UNKNOWN: Final = 1 << 62
 """Length of a segment that recovery has cut already."""
 
-_CACHED_SEGMENTS: Final = 6
-"""So many sealed segments stay in the system's page cache; consumers not further behind than that read from memory."""
 _LOGS_PER_TURN: Final = 200
 """How many logs a checkpoint captures before it lets the loop go on."""
 
@@ -46,6 +45,8 @@ class StoreSettings:
     cache_bytes: int = 64 << 20
     """managedLedgerCacheSizeMB, in bytes."""
     segment_bytes: int = 128 << 20
+    aligned_bytes_min: int = 32 << 10
+    """A group from this size on lies on whole pages and may be written past the page cache."""
     ack_delay_seconds: float = 0.02
     ledger_entries_max: int = 50_000
     ledger_bytes_max: int = 2048 << 20
@@ -74,6 +75,7 @@ class LedgerStore:
         self.journal = Journal(
             files, clock, self._threads["writer"], committer=committer(thread) if committer else thread,
             sync_data=settings.sync_data, segment_bytes=settings.segment_bytes,
+            aligned_bytes_min=settings.aligned_bytes_min,
             ack_delay=settings.ack_delay_seconds, on_sealed=self._sealed,
         )  # fmt: skip
         self._segments = SegmentFiles(files)
@@ -83,6 +85,8 @@ class LedgerStore:
         self._logs: dict[str, ManagedLedger] = {}
         self._spans: dict[int, set[Span]] = {}
         self._ids = [0, 0, 0]
+        self._secret = secrets.randbits(32)
+        """Of a new directory; an old one has its own."""
         self._unindexed: dict[int, int] = {}
         """Sealed segments without an index file, and their lengths: the places of their extents stay in memory."""
         self._checkpoint_number = 0
@@ -117,6 +121,8 @@ class LedgerStore:
                 self._files.remove(name)
         self._logs = {managed.name: managed for managed in found.logs.values()}
         self._ids = found.ids
+        if found.secret is not None:
+            self._secret = found.secret
         self.damage = found.damage
         self._checkpoint_number = found.checkpoint_number
         # 0: the checkpoint before the newest is still there, and nothing that it needs may be removed
@@ -127,7 +133,7 @@ class LedgerStore:
                 self._finish_recovery(found)
             except OSError as error:
                 log.warning("the checkpoint of the start could not be written (%s); the next segment's will do", error)
-        self.journal.start(found.segment, found.length, found.sequence)
+        self.journal.start(found.segment, found.length, found.sequence, self._secret)
 
     def _finish_recovery(self, found: Recovered) -> None:
         for number in found.scanned:
@@ -214,6 +220,10 @@ class LedgerStore:
         """See :meth:`ManagedLedger.read`."""
         self._reader.read(log, start, entries_max, bytes_max, done)
 
+    def read_on(self, log: ManagedLedger) -> None:
+        """See :meth:`EntryReader.read_on`."""
+        self._reader.read_on(log)
+
     def span_added(self, span: Span) -> None:
         """A span counts as living in its segment from now on."""
         self._spans.setdefault(span.segment, set()).add(span)
@@ -280,21 +290,13 @@ class LedgerStore:
                 file.truncate(length)
             file.close()
         checkpoint.write_atomically(self._files, index_name(number), index_bytes(number, spans))
-        self._drop_cached(number - _CACHED_SEGMENTS)
-
-    def _drop_cached(self, number: int) -> None:
-        """Give the page cache of an older segment back, so that new pages need not be found for each new segment."""
-        try:
-            self._files.drop_cached(segment_name(number))
-        except FileNotFoundError:
-            pass
 
     def _save_checkpoint(self, data: bytes) -> None:
         self._checkpoint_number += 1
         checkpoint.save(self._files, self._checkpoint_number, data)
 
     def _head(self, segment: int, length: int, sequence: int) -> dict[str, Any]:
-        return {"segment": segment, "length": length, "sequence": sequence, "ids": self._ids}
+        return {"segment": segment, "length": length, "sequence": sequence, "ids": self._ids, "secret": self._secret}
 
     async def remove_dead(self) -> list[int]:
         """Remove segments that hold nothing alive and that no kept checkpoint needs for a replay."""

@@ -3,12 +3,15 @@
 The loop copies a group into memory that both processes share and sends one short message; the process, which was
 handed the segment's open file, writes the group at its place, calls fdatasync and sends the error number back; the loop
 hears that as it hears any socket. No thread has to win the interpreter's lock, so a commit takes what the disk takes,
-however busy the loop is, and the kernel's work on the page cache happens on another core. The process ends with the
-socket: at most it finishes the group it was given when the broker was killed, which nobody was told of.
+however busy the loop is. A group that fills whole pages goes to the disk past the page cache (O_DIRECT), which spares
+the machine a copy and a page for every four kilobytes; reading does the same (:mod:`magnetar.storage.files`).
+The process ends with the socket: at most it finishes the group it was given when the broker was killed, which nobody
+was told of.
 
-Messages on the socket pair (SOCK_SEQPACKET), integers little-endian: ``F`` with a file descriptor: this file from now
-on; ``W``, u64 offset, u64 length: write so much of the shared memory there, then sync (length 0: only sync); the answer
-to ``W`` is the error number as four bytes, 0 if the data is durable.
+Messages on the socket pair (SOCK_SEQPACKET), integers little-endian: ``F`` with two file descriptors: this file from
+now on, as it is and past the page cache; ``W`` or ``D``, u64 offset, u64 length: write so much of the shared memory
+there, through the page cache or past it, then sync (length 0: only sync); the answer is the error number as four bytes,
+0 if the data is durable.
 """
 
 from __future__ import annotations
@@ -33,25 +36,31 @@ _PROGRAM: Final = """
 import os, _socket, mmap, sys
 wire = _socket.socket(fileno=int(sys.argv[1]))
 shared = memoryview(mmap.mmap(int(sys.argv[2]), 0))
-held = -1
+held = []
 while True:
     try:
-        message, files, _, _ = wire.recvmsg(17, _socket.CMSG_SPACE(4))
+        message, files, _, _ = wire.recvmsg(17, _socket.CMSG_SPACE(8))
     except OSError:  # the broker was killed with an answer unread
         break
     if not message:
         break
     if message == b"F":
-        if held >= 0:
-            os.close(held)
-        held = int.from_bytes(files[0][2][:4], sys.byteorder)
+        for old in held:
+            os.close(old)
+        held = [int.from_bytes(files[0][2][i : i + 4], sys.byteorder) for i in (0, 4)]
         continue
+    file = held[message[:1] == b"D"]
     offset, length = int.from_bytes(message[1:9], "little"), int.from_bytes(message[9:17], "little")
     try:
         done = 0
         while done < length:
-            done += os.pwrite(held, shared[done:length], offset + done)
-        os.fdatasync(held)
+            try:
+                done += os.pwrite(file, shared[done:length], offset + done)
+            except OSError as problem:
+                if problem.errno != 22 or file == held[0]:
+                    raise
+                file = held[0]  # this file system wants the page cache
+        os.fdatasync(file)
         error = 0
     except OSError as problem:
         error = problem.errno or 5
@@ -104,22 +113,28 @@ class SyncProcess:
         """Its process id, while it is alive."""
         return None if self._process is None else self._process.pid
 
-    def commit(self, file: File, chunks: Sequence[Chunk], sync: bool, done: Committed) -> None:
+    def commit(self, file: File, chunks: Sequence[Chunk], sync: bool, done: Committed, lead: int | None = None) -> None:
         """See :class:`Committer`."""
         if not sync or self._process is None or not isinstance(file, OsFile):
-            self._spare.commit(file, chunks, sync, done)
+            self._spare.commit(file, chunks, sync, done, lead)
             return
         try:
             if file is not self._file:
-                socket.send_fds(self._wire, [b"F"], [file.fileno()])
+                socket.send_fds(self._wire, [b"F"], [file.fileno(), file.direct()])
                 self._file = file
             offset, size = file.size(), sum(map(len, chunks))
-            if size <= _SHARED_BYTES:
-                self._share(chunks)
-            else:
+            order = b"W"
+            if size > _SHARED_BYTES:
                 file.append(chunks)
                 size = 0
-            self._wire.send(b"W" + offset.to_bytes(8, "little") + size.to_bytes(8, "little"))
+            elif lead is not None:
+                # the zeros before the first page are there already: nothing was ever written behind the end
+                order = b"D"
+                self._share([memoryview(chunks[0])[lead:], *chunks[1:]])
+                offset, size = offset + lead, size - lead
+            else:
+                self._share(chunks)
+            self._wire.send(order + offset.to_bytes(8, "little") + size.to_bytes(8, "little"))
         except OSError as error:
             self._loop.call_soon(done, error)
             return

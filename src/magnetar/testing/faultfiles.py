@@ -18,6 +18,7 @@ One thread at a time: the simulator has only one.
 from __future__ import annotations
 
 import errno
+import mmap
 import os
 import random
 from collections.abc import Callable, Sequence
@@ -170,6 +171,9 @@ class FaultFile:
         self._disk.counters.read_bytes += len(found)
         return found
 
+    def read_large(self, offset: int, size: int, buffer: mmap.mmap) -> tuple[bytes | mmap.mmap, int]:
+        return self.read(offset, size), 0
+
     def truncate(self, size: int) -> None:
         self._check_open()
         self._disk.enter("truncate")
@@ -232,9 +236,6 @@ class FaultFileSystem:
         _check_name(name)
         self._disk.enter("remove")
         self._disk.directory.remove(name)
-
-    def drop_cached(self, name: str) -> None:
-        _check_name(name)
 
     def sync(self) -> None:
         self._disk.enter("sync_directory", self._disk.faults.sync_error_rate)

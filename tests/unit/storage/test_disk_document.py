@@ -15,6 +15,7 @@ from tests.unit.storage.lives import opened, read, run
 
 DOCUMENT = Path(__file__).parents[3] / "docs" / "disk.md"
 CREATED_MS = 1_700_000_000_000
+SECRET = 0x00C0FFEE
 
 
 def documented(title: str) -> bytes:
@@ -24,7 +25,8 @@ def documented(title: str) -> bytes:
 
 
 def summed(fixed: bytes) -> bytes:
-    return fixed + struct.pack("<II", crc32c(fixed), 0)
+    whole = fixed + struct.pack("<I", SECRET)
+    return whole + struct.pack("<I", crc32c(whole))
 
 
 def record(kind: int, flags: int, body: bytes) -> bytes:
@@ -74,7 +76,8 @@ def test_the_store_reads_the_documents_example_and_makes_its_index() -> None:
         made = snapshot(files)
         assert made[index_name(1)] == documented("Its index")
         found = checkpoint.decode(made["checkpoint-0000000000000001"])
-        assert found.head == {"segment": 1, "length": len(example_segment()), "sequence": 2, "ids": [1, 1, 1]}
+        length = len(example_segment())
+        assert found.head == {"segment": 1, "length": length, "sequence": 2, "ids": [1, 1, 1], "secret": SECRET}
 
     run(main())
 

@@ -18,7 +18,7 @@ class Held:
     def __init__(self, spare: Committer) -> None:
         self.waiting: list[Committed] = []
 
-    def commit(self, file: File, chunks: Sequence[Chunk], sync: bool, done: Committed) -> None:
+    def commit(self, file: File, chunks: Sequence[Chunk], sync: bool, done: Committed, lead: int | None = None) -> None:
         self.waiting.append(done)
 
     def close(self) -> None: ...

@@ -24,7 +24,9 @@ from magnetar.storage.managed_ledger import ManagedLedger
 from magnetar.storage.store import LedgerStore, StoreSettings
 from tests.unit.storage.lives import disk, opened, read, settled
 
-SETTINGS = StoreSettings(segment_bytes=600, cache_bytes=700, ledger_entries_max=4, ledger_min_rollover_ms=0)
+SETTINGS = StoreSettings(
+    segment_bytes=6_000, aligned_bytes_min=300, cache_bytes=700, ledger_entries_max=4, ledger_min_rollover_ms=0
+)
 BATCH = 5
 
 

@@ -14,7 +14,9 @@ from magnetar.storage.store import LedgerStore, StoreSettings
 from magnetar.testing.faultfiles import FaultFileSystem
 from magnetar.testing.simloop import SimClock, run
 
-SMALL = StoreSettings(segment_bytes=600, cache_bytes=1, ledger_entries_max=10, ledger_min_rollover_ms=0)
+SMALL = StoreSettings(
+    segment_bytes=600, aligned_bytes_min=250, cache_bytes=1, ledger_entries_max=10, ledger_min_rollover_ms=0
+)
 
 
 class Disk:

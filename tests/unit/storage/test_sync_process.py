@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import mmap
 import os
 import signal
 from collections.abc import Sequence
@@ -44,6 +45,30 @@ def test_groups_of_any_size_lie_one_behind_the_other(tmp_path: Path) -> None:
         assert await commit(process, first, [b"last"]) is None
         assert content(first) == b"onetwo" + large + b"last"
         assert content(second) == b"other"
+        process.close()
+
+    asyncio.run(main())
+
+
+def test_a_group_on_whole_pages_goes_past_the_page_cache_and_is_read_so(tmp_path: Path) -> None:
+    async def main() -> None:
+        process = started()
+        file = OsFileSystem(str(tmp_path)).open("a", create=True)
+        pages = os.urandom(40 * 4096)
+        assert await commit(process, file, [b"small"]) is None
+        answer: asyncio.Future[BaseException | None] = asyncio.get_running_loop().create_future()
+        lead = 4096 - len(b"small")
+        process.commit(file, [bytes(lead) + pages[:10], pages[10:]], True, answer.set_result, lead)
+        assert await asyncio.wait_for(answer, 20) is None
+        assert await commit(process, file, [b"behind"]) is None
+        assert content(file) == b"small" + bytes(lead) + pages + b"behind"
+        with mmap.mmap(-1, 64 * 4096) as buffer:
+            found, at = file.read_large(5000, 39 * 4096, buffer)
+            assert found[at : at + 39 * 4096] == pages[5000 - 4096 :][: 39 * 4096]
+            assert found is buffer or (isinstance(file, OsFile) and file.direct() == file.fileno())
+            found, at = file.read_large(4096, 40 * 4096 + 6, buffer)
+            assert found[at : at + 40 * 4096 + 6] == pages + b"behind"
+        file.close()
         process.close()
 
     asyncio.run(main())

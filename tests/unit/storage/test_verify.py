@@ -85,7 +85,8 @@ def test_missing_and_exchanged_files_are_found() -> None:
 def test_what_a_kill_leaves_is_no_damage() -> None:
     files = filled(close=False)
     newest = [n for n in files.names() if n.startswith("segment") and not n.endswith("index")][-1]
-    files.open(newest).append([records.block_header(3, 500, 1 << 40), b"half of it"])
+    secret = records.parse_segment_header(content(files)[newest]).secret
+    files.open(newest).append([records.block_header(3, 500, 1 << 40, secret), b"half of it"])
     files.open("checkpoint-0000000000000099.new", create=True).append([b"half"])
     files.remove(next(n for n in files.names() if n.endswith(".index")))
     report = verify(files)

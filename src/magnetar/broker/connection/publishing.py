@@ -93,13 +93,17 @@ def send(session: Session, message: c.Send) -> None:
     if producer is None or producer.__class__ is not Producer:
         _send_to_nobody(session, message)
         return
-    if not message[9] or message[5] is not None or message[7] is not None:
-        if message.txn is None or not message.checksum_ok or not transacting.send(session, producer, message):
-            _send_refused(session, message)
-            return
-    else:
-        messages = message[2]
-        producer.publish(message[8], messages if messages > 0 else 1, message[1], message[3] or 0)
+    try:
+        if not message[9] or message[5] is not None or message[7] is not None:
+            if message.txn is None or not message.checksum_ok or not transacting.send(session, producer, message):
+                _send_refused(session, message)
+                return
+        else:
+            messages = message[2]
+            producer.publish(message[8], messages if messages > 0 else 1, message[1], message[3] or 0)
+    except MagnetarError as refused:
+        session.send(c.SendError(message.producer_id, message.sequence_id, refused.code, str(refused)))
+        return
     session.pending_publishes += 1
     service = session.service
     if (

@@ -30,6 +30,8 @@ class DispatchSettings:
     """keySharedLookAheadMsgInReplayThresholdPerConsumer"""
     key_shared_look_ahead_per_subscription: int = 20_000
     """keySharedLookAheadMsgInReplayThresholdPerSubscription"""
+    deliver_at_time_strict: bool = False
+    """isDelayedDeliveryDeliverAtTimeStrict"""
     turn_entries_max: int = 2_000
     """Ours: a subscription lets the loop go on to others after so many entries."""
     read_retry_s: float = 1.0

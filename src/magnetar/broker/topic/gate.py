@@ -23,11 +23,11 @@ later ones) or ``Subscription.add_reason`` (one), and tell what changes:
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterable, Sequence
 from typing import Final
 
 from magnetar.broker.delivery.dispatcher import SubType
+from magnetar.broker.topic.late_queue import LateQueue
 from magnetar.broker.topic.ports import Cursor
 
 STEPS: Final = 256
@@ -58,13 +58,16 @@ class Reason:
         """Those closed ordinals of the range that the broker acknowledges itself."""
         return ()
 
+    def delayed(self, cursor: Cursor, end: int) -> int:
+        """Entries of this backlog that wait for their time, for statistics (5.10.1)."""
+        return 0
+
 
 class Gate:
     """The reasons of one subscription, as its pump asks them."""
 
     def __init__(self) -> None:
-        self.late: deque[int] = deque()
-        """Ordinals that were passed over and are open now, in the order in which they go out."""
+        self.late = LateQueue()
         self._all: list[Reason] = []
         self._holding: tuple[Reason, ...] = ()
 
@@ -115,6 +118,10 @@ class Gate:
     def dead(self, start: int, stop: int) -> list[int]:
         """As :meth:`Reason.dead`, ascending."""
         return sorted({ordinal for reason in self._holding for ordinal in reason.dead(start, stop)})
+
+    def delayed(self, cursor: Cursor, end: int) -> int:
+        """As :meth:`Reason.delayed`."""
+        return sum(reason.delayed(cursor, end) for reason in self._holding)
 
     def closed(self, start: int, stop: int) -> Iterable[tuple[int, int]]:
         """The closed stretches of a short range."""

@@ -6,7 +6,7 @@ back once per group commit.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple, Protocol
 
 from magnetar.model.errors import PersistenceError, ProducerBusyError
@@ -65,19 +65,21 @@ class ProducerInfo(NamedTuple):
 class Producer:
     """An open producer. Counters are of durable messages and their bytes as sent."""
 
-    __slots__ = ("bytes_in", "info", "log", "msg_in", "open", "sink")
+    __slots__ = ("append", "bytes_in", "info", "log", "msg_in", "open", "sink")
 
     def __init__(self, info: ProducerInfo, log: ManagedLedger, sink: ProducerSink) -> None:
         self.info = info
         self.log = log
+        self.append: Callable[[bytes, int, object], int] = log.append
+        """How its entries get into the log; the topic may put something in between."""
         self.sink = sink
         self.open = True
         self.msg_in = 0
         self.bytes_in = 0
 
     def publish(self, entry: bytes, messages: int, sequence_id: int, highest_sequence_id: int) -> None:
-        """Fix the entry's place; the receipt follows when it is durable."""
-        self.log.append(entry, messages, _new_pending(Pending, (self, sequence_id, highest_sequence_id)))
+        """Fix the entry's place; the receipt follows when it is durable. Raises what ``append`` does."""
+        self.append(entry, messages, _new_pending(Pending, (self, sequence_id, highest_sequence_id)))
 
 
 _new_pending = tuple.__new__  # a third of what calling the class takes, once per message

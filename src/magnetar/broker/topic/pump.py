@@ -17,7 +17,6 @@ import asyncio
 import logging
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
-from itertools import islice
 
 from magnetar.broker.delivery.consumers import ConsumerState
 from magnetar.broker.delivery.dispatcher import Dispatcher
@@ -171,19 +170,19 @@ class Pump:
     def _send_late(self, dispatcher: Dispatcher, gate: Gate, wanted: int) -> int:
         """Send the first consecutive ones of what was passed over; entries dealt with."""
         late, cursor = gate.late, self._cursor
-        start = late[0]
+        front = late.front(wanted)
+        start = front[0]
         gone = start < self._log.first or cursor.acknowledged(start) or dispatcher.has(start)
         if gone or gate.next_open(start, start + 1) != start:
-            late.popleft()
+            late.drop(1)
             return 1
         stop = start + 1
-        for ordinal in islice(late, 1, wanted):
+        for ordinal in front[1:]:
             if ordinal != stop or dispatcher.has(ordinal):
                 break
             stop += 1
         reached = self._give(dispatcher, start, stop)
-        for _ in range(start, reached):
-            late.popleft()
+        late.drop(reached - start)
         return reached - start
 
     def _give(self, dispatcher: Dispatcher, start: int, stop: int) -> int:

@@ -12,6 +12,7 @@ from random import Random
 from typing import Any, NamedTuple, cast
 
 from magnetar.broker.topic import transactions
+from magnetar.broker.topic.delays import Delays
 from magnetar.broker.topic.dispatch_settings import DispatchSettings
 from magnetar.broker.topic.gate import Reason, last_shown
 from magnetar.broker.topic.position_search import first_since
@@ -77,6 +78,8 @@ class Topic:
         """None: the topic never took part in one."""
         if self.log.annex(transactions.ANNEX).exists:
             self.transacting()
+        strict = settings.deliver_at_time_strict
+        self.delays = Delays(self, self.log, clock, policies.delayed_delivery, strict)
 
     # birth -------------------------------------------------------------------------------------------------------
 
@@ -105,6 +108,7 @@ class Topic:
         if self.closed:
             raise ServiceNotReadyError("Topic is temporarily unavailable")
         self.producers.add(producer)
+        producer.append = self.delays.append
 
     def _durable(self, extent: PendingExtent) -> None:
         """Entries are on disk: a receipt for each, one call per stretch of one producer."""
@@ -268,6 +272,9 @@ class Topic:
     def set_policies(self, policies: TopicPolicies) -> None:
         """Somebody changed a policy of the topic or of its namespace."""
         before, self.policies = self.policies, policies
+        self.delays.set_policy(policies.delayed_delivery)
+        for producer in self.producers:
+            producer.append = self.delays.append
         if policies != before:
             for listener in list(self.policy_listeners):
                 listener(before, policies)
@@ -291,6 +298,7 @@ class Topic:
         self.closed = True
         if self.transactions is not None:
             self.transactions.close()
+        self.delays.close()
         self.producers.close_all()
         for subscription in list(self.subscriptions.values()):
             subscription.close()

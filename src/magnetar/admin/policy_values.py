@@ -1,0 +1,242 @@
+"""What a policy's body may be: functions from what was sent to what is stored, or an error with Pulsar's text.
+
+Bodies are taken as Pulsar's parser takes them: a number may come in quotes, members of an object that it does not know
+are dropped, missing ones get their defaults.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from magnetar.model.errors import InvalidValueError, PreconditionFailedError
+from magnetar.model.policies import Json, JsonObject
+from magnetar.model.topic_policies import ALL_SUBSCRIPTION_TYPES, QuotaPolicy
+
+Check = Callable[[Json], Json]
+
+QUOTA_LIMITS: Final = {"destination_storage": "limitSize", "message_age": "limitTime"}
+"""Types of backlog quotas, and which of the two limits counts for each."""
+STRATEGIES: Final = (
+    *("UNDEFINED", "ALWAYS_INCOMPATIBLE", "ALWAYS_COMPATIBLE", "BACKWARD", "FORWARD", "FULL"),
+    *("BACKWARD_TRANSITIVE", "FORWARD_TRANSITIVE", "FULL_TRANSITIVE"),
+)
+AUTO_UPDATE_STRATEGIES: Final = (
+    *("AutoUpdateDisabled", "Backward", "Forward", "Full", "AlwaysCompatible"),
+    *("BackwardTransitive", "ForwardTransitive", "FullTransitive"),
+)
+INACTIVE_MODES: Final = ("delete_when_no_subscriptions", "delete_when_subscriptions_caught_up")
+
+_RETENTION_ZERO: Final = (
+    "Invalid retention policy: Setting a single time or size limit to 0 is invalid when one of the limits has a "
+    "non-zero value. Use the value of -1 instead of 0 to ignore a specific limit. To disable retention both limits "
+    "must be set to 0."
+)
+
+
+def whole(value: Json) -> int:
+    """A whole number, in quotes or not. Raises InvalidValueError."""
+    if isinstance(value, str) and value.strip().lstrip("-").isdecimal():
+        return int(value)
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise InvalidValueError(f"expected a whole number, got {_shown(value)}")
+    return value
+
+
+def count(refusal: str) -> Check:
+    """A number that is not negative; ``refusal`` says so."""
+
+    def check(value: Json) -> Json:
+        number = whole(value)
+        if number < 0:
+            raise PreconditionFailedError(refusal)
+        return number
+
+    return check
+
+
+def flag(value: Json) -> Json:
+    """true or false, in quotes or not."""
+    if isinstance(value, str) and value in ("true", "True", "TRUE", "false", "False", "FALSE"):
+        return value.lower() == "true"
+    if not isinstance(value, bool):
+        raise InvalidValueError(f"expected true or false, got {_shown(value)}")
+    return value
+
+
+def text(value: Json) -> Json:
+    """Any text."""
+    if not isinstance(value, str):
+        raise InvalidValueError(f"expected a text, got {_shown(value)}")
+    return value
+
+
+def one_of(*choices: str) -> Check:
+    """One of these words."""
+
+    def check(value: Json) -> Json:
+        if value not in choices:
+            raise InvalidValueError(f"expected one of {', '.join(choices)}, got {_shown(value)}")
+        return value
+
+    return check
+
+
+def members(**defaults: Json) -> Check:
+    """An object with these members, each of the type of its default."""
+
+    def check(value: Json) -> Json:
+        given = mapping(value)
+        return {name: _member(name, given.get(name), default) for name, default in defaults.items()}
+
+    return check
+
+
+def mapping(value: Json) -> JsonObject:
+    """An object. Raises InvalidValueError."""
+    if not isinstance(value, dict):
+        raise InvalidValueError(f"expected a JSON object, got {_shown(value)}")
+    return value
+
+
+def texts(value: Json) -> Json:
+    """An object of texts."""
+    found = mapping(value)
+    if not all(isinstance(item, str) for item in found.values()):
+        raise InvalidValueError("expected a JSON object whose values are all texts")
+    return found
+
+
+def words(choices: frozenset[str] | None = None) -> Check:
+    """A list of texts, of these if given; stored sorted, each once."""
+
+    def check(value: Json) -> Json:
+        if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
+            raise InvalidValueError(f"expected a list of texts, got {_shown(value)}")
+        found = sorted({item for item in value if isinstance(item, str)})
+        unknown = [item for item in found if choices is not None and item not in choices]
+        if unknown:
+            raise InvalidValueError(f"{unknown[0]} is none of {', '.join(sorted(choices or ()))}")
+        return [*found]
+
+    return check
+
+
+subscription_types: Final = words(ALL_SUBSCRIPTION_TYPES)
+
+
+def _member(name: str, given: Json, default: Json) -> Json:
+    if given is None:
+        return default
+    if isinstance(default, bool):
+        return flag(given)
+    if isinstance(default, float):
+        if isinstance(given, bool) or not isinstance(given, int | float):
+            raise InvalidValueError(f"expected a number as {name}, got {_shown(given)}")
+        return float(given)
+    return whole(given) if isinstance(default, int) else text(given)
+
+
+def _shown(value: Json) -> str:
+    return json.dumps(value)[:80]
+
+
+# objects with rules of their own ------------------------------------------------------------------------------------
+
+
+def retention(value: Json) -> Json:
+    """4.4.2."""
+    given = mapping(value)
+    minutes, size = whole(given.get("retentionTimeInMinutes", 0)), whole(given.get("retentionSizeInMB", 0))
+    for limit, number in (("time", minutes), ("size", size)):
+        if number < -1:
+            raise InvalidValueError(f"Invalid retention policy: {limit} limit must be >= -1")
+    if (minutes == 0) != (size == 0):
+        raise InvalidValueError(_RETENTION_ZERO)
+    return {"retentionTimeInMinutes": minutes, "retentionSizeInMB": size}
+
+
+def backlog_quota(value: Json, refused: str) -> JsonObject:
+    """4.6.1; ``refused`` begins the error's text."""
+    given = mapping(value)
+    try:
+        policy = QuotaPolicy(given.get("policy"))
+    except ValueError:
+        raise InvalidValueError(
+            f"{refused} backlog quota failed because the data validation failed. the attribute policy cannot be null"
+        ) from None
+    size = whole(given.get("limitSize", given.get("limit", -1)))
+    return {"limit": size, "limitSize": size, "limitTime": whole(given.get("limitTime", -1)), "policy": policy.value}
+
+
+def fits(quota: Json, kept: Json) -> bool:
+    """Whether retention keeps more than the quota lets pile up (4.4.3); what is missing restricts nothing."""
+    if not isinstance(quota, dict) or not isinstance(kept, dict):
+        return True
+    minutes, size = whole(kept.get("retentionTimeInMinutes", 0)), whole(kept.get("retentionSizeInMB", 0))
+    if size > 0 and whole(quota.get("limitSize", -1)) >= size << 20:
+        return False
+    return minutes <= 0 or whole(quota.get("limitTime", -1)) < minutes * 60
+
+
+def persistence(value: Json) -> Json:
+    """Kept and shown: there are no bookies here (11.3.2)."""
+    found = mapping(members(**PERSISTENCE)(value))
+    ensemble, write, ack = (
+        whole(found[name]) for name in ("bookkeeperEnsemble", "bookkeeperWriteQuorum", "bookkeeperAckQuorum")
+    )
+    if not 0 < ensemble <= 5:
+        raise InvalidValueError("Bookkeeper-Ensemble must be <= 5 and > 0.")
+    if not ensemble >= write >= ack > 0:
+        raise InvalidValueError(
+            f"Bookkeeper Ensemble ({ensemble}) >= WriteQuorum ({write}) >= AckQuoru ({ack}) and all > 0."
+        )
+    return found
+
+
+def entry_filters(value: Json) -> Json:
+    """There are none: any name is unknown."""
+    names = [name.strip() for name in str(text(mapping(value).get("entryFilterNames", ""))).split(",") if name.strip()]
+    if names:
+        raise InvalidValueError(f"Entry filter '{names[0]}' not found")
+    return {"entryFilterNames": ""}
+
+
+def auto_topic_creation(value: Json) -> Json:
+    """2.12, 11.1.3."""
+    given = mapping(value)
+    stored: JsonObject = {"allowAutoTopicCreation": flag(given.get("allowAutoTopicCreation", False))}
+    kind, partitions = given.get("topicType"), given.get("defaultNumPartitions")
+    wrong = ""
+    if stored["allowAutoTopicCreation"]:
+        if kind not in ("partitioned", "non-partitioned"):
+            wrong = f"Unknown topic type [{kind}]"
+        elif kind == "partitioned" and partitions is None:
+            wrong = "[defaultNumPartitions] cannot be null when the type is partitioned."
+        elif kind == "partitioned" and whole(partitions) <= 0:
+            wrong = "[defaultNumPartitions] cannot be less than 1 for partition type."
+        elif kind == "non-partitioned" and partitions is not None:
+            wrong = "[defaultNumPartitions] is not allowed to be set when the type is non-partition."
+    if wrong:
+        raise PreconditionFailedError(f"Invalid configuration for autoTopicCreationOverride. the detail is {wrong}")
+    stored["topicType"] = kind
+    stored["defaultNumPartitions"] = partitions
+    return {name: item for name, item in stored.items() if item is not None}
+
+
+PERSISTENCE: Final[Mapping[str, Json]] = {
+    "bookkeeperEnsemble": 0, "bookkeeperWriteQuorum": 0, "bookkeeperAckQuorum": 0,
+    "managedLedgerMaxMarkDeleteRate": 0.0,
+}  # fmt: skip
+
+auto_subscription: Final = members(allowAutoSubscriptionCreation=False)
+delayed: Final = members(tickTime=0, active=False, maxDeliveryDelayInMillis=0)
+inactive: Final = members(
+    inactiveTopicDeleteMode="delete_when_no_subscriptions", maxInactiveDurationSeconds=0, deleteWhileInactive=False
+)
+dispatch_rate: Final = members(
+    dispatchThrottlingRateInMsg=-1, dispatchThrottlingRateInByte=-1, relativeToPublishRate=False, ratePeriodInSecond=1
+)
+publish_rate: Final = members(publishThrottlingRateInMsg=-1, publishThrottlingRateInByte=-1)
+subscribe_rate: Final = members(subscribeThrottlingRatePerConsumer=-1, ratePeriodInSecond=30)

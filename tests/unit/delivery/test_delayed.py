@@ -1,0 +1,102 @@
+"""The index of delayed messages against a dictionary, through dumps and trims (SEMANTICS 7)."""
+
+from __future__ import annotations
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+
+from magnetar.broker.delivery.delayed import DelayIndex, pairs_of
+from magnetar.broker.delivery.ordinal_set import OrdinalSet
+
+START = 1_732_200_000_000
+BUCKET = 1 << 20
+
+
+class IndexMachine(RuleBasedStateMachine):
+    """Naive model: ordinal to time."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.index = DelayIndex()
+        self.model: dict[int, int] = {}
+        self.now = START
+        self.next = 0
+
+    @rule(
+        delay=st.one_of(st.integers(1, 50), st.integers(1, 3 * BUCKET), st.just(40 * 365 * 86_400_000)),
+        gap=st.one_of(st.just(1), st.integers(1, 9_000)),
+    )
+    def add(self, delay: int, gap: int) -> None:
+        self.next += gap
+        self.index.add(self.next, self.now + delay)
+        self.model[self.next] = self.now + delay
+
+    @rule(passed=st.one_of(st.integers(0, 60), st.integers(0, 3 * BUCKET)), most=st.integers(1, 5))
+    def take(self, passed: int, most: int) -> None:
+        self.now += passed
+        due = sorted((time, ordinal) for ordinal, time in self.model.items() if time <= self.now)[:most]
+        assert self.index.take_due(self.now, most) == [ordinal for _, ordinal in due]
+        for _, ordinal in due:
+            del self.model[ordinal]
+
+    @rule(data=st.data())
+    def trim(self, data: st.DataObject) -> None:
+        first = data.draw(st.integers(0, self.next))
+        self.index.forget_below(first)
+        self.model = {ordinal: time for ordinal, time in self.model.items() if ordinal >= first}
+
+    @rule()
+    def restart(self) -> None:
+        dumped = self.index.dump()
+        self.index = DelayIndex()
+        self.index.load(dumped, self.now)
+        alive = {ordinal for ordinal, time in self.model.items() if time > self.now}
+        # what a dump still holds of trimmed entries is dropped once the log's first ordinal is known
+        self.index.forget_below(min(alive, default=self.next + 1))
+        for ordinal in [o for o in self.index.closed if o not in self.model]:
+            self.index.closed.discard(ordinal)
+        self.model = {ordinal: self.model[ordinal] for ordinal in alive}
+
+    @invariant()
+    def agrees(self) -> None:
+        self.index.check()
+        assert list(self.index.closed) == sorted(self.model)
+        assert len(self.index) == len(self.model)
+        assert self.index.next_due() == min(self.model.values(), default=None)
+
+
+TestIndex = IndexMachine.TestCase
+TestIndex.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
+
+
+@given(st.lists(st.tuples(st.integers(0, 1 << 43), st.integers(1, 1 << 42)), max_size=20))
+def test_pairs_come_back(entries: list[tuple[int, int]]) -> None:
+    entries = list({ordinal: (ordinal, time) for ordinal, time in entries}.values())
+    index = DelayIndex()
+    index.load_pairs(pairs_of(entries), 0)
+    taken = index.take_due(1 << 43, 100)
+    assert taken == [ordinal for _, ordinal in sorted((time, ordinal & (1 << 43) - 1) for ordinal, time in entries)]
+
+
+@given(
+    members=st.sets(st.integers(0, 20_000), max_size=60), more=st.tuples(st.integers(0, 20_000), st.integers(0, 9_000)),
+    start=st.integers(0, 20_000), length=st.integers(0, 9_000),
+)  # fmt: skip
+def test_ordinal_set(members: set[int], more: tuple[int, int], start: int, length: int) -> None:
+    members = members | set(range(more[0], more[0] + more[1]))
+    tested = OrdinalSet()
+    for ordinal in members:
+        tested.add(ordinal)
+    for ordinal in list(members)[::3]:
+        assert tested.discard(ordinal)
+        assert not tested.discard(ordinal)
+        members.discard(ordinal)
+    stop = start + length
+    assert list(tested) == sorted(members)
+    assert tested.next_in(start, stop) == next((o for o in range(start, stop) if o in members), stop)
+    assert tested.next_out(start, stop) == next((o for o in range(start, stop) if o not in members), stop)
+    assert tested.count(start, stop) == sum(1 for o in members if start <= o < stop)
+    tested.discard_below(start)
+    assert list(tested) == sorted(o for o in members if o >= start)
+    tested.check()

@@ -1,0 +1,78 @@
+"""Blocks on pages and between them; zeros that are padding or damage; bytes that only look like a block."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from magnetar.storage import records
+from magnetar.storage.scan import SegmentScan
+from magnetar.storage.segment import segment_name
+from magnetar.testing.faultfiles import FaultFileSystem
+from tests.unit.storage.lives import disk
+
+SECRET = 77
+
+
+def block(sequence: int, body: bytes, secret: int = SECRET) -> bytes:
+    record = records.record(records.Kind.LOG, body)
+    return records.block_header(1, len(record), sequence, secret) + record
+
+
+def padded(data: bytes) -> bytes:
+    return data + bytes(records.page_end(len(data)) - len(data))
+
+
+def segment(*parts: bytes, first: int = 0) -> bytes:
+    return records.segment_header(records.SegmentHeader(1, 0, first, 0, SECRET)) + b"".join(parts)
+
+
+def scanned(data: bytes, limit: int | None = None) -> tuple[list[int], SegmentScan, FaultFileSystem]:
+    files = disk()
+    file = files.open(segment_name(1), create=True)
+    file.append([data])
+    scan = SegmentScan(files, 1, file, limit)
+    return [found.sequence for found in scan], scan, files
+
+
+@given(st.lists(st.tuples(st.integers(1, 9000), st.booleans()), min_size=1, max_size=12))
+def test_blocks_on_pages_and_between_them_are_all_found(plan: list[tuple[int, bool]]) -> None:
+    data = segment()
+    for sequence, (size, on_pages) in enumerate(plan):
+        one = block(sequence, bytes(size))
+        data = padded(padded(data) + one) if on_pages else data + one
+    for limit in (None, len(data)):
+        found, scan, _ = scanned(data, limit)
+        assert found == list(range(len(plan)))
+        assert (scan.damage, scan.torn) == ([], None)
+
+
+def test_a_block_overwritten_with_zeros_is_no_padding() -> None:
+    lost = block(1, b"lost")
+    data = padded(segment(block(0, b"x"), bytes(len(lost)))) + block(2, b"y")
+    found, scan, files = scanned(data, len(data))
+    assert found == [0, 2]
+    assert any("corrupt" in text for text in scan.damage)
+    assert any(name.startswith("quarantine") for name in files.names())
+
+
+def test_a_block_of_a_producers_making_is_not_taken_for_ours() -> None:
+    forged = block(1 << 30, b"forged", secret=SECRET + 1)
+    damaged = bytearray(block(1, b"before" + forged + b"behind"))
+    damaged[45] ^= 1
+    data = segment(block(0, b"x"), bytes(damaged), block(2, b"y"))
+    found, scan, _ = scanned(data)
+    assert found == [0, 2]
+    assert len(scan.damage) == 1
+    # with our own secret it would have been
+    data = segment(block(0, b"x"), bytes(damaged).replace(forged, block(1 << 30, b"forged")), block(2, b"y"))
+    assert 1 << 30 in scanned(data)[0]
+
+
+def test_a_torn_end_behind_padding_is_torn() -> None:
+    data = padded(segment(block(0, b"x")))
+    found, scan, _ = scanned(data + block(1, b"half")[:-2])
+    assert found == [0]
+    assert scan.damage == []
+    assert scan.torn is not None
+    assert scan.length == records.SEGMENT_HEADER_SIZE + len(block(0, b"x"))
