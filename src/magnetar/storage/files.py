@@ -10,7 +10,7 @@ import fcntl
 import mmap
 import os
 from collections.abc import Sequence
-from typing import Final, Protocol
+from typing import Final, Protocol, TypeAlias
 
 _IOV_MAX: Final = 1024
 _O_DIRECT: Final = getattr(os, "O_DIRECT", 0)
@@ -19,6 +19,12 @@ _DIRECT_READ_MIN: Final = 128 << 10
 """Smaller reads profit more from the page cache."""
 
 Chunk = bytes | bytearray | memoryview
+ReadBuffer: TypeAlias = mmap.mmap
+
+
+def read_buffer(size: int) -> ReadBuffer:
+    """Memory that large reads go into, on whole pages."""
+    return mmap.mmap(-1, size)
 
 
 class File(Protocol):
@@ -36,7 +42,7 @@ class File(Protocol):
         """Up to ``size`` bytes from ``offset``; fewer only at the end of the file."""
         ...
 
-    def read_large(self, offset: int, size: int, buffer: mmap.mmap) -> tuple[bytes | mmap.mmap, int]:
+    def read_large(self, offset: int, size: int, buffer: ReadBuffer) -> tuple[bytes | ReadBuffer, int]:
         """Like :meth:`read`, past the page cache and into ``buffer`` if that is possible.
 
         Returns where the bytes are, and at which index they begin; ``buffer`` holds them until the next read into it.
@@ -128,7 +134,7 @@ class OsFile:
     def read(self, offset: int, size: int) -> bytes:
         return os.pread(self._fd, size, offset)
 
-    def read_large(self, offset: int, size: int, buffer: mmap.mmap) -> tuple[bytes | mmap.mmap, int]:
+    def read_large(self, offset: int, size: int, buffer: ReadBuffer) -> tuple[bytes | ReadBuffer, int]:
         skip = offset % _PAGE
         wanted = -(-(skip + size) // _PAGE) * _PAGE
         if wanted > len(buffer) or size < _DIRECT_READ_MIN or self.direct() == self._fd:

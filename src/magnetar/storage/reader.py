@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import mmap
 from bisect import bisect_left
 from collections.abc import Callable
 from concurrent.futures import Executor
@@ -18,7 +17,7 @@ from magnetar.model.errors import PersistenceError
 from magnetar.storage import records
 from magnetar.storage.cache import EntryCache, Run, cut
 from magnetar.storage.checkpoint import write_atomically
-from magnetar.storage.files import FileSystem
+from magnetar.storage.files import FileSystem, ReadBuffer, read_buffer
 from magnetar.storage.managed_ledger import NEVER, ManagedLedger, ReadDone
 from magnetar.storage.recovery import places_of
 from magnetar.storage.segment import Places, SegmentFiles, Span, index_bytes, index_name, segment_name, spans_of
@@ -68,7 +67,7 @@ class EntryReader:
         # a part of its own: what is read once soon makes room for the next, in memory that is still warm
         self._cache = EntryCache(cache.bytes_max // _PART_OF_CACHE)
         self._thread = thread
-        self._buffer = mmap.mmap(-1, _BUFFER_BYTES)
+        self._buffer = read_buffer(_BUFFER_BYTES)
         """What the disk writes into; used in the thread only. Entries are copied out of it once."""
         self._under_way: dict[tuple[int, int], _Reading] = {}
         self._ends: dict[int, int] = {}
@@ -195,7 +194,7 @@ class EntryReader:
             last += 1
         return last
 
-    def _extent(self, span: Span, data: bytes | mmap.mmap, at: int) -> _Extent:
+    def _extent(self, span: Span, data: bytes | ReadBuffer, at: int) -> _Extent:
         try:
             head, entries, counts, size = records.read_extent(data, at)
         except records.RecordError as error:

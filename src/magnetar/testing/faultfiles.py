@@ -18,14 +18,13 @@ One thread at a time: the simulator has only one.
 from __future__ import annotations
 
 import errno
-import mmap
 import os
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from magnetar.storage.files import Chunk, File
+from magnetar.storage.files import Chunk, File, ReadBuffer
 from magnetar.testing.diskmodel import Directory, Inode
 
 Operation = Literal["open", "append", "sync", "read", "truncate", "rename", "remove", "sync_directory", "lock"]
@@ -171,7 +170,7 @@ class FaultFile:
         self._disk.counters.read_bytes += len(found)
         return found
 
-    def read_large(self, offset: int, size: int, buffer: mmap.mmap) -> tuple[bytes | mmap.mmap, int]:
+    def read_large(self, offset: int, size: int, buffer: ReadBuffer) -> tuple[bytes | ReadBuffer, int]:
         return self.read(offset, size), 0
 
     def truncate(self, size: int) -> None:
