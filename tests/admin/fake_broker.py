@@ -44,6 +44,9 @@ class FakeBroker:
             raise TopicNotFoundError("")
         return self.resources.partitioned.count(topic)
 
+    def transactions(self) -> None:
+        """None on this one."""
+
     def policies_of(self, topic: TopicName) -> TopicPolicies:
         return self.policies.of(topic)
 

@@ -24,6 +24,7 @@ from magnetar.admin import (
     tenants,
     topic_policies,
     topics,
+    transactions,
     unbuilt,
 )
 from magnetar.admin.failures import Unexpected, http_failure, known_failure
@@ -63,6 +64,7 @@ def create_app(broker: AdminBroker, resources: Resources, settings: Settings) ->
         partitions,
         subscriptions,
         statistics,
+        transactions,
         lookups,
         metrics,
     ):

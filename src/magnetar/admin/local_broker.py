@@ -13,6 +13,7 @@ from magnetar.admin.internal_stats import internal_stats
 from magnetar.admin.ports import LookupAnswer, StatsOptions, StorageCounters, TopicCounters
 from magnetar.admin.reading import message_id_at
 from magnetar.admin.topic_stats import topic_stats
+from magnetar.admin.transaction_views import TransactionViews
 from magnetar.broker import lookup
 from magnetar.broker.rates import Rates
 from magnetar.broker.service import BrokerService
@@ -112,6 +113,10 @@ class LocalBroker:
 
     def counters(self) -> Iterable[TopicCounters]:
         return (topic_counters(topic, self._rates) for topic in list(self._service.topics.values()))
+
+    def transactions(self) -> TransactionViews | None:
+        enabled = self._service.settings.transactionCoordinatorEnabled
+        return TransactionViews(self._service) if enabled else None
 
     def storage(self) -> StorageCounters:
         store = self._service.store

@@ -37,9 +37,7 @@ async def topic_stats(topic: Topic, rates: Rates, options: StatsOptions, broker_
         "lastOffloadLedgerId": 0,
         "lastOffloadSuccessTimeStamp": 0,
         "lastOffloadFailureTimeStamp": 0,
-        "ongoingTxnCount": 0,
-        "abortedTxnCount": 0,
-        "committedTxnCount": 0,
+        **_transactions(topic),
         "publishers": publishers,
         "waitingPublishers": 0,
         "subscriptions": subscriptions,
@@ -55,6 +53,16 @@ async def topic_stats(topic: Topic, rates: Rates, options: StatsOptions, broker_
             "lastCompactionDurationTimeInMills": 0,
         },
         "ownerBroker": broker_id,
+    }
+
+
+def _transactions(topic: Topic) -> JsonObject:
+    """Those that sent here: open now, ended since the topic was loaded (9.18)."""
+    buffer = None if topic.transactions is None else topic.transactions.buffer
+    return {
+        "ongoingTxnCount": 0 if buffer is None else len(buffer.open),
+        "abortedTxnCount": 0 if buffer is None else buffer.aborted,
+        "committedTxnCount": 0 if buffer is None else buffer.committed,
     }
 
 

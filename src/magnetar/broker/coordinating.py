@@ -1,7 +1,7 @@
 """The transaction coordinator of this broker: its durable state, its one timer, and how an end reaches the topics.
 
 The pure decisions are in :mod:`magnetar.broker.transactions.coordinator`. Here they are written down, beside the log
-``persistent://pulsar/system/__transaction_log_0``, and answered when that is durable. An end is noted at the
+``internal://transaction-log/0``, and answered when that is durable. An end is noted at the
 coordinator and at every topic that took part in one turn of the loop, so in one block (docs/decisions/007). A topic
 that is gone by then counts as ended (SEMANTICS 9.15).
 
@@ -31,7 +31,8 @@ log = logging.getLogger(__name__)
 TC_ID: Final = 0
 """The only coordinator, as in Pulsar's standalone (9.2)."""
 ASSIGN_TOPIC: Final = "persistent://pulsar/system/transaction_coordinator_assign"
-LOG: Final = "persistent://pulsar/system/__transaction_log_0"
+LOG: Final = "internal://transaction-log/0"
+"""No topic's name: no client can open or delete it."""
 _ANNEX: Final = "transactions"
 _WAIT_MAX_S: Final = 3600.0
 

@@ -37,6 +37,8 @@ Done = Callable[[], None]
 class Host(Protocol):
     """The loaded topic."""
 
+    bytes_in: int
+
     @property
     def subscriptions(self) -> Mapping[str, Subscription]: ...
     def add_reason(self, reason: Reason) -> None: ...
@@ -72,10 +74,21 @@ class TransactionsBesideLog(Notes[TopicState]):
 
 
 class _NoProducer:
-    """Markers come from nobody; what becomes of them is told to nobody."""
+    """Markers come from nobody, what becomes of them is told to nobody, and no statistics count their bytes."""
 
     open = False
-    msg_in = bytes_in = 0
+    msg_in = 0
+
+    def __init__(self, host: Host) -> None:
+        self._host = host
+
+    @property
+    def bytes_in(self) -> int:
+        return 0
+
+    @bytes_in.setter
+    def bytes_in(self, size: int) -> None:
+        self._host.bytes_in -= size
 
     @property
     def sink(self) -> _NoProducer:
@@ -97,8 +110,9 @@ class TopicTransactions:
         self.beside.loaded = self
         self._gates: dict[str, Reserved] = {}
         self._owing: set[tuple[str, TxnId]] = set()
-        self._add_marker = _NoProducer()
+        self._add_marker = _NoProducer(host)
         self.buffer: Buffer = self.beside.settled.buffer
+        self.buffer.committed = self.buffer.aborted = 0
         host.add_reason(Isolation(self.buffer))
         for subscription, pending in self.beside.now.items():
             if pending and subscription in host.subscriptions:
