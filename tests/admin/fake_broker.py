@@ -6,12 +6,14 @@ from collections.abc import Iterable, Mapping
 
 from magnetar.admin.ports import LookupAnswer, StatsOptions, StorageCounters, SubscriptionCounters, TopicCounters
 from magnetar.broker.policies import Policies
+from magnetar.broker.schemas import SchemaRegistry
 from magnetar.metadata.resources import Resources
 from magnetar.model.errors import ConflictError, PreconditionFailedError, ServiceNotReadyError, TopicNotFoundError
 from magnetar.model.ids import Position
 from magnetar.model.names import NamespaceName, TopicName
 from magnetar.model.policies import JsonObject
 from magnetar.model.topic_policies import TopicPolicies
+from magnetar.runtime.clock import SystemClock
 from magnetar.runtime.settings import Settings
 
 
@@ -21,6 +23,7 @@ class FakeBroker:
     def __init__(self, resources: Resources, settings: Settings | None = None) -> None:
         self.resources = resources
         self.policies = Policies(resources, settings or Settings())
+        self.schemas = SchemaRegistry(resources.schemas, self.policies, SystemClock())
         self.topics: dict[TopicName, dict[str, Position]] = {}
         self.properties: dict[TopicName, dict[str, str]] = {}
         self.clients: dict[TopicName, int] = {}

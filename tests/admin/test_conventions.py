@@ -67,7 +67,6 @@ def test_wrong_method(shared_world: World) -> None:
         ("POST", "/admin/v2/persistent/ref/main/t/terminate", "{topic}/terminate"),
         ("GET", "/admin/v2/namespaces/ref/main/offloadThreshold", "{namespace}/offloadThreshold"),
         ("PUT", "/admin/v2/namespaces/ref/main/unload", "{namespace}/unload"),
-        ("GET", "/admin/v2/schemas/ref/main/t/schema", "/admin/v2/schemas/"),
         ("POST", "/admin/v2/persistent/ref/main/t/subscription/s/resetcursor", "{subName}/resetcursor"),
         ("GET", "/admin/v2/persistent/ref/main/a%2Fb/permissions", "{topic}/permissions"),
     ],

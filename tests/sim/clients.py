@@ -20,7 +20,7 @@ from magnetar.testing.history import (
     Sent,
 )
 from magnetar.testing.network import Link
-from magnetar.testing.rawclient import RawClient, RawConsumer, RefusedError, payload_of
+from magnetar.testing.rawclient import RawClient, RawConsumer, RawProducer, RefusedError, payload_of
 from tests.sim.world import World
 
 TROUBLE = (ConnectionError, RefusedError, TimeoutError)
@@ -91,7 +91,7 @@ class Publisher:
                     self.sent += 1
                     self.world.add(Sent(self.topic, self.name, value, key or None))
                     waiting[producer.next_sequence_id] = value
-                    producer.send(value.encode().ljust(self.size, b"."), key=key)
+                    self._send(producer, value, key)
             if rng.random() < 0.7:
                 await asyncio.sleep(self._pause * rng.random())
             if len(waiting) >= self.window or self.sent == total:
@@ -99,6 +99,9 @@ class Publisher:
             if client.lost.done():
                 return
         client.transport.close()
+
+    def _send(self, producer: RawProducer, value: str, key: str) -> None:
+        producer.send(value.encode().ljust(self.size, b"."), key=key)
 
     async def _room(self, client: RawClient, below: int) -> None:
         while len(self._waiting) >= below and not self._over and not client.lost.done():

@@ -16,6 +16,7 @@ from magnetar.admin.topic_stats import topic_stats
 from magnetar.admin.transaction_views import TransactionViews
 from magnetar.broker import lookup
 from magnetar.broker.rates import Rates
+from magnetar.broker.schemas import SchemaRegistry
 from magnetar.broker.service import BrokerService
 from magnetar.broker.topic.subscription import Subscription
 from magnetar.broker.topic.topic import Topic
@@ -62,6 +63,10 @@ class LocalBroker:
     def clients_of(self, topic: TopicName) -> int:
         found = self._service.topics.get(topic.fqn)
         return 0 if found is None else len(found.producers) + found.consumer_count()
+
+    @property
+    def schemas(self) -> SchemaRegistry:
+        return self._service.schemas
 
     async def partition_count(self, topic: TopicName, *, auto_create: bool) -> int:
         service = self._service

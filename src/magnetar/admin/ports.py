@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
+from magnetar.broker.schemas import SchemaRegistry
 from magnetar.metadata.resources import Resources
 from magnetar.model.ids import Position
 from magnetar.model.names import NamespaceName, TopicName
@@ -126,6 +127,11 @@ class AdminBroker(Protocol):
 
     async def create_topic(self, topic: TopicName, properties: Mapping[str, str]) -> None:
         """Make a topic that does not exist; durable on return."""
+        ...
+
+    @property
+    def schemas(self) -> SchemaRegistry:
+        """Of all topics; its methods are called directly and durable on return."""
         ...
 
     async def create_partitions(self, topic: TopicName, first: int, end: int) -> None:

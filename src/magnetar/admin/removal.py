@@ -22,7 +22,16 @@ async def remove_partitioned(admin: Admin, topic: TopicName, *, force: bool) -> 
     # partitions first: after a crash in between the parent is still there, and the removal can be asked for again
     for partition in existing:
         await admin.broker.delete_topic(partition, force=force)
+    admin.broker.schemas.purge(topic)
     admin.resources.partitioned.delete(topic)
+
+
+def forget_schemas(admin: Admin, namespace: NamespaceName) -> None:
+    """Those that were registered for topics that never came into being."""
+    schemas = admin.resources.schemas
+    tenant, _, local_name = namespace.text.partition("/")
+    for schema in schemas.of_namespace(tenant, local_name):
+        schemas.purge(schema)
 
 
 async def remove_namespace(admin: Admin, namespace: NamespaceName) -> None:
@@ -31,4 +40,5 @@ async def remove_namespace(admin: Admin, namespace: NamespaceName) -> None:
         await remove_partitioned(admin, topic, force=True)
     for topic in list(admin.broker.topics_of(namespace)):
         await admin.broker.delete_topic(topic, force=True)
+    forget_schemas(admin, namespace)
     admin.resources.namespaces.delete(namespace, has_topics=False)

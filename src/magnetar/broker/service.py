@@ -9,12 +9,14 @@ from typing import Final
 
 from magnetar.broker.coordinating import ASSIGN_TOPIC, TransactionCoordinator
 from magnetar.broker.policies import Policies
+from magnetar.broker.schemas import SchemaRegistry
 from magnetar.broker.topic.dispatch_settings import DispatchSettings
 from magnetar.broker.topic.producers import Producer
 from magnetar.broker.topic.topic import Topic
 from magnetar.metadata.resources import Resources
 from magnetar.model.errors import (
     ConflictError,
+    MetadataError,
     NotAllowedError,
     NotFoundError,
     PreconditionFailedError,
@@ -57,6 +59,7 @@ class BrokerService:
         self.policies = Policies(resources, settings)
         self.policies.on_namespace = self._namespace_policies_changed
         self.policies.on_topic = self._topic_policies_changed
+        self.schemas = SchemaRegistry(resources.schemas, self.policies, clock)
 
         self.coordinator = TransactionCoordinator(store, clock, self.find, settings.maxActiveTransactionsPerCoordinator)
 
@@ -195,7 +198,16 @@ class BrokerService:
             raise PreconditionFailedError(f"Topic has {connected} connected producers/consumers")
         topic.close()
         self.topics.pop(name.fqn, None)
-        self.store.delete_log(name.fqn)
+        self.store.delete_log(name.fqn, lambda: self._forget_schema(name))
+
+    def _forget_schema(self, name: TopicName) -> None:
+        """The topic's deletion is durable: its schema goes, too, unless it is of a partition or the topic is back."""
+        if name.is_partition or self.exists(name):
+            return
+        try:
+            self.schemas.purge(name)
+        except MetadataError as error:
+            log.error("topic %s is deleted, its schema is still there (DELETE it by REST): %s", name.fqn, error)
 
     def unload(self, name: TopicName) -> None:
         """Let go of a topic: clients look it up again, its state is rebuilt (SEMANTICS 4.2.5)."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 from magnetar.metadata.clusters import Clusters
 from magnetar.metadata.namespaces import Namespaces
 from magnetar.metadata.partitioned import PartitionedTopics
+from magnetar.metadata.schemas import SchemaStore
 from magnetar.metadata.store import MetadataStore
 from magnetar.metadata.tenants import Tenants
 from magnetar.metadata.topic_policies import TopicPolicyRecords
@@ -35,6 +36,7 @@ class Resources:
         )
         self.partitioned = PartitionedTopics(store, settings.maxNumPartitionsPerPartitionedTopic)
         self.topic_policies = TopicPolicyRecords(store)
+        self.schemas = SchemaStore(store)
         self._ensure_defaults()
 
     def _ensure_defaults(self) -> None:

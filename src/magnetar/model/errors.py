@@ -144,6 +144,13 @@ class IncompatibleSchemaError(MagnetarError):
     status = 409
 
 
+class InvalidSchemaDataError(MagnetarError):
+    """A schema that its own type cannot read."""
+
+    code = ServerError.IncompatibleSchema
+    status = 422
+
+
 class ConflictError(MagnetarError):
     """REST only: the thing exists already."""
 

@@ -65,12 +65,16 @@ class DisconnectedError(ConnectionError):
     """The connection is gone and with it the answer."""
 
 
-def make_entry(payload: bytes, *, producer: str, sequence_id: int, publish_time_ms: int = 1, key: str = "") -> bytes:
+def make_entry(
+    payload: bytes, *, producer: str, sequence_id: int, publish_time_ms: int = 1, key: str = "", deliver_at_ms: int = 0
+) -> bytes:
     """What a producer sends for one unbatched, uncompressed message."""
     metadata = b"\x0a" + varint(len(producer.encode())) + producer.encode()
     metadata += b"\x10" + varint(sequence_id) + b"\x18" + varint(publish_time_ms)
     if key:
         metadata += b"\x32" + varint(len(key.encode())) + key.encode()
+    if deliver_at_ms:
+        metadata += b"\x98\x01" + varint(deliver_at_ms)
     return with_checksum(struct.pack(">I", len(metadata)) + metadata + payload)
 
 

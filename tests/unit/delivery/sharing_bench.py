@@ -11,9 +11,10 @@ from magnetar.broker.delivery.hash_ranges import HashRanges
 from magnetar.broker.delivery.hash_ring import HashRing
 from magnetar.broker.delivery.instructions import Do, Slice
 from magnetar.broker.delivery.key_shared import KeyShared
+from magnetar.broker.delivery.limits import Limits
 from magnetar.broker.delivery.selector import Selector
 from magnetar.broker.delivery.shared import Shared
-from magnetar.broker.delivery.sharing import Limits, Sharing
+from magnetar.broker.delivery.sharing import Sharing
 from tests.unit.delivery.gate import FakeGate
 from tests.unit.delivery.sharing_model import Model, ModelConsumer
 

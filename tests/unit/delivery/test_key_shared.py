@@ -6,7 +6,7 @@ from magnetar.broker.delivery.draining import DrainingHash
 from magnetar.broker.delivery.hash_ranges import HashRanges
 from magnetar.broker.delivery.instructions import Do, Slice
 from magnetar.broker.delivery.key_shared import KeyShared
-from magnetar.broker.delivery.sharing import Limits
+from magnetar.broker.delivery.limits import Limits
 from tests.unit.delivery.gate import consumer
 
 LOW, HIGH = 100, 60_000

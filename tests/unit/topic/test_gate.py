@@ -329,3 +329,17 @@ def test_churn(sub_type: SubType, seed: int) -> None:
         assert churn.witness.deliveries > 50
 
     asyncio.run(main())
+
+
+def test_what_opened_last_is_not_forgotten_with_the_last_reason() -> None:
+    reason = FakeReason(shut=[1])
+    stand = gated(reason, entries=3)
+    consumer, sink = stand.join(permits=2)
+    reason.shut.clear()
+    stand.subscription.let_through([1])
+    stand.subscription.remove_reason(reason)
+    assert sink.ordinals == [0, 2]
+    stand.subscription.flow(consumer, 1)
+    stand.subscription.flow(consumer, 1)
+    assert sink.ordinals == [0, 2, 1]
+    assert stand.subscription._pump.gate is None

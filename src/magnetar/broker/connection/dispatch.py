@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import Final
 
-from magnetar.broker.connection import consuming, lookups, publishing, subscribing, transacting
+from magnetar.broker.connection import consuming, lookups, publishing, schemas, subscribing, transacting
 from magnetar.broker.connection.session import Handler
 from magnetar.protocol import commands as c
 
@@ -21,7 +21,8 @@ HANDLERS: Final = MappingProxyType[type, Handler](
         c.Lookup: lookups.look_up,
         c.PartitionedMetadata: lookups.partitioned_metadata,
         c.GetTopicsOfNamespace: lookups.topics_of_namespace,
-        c.GetSchema: lookups.no_schema,
+        c.GetSchema: schemas.get_schema,
+        c.GetOrCreateSchema: schemas.get_or_create_schema,
         c.Producer: publishing.open_producer,
         c.CloseProducer: publishing.close_producer,
         c.Subscribe: subscribing.subscribe,

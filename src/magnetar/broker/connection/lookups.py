@@ -5,7 +5,7 @@ from __future__ import annotations
 from magnetar.broker import lookup
 from magnetar.broker.connection.session import Session
 from magnetar.broker.service import VERSION
-from magnetar.model.errors import MagnetarError, ProtocolError, ServerError
+from magnetar.model.errors import MagnetarError, ProtocolError
 from magnetar.model.names import NamespaceName, TopicName
 from magnetar.protocol import commands as c
 
@@ -103,14 +103,5 @@ def topics_of_namespace(session: Session, command: c.GetTopicsOfNamespace) -> No
     session.send(
         c.GetTopicsOfNamespaceResponse(
             command.request_id, tuple(found.topics), found.filtered, found.hash, found.changed
-        )
-    )
-
-
-def no_schema(session: Session, command: c.GetSchema) -> None:
-    """GET_SCHEMA: no topic has one yet (SEMANTICS 10.9)."""
-    session.send(
-        c.GetSchemaResponse(
-            command.request_id, ServerError.TopicNotFound, f"Topic not found or no-schema {command.topic}"
         )
     )

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 from magnetar.broker.connection import transacting
 from magnetar.broker.connection.outbox import Outbox
+from magnetar.broker.connection.schemas import version_for_producer
 from magnetar.broker.connection.session import Pending, Session
 from magnetar.broker.topic.producers import Pending as PendingEntry
 from magnetar.broker.topic.producers import Producer, ProducerInfo
@@ -141,7 +142,7 @@ def open_producer(session: Session, command: c.Producer) -> None:
         session.fail(command.request_id, busy)
         return
     if held is not None and command.epoch <= held.info.epoch:
-        session.send(c.ProducerSuccess(command.request_id, held.info.name, -1, b"", True))
+        session.send(c.ProducerSuccess(command.request_id, held.info.name, -1, held.info.schema_version, True))
         return
     if command.producer_access_mode is not c.ProducerAccessMode.Shared:
         text = f"producer access mode {command.producer_access_mode.name} is not available in this version of magnetar"
@@ -159,7 +160,20 @@ def open_producer(session: Session, command: c.Producer) -> None:
     except MagnetarError as error:
         _give_up(session, command, error)
         return
-    topic.when_durable(lambda error: _subscribe_first(session, command, topic, pending, error))
+    topic.when_durable(lambda error: _check_schema(session, command, topic, pending, error))
+
+
+def _check_schema(
+    session: Session, command: c.Producer, topic: Topic, pending: Pending, error: MagnetarError | None
+) -> None:
+    """Before anything else: a producer whose schema is refused leaves nothing behind (SEMANTICS 3.1.10)."""
+    if error is None and not pending.cancelled and not session.closed:
+        try:
+            pending.schema_version = version_for_producer(session.service.schemas, topic.name, command.schema)
+        except MagnetarError as refused:
+            _give_up(session, command, refused)
+            return
+    _subscribe_first(session, command, topic, pending, error)
 
 
 def _subscribe_first(
@@ -208,6 +222,7 @@ def _admit(
         session.client_version,
         dict(command.metadata),
         bool(session.features.supports_partial_producer),
+        pending.schema_version,
     )
     producer = Producer(info, topic.log, SinkOfProducer(session, command.producer_id))
     try:
@@ -220,7 +235,7 @@ def _admit(
         return
     session.producers[command.producer_id] = producer
     session.recently_closed.pop(command.producer_id, None)
-    session.send(c.ProducerSuccess(command.request_id, name, -1, b"", True))
+    session.send(c.ProducerSuccess(command.request_id, name, -1, pending.schema_version, True))
 
 
 def _busy(

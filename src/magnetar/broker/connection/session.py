@@ -38,10 +38,12 @@ Handler = Callable[["Session", Any], None]
 class Pending:
     """A producer or consumer id whose opening is under way; ``cancelled`` when the client closed it meanwhile."""
 
-    __slots__ = ("cancelled",)
+    __slots__ = ("cancelled", "schema_version")
 
     def __init__(self) -> None:
         self.cancelled = False
+        self.schema_version = b""
+        """Of a producer that brought a schema."""
 
 
 class OpenConsumer:

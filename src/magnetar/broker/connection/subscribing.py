@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from magnetar.broker.connection.outbox import Outbox
+from magnetar.broker.connection.schemas import admit_consumer, takes_any_schema
 from magnetar.broker.connection.session import OpenConsumer, Pending, Session
 from magnetar.broker.delivery.dispatcher import SubType
 from magnetar.broker.topic.dispatch_settings import KeySharedMeta
@@ -149,6 +150,8 @@ class _Joining:
             self._give_up(SubscriptionNotFoundError("Subscription does not exist"))
             return
         try:
+            topic.check_consumer(SubType(command.sub_type))
+            admit_consumer(self._session.service.schemas, topic, command.schema)
             found = topic.subscription(
                 command.subscription,
                 durable=command.durable,
@@ -244,6 +247,7 @@ class _Joining:
             "connectedSince": self._session.service.timestamp(),
             "clientVersion": self._session.client_version,
             "metadata": dict(self._command.metadata),
+            "takesAnySchema": takes_any_schema(self._command.schema),
         }
 
     def _stopped(self) -> bool:

@@ -4,13 +4,14 @@ Theory of operation. One index serves all subscriptions of a topic: an entry is 
 so "closed" needs no state per subscription. Two views are kept:
 
 * by ordinal, :class:`OrdinalSet`: one bit each, asked before anything is read;
-* by time: entries that are due in the same 17.5 minutes share a bucket, an array of eight bytes per entry in the order
-  in which they came. Only the bucket whose turn it is becomes a heap of whole numbers ``time << 43 | ordinal``, so what
+* by time: entries that are due in the same 4.4 minutes share a bucket, an array of eight bytes per entry in the order
+  in which they came. Only the bucket whose turn it is becomes a heap of whole numbers ``time << 45 | ordinal``, so what
   is due comes out by time, then by position.
 
-A million delayed messages take 8 MB, at most 60 MB when all of them are due in the same 17.5 minutes
-(``benchmarks/delayed_delivery.py``). Ordinals are below 2^43: a topic would have to take 100,000 entries a second for
-1,000 days to get there. An entry whose bit is gone (trimmed) is dropped from the second view when its turn comes.
+A million delayed messages take 8 MB if they are spread over a month and 60 MB if all of them are due in the same 4.4
+minutes (``benchmarks/delayed_delivery.py``). Ordinals are below 2^45: a topic would have to take 100,000 entries a
+second for ten years to get there. An entry whose bit is gone (trimmed) is dropped from the second view when its turn
+comes.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from typing import Final
 
 from magnetar.broker.delivery.ordinal_set import OrdinalSet
 
-_ORDINAL_BITS: Final = 43
+_ORDINAL_BITS: Final = 45
 _ORDINAL_MASK: Final = (1 << _ORDINAL_BITS) - 1
 _TIME_BITS: Final = 63 - _ORDINAL_BITS
 _TIME_MASK: Final = (1 << _TIME_BITS) - 1

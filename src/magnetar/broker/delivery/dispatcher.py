@@ -13,6 +13,7 @@ from enum import IntEnum
 
 from magnetar.broker.delivery.consumers import ConsumerState
 from magnetar.broker.delivery.instructions import Instruction, Slice
+from magnetar.broker.delivery.limits import Limits
 
 
 class SubType(IntEnum):
@@ -55,6 +56,10 @@ class Dispatcher(ABC):
     def flow(self, consumer: ConsumerState, permits: int) -> None:
         """More permits; remembered for a consumer that is not active now (5.4.7)."""
         consumer.flow(permits)
+
+    def set_limits(self, limits: Limits) -> None:
+        """From now on these hold."""
+        return
 
     @abstractmethod
     def wanted(self) -> int:

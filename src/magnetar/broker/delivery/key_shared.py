@@ -14,8 +14,9 @@ from typing_extensions import override
 from magnetar.broker.delivery.consumers import ConsumerState
 from magnetar.broker.delivery.draining import DrainingHash, Holders
 from magnetar.broker.delivery.instructions import Instruction, Slice
+from magnetar.broker.delivery.limits import Limits
 from magnetar.broker.delivery.selector import Selector
-from magnetar.broker.delivery.sharing import Limits, Sharing, total_room
+from magnetar.broker.delivery.sharing import Sharing, total_room
 from magnetar.broker.delivery.waiting import Waiting
 
 

@@ -12,9 +12,10 @@ from typing_extensions import override
 
 from magnetar.broker.delivery.consumers import ConsumerState
 from magnetar.broker.delivery.instructions import Instruction, Slice
+from magnetar.broker.delivery.limits import Limits
 from magnetar.broker.delivery.permits import buy
 from magnetar.broker.delivery.redelivery import ReplayQueue
-from magnetar.broker.delivery.sharing import Limits, Sharing, total_room
+from magnetar.broker.delivery.sharing import Sharing, total_room
 
 
 class Shared(Sharing):

@@ -10,26 +10,17 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterable
-from dataclasses import dataclass
+from typing import Final
 
 from typing_extensions import override
 
 from magnetar.broker.delivery.consumers import ConsumerState
 from magnetar.broker.delivery.dispatcher import Dispatcher
 from magnetar.broker.delivery.instructions import Do, Instruction
+from magnetar.broker.delivery.limits import Limits
 from magnetar.broker.delivery.redelivery import RedeliveryCounts
 
-
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """Counts in messages where not said otherwise; 0 switches an unacknowledged limit off."""
-
-    read_entries_max: int = 100
-    round_robin_messages: int = 20
-    unacked_per_consumer: int = 50_000
-    unacked_per_subscription: int = 200_000
-    look_ahead_entries_per_consumer: int = 2_000
-    look_ahead_entries_max: int = 20_000
+_UNLIMITED: Final = 1 << 62
 
 
 class Sharing(Dispatcher):
@@ -37,11 +28,22 @@ class Sharing(Dispatcher):
 
     def __init__(self, limits: Limits | None = None) -> None:
         self.consumers = []
-        self.limits = limits or Limits()
         self._redelivered = RedeliveryCounts()
-        self._unlimited = 1 << 62
-        self._subscription_limit = self.limits.unacked_per_subscription or self._unlimited
-        self._consumer_limit = self.limits.unacked_per_consumer or self._unlimited
+        self.limits = Limits()
+        self._subscription_limit = self._consumer_limit = _UNLIMITED
+        self.set_limits(limits or Limits())
+
+    @override
+    def set_limits(self, limits: Limits) -> None:
+        self.limits = limits
+        self._subscription_limit = limits.unacked_per_subscription or _UNLIMITED
+        self._consumer_limit = limits.unacked_per_consumer or _UNLIMITED
+        self.blocked |= self.unacked >= self._subscription_limit
+        for consumer in self.consumers:
+            consumer.blocked |= consumer.unacked >= self._consumer_limit
+            self._credit(consumer, 0)
+        if self.unacked <= self._subscription_limit // 2:
+            self.blocked = False
 
     # -- for the subclasses ------------------------------------------------------------------------------------
 

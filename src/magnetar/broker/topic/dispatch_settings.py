@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from magnetar.broker.delivery.sharing import Limits
+from magnetar.broker.delivery.limits import Limits
 
 
 @dataclass(frozen=True, slots=True)

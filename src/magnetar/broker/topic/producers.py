@@ -60,6 +60,7 @@ class ProducerInfo(NamedTuple):
     client_version: str
     metadata: dict[str, str]
     supports_partial: bool
+    schema_version: bytes = b""
 
 
 class Producer:

@@ -127,7 +127,7 @@ class Pump:
         return self.read_at - start
 
     def _gated_round(self, dispatcher: Dispatcher, gate: Gate) -> int:
-        if not gate:
+        if not gate and not gate.late:
             self.gate = None
             return self._round(dispatcher)
         plan = dispatcher.plan_replay()

@@ -180,6 +180,14 @@ class Subscription:
             self._activation.cancel()
             self._activation = None
 
+    def set_settings(self, settings: DispatchSettings) -> None:
+        """A policy changed a limit; who is above it now keeps what it has."""
+        self.settings = settings
+        dispatcher = self._pump.dispatcher
+        if dispatcher is not None:
+            dispatcher.set_limits(settings.limits())
+            self._pump.turn()
+
     # -- flow --------------------------------------------------------------------------------------------------
 
     def flow(self, consumer: Consumer, permits: int) -> None:

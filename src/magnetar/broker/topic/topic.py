@@ -11,10 +11,12 @@ from collections.abc import Callable, Sequence
 from random import Random
 from typing import Any, NamedTuple, cast
 
+from magnetar.broker.delivery.dispatcher import SubType
 from magnetar.broker.topic import transactions
 from magnetar.broker.topic.delays import Delays
 from magnetar.broker.topic.dispatch_settings import DispatchSettings
 from magnetar.broker.topic.gate import Reason, last_shown
+from magnetar.broker.topic.limits import check_consumer, check_subscription, with_policies
 from magnetar.broker.topic.position_search import first_since
 from magnetar.broker.topic.producers import Pending, Producer, Producers
 from magnetar.broker.topic.subscription import Subscription, TopicIdentity
@@ -55,7 +57,8 @@ class Topic:
         self.policy_listeners: list[PolicyListener] = []
         """Features that have to act when policies change: called with what held before and what holds now."""
         self.clock = clock
-        self._settings = settings
+        self._broker_settings = settings
+        self._settings = with_policies(settings, policies)
         self._rng = rng
         self._identity = TopicIdentity(name.fqn, name.partition_index)
         self.producers = Producers(name.fqn)
@@ -152,7 +155,7 @@ class Topic:
     ) -> Subscription:  # fmt: skip
         """The subscription of that name, made at ``ordinal()`` if missing; ``done`` when it is durable.
 
-        Raises NotAllowedError if it exists with the other durability (SEMANTICS 0.12).
+        Raises NotAllowedError if it exists with the other durability (SEMANTICS 0.12) or there are too many (5.1.6).
         """
         if self.closed:
             raise ServiceNotReadyError("Topic is temporarily unavailable")
@@ -166,8 +169,13 @@ class Topic:
             else:
                 done()
             return found
+        check_subscription(self.name.fqn, self.policies, len(self.subscriptions))
         cursor = self.log.open_cursor(name, ordinal(), durable=durable, properties=properties, done=done)
         return self._attach(cursor, durable=durable, created=True)
+
+    def check_consumer(self, sub_type: SubType) -> None:
+        """Whether one more consumer may come. Raises NotAllowedError, ConsumerBusyError (SEMANTICS 5.1.5, 5.1.6)."""
+        check_consumer(self.name.fqn, self.policies, sub_type, self.consumer_count())
 
     def create_subscription(self, name: str, ordinal: int, done: Callable[[], None] | None = None) -> None:
         """A durable subscription without a consumer; ``done`` when it is durable."""
@@ -272,6 +280,11 @@ class Topic:
     def set_policies(self, policies: TopicPolicies) -> None:
         """Somebody changed a policy of the topic or of its namespace."""
         before, self.policies = self.policies, policies
+        settings = with_policies(self._broker_settings, policies)
+        if settings != self._settings:
+            self._settings = settings
+            for subscription in list(self.subscriptions.values()):
+                subscription.set_settings(settings)
         self.delays.set_policy(policies.delayed_delivery)
         for producer in self.producers:
             producer.append = self.delays.append

@@ -3,37 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import IntEnum
 
 from magnetar.model.errors import ServerError
+from magnetar.model.schemas import SchemaType
 from magnetar.protocol.commands.ids import Pairs
 
-
-class SchemaType(IntEnum):
-    """Pulsar calls number 0 `None`, which Python keeps for itself."""
-
-    NONE = 0
-    STRING = 1
-    JSON = 2
-    PROTOBUF = 3
-    AVRO = 4
-    BOOL = 5
-    INT8 = 6
-    INT16 = 7
-    INT32 = 8
-    INT64 = 9
-    FLOAT = 10
-    DOUBLE = 11
-    DATE = 12
-    TIME = 13
-    TIMESTAMP = 14
-    KEY_VALUE = 15
-    INSTANT = 16
-    LOCAL_DATE = 17
-    LOCAL_TIME = 18
-    LOCAL_DATE_TIME = 19
-    PROTOBUF_NATIVE = 20
-    AUTO_CONSUME = 21
+__all__ = [
+    "GetOrCreateSchema",
+    "GetOrCreateSchemaResponse",
+    "GetSchema",
+    "GetSchemaResponse",
+    "Schema",
+    "SchemaType",
+]
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,145 @@
+"""Schemas on the wire: the registry's two commands, and what PRODUCER and SUBSCRIBE bring along (SEMANTICS 10).
+
+Texts of refused producers repeat themselves as Apache Pulsar's do, so that whoever looks for them finds them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence, Sized
+from typing import Any, Final, Protocol
+
+from magnetar.broker.connection.session import Session
+from magnetar.broker.schemas import SchemaRegistry
+from magnetar.model.errors import IncompatibleSchemaError, MagnetarError, ServerError
+from magnetar.model.names import TopicName
+from magnetar.model.schemas import SchemaDefinition, SchemaId, SchemaType, SchemaVersion, version_bytes
+from magnetar.protocol import commands as c
+
+_INCOMPATIBLE: Final = "org.apache.pulsar.broker.service.schema.exceptions.IncompatibleSchemaException"
+_VERSION_BYTES: Final = 8
+
+
+class _Consumer(Protocol):
+    @property
+    def info(self) -> dict[str, Any]: ...
+
+
+class _Subscription(Protocol):
+    @property
+    def consumers(self) -> Sequence[_Consumer]: ...
+
+
+class _Log(Protocol):
+    @property
+    def first(self) -> int: ...
+    @property
+    def end(self) -> int: ...
+
+
+class SchemaTopic(Protocol):
+    """What is asked of a topic before a schema is added to it."""
+
+    @property
+    def name(self) -> TopicName: ...
+    @property
+    def producers(self) -> Sized: ...
+    @property
+    def subscriptions(self) -> Mapping[str, _Subscription]: ...
+    @property
+    def log(self) -> _Log: ...
+
+
+def version_for_producer(registry: SchemaRegistry, topic: TopicName, schema: c.Schema | None) -> bytes:
+    """What PRODUCER_SUCCESS says: the version of this schema, registered if need be; empty without one.
+
+    Raises IncompatibleSchemaError, InvalidSchemaDataError.
+    """
+    try:
+        if schema is not None:
+            return version_bytes(registry.add(topic, definition_of(schema), by_client=True))
+        registry.require_schema_of_producer(topic)
+    except IncompatibleSchemaError as error:
+        text = f"{_INCOMPATIBLE}: {error}"
+        raise IncompatibleSchemaError(f"{text} caused by {text}") from None
+    return b""
+
+
+def admit_consumer(registry: SchemaRegistry, topic: SchemaTopic, schema: c.Schema | None) -> None:
+    """Check the schema a consumer brings; on a topic that nobody uses yet it becomes the topic's (10.7, 10.8).
+
+    Raises IncompatibleSchemaError, InvalidSchemaDataError.
+    """
+    if schema is None or schema.type is SchemaType.AUTO_CONSUME:
+        return
+    definition = definition_of(schema)
+    if registry.versions(topic.name) or _in_use(topic):
+        registry.require_readable(topic.name, definition)
+    else:
+        registry.add(topic.name, definition, by_client=True)
+
+
+def takes_any_schema(schema: c.Schema | None) -> bool:
+    """Whether a consumer adapts to whatever comes; it does not count as one that expects something."""
+    return schema is not None and schema.type is SchemaType.AUTO_CONSUME
+
+
+def _in_use(topic: SchemaTopic) -> bool:
+    if len(topic.producers) or (topic.name.persistent and topic.log.end > topic.log.first):
+        return True
+    return any(
+        not consumer.info.get("takesAnySchema")
+        for subscription in topic.subscriptions.values()
+        for consumer in subscription.consumers
+    )
+
+
+def definition_of(schema: c.Schema) -> SchemaDefinition:
+    """From the wire; its name is the client's affair."""
+    return SchemaDefinition(schema.type, schema.schema_data, dict(schema.properties))
+
+
+def get_schema(session: Session, command: c.GetSchema) -> None:
+    """GET_SCHEMA (SEMANTICS 10.9); the latest version may be a deletion, which has type None."""
+    try:
+        name = TopicName.parse(command.topic)
+        found = _wanted(session.service.schemas, name, command.schema_version)
+    except MagnetarError as error:
+        session.complain(error.code.name, "GET_SCHEMA of %s refused: %s", command.topic, error)
+        text = str(error).removeprefix("Invalid topic name: ")
+        session.send(c.GetSchemaResponse(command.request_id, error.code, text))
+        return
+    if found is None:
+        text = f"Topic not found or no-schema {command.topic}"
+        session.send(c.GetSchemaResponse(command.request_id, ServerError.TopicNotFound, text))
+        return
+    given = found.definition
+    schema = c.Schema(str(SchemaId.of(name)), given.data, given.type, tuple(given.properties.items()))
+    session.send(c.GetSchemaResponse(command.request_id, schema=schema, schema_version=version_bytes(found.version)))
+
+
+def _wanted(registry: SchemaRegistry, name: TopicName, version: bytes | None) -> SchemaVersion | None:
+    if version is None:
+        history = registry.history(name)
+        return history[-1] if history else None
+    if not version:
+        raise IncompatibleSchemaError("Empty schema version")
+    if len(version) != _VERSION_BYTES:
+        raise IncompatibleSchemaError(f"a schema version has {_VERSION_BYTES} bytes, {len(version)} were sent")
+    return registry.get(name, int.from_bytes(version, "big", signed=True))
+
+
+def get_or_create_schema(session: Session, command: c.GetOrCreateSchema) -> None:
+    """GET_OR_CREATE_SCHEMA (SEMANTICS 10.10): as a producer would, but type None stands for no schema."""
+    schema = None if command.schema.type is SchemaType.NONE else command.schema
+    try:
+        name = TopicName.parse(command.topic)
+        if not session.service.exists(name):
+            text = f"Topic not found {command.topic}"
+            session.send(c.GetOrCreateSchemaResponse(command.request_id, ServerError.TopicNotFound, text))
+            return
+        version = version_for_producer(session.service.schemas, name, schema)
+    except MagnetarError as error:
+        session.complain(error.code.name, "GET_OR_CREATE_SCHEMA of %s refused: %s", command.topic, error)
+        session.send(c.GetOrCreateSchemaResponse(command.request_id, error.code, str(error)))
+        return
+    session.send(c.GetOrCreateSchemaResponse(command.request_id, schema_version=version))

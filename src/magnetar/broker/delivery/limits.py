@@ -1,0 +1,17 @@
+"""The limits that the sharing dispatchers obey."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Counts in messages where not said otherwise; 0 switches an unacknowledged limit off."""
+
+    read_entries_max: int = 100
+    round_robin_messages: int = 20
+    unacked_per_consumer: int = 50_000
+    unacked_per_subscription: int = 200_000
+    look_ahead_entries_per_consumer: int = 2_000
+    look_ahead_entries_max: int = 20_000

@@ -1,0 +1,145 @@
+"""The schema registry: who may add which version to what, by the policies of the topic (SEMANTICS 10).
+
+Versions are added synchronously and durable when a call returns, so whoever answers a client afterwards may promise
+them. Nothing here is asked per message: a producer and a consumer each ask once, when they come.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import replace
+
+from magnetar.broker.policies import Policies
+from magnetar.metadata.schemas import History, SchemaStore
+from magnetar.model.errors import IncompatibleSchemaError
+from magnetar.model.names import TopicName
+from magnetar.model.schemas import SchemaDefinition, SchemaId, SchemaType, SchemaVersion
+from magnetar.runtime.clock import Clock
+from magnetar.schema.compatibility import require_follows_all, require_follows_latest, same
+from magnetar.schema.strategies import Strategy, of_consumers
+from magnetar.schema.validation import require_valid
+
+log = logging.getLogger(__name__)
+
+_ENFORCED = (
+    # the missing space is Pulsar's
+    "Producers cannot connect or send message without a schema to topics with a schema"
+    "when SchemaValidationEnforced is enabled"
+)
+
+
+class SchemaRegistry:
+    """One per broker; used from the event loop. All methods may raise MetadataError."""
+
+    def __init__(self, store: SchemaStore, policies: Policies, clock: Clock) -> None:
+        self._store = store
+        self._policies = policies
+        self._clock = clock
+
+    # reading -----------------------------------------------------------------------------------------------------
+
+    def versions(self, topic: TopicName) -> History:
+        """What counts: the versions behind the latest deletion."""
+        history = self._store.history(SchemaId.of(topic))
+        start = next((i + 1 for i in range(len(history) - 1, -1, -1) if history[i].deleted), 0)
+        return history[start:]
+
+    def history(self, topic: TopicName) -> History:
+        """All versions that were given, deletions included."""
+        return self._store.history(SchemaId.of(topic))
+
+    def latest(self, topic: TopicName) -> SchemaVersion | None:
+        """The schema of a topic, if it has one."""
+        versions = self.versions(topic)
+        return versions[-1] if versions else None
+
+    def get(self, topic: TopicName, version: int) -> SchemaVersion | None:
+        """That very version, unless it was deleted."""
+        return next((found for found in self.versions(topic) if found.version == version), None)
+
+    def find(self, topic: TopicName, definition: SchemaDefinition) -> SchemaVersion | None:
+        """The version that has this schema already."""
+        return same(self.versions(topic), _stored(definition))
+
+    def strategy(self, topic: TopicName) -> Strategy:
+        """What a new version must be."""
+        try:
+            return Strategy(self._policies.of(topic).schema_compatibility_strategy)
+        except ValueError:
+            # a namespace may be created with anything in its policies
+            return Strategy(self._policies.broker.schema_compatibility_strategy)
+
+    # adding ------------------------------------------------------------------------------------------------------
+
+    def add(self, topic: TopicName, definition: SchemaDefinition, *, by_client: bool) -> int:
+        """The version of this schema, a new one if it has none yet (10.4).
+
+        Raises InvalidSchemaDataError, IncompatibleSchemaError.
+        """
+        definition = _stored(definition)
+        require_valid(definition)
+        versions = self.versions(topic)
+        found = same(versions, definition)
+        if found is not None:
+            return found.version
+        if by_client and not self._policies.of(topic).schema_auto_update_allowed:
+            raise IncompatibleSchemaError("Schema not found and schema auto updating is disabled.")
+        _require_follows(versions, definition, self.strategy(topic))
+        made = self._store.append(SchemaId.of(topic), definition, self._clock.now_ms())
+        log.info("schema of %s: version %d, %s", topic.parent.fqn, made.version, definition.type.name)
+        return made.version
+
+    def require_compatible(self, topic: TopicName, definition: SchemaDefinition) -> None:
+        """Whether :meth:`add` would take it from an administrator. Raises as it does."""
+        definition = _stored(definition)
+        require_valid(definition)
+        _require_follows(self.versions(topic), definition, self.strategy(topic))
+
+    def require_readable(self, topic: TopicName, definition: SchemaDefinition) -> None:
+        """Whether a consumer with this schema may read the topic (10.7). Raises as :meth:`add` does."""
+        require_valid(definition)
+        strategy = self.strategy(topic)
+        if strategy is Strategy.ALWAYS_COMPATIBLE:
+            return
+        versions = self.versions(topic)
+        if not versions:
+            raise IncompatibleSchemaError(
+                "Failed to add schema to an active topic with empty(BYTES) schema: new schema type "
+                f"{definition.type.name}"
+            )
+        strategy, all_of_them = of_consumers(strategy)
+        if all_of_them:
+            require_follows_all(versions, definition, strategy)
+        else:
+            require_follows_latest(versions[-1], definition, strategy)
+
+    def require_schema_of_producer(self, topic: TopicName) -> None:
+        """A producer without a schema may come unless the topic has one and insists (10.12)."""
+        if self._policies.of(topic).schema_validation_enforced and self.versions(topic):
+            raise IncompatibleSchemaError(_ENFORCED)
+
+    # removing ----------------------------------------------------------------------------------------------------
+
+    def delete(self, topic: TopicName) -> int:
+        """No schema from now on; the deletion is a version itself (10.11)."""
+        return self._store.append(
+            SchemaId.of(topic), SchemaDefinition(SchemaType.NONE), self._clock.now_ms(), deleted=True
+        ).version
+
+    def purge(self, topic: TopicName) -> None:
+        """Forget all versions, as if there had never been one."""
+        self._store.purge(SchemaId.of(topic))
+
+
+def _require_follows(versions: History, definition: SchemaDefinition, strategy: Strategy) -> None:
+    if not versions:
+        return
+    if strategy.transitive:
+        require_follows_all(versions, definition, strategy)
+    else:
+        require_follows_latest(versions[-1], definition, strategy)
+
+
+def _stored(definition: SchemaDefinition) -> SchemaDefinition:
+    """Bytes are no schema to the wire, which has no number for them."""
+    return replace(definition, type=SchemaType.NONE) if definition.type is SchemaType.BYTES else definition

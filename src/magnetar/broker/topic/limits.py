@@ -1,0 +1,37 @@
+"""Who may subscribe: the limits of a topic, in the order in which Pulsar asks them (SEMANTICS 5.1.5, 5.1.6).
+
+A subscription's own limit is asked when the consumer joins it. Limits that change hold for those who come from then on.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from magnetar.broker.delivery.dispatcher import SubType
+from magnetar.broker.topic.dispatch_settings import DispatchSettings
+from magnetar.model.errors import ConsumerBusyError, NotAllowedError
+from magnetar.model.topic_policies import TopicPolicies
+
+
+def check_consumer(topic: str, policies: TopicPolicies, sub_type: SubType, consumers: int) -> None:
+    """Whether one more consumer of this type may come to a topic that has so many. Raises what SUBSCRIBE answers."""
+    if sub_type.shown not in policies.subscription_types_enabled:
+        raise NotAllowedError(f"Topic[{{{topic}}}] doesn't support {sub_type.shown} sub type!")
+    if policies.max_consumers and consumers >= policies.max_consumers:
+        raise ConsumerBusyError("Topic reached max consumers limit")
+
+
+def check_subscription(topic: str, policies: TopicPolicies, subscriptions: int) -> None:
+    """Whether one more subscription may be made, durable or not."""
+    if policies.max_subscriptions and subscriptions >= policies.max_subscriptions:
+        raise NotAllowedError(f"Exceed the maximum number of subscriptions of the topic: {topic}")
+
+
+def with_policies(settings: DispatchSettings, policies: TopicPolicies) -> DispatchSettings:
+    """The settings that a topic's subscriptions obey while these policies hold."""
+    return replace(
+        settings,
+        max_consumers_per_subscription=policies.max_consumers_per_subscription,
+        max_unacked_messages_per_consumer=policies.max_unacked_per_consumer,
+        max_unacked_messages_per_subscription=policies.max_unacked_per_subscription,
+    )

@@ -1,0 +1,84 @@
+"""What may be registered at all: a definition that its own type cannot read is refused before anything is compared.
+
+Texts begin as Apache Pulsar's; what follows ``caused by`` is ours and names the place.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Final
+
+from magnetar.model.errors import InvalidSchemaDataError
+from magnetar.model.schemas import SchemaDefinition, SchemaType
+from magnetar.schema import avro, key_value, protobuf_native
+from magnetar.schema.avro_types import Schema, Union
+from magnetar.schema.json_schema import parse_old
+
+DATA_BYTES_MAX: Final = 1 << 20
+"""Reading and comparing a larger one would keep every other client waiting; ours, Pulsar knows no limit."""
+
+_PARSED_MAX: Final = 16 << 10
+_CLIENTS_OWN: Final = frozenset({SchemaType.AUTO, SchemaType.AUTO_CONSUME, SchemaType.AUTO_PUBLISH})
+_BY_AVRO: Final = frozenset({SchemaType.AVRO, SchemaType.JSON, SchemaType.PROTOBUF})
+
+
+def require_valid(schema: SchemaDefinition) -> None:
+    """Raises InvalidSchemaDataError."""
+    kind, data = schema.type, schema.data
+    if kind in _CLIENTS_OWN:
+        raise InvalidSchemaDataError(f"Schema {kind.name} is a client-side schema type")
+    if len(data) > DATA_BYTES_MAX:
+        raise InvalidSchemaDataError(
+            f"Invalid schema definition data for {kind.name} schema caused by its size: {len(data)} bytes, magnetar "
+            f"takes {DATA_BYTES_MAX}"
+        )
+    if kind in _BY_AVRO:
+        _require_avro(schema)
+    elif kind is SchemaType.PROTOBUF_NATIVE:
+        protobuf_native.root_message(data)
+    elif kind is SchemaType.KEY_VALUE:
+        for part in key_value.split(schema):
+            require_valid(part)
+    elif kind is SchemaType.STRING:
+        if data:
+            shown = data.decode(errors="replace")
+            raise InvalidSchemaDataError(f"Invalid schema definition data for string schema : '{shown[:200]}'")
+    elif kind not in (SchemaType.NONE, SchemaType.BYTES) and data:
+        raise InvalidSchemaDataError(
+            "Invalid schema definition data for primitive schemas :length of schema data should be zero, but "
+            f"{len(data)} bytes is found"
+        )
+
+
+def parsed(data: bytes) -> Schema:
+    """The Avro schema in a definition; small ones are remembered. Raises AvroSchemaError."""
+    return _remembered(data) if len(data) <= _PARSED_MAX else avro.parse(data)
+
+
+@lru_cache(256)
+def _remembered(data: bytes) -> Schema:
+    return avro.parse(data)
+
+
+def parsed_or_none(schema: SchemaDefinition) -> Schema | None:
+    """The Avro schema by which a definition is compared, None if it has none."""
+    if schema.type not in _BY_AVRO:
+        return None
+    try:
+        return parsed(schema.data)
+    except avro.AvroSchemaError:
+        return None
+
+
+def _require_avro(schema: SchemaDefinition) -> None:
+    kind = schema.type
+    try:
+        found = parsed(schema.data)
+    except avro.AvroSchemaError as error:
+        if kind is SchemaType.JSON and parse_old(schema.data) is not None:
+            return
+        raise InvalidSchemaDataError(
+            f"Invalid schema definition data for {kind.name} schema caused by {error}"
+        ) from None
+    if kind is SchemaType.AVRO and isinstance(found, Union):
+        raise InvalidSchemaDataError("Avro schema typed [UNION] is not supported")

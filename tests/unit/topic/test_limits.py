@@ -1,0 +1,76 @@
+"""Limits of topics and subscriptions, also when a policy changes them (SEMANTICS 5.1.5, 5.1.6, 5.9.10)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from magnetar.broker.delivery.dispatcher import SubType
+from magnetar.broker.topic.limits import check_consumer, check_subscription, with_policies
+from magnetar.model.errors import ConsumerBusyError, NotAllowedError
+from magnetar.model.topic_policies import TopicPolicies
+from tests.unit.topic.stand import Stand
+
+T = "persistent://a/b/t"
+
+
+def test_types() -> None:
+    policies = TopicPolicies(subscription_types_enabled=frozenset(("Exclusive", "Key_Shared")))
+    check_consumer(T, policies, SubType.KEY_SHARED, 5)
+    with pytest.raises(NotAllowedError) as refused:
+        check_consumer(T, policies, SubType.SHARED, 0)
+    assert str(refused.value) == "Topic[{persistent://a/b/t}] doesn't support Shared sub type!"
+
+
+def test_counts() -> None:
+    policies = TopicPolicies(max_consumers=2, max_subscriptions=3)
+    check_consumer(T, policies, SubType.SHARED, 1)
+    with pytest.raises(ConsumerBusyError, match=r"^Topic reached max consumers limit$"):
+        check_consumer(T, policies, SubType.SHARED, 2)
+    check_subscription(T, policies, 2)
+    with pytest.raises(NotAllowedError, match=f"^Exceed the maximum number of subscriptions of the topic: {T}$"):
+        check_subscription(T, policies, 3)
+    check_consumer(T, TopicPolicies(), SubType.SHARED, 10_000)
+    check_subscription(T, TopicPolicies(), 10_000)
+
+
+@pytest.mark.parametrize("sub_type", [SubType.SHARED, SubType.KEY_SHARED])
+def test_a_raised_limit_lets_a_blocked_consumer_go_on(sub_type: SubType) -> None:
+    stand = Stand(max_unacked_messages_per_consumer=4)
+    stand.append_many(20)
+    _, sink = stand.join(sub_type=sub_type, permits=100)
+    assert len(sink.got) == 4
+    subscription = stand.subscription
+    subscription.set_settings(with_policies(subscription.settings, TopicPolicies(max_unacked_per_consumer=10)))
+    assert len(sink.got) == 10
+    subscription.set_settings(replace(subscription.settings, max_unacked_messages_per_consumer=0))
+    assert len(sink.got) == 20
+
+
+@pytest.mark.parametrize("sub_type", [SubType.SHARED, SubType.KEY_SHARED])
+def test_a_lowered_limit_blocks(sub_type: SubType) -> None:
+    stand = Stand()
+    stand.append_many(10)
+    consumer, sink = stand.join(sub_type=sub_type, permits=100)
+    settings = replace(stand.subscription.settings, max_unacked_messages_per_subscription=6)
+    stand.subscription.set_settings(settings)
+    stand.append_many(5)
+    assert len(sink.got) == 10
+    assert stand.subscription.stats().blocked_on_unacked
+    dispatcher = stand.subscription.dispatcher
+    assert dispatcher is not None
+    dispatcher.check()
+    stand.subscription.acknowledge(consumer, range(7))
+    assert len(sink.got) == 13
+    dispatcher.check()
+
+
+def test_a_lowered_limit_of_consumers_keeps_those_that_are_there() -> None:
+    stand = Stand()
+    stand.join("a")
+    stand.join("b")
+    stand.subscription.set_settings(replace(stand.subscription.settings, max_consumers_per_subscription=1))
+    assert len(stand.subscription.consumers) == 2
+    with pytest.raises(ConsumerBusyError, match=r"^Subscription reached max consumers limit$"):
+        stand.join("c")
