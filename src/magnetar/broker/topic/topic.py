@@ -79,7 +79,7 @@ class Topic:
             self._attach(cursor, durable=True, created=False)
         self.transactions: TopicTransactions | None = None
         """None: the topic never took part in one."""
-        if self.log.annex(transactions.ANNEX).exists:
+        if transactions.ANNEX in self.log.annexes:
             self.transacting()
         strict = settings.deliver_at_time_strict
         self.delays = Delays(self, self.log, clock, policies.delayed_delivery, strict)
