@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
+from magnetar.model.errors import ServerError
 from magnetar.protocol import commands as c
 from magnetar.protocol.entries import EntryMetadata, SingleMetadata, build_entry, join_batch
 from magnetar.testing.rawclient import RawClient, RawConsumer, RawProducer, RefusedError, payload_of
@@ -152,7 +153,8 @@ def test_acknowledgements_wait_for_the_end() -> None:
         consumer.redeliver()
         assert await texts(client) == ["3"]
         await other.abort()
-        assert await texts(client) == ["2"]
+        again = await client.hear(c.Message)
+        assert (payload_of(again.entry), again.redelivery_count) == (b"2", 1), "an abort counts as a redelivery"
         assert backlog(wires) == 4
         await txn.commit()
         assert backlog(wires) == 2
@@ -294,6 +296,26 @@ def test_missing_participants_count_as_ended() -> None:
         await txn.ack(consumer, *ids)
         await consumer.unsubscribe()
         await txn.commit()
+
+    with_transactions(test)
+
+
+def test_half_an_end_is_refused() -> None:
+    """Decision 007: END_TXN_ON_… of another broker's coordinator has nothing to end here, and may not end ours."""
+
+    async def test(wires: Wires) -> None:
+        client = await wires.open()
+        txn = await RawTransaction.begin(client)
+        await txn.add_partitions(T)
+        half = c.EndTxnOnPartition(client.new_id(), txn.id, T, c.TxnAction.COMMIT)
+        answer = await client.request(half, c.EndTxnOnPartitionResponse)
+        assert answer.error is ServerError.NotAllowedError
+        name = c.TxnSubscription(T, "s")
+        other = c.EndTxnOnSubscription(client.new_id(), txn.id, name, c.TxnAction.ABORT)
+        assert (await client.request(other, c.EndTxnOnSubscriptionResponse)).error is ServerError.NotAllowedError
+        await txn.commit()
+        over = c.EndTxnOnPartition(client.new_id(), txn.id, T, c.TxnAction.COMMIT)
+        assert (await client.request(over, c.EndTxnOnPartitionResponse)).error is None
 
     with_transactions(test)
 

@@ -23,6 +23,7 @@ from tools.oracle.probes import (
     stats,
     subscriptions,
     topic_lists,
+    transactions,
     unknown_ids,
 )
 
@@ -46,5 +47,6 @@ __all__ = [
     "stats",
     "subscriptions",
     "topic_lists",
+    "transactions",
     "unknown_ids",
 ]

@@ -252,36 +252,50 @@ class Subscription:
         """Who says what of a batch is to be sent; None: the cursor."""
         self._pump.parts = parts or self.cursor
 
-    def set_aside(self, consumer: Consumer, whole: Iterable[int], parts: Iterable[tuple[int, int]]) -> None:
+    def set_aside(self, consumer: Consumer, whole: Sequence[int], parts: Sequence[tuple[int, int]]) -> None:
         """A transaction has these entries, and of batches all but so many messages: nobody has to hold them."""
         dispatcher = self._pump.dispatcher
         if dispatcher is None or consumer.state not in self._pump.consumers:
             return
+        counts = dispatcher.redelivery_counts()
+        kept = {ordinal: counts[ordinal] for ordinal in (*whole, *(o for o, _ in parts)) if ordinal in counts}
         freed = dispatcher.acknowledged(consumer.state, whole)
         for ordinal, left in parts:
             freed |= left > 0 and dispatcher.partly_acknowledged(consumer.state, ordinal, left)
+        counts.update(kept)
         if freed:
             self._pump.turn()
 
     def commit_acks(self, whole: Iterable[int], parts: Iterable[Part], until: Part | None) -> None:
         """A transaction that acknowledged these was committed."""
-        cursor = self.cursor
+        cursor, pump = self.cursor, self._pump
+        dispatcher, anybody = pump.dispatcher, next(iter(pump.consumers), None)
         if until is not None:
             cursor.acknowledge_until(until.ordinal - 1 if until.size else until.ordinal)
             if until.size:
                 cursor.acknowledge_indexes(until.ordinal, until.left, until.size)
-        cursor.acknowledge(sorted(whole))
+        done = sorted(whole)
+        cursor.acknowledge(done)
         for part in parts:
-            cursor.acknowledge_indexes(part.ordinal, part.left, part.size)
+            if cursor.acknowledge_indexes(part.ordinal, part.left, part.size):
+                done.append(part.ordinal)
+            elif dispatcher is not None and anybody is not None:
+                left = live_messages(pump.parts.remaining_indexes(part.ordinal))
+                dispatcher.partly_acknowledged(anybody, part.ordinal, left)
+        if dispatcher is not None and anybody is not None:
+            dispatcher.acknowledged(anybody, done)
         self._mark_may_have_moved()
 
     def send_again(self, ordinals: Iterable[int]) -> None:
-        """A transaction that had acknowledged these was aborted; who gets everything in order gets all (5.8.2)."""
-        active = self.active_consumer
+        """A transaction that had acknowledged these was aborted: a redelivery (9.12), in order where order counts."""
+        active, dispatcher = self.active_consumer, self._pump.dispatcher
         if active is not None:
             self.redeliver(active, None)
-        else:
-            self.let_through(ordinals)
+        elif dispatcher is not None and self._pump.consumers:
+            left = [ordinal for ordinal in ordinals if not self.cursor.acknowledged(ordinal)]
+            counts = dispatcher.redelivery_counts()
+            counts.update({ordinal: counts.get(ordinal, 0) + 1 for ordinal in left})
+            self.let_through(left)
 
     def resume(self, consumer: Consumer) -> None:
         """The consumer's socket drained below its low-water mark."""

@@ -246,8 +246,9 @@ class TopicTransactions:
         for txn, commit in ended:
             for name, pending in list(self.beside.now.items()):
                 held = pending.take(txn)
-                if held is not None and not commit:
-                    released.append((name, held.entries()))
+                # the abort of a cumulative one gives nothing back: its entries were never kept from anybody
+                if held is not None and not commit and (entries := held.entries()):
+                    released.append((name, entries))
         self._hand_over()
         for name, ordinals in released:
             subscription = self._host.subscriptions.get(name)

@@ -46,6 +46,8 @@ class Part(NamedTuple):
 
 
 _WORD = (1 << 64) - 1
+_BATCH_MAX = 1 << 20
+"""Messages of a batch; more do not fit into an entry, whatever a client says."""
 
 
 def _bits(words: Sequence[int]) -> int:
@@ -57,7 +59,7 @@ def _bits(words: Sequence[int]) -> int:
 
 def part_of(ordinal: int, ack_set: Sequence[int], batch_size: int) -> Part:
     """From an acknowledgement: the bits that are set in its words stay."""
-    size = batch_size or 64 * len(ack_set)
+    size = min(batch_size or 64 * len(ack_set), _BATCH_MAX)
     return Part(ordinal, ((1 << size) - 1) & ~_bits(ack_set), size)
 
 
