@@ -18,6 +18,7 @@ import sys
 import tempfile
 import time
 import timeit
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -60,6 +61,7 @@ class CountingSink:
     def deliver_one(self, run: Any, index: int, count: int, ack_set: tuple[int, ...], epoch: int | None) -> None:
         self.entries += 1
 
+    def deliver_unstored(self, entries: Sequence[bytes]) -> None: ...
     def active_change(self, active: bool) -> None: ...
     def close(self) -> None: ...
     def end_of_topic(self) -> None: ...

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from magnetar.broker.delivery.dispatcher import SubType
@@ -76,6 +76,7 @@ class CountingSink:
     ) -> None:
         self.slices.append((run.first + index, run.first + index + 1))
 
+    def deliver_unstored(self, entries: Sequence[bytes]) -> None: ...
     def active_change(self, active: bool) -> None: ...
     def close(self) -> None: ...
     def end_of_topic(self) -> None: ...

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Collection, Iterable, Mapping
+from itertools import chain
 
 from magnetar.admin.counters import topic_counters
 from magnetar.admin.internal_stats import internal_stats
@@ -14,15 +15,18 @@ from magnetar.admin.ports import LookupAnswer, StatsOptions, StorageCounters, To
 from magnetar.admin.reading import message_id_at
 from magnetar.admin.topic_stats import topic_stats
 from magnetar.admin.transaction_views import TransactionViews
+from magnetar.admin.unstored_stats import unstored_counters, unstored_internal_stats, unstored_topic_stats
 from magnetar.broker import lookup
 from magnetar.broker.rates import Rates
 from magnetar.broker.schemas import SchemaRegistry
 from magnetar.broker.service import BrokerService
+from magnetar.broker.topic.nonpersistent import NonPersistentTopic
 from magnetar.broker.topic.subscription import Subscription
 from magnetar.broker.topic.topic import Topic
 from magnetar.model.errors import (
     ConflictError,
     MagnetarError,
+    NotAllowedError,
     PersistenceError,
     PreconditionFailedError,
     ServiceNotReadyError,
@@ -61,7 +65,8 @@ class LocalBroker:
         return self._service.exists(topic)
 
     def clients_of(self, topic: TopicName) -> int:
-        found = self._service.topics.get(topic.fqn)
+        service = self._service
+        found = service.topics.get(topic.fqn) or service.unstored.by_name.get(topic.fqn)
         return 0 if found is None else len(found.producers) + found.consumer_count()
 
     @property
@@ -78,23 +83,33 @@ class LocalBroker:
         return self._service.policies.of(topic)
 
     async def create_topic(self, topic: TopicName, properties: Mapping[str, str]) -> None:
+        if not topic.persistent:
+            self._service.create_unstored(topic)
+            return
         found = self._service.create(topic)
         if properties:
             found.set_properties(dict(properties))
         await _born(found)
 
     async def create_partitions(self, topic: TopicName, first: int, end: int) -> None:
-        like = self._service.find(topic.partition(0)) if first else None
+        if not topic.persistent:
+            return  # they come with their first client (SEMANTICS 13.1 {probe})
         for index in range(first, end, _AT_ONCE):
-            made = self._service.make_partitions(topic, index, min(index + _AT_ONCE, end), like)
+            made = self._service.partitions.make(topic, index, min(index + _AT_ONCE, end))
             await asyncio.gather(*map(_born, made))
         await self._durable()
 
     async def delete_topic(self, topic: TopicName, *, force: bool) -> None:
+        if not topic.persistent:
+            self._service.delete_unstored(topic)
+            return
         self._service.delete(topic, force=force)
         await self._durable()
 
     async def unload_topic(self, topic: TopicName) -> None:
+        if not topic.persistent:
+            self._service.unstored.remove(topic)
+            return
         await _wait(self._topic(topic).log.barrier)
         if topic.fqn in self._service.topics:
             self._service.unload(topic)
@@ -111,13 +126,19 @@ class LocalBroker:
     # statistics --------------------------------------------------------------------------------------------------
 
     async def topic_stats(self, topic: TopicName, options: StatsOptions) -> JsonObject:
+        if not topic.persistent:
+            return unstored_topic_stats(self._unstored(topic), self._rates, options, self.broker_id())
         return await topic_stats(self._topic(topic), self._rates, options, self.broker_id())
 
     async def internal_stats(self, topic: TopicName) -> JsonObject:
+        if not topic.persistent:
+            return unstored_internal_stats(self._unstored(topic))
         return internal_stats(self._topic(topic))
 
     def counters(self) -> Iterable[TopicCounters]:
-        return (topic_counters(topic, self._rates) for topic in list(self._service.topics.values()))
+        stored = (topic_counters(topic, self._rates) for topic in list(self._service.topics.values()))
+        unstored = list(self._service.unstored.by_name.values())
+        return chain(stored, (unstored_counters(topic, self._rates) for topic in unstored))
 
     def transactions(self) -> TransactionViews | None:
         enabled = self._service.settings.transactionCoordinatorEnabled
@@ -141,7 +162,7 @@ class LocalBroker:
     # subscriptions -----------------------------------------------------------------------------------------------
 
     async def subscriptions_of(self, topic: TopicName) -> list[str]:
-        return list(self._topic(topic).subscriptions)
+        return list((self._topic(topic) if topic.persistent else self._unstored(topic)).subscriptions)
 
     async def create_subscription(self, topic: TopicName, name: str, start: Position, *, replicated: bool) -> None:
         found = self._service.topic_for(topic, create=True)
@@ -152,12 +173,19 @@ class LocalBroker:
         await _wait(lambda done, _: found.create_subscription(name, ordinal, done))
 
     async def delete_subscription(self, topic: TopicName, name: str, *, force: bool) -> None:
+        if not topic.persistent:
+            self._unstored_subscription(topic, name)
+            self._unstored(topic).delete_subscription(name, _nothing)
+            return
         found = self._topic(topic)
         if self._subscription(found, name).consumers and not force:
             raise PreconditionFailedError("Subscription has active connected consumers")
         await _wait(lambda done, _: found.delete_subscription(name, done))
 
     async def skip(self, topic: TopicName, name: str, entries: int | None) -> None:
+        if not topic.persistent:
+            self._unstored_subscription(topic, name)
+            raise NotAllowedError(f"nothing to skip: {topic.fqn} is a non-persistent topic, which stores nothing")
         found = self._topic(topic)
         subscription = self._subscription(found, name)
         last = found.log.end - 1
@@ -166,6 +194,9 @@ class LocalBroker:
         await _wait(lambda done, _: subscription.skip_until(last, done))
 
     async def reset_cursor(self, topic: TopicName, name: str, publish_time_ms: int) -> None:
+        if not topic.persistent:
+            self._unstored_subscription(topic, name)
+            return
         found = self._topic(topic)
         subscription = self._subscription(found, name)
         ordinal = await _since(found, publish_time_ms)
@@ -204,6 +235,16 @@ class LocalBroker:
             raise TopicNotFoundError(f"Topic {name.fqn} not found")
         return found
 
+    def _unstored(self, name: TopicName) -> NonPersistentTopic:
+        found = self._service.unstored.by_name.get(name.fqn)
+        if found is None:
+            raise TopicNotFoundError(f"Topic {name.fqn} not found")
+        return found
+
+    def _unstored_subscription(self, topic: TopicName, name: str) -> None:
+        if name not in self._unstored(topic).subscriptions:
+            raise SubscriptionNotFoundError(f"Subscription {name} not found for topic {topic.fqn}")
+
     def _subscription(self, topic: Topic, name: str) -> Subscription:
         found = topic.subscriptions.get(name)
         if found is None:
@@ -213,6 +254,9 @@ class LocalBroker:
     async def _durable(self) -> None:
         """Until everything that was changed before is on the disk. Raises PersistenceError."""
         await _wait(self._service.store.journal.barrier)
+
+
+def _nothing() -> None: ...
 
 
 async def _wait(register: Callable[[Done, Failed], None]) -> None:

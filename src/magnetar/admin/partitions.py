@@ -11,6 +11,7 @@ from magnetar.admin.ports import Admin
 from magnetar.admin.removal import remove_partitioned
 from magnetar.admin.topics import existing
 from magnetar.model.errors import ConflictError, InvalidValueError, TopicNotFoundError
+from magnetar.model.names import TopicName
 from magnetar.model.policies import Json, PartitionedTopic
 from magnetar.model.system_topics import is_system_topic
 
@@ -70,8 +71,8 @@ def _changing(router: APIRouter, admin: Admin) -> None:
         admin.resources.require_namespace(name)
         if wanted.partitions > 0 and admin.broker.topic_exists(name):
             raise ConflictError("This topic already exists")
-        partitioned.create(name, wanted.partitions, wanted.properties)
-        await admin.broker.create_partitions(name, 0, wanted.partitions)
+        partitioned.create(name, wanted.partitions, wanted.properties, to_make=True)
+        await make_missing(admin, name)
         return done()
 
     @router.post(PATH)
@@ -81,9 +82,20 @@ def _changing(router: APIRouter, admin: Admin) -> None:
         name = topic_name(domain, tenant, namespace, topic)
         count = number(await json_body(request), "the number of partitions")
         admin.resources.require_namespace(name)
-        before = partitioned.count(name)
         partitioned.grow(name, count)
-        await admin.broker.create_partitions(name, before, count)
+        await make_missing(admin, name)
+        return done()
+
+    @router.post(TOPIC + "/createMissedPartitions")
+    async def create_missed_partitions(
+        domain: PathText, tenant: PathText, namespace: PathText, topic: PathText
+    ) -> Response:
+        name = topic_name(domain, tenant, namespace, topic)
+        admin.resources.require_namespace(name)
+        count = partitioned.count(name)
+        if not count:
+            raise TopicNotFoundError(f"Topic {name.fqn} does not exist")
+        await admin.broker.create_partitions(name, 0, count)
         return done()
 
     @router.delete(PATH)
@@ -101,6 +113,15 @@ def _changing(router: APIRouter, admin: Admin) -> None:
             raise TopicNotFoundError(f"Topic {name.fqn} not found.")
         await remove_partitioned(admin, name, force=force)
         return done()
+
+
+async def make_missing(admin: Admin, topic: TopicName) -> None:
+    """What the metadata notes as not made yet, that of an earlier attempt included."""
+    partitioned = admin.resources.partitioned
+    first, end = partitioned.unmade(topic), partitioned.count(topic)
+    if first is not None:
+        await admin.broker.create_partitions(topic, first, end)
+        partitioned.made(topic, end)
 
 
 def _wanted(body: Json) -> PartitionedTopic:

@@ -25,7 +25,7 @@ async def subscription_stats(
     shown: list[Json] = []
     if not options.exclude_consumers:
         shown = [
-            _consumer(each, rates.of(consumer), key_shared=stats.type == "Key_Shared")
+            consumer_shown(each, rates.of(consumer), key_shared=stats.type == "Key_Shared")
             for each, consumer in zip(stats.consumers, consumers, strict=True)
         ]
     earliest = 0
@@ -33,7 +33,7 @@ async def subscription_stats(
         first = subscription.cursor.next_unacknowledged(stats.mark_delete + 1)
         earliest = await publish_time_at(log, first) if stats.backlog_entries and first < log.end else -1
     return {
-        **_delivered(rates.of(subscription), stats),
+        **delivered(rates.of(subscription), stats),
         "msgBacklog": stats.backlog_entries,
         "backlogSize": backlog,
         "earliestMsgPublishTimeInBacklog": earliest,
@@ -62,13 +62,13 @@ async def subscription_stats(
         "nonContiguousDeletedMessagesRangesSerializedSize": 0,
         "delayedMessageIndexSizeInBytes": 0,
         "subscriptionProperties": {**subscription.cursor.properties},
-        **dict.fromkeys(_NEVER_COUNTED, 0),
+        **dict.fromkeys(NEVER_COUNTED, 0),
         "durable": stats.is_durable,
         "replicated": False,
     }
 
 
-_NEVER_COUNTED = (
+NEVER_COUNTED = (
     "filterProcessedMsgCount",
     "filterAcceptedMsgCount",
     "filterRejectedMsgCount",
@@ -83,7 +83,8 @@ _NEVER_COUNTED = (
 """Nothing is filtered or throttled yet."""
 
 
-def _delivered(rate: Flow, counted: SubscriptionStats | ConsumerStats) -> JsonObject:
+def delivered(rate: Flow, counted: SubscriptionStats | ConsumerStats) -> JsonObject:
+    """What went out, of a subscription or a consumer."""
     return {
         "msgRateOut": rate.messages_out,
         "msgThroughputOut": rate.bytes_out,
@@ -91,11 +92,12 @@ def _delivered(rate: Flow, counted: SubscriptionStats | ConsumerStats) -> JsonOb
         "msgOutCounter": counted.messages_out,
         "msgRateRedeliver": rate.redelivered,
         "messageAckRate": rate.acked,
-        "chunkedMessageRate": 0.0,
+        "chunkedMessageRate": rate.chunks,
     }
 
 
-def _consumer(stats: ConsumerStats, rate: Flow, *, key_shared: bool) -> JsonObject:
+def consumer_shown(stats: ConsumerStats, rate: Flow, *, key_shared: bool) -> JsonObject:
+    """One member of ``consumers``."""
     of_keys: JsonObject = {}
     draining: JsonObject = {}
     if key_shared:
@@ -105,7 +107,7 @@ def _consumer(stats: ConsumerStats, rate: Flow, *, key_shared: bool) -> JsonObje
             for one in stats.draining_hashes
         ]
     return {
-        **_delivered(rate, stats),
+        **delivered(rate, stats),
         "consumerName": stats.name,
         "availablePermits": stats.available_permits,
         "unackedMessages": stats.unacked_messages,

@@ -24,7 +24,7 @@ _BACKLOG_LIMIT_BYTES: Final = 10 << 30
 
 async def topic_stats(topic: Topic, rates: Rates, options: StatsOptions, broker_id: str) -> JsonObject:
     """The answer to ``GET .../stats``."""
-    publishers: list[Json] = [] if options.exclude_publishers else [_publisher(p, rates) for p in topic.producers]
+    publishers: list[Json] = [] if options.exclude_publishers else [publisher_shown(p, rates) for p in topic.producers]
     subscriptions: JsonObject = {
         name: await subscription_stats(subscription, topic.log, rates, options)
         for name, subscription in list(topic.subscriptions.items())
@@ -79,8 +79,8 @@ def _counters(topic: Topic, rates: Rates) -> JsonObject:
         "bytesOutCounter": sent.bytes,
         "msgOutCounter": sent.messages,
         "bytesOutInternalCounter": 0,
-        "averageMsgSize": _average(rate.bytes_in, rate.messages_in),
-        "msgChunkPublished": False,
+        "averageMsgSize": average(rate.bytes_in, rate.messages_in),
+        "msgChunkPublished": topic.chunking.published > 0,
         "storageSize": topic.log.retained_bytes(),
     }
 
@@ -102,14 +102,15 @@ async def _backlog(topic: Topic, options: StatsOptions) -> JsonObject:
     }
 
 
-def _publisher(producer: Producer, rates: Rates) -> JsonObject:
+def publisher_shown(producer: Producer, rates: Rates) -> JsonObject:
+    """One member of ``publishers``."""
     info, rate = producer.info, rates.of(producer)
     return {
         "accessMode": info.access_mode,
         "msgRateIn": rate.messages_in,
         "msgThroughputIn": rate.bytes_in,
-        "averageMsgSize": _average(rate.bytes_in, rate.messages_in),
-        "chunkedMessageRate": 0.0,
+        "averageMsgSize": average(rate.bytes_in, rate.messages_in),
+        "chunkedMessageRate": rate.chunks,
         "producerId": info.producer_id,
         "supportsPartialProducer": info.supports_partial,
         "producerName": info.name,
@@ -120,7 +121,8 @@ def _publisher(producer: Producer, rates: Rates) -> JsonObject:
     }
 
 
-def _average(size: float, messages: float) -> float:
+def average(size: float, messages: float) -> float:
+    """Bytes per message."""
     return size / messages if messages else 0.0
 
 

@@ -8,7 +8,7 @@ from starlette.responses import Response
 from magnetar.admin.bodies import answer, done, text_map_body
 from magnetar.admin.parameters import TOPIC, TOPICS, Flag, PathText, namespace_name, topic_name
 from magnetar.admin.ports import Admin
-from magnetar.model.errors import ConflictError, PreconditionFailedError, TopicNotFoundError
+from magnetar.model.errors import ConflictError, NotAllowedError, PreconditionFailedError, TopicNotFoundError
 from magnetar.model.names import TopicName
 from magnetar.model.system_topics import is_system_topic
 
@@ -70,6 +70,9 @@ def routes(admin: Admin) -> APIRouter:
                 f"{name.fqn} is a partitioned topic, instead of calling delete topic, "
                 "please call delete-partitioned-topic."
             )
+        if not name.persistent and not admin.broker.topic_exists(name):
+            admin.resources.require_namespace(name)
+            return done()  # as Apache Pulsar has it (SEMANTICS 13.11)
         existing(admin, name)
         clients = 0 if force else admin.broker.clients_of(name)
         if clients:
@@ -85,17 +88,25 @@ def routes(admin: Admin) -> APIRouter:
 
     @router.get(TOPIC + "/lastMessageId")
     async def last_message_id(domain: PathText, tenant: PathText, namespace: PathText, topic: PathText) -> Response:
-        name = existing(admin, topic_name(domain, tenant, namespace, topic))
-        return answer(await admin.broker.last_message_id(name))
+        name = topic_name(domain, tenant, namespace, topic)
+        _check_stored(admin, name, "GetLastMessageId")
+        return answer(await admin.broker.last_message_id(existing(admin, name)))
 
     @router.get(TOPIC + "/messageid/{timestamp}")
     async def message_id_since(
         domain: PathText, tenant: PathText, namespace: PathText, topic: PathText, timestamp: int
     ) -> Response:
-        name = existing(admin, topic_name(domain, tenant, namespace, topic))
-        return answer(await admin.broker.message_id_since(name, timestamp))
+        name = topic_name(domain, tenant, namespace, topic)
+        _check_stored(admin, name, "Get message ID by timestamp")
+        return answer(await admin.broker.message_id_since(existing(admin, name), timestamp))
 
     return router
+
+
+def _check_stored(admin: Admin, topic: TopicName, what: str) -> None:
+    admin.resources.require_namespace(topic)
+    if not topic.persistent:
+        raise NotAllowedError(f"{what} on a non-persistent topic is not allowed")
 
 
 def _check_creatable(admin: Admin, topic: TopicName) -> None:

@@ -11,6 +11,7 @@ from random import Random
 
 from magnetar.app.rest import RestPort
 from magnetar.broker.connection.listener import Listener, factory
+from magnetar.broker.liveness import Liveness
 from magnetar.broker.rates import Rates
 from magnetar.broker.service import BrokerService
 from magnetar.broker.upkeep import Upkeep
@@ -67,6 +68,7 @@ class Broker:
         self.resources = Resources(metadata, settings)
         self.service = BrokerService(self.store, self.resources, settings, clock, rng, self._instance())
         self.upkeep = Upkeep(self.service)
+        self.liveness = Liveness(self.service, settings.livenessCheckSeconds)
         self.rates = Rates(self.service, settings.statsUpdateFrequencyInSecs)
         self.connections: set[Listener] = set()
 
@@ -81,8 +83,10 @@ class Broker:
         """Recover. Raises PersistenceError."""
         self.store.open()
         self.service.start()
+        self.service.partitions.finish(self.store.journal.barrier)
         self.upkeep.start()
         self.rates.start()
+        self.liveness.start()
 
     def accept(self) -> Listener:
         """The protocol for one new connection."""
@@ -90,6 +94,7 @@ class Broker:
 
     async def stop(self) -> None:
         """Let every client go, write what waits, release the directory."""
+        await self.liveness.close()
         await self.rates.close()
         await self.upkeep.close()
         self.service.close()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
 from crc32c import crc32c
@@ -70,6 +70,15 @@ def topics_hash(names: Sequence[str]) -> str:
     return checksum.to_bytes(4, "little").hex()
 
 
+def pattern_filter(pattern: str) -> Callable[[str], bool] | None:
+    """Whether a full topic name matches, without scheme and partition (2.17); None: this is no pattern."""
+    try:
+        fullmatch = re.compile(_SCHEME.sub("", pattern)).fullmatch
+    except re.error:
+        return None
+    return lambda name: fullmatch(_PARTITION.sub("", _SCHEME.sub("", name))) is not None
+
+
 def select(names: Sequence[str], pattern: str | None, known_hash: str | None, settings: Settings) -> TopicList:
     """Filter by pattern (2.17) and say whether anything changed since ``known_hash`` (2.18)."""
     filtered = False
@@ -78,13 +87,10 @@ def select(names: Sequence[str], pattern: str | None, known_hash: str | None, se
         and settings.enableBrokerSideSubscriptionPatternEvaluation
         and len(pattern) <= settings.subscriptionPatternMaxLength
     ):
-        try:
-            matches = re.compile(_SCHEME.sub("", pattern)).fullmatch
-        except re.error:
-            # not a pattern to us; the client, whose dialect it is, filters for itself
-            pass
-        else:
-            names = [name for name in names if matches(_PARTITION.sub("", _SCHEME.sub("", name)))]
+        matches = pattern_filter(pattern)
+        # what is not a pattern to us, the client, whose dialect it is, filters for itself
+        if matches is not None:
+            names = [name for name in names if matches(name)]
             filtered = True
     digest = topics_hash(names)
     if known_hash is not None and known_hash == digest:

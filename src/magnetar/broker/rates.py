@@ -14,6 +14,7 @@ from typing import Final, NamedTuple
 
 from magnetar.broker.service import BrokerService
 from magnetar.broker.topic.consumer import Consumer
+from magnetar.broker.topic.nonpersistent import NonPersistentTopic
 from magnetar.broker.topic.subscription_stats import Totals
 from magnetar.broker.topic.topic import Topic
 from magnetar.runtime.tasks import TaskGroup
@@ -32,6 +33,10 @@ class Flow(NamedTuple):
     bytes_out: float = 0.0
     redelivered: float = 0.0
     acked: float = 0.0
+    dropped: float = 0.0
+    """Of non-persistent topics (SEMANTICS 13.8)."""
+    chunks: float = 0.0
+    """In or out."""
 
 
 _NONE: Final = Flow()
@@ -79,7 +84,11 @@ class Rates:
         self._looked = now
         seen: dict[object, Flow] = {}
         rates: dict[object, Flow] = {}
-        for i, topic in enumerate(list(self._service.topics.values())):
+        topics: list[Topic | NonPersistentTopic] = [
+            *self._service.topics.values(),
+            *self._service.unstored.by_name.values(),
+        ]
+        for i, topic in enumerate(topics):
             if i % _TOPICS_PER_TURN == _TOPICS_PER_TURN - 1:
                 await asyncio.sleep(0)
             for thing, flow in _flows(topic):
@@ -90,16 +99,22 @@ class Rates:
         self._seen, self._rates = seen, rates
 
 
-def _flows(topic: Topic) -> Iterator[tuple[object, Flow]]:
+def _flows(topic: Topic | NonPersistentTopic) -> Iterator[tuple[object, Flow]]:
     sent = topic.sent()
     yield topic, Flow(topic.msg_in, topic.bytes_in, sent.messages, sent.bytes)
     for producer in topic.producers:
-        yield producer, Flow(producer.msg_in, producer.bytes_in)
+        yield (
+            producer,
+            Flow(producer.msg_in, producer.bytes_in, dropped=producer.msg_dropped, chunks=producer.chunks_in),
+        )
     for subscription in topic.subscriptions.values():
-        yield subscription, _delivered(subscription.counters())
+        yield subscription, _delivered(subscription.counters(), subscription.dropped)
         for consumer in subscription.consumers:
             yield consumer, _delivered(consumer)
 
 
-def _delivered(counted: Totals | Consumer) -> Flow:
-    return Flow(0, 0, counted.messages_out, counted.bytes_out, counted.messages_redelivered, counted.acked_entries)
+def _delivered(counted: Totals | Consumer, dropped: int = 0) -> Flow:
+    return Flow(
+        0, 0, counted.messages_out, counted.bytes_out, counted.messages_redelivered, counted.acked_entries, dropped,
+        counted.chunks_out,
+    )  # fmt: skip

@@ -8,11 +8,15 @@ from random import Random
 from typing import Final
 
 from magnetar.broker.coordinating import ASSIGN_TOPIC, TransactionCoordinator
+from magnetar.broker.partition_making import PartitionMaker
 from magnetar.broker.policies import Policies
 from magnetar.broker.schemas import SchemaRegistry
 from magnetar.broker.topic.dispatch_settings import DispatchSettings
+from magnetar.broker.topic.nonpersistent_topics import NonPersistentTopics
 from magnetar.broker.topic.producers import Producer
+from magnetar.broker.topic.served import ServedTopic
 from magnetar.broker.topic.topic import Topic
+from magnetar.broker.topic_changes import TopicChanges
 from magnetar.metadata.resources import Resources
 from magnetar.model.errors import (
     ConflictError,
@@ -47,6 +51,8 @@ class BrokerService:
         self.rng = rng
         self._instance = instance
         self._producer_names = 0
+        self.stuck_total = 0
+        """Subscriptions that stood still and were healed (:mod:`magnetar.broker.liveness`)."""
         self.topics: dict[str, Topic] = {}
         self.complaints = Limited(logging.getLogger("magnetar.broker.clients"), clock=clock)
         """Where connections log what their clients did wrong; a client cannot fill the disk with it."""
@@ -59,6 +65,12 @@ class BrokerService:
         self.policies = Policies(resources, settings)
         self.policies.on_namespace = self._namespace_policies_changed
         self.policies.on_topic = self._topic_policies_changed
+        self.partitions = PartitionMaker(resources.partitioned, self.find, self._load)
+        self.changes = TopicChanges()
+        """Whoever watches lists of topics hears of new and deleted ones here."""
+        self.unstored = NonPersistentTopics(
+            self._dispatch, clock, settings.maxConcurrentNonPersistentMessagePerConnection, self.policies.of
+        )
         self.schemas = SchemaRegistry(resources.schemas, self.policies, clock)
 
         self.coordinator = TransactionCoordinator(store, clock, self.find, settings.maxActiveTransactionsPerCoordinator)
@@ -95,7 +107,7 @@ class BrokerService:
 
     def exists(self, name: TopicName) -> bool:
         """Whether the topic itself (not a partitioned parent) exists."""
-        return name.fqn in self.topics or name.fqn in self.store
+        return name.fqn in self.topics or name.fqn in self.store or name.fqn in self.unstored.by_name
 
     def topic_for(self, name: TopicName, *, create: bool) -> Topic:
         """The topic that a producer or consumer asked for.
@@ -107,15 +119,38 @@ class BrokerService:
             return topic
         self._require_namespace(name)
         if not name.persistent:
-            raise NotAllowedError(f"{name.fqn}: non-persistent topics are not available in this version of magnetar")
+            raise NotAllowedError(f"{name.fqn} is a non-persistent topic, which stores nothing")
         if name.fqn in self.store:
             return self._load(name)
         if not self._may_create(name, create):
             raise TopicNotFoundError(f"Topic {name.fqn} does not exist")
-        return self._load(name)
+        return self.partitions.used(name) or self._load(name)
+
+    def served(self, name: TopicName, *, create: bool) -> ServedTopic:
+        """As :meth:`topic_for`, of both domains."""
+        if name.persistent:
+            return self.topic_for(name, create=create)
+        topic = self.unstored.by_name.get(name.fqn)
+        if topic is not None:
+            return topic
+        self._require_namespace(name)
+        if not self.settings.enableNonPersistentTopics:
+            raise NotAllowedError("Broker is unable to load non-persistent topic")
+        if not self._may_create(name, create):
+            raise TopicNotFoundError(f"Topic {name.fqn} does not exist")
+        return self.unstored.make(name)
 
     def create(self, name: TopicName) -> Topic:
         """REST's creation of a topic. Raises ConflictError, NotFoundError, PreconditionFailedError (11.4.1)."""
+        self._check_creation(name)
+        return self._load(name)
+
+    def create_unstored(self, name: TopicName) -> None:
+        """The same for a non-persistent topic."""
+        self._check_creation(name)
+        self.unstored.make(name)
+
+    def _check_creation(self, name: TopicName) -> None:
         self._require_rest_namespace(name)
         if self.exists(name) or self.resources.partitioned.count(name):
             raise ConflictError("This topic already exists")
@@ -124,23 +159,6 @@ class BrokerService:
                 f"Can't create topic {name.local_name} with \"-partition-\" followed by numeric value if there isn't a "
                 f"partitioned topic {name.parent.local_name} created."
             )
-        return self._load(name)
-
-    def make_partitions(self, name: TopicName, first: int, end: int, like: Topic | None = None) -> list[Topic]:
-        """Make missing partitions ``first`` to ``end - 1`` of a topic whose metadata names them already.
-
-        They get the durable subscriptions of ``like``, from their start: of the first partition if a topic grows
-        (SEMANTICS 2.14).
-        """
-        made = []
-        for index in range(first, end):
-            partition = name.partition(index)
-            topic = self.find(partition) or self._load(partition)
-            for subscription in like.durable_subscriptions() if like is not None else ():
-                if subscription not in topic.subscriptions:
-                    topic.create_subscription(subscription, topic.log.first)
-            made.append(topic)
-        return made
 
     def _may_create(self, name: TopicName, create: bool) -> bool:
         if name.is_partition:
@@ -150,6 +168,8 @@ class BrokerService:
         return create and self.settings.allowAutoTopicCreation
 
     def _load(self, name: TopicName) -> Topic:
+        if name.fqn not in self.store:
+            self.changes.created(name)
         topic = Topic(name, self.store, self._dispatch, self.clock, self.rng, self.policies.of(name))
         self.topics[name.fqn] = topic
         self.coordinator.loaded(topic)
@@ -185,7 +205,7 @@ class BrokerService:
     def names_in(self, namespace: NamespaceName) -> list[str]:
         """All topics of a namespace, every partition for itself, sorted."""
         prefixes = (f"persistent://{namespace}/", f"non-persistent://{namespace}/")
-        known = {*self.topics, *self.store.names()}
+        known = {*self.topics, *self.store.names(), *self.unstored.by_name}
         return sorted(name for name in known if name.startswith(prefixes))
 
     def delete(self, name: TopicName, *, force: bool) -> None:
@@ -199,6 +219,12 @@ class BrokerService:
         topic.close()
         self.topics.pop(name.fqn, None)
         self.store.delete_log(name.fqn, lambda: self._forget_schema(name))
+        self.changes.deleted(name)
+
+    def delete_unstored(self, name: TopicName) -> None:
+        """The same for a non-persistent topic, whoever is connected; fine if there is none (13.11)."""
+        self.unstored.remove(name)
+        self._forget_schema(name)
 
     def _forget_schema(self, name: TopicName) -> None:
         """The topic's deletion is durable: its schema goes, too, unless it is of a partition or the topic is back."""
@@ -220,7 +246,8 @@ class BrokerService:
     def producer_left(self, producer: Producer) -> None:
         """A producer's connection or its client closed it."""
         producer.open = False
-        topic = self.topics.get(producer.log.name)
+        name = producer.log.name
+        topic = self.topics.get(name) or self.unstored.by_name.get(name)
         if topic is not None:
             topic.producers.remove(producer)
 
@@ -230,6 +257,7 @@ class BrokerService:
         for topic in list(self.topics.values()):
             topic.close()
         self.topics.clear()
+        self.unstored.close()
 
 
 def dispatch_settings(settings: Settings) -> DispatchSettings:

@@ -40,6 +40,7 @@ class Upkeep:
 
     async def trim(self) -> int:
         """Drop closed ledgers that every durable subscription has consumed (SEMANTICS 4.2.2); how many."""
+        self._service.unstored.collect()
         dropped = 0
         for i, topic in enumerate(list(self._service.topics.values())):
             if i % _TOPICS_PER_TURN == _TOPICS_PER_TURN - 1:

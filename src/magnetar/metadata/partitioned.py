@@ -1,6 +1,7 @@
 """Which topics are partitioned, and into how many (SEMANTICS 2.13, 2.14, 11.4.1).
 
-Only the count and the properties; the partitions are ordinary topics that come into being on their own.
+Only the count and the properties; the partitions are ordinary topics. While some of them are being made, the record
+notes the first that may be missing (``unmade``), so that a crash in between is noticed and mended.
 """
 
 from __future__ import annotations
@@ -27,11 +28,14 @@ class PartitionedTopics:
     def __init__(self, store: MetadataStore, max_partitions: int = 0) -> None:
         self._records = Collection(store, "/partitioned-topics", 4)
         self._max = max_partitions
-        self._topics = {
-            TopicName.parse(f"{domain}://{tenant}/{namespace}/{local}"): _from_json(self._records.get(*key) or {})
-            for key in self._records.below()
-            for tenant, namespace, domain, local in [key]
-        }
+        self._topics: dict[TopicName, PartitionedTopic] = {}
+        self._unmade: dict[TopicName, int] = {}
+        for key in self._records.below():
+            tenant, namespace, domain, local = key
+            topic, record = TopicName.parse(f"{domain}://{tenant}/{namespace}/{local}"), self._records.get(*key) or {}
+            self._topics[topic] = _from_json(record)
+            if isinstance(unmade := record.get("unmade"), int):
+                self._unmade[topic] = unmade
 
     def get(self, topic: TopicName) -> PartitionedTopic | None:
         return self._topics.get(topic)
@@ -47,8 +51,10 @@ class PartitionedTopics:
             (t for t in self._topics if t.namespace == namespace and domain in (None, t.domain)), key=lambda t: t.fqn
         )
 
-    def create(self, topic: TopicName, partitions: int, properties: Mapping[str, str] | None = None) -> None:
-        """The caller has seen that no plain topic of this name exists."""
+    def create(
+        self, topic: TopicName, partitions: int, properties: Mapping[str, str] | None = None, *, to_make: bool = False
+    ) -> None:
+        """The caller has seen that no plain topic of this name exists; ``to_make``: and calls :meth:`made` later."""
         if partitions <= 0:
             raise NotAcceptableError("Number of partitions should be more than 0")
         self._check_maximum(partitions)
@@ -56,10 +62,10 @@ class PartitionedTopics:
             raise PreconditionFailedError(f"Partitioned Topic Name should not contain '{PARTITION_SUFFIX}'")
         if topic in self._topics:
             raise ConflictError("This topic already exists")
-        self._put(topic, PartitionedTopic(partitions, dict(properties or {})))
+        self._put(topic, PartitionedTopic(partitions, dict(properties or {})), 0 if to_make else None)
 
     def grow(self, topic: TopicName, partitions: int) -> None:
-        """The same count again changes nothing."""
+        """The same count again changes nothing. The new ones are to be made; then comes :meth:`made`."""
         if partitions <= 0:
             raise NotAcceptableError("Number of partitions should be more than 0")
         found = self._topics.get(topic)
@@ -71,18 +77,34 @@ class PartitionedTopics:
             )
         self._check_maximum(partitions)
         if partitions > found.partitions:
-            self._put(topic, PartitionedTopic(partitions, found.properties))
+            self._put(topic, PartitionedTopic(partitions, found.properties), self._unmade.get(topic, found.partitions))
+
+    def unmade(self, topic: TopicName) -> int | None:
+        """The first partition that may not be there as it should; None: all are, or come with their first use."""
+        return self._unmade.get(topic)
+
+    def all_unmade(self) -> dict[TopicName, int]:
+        """Of all topics."""
+        return dict(self._unmade)
+
+    def made(self, topic: TopicName, end: int) -> None:
+        """Partitions up to ``end - 1`` are there and durable."""
+        found = self._topics.get(topic)
+        unmade = self._unmade.get(topic)
+        if found is not None and unmade is not None and end > unmade:
+            self._put(topic, found, end if end < found.partitions else None)
 
     def set_properties(self, topic: TopicName, properties: Mapping[str, str]) -> None:
         """Raises NotFoundError."""
         found = self._existing(topic)
-        self._put(topic, PartitionedTopic(found.partitions, dict(properties)))
+        self._put(topic, PartitionedTopic(found.partitions, dict(properties)), self._unmade.get(topic))
 
     def delete(self, topic: TopicName) -> None:
         """The partitions are the caller's. Raises NotFoundError."""
         self._existing(topic)
         self._records.delete(_key(topic))
         del self._topics[topic]
+        self._unmade.pop(topic, None)
 
     def _existing(self, topic: TopicName) -> PartitionedTopic:
         found = self._topics.get(topic)
@@ -94,10 +116,16 @@ class PartitionedTopics:
         if self._max and partitions > self._max:
             raise NotAcceptableError(f"Number of partitions should be less than or equal to {self._max}")
 
-    def _put(self, topic: TopicName, value: PartitionedTopic) -> None:
+    def _put(self, topic: TopicName, value: PartitionedTopic, unmade: int | None) -> None:
         record: JsonObject = {"partitions": value.partitions, "properties": dict(value.properties)}
+        if unmade is not None and topic.persistent:
+            record["unmade"] = unmade
         self._records.put(_key(topic), record)
         self._topics[topic] = value
+        if "unmade" in record and unmade is not None:
+            self._unmade[topic] = unmade
+        else:
+            self._unmade.pop(topic, None)
 
 
 def _key(topic: TopicName) -> tuple[str, ...]:

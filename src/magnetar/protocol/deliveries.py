@@ -105,3 +105,13 @@ class Deliveries:
             plain, size = plains[len(varying)]
             out += (size + len(entry)).to_bytes(4, "big") + plain + varying + tail, entry
             number += 1
+
+    def alike(self, ledger: int, entry: int, entries: Sequence[bytes], out: list[bytes]) -> None:
+        """Append header and entry of ``entries`` that all have the same id."""
+        if ledger != self._ledger or self._epoch is not None:
+            self._prepare(ledger, None)
+        number = varint(entry)
+        plain, size = self._plain[len(number)]
+        middle = plain + number + self._tail
+        for one in entries:
+            out += (size + len(one)).to_bytes(4, "big") + middle, one

@@ -130,6 +130,23 @@ def deliver_at(entry: bytes) -> int:
         return 0
 
 
+_UUID: Final = b"\xd2\x01"
+"""How field 26, uuid, begins on the wire: every chunk has it (SEMANTICS 3.6.2)."""
+
+
+def chunk_of(entry: bytes) -> tuple[str, bool] | None:
+    """Of a chunk: which message it belongs to and whether it is its last; never fails."""
+    if entry.find(_UUID, 10, 10 + (entry[7] << 16 | entry[8] << 8 | entry[9])) < 0:
+        return None
+    try:
+        raw = _raw_metadata(entry)
+    except ProtocolError:
+        return None
+    if not raw.HasField("uuid") or raw.num_chunks_from_msg < 2:
+        return None
+    return str(raw.uuid), raw.chunk_id >= raw.num_chunks_from_msg - 1
+
+
 def sticky_key(entry: bytes) -> bytes:
     """What Key_Shared hashes (SEMANTICS 5.6.1); never fails, an unreadable entry has NONE_KEY."""
     try:

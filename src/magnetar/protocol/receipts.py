@@ -64,6 +64,15 @@ class Receipts:
             entry += 1
         return b"".join(parts)
 
+    def alike(self, sequence_ids: Sequence[int], entry: int, highest_sequence_ids: Sequence[int]) -> bytes:
+        """Receipts that all name the same entry, in one piece to write."""
+        return b"".join(
+            [
+                self(sequence, entry, highest)
+                for sequence, highest in zip(sequence_ids, highest_sequence_ids, strict=True)
+            ]
+        )
+
 
 def receipt(producer_id: int, sequence_id: int, ledger: int, entry: int, highest_sequence_id: int = 0) -> bytes:
     """One receipt on its own, for instance the one of a duplicate: ledger and entry -1 (SEMANTICS 3.4.3)."""

@@ -73,6 +73,14 @@ class Settings(PolicySettings):
         1,
         1 << 20,
     )
+    maxConcurrentNonPersistentMessagePerConnection: int = _setting(
+        1000,
+        "Messages of one connection that may be on their way through non-persistent topics; more are dropped.",
+        "Server",
+        0,
+        _INT_MAX,
+    )
+    enableNonPersistentTopics: bool = _setting(True, "Whether clients may use non-persistent topics.", "Server")
     subscriptionPatternMaxLength: int = _setting(
         50, "Characters of the longest topic pattern that the broker itself applies.", "Server", 0, _INT_MAX
     )
@@ -172,6 +180,15 @@ class Settings(PolicySettings):
         "Whether a delayed message never goes out early. If not, it may be one tick early, and more of them go out "
         "together.",
         "Delivery",
+    )
+
+    livenessCheckSeconds: int = _setting(
+        30,
+        "magnetar's own: a subscription that has a backlog and a consumer that could take it, and does nothing for so "
+        "many seconds, is logged, healed and counted (magnetar_subscriptions_stuck_total); 0 switches that off.",
+        "Delivery",
+        0,
+        86_400,
     )
 
     # what others see of us

@@ -11,11 +11,10 @@ from typing import Final
 from magnetar.model.errors import IncompatibleSchemaError
 from magnetar.model.schemas import SchemaDefinition, SchemaType, SchemaVersion
 from magnetar.schema import avro, key_value, protobuf_native
-from magnetar.schema.avro_canonical import canonical
 from magnetar.schema.avro_resolution import problem
 from magnetar.schema.json_schema import parse_old
 from magnetar.schema.strategies import Strategy
-from magnetar.schema.validation import parsed, parsed_or_none
+from magnetar.schema.validation import identity, parsed, parsed_or_none
 
 _NOT_READABLE: Final = "org.apache.avro.SchemaValidationException: Unable to read schema: "
 
@@ -25,15 +24,12 @@ def same(versions: Sequence[SchemaVersion], new: SchemaDefinition) -> SchemaVers
     for version in versions:
         if version.definition.type == new.type and version.definition.data == new.data:
             return version
-    schema = parsed_or_none(new)
-    if schema is None:
+    wanted = identity(new)
+    if wanted is None:
         return None
-    wanted = canonical(schema)
     for version in versions:
-        if version.definition.type == new.type:
-            before = parsed_or_none(version.definition)
-            if before is not None and canonical(before) == wanted:
-                return version
+        if version.definition.type == new.type and identity(version.definition) == wanted:
+            return version
     return None
 
 

@@ -11,6 +11,7 @@ from typing import Final
 from magnetar.model.errors import InvalidSchemaDataError
 from magnetar.model.schemas import SchemaDefinition, SchemaType
 from magnetar.schema import avro, key_value, protobuf_native
+from magnetar.schema.avro_canonical import canonical
 from magnetar.schema.avro_types import Schema, Union
 from magnetar.schema.json_schema import parse_old
 
@@ -18,6 +19,8 @@ DATA_BYTES_MAX: Final = 1 << 20
 """Reading and comparing a larger one would keep every other client waiting; ours, Pulsar knows no limit."""
 
 _PARSED_MAX: Final = 16 << 10
+_NONE_OF_PYTHON: Final = b"null"
+"""What the official Python client sends with a STRING schema."""
 _CLIENTS_OWN: Final = frozenset({SchemaType.AUTO, SchemaType.AUTO_CONSUME, SchemaType.AUTO_PUBLISH})
 _BY_AVRO: Final = frozenset({SchemaType.AVRO, SchemaType.JSON, SchemaType.PROTOBUF})
 
@@ -40,7 +43,7 @@ def require_valid(schema: SchemaDefinition) -> None:
         for part in key_value.split(schema):
             require_valid(part)
     elif kind is SchemaType.STRING:
-        if data:
+        if data and data != _NONE_OF_PYTHON:
             shown = data.decode(errors="replace")
             raise InvalidSchemaDataError(f"Invalid schema definition data for string schema : '{shown[:200]}'")
     elif kind not in (SchemaType.NONE, SchemaType.BYTES) and data:
@@ -68,6 +71,24 @@ def parsed_or_none(schema: SchemaDefinition) -> Schema | None:
         return parsed(schema.data)
     except avro.AvroSchemaError:
         return None
+
+
+def identity(schema: SchemaDefinition) -> str | None:
+    """The same for definitions that are the same Avro schema, None if one is not described by Avro (10.4)."""
+    if schema.type not in _BY_AVRO:
+        return None
+    return _remembered_identity(schema.data) if len(schema.data) <= _PARSED_MAX else _identity(schema.data)
+
+
+def _identity(data: bytes) -> str | None:
+    try:
+        return canonical(parsed(data))
+    except avro.AvroSchemaError:
+        return None
+
+
+# every client that comes is compared with every version, whose text it may write in its own way
+_remembered_identity = lru_cache(1024)(_identity)
 
 
 def _require_avro(schema: SchemaDefinition) -> None:

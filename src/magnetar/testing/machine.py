@@ -54,6 +54,13 @@ class Machine:
         self._main = self._process.start(self._program(self))
         return self._main
 
+    def run(self, errand: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        """Something the running program does beside its main task; ends with it."""
+        if self._process is None:
+            errand.close()
+            raise SimulationError(f"{self.name} is not running")
+        return self._process.start(errand)
+
     def kill(self) -> None:
         """kill -9: the program is gone, the operating system and its page cache are not."""
         self._stop()

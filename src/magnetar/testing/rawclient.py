@@ -36,6 +36,7 @@ ANSWERS = (
     c.PartitionedMetadataResponse,
     c.LookupResponse,
     c.GetTopicsOfNamespaceResponse,
+    c.WatchTopicListSuccess,
     c.GetLastMessageIdResponse,
     c.ConsumerStatsResponse,
     c.GetSchemaResponse,

@@ -249,6 +249,40 @@ def test_partitions_only_grow(resources: Resources) -> None:
     assert refused(lambda: topics.delete(topic)) == (404, "Topic persistent://public/default/t not found.")
 
 
+def test_partitions_that_are_to_be_made_are_noted_until_they_are() -> None:
+    """2.14: in the record itself, so the note outlives the process."""
+    store = MemoryMetadataStore()
+    topic, unstored = TopicName.parse("t"), TopicName.parse("non-persistent://public/default/n")
+
+    def noted() -> int | None:
+        fresh = Resources(store, Settings()).partitioned
+        assert fresh.unmade(topic) == topics.unmade(topic)
+        return topics.unmade(topic)
+
+    topics = Resources(store, Settings()).partitioned
+    topics.create(topic, 4, to_make=True)
+    assert noted() == 0
+    topics.grow(topic, 6)
+    topics.set_properties(topic, {"a": "b"})
+    assert noted() == 0, "the lower of the two"
+    topics.made(topic, 4)
+    assert noted() == 4, "somebody made what he knew of"
+    topics.made(topic, 3)
+    assert noted() == 4
+    topics.made(topic, 6)
+    assert noted() is None
+    topics.grow(topic, 6)
+    assert noted() is None
+    topics.grow(topic, 7)
+    assert (noted(), topics.all_unmade()) == (6, {topic: 6})
+    topics.delete(topic)
+    assert (noted(), topics.all_unmade()) == (None, {})
+    topics.create(topic, 2)
+    assert noted() is None, "they come with their first use"
+    topics.create(unstored, 2, to_make=True)
+    assert topics.unmade(unstored) is None, "nothing of a non-persistent topic is made beforehand"
+
+
 def test_partitioned_refusals(resources: Resources) -> None:
     topics = resources.partitioned
     assert refused(lambda: topics.create(TopicName.parse("x-partition-1"), 2)) == (

@@ -149,6 +149,7 @@ class FakeSink:
         self.writable_for = 1 << 60
         self.got: list[tuple[int, int, tuple[int, ...], int | None]] = []
         self.slices: list[tuple[int, int]] = []
+        self.passed: list[bytes] = []
         self.active: list[bool] = []
         self.closed = 0
         self.ended = 0
@@ -163,6 +164,12 @@ class FakeSink:
         self, run: Run, index: int, redelivery_count: int, ack_set: tuple[int, ...], epoch: int | None
     ) -> None:
         self._take(run, index, redelivery_count, ack_set, epoch)
+
+    def deliver_unstored(self, entries: Sequence[bytes]) -> None:
+        self.passed += entries
+        self.writable_for -= len(entries)
+        if self.writable_for <= 0:
+            self.writable = False
 
     def _take(self, run: Run, index: int, count: int, ack_set: tuple[int, ...], epoch: int | None) -> None:
         ordinal = run.first + index

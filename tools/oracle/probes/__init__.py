@@ -11,6 +11,7 @@ from tools.oracle.probes import (
     handshake,
     key_shared,
     lookup,
+    nonpersistent,
     official,
     partitions,
     producers,
@@ -23,6 +24,7 @@ from tools.oracle.probes import (
     stats,
     subscriptions,
     topic_lists,
+    topic_watching,
     transactions,
     unknown_ids,
 )
@@ -35,6 +37,7 @@ __all__ = [
     "handshake",
     "key_shared",
     "lookup",
+    "nonpersistent",
     "official",
     "partitions",
     "producers",
@@ -47,6 +50,7 @@ __all__ = [
     "stats",
     "subscriptions",
     "topic_lists",
+    "topic_watching",
     "transactions",
     "unknown_ids",
 ]

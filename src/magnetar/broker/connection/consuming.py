@@ -167,10 +167,14 @@ def last_message_id(session: Session, command: c.GetLastMessageId) -> None:
         session.error(command.request_id, ServerError.MetadataError, "Consumer not found")
         return
     topic = held.topic
-    mark = topic.log.position(held.subscription.cursor.mark_delete)
+    try:
+        last = topic.last_position()
+    except MagnetarError as error:
+        session.fail(command.request_id, error)
+        return
+    mark = topic.log.position(held.subscription.mark_delete)
     marked = c.MessageIdData(mark.ledger, mark.entry)
     shown = topic.last_shown()
-    last = topic.last_position()
 
     def answer(batch_index: int) -> None:
         found = c.MessageIdData(last.ledger, last.entry, topic.name.partition_index, batch_index)

@@ -5,7 +5,15 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import Final
 
-from magnetar.broker.connection import consuming, lookups, publishing, schemas, subscribing, transacting
+from magnetar.broker.connection import (
+    consuming,
+    lookups,
+    publishing,
+    schemas,
+    subscribing,
+    transacting,
+    watching,
+)
 from magnetar.broker.connection.session import Handler
 from magnetar.protocol import commands as c
 
@@ -21,6 +29,8 @@ HANDLERS: Final = MappingProxyType[type, Handler](
         c.Lookup: lookups.look_up,
         c.PartitionedMetadata: lookups.partitioned_metadata,
         c.GetTopicsOfNamespace: lookups.topics_of_namespace,
+        c.WatchTopicList: watching.watch_topic_list,
+        c.WatchTopicListClose: watching.close_watch,
         c.GetSchema: schemas.get_schema,
         c.GetOrCreateSchema: schemas.get_or_create_schema,
         c.Producer: publishing.open_producer,

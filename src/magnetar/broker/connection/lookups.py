@@ -23,7 +23,10 @@ def connect(session: Session, command: c.Connect) -> None:
             f"Pulsar Server magnetar {VERSION}",
             min(command.protocol_version, PROTOCOL_VERSION),
             session.service.settings.maxMessageSize,
-            c.FeatureFlags(supports_get_partitioned_metadata_without_auto_creation=True),
+            c.FeatureFlags(
+                supports_topic_watchers=session.service.settings.enableBrokerSideSubscriptionPatternEvaluation,
+                supports_get_partitioned_metadata_without_auto_creation=True,
+            ),
         )
     )
 

@@ -13,7 +13,7 @@ from magnetar.broker.connection.schemas import version_for_producer
 from magnetar.broker.connection.session import Pending, Session
 from magnetar.broker.topic.producers import Pending as PendingEntry
 from magnetar.broker.topic.producers import Producer, ProducerInfo
-from magnetar.broker.topic.topic import Topic
+from magnetar.broker.topic.served import ServedTopic
 from magnetar.model.errors import (
     MagnetarError,
     NotAllowedError,
@@ -64,6 +64,17 @@ class SinkOfProducer:
         for result in results:
             session.send(c.SendError(self._producer_id, result.sequence_id, error.code, str(error)))
 
+    def unstored(self, results: Sequence[PendingEntry], *, dropped: bool) -> None:
+        """SEND_RECEIPTs that all say 0:0, or -1:-1 (13.3), one write for all of them."""
+        session = self._session
+        session.pending_publishes -= len(results)
+        if session.reading_paused:
+            _resume(session)
+        receipts = Receipts(self._producer_id, -1) if dropped else self._receipts
+        if receipts.ledger != (place := -1 if dropped else 0):
+            receipts = self._receipts = Receipts(self._producer_id, place)
+        self._out.put(receipts.alike([r[1] for r in results], place, [r[2] for r in results]))
+
     def dropped(self, count: int) -> None:
         """The producer was let go before these were decided: nobody is told, but they wait no longer."""
         session = self._session
@@ -97,7 +108,7 @@ def send(session: Session, message: c.Send) -> None:
     try:
         if not message[9] or message[5] is not None or message[7] is not None:
             if message.txn is None or not message.checksum_ok or not transacting.send(session, producer, message):
-                _send_refused(session, message)
+                _send_refused(session, producer, message)
                 return
         else:
             messages = message[2]
@@ -105,6 +116,8 @@ def send(session: Session, message: c.Send) -> None:
     except MagnetarError as refused:
         session.send(c.SendError(message.producer_id, message.sequence_id, refused.code, str(refused)))
         return
+    if message[4]:
+        _chunk_published(session, producer)
     session.pending_publishes += 1
     service = session.service
     if (
@@ -112,6 +125,13 @@ def send(session: Session, message: c.Send) -> None:
         or session.journal.pending_bytes >= service.pending_bytes_high
     ):
         session.pause_reading()
+
+
+def _chunk_published(session: Session, producer: Producer) -> None:
+    producer.chunks_in += 1
+    topic = session.service.topics.get(producer.log.name)
+    if topic is not None:
+        topic.chunking.published_one()
 
 
 def _send_to_nobody(session: Session, message: c.Send) -> None:
@@ -123,11 +143,11 @@ def _send_to_nobody(session: Session, message: c.Send) -> None:
     raise ProtocolError(f"SEND for producer {message.producer_id}, which is not open on this connection")
 
 
-def _send_refused(session: Session, message: c.Send) -> None:
+def _send_refused(session: Session, producer: Producer, message: c.Send) -> None:
     if not message.checksum_ok:
         code, text = ServerError.ChecksumError, "Checksum failed on the broker"
     elif message.txn is not None:
-        code, text = ServerError.NotAllowedError, transacting.why_refused(session, message.txn)
+        code, text = ServerError.NotAllowedError, transacting.why_refused(session, producer, message.txn)
     else:
         code, text = ServerError.NotAllowedError, "Only shadow topic supports sending messages with messageId"
     session.complain(code.name, "producer %d: message %d refused: %s", message.producer_id, message.sequence_id, text)
@@ -153,7 +173,7 @@ def open_producer(session: Session, command: c.Producer) -> None:
     else:
         pending = Pending()
     try:
-        topic = session.service.topic_for(TopicName.parse(command.topic), create=True)
+        topic = session.service.served(TopicName.parse(command.topic), create=True)
     except TopicNotFoundError:
         _give_up(session, command, TopicNotFoundError(f"Topic not found {TopicName.parse(command.topic).fqn}"))
         return
@@ -164,7 +184,7 @@ def open_producer(session: Session, command: c.Producer) -> None:
 
 
 def _check_schema(
-    session: Session, command: c.Producer, topic: Topic, pending: Pending, error: MagnetarError | None
+    session: Session, command: c.Producer, topic: ServedTopic, pending: Pending, error: MagnetarError | None
 ) -> None:
     """Before anything else: a producer whose schema is refused leaves nothing behind (SEMANTICS 3.1.10)."""
     if error is None and not pending.cancelled and not session.closed:
@@ -177,11 +197,18 @@ def _check_schema(
 
 
 def _subscribe_first(
-    session: Session, command: c.Producer, topic: Topic, pending: Pending, error: MagnetarError | None
+    session: Session, command: c.Producer, topic: ServedTopic, pending: Pending, error: MagnetarError | None
 ) -> None:
     """The subscription that a producer brings along exists before its first message (SEMANTICS 3.1.9)."""
     name = command.initial_subscription_name
-    if error is not None or not name or name in topic.subscriptions or pending.cancelled or session.closed:
+    if (
+        error is not None
+        or not name
+        or not topic.name.persistent
+        or name in topic.subscriptions
+        or pending.cancelled
+        or session.closed
+    ):
         _admit(session, command, topic, pending, error, retry=True)
         return
     if not session.service.settings.allowAutoSubscriptionCreation:
@@ -189,8 +216,12 @@ def _subscribe_first(
         _give_up(session, command, NotAllowedError(text))
         return
     try:
-        topic.create_subscription(
-            name, topic.log.first, lambda: _admit(session, command, topic, pending, None, retry=True)
+        topic.subscription(
+            name,
+            durable=True,
+            ordinal=lambda: topic.log.first,
+            properties={},
+            done=lambda: _admit(session, command, topic, pending, None, retry=True),
         )
     except MagnetarError as refused:
         _give_up(session, command, refused)
@@ -203,7 +234,13 @@ def _give_up(session: Session, command: c.Producer, error: MagnetarError) -> Non
 
 
 def _admit(
-    session: Session, command: c.Producer, topic: Topic, pending: Pending, error: MagnetarError | None, *, retry: bool
+    session: Session,
+    command: c.Producer,
+    topic: ServedTopic,
+    pending: Pending,
+    error: MagnetarError | None,
+    *,
+    retry: bool,
 ) -> None:
     if pending.cancelled or session.closed:
         return
@@ -239,7 +276,7 @@ def _admit(
 
 
 def _busy(
-    session: Session, command: c.Producer, topic: Topic, pending: Pending, busy: ProducerBusyError, *, retry: bool
+    session: Session, command: c.Producer, topic: ServedTopic, pending: Pending, busy: ProducerBusyError, *, retry: bool
 ) -> None:
     """The name is taken: by a dead connection perhaps, so that one has to give a sign of life (3.1.2)."""
     holder = topic.producers.holder(command.producer_name or "")

@@ -10,14 +10,13 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from magnetar.broker.connection.outbox import Outbox
 from magnetar.broker.service import BrokerService
 from magnetar.broker.topic.consumer import Consumer
 from magnetar.broker.topic.producers import Producer
-from magnetar.broker.topic.subscription import Subscription
-from magnetar.broker.topic.topic import Topic
+from magnetar.broker.topic.served import ServedSubscription, ServedTopic
 from magnetar.model.errors import MagnetarError, ServerError
 from magnetar.model.ids import Position
 from magnetar.protocol import commands as c
@@ -46,12 +45,18 @@ class Pending:
         """Of a producer that brought a schema."""
 
 
+class Watch(Protocol):
+    """Something that sends until it is closed."""
+
+    def close(self) -> None: ...
+
+
 class OpenConsumer:
     """A consumer that was admitted: where its commands go."""
 
     __slots__ = ("acks", "consumer", "ledger", "subscription", "topic")
 
-    def __init__(self, topic: Topic, subscription: Subscription, consumer: Consumer) -> None:
+    def __init__(self, topic: ServedTopic, subscription: ServedSubscription, consumer: Consumer) -> None:
         self.topic = topic
         self.subscription = subscription
         self.consumer = consumer
@@ -104,6 +109,8 @@ class Session:
         self.consumers: dict[int, OpenConsumer | Pending] = {}
         self.acking: list[OpenConsumer] = []
         """Consumers with acknowledgements that are not handed over yet."""
+        self.watches: dict[int, Watch] = {}
+        """By watcher id, WATCH_TOPIC_LIST."""
         self.recently_closed: dict[int, float] = {}
         """Producers that we closed, and when (loop time): their sends in flight are ignored (SEMANTICS 3.3.1)."""
         self.pending_publishes = 0
@@ -243,6 +250,9 @@ class Session:
                 held.cancelled = True
             else:
                 held.leave()
+        watches, self.watches = self.watches, {}
+        for watch in watches.values():
+            watch.close()
         probes, self._probes = self._probes, []
         if self._probe_timer is not None:
             self._probe_timer.cancel()

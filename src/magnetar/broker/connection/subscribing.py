@@ -6,6 +6,7 @@ Exclusive consumer that holds the place.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from magnetar.broker.connection.outbox import Outbox
@@ -14,8 +15,7 @@ from magnetar.broker.connection.session import OpenConsumer, Pending, Session
 from magnetar.broker.delivery.dispatcher import SubType
 from magnetar.broker.topic.dispatch_settings import KeySharedMeta
 from magnetar.broker.topic.ports import Run
-from magnetar.broker.topic.subscription import Subscription
-from magnetar.broker.topic.topic import Topic
+from magnetar.broker.topic.served import ServedSubscription, ServedTopic
 from magnetar.model.errors import (
     ConsumerBusyError,
     MagnetarError,
@@ -76,6 +76,12 @@ class SinkOfConsumer:
         out.parts.append(entry)
         out.grew(len(entry) + _HEADER_ESTIMATE)
 
+    def deliver_unstored(self, entries: Sequence[bytes]) -> None:
+        """MESSAGE frames that all say 0:0."""
+        out = self._out
+        self._deliveries.alike(0, 0, entries, out.parts)
+        out.grew(sum(map(len, entries)) + _HEADER_ESTIMATE * len(entries))
+
     def active_change(self, active: bool) -> None:
         """ACTIVE_CONSUMER_CHANGE; a Failover consumer hears it after its SUCCESS."""
         self._session.send(c.ActiveConsumerChange(self._consumer_id, active))
@@ -102,7 +108,7 @@ def subscribe(session: Session, command: c.Subscribe) -> None:
     try:
         name = TopicName.parse(command.topic)
         _check(session, command, name)
-        topic = session.service.topic_for(name, create=command.force_topic_creation)
+        topic = session.service.served(name, create=command.force_topic_creation)
     except MagnetarError as error:
         session.fail(command.request_id, error)
         return
@@ -111,9 +117,9 @@ def subscribe(session: Session, command: c.Subscribe) -> None:
 
 
 def _check(session: Session, command: c.Subscribe, name: TopicName) -> None:
-    if not command.subscription:
+    if name.persistent and not command.subscription:
         raise ProducerBusyError("Empty subscription name")
-    if command.subscription.startswith(_RESERVED):
+    if name.persistent and command.subscription.startswith(_RESERVED):
         raise ProducerBusyError("Subscription with reserved subscription name attempted")
     if command.sub_type is c.SubType.Key_Shared and not session.service.settings.subscriptionKeySharedEnable:
         raise NotAllowedError("Key_Shared subscription is disabled by broker.")
@@ -126,12 +132,12 @@ def _check(session: Session, command: c.Subscribe, name: TopicName) -> None:
 class _Joining:
     """One SUBSCRIBE under way."""
 
-    def __init__(self, session: Session, command: c.Subscribe, topic: Topic, pending: Pending) -> None:
+    def __init__(self, session: Session, command: c.Subscribe, topic: ServedTopic, pending: Pending) -> None:
         self._session = session
         self._command = command
         self._topic = topic
         self._pending = pending
-        self._subscription: Subscription | None = None
+        self._subscription: ServedSubscription | None = None
         self._early = False
         """The cursor was durable before its subscription was returned."""
 
@@ -146,7 +152,8 @@ class _Joining:
             self._give_up(error)
             return
         exists = command.subscription in topic.subscriptions
-        if not exists and command.durable and not self._session.service.settings.allowAutoSubscriptionCreation:
+        wants = not exists and command.durable and topic.name.persistent
+        if wants and not self._session.service.settings.allowAutoSubscriptionCreation:
             self._give_up(SubscriptionNotFoundError("Subscription does not exist"))
             return
         try:
@@ -183,7 +190,7 @@ class _Joining:
         else:
             self._cursor_ready(self._subscription)
 
-    def _cursor_ready(self, subscription: Subscription) -> None:
+    def _cursor_ready(self, subscription: ServedSubscription) -> None:
         back = self._command.start_message_rollback_duration_sec
         if self._stopped():
             self._topic.consumer_gone(subscription)
@@ -193,13 +200,13 @@ class _Joining:
         else:
             self._join(subscription, retry=True)
 
-    def _rolled_back(self, subscription: Subscription, found: int | Exception) -> None:
+    def _rolled_back(self, subscription: ServedSubscription, found: int | Exception) -> None:
         if isinstance(found, Exception):
             self._give_up(PersistenceError(str(found)))
             return
         subscription.seek_to(found, lambda: self._join(subscription, retry=True))
 
-    def _join(self, subscription: Subscription, *, retry: bool) -> None:
+    def _join(self, subscription: ServedSubscription, *, retry: bool) -> None:
         session, command = self._session, self._command
         if self._stopped():
             self._topic.consumer_gone(subscription)
@@ -225,7 +232,7 @@ class _Joining:
         session.consumers[command.consumer_id] = OpenConsumer(self._topic, subscription, consumer)
         session.send(c.Success(command.request_id))
 
-    def _busy(self, subscription: Subscription, busy: ConsumerBusyError, *, retry: bool) -> None:
+    def _busy(self, subscription: ServedSubscription, busy: ConsumerBusyError, *, retry: bool) -> None:
         """An Exclusive consumer holds the place: it has to give a sign of life (SEMANTICS 5.3.1)."""
         active = subscription.active_consumer
         sink = active.sink if active is not None else None

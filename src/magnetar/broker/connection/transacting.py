@@ -13,6 +13,8 @@ from typing import Any, Final
 from magnetar.broker.connection.session import OpenConsumer, Session
 from magnetar.broker.coordinating import TransactionCoordinator
 from magnetar.broker.topic.producers import Producer
+from magnetar.broker.topic.subscription import Subscription
+from magnetar.broker.topic.topic import Topic
 from magnetar.broker.transactions.coordinator import shown
 from magnetar.broker.transactions.pending import Part, part_of
 from magnetar.model.errors import MagnetarError, NotAllowedError, ServerError
@@ -175,8 +177,10 @@ def _closed(session: Session, txn: c.TxnId) -> bool:
     return not (service.settings.transactionCoordinatorEnabled and service.coordinator.is_open(txn))
 
 
-def why_refused(session: Session, txn: c.TxnId) -> str:
+def why_refused(session: Session, producer: Producer, txn: c.TxnId) -> str:
     """For SEND_ERROR."""
+    if producer.log.name not in session.service.topics:
+        return f"{producer.log.name} takes no part in transactions: only persistent topics do"
     if not session.service.settings.transactionCoordinatorEnabled:
         return "Transaction buffer disable!"
     return f"Transaction {shown(txn)} is not open: it has ended or timed out, begin another one"
@@ -193,28 +197,31 @@ def acknowledge(session: Session, held: OpenConsumer, ack: c.Ack, txn: c.TxnId) 
         else:
             session.send(c.AckResponse(ack.consumer_id, None, error.code, str(error), request_id=ack.request_id))
 
-    service, topic = session.service, held.topic
-    if not service.settings.transactionCoordinatorEnabled:
+    service, topic, subscription = session.service, held.topic, held.subscription
+    enabled = service.settings.transactionCoordinatorEnabled
+    if not enabled or not isinstance(topic, Topic) or not isinstance(subscription, Subscription):
         answer(NotAllowedError(_NO_ACKS))
         return
     try:
         # refused before anything is noted, so that a conflict leaves no participant behind that has nothing
         service.coordinator.require(txn.most)
         service.coordinator.decisions.require_open(txn)
-        _reserve(session, held, ack, txn, answer)
-        service.coordinator.acknowledges(txn, topic.name.fqn, held.subscription.name)
+        _reserve(topic, subscription, held, ack, txn, answer)
+        service.coordinator.acknowledges(txn, topic.name.fqn, subscription.name)
     except MagnetarError as error:
         session.complain(error.code.name, "consumer %d: acknowledgement refused: %s", ack.consumer_id, error)
         answer(error)
 
 
-def _reserve(session: Session, held: OpenConsumer, ack: c.Ack, txn: c.TxnId, done: Callable[[], None]) -> None:
-    transactions = held.topic.transacting()
+def _reserve(
+    topic: Topic, subscription: Subscription, held: OpenConsumer, ack: c.Ack, txn: c.TxnId, done: Callable[[], None]
+) -> None:
+    transactions = topic.transacting()
     if ack.ack_type is c.AckType.Cumulative:
-        if len(ack.message_ids) != 1 or not held.subscription.in_order:
+        if len(ack.message_ids) != 1 or not subscription.in_order:
             done()
             return
-        transactions.acknowledge_until(held.subscription, txn, _until(held, ack.message_ids[0]), done)
+        transactions.acknowledge_until(subscription, txn, _until(held, ack.message_ids[0]), done)
         return
     whole: dict[int, None] = {}
     parts: dict[int, Part] = {}
@@ -228,7 +235,7 @@ def _reserve(session: Session, held: OpenConsumer, ack: c.Ack, txn: c.TxnId, don
         else:
             whole[ordinal] = None
     only_parts = [part for part in parts.values() if part.ordinal not in whole]
-    transactions.acknowledge(held.subscription, held.consumer, txn, list(whole), only_parts, done)
+    transactions.acknowledge(subscription, held.consumer, txn, list(whole), only_parts, done)
 
 
 def _until(held: OpenConsumer, message_id: c.MessageIdData) -> Part:

@@ -7,7 +7,7 @@ too many wait (SEMANTICS 5.6.9 to 5.6.11). With ``ordered=False`` (allowOutOfOrd
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from typing_extensions import override
 
@@ -215,6 +215,38 @@ class KeyShared(Sharing):
         self._waiting.clear()
         self._holders.clear()
         self._slots.clear()
+
+    # -- for those who look in -------------------------------------------------------------------------------------
+
+    @property
+    def look_ahead_full(self) -> bool:
+        """Too many wait: nothing new is read (5.6.11)."""
+        return len(self._waiting) >= self._look_ahead
+
+    def slot_of(self, ordinal: int) -> int:
+        """Of an entry that is out."""
+        return self._slots[ordinal]
+
+    def owner_of(self, slot: int) -> ConsumerState | None:
+        """Whose slot it is now; asks the selector, not what is remembered of it."""
+        return self._selector.select(slot)
+
+    def holder_of(self, slot: int) -> ConsumerState | None:
+        """Who has entries of it out."""
+        return next((c for c in self.consumers if any(self._slots[o] == slot for o in c.pending)), None)
+
+    def held(self, slot: int) -> list[int]:
+        """Its entries that are out, ascending."""
+        return sorted(ordinal for ordinal, of in self._slots.items() if of == slot)
+
+    def waiting_slots(self) -> list[int]:
+        """Slots that entries wait for."""
+        return list(self._waiting.by_slot)
+
+    def waiting_by_slot(self) -> Iterator[tuple[int, list[int]]]:
+        """Those slots with their entries."""
+        for slot, ordinals in list(self._waiting.by_slot.items()):
+            yield slot, list(ordinals)
 
     # -- statistics --------------------------------------------------------------------------------------------
 

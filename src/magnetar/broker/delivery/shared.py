@@ -97,7 +97,7 @@ class Shared(Sharing):
     @override
     def replay(self, start: int, stop: int, counts: Sequence[int] | None) -> list[Slice]:
         slices: list[Slice] = []
-        for first, last in _stretches(self._replay.within(start, stop)):
+        for first, last in stretches(self._replay.within(start, stop)):
             part = None if counts is None else counts[first - start : last - start]
             some, reached = self.assign(first, last, part, None)
             slices += some
@@ -170,7 +170,7 @@ class Shared(Sharing):
         assert self.consumers or not len(self._replay)
 
 
-def _stretches(ordinals: Sequence[int]) -> Iterable[tuple[int, int]]:
+def stretches(ordinals: Sequence[int]) -> Iterable[tuple[int, int]]:
     """Consecutive runs of an ascending sequence, as (first, after last)."""
     if not ordinals:
         return

@@ -12,7 +12,7 @@ class Consumer:
     """Made by ``Subscription.add_consumer``; the connection keeps it as its handle for flow, ack and redeliver."""
 
     __slots__ = (
-        "acked_entries", "average_messages", "bytes_out", "consumer_id", "entries_out", "epoch", "info",
+        "acked_entries", "average_messages", "bytes_out", "chunks_out", "consumer_id", "entries_out", "epoch", "info",
         "last_acked_ms", "last_flow_ms", "last_sent_ms", "messages_out", "messages_redelivered", "sink", "state",
     )  # fmt: skip
 
@@ -29,6 +29,7 @@ class Consumer:
         self.entries_out = 0
         self.messages_out = 0
         self.bytes_out = 0
+        self.chunks_out = 0
         self.messages_redelivered = 0
         self.acked_entries = 0
         self.average_messages = 0

@@ -91,6 +91,8 @@ class Gated(Protocol):
 class Delays(Reason):
     """One per loaded topic. ``append`` takes the place of the log's while the policy says that delays are honoured."""
 
+    counted = True
+
     def __init__(
         self, topic: Gated, ledger: ManagedLedger, clock: Clock, policy: DelayedDelivery, strict: bool
     ) -> None:

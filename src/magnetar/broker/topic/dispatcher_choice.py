@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from magnetar.broker.delivery.chunks import SharedChunks
 from magnetar.broker.delivery.dispatcher import Dispatcher, SubType
 from magnetar.broker.delivery.exclusive import Exclusive
 from magnetar.broker.delivery.failover import Failover
@@ -16,9 +17,9 @@ from magnetar.model.errors import ConsumerBusyError
 
 
 def make_dispatcher(
-    sub_type: SubType, meta: KeySharedMeta, settings: DispatchSettings, topic: str, partition: int
+    sub_type: SubType, meta: KeySharedMeta, settings: DispatchSettings, topic: str, partition: int, chunks: bool
 ) -> Dispatcher:
-    """A fresh dispatcher without consumers."""
+    """A fresh dispatcher without consumers; ``chunks``: the topic has chunked messages."""
     match sub_type:
         case SubType.EXCLUSIVE:
             return Exclusive(settings.dispatcher_max_read_batch_size)
@@ -31,7 +32,7 @@ def make_dispatcher(
                 read_max=settings.dispatcher_max_read_batch_size,
             )
         case SubType.SHARED:
-            return Shared(settings.limits())
+            return (SharedChunks if chunks else Shared)(settings.limits())
         case SubType.KEY_SHARED:
             return KeyShared(_selector(meta, settings), settings.limits(), ordered=not meta.allow_out_of_order)
 

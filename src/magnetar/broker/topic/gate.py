@@ -38,6 +38,11 @@ _WINDOW: Final = 256
 class Reason:
     """One feature's say. Defaults: everything may be sent. All ranges are half-open, ``start < stop``."""
 
+    counted = False
+    """Whether ``delayed`` counts everything that is closed and not dead: then lost entries can be told from closed."""
+    why = "entries are held back"
+    """What ``magnetar explain`` says of entries beyond the readable end."""
+
     def holds_for(self, sub_type: SubType) -> bool:
         """Whether subscriptions of this type obey; asked whenever a subscription gets its first consumer."""
         return True
@@ -85,6 +90,15 @@ class Gate:
     def choose(self, sub_type: SubType | None) -> None:
         """The subscription is of this type now."""
         self._holding = tuple(r for r in self._all if sub_type is None or r.holds_for(sub_type))
+
+    @property
+    def counted(self) -> bool:
+        """As :attr:`Reason.counted`, of all that hold."""
+        return all(reason.counted for reason in self._holding)
+
+    def why_unreadable(self) -> str:
+        """Of the reasons that have a readable end below everything."""
+        return "; ".join(reason.why for reason in self._holding if reason.readable_end(1 << 62) < 1 << 62)
 
     # -- asked by the pump -------------------------------------------------------------------------------------
 

@@ -7,11 +7,21 @@ and increasing across ledgers. ``(ledger, entry)`` appears only in :class:`Run`,
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Protocol, TypeAlias
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
+from magnetar.model.errors import MagnetarError, PersistenceError
 from magnetar.model.ids import Position
+from magnetar.storage.ledger import LedgerTable
 
 Done: TypeAlias = Callable[[], None]
+DurableAnswer: TypeAlias = Callable[[MagnetarError | None], None]
+
+
+class Sent(NamedTuple):
+    """What a topic's subscriptions have delivered, what went out again included."""
+
+    messages: int
+    bytes: int
 
 
 class Run(Protocol):
@@ -73,6 +83,28 @@ class Parts(Protocol):
     def remaining_indexes(self, ordinal: int) -> tuple[int, ...]: ...
 
 
+class TopicLog(Log, Protocol):
+    """What the connection needs of a log: a place for entries, and which ids exist."""
+
+    @property
+    def name(self) -> str:
+        """Of the topic, in full."""
+        ...
+
+    @property
+    def table(self) -> LedgerTable: ...
+
+    def append(self, entry: bytes, messages: int, tag: Any) -> int:
+        """Fix the place of ``entry``; ``tag`` is a ``producers.Pending`` and comes back with the result."""
+        ...
+
+    def barrier(self, done: Done, failed: Callable[[PersistenceError], None] | None = None) -> None:
+        """Call ``done`` when everything appended before has its result."""
+        ...
+
+    def exact_ordinal(self, position: Position) -> int | None: ...
+
+
 class Cursor(Protocol):
     """One subscription's acknowledgements, durable or not. ``durable`` is always called, once, later or at once."""
 
@@ -127,6 +159,10 @@ class ConsumerSink(Protocol):
         self, run: Run, index: int, redelivery_count: int, ack_set: tuple[int, ...], epoch: int | None
     ) -> None:
         """``run.entries[index]`` with what a MESSAGE carries beside it (5.7.8, 5.8.3, 5.8.5)."""
+        ...
+
+    def deliver_unstored(self, entries: Sequence[bytes]) -> None:
+        """Entries of a non-persistent topic: all have the id 0:0 (13.5)."""
         ...
 
     def active_change(self, active: bool) -> None: ...

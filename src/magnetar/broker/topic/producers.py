@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple, Protocol
 
+from magnetar.broker.topic.ports import TopicLog
 from magnetar.model.errors import PersistenceError, ProducerBusyError
-from magnetar.storage.managed_ledger import ManagedLedger
 
 
 class Pending(NamedTuple):
@@ -42,6 +42,10 @@ class ProducerSink(Protocol):
         """So many entries were decided, either way, after the producer had been closed."""
         ...
 
+    def unstored(self, results: Sequence[Pending], *, dropped: bool) -> None:
+        """These entries of a non-persistent topic passed, or were dropped on the way in (13.3)."""
+        ...
+
     def close(self) -> None:
         """The topic lets the producer go: CLOSE_PRODUCER (SEMANTICS 1.3.9)."""
         ...
@@ -66,9 +70,9 @@ class ProducerInfo(NamedTuple):
 class Producer:
     """An open producer. Counters are of durable messages and their bytes as sent."""
 
-    __slots__ = ("append", "bytes_in", "info", "log", "msg_in", "open", "sink")
+    __slots__ = ("append", "bytes_in", "chunks_in", "info", "log", "msg_dropped", "msg_in", "open", "sink")
 
-    def __init__(self, info: ProducerInfo, log: ManagedLedger, sink: ProducerSink) -> None:
+    def __init__(self, info: ProducerInfo, log: TopicLog, sink: ProducerSink) -> None:
         self.info = info
         self.log = log
         self.append: Callable[[bytes, int, object], int] = log.append
@@ -77,6 +81,9 @@ class Producer:
         self.open = True
         self.msg_in = 0
         self.bytes_in = 0
+        self.msg_dropped = 0
+        """Refused by a non-persistent topic for too many on their way (13.3)."""
+        self.chunks_in = 0
 
     def publish(self, entry: bytes, messages: int, sequence_id: int, highest_sequence_id: int) -> None:
         """Fix the entry's place; the receipt follows when it is durable. Raises what ``append`` does."""

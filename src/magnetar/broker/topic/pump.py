@@ -17,7 +17,9 @@ import asyncio
 import logging
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
+from functools import partial
 
+from magnetar.broker.delivery.chunks import Chunk, SharedChunks
 from magnetar.broker.delivery.consumers import ConsumerState
 from magnetar.broker.delivery.dispatcher import Dispatcher
 from magnetar.broker.delivery.instructions import Slice
@@ -48,6 +50,8 @@ class Pump:
         self.dispatcher: Dispatcher | None = None
         self.consumers: dict[ConsumerState, Consumer] = {}
         self.gate: Gate | None = None
+        self.chunk_of: Callable[[bytes], Chunk | None] | None = None
+        """How a chunk of a message is known; None: the topic has none."""
         self.on_acknowledged: Callable[[], None] = _nothing
         """The pump acknowledged something itself: entries that the gate calls dead."""
         self.read_at = cursor.next_unacknowledged(cursor.mark_delete + 1)
@@ -62,11 +66,47 @@ class Pump:
         self._fetched: Run | None = None
         """What the last disk read brought."""
         self._reading = False
+        self._reads = 0
+        """Restarts; a read that began before the last one counts no more."""
         self._turning = False
         self._next_turn: asyncio.Handle | None = None
         self._retry: asyncio.TimerHandle | None = None
         self._retry_s = settings.read_retry_s
         self._closed = False
+        self.trouble = ""
+        """What the last read said, while it is to be tried again."""
+
+    @property
+    def end(self) -> int:
+        """Behind the last entry that may be read."""
+        end = self._log.end
+        return end if self.gate is None else self.gate.readable_end(end)
+
+    @property
+    def reading(self) -> bool:
+        """Whether the disk was asked and has not answered."""
+        return self._reading
+
+    def next_ahead(self) -> int | None:
+        """The next new entry that may be sent, as far as one turn of the loop can see; asks nobody to do anything."""
+        end = self.end
+        start = self._cursor.next_unacknowledged(max(self.read_at, self._log.first))
+        if start < end and self.gate is not None:
+            start, found, _ = self.gate.pass_over(self._cursor, start, end)
+            if not found:
+                return None
+        return start if start < end else None
+
+    def restart(self) -> None:
+        """Forget what is under way and begin again: for a subscription that stands still and should not."""
+        for handle in (self._next_turn, self._retry):
+            if handle is not None:
+                handle.cancel()
+        self._next_turn = self._retry = None
+        self._turning = self._reading = False
+        self._fetched = None
+        self._reads += 1
+        self.turn()
 
     def rewind(self) -> None:
         """Read again from the first unacknowledged entry."""
@@ -204,6 +244,8 @@ class Pump:
         if key_slot is not None:
             sticky_key = self._sticky_key
             slots = [key_slot(sticky_key(entry)) for entry in run.entries[low:high]]
+        if self.chunk_of is not None and isinstance(dispatcher, SharedChunks):
+            dispatcher.note_chunks(start, list(map(self.chunk_of, run.entries[low:high])))
         slices, reached = dispatcher.assign(start, stop, self._counts(run, low, high), slots)
         for piece in slices:
             self._send(dispatcher, run, piece)
@@ -224,7 +266,8 @@ class Pump:
         slices = dispatcher.replay(start, run.first + high, self._counts(run, low, high))
         for piece in slices:
             self._send(dispatcher, run, piece)
-        return sum(piece.stop - piece.start for piece in slices)
+        sent = sum(piece.stop - piece.start for piece in slices)
+        return sent or int(dispatcher.plan_replay() != plan)
 
     def _counts(self, run: Run, low: int, high: int) -> Sequence[int] | None:
         """Live messages of ``run.entries[low:high]``: what is charged (5.2.1)."""
@@ -248,6 +291,8 @@ class Pump:
             self._send_marked(consumer, run, low, high, counts)
         else:
             consumer.sink.deliver(run, low, high, consumer.epoch)
+        if self.chunk_of is not None:
+            consumer.chunks_out += sum(1 for entry in run.entries[low:high] if self.chunk_of(entry) is not None)
         messages = high - low if run.counts is None else sum(run.counts[low:high])
         consumer.sent(high - low, messages, sum(map(len, run.entries[low:high])), self._clock.now_ms())
 
@@ -283,14 +328,18 @@ class Pump:
         run = self._log.cached(start, entries_max, bytes_max)
         if run is None and not self._reading and self._retry is None:
             self._reading = True
-            self._log.read(start, entries_max, bytes_max, self._read_done)
+            self._log.read(start, entries_max, bytes_max, partial(self._read_done, self._reads))
         return run
 
-    def _read_done(self, result: Run | Exception) -> None:
+    def _read_done(self, asked: int, result: Run | Exception) -> None:
+        if asked != self._reads:
+            return
         self._reading = False
+        self.trouble = ""
         if self._closed:
             return
         if isinstance(result, Exception):
+            self.trouble = str(result)
             log.warning("subscription %s: read failed, next try in %.0f s: %s", self.name, self._retry_s, result)
             self._retry = asyncio.get_running_loop().call_later(self._retry_s, self._try_again)
             self._retry_s = min(2 * self._retry_s, _RETRY_MAX_S)

@@ -15,11 +15,13 @@ import asyncio
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
+from magnetar.broker.delivery.chunks import Chunk, SharedChunks
 from magnetar.broker.delivery.consumers import ConsumerState
 from magnetar.broker.delivery.dispatcher import Dispatcher, SubType
 from magnetar.broker.delivery.exclusive import SingleActive
 from magnetar.broker.delivery.failover import Failover
 from magnetar.broker.delivery.instructions import ActiveChange, Do, Instruction
+from magnetar.broker.delivery.shared import Shared
 from magnetar.broker.topic.consumer import Consumer
 from magnetar.broker.topic.dispatch_settings import DispatchSettings, KeySharedMeta
 from magnetar.broker.topic.dispatcher_choice import check_joins, make_dispatcher
@@ -27,6 +29,7 @@ from magnetar.broker.topic.gate import Gate, Reason
 from magnetar.broker.topic.ports import ConsumerSink, Cursor, Done, Log, Parts
 from magnetar.broker.topic.pump import Pump, live_messages
 from magnetar.broker.topic.subscription_stats import SubscriptionStats, Totals, consumer_stats
+from magnetar.broker.topic.vital_signs import Progress, progress, should_send
 from magnetar.broker.transactions.pending import Part
 from magnetar.model.errors import ConsumerBusyError, MagnetarError, MetadataError
 from magnetar.runtime.clock import Clock
@@ -50,6 +53,9 @@ class TopicIdentity(NamedTuple):
 
 class Subscription:
     """``created``: the cursor was made with it; ``terminated``: the topic was when this was loaded (5.9.11)."""
+
+    dropped = 0
+    """Messages that passed it by: none, what is stored waits."""
 
     def __init__(
         self,
@@ -91,6 +97,11 @@ class Subscription:
         return list(self._pump.consumers.values())
 
     @property
+    def mark_delete(self) -> int:
+        """Every ordinal up to this one is acknowledged."""
+        return self.cursor.mark_delete
+
+    @property
     def dispatcher(self) -> Dispatcher | None:
         return self._pump.dispatcher
 
@@ -120,7 +131,8 @@ class Subscription:
         dispatcher = pump.dispatcher
         limit = self.settings.max_consumers_per_subscription
         if dispatcher is None or not pump.consumers:
-            dispatcher = make_dispatcher(sub_type, meta, self.settings, self.topic.name, self.topic.partition)
+            chunks = pump.chunk_of is not None
+            dispatcher = make_dispatcher(sub_type, meta, self.settings, self.topic.name, self.topic.partition, chunks)
         elif self.sub_type is not None:
             check_joins(self.sub_type, self.key_shared, sub_type, meta)
         if limit and len(pump.consumers) >= limit:
@@ -179,6 +191,13 @@ class Subscription:
         if self._activation is not None:
             self._activation.cancel()
             self._activation = None
+
+    def has_chunks(self, chunk_of: Callable[[bytes], Chunk | None]) -> None:
+        """The topic has chunked messages, or may have from now on (3.6)."""
+        pump = self._pump
+        pump.chunk_of = chunk_of
+        if type(pump.dispatcher) is Shared:
+            pump.dispatcher = SharedChunks.of(pump.dispatcher)
 
     def set_settings(self, settings: DispatchSettings) -> None:
         """A policy changed a limit; who is above it now keeps what it has."""
@@ -465,6 +484,40 @@ class Subscription:
         for consumer in consumers:
             if self._leave(consumer):
                 consumer.sink.close()
+
+    # -- looking in ------------------------------------------------------------------------------------------------
+
+    @property
+    def gate(self) -> Gate | None:
+        return self._pump.gate
+
+    @property
+    def reading(self) -> bool:
+        """Whether the disk was asked and has not answered."""
+        return self._pump.reading
+
+    @property
+    def read_trouble(self) -> str:
+        """Why reading fails; "" while it does not."""
+        return self._pump.trouble
+
+    def next_ahead(self) -> int | None:
+        """The next new entry that may be sent."""
+        return self._pump.next_ahead()
+
+    def progress(self) -> Progress:
+        """Changes whenever something happens."""
+        return progress(self._pump, self.cursor)
+
+    def should_send(self) -> str:
+        """Why it ought to be sending now; "" if it need not (:mod:`magnetar.broker.topic.vital_signs`)."""
+        return should_send(self._pump, self.cursor)
+
+    def heal(self, *, firmly: bool) -> None:
+        """It stands still and should not: try again; ``firmly``: everybody connects anew, and it starts afresh."""
+        if firmly:
+            self._disconnect(self.consumers)
+        self._pump.restart()
 
     # -- statistics --------------------------------------------------------------------------------------------
 

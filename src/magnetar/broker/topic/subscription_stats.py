@@ -74,14 +74,15 @@ class Totals:
     """The counters of a subscription: those of consumers that left are added up here."""
 
     __slots__ = (
-        "acked_entries", "bytes_out", "entries_out", "last_acked_ms", "last_flow_ms", "last_mark_delete_advanced_ms",
-        "last_sent_ms", "messages_out", "messages_redelivered",
+        "acked_entries", "bytes_out", "chunks_out", "entries_out", "last_acked_ms", "last_flow_ms",
+        "last_mark_delete_advanced_ms", "last_sent_ms", "messages_out", "messages_redelivered",
     )  # fmt: skip
 
     def __init__(self) -> None:
         self.entries_out = 0
         self.messages_out = 0
         self.bytes_out = 0
+        self.chunks_out = 0
         self.messages_redelivered = 0
         self.acked_entries = 0
         self.last_flow_ms = 0
@@ -94,6 +95,7 @@ class Totals:
         self.entries_out += consumer.entries_out
         self.messages_out += consumer.messages_out
         self.bytes_out += consumer.bytes_out
+        self.chunks_out += consumer.chunks_out
         self.messages_redelivered += consumer.messages_redelivered
         self.acked_entries += consumer.acked_entries
         self.last_flow_ms = max(self.last_flow_ms, consumer.last_flow_ms)

@@ -9,19 +9,22 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 from random import Random
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 from magnetar.broker.delivery.dispatcher import SubType
 from magnetar.broker.topic import transactions
+from magnetar.broker.topic.chunking import Chunking, chunk
 from magnetar.broker.topic.delays import Delays
 from magnetar.broker.topic.dispatch_settings import DispatchSettings
 from magnetar.broker.topic.gate import Reason, last_shown
 from magnetar.broker.topic.limits import check_consumer, check_subscription, with_policies
+from magnetar.broker.topic.ports import DurableAnswer, Sent
 from magnetar.broker.topic.position_search import first_since
 from magnetar.broker.topic.producers import Pending, Producer, Producers
+from magnetar.broker.topic.served import ServedSubscription
 from magnetar.broker.topic.subscription import Subscription, TopicIdentity
 from magnetar.broker.topic.transactions import TopicTransactions
-from magnetar.model.errors import MagnetarError, NotAllowedError, PersistenceError, ServiceNotReadyError
+from magnetar.model.errors import NotAllowedError, PersistenceError, ServiceNotReadyError
 from magnetar.model.ids import EARLIEST, Position
 from magnetar.model.names import TopicName
 from magnetar.model.topic_policies import TopicPolicies
@@ -33,15 +36,7 @@ from magnetar.storage.store import LedgerStore
 
 log = logging.getLogger(__name__)
 
-DurableAnswer = Callable[[MagnetarError | None], None]
 PolicyListener = Callable[[TopicPolicies, TopicPolicies], None]
-
-
-class Sent(NamedTuple):
-    """What a topic's subscriptions have delivered, what went out again included."""
-
-    messages: int
-    bytes: int
 
 
 class Topic:
@@ -75,6 +70,7 @@ class Topic:
         self.log.on_durable = self._durable
         self.log.on_failed = self._failed
         self.log.on_group = self._group
+        self.chunking = Chunking(self.log, self._has_chunks)
         for cursor in list(self.log.cursors.values()):
             self._attach(cursor, durable=True, created=False)
         self.transactions: TopicTransactions | None = None
@@ -188,8 +184,14 @@ class Topic:
         )  # fmt: skip
         for reason in self.reasons:
             subscription.add_reason(reason)
+        if self.chunking.seen:
+            subscription.has_chunks(chunk)
         self.subscriptions[cursor.name] = subscription
         return subscription
+
+    def _has_chunks(self) -> None:
+        for subscription in self.subscriptions.values():
+            subscription.has_chunks(chunk)
 
     def add_reason(self, reason: Reason) -> None:
         """All subscriptions, those to come included, ask ``reason`` before they read."""
@@ -219,7 +221,7 @@ class Topic:
             self.transactions = TopicTransactions(self.name.fqn, self.log, self, self.clock.now_ms)
         return self.transactions
 
-    def consumer_gone(self, subscription: Subscription) -> None:
+    def consumer_gone(self, subscription: ServedSubscription) -> None:
         """A consumer has left; a non-durable subscription goes with its last one (SEMANTICS 4.3.2)."""
         if not subscription.durable and not subscription.consumers:
             if self.subscriptions.get(subscription.name) is subscription:
@@ -237,9 +239,9 @@ class Topic:
         else:
             done()
 
-    def _forget(self, subscription: Subscription) -> None:
+    def _forget(self, subscription: ServedSubscription) -> None:
         if self.transactions is not None:
-            self.transactions.forget(subscription)
+            self.transactions.forget(subscription.name)
         gone, before = subscription.counters(), self._sent_before
         self._sent_before = Sent(before.messages + gone.messages_out, before.bytes + gone.bytes_out)
 

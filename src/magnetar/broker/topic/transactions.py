@@ -277,11 +277,11 @@ class TopicTransactions:
 
     # upkeep ------------------------------------------------------------------------------------------------------
 
-    def forget(self, subscription: Subscription) -> None:
+    def forget(self, subscription: str) -> None:
         """It is gone, and what transactions held of it."""
-        self._gates.pop(subscription.name, None)
-        if self.beside.now.pop(subscription.name, None) is not None:
-            self.beside.note(["x", subscription.name])
+        self._gates.pop(subscription, None)
+        if self.beside.now.pop(subscription, None) is not None:
+            self.beside.note(["x", subscription])
             self._annex.touch()
 
     def trimmed(self, first: int) -> None:

@@ -1,0 +1,66 @@
+"""All non-persistent topics of a broker: those that were used or made and not deleted since. None is stored.
+
+They stand apart from the stored topics, so whatever walks over those (trimming, checkpoints, backlogs) never meets
+one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from magnetar.broker.topic.dispatch_settings import DispatchSettings
+from magnetar.broker.topic.nonpersistent import NonPersistentTopic
+from magnetar.broker.topic.passage import InFlight
+from magnetar.model.names import TopicName
+from magnetar.model.topic_policies import TopicPolicies
+from magnetar.runtime.clock import Clock
+
+
+class NonPersistentTopics:
+    """By full name. ``in_flight_max``: entries of one connection, see :mod:`magnetar.broker.topic.passage`."""
+
+    def __init__(
+        self,
+        settings: DispatchSettings,
+        clock: Clock,
+        in_flight_max: int,
+        policies_of: Callable[[TopicName], TopicPolicies],
+    ) -> None:
+        self._settings = settings
+        self._policies_of = policies_of
+        self._clock = clock
+        self.in_flight = InFlight(in_flight_max)
+        self.by_name: dict[str, NonPersistentTopic] = {}
+
+    def make(self, name: TopicName) -> NonPersistentTopic:
+        """The caller has seen that it does not exist and may."""
+        topic = self.by_name[name.fqn] = NonPersistentTopic(
+            name, self._settings, self._clock, self.in_flight, self._policies_of
+        )
+        return topic
+
+    def remove(self, name: TopicName) -> None:
+        """Disconnect its clients and forget it; fine if there is none (SEMANTICS 4.7.2 {probe})."""
+        topic = self.by_name.pop(name.fqn, None)
+        if topic is not None:
+            topic.close()
+
+    def collect(self) -> int:
+        """Forget those that nobody has used for as long as their policy allows; how many (13.10)."""
+        now = self._clock.now_ms()
+        collected = 0
+        for topic in list(self.by_name.values()):
+            if topic.in_use:
+                topic.used_ms = now
+                continue
+            idle = self._policies_of(topic.name).inactive_topics
+            if idle.delete and now - topic.used_ms >= idle.max_inactive_s * 1000:
+                self.remove(topic.name)
+                collected += 1
+        return collected
+
+    def close(self) -> None:
+        """The broker ends."""
+        for topic in list(self.by_name.values()):
+            topic.close()
+        self.by_name.clear()

@@ -1,0 +1,88 @@
+"""Which stored topics come and go, told to those who watch a namespace (SEMANTICS 2.19).
+
+Whatever makes or deletes a topic (a client's first use, REST, growth, collection) passes
+:class:`magnetar.broker.service.BrokerService`, which reports it here. Changes are gathered for a moment and told
+together, so a thousand new partitions are a few updates; what came and went within that moment is not told at all.
+Nobody watching: a report is one dictionary look-up.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Collection
+from typing import Final
+
+from magnetar.model.names import NamespaceName, TopicName
+
+log = logging.getLogger(__name__)
+
+GATHER_SECONDS: Final = 0.1
+
+Listener = Callable[[Collection[str], Collection[str]], None]
+"""Full names that are new, full names that are gone; none is in both."""
+
+
+class TopicChanges:
+    """One per broker, on the event loop."""
+
+    def __init__(self) -> None:
+        self._listeners: dict[NamespaceName, list[Listener]] = {}
+        self._changed: dict[NamespaceName, dict[str, bool]] = {}
+        """By full name: whether it is there now; only what differs from what was told."""
+        self._timer: asyncio.TimerHandle | None = None
+
+    def watch(self, namespace: NamespaceName, listener: Listener) -> Callable[[], None]:
+        """Tell ``listener`` from now on, until the result is called.
+
+        Changes that are being gathered are told at once to those who watch already: the new one knows them.
+        """
+        self._tell_now()
+        self._listeners.setdefault(namespace, []).append(listener)
+
+        def unwatch() -> None:
+            listeners = self._listeners.get(namespace, [])
+            if listener in listeners:
+                listeners.remove(listener)
+            if not listeners:
+                self._listeners.pop(namespace, None)
+                self._changed.pop(namespace, None)
+
+        return unwatch
+
+    def created(self, name: TopicName) -> None:
+        """A topic exists that did not."""
+        if self._listeners:
+            self._note(name, there=True)
+
+    def deleted(self, name: TopicName) -> None:
+        """A topic does not exist any more."""
+        if self._listeners:
+            self._note(name, there=False)
+
+    def _note(self, name: TopicName, *, there: bool) -> None:
+        if name.namespace not in self._listeners:
+            return
+        changed = self._changed.setdefault(name.namespace, {})
+        if changed.get(name.fqn) is (not there):
+            del changed[name.fqn]
+        else:
+            changed[name.fqn] = there
+        if self._timer is None:
+            self._timer = asyncio.get_running_loop().call_later(GATHER_SECONDS, self._tell_now)
+
+    def _tell_now(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        changes, self._changed = self._changed, {}
+        for namespace, changed in changes.items():
+            new = [name for name, there in changed.items() if there]
+            gone = [name for name, there in changed.items() if not there]
+            if not changed:
+                continue
+            for listener in list(self._listeners.get(namespace, ())):
+                try:
+                    listener(new, gone)
+                except Exception:
+                    log.exception("a watcher of the topics in %s failed", namespace)

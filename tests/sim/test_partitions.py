@@ -1,0 +1,200 @@
+"""A partitioned topic is whole: whatever crashes while it is made or grows, each partition has the subscriptions."""
+
+from __future__ import annotations
+
+import asyncio
+import zlib
+
+import pytest
+
+from magnetar.admin.local_broker import LocalBroker
+from magnetar.admin.partitions import make_missing
+from magnetar.admin.ports import Admin
+from magnetar.app.node import Broker
+from magnetar.broker.partition_making import PartitionMaker
+from magnetar.model.ids import EARLIEST
+from magnetar.model.names import TopicName
+from magnetar.protocol import commands as c
+from magnetar.testing.broker import HOST, PORT
+from magnetar.testing.rawclient import RawClient, payload_of
+from tests.sim.clients import TROUBLE
+from tests.sim.world import World, caught, run_seeds
+
+PARENT = TopicName.parse("persistent://public/default/growing")
+SUBSCRIPTIONS = ("s", "other")
+KEYS = tuple(f"k{number}" for number in range(12))
+
+
+class KeyedPublisher:
+    """Sends one message after the other, each to its key's partition of those that the metadata names."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self.sent = 0
+        self.stopped = False
+        self.receipted: list[tuple[str, str]] = []
+        """Partition and value, in the order of the receipts."""
+
+    async def run(self) -> None:
+        while not self.stopped:
+            try:
+                await self._life()
+            except TROUBLE:
+                await asyncio.sleep(0.05)
+
+    async def _life(self) -> None:
+        client = await RawClient.open(HOST, PORT, patience_s=3.0)
+        try:
+            await client.connect()
+            producers = {}
+            while not self.stopped:
+                answer = await client.partitions(PARENT.fqn)
+                count = answer.partitions or 1
+                for _ in range(self.world.rng.randint(1, 4)):
+                    key = self.world.rng.choice(KEYS)
+                    partition = PARENT.partition(zlib.crc32(key.encode()) % count).fqn
+                    if partition not in producers:
+                        producers[partition] = await client.producer(partition)
+                    value = f"{key}-{self.sent}"
+                    self.sent += 1
+                    await producers[partition].publish(value.encode(), key=key)
+                    self.receipted.append((partition, value))
+        finally:
+            client.transport.close()
+
+
+async def grow(broker: Broker, count: int) -> None:
+    """What POST .../partitions does, and PUT if there is no topic yet."""
+    local = LocalBroker(broker.service, broker.rates, broker.connections)
+    admin = Admin(local, broker.resources, broker.settings)
+    partitioned = broker.resources.partitioned
+    if not partitioned.count(PARENT):
+        partitioned.create(PARENT, count, to_make=True)
+    else:
+        partitioned.grow(PARENT, count)
+    await make_missing(admin, PARENT)
+
+
+async def subscribe_all(broker: Broker) -> None:
+    """The durable subscriptions, once the topic is there."""
+    local = LocalBroker(broker.service, broker.rates, broker.connections)
+    for partition in PARENT.partitions(broker.resources.partitioned.count(PARENT)):
+        for name in SUBSCRIPTIONS:
+            if name not in await local.subscriptions_of(partition):
+                await local.create_subscription(partition, name, EARLIEST, replicated=False)
+
+
+async def backlog_of(partition: str, subscription: str) -> list[str]:
+    """Everything that the subscription has, from a consumer that would begin at the end if it did not exist."""
+    client = await RawClient.open(HOST, PORT)
+    await client.connect()
+    consumer = await client.subscribe(
+        partition, subscription, c.SubType.Exclusive, initial_position=c.InitialPosition.Latest
+    )
+    consumer.flow(10_000)
+    got: list[str] = []
+    try:
+        while True:
+            message = await asyncio.wait_for(consumer.receive(), 5.0)
+            got.append(payload_of(message.entry).decode())
+    except TimeoutError:
+        pass
+    await client.close()
+    return got
+
+
+async def growth(world: World) -> None:
+    """Grow again and again under traffic; the broker crashes at any moment of it."""
+    await world.boot()
+    rng, machine = world.rng, world.machine
+    first = machine.run(grow(machine.broker, rng.randint(1, 3)))
+    if rng.random() < 0.4:
+        await asyncio.sleep(rng.uniform(0, 0.003))
+        await world.crash()
+    else:
+        await first
+    assert_there(machine.broker)
+    await machine.run(subscribe_all(machine.broker))
+    publisher = KeyedPublisher(world)
+    world.start(publisher.run())
+    for _ in range(rng.randint(2, 4)):
+        await asyncio.sleep(rng.uniform(0.1, 1.0))
+        count = machine.broker.resources.partitioned.count(PARENT) + rng.choice((1, 2, 60))
+        task = machine.run(grow(machine.broker, count))
+        await asyncio.sleep(rng.choice((0.0, rng.uniform(0, 0.004), 0.5)))
+        if rng.random() < 0.8:
+            await world.crash()
+        elif not task.done():
+            await asyncio.wait_for(task, 30.0)
+        assert_whole(machine.broker)
+    await asyncio.sleep(rng.uniform(0.1, 1.0))
+    publisher.stopped = True
+    await asyncio.sleep(5.0)
+    world.check_tasks()
+    await check_backlogs(publisher, machine.broker.resources.partitioned.count(PARENT))
+
+
+def assert_there(broker: Broker) -> None:
+    count = broker.resources.partitioned.count(PARENT)
+    missing = [name.fqn for name in PARENT.partitions(count) if not broker.service.exists(name)]
+    assert not missing, missing
+
+
+def assert_whole(broker: Broker) -> None:
+    """What the metadata names is there, with every subscription, and nothing else is."""
+    assert_there(broker)
+    count = broker.resources.partitioned.count(PARENT)
+    for name in PARENT.partitions(count):
+        topic = broker.service.find(name)
+        assert topic is not None
+        assert set(topic.durable_subscriptions()) == set(SUBSCRIPTIONS), name.fqn
+    names = [name for name in broker.service.names_in(PARENT.namespace) if name.startswith(PARENT.fqn)]
+    assert len(names) == count, names
+
+
+async def check_backlogs(publisher: KeyedPublisher, count: int) -> None:
+    """Every receipted message waits in its partition for every subscription; per key and partition in order."""
+    assert publisher.receipted
+    used = {partition for partition, _ in publisher.receipted}
+    assert used <= {name.fqn for name in PARENT.partitions(count)}
+    for partition in sorted(used):
+        sent = [value for where, value in publisher.receipted if where == partition]
+        for subscription in SUBSCRIPTIONS:
+            got = await backlog_of(partition, subscription)
+            assert not set(sent) - set(got), (partition, subscription, sorted(set(sent) - set(got)))
+            for key in KEYS:
+                numbers = [int(value.partition("-")[2]) for value in got if value.startswith(f"{key}-")]
+                assert numbers == sorted(numbers), (partition, key)
+
+
+def test_growth_under_traffic_leaves_no_partition_half_made() -> None:
+    run_seeds(growth, 8)
+
+
+def test_no_finishing_after_a_crash_is_noticed() -> None:
+    def tamper(broker: Broker) -> None:
+        broker.service.partitions.finish = lambda barrier: 0  # type: ignore[method-assign]
+
+    assert caught(growth, tamper, 6)
+
+
+def test_partitions_without_subscriptions_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    def bare(maker: PartitionMaker, partition: TopicName, like: object) -> object:
+        return maker._find(partition) or maker._make(partition)
+
+    monkeypatch.setattr(PartitionMaker, "_whole", bare)
+    assert caught(growth, lambda broker: None, 4)
+
+
+def test_a_note_that_goes_too_early_is_noticed() -> None:
+    def tamper(broker: Broker) -> None:
+        partitioned = broker.resources.partitioned
+        grow_only = partitioned.grow
+
+        def hasty(topic: TopicName, partitions: int) -> None:
+            grow_only(topic, partitions)
+            partitioned.made(topic, partitions)
+
+        partitioned.grow = hasty  # type: ignore[method-assign]
+
+    assert caught(growth, tamper, 6)

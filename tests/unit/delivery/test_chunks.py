@@ -1,0 +1,195 @@
+"""All chunks of a message at one consumer, whatever happens (SEMANTICS 3.6.6, 5.2.3).
+
+The churn of whole subscriptions runs on a log in which every third message is chunked and chunks of several messages
+interleave; a witness judges every delivery. Before it the single rules.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+
+import pytest
+from typing_extensions import override
+
+from magnetar.broker.delivery.chunks import Chunk, SharedChunks
+from magnetar.broker.delivery.dispatcher import SubType
+from magnetar.broker.topic.consumer import Consumer
+from tests.unit.topic.stand import Stand
+from tests.unit.topic.test_subscription_churn import Churn, Witness, WitnessSink
+
+
+def number_of(entry: bytes) -> int:
+    return int(entry.removeprefix(b"entry-"))
+
+
+class Layout:
+    """Which ordinal is which chunk; made up as entries come."""
+
+    def __init__(self, seed: int) -> None:
+        self.rng = random.Random(seed)
+        self.chunks: list[Chunk | None] = []
+        self.open: list[tuple[str, int]] = []
+        self.messages = 0
+
+    def of(self, entry: bytes) -> Chunk | None:
+        ordinal = number_of(entry)
+        while len(self.chunks) <= ordinal:
+            self.chunks.append(self._next())
+        return self.chunks[ordinal]
+
+    def _next(self) -> Chunk | None:
+        luck = self.rng.random()
+        if luck < 0.3:
+            return None
+        if luck < 0.5 and len(self.open) < 4:
+            self.messages += 1
+            self.open.append((f"m{self.messages}", self.rng.randint(2, 6)))
+        if not self.open:
+            return None
+        at = self.rng.randrange(len(self.open))
+        uuid, left = self.open[at]
+        if left == 1:
+            del self.open[at]
+        else:
+            self.open[at] = (uuid, left - 1)
+        return Chunk(uuid, left == 1)
+
+
+def chunked(*chunks: Chunk | None) -> Stand:
+    stand = Stand()
+    stand.subscription.has_chunks(lambda entry: chunks[number_of(entry)] if number_of(entry) < len(chunks) else None)
+    stand.log.append(*[1] * len(chunks))
+    return stand
+
+
+A, A_END, B, B_END = Chunk("a", False), Chunk("a", True), Chunk("b", False), Chunk("b", True)
+
+
+def test_interleaved_messages_stay_together() -> None:
+    stand = chunked(*[A, B, None, B, A] * 10, A_END, B_END)
+    sinks = [stand.join(name)[1] for name in "xyz"]
+    for consumer in stand.subscription.consumers:
+        stand.subscription.flow(consumer, 100)
+    got = [set(sink.ordinals) for sink in sinks]
+    for wanted in (A, B):
+        mine = {
+            o for o, chunk in enumerate([*[A, B, None, B, A] * 10, A_END, B_END]) if chunk and chunk.uuid == wanted.uuid
+        }
+        assert sum(1 for ordinals in got if ordinals & mine) == 1
+    assert sum(map(len, got)) == 52
+
+
+def test_a_slow_consumer_holds_up_only_its_own_message() -> None:
+    stand = chunked(A, A, None, None, A, A_END, None)
+    slow, slow_sink = stand.join("slow", permits=1)
+    _, quick_sink = stand.join("quick", permits=100)
+    assert slow_sink.ordinals == [0]
+    assert quick_sink.ordinals == [2, 3, 6]
+    assert stand.subscription.stats().in_replay == 3
+    stand.subscription.flow(slow, 2)
+    stand.subscription.flow(slow, 2)
+    assert slow_sink.ordinals == [0, 1, 4, 5]
+
+
+def test_redelivered_and_left_behind_chunks_go_to_one_consumer() -> None:
+    stand = chunked(A, A, A, A_END)
+    first, first_sink = stand.join("first", permits=3)
+    second, second_sink = stand.join("second", permits=100)
+    assert first_sink.ordinals == [0, 1, 2]
+    assert second_sink.ordinals == []
+    stand.subscription.remove_consumer(first)
+    assert second_sink.ordinals == [0, 1, 2, 3]
+    stand.subscription.redeliver(second, None)
+    assert second_sink.ordinals == [0, 1, 2, 3] * 2
+
+
+def test_takes_over_what_shared_had() -> None:
+    stand = Stand()
+    stand.append_many(5)
+    consumer, sink = stand.join(permits=3)
+    stand.subscription.has_chunks(lambda entry: A)
+    assert isinstance(stand.subscription.dispatcher, SharedChunks)
+    stand.subscription.acknowledge(consumer, [1])
+    stand.subscription.flow(consumer, 10)
+    assert sink.ordinals == [0, 1, 2, 3, 4]
+    assert consumer.state.unacked == 4
+    stand.subscription.dispatcher.check()
+
+
+class ChunkWitness(Witness):
+    layout: Layout
+
+    @override
+    def saw(self, sink: WitnessSink, ordinal: int) -> None:
+        super().saw(sink, ordinal)
+        chunk = self.layout.of(b"entry-%d" % ordinal)
+        if chunk is None:
+            return
+        for other, holder in self.out.items():
+            sibling = self.layout.of(b"entry-%d" % other)
+            if sibling is not None and sibling.uuid == chunk.uuid:
+                assert holder is sink, f"{chunk.uuid} is out at two consumers"
+
+
+class ChunkChurn(Churn):
+    def __init__(self, seed: int) -> None:
+        super().__init__(SubType.SHARED, seed, ring=False)
+        self.layout = Layout(seed)
+        witness = ChunkWitness(self.cursor, SubType.SHARED)
+        witness.layout = self.layout
+        self.witness = witness
+        self.subscription.has_chunks(self.layout.of)
+
+    @override
+    def redeliver(self, consumer: Consumer) -> None:
+        """As clients do: all chunks of a message together."""
+        sink = self.members[consumer]
+        mine = sorted(o for o, holder in self.witness.out.items() if holder is sink)
+        if mine:
+            some = set(self.rng.sample(mine, self.rng.randint(1, len(mine))))
+            named = {chunk.uuid for o in some if (chunk := self.layout.of(b"entry-%d" % o)) is not None}
+            for o in mine:
+                chunk = self.layout.of(b"entry-%d" % o)
+                if chunk is not None and chunk.uuid in named:
+                    some.add(o)
+            self.forget(sorted(some))
+            self.subscription.redeliver(consumer, sorted(some))
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_churn(seed: int) -> None:
+    async def main() -> None:
+        churn = ChunkChurn(seed)
+        for _ in range(500):
+            churn.step()
+            dispatcher = churn.subscription.dispatcher
+            if dispatcher is not None:
+                assert isinstance(dispatcher, SharedChunks)
+                dispatcher.check()
+        await churn.finish()
+        assert churn.witness.deliveries > 50
+        assert churn.layout.messages > 3
+
+    asyncio.run(main())
+
+
+def test_permits_never_leak() -> None:
+    """Every chunk costs one permit, parked or not."""
+    rng = random.Random(3)
+    layout = Layout(3)
+    stand = Stand()
+    stand.subscription.has_chunks(layout.of)
+    members = [stand.join(name) for name in "abc"]
+    given = dict.fromkeys("abc", 0)
+    for _ in range(300):
+        consumer, sink = rng.choice(members)
+        permits = rng.randint(1, 5)
+        given[consumer.name] += permits
+        stand.subscription.flow(consumer, permits)
+        stand.append_many(rng.randint(0, 6))
+        if sink.ordinals and rng.random() < 0.5:
+            stand.subscription.acknowledge(consumer, sink.ordinals)
+        for each, its in members:
+            assert each.state.permits == given[each.name] - len(its.got)
+    assert isinstance(stand.subscription.dispatcher, SharedChunks)

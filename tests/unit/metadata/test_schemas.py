@@ -1,0 +1,170 @@
+"""Versions of schemas as they are kept: numbers, durability, what a crash in a purge leaves (SEMANTICS 10.3, 10.11)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+
+from magnetar.metadata.memory import MemoryMetadataStore
+from magnetar.metadata.schemas import SchemaStore
+from magnetar.metadata.sqlite import SqliteMetadataStore
+from magnetar.model.errors import BadVersionError, MetadataError
+from magnetar.model.names import TopicName
+from magnetar.model.schemas import SchemaDefinition, SchemaId, SchemaType
+
+ID = SchemaId("public", "default", "t")
+STRING = SchemaDefinition(SchemaType.STRING)
+BINARY = SchemaDefinition(SchemaType.KEY_VALUE, b"\0\0\0\0\xff\xfe", {"key.schema.type": "BYTES", "ü": "\n"})
+
+
+def test_whose_schema_it_is() -> None:
+    """10.2"""
+    for name in ("t", "t-partition-3", "non-persistent://public/default/t"):
+        assert SchemaId.of(TopicName.parse(name)) == ID
+    strange = SchemaId.of(TopicName.parse("persistent://public/default/a b%2F"))
+    assert str(strange) == "public/default/a%20b%252F"
+
+
+def test_versions_outlive_the_process(tmp_path: Path) -> None:
+    strange = SchemaId("public", "default", "a%20b%252F")
+    path = str(tmp_path / "metadata.sqlite")
+    database = SqliteMetadataStore(path)
+    store = SchemaStore(database)
+    made = [store.append(each, BINARY, 5) for each in (ID, strange)]
+    for _ in range(11):
+        made.append(store.append(ID, STRING, 6))
+    made.append(store.append(ID, SchemaDefinition(SchemaType.NONE), 7, deleted=True))
+    database.close()
+    again = SqliteMetadataStore(path)
+    store = SchemaStore(again)
+    assert list(store.history(ID)) == [each for each in made if each is not made[1]]
+    assert [each.version for each in store.history(ID)] == list(range(13))
+    assert store.history(strange) == (made[1],)
+    assert store.of_namespace("public", "default") == [strange, ID]
+    assert store.append(ID, STRING, 8).version == 13
+    again.close()
+
+
+def test_a_version_is_never_given_twice() -> None:
+    """Two brokers on one store: the second one notices."""
+    metadata = MemoryMetadataStore()
+    one, other = SchemaStore(metadata), SchemaStore(metadata)
+    assert other.history(ID) == ()
+    one.append(ID, STRING, 0)
+    with pytest.raises(BadVersionError):
+        other.append(ID, BINARY, 0)
+    assert other.history(ID) == ()
+
+
+def test_a_failing_write_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    metadata = MemoryMetadataStore()
+    store = SchemaStore(metadata)
+    store.append(ID, STRING, 0)
+
+    def full(path: str, data: bytes, expected: int | None = None) -> int:
+        raise MetadataError("disk full")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(metadata, "put", full)
+        with pytest.raises(MetadataError):
+            store.append(ID, BINARY, 0)
+    assert [each.version for each in store.history(ID)] == [0]
+    assert store.append(ID, BINARY, 0).version == 1
+
+
+@pytest.mark.parametrize("writes", range(6))
+def test_a_crash_in_a_purge_leaves_all_or_a_deleted_schema(monkeypatch: pytest.MonkeyPatch, writes: int) -> None:
+    metadata = MemoryMetadataStore()
+    store = SchemaStore(metadata)
+    before = [store.append(ID, STRING, 0) for _ in range(3)]
+    left = writes
+    put, delete = metadata.put, metadata.delete
+
+    def spend() -> None:
+        nonlocal left
+        if not left:
+            raise MetadataError("the end")
+        left -= 1
+
+    def counted_put(path: str, data: bytes, expected: int | None = None) -> int:
+        spend()
+        return put(path, data, expected)
+
+    def counted_delete(path: str, expected: int | None = None) -> None:
+        spend()
+        delete(path, expected)
+
+    with monkeypatch.context() as dying:
+        dying.setattr(metadata, "put", counted_put)
+        dying.setattr(metadata, "delete", counted_delete)
+        try:
+            store.purge(ID)
+            assert writes == 5
+        except MetadataError:
+            assert writes < 5
+    survived = SchemaStore(metadata).history(ID)
+    assert store.history(ID) == survived
+    assert list(survived) == before if not writes else not survived or survived[-1].deleted
+    store.purge(ID)
+    assert SchemaStore(metadata).history(ID) == ()
+
+
+def test_a_damaged_record_is_named() -> None:
+    metadata = MemoryMetadataStore()
+    for path, data in (("a/0", b"{"), ("b/0", b"{}"), ("c/x", b"{}"), ("d/0", b'{"type":"NOPE"}')):
+        metadata.put(f"/schemas/public/default/{path}", data)
+        with pytest.raises(MetadataError, match=path):
+            SchemaStore(metadata).history(SchemaId("public", "default", path[0]))
+
+
+def test_memory_is_bounded() -> None:
+    metadata = MemoryMetadataStore()
+    store = SchemaStore(metadata, cached_bytes_max=100_000)
+    ids = [SchemaId("public", "default", f"t{i}") for i in range(100)]
+    for each in ids:
+        store.append(each, SchemaDefinition(SchemaType.AVRO, b"x" * 9_000), 0)
+    assert 5 < len(store._held) < 12
+    assert store._held_bytes <= 100_000
+    assert all(len(store.history(each)) == 1 for each in ids)
+
+
+class Model(RuleBasedStateMachine):
+    """Against a list per schema; a new store on the same records stands for a restart."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.metadata = MemoryMetadataStore()
+        self.store = SchemaStore(self.metadata, cached_bytes_max=2_000)
+        self.expected: dict[SchemaId, list[int]] = {}
+
+    ids = st.sampled_from([SchemaId("public", "default", name) for name in ("a", "b", "a%2Fb", "1")])
+
+    @rule(schema=ids, size=st.integers(0, 900), deleted=st.booleans())
+    def append(self, schema: SchemaId, size: int, deleted: bool) -> None:
+        numbers = self.expected.setdefault(schema, [])
+        made = self.store.append(schema, SchemaDefinition(SchemaType.AVRO, b"x" * size), 1, deleted=deleted)
+        assert made.version == (numbers[-1] + 1 if numbers else 0)
+        numbers.append(made.version)
+
+    @rule(schema=ids)
+    def purge(self, schema: SchemaId) -> None:
+        self.store.purge(schema)
+        self.expected.pop(schema, None)
+
+    @rule()
+    def restart(self) -> None:
+        self.store = SchemaStore(self.metadata, cached_bytes_max=2_000)
+
+    @invariant()
+    def same(self) -> None:
+        for name in ("a", "b", "a%2Fb", "1"):
+            schema = SchemaId("public", "default", name)
+            assert [each.version for each in self.store.history(schema)] == self.expected.get(schema, [])
+
+
+TestModel = Model.TestCase
+TestModel.settings = settings(max_examples=40, stateful_step_count=25, deadline=None)

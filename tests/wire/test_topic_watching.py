@@ -1,0 +1,111 @@
+"""WATCH_TOPIC_LIST through frames (SEMANTICS 2.19)."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from magnetar.broker.lookup import topics_hash
+from magnetar.model.errors import ServerError
+from magnetar.model.names import TopicName
+from magnetar.protocol import commands as c
+from magnetar.testing.rawclient import RawClient, RefusedError
+from tests.wire.bench import Wires, on_broker
+
+NAMESPACE = "public/default"
+PREFIX = f"persistent://{NAMESPACE}/"
+
+
+async def watch(client: RawClient, pattern: str, watcher: int = 1, known: str | None = None) -> c.WatchTopicListSuccess:
+    command = c.WatchTopicList(client.new_id(), watcher, NAMESPACE, pattern, known)
+    return await client.request(command, c.WatchTopicListSuccess)
+
+
+def test_updates_are_gathered_and_carry_the_hash_of_the_whole_list() -> None:
+    async def test(wires: Wires) -> None:
+        watcher, user = await wires.open(), await wires.open()
+        await user.producer(f"{PREFIX}a-0")
+        first = await watch(watcher, f"{NAMESPACE}/a-.*")
+        assert first.topics == (f"{PREFIX}a-0",)
+        for i in range(1, 30):
+            for name in ("a", "b"):
+                user.say(c.Producer(f"{PREFIX}{name}-{i}", user.new_id(), user.new_id()))
+        await asyncio.sleep(2)
+        assert len(user.heard(c.ProducerSuccess)) == 58
+        updates = watcher.heard(c.WatchTopicUpdate)
+        assert 1 <= len(updates) <= 3, "29 new topics are not 29 frames"
+        names = [f"{PREFIX}a-{i}" for i in range(30)]
+        assert sorted(name for update in updates for name in update.new_topics) == sorted(names[1:])
+        assert updates[-1].topics_hash == topics_hash(names)
+        asked = c.GetTopicsOfNamespace(user.new_id(), NAMESPACE, topics_pattern=f"{NAMESPACE}/a-.*")
+        assert (await user.request(asked, c.GetTopicsOfNamespaceResponse)).topics_hash == updates[-1].topics_hash
+        again = await watch(watcher, f"{NAMESPACE}/a-.*", 2, updates[-1].topics_hash)
+        assert (again.topics, again.topics_hash) == ((), updates[-1].topics_hash)
+
+    on_broker(test)
+
+
+def test_what_goes_is_told_and_what_came_and_went_is_not() -> None:
+    async def test(wires: Wires) -> None:
+        service = wires.world.machine.broker.service
+        watcher, user = await wires.open(), await wires.open()
+        producer = await user.producer(f"{PREFIX}a")
+        await producer.close()
+        await watch(watcher, f"{NAMESPACE}/.*")
+        service.create(TopicName.parse(f"{PREFIX}brief"))
+        service.delete(TopicName.parse(f"{PREFIX}brief"), force=True)
+        service.delete(TopicName.parse(f"{PREFIX}a"), force=True)
+        service.served(TopicName.parse(f"non-{PREFIX}n"), create=True)
+        await asyncio.sleep(1)
+        (update,) = watcher.heard(c.WatchTopicUpdate)
+        assert (update.new_topics, update.deleted_topics) == ((), (f"{PREFIX}a",))
+        assert update.topics_hash == "00000000"
+        await user.producer(f"{PREFIX}b")
+        service.unload(TopicName.parse(f"{PREFIX}b"))
+        await user.producer(f"{PREFIX}b")
+        await asyncio.sleep(1)
+        assert len(watcher.heard(c.WatchTopicUpdate)) == 2, "unloading is no deletion"
+
+    on_broker(test)
+
+
+def test_a_closed_watch_and_a_lost_connection_hear_nothing_and_cost_nothing() -> None:
+    async def test(wires: Wires) -> None:
+        changes = wires.world.machine.broker.service.changes
+        watcher, other, user = await wires.open(), await wires.open(), await wires.open()
+        await watch(watcher, f"{NAMESPACE}/.*", 7)
+        await watch(other, f"{NAMESPACE}/.*", 7)
+        await watcher.request(c.WatchTopicListClose(watcher.new_id(), 7), c.Success)
+        await other.close()
+        await asyncio.sleep(1)
+        assert not changes._listeners
+        await user.producer(f"{PREFIX}a")
+        await asyncio.sleep(1)
+        assert not watcher.heard(c.WatchTopicUpdate)
+        assert not changes._changed
+
+    on_broker(test)
+
+
+def test_the_flag_and_the_refusal_follow_the_setting() -> None:
+    async def test(wires: Wires) -> None:
+        client = await wires.silent()
+        connected = await client.connect()
+        assert connected.feature_flags is not None
+        assert connected.feature_flags.supports_topic_watchers is False
+        with pytest.raises(RefusedError, match="patterns is disabled") as refused:
+            await watch(client, f"{NAMESPACE}/.*")
+        assert refused.value.code is ServerError.NotAllowedError
+
+    on_broker(test, enableBrokerSideSubscriptionPatternEvaluation=False)
+
+
+def test_what_is_no_pattern_is_refused() -> None:
+    async def test(wires: Wires) -> None:
+        client = await wires.open()
+        with pytest.raises(RefusedError, match=r"Invalid topics pattern: public/default/\[") as refused:
+            await watch(client, f"{NAMESPACE}/[")
+        assert refused.value.code is ServerError.InvalidTopicName
+
+    on_broker(test)
