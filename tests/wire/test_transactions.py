@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
+from magnetar.broker.topic.explanation import explain
 from magnetar.model.errors import ServerError
 from magnetar.protocol import commands as c
 from magnetar.protocol.entries import EntryMetadata, SingleMetadata, build_entry, join_batch
@@ -93,6 +94,8 @@ def test_produced_messages_are_seen_after_commit_only() -> None:
         assert await texts(client) == ["before"]
         assert (await consumer.last_message_id()).last_message_id[:2] == first[:2]
         assert backlog(wires) == 5
+        explained = explain(wires.world.machine.broker.service.topics[T].subscriptions["s"])
+        assert any("transaction (0,0) is open and began there" in finding.text for finding in explained)
         await other.commit()
         assert await texts(client) == []
         await txn.commit()

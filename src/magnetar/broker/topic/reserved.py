@@ -15,6 +15,7 @@ from typing_extensions import override
 from magnetar.broker.topic.gate import Reason
 from magnetar.broker.topic.ports import Cursor
 from magnetar.broker.transactions.buffer import Buffer
+from magnetar.broker.transactions.coordinator import shown
 from magnetar.broker.transactions.pending import PendingAcks
 
 
@@ -23,6 +24,12 @@ class Isolation(Reason):
 
     def __init__(self, buffer: Buffer) -> None:
         self._buffer = buffer
+
+    @property
+    def why(self) -> str:  # type: ignore[override]  # a constant there
+        """Which transaction it is that holds them back."""
+        oldest = self._buffer.oldest()
+        return f"transaction {shown(oldest)} is open and began there" if oldest is not None else ""
 
     @override
     def readable_end(self, end: int) -> int:

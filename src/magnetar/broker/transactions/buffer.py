@@ -58,6 +58,10 @@ class Buffer:
         stretches = self.open.get(txn)
         return stretches[0][0] if stretches else None
 
+    def oldest(self) -> TxnId | None:
+        """The open transaction that sets the limit."""
+        return next((txn for txn, stretches in self.open.items() if stretches[0][0] == self.limit), None)
+
     def trimmed(self, first: int) -> None:
         """Nothing below ``first`` exists any more."""
         self.hidden.add_until(first - 1)
