@@ -136,6 +136,15 @@ class FakeBroker:
     async def reset_cursor(self, topic: TopicName, name: str, publish_time_ms: int) -> None:
         self.moved.append((topic.local_name, name, "reset", publish_time_ms))
 
+    async def explain(self, topic: TopicName, name: str) -> JsonObject:
+        return {"topic": topic.fqn, "subscription": name}
+
+    async def unacknowledged(self, topic: TopicName, name: str, slot: int | None, key: str | None) -> JsonObject:
+        return {"topic": topic.fqn, "subscription": name, "hash": slot, "key": key}
+
+    def stuck_total(self) -> int:
+        return 3
+
     def storage(self) -> StorageCounters:
         return StorageCounters(True, False, 11, 12, 13, 14, 15, 16, 17)
 

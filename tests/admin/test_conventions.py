@@ -105,6 +105,8 @@ def test_no_built_route_is_unknown_to_pulsar(shared_world: World) -> None:
     described = shared_world.rest.get("/openapi.json").json()["paths"]
     assert len(described) > 20
     for path, operations in described.items():
+        if path.endswith(("/explain", "/unacknowledged")):  # ours
+            continue
         concrete = path.replace("{domain}", "persistent")
         table = TOPIC_POLICIES if "{topic}" in path else NAMESPACE_POLICIES
         for policy in table if "{policy}" in path else [""]:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from magnetar.admin.backlog import bytes_behind
 from magnetar.admin.ports import SubscriptionCounters, TopicCounters
 from magnetar.broker.rates import Rates
+from magnetar.broker.topic.backlog import bytes_behind
 from magnetar.broker.topic.subscription import Subscription
 from magnetar.broker.topic.topic import Topic
 

@@ -13,6 +13,7 @@ from magnetar.admin.counters import topic_counters
 from magnetar.admin.internal_stats import internal_stats
 from magnetar.admin.ports import LookupAnswer, StatsOptions, StorageCounters, TopicCounters
 from magnetar.admin.reading import message_id_at
+from magnetar.admin.subscription_view import explanation, of_hash
 from magnetar.admin.topic_stats import topic_stats
 from magnetar.admin.transaction_views import TransactionViews
 from magnetar.admin.unstored_stats import unstored_counters, unstored_internal_stats, unstored_topic_stats
@@ -203,6 +204,16 @@ class LocalBroker:
         if found.closed:
             raise ServiceNotReadyError("Topic is temporarily unavailable")
         await _wait(lambda done, _: subscription.seek_to(ordinal, done))
+
+    async def explain(self, topic: TopicName, name: str) -> JsonObject:
+        return explanation(self._subscription(self._topic(topic), name))
+
+    async def unacknowledged(self, topic: TopicName, name: str, slot: int | None, key: str | None) -> JsonObject:
+        found = self._topic(topic)
+        return await of_hash(self._subscription(found, name), found.log, slot, key)
+
+    def stuck_total(self) -> int:
+        return self._service.stuck_total
 
     # the broker --------------------------------------------------------------------------------------------------
 

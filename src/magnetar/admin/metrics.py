@@ -100,6 +100,7 @@ def _lines(admin: Admin, topics: Sequence[TopicCounters]) -> Iterator[str]:
     namespaces = Counter(topic.topic.namespace.text for topic in topics)
     labels = [f"cluster={cluster},namespace={_quoted(name)}" for name in namespaces]
     yield from _family("pulsar_topics_count", labels, namespaces.values())
+    yield from _family("magnetar_subscriptions_stuck_total", own, [admin.broker.stuck_total()], "counter")
     yield from _of_topics(cluster, topics)
     storage = admin.broker.storage()
     for name, (kind, attribute) in _STORAGE.items():

@@ -185,6 +185,18 @@ class AdminBroker(Protocol):
         """Go to the first entry published at or after that time. Raises SubscriptionNotFoundError."""
         ...
 
+    async def explain(self, topic: TopicName, name: str) -> JsonObject:
+        """Why a subscription is quiet. Raises SubscriptionNotFoundError."""
+        ...
+
+    async def unacknowledged(self, topic: TopicName, name: str, slot: int | None, key: str | None) -> JsonObject:
+        """Messages of a Key_Shared hash or of a key. Raises SubscriptionNotFoundError, PreconditionFailedError."""
+        ...
+
+    def stuck_total(self) -> int:
+        """Subscriptions that stood still and were healed since the start."""
+        ...
+
     def lookup(self, topic: TopicName, listener: str | None) -> LookupAnswer:
         """Raises ServiceNotReadyError "the broker do not have <listener> listener"."""
         ...

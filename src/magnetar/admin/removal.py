@@ -22,6 +22,7 @@ async def remove_partitioned(admin: Admin, topic: TopicName, *, force: bool) -> 
     # partitions first: after a crash in between the parent is still there, and the removal can be asked for again
     for partition in existing:
         await admin.broker.delete_topic(partition, force=force)
+    admin.resources.topic_policies.delete(topic)
     admin.broker.schemas.purge(topic)
     admin.resources.partitioned.delete(topic)
 

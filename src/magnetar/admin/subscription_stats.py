@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import datetime
 
-from magnetar.admin.backlog import bytes_behind
 from magnetar.admin.ports import StatsOptions
 from magnetar.admin.reading import publish_time_at
 from magnetar.broker.rates import Flow, Rates
+from magnetar.broker.topic.backlog import bytes_behind
 from magnetar.broker.topic.subscription import Subscription
 from magnetar.broker.topic.subscription_stats import ConsumerStats, SubscriptionStats
 from magnetar.model.policies import Json, JsonObject
@@ -45,8 +45,8 @@ async def subscription_stats(
         "type": stats.type,
         **({"activeConsumerName": stats.active_consumer_name} if stats.active_consumer_name else {}),
         "msgRateExpired": 0.0,
-        "totalMsgExpired": 0,
-        "lastExpireTimestamp": 0,
+        "totalMsgExpired": stats.expired,
+        "lastExpireTimestamp": stats.last_expired_ms,
         "lastConsumedFlowTimestamp": stats.last_flow_ms,
         "lastConsumedTimestamp": stats.last_sent_ms,
         "lastAckedTimestamp": stats.last_acked_ms,
@@ -54,6 +54,7 @@ async def subscription_stats(
         "consumers": shown,
         "isDurable": stats.is_durable,
         "isReplicated": False,
+        **({"entriesLostToTrimming": stats.jumped} if stats.jumped else {}),
         "allowOutOfOrderDelivery": stats.allow_out_of_order,
         **({"keySharedMode": stats.key_shared_mode} if stats.key_shared_mode else {}),
         "consumersAfterMarkDeletePosition": {},

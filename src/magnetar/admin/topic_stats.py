@@ -7,19 +7,15 @@ for a feature that is not used.
 
 from __future__ import annotations
 
-from typing import Final
-
-from magnetar.admin.backlog import bytes_behind
 from magnetar.admin.ports import StatsOptions
 from magnetar.admin.reading import publish_time_at
 from magnetar.admin.subscription_stats import subscription_stats
 from magnetar.broker.rates import Rates
+from magnetar.broker.topic.backlog import bytes_behind
+from magnetar.broker.topic.producer_access import Producers
 from magnetar.broker.topic.producers import Producer
 from magnetar.broker.topic.topic import Topic
 from magnetar.model.policies import Json, JsonObject
-
-_BACKLOG_LIMIT_BYTES: Final = 10 << 30
-"""What Pulsar shows while no quota is set; nothing is limited."""
 
 
 async def topic_stats(topic: Topic, rates: Rates, options: StatsOptions, broker_id: str) -> JsonObject:
@@ -39,10 +35,11 @@ async def topic_stats(topic: Topic, rates: Rates, options: StatsOptions, broker_
         "lastOffloadFailureTimeStamp": 0,
         **_transactions(topic),
         "publishers": publishers,
-        "waitingPublishers": 0,
+        "waitingPublishers": topic.producers.waiting,
         "subscriptions": subscriptions,
         "replication": {},
-        "deduplicationStatus": "Disabled",
+        "deduplicationStatus": "Disabled" if topic.checks.deduplication is None else "Enabled",
+        **epoch_shown(topic.producers),
         "nonContiguousDeletedMessagesRanges": holes,
         "nonContiguousDeletedMessagesRangesSerializedSize": 0,
         "delayedMessageIndexSizeInBytes": topic.delays.memory_bytes,
@@ -94,11 +91,28 @@ async def _backlog(topic: Topic, options: StatsOptions) -> JsonObject:
         earliest = await publish_time_at(log, behind + 1)
     return {
         "backlogSize": size,
-        "backlogQuotaLimitSize": _BACKLOG_LIMIT_BYTES,
-        "backlogQuotaLimitTime": -1,
-        "oldestBacklogMessageAgeSeconds": -1,
+        "backlogQuotaLimitSize": topic.policies.size_quota.limit,
+        "backlogQuotaLimitTime": topic.policies.age_quota.limit,
+        **_oldest(topic),
         "publishRateLimitedTimes": 0,
         "earliestMsgPublishTimeInBacklogs": earliest,
+    }
+
+
+def epoch_shown(producers: Producers) -> JsonObject:
+    """Left out while there was no exclusive producer (SEMANTICS 3.2.8)."""
+    epoch = producers.epoch.current
+    return {} if epoch is None else {"topicEpoch": epoch}
+
+
+def _oldest(topic: Topic) -> JsonObject:
+    """As the last check of the age quota saw it (4.6.8)."""
+    published = topic.quotas.oldest_published_ms
+    if published < 0:
+        return {"oldestBacklogMessageAgeSeconds": -1}
+    return {
+        "oldestBacklogMessageAgeSeconds": max(0, topic.clock.now_ms() - published) // 1000,
+        "oldestBacklogMessageSubscriptionName": topic.quotas.oldest_name,
     }
 
 
@@ -106,7 +120,7 @@ def publisher_shown(producer: Producer, rates: Rates) -> JsonObject:
     """One member of ``publishers``."""
     info, rate = producer.info, rates.of(producer)
     return {
-        "accessMode": info.access_mode,
+        "accessMode": info.access_mode.name,
         "msgRateIn": rate.messages_in,
         "msgThroughputIn": rate.bytes_in,
         "averageMsgSize": average(rate.bytes_in, rate.messages_in),

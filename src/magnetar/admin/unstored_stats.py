@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from magnetar.admin.ports import StatsOptions, SubscriptionCounters, TopicCounters
 from magnetar.admin.subscription_stats import NEVER_COUNTED, consumer_shown, delivered
-from magnetar.admin.topic_stats import average, publisher_shown
+from magnetar.admin.topic_stats import average, epoch_shown, publisher_shown
 from magnetar.broker.rates import Rates
 from magnetar.broker.topic.nonpersistent import NonPersistentTopic
 from magnetar.broker.topic.nonpersistent_subscription import NonPersistentSubscription
@@ -36,6 +36,8 @@ def unstored_topic_stats(topic: NonPersistentTopic, rates: Rates, options: Stats
         "averageMsgSize": average(rate.bytes_in, rate.messages_in),
         "msgChunkPublished": False,
         **dict.fromkeys(_ALWAYS_0, 0),
+        "waitingPublishers": topic.producers.waiting,
+        **epoch_shown(topic.producers),
         "compaction": {
             "lastCompactionRemovedEventCount": 0,
             "lastCompactionSucceedTimestamp": 0,
@@ -69,7 +71,6 @@ _ALWAYS_0 = (
     "ongoingTxnCount",
     "abortedTxnCount",
     "committedTxnCount",
-    "waitingPublishers",
     "nonContiguousDeletedMessagesRanges",
     "nonContiguousDeletedMessagesRangesSerializedSize",
     "delayedMessageIndexSizeInBytes",

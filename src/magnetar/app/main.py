@@ -12,6 +12,7 @@ from typing import Annotated
 
 import typer
 
+from magnetar.app.explain import app as explain_app
 from magnetar.model.errors import MagnetarError
 
 app = typer.Typer(
@@ -76,6 +77,9 @@ def verify(
     print(f"{len(report.damage)} damaged places" if report.damage else "no damage found")
     if report.damage:
         raise typer.Exit(1)
+
+
+app.add_typer(explain_app, name="explain")
 
 
 def main() -> None:

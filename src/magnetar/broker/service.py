@@ -11,9 +11,11 @@ from magnetar.broker.coordinating import ASSIGN_TOPIC, TransactionCoordinator
 from magnetar.broker.partition_making import PartitionMaker
 from magnetar.broker.policies import Policies
 from magnetar.broker.schemas import SchemaRegistry
+from magnetar.broker.topic.deduplication import DeduplicationSettings
 from magnetar.broker.topic.dispatch_settings import DispatchSettings
 from magnetar.broker.topic.nonpersistent_topics import NonPersistentTopics
 from magnetar.broker.topic.producers import Producer
+from magnetar.broker.topic.publish_checks import PublishSettings
 from magnetar.broker.topic.served import ServedTopic
 from magnetar.broker.topic.topic import Topic
 from magnetar.broker.topic_changes import TopicChanges
@@ -62,6 +64,7 @@ class BrokerService:
         self.pending_bytes_high = settings.maxMessagePublishBufferSizeInMB << 20
         self.pending_publishes_low = settings.maxPendingPublishRequestsPerConnection // 2
         self._dispatch = dispatch_settings(settings)
+        self._publishing = publish_settings(settings)
         self.policies = Policies(resources, settings)
         self.policies.on_namespace = self._namespace_policies_changed
         self.policies.on_topic = self._topic_policies_changed
@@ -69,8 +72,9 @@ class BrokerService:
         self.changes = TopicChanges()
         """Whoever watches lists of topics hears of new and deleted ones here."""
         self.unstored = NonPersistentTopics(
-            self._dispatch, clock, settings.maxConcurrentNonPersistentMessagePerConnection, self.policies.of
-        )
+            self._dispatch, clock, settings.maxConcurrentNonPersistentMessagePerConnection, self.policies.of,
+            self._publishing,
+        )  # fmt: skip
         self.schemas = SchemaRegistry(resources.schemas, self.policies, clock)
 
         self.coordinator = TransactionCoordinator(store, clock, self.find, settings.maxActiveTransactionsPerCoordinator)
@@ -170,7 +174,7 @@ class BrokerService:
     def _load(self, name: TopicName) -> Topic:
         if name.fqn not in self.store:
             self.changes.created(name)
-        topic = Topic(name, self.store, self._dispatch, self.clock, self.rng, self.policies.of(name))
+        topic = Topic(name, self.store, self._dispatch, self.clock, self.rng, self.policies.of(name), self._publishing)
         self.topics[name.fqn] = topic
         self.coordinator.loaded(topic)
         return topic
@@ -179,11 +183,13 @@ class BrokerService:
         for topic in list(self.topics.values()):
             if topic.name.namespace == namespace:
                 topic.set_policies(self.policies.of(topic.name))
+        self.unstored.policies_changed(lambda name: name.namespace == namespace)
 
     def _topic_policies_changed(self, name: TopicName) -> None:
         for topic in list(self.topics.values()):
             if topic.name.parent == name:
                 topic.set_policies(self.policies.of(topic.name))
+        self.unstored.policies_changed(lambda topic: topic.parent == name)
 
     def _require_namespace(self, name: TopicName) -> None:
         if not self.resources.namespaces.exists(name.namespace):
@@ -218,6 +224,9 @@ class BrokerService:
             raise PreconditionFailedError(f"Topic has {connected} connected producers/consumers")
         topic.close()
         self.topics.pop(name.fqn, None)
+        if not name.is_partition:
+            # first: a topic of this name that comes later must not find them after a crash in between
+            self.resources.topic_policies.delete(name)
         self.store.delete_log(name.fqn, lambda: self._forget_schema(name))
         self.changes.deleted(name)
 
@@ -258,6 +267,17 @@ class BrokerService:
             topic.close()
         self.topics.clear()
         self.unstored.close()
+
+
+def publish_settings(settings: Settings) -> PublishSettings:
+    """The part of the settings that producers obey."""
+    return PublishSettings(
+        DeduplicationSettings(
+            settings.brokerDeduplicationMaxNumberOfProducers,
+            settings.brokerDeduplicationProducerInactivityTimeoutMinutes * 60_000,
+        ),
+        settings.maxSameAddressProducersPerTopic,
+    )
 
 
 def dispatch_settings(settings: Settings) -> DispatchSettings:

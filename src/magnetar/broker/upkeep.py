@@ -1,42 +1,93 @@
-"""What happens without anybody asking: trimming of consumed ledgers, rollover by time, removal of dead segments."""
+"""What happens without anybody asking, each on its own period and all on the injected clock and loop time: trimming and
+retention, expiry, backlog quotas, and the end of topics and subscriptions that nobody uses.
+
+A pass goes over the loaded topics; what it does to one of them stands in a file of its own. A topic that fails (its
+disk does not read) is named and does not keep the others from their turn.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from typing import Final
+from collections.abc import Awaitable, Callable
+from typing import Final, NamedTuple
 
+from magnetar.broker.disuse import Disuse
 from magnetar.broker.service import BrokerService
+from magnetar.broker.topic.expiry import expire
+from magnetar.broker.topic.retention import apply_retention
+from magnetar.broker.topic.topic import Topic
+from magnetar.model.policies import Retention
 from magnetar.runtime.tasks import TaskGroup
 
 log = logging.getLogger(__name__)
 
 _TRIM_SECONDS: Final = 10.0
 _TOPICS_PER_TURN: Final = 200
+_NO_RETENTION: Final = Retention(0, 0)
+
+
+class _Pass(NamedTuple):
+    name: str
+    seconds: float
+    run: Callable[[], Awaitable[object]]
 
 
 class Upkeep:
-    """One background task for the whole broker."""
+    """One background task per pass for the whole broker."""
 
     def __init__(self, service: BrokerService) -> None:
         self._service = service
         self._tasks = TaskGroup("upkeep")
+        self.disuse = Disuse(service)
+        settings = service.settings
+        self._passes = [
+            _Pass("trim", _TRIM_SECONDS, self.trim),
+            _Pass("retention", settings.retentionCheckIntervalInSeconds, self.retain),
+            _Pass("expiry", settings.messageExpiryCheckIntervalInMinutes * 60, self.expire),
+            _Pass("inactive topics", settings.brokerDeleteInactiveTopicsFrequencySeconds, self.disuse.delete_topics),
+            _Pass(
+                "expired subscriptions",
+                settings.subscriptionExpiryCheckIntervalInMinutes * 60,
+                self.disuse.delete_subscriptions,
+            ),
+        ]
+        if settings.backlogQuotaCheckEnabled:
+            self._passes.append(_Pass("quotas", settings.backlogQuotaCheckIntervalInSeconds, self.check_quotas))
 
     def start(self) -> None:
         """Begin; needs a running loop."""
-        self._tasks.start(self._run(), "trim")
+        for one in self._passes:
+            self._tasks.start(self._repeat(one), one.name)
 
     async def close(self) -> None:
         """End."""
         await self._tasks.close()
 
-    async def _run(self) -> None:
+    async def _repeat(self, one: _Pass) -> None:
         while True:
-            await asyncio.sleep(_TRIM_SECONDS)
+            await asyncio.sleep(one.seconds)
             try:
-                await self.trim()
+                await one.run()
             except Exception:
-                log.exception("trimming failed; it is tried again in %g s", _TRIM_SECONDS)
+                log.exception("upkeep (%s) failed; it is tried again in %g s", one.name, one.seconds)
+
+    async def _each(self, what: str, act: Callable[[Topic], Awaitable[int] | None]) -> int:
+        """``act`` on all loaded topics; the sum of what it returns. None: there is nothing to do for this topic."""
+        total = 0
+        for i, topic in enumerate(list(self._service.topics.values())):
+            if i % _TOPICS_PER_TURN == _TOPICS_PER_TURN - 1:
+                await asyncio.sleep(0)
+            doing = act(topic)
+            if doing is None or topic.closed:
+                continue
+            try:
+                total += await doing
+            except Exception as error:
+                log.error("%s of %s failed: %s", what, topic.name.fqn, error)
+        return total
+
+    # the passes --------------------------------------------------------------------------------------------------
 
     async def trim(self) -> int:
         """Drop closed ledgers that every durable subscription has consumed (SEMANTICS 4.2.2); how many."""
@@ -46,7 +97,37 @@ class Upkeep:
             if i % _TOPICS_PER_TURN == _TOPICS_PER_TURN - 1:
                 await asyncio.sleep(0)
             dropped += topic.trim()
+            topic.checks.tidy()
+        await self._give_back(dropped)
+        return dropped
+
+    async def retain(self) -> int:
+        """Let go of what the topics' retention no longer keeps (4.4); how many ledgers went."""
+        now = self._service.clock.now_ms()
+        dropped = await self._each(
+            "retention",
+            lambda topic: None if topic.policies.retention == _NO_RETENTION else apply_retention(topic, now),
+        )
+        await self._give_back(dropped)
+        return dropped
+
+    async def _give_back(self, dropped: int) -> None:
         if dropped:
             await self._service.store.journal.drain()
             await self._service.store.remove_dead()
-        return dropped
+
+    async def expire(self) -> int:
+        """Let go of unacknowledged messages that are older than their time to live (4.5); how many entries."""
+        return await self._each("expiry", lambda topic: self._expire(topic) if topic.policies.message_ttl_s else None)
+
+    async def _expire(self, topic: Topic) -> int:
+        before = self._service.clock.now_ms() - topic.policies.message_ttl_s * 1000
+        return sum([await expire(subscription, before) for subscription in list(topic.subscriptions.values())])
+
+    async def check_quotas(self) -> None:
+        """Backlog quotas (4.6)."""
+        await self._each("backlog quota", lambda topic: self._check_quota(topic) if topic.quotas.any else None)
+
+    async def _check_quota(self, topic: Topic) -> int:
+        await topic.quotas.check(self._service.clock.now_ms())
+        return 0

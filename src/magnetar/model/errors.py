@@ -94,6 +94,20 @@ class ProducerBusyError(MagnetarError):
     status = 412
 
 
+class QuotaExceededHoldError(MagnetarError):
+    """Backlog quota, policy producer_request_hold: the client waits and tries again."""
+
+    code = ServerError.ProducerBlockedQuotaExceededError
+    status = 412
+
+
+class QuotaExceededError(MagnetarError):
+    """Backlog quota, policy producer_exception: the client fails what it has under way."""
+
+    code = ServerError.ProducerBlockedQuotaExceededException
+    status = 412
+
+
 class ProducerFencedError(MagnetarError):
     code = ServerError.ProducerFenced
     status = 412

@@ -119,6 +119,20 @@ class Settings(PolicySettings):
     maxNumPartitionsPerPartitionedTopic: int = _setting(
         0, "Most partitions a topic may be given; 0 without limit.", "Topics", 0, _INT_MAX
     )
+    brokerDeduplicationMaxNumberOfProducers: int = _setting(
+        10_000,
+        "Producers of a topic with deduplication whose sequence ids are remembered while they are not connected; "
+        "those that published last stay.",
+        "Topics",
+        0,
+        _INT_MAX,
+    )
+    brokerDeduplicationProducerInactivityTimeoutMinutes: int = _setting(
+        360, "A producer that was not connected for so long is forgotten by deduplication.", "Topics", 1, _INT_MAX
+    )
+    maxSameAddressProducersPerTopic: int = _setting(
+        0, "Most producers of a topic from one address; 0 without limit.", "Topics", 0, _INT_MAX
+    )
     maxTenants: int = _setting(0, "Most tenants; 0 without limit.", "Topics", 0, _INT_MAX)
     maxNamespacesPerTenant: int = _setting(0, "Most namespaces of a tenant; 0 without limit.", "Topics", 0, _INT_MAX)
     defaultNumberOfNamespaceBundles: int = _setting(

@@ -50,7 +50,7 @@ def by_group() -> dict[str, list[dataclasses.Field[Any]]]:
 
 def _row(name: str, default: Any) -> str:
     known = pulsar_settings().get(name)
-    pulsars = _value(known.default) if known else "(BookKeeper's)"
+    pulsars = _value(known.default) if known else "(ours)" if name == "livenessCheckSeconds" else "(BookKeeper's)"
     return f"| `{name}` | {_accepts(name)} | {_value(default)} | {pulsars} | {about(name).doc} |\n"
 
 

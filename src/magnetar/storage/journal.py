@@ -12,6 +12,7 @@ the segment ends at the last durable byte, and the next group begins a new segme
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import Callable, Iterable
 from concurrent.futures import Executor
@@ -313,6 +314,9 @@ class Journal:
                 file.sync()
             self._files.sync()
         except BaseException:
+            # in the page cache it would count at a start after a kill, and be gone after a power loss
+            with contextlib.suppress(OSError):
+                file.truncate(0)
             file.close()
             raise
         return file

@@ -82,6 +82,10 @@ class ManagedLedger:
         """For recovery: the checkpoint's annexes hold everything up to this block."""
         self.end = 0
         """Ordinal behind the last durable entry."""
+        self.hidden = 0
+        """Ordinals below were let go, though their ledger may still be there for others."""
+        self.hidden_bytes = 0
+        """Bytes of the hidden entries in the ledger that holds ``first``."""
         self.index = 0
         """Message index behind the last durable message: messages ever stored."""
         self.entries_added = 0
@@ -102,8 +106,8 @@ class ManagedLedger:
 
     @property
     def first(self) -> int:
-        """Lowest retained ordinal."""
-        return self.table.first
+        """Lowest retained ordinal; ledgers in front of it are gone, of its own the beginning may be hidden."""
+        return max(self.table.first, self.hidden)
 
     @property
     def next(self) -> int:
@@ -285,10 +289,11 @@ class ManagedLedger:
         span.places.add(head.ordinal, offset, length)
         return span
 
-    def replay_trim(self, first: int) -> None:
+    def replay_trim(self, first: int, hidden_bytes: int) -> None:
         """A TRIMMED record. The ledger that begins at ``first`` may follow: its own record may have been void once."""
         count = sum(1 for ledger in self.table.ledgers if ledger.ordinal < first and ledger.end <= first)
         self.table.drop_front(count)
+        self._hide(first, hidden_bytes)
         self._drop_spans(first)
 
     # reading -----------------------------------------------------------------------------------------------------
@@ -321,11 +326,12 @@ class ManagedLedger:
 
     def ordinal(self, position: Position) -> int:
         """Ordinal of the first entry at or behind ``position``; at most ``end`` (SEMANTICS 5.9.7)."""
-        return self.table.ordinal(position, self.end)
+        return max(self.table.ordinal(position, self.end), self.first)
 
     def exact_ordinal(self, position: Position) -> int | None:
         """Ordinal of exactly this position, or None."""
-        return self.table.exact(position, self.end)
+        found = self.table.exact(position, self.end)
+        return None if found is None or found < self.first else found
 
     # cursors -----------------------------------------------------------------------------------------------------
 
@@ -362,8 +368,11 @@ class ManagedLedger:
 
     # trimming ----------------------------------------------------------------------------------------------------
 
-    def trim(self, keep_from: int) -> int:
-        """Drop closed ledgers at the front that end at or below ``keep_from``; how many (SEMANTICS 4.2.2)."""
+    def trim(self, keep_from: int, hidden_bytes: int | None = None) -> int:
+        """Drop closed ledgers at the front that end at or below ``keep_from``; how many (SEMANTICS 4.2.2).
+
+        With ``hidden_bytes`` exactly: what is left below ``keep_from`` in its ledger, of that size, is hidden.
+        """
         drop = 0
         stop = min(keep_from, self.end)
         # a ledger ends where the next one begins: what it counts itself leaves out entries that are still being written
@@ -371,15 +380,21 @@ class ManagedLedger:
             if following.ordinal > stop:
                 break
             drop += 1
-        if drop:
-            first = self.table.ledgers[drop].ordinal
-            self._journal.add_record(
-                records.json_record(records.Kind.TRIMMED, log=self.id, ordinal=first), lambda: self._drop_spans(first)
-            )
+        first = self.table.ledgers[drop].ordinal if drop else self.first
+        if hidden_bytes is not None:
+            first = max(first, stop)
+        if drop or first > self.first:
+            self._hide(first, hidden_bytes or 0)
+            record = records.json_record(records.Kind.TRIMMED, log=self.id, ordinal=first, bytes=self.hidden_bytes)
+            self._journal.add_record(record, lambda: self._drop_spans(first))
             self.table.drop_front(drop)
             for cursor in self.cursors.values():
                 cursor.trimmed()
         return drop
+
+    def _hide(self, first: int, hidden_bytes: int) -> None:
+        if first > self.hidden:
+            self.hidden, self.hidden_bytes = first, hidden_bytes
 
     def _drop_spans(self, first: int) -> None:
         """The trim is durable: now the bytes may go."""

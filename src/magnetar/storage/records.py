@@ -9,8 +9,8 @@ write left behind it is void. ``secret`` is one random number per directory.
 
 Block header (32 bytes): ``magic u32 | records u32 | length u64 (of the records) | sequence u64 | secret u32 |
 crc32c u32 of all before``. The secret keeps a producer from publishing bytes that look like a block of this directory.
-Block sequences grow by one over the life of the directory. Blocks stand one behind the other; where four zero bytes
-stand instead of the magic, everything up to the next multiple of 4096 is zero and the block begins there.
+Block sequences grow by one over the life of the directory. Blocks stand one behind the other; where none stands but the
+next multiple of 4096 has the one with the next sequence, what is between them is padding.
 
 Record: ``kind u8 | flags u8 | zero u16 | length u32 (of the body) | crc32c u32 of these eight bytes and the body``,
 then the body.

@@ -156,6 +156,7 @@ class _Replay:
             about = logged.about
             managed = self._log(about["id"], about["name"])
             managed.properties = about["properties"]
+            managed.hidden, managed.hidden_bytes = about.get("hidden", (0, 0))
             for values in about["ledgers"]:
                 managed.table.add(Ledger.from_list(values))
             for values in about["spans"]:
@@ -216,7 +217,7 @@ class _Replay:
         elif kind == records.Kind.LEDGER:
             self._ledger(managed, fields)
         elif kind == records.Kind.TRIMMED:
-            managed.replay_trim(fields["ordinal"])
+            managed.replay_trim(fields["ordinal"], fields.get("bytes", 0))
         elif kind == records.Kind.CURSOR_DELETED:
             pair = found.cursors.pop(fields["cursor"], None)
             if pair is not None and managed.cursors.get(pair[1].name) is pair[1]:

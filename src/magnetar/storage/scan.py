@@ -120,18 +120,26 @@ class SegmentScan:
         return self._window[start : start + size]
 
     def _block(self, at: int) -> tuple[Block | None, int]:
-        before, at = at, self._behind_padding(at)
-        if at >= self._limit:
-            return None, at
+        found, end = self._block_at(at)
+        if found is not None:
+            return found, end
+        border = records.page_end(at)
+        if border >= self._limit and not any(self._bytes(at, self._limit - at)):
+            return None, self._limit
+        # what is between them does not matter: the sequences say that no block is missing
+        following, end = self._block_at(border)
+        if following is not None and following.sequence == self.sequence + 1:
+            return following, end
+        return None, at
+
+    def _block_at(self, at: int) -> tuple[Block | None, int]:
         header = records.parse_block_header(self._bytes(at, records.BLOCK_HEADER_SIZE))
         if header is None or header.sequence <= self.sequence or self._void(header.sequence):
-            return None, before
+            return None, at
         if self.secret is None:
             self.secret = header.secret
         elif header.secret != self.secret:
-            return None, before
-        if at > before and header.sequence != self.sequence + 1 and self.sequence >= 0:
-            return None, before  # a block was overwritten with zeros, which only look like padding
+            return None, at
         size = records.BLOCK_HEADER_SIZE + header.length
         if at + size > self._limit:
             return None, at
@@ -141,13 +149,6 @@ class SegmentScan:
         except records.RecordError:
             return None, at
         return Block(at, header.sequence, found), at + size
-
-    def _behind_padding(self, at: int) -> int:
-        """Where the block at or behind ``at`` begins: at the next page if there are only zeros before it."""
-        if any(self._bytes(at, 4)):
-            return at
-        border = records.page_end(at)
-        return at if any(self._bytes(at, border - at)) else border
 
     def _void(self, sequence: int) -> bool:
         return self._before is not None and sequence >= self._before

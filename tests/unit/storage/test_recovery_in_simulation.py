@@ -309,3 +309,41 @@ async def test_what_a_failed_sync_refused_is_not_found_again(disk: Disk) -> None
     assert store.damage == []
     log = store.open_log("a")
     assert await read_all(log) == [b"entry %d" % i for i in range(5)]
+
+
+@simulated
+async def test_what_a_failed_sync_of_a_new_segment_refused_is_not_found_again(disk: Disk) -> None:
+    """tests/sim/test_deduplication.py seed 73: the new segment was left as it was until the next write."""
+    store = disk.open()
+    log = store.open_log("a")
+    await publish(store, log, 0, 3)
+    disk.kill()
+    store = disk.open()
+    log = store.open_log("a")
+    disk.files.fail("sync")
+    log.append(b"refused", 1, None)
+    await asyncio.sleep(0.5)
+    assert log.end == 3
+    disk.kill()
+    store = disk.open()
+    log = store.open_log("a")
+    assert log.end == 3
+    await publish(store, log, 3, 5)
+    disk.power_off()
+    store = disk.open()
+    assert store.damage == []
+    assert await read_all(store.open_log("a")) == [b"entry %d" % i for i in range(5)]
+
+
+@simulated
+async def test_a_store_that_closes_on_a_failing_disk_is_closed(disk: Disk) -> None:
+    """The next try to write was still on its way, and met executors that were gone."""
+    store = disk.open()
+    log = store.open_log("a")
+    await publish(store, log, 0, 3)
+    cursor = log.open_cursor("s", 0)
+    disk.files.fail("append", times=100)
+    cursor.acknowledge((0,))
+    await asyncio.sleep(0.5)
+    await store.close()
+    await asyncio.sleep(5)

@@ -76,3 +76,12 @@ def test_a_torn_end_behind_padding_is_torn() -> None:
     assert scan.damage == []
     assert scan.torn is not None
     assert scan.length == records.SEGMENT_HEADER_SIZE + len(block(0, b"x"))
+
+
+def test_what_a_torn_write_left_in_the_padding_of_a_whole_block_is_no_damage() -> None:
+    """A power failure kept the block and garbage in front of it (found by the model test)."""
+    data = bytearray(padded(segment(block(0, b"x"))) + block(1, b"y"))
+    data[600:700] = b"?" * 100
+    found, scan, _ = scanned(bytes(data))
+    assert found == [0, 1]
+    assert (scan.damage, scan.torn) == ([], None)

@@ -64,6 +64,7 @@ class FakeCursor:
     """A set of acknowledged ordinals and a dict of live bits; everything is durable at once."""
 
     def __init__(self, log: FakeLog, mark_delete: int = -1) -> None:
+        self.jumped = 0
         self.log = log
         self.acked: set[int] = set(range(mark_delete + 1))
         self.live: dict[int, int] = {}

@@ -5,7 +5,9 @@ Ids are the functions' names. A new subject is a new module, named here.
 
 from tools.oracle.probe import REGISTRY
 from tools.oracle.probes import (
+    access_modes,
     acks,
+    deduplication,
     failover,
     frames,
     handshake,
@@ -31,7 +33,9 @@ from tools.oracle.probes import (
 
 __all__ = [
     "REGISTRY",
+    "access_modes",
     "acks",
+    "deduplication",
     "failover",
     "frames",
     "handshake",

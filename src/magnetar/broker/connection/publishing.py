@@ -89,6 +89,10 @@ class SinkOfProducer:
             session.recently_closed[self._producer_id] = session.loop.time()
             session.send(c.CloseProducer(self._producer_id, -1))
 
+    def fence(self) -> None:
+        """Nothing is said: the next SEND is one for nobody, and that ends the connection."""
+        self._session.producers.pop(self._producer_id, None)
+
 
 def _resume(session: Session) -> None:
     """Read again once half of what made us stop is on disk; with nothing of its own pending a client always may."""
@@ -111,8 +115,7 @@ def send(session: Session, message: c.Send) -> None:
                 _send_refused(session, producer, message)
                 return
         else:
-            messages = message[2]
-            producer.publish(message[8], messages if messages > 0 else 1, message[1], message[3] or 0)
+            producer.publish(message)
     except MagnetarError as refused:
         session.send(c.SendError(message.producer_id, message.sequence_id, refused.code, str(refused)))
         return
@@ -163,10 +166,6 @@ def open_producer(session: Session, command: c.Producer) -> None:
         return
     if held is not None and command.epoch <= held.info.epoch:
         session.send(c.ProducerSuccess(command.request_id, held.info.name, -1, held.info.schema_version, True))
-        return
-    if command.producer_access_mode is not c.ProducerAccessMode.Shared:
-        text = f"producer access mode {command.producer_access_mode.name} is not available in this version of magnetar"
-        session.fail(command.request_id, NotAllowedError(text))
         return
     if held is None:
         session.producers[command.producer_id] = pending = Pending()
@@ -248,12 +247,22 @@ def _admit(
         _give_up(session, command, error)
         return
     name = command.producer_name or session.service.new_producer_name()
+    topic.checks.when_settled(name, lambda: _enter(session, command, topic, pending, name, retry=retry))
+
+
+def _enter(
+    session: Session, command: c.Producer, topic: ServedTopic, pending: Pending, name: str, *, retry: bool
+) -> None:
+    """Ask the topic, which may let the producer wait for others to leave (SEMANTICS 3.2.4)."""
+    if pending.cancelled or session.closed:
+        return
     info = ProducerInfo(
         command.producer_id,
         name,
         bool(command.producer_name) and command.user_provided_producer_name,
         command.epoch,
-        command.producer_access_mode.name,
+        command.producer_access_mode,
+        command.encrypted,
         session.address,
         session.service.timestamp(),
         session.client_version,
@@ -262,17 +271,34 @@ def _admit(
         pending.schema_version,
     )
     producer = Producer(info, topic.log, SinkOfProducer(session, command.producer_id))
+
+    def admitted(error: MagnetarError | None) -> None:
+        pending.on_cancel = None
+        if pending.cancelled or session.closed:
+            topic.producers.remove(producer)
+            return
+        if error is not None:
+            _give_up(session, command, error)
+            return
+        session.producers[command.producer_id] = producer
+        session.recently_closed.pop(command.producer_id, None)
+        last = topic.checks.last_sequence_id(name)
+        version = pending.schema_version
+        session.send(c.ProducerSuccess(command.request_id, name, last, version, True, producer.topic_epoch))
+
+    pending.on_cancel = lambda: topic.producers.remove(producer)
     try:
-        topic.add_producer(producer)
+        entered = topic.add_producer(producer, command.topic_epoch, admitted)
     except ProducerBusyError as busy:
+        pending.on_cancel = None
         _busy(session, command, topic, pending, busy, retry=retry)
         return
     except MagnetarError as refused:
+        pending.on_cancel = None
         _give_up(session, command, refused)
         return
-    session.producers[command.producer_id] = producer
-    session.recently_closed.pop(command.producer_id, None)
-    session.send(c.ProducerSuccess(command.request_id, name, -1, pending.schema_version, True))
+    if not entered:
+        session.send(c.ProducerSuccess(command.request_id, name, -1, pending.schema_version, False))
 
 
 def _busy(
@@ -298,7 +324,7 @@ def close_producer(session: Session, command: c.CloseProducer) -> None:
     """CLOSE_PRODUCER: SUCCESS when what it sent is durable, also for an unknown id (1.3.9)."""
     held = session.producers.pop(command.producer_id, None)
     if isinstance(held, Pending):
-        held.cancelled = True
+        held.cancel()
     elif held is not None:
         service = session.service
 

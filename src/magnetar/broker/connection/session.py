@@ -37,12 +37,20 @@ Handler = Callable[["Session", Any], None]
 class Pending:
     """A producer or consumer id whose opening is under way; ``cancelled`` when the client closed it meanwhile."""
 
-    __slots__ = ("cancelled", "schema_version")
+    __slots__ = ("cancelled", "on_cancel", "schema_version")
 
     def __init__(self) -> None:
         self.cancelled = False
         self.schema_version = b""
         """Of a producer that brought a schema."""
+        self.on_cancel: Callable[[], None] | None = None
+        """For one that has a place already, in the topic's queue for instance."""
+
+    def cancel(self) -> None:
+        """The client does not want it any more, or is gone."""
+        self.cancelled = True
+        if self.on_cancel is not None:
+            self.on_cancel()
 
 
 class Watch(Protocol):
@@ -242,7 +250,7 @@ class Session:
         consumers, self.consumers = self.consumers, {}
         for producer in producers.values():
             if isinstance(producer, Pending):
-                producer.cancelled = True
+                producer.cancel()
             else:
                 self.service.producer_left(producer)
         for held in consumers.values():

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from magnetar.broker.connection.session import OpenConsumer, Session
 from magnetar.broker.coordinating import TransactionCoordinator
+from magnetar.broker.delivery.dispatcher import SubType
 from magnetar.broker.topic.producers import Producer
 from magnetar.broker.topic.subscription import Subscription
 from magnetar.broker.topic.topic import Topic
@@ -166,7 +167,7 @@ def send(session: Session, producer: Producer, message: c.Send) -> bool:
         return False
     ordinal = topic.log.next
     transactions = topic.transacting()
-    producer.publish(message.entry, max(message.num_messages, 1), message.sequence_id, message.highest_sequence_id or 0)
+    producer.publish(message)
     if topic.log.next > ordinal:
         transactions.wrote(txn, ordinal)
     return True
@@ -218,7 +219,7 @@ def _reserve(
 ) -> None:
     transactions = topic.transacting()
     if ack.ack_type is c.AckType.Cumulative:
-        if len(ack.message_ids) != 1 or not subscription.in_order:
+        if len(ack.message_ids) != 1 or subscription.sub_type not in (SubType.EXCLUSIVE, SubType.FAILOVER):
             done()
             return
         transactions.acknowledge_until(subscription, txn, _until(held, ack.message_ids[0]), done)

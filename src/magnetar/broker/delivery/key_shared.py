@@ -239,6 +239,10 @@ class KeyShared(Sharing):
         """Its entries that are out, ascending."""
         return sorted(ordinal for ordinal, of in self._slots.items() if of == slot)
 
+    def waiting_of(self, slot: int) -> list[int]:
+        """Its entries that wait, ascending."""
+        return list(self._waiting.by_slot.get(slot, ()))
+
     def waiting_slots(self) -> list[int]:
         """Slots that entries wait for."""
         return list(self._waiting.by_slot)

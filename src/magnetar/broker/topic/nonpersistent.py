@@ -15,9 +15,12 @@ from magnetar.broker.topic.limits import check_consumer, check_subscription, wit
 from magnetar.broker.topic.nonpersistent_subscription import NonPersistentSubscription, passing_settings
 from magnetar.broker.topic.passage import Group, InFlight, Passage
 from magnetar.broker.topic.ports import Done, DurableAnswer, Sent
-from magnetar.broker.topic.producers import Producer, Producers
+from magnetar.broker.topic.producer_access import Admitted, Producers
+from magnetar.broker.topic.producers import Producer
+from magnetar.broker.topic.publish_checks import PublishChecks, PublishSettings
 from magnetar.broker.topic.served import ServedSubscription
 from magnetar.broker.topic.subscription import TopicIdentity
+from magnetar.broker.topic.topic_epoch import PassingEpoch
 from magnetar.model.errors import MagnetarError, ServiceNotReadyError
 from magnetar.model.ids import Position
 from magnetar.model.names import TopicName
@@ -27,7 +30,7 @@ from magnetar.runtime.clock import Clock
 
 
 class NonPersistentTopic:
-    """Lives on the event loop. Policies are asked whenever somebody comes; nothing else here depends on one."""
+    """Lives on the event loop. Policies are asked whenever somebody comes; producers hear of changes."""
 
     def __init__(
         self,
@@ -36,6 +39,7 @@ class NonPersistentTopic:
         clock: Clock,
         in_flight: InFlight,
         policies_of: Callable[[TopicName], TopicPolicies],
+        publishing: PublishSettings,
     ) -> None:
         self.name = name
         self.clock = clock
@@ -43,7 +47,8 @@ class NonPersistentTopic:
         self._policies_of = policies_of
         self._identity = TopicIdentity(name.fqn, max(name.partition_index, 0))
         # Failover: a topic without partitions chooses as partition 0 does (13.4 {probe})
-        self.producers = Producers(name.fqn)
+        self.producers = Producers(name.fqn, PassingEpoch())
+        self.checks = PublishChecks(name.fqn, self.producers, policies_of(name), clock, publishing)
         self.subscriptions: dict[str, NonPersistentSubscription] = {}
         self.closed = False
         self.msg_in = 0
@@ -69,11 +74,12 @@ class NonPersistentTopic:
 
     # producers ---------------------------------------------------------------------------------------------------
 
-    def add_producer(self, producer: Producer) -> None:
-        """Raises ProducerBusyError, ServiceNotReadyError."""
+    def add_producer(self, producer: Producer, epoch: int | None, admitted: Admitted) -> bool:
+        """See :meth:`Producers.admit`. Raises ServiceNotReadyError and MetadataError besides."""
         if self.closed:
             raise ServiceNotReadyError("Topic is temporarily unavailable")
-        self.producers.add(producer)
+        self.checks.admit(producer)
+        return self.producers.admit(producer, epoch, self.checks.limits(), admitted)
 
     # subscriptions -----------------------------------------------------------------------------------------------
 

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from magnetar.broker.topic.dispatch_settings import DispatchSettings
 from magnetar.broker.topic.nonpersistent import NonPersistentTopic
 from magnetar.broker.topic.passage import InFlight
+from magnetar.broker.topic.publish_checks import PublishSettings
 from magnetar.model.names import TopicName
 from magnetar.model.topic_policies import TopicPolicies
 from magnetar.runtime.clock import Clock
@@ -25,9 +26,11 @@ class NonPersistentTopics:
         clock: Clock,
         in_flight_max: int,
         policies_of: Callable[[TopicName], TopicPolicies],
+        publishing: PublishSettings | None = None,
     ) -> None:
         self._settings = settings
         self._policies_of = policies_of
+        self._publishing = publishing or PublishSettings()
         self._clock = clock
         self.in_flight = InFlight(in_flight_max)
         self.by_name: dict[str, NonPersistentTopic] = {}
@@ -35,7 +38,7 @@ class NonPersistentTopics:
     def make(self, name: TopicName) -> NonPersistentTopic:
         """The caller has seen that it does not exist and may."""
         topic = self.by_name[name.fqn] = NonPersistentTopic(
-            name, self._settings, self._clock, self.in_flight, self._policies_of
+            name, self._settings, self._clock, self.in_flight, self._policies_of, self._publishing
         )
         return topic
 
@@ -58,6 +61,12 @@ class NonPersistentTopics:
                 self.remove(topic.name)
                 collected += 1
         return collected
+
+    def policies_changed(self, concerned: Callable[[TopicName], bool]) -> None:
+        """For producers that are connected; the others ask when they come."""
+        for topic in list(self.by_name.values()):
+            if concerned(topic.name):
+                topic.checks.policies_changed(self._policies_of(topic.name))
 
     def close(self) -> None:
         """The broker ends."""

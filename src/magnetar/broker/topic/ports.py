@@ -119,6 +119,11 @@ class Cursor(Protocol):
         ...
 
     @property
+    def jumped(self) -> int:
+        """Entries lost because they were trimmed before they were acknowledged."""
+        ...
+
+    @property
     def properties(self) -> Mapping[str, Any]:
         """Of the subscription; shown in statistics."""
         ...

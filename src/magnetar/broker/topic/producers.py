@@ -1,16 +1,18 @@
-"""One producer on one topic, and the rule who may be there at the same time (SEMANTICS 3.1).
+"""One producer on one topic (SEMANTICS 3.1, 3.3).
 
-A producer belongs to a connection, which is reached through its sink. Publishing is one call per entry; results come
-back once per group commit.
+A producer belongs to a connection, which is reached through its sink. Publishing is one call per entry, ``publish``,
+chosen when the producer is admitted and again when the topic's policies change: most topics check nothing and pay
+nothing. Results come back once per group commit.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple, Protocol
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, Protocol, TypeAlias
 
 from magnetar.broker.topic.ports import TopicLog
-from magnetar.model.errors import PersistenceError, ProducerBusyError
+from magnetar.model.errors import PersistenceError
+from magnetar.protocol.commands import ProducerAccessMode, Send
 
 
 class Pending(NamedTuple):
@@ -31,7 +33,7 @@ class ProducerSink(Protocol):
         ...
 
     def receipts(self, ledger: int, first_entry: int, results: Sequence[Pending]) -> None:
-        """Consecutive entries are durable."""
+        """Consecutive entries are durable; ledger and entry -1 for one that was there already (SEMANTICS 3.4.3)."""
         ...
 
     def failed(self, results: Sequence[Pending], error: PersistenceError) -> None:
@@ -50,6 +52,10 @@ class ProducerSink(Protocol):
         """The topic lets the producer go: CLOSE_PRODUCER (SEMANTICS 1.3.9)."""
         ...
 
+    def fence(self) -> None:
+        """Another one took its place; it is not told, its next message ends the connection (SEMANTICS 3.2.3)."""
+        ...
+
 
 class ProducerInfo(NamedTuple):
     """What statistics show of a producer and never changes."""
@@ -58,7 +64,8 @@ class ProducerInfo(NamedTuple):
     name: str
     user_provided_name: bool
     epoch: int
-    access_mode: str
+    access_mode: ProducerAccessMode
+    encrypted: bool
     address: str
     connected_since: str
     client_version: str
@@ -67,10 +74,16 @@ class ProducerInfo(NamedTuple):
     schema_version: bytes = b""
 
 
+Publish: TypeAlias = Callable[[Send], None]
+
+
 class Producer:
     """An open producer. Counters are of durable messages and their bytes as sent."""
 
-    __slots__ = ("append", "bytes_in", "chunks_in", "info", "log", "msg_dropped", "msg_in", "open", "sink")
+    __slots__ = (
+        "append", "bytes_in", "chunks_in", "info", "log", "msg_dropped", "msg_in", "open", "publish", "sink",
+        "topic_epoch",
+    )  # fmt: skip
 
     def __init__(self, info: ProducerInfo, log: TopicLog, sink: ProducerSink) -> None:
         self.info = info
@@ -79,60 +92,23 @@ class Producer:
         """How its entries get into the log; the topic may put something in between."""
         self.sink = sink
         self.open = True
+        self.topic_epoch: int | None = None
+        """Of the topic when it was admitted."""
         self.msg_in = 0
         self.bytes_in = 0
         self.msg_dropped = 0
         """Refused by a non-persistent topic for too many on their way (13.3)."""
         self.chunks_in = 0
+        self.publish: Publish = self.store
+        """What is done with a SEND; raises the MagnetarError that refuses it."""
 
-    def publish(self, entry: bytes, messages: int, sequence_id: int, highest_sequence_id: int) -> None:
+    def store(self, message: Send) -> None:
         """Fix the entry's place; the receipt follows when it is durable. Raises what ``append`` does."""
-        self.append(entry, messages, _new_pending(Pending, (self, sequence_id, highest_sequence_id)))
+        messages = message[2]
+        highest = message[3]
+        if not highest or highest < message[1]:  # 3.3.3
+            highest = 0
+        self.append(message[8], messages if messages > 0 else 1, _new_pending(Pending, (self, message[1], highest)))
 
 
 _new_pending = tuple.__new__  # a third of what calling the class takes, once per message
-
-
-class Producers:
-    """The open producers of one topic, by name."""
-
-    def __init__(self, topic: str) -> None:
-        self._topic = topic
-        self._by_name: dict[str, Producer] = {}
-
-    def __len__(self) -> int:
-        return len(self._by_name)
-
-    def __iter__(self) -> Iterator[Producer]:
-        return iter(list(self._by_name.values()))
-
-    def holder(self, name: str) -> Producer | None:
-        """Who has this name now."""
-        return self._by_name.get(name)
-
-    def add(self, producer: Producer) -> None:
-        """Raises ProducerBusyError if the name is taken, except by an older life of the same producer (3.1.2)."""
-        info = producer.info
-        held = self._by_name.get(info.name)
-        if held is not None:
-            same = held.sink.connection is producer.sink.connection and held.info.producer_id == info.producer_id
-            if not (same and info.epoch > held.info.epoch):
-                raise ProducerBusyError(
-                    "org.apache.pulsar.broker.service.BrokerServiceException$NamingException: "
-                    f"Producer with name '{info.name}' is already connected to topic '{self._topic}'"
-                )
-            held.open = False
-        self._by_name[info.name] = producer
-
-    def remove(self, producer: Producer) -> None:
-        """The producer left; its entries in flight still become durable, their receipts go nowhere."""
-        producer.open = False
-        if self._by_name.get(producer.info.name) is producer:
-            del self._by_name[producer.info.name]
-
-    def close_all(self) -> None:
-        """Let every producer go (unload, deletion, failed write)."""
-        for producer in list(self._by_name.values()):
-            producer.open = False
-            producer.sink.close()
-        self._by_name.clear()

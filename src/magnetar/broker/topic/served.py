@@ -14,7 +14,9 @@ from magnetar.broker.delivery.dispatcher import SubType
 from magnetar.broker.topic.consumer import Consumer
 from magnetar.broker.topic.dispatch_settings import KeySharedMeta
 from magnetar.broker.topic.ports import ConsumerSink, Done, DurableAnswer, TopicLog
-from magnetar.broker.topic.producers import Producer, Producers
+from magnetar.broker.topic.producer_access import Admitted, Producers
+from magnetar.broker.topic.producers import Producer
+from magnetar.broker.topic.publish_checks import PublishChecks
 from magnetar.broker.topic.subscription import IndexAck
 from magnetar.broker.topic.subscription_stats import SubscriptionStats, Totals
 from magnetar.model.ids import Position
@@ -75,6 +77,8 @@ class ServedTopic(Protocol):
     @property
     def producers(self) -> Producers: ...
     @property
+    def checks(self) -> PublishChecks: ...
+    @property
     def log(self) -> TopicLog:
         """Where entries go and ids are looked up."""
         ...
@@ -83,7 +87,7 @@ class ServedTopic(Protocol):
     def subscriptions(self) -> Mapping[str, ServedSubscription]: ...
 
     def when_durable(self, answer: DurableAnswer) -> None: ...
-    def add_producer(self, producer: Producer) -> None: ...
+    def add_producer(self, producer: Producer, epoch: int | None, admitted: Admitted) -> bool: ...
     def check_consumer(self, sub_type: SubType) -> None: ...
     def subscription(
         self, name: str, *, durable: bool, ordinal: Callable[[], int], properties: dict[str, str], done: Done

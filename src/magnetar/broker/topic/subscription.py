@@ -26,11 +26,11 @@ from magnetar.broker.topic.consumer import Consumer
 from magnetar.broker.topic.dispatch_settings import DispatchSettings, KeySharedMeta
 from magnetar.broker.topic.dispatcher_choice import check_joins, make_dispatcher
 from magnetar.broker.topic.gate import Gate, Reason
-from magnetar.broker.topic.ports import ConsumerSink, Cursor, Done, Log, Parts
+from magnetar.broker.topic.ports import ConsumerSink, Cursor, Done, Log
 from magnetar.broker.topic.pump import Pump, live_messages
 from magnetar.broker.topic.subscription_stats import SubscriptionStats, Totals, consumer_stats
+from magnetar.broker.topic.transactional_acks import TransactionalAcks
 from magnetar.broker.topic.vital_signs import Progress, progress, should_send
-from magnetar.broker.transactions.pending import Part
 from magnetar.model.errors import ConsumerBusyError, MagnetarError, MetadataError
 from magnetar.runtime.clock import Clock
 
@@ -88,6 +88,7 @@ class Subscription:
         self._mark = cursor.mark_delete
         self._end_told = terminated and not created and cursor.backlog() == 0
         self._seeking = False
+        self.closed = False
 
     # -- members -----------------------------------------------------------------------------------------------
 
@@ -265,56 +266,9 @@ class Subscription:
         """Exclusive or Failover: a cumulative acknowledgement means something (5.5.6)."""
         return isinstance(self._pump.dispatcher, SingleActive)
 
-    # -- transactions, see magnetar.broker.topic.transactions ------------------------------------------------------
-
-    def show_parts(self, parts: Parts | None) -> None:
-        """Who says what of a batch is to be sent; None: the cursor."""
-        self._pump.parts = parts or self.cursor
-
-    def set_aside(self, consumer: Consumer, whole: Sequence[int], parts: Sequence[tuple[int, int]]) -> None:
-        """A transaction has these entries, and of batches all but so many messages: nobody has to hold them."""
-        dispatcher = self._pump.dispatcher
-        if dispatcher is None or consumer.state not in self._pump.consumers:
-            return
-        counts = dispatcher.redelivery_counts()
-        kept = {ordinal: counts[ordinal] for ordinal in (*whole, *(o for o, _ in parts)) if ordinal in counts}
-        freed = dispatcher.acknowledged(consumer.state, whole)
-        for ordinal, left in parts:
-            freed |= left > 0 and dispatcher.partly_acknowledged(consumer.state, ordinal, left)
-        counts.update(kept)
-        if freed:
-            self._pump.turn()
-
-    def commit_acks(self, whole: Iterable[int], parts: Iterable[Part], until: Part | None) -> None:
-        """A transaction that acknowledged these was committed."""
-        cursor, pump = self.cursor, self._pump
-        dispatcher, anybody = pump.dispatcher, next(iter(pump.consumers), None)
-        if until is not None:
-            cursor.acknowledge_until(until.ordinal - 1 if until.size else until.ordinal)
-            if until.size:
-                cursor.acknowledge_indexes(until.ordinal, until.left, until.size)
-        done = sorted(whole)
-        cursor.acknowledge(done)
-        for part in parts:
-            if cursor.acknowledge_indexes(part.ordinal, part.left, part.size):
-                done.append(part.ordinal)
-            elif dispatcher is not None and anybody is not None:
-                left = live_messages(pump.parts.remaining_indexes(part.ordinal))
-                dispatcher.partly_acknowledged(anybody, part.ordinal, left)
-        if dispatcher is not None and anybody is not None:
-            dispatcher.acknowledged(anybody, done)
-        self._mark_may_have_moved()
-
-    def send_again(self, ordinals: Iterable[int]) -> None:
-        """A transaction that had acknowledged these was aborted: a redelivery (9.12), in order where order counts."""
-        active, dispatcher = self.active_consumer, self._pump.dispatcher
-        if active is not None:
-            self.redeliver(active, None)
-        elif dispatcher is not None and self._pump.consumers:
-            left = [ordinal for ordinal in ordinals if not self.cursor.acknowledged(ordinal)]
-            counts = dispatcher.redelivery_counts()
-            counts.update({ordinal: counts.get(ordinal, 0) + 1 for ordinal in left})
-            self.let_through(left)
+    def transactional(self) -> TransactionalAcks:
+        """What transactions do with entries of this subscription."""
+        return TransactionalAcks(self._pump, self.cursor, self._mark_may_have_moved)
 
     def resume(self, consumer: Consumer) -> None:
         """The consumer's socket drained below its low-water mark."""
@@ -389,6 +343,20 @@ class Subscription:
             for state in self._pump.consumers:
                 dispatcher.acknowledged(state, [pending for pending in state.pending if pending <= ordinal])
         self._mark_moved(self._clock.now_ms())
+        self._pump.turn()
+
+    def expire_until(self, ordinal: int) -> int:
+        """Time to live or a quota: nobody gets what lies before; how many entries that were (4.5.2)."""
+        before = self.cursor.backlog()
+        self.skip_until(ordinal)
+        expired = before - self.cursor.backlog()
+        self.totals.expired += expired
+        self.totals.last_expired_ms = self._clock.now_ms()
+        return expired
+
+    def trimmed(self) -> None:
+        """The log lost its front: a non-durable cursor there goes on behind it (4.3.2)."""
+        self.cursor.trimmed()
         self._pump.turn()
 
     def _count_acked(self, consumer: Consumer, entries: int) -> None:
@@ -476,6 +444,7 @@ class Subscription:
 
     def close(self) -> None:
         """Unload or delete: everybody is disconnected, nothing runs any more."""
+        self.closed = True
         self._disconnect(self.consumers)
         self._disarm()
         self._pump.close()
@@ -545,6 +514,9 @@ class Subscription:
             bytes_out=totals.bytes_out,
             messages_redelivered=totals.messages_redelivered,
             acked_entries=totals.acked_entries,
+            expired=totals.expired,
+            last_expired_ms=totals.last_expired_ms,
+            jumped=self.cursor.jumped,
             last_flow_ms=totals.last_flow_ms,
             last_sent_ms=totals.last_sent_ms,
             last_acked_ms=totals.last_acked_ms,

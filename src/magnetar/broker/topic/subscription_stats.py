@@ -57,6 +57,11 @@ class SubscriptionStats:
     bytes_out: int
     messages_redelivered: int
     acked_entries: int
+    expired: int
+    """Entries that time to live or a quota took."""
+    last_expired_ms: int
+    jumped: int
+    """Entries that a non-durable cursor lost because they were trimmed."""
     last_flow_ms: int
     last_sent_ms: int
     last_acked_ms: int
@@ -74,8 +79,9 @@ class Totals:
     """The counters of a subscription: those of consumers that left are added up here."""
 
     __slots__ = (
-        "acked_entries", "bytes_out", "chunks_out", "entries_out", "last_acked_ms", "last_flow_ms",
-        "last_mark_delete_advanced_ms", "last_sent_ms", "messages_out", "messages_redelivered",
+        "acked_entries", "bytes_out", "chunks_out", "entries_out", "expired", "last_acked_ms", "last_expired_ms",
+        "last_flow_ms", "last_mark_delete_advanced_ms", "last_sent_ms", "messages_out",
+        "messages_redelivered",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -85,6 +91,9 @@ class Totals:
         self.chunks_out = 0
         self.messages_redelivered = 0
         self.acked_entries = 0
+        self.expired = 0
+        """Entries that time to live or a quota took."""
+        self.last_expired_ms = 0
         self.last_flow_ms = 0
         self.last_sent_ms = 0
         self.last_acked_ms = 0

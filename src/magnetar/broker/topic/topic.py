@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 from random import Random
-from typing import Any, cast
+from typing import Any, Final, cast
 
 from magnetar.broker.delivery.dispatcher import SubType
 from magnetar.broker.topic import transactions
@@ -20,13 +20,19 @@ from magnetar.broker.topic.gate import Reason, last_shown
 from magnetar.broker.topic.limits import check_consumer, check_subscription, with_policies
 from magnetar.broker.topic.ports import DurableAnswer, Sent
 from magnetar.broker.topic.position_search import first_since
-from magnetar.broker.topic.producers import Pending, Producer, Producers
+from magnetar.broker.topic.producer_access import Admitted, Producers
+from magnetar.broker.topic.producers import Pending, Producer
+from magnetar.broker.topic.publish_checks import PublishChecks, PublishSettings
+from magnetar.broker.topic.quotas import Quotas
 from magnetar.broker.topic.served import ServedSubscription
 from magnetar.broker.topic.subscription import Subscription, TopicIdentity
+from magnetar.broker.topic.termination import INTERNAL, Termination
+from magnetar.broker.topic.topic_epoch import LogEpoch
 from magnetar.broker.topic.transactions import TopicTransactions
 from magnetar.model.errors import NotAllowedError, PersistenceError, ServiceNotReadyError
 from magnetar.model.ids import EARLIEST, Position
 from magnetar.model.names import TopicName
+from magnetar.model.policies import Retention
 from magnetar.model.topic_policies import TopicPolicies
 from magnetar.protocol.entries import sticky_key
 from magnetar.runtime.clock import Clock
@@ -36,6 +42,8 @@ from magnetar.storage.store import LedgerStore
 
 log = logging.getLogger(__name__)
 
+_NO_RETENTION: Final = Retention(0, 0)
+
 PolicyListener = Callable[[TopicPolicies, TopicPolicies], None]
 
 
@@ -44,7 +52,7 @@ class Topic:
 
     def __init__(
         self, name: TopicName, store: LedgerStore, settings: DispatchSettings, clock: Clock, rng: Random,
-        policies: TopicPolicies,
+        policies: TopicPolicies, publishing: PublishSettings | None = None,
     ) -> None:  # fmt: skip
         self.name = name
         self.policies = policies
@@ -56,7 +64,6 @@ class Topic:
         self._settings = with_policies(settings, policies)
         self._rng = rng
         self._identity = TopicIdentity(name.fqn, name.partition_index)
-        self.producers = Producers(name.fqn)
         self.subscriptions: dict[str, Subscription] = {}
         self.closed = False
         self.msg_in = 0
@@ -67,10 +74,18 @@ class Topic:
         """What all subscriptions ask before they send; see :mod:`magnetar.broker.topic.gate`."""
         self._birth: list[DurableAnswer] | None = []
         self.log = store.open_log(name.fqn, self._born, self._not_born)
+        self.producers = Producers(name.fqn, LogEpoch(self.log))
+        self.checks = PublishChecks(
+            name.fqn, self.producers, policies, clock, publishing or PublishSettings(), self.log
+        )
+        self.policy_listeners.append(lambda before, now: self.checks.policies_changed(now))
         self.log.on_durable = self._durable
         self.log.on_failed = self._failed
         self.log.on_group = self._group
         self.chunking = Chunking(self.log, self._has_chunks)
+        self.loaded_ms = clock.now_ms()
+        self.quotas = Quotas(self)
+        self.termination = Termination(self)
         for cursor in list(self.log.cursors.values()):
             self._attach(cursor, durable=True, created=False)
         self.transactions: TopicTransactions | None = None
@@ -102,12 +117,15 @@ class Topic:
 
     # producers ---------------------------------------------------------------------------------------------------
 
-    def add_producer(self, producer: Producer) -> None:
-        """Raises ProducerBusyError, ServiceNotReadyError."""
+    def add_producer(self, producer: Producer, epoch: int | None, admitted: Admitted) -> bool:
+        """See :meth:`Producers.admit`. Raises ServiceNotReadyError and MetadataError besides."""
         if self.closed:
             raise ServiceNotReadyError("Topic is temporarily unavailable")
-        self.producers.add(producer)
+        self.termination.check_producer()
+        self.quotas.check_producer()
         producer.append = self.delays.append
+        self.checks.admit(producer)
+        return self.producers.admit(producer, epoch, self.checks.limits(), admitted)
 
     def _durable(self, extent: PendingExtent) -> None:
         """Entries are on disk: a receipt for each, one call per stretch of one producer."""
@@ -180,7 +198,7 @@ class Topic:
     def _attach(self, cursor: Cursor, *, durable: bool, created: bool) -> Subscription:
         subscription = Subscription(
             self._identity, cursor.name, self.log, cursor, self._settings, self.clock, sticky_key,
-            durable=durable, created=created,
+            durable=durable, created=created, terminated=self.termination.terminated,
         )  # fmt: skip
         for reason in self.reasons:
             subscription.add_reason(reason)
@@ -297,11 +315,30 @@ class Topic:
     # upkeep ------------------------------------------------------------------------------------------------------
 
     def trim(self) -> int:
-        """Drop ledgers that all durable subscriptions have consumed; how many (SEMANTICS 4.2.2, 4.2.3)."""
+        """Drop ledgers that all durable subscriptions have consumed; how many (SEMANTICS 4.2.2, 4.2.3).
+
+        If the topic retains more than that, :func:`apply_retention` lets go instead.
+        """
+        if self.policies.retention != _NO_RETENTION:
+            return 0
         dropped = self.log.trim(self.slowest() + 1)
-        if dropped and self.transactions is not None:
-            self.transactions.trimmed(self.log.first)
+        if dropped:
+            self._readers_jump()
         return dropped
+
+    def trim_to(self, keep_from: int, hidden_bytes: int) -> int:
+        """Let go of exactly what lies before ``keep_from``; how many ledgers went."""
+        dropped = self.log.trim(keep_from, hidden_bytes)
+        self._readers_jump()
+        return dropped
+
+    def _readers_jump(self) -> None:
+        """Non-durable cursors in what is gone go on behind it, and count what they lost (SEMANTICS 4.3.2)."""
+        if self.transactions is not None:
+            self.transactions.trimmed(self.log.first)
+        for subscription in self.subscriptions.values():
+            if not subscription.durable:
+                subscription.trimmed()
 
     def slowest(self) -> int:
         """The lowest mark-delete of the durable subscriptions; without any everything counts as consumed (4.2.3)."""
@@ -319,12 +356,13 @@ class Topic:
             subscription.close()
 
     def properties(self) -> dict[str, Any]:
-        """What is kept beside the log."""
-        return self.log.properties
+        """What users keep beside the log."""
+        return {name: value for name, value in self.log.properties.items() if not name.startswith(INTERNAL)}
 
     def set_properties(self, properties: dict[str, Any]) -> None:
         """Replace them; durable with the next group."""
-        self.log.properties = properties
+        ours = {name: value for name, value in self.log.properties.items() if name.startswith(INTERNAL)}
+        self.log.properties = {**properties, **ours}
         self.log.write_birth()
 
 

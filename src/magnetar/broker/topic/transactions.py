@@ -159,7 +159,7 @@ class TopicTransactions:
         held.parts.update({part.ordinal: part for part in parts})
         self._note_reserved(subscription, txn, held, done)
         self._guard(subscription, pending)
-        subscription.set_aside(
+        subscription.transactional().set_aside(
             consumer,
             [*whole, *[p.ordinal for p in parts if not self._left(subscription, p.ordinal)]],
             [(p.ordinal, self._left(subscription, p.ordinal)) for p in parts],
@@ -200,12 +200,12 @@ class TopicTransactions:
         if subscription.name not in self._gates:
             reason = self._gates[subscription.name] = Reserved(pending, subscription.cursor)
             subscription.add_reason(reason)
-            subscription.show_parts(LeftOfBatches(pending, subscription.cursor))
+            subscription.transactional().show_parts(LeftOfBatches(pending, subscription.cursor))
 
     def _unguard(self, subscription: Subscription) -> None:
         reason = self._gates.pop(subscription.name, None)
         if reason is not None:
-            subscription.show_parts(None)
+            subscription.transactional().show_parts(None)
             subscription.remove_reason(reason)
 
     def _prefix(self, subscription: Subscription, txn: TxnId) -> str:
@@ -253,7 +253,7 @@ class TopicTransactions:
         for name, ordinals in released:
             subscription = self._host.subscriptions.get(name)
             if subscription is not None:
-                subscription.send_again(ordinals)
+                _send_again(subscription, ordinals)
         for name, pending in list(self.beside.now.items()):
             if not pending:
                 del self.beside.now[name]
@@ -270,7 +270,7 @@ class TopicTransactions:
             self._owing.add((name, txn))
             subscription = self._host.subscriptions.get(name)
             if subscription is not None:
-                subscription.commit_acks(held.whole, held.parts.values(), held.until)
+                subscription.transactional().commit(held.whole, held.parts.values(), held.until)
             self.beside.note(["d", name, txn.most, txn.least])
             self._annex.touch()
         self._owing.intersection_update(self.beside.settled.owed)
@@ -289,3 +289,11 @@ class TopicTransactions:
         if first > 0 and self.buffer.hidden.next_present(0, first) < first:
             self.beside.note(["t", first])
             self._annex.touch()
+
+
+def _send_again(subscription: Subscription, ordinals: Sequence[int]) -> None:
+    """After an abort; who gets everything in order gets everything again (5.8.2)."""
+    if subscription.active_consumer is not None:
+        subscription.redeliver(subscription.active_consumer, None)
+    else:
+        subscription.let_through(subscription.transactional().given_back(ordinals))

@@ -1,0 +1,43 @@
+"""Why is nothing arriving, and where are the messages of a key: routes of our own (issue 4, group 16)."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query
+from starlette.responses import Response
+
+from magnetar.admin.bodies import answer
+from magnetar.admin.parameters import TOPIC, PathText, topic_name
+from magnetar.admin.ports import Admin
+from magnetar.admin.topics import existing
+from magnetar.model.errors import InvalidValueError
+
+
+def routes(admin: Admin) -> APIRouter:
+    """All routes of this group."""
+    router = APIRouter(tags=["subscriptions"])
+
+    @router.get(TOPIC + "/subscription/{subscription}/explain")
+    async def explain(
+        domain: PathText, tenant: PathText, namespace: PathText, topic: PathText, subscription: PathText
+    ) -> Response:
+        name = existing(admin, topic_name(domain, tenant, namespace, topic))
+        return answer(await admin.broker.explain(name, subscription))
+
+    @router.get(TOPIC + "/subscription/{subscription}/unacknowledged")
+    async def unacknowledged(
+        domain: PathText,
+        tenant: PathText,
+        namespace: PathText,
+        topic: PathText,
+        subscription: PathText,
+        hash_value: Annotated[int | None, Query(alias="hash")] = None,
+        key: str | None = None,
+    ) -> Response:
+        if (hash_value is None) == (key is None):
+            raise InvalidValueError("Give either hash, as statistics show it, or key, the key of messages.")
+        name = existing(admin, topic_name(domain, tenant, namespace, topic))
+        return answer(await admin.broker.unacknowledged(name, subscription, hash_value, key))
+
+    return router

@@ -1,0 +1,106 @@
+"""``magnetar explain``: asks a broker's REST interface why something is as it is."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated, Any
+from urllib.parse import quote
+
+import typer
+
+from magnetar.model.errors import MagnetarError
+from magnetar.model.names import TopicName
+
+app = typer.Typer(help="Say why.", no_args_is_help=True, add_completion=False)
+_PATIENCE_S = 30.0
+
+
+@app.callback()
+def explain() -> None:
+    """Say why."""
+
+
+@app.command()
+def subscription(
+    topic: Annotated[str, typer.Argument(help="The topic; of a partitioned one, a partition.")],
+    name: Annotated[str, typer.Argument(metavar="SUB", help="The subscription.")],
+    admin_url: Annotated[str, typer.Option(help="The broker's HTTP address.")] = "http://localhost:8080",
+    key: Annotated[str | None, typer.Option(help="Key_Shared: where the messages of this key are.")] = None,
+    hash_value: Annotated[int | None, typer.Option("--hash", help="Key_Shared: where those of this hash are.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the broker's answer as it is.")] = False,
+) -> None:
+    """Why is nothing arriving?"""
+    try:
+        parsed = TopicName.parse(topic)
+        base = (
+            f"{admin_url.rstrip('/')}/admin/v2/{parsed.domain}/{parsed.namespace}/{quote(parsed.local_name, safe='')}"
+        )
+        base += f"/subscription/{quote(name, safe='')}"
+        if key is None and hash_value is None:
+            answer = _get(base + "/explain")
+            lines = explained(answer)
+        else:
+            query = f"key={quote(key, safe='')}" if key is not None else f"hash={hash_value}"
+            answer = _get(f"{base}/unacknowledged?{query}")
+            lines = located(answer)
+    except (MagnetarError, OSError, ValueError) as error:
+        typer.echo(f"magnetar: {error}", err=True)
+        raise typer.Exit(1) from None
+    typer.echo(json.dumps(answer, indent=2) if as_json else "\n".join(lines))
+
+
+def explained(answer: dict[str, Any]) -> list[str]:
+    """The findings, then the numbers."""
+    lines = []
+    for finding in answer["findings"]:
+        lines += [f"* {finding['text']}", f"  -> {finding['do']}"]
+    lines.append("")
+    lines.append(
+        f"{answer['type']}, backlog {answer['msgBacklog']} entries ({answer['msgDelayed']} delayed, "
+        f"{answer['msgInReplay']} to be sent again), {answer['unackedMessages']} messages unacknowledged"
+    )
+    lines.append(
+        f"acknowledged up to {answer['markDeletePosition']}, next new message {answer['nextNewMessage'] or '-'}"
+    )
+    for consumer in answer["consumers"]:
+        state = [word for word, so in (
+            ("active", consumer["active"]), ("blocked on unacknowledged", consumer["blockedConsumerOnUnackedMsgs"]),
+            ("socket full", not consumer["takesBytes"]),
+        ) if so]  # fmt: skip
+        lines.append(
+            f"consumer {consumer['consumerName']}: {consumer['availablePermits']} permits, "
+            f"{consumer['unackedMessages']} unacknowledged, {', '.join(state) or 'stand-by'}"
+        )
+    return lines
+
+
+def located(answer: dict[str, Any]) -> list[str]:
+    """Where the messages of a hash or key are."""
+    held = f", held by {answer['heldBy']}" if answer["draining"] else ""
+    lines = [
+        f"hash {answer['hash']} belongs to {answer['owner'] or 'nobody'}{held}; keys {', '.join(answer['keys']) or '-'}"
+    ]
+    lines.append("delivered and not acknowledged: " + (" ".join(answer["unacknowledged"]) or "none"))
+    lines.append("waiting: " + (" ".join(answer["waiting"]) or "none"))
+    return lines
+
+
+def _get(url: str) -> dict[str, Any]:
+    # a broker imports this module too, and has no use for an HTTP client
+    from urllib.error import HTTPError, URLError
+    from urllib.request import urlopen
+
+    try:
+        with urlopen(url, timeout=_PATIENCE_S) as response:
+            answer: dict[str, Any] = json.load(response)
+            return answer
+    except HTTPError as refused:
+        try:
+            reason = json.load(refused).get("reason", "")
+        except ValueError:
+            reason = ""
+        raise ValueError(f"the broker refuses: {reason or refused}") from None
+    except URLError as error:
+        raise ValueError(
+            f"no broker answers at {url.partition('/admin')[0]} ({error.reason}); see --admin-url"
+        ) from None

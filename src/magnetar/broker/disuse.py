@@ -1,0 +1,89 @@
+"""Topics and subscriptions that nobody uses any more (SEMANTICS 4.5.6, 4.7.3).
+
+A topic is in use while it has a producer, or a subscription (mode delete_when_no_subscriptions) or a connected consumer
+or a backlog (mode delete_when_subscriptions_caught_up). After ``max_inactive_s`` without use it is deleted, but not
+while retention keeps what it holds. A subscription is in use while it has a consumer; its time begins with its last
+progress, or, as that is not kept across restarts, when its topic was loaded.
+"""
+
+from __future__ import annotations
+
+import logging
+
+from magnetar.broker.service import BrokerService
+from magnetar.broker.topic.subscription import Subscription
+from magnetar.broker.topic.topic import Topic
+from magnetar.model.names import TopicName
+
+log = logging.getLogger(__name__)
+
+
+class Disuse:
+    """Remembers since when topics have been idle; asked by upkeep."""
+
+    def __init__(self, service: BrokerService) -> None:
+        self._service = service
+        self._idle_since: dict[Topic, int] = {}
+
+    async def delete_topics(self) -> int:
+        """Topics that have been idle for too long; how many went."""
+        now = self._service.clock.now_ms()
+        idle: dict[Topic, int] = {}
+        for topic in list(self._service.topics.values()):
+            rule = topic.policies.inactive_topics
+            if rule.delete and not _in_use(topic, caught_up_is_enough=rule.caught_up_is_enough):
+                idle[topic] = self._idle_since.get(topic, now)
+        self._idle_since = idle
+        gone = 0
+        for topic, since in list(idle.items()):
+            if now - since >= topic.policies.inactive_topics.max_inactive_s * 1000 and not _retained(
+                topic, now - since
+            ):
+                log.info("%s is deleted: it has not been used for %d s", topic.name.fqn, (now - since) // 1000)
+                self._service.delete(topic.name, force=True)
+                self._parent_goes(topic.name)
+                del self._idle_since[topic]
+                gone += 1
+        return gone
+
+    def _parent_goes(self, name: TopicName) -> None:
+        service = self._service
+        if not service.settings.brokerDeleteInactivePartitionedTopicMetadataEnabled or not name.is_partition:
+            return
+        count = service.resources.partitioned.count(name.parent)
+        if count and not any(map(service.exists, name.parent.partitions(count))):
+            service.resources.partitioned.delete(name.parent)
+
+    async def delete_subscriptions(self) -> int:
+        """Durable subscriptions without consumers whose last progress is too long ago; how many went."""
+        now = self._service.clock.now_ms()
+        gone = 0
+        for topic in list(self._service.topics.values()):
+            minutes = topic.policies.subscription_expiration_minutes
+            for subscription in list(topic.subscriptions.values()) if minutes else ():
+                if subscription.durable and now - _last_use(topic, subscription) > minutes * 60_000:
+                    log.info("subscription %s of %s has expired", subscription.name, topic.name.fqn)
+                    topic.delete_subscription(subscription.name, lambda: None)
+                    gone += 1
+        return gone
+
+
+def _in_use(topic: Topic, *, caught_up_is_enough: bool) -> bool:
+    if len(topic.producers):
+        return True
+    subscriptions = topic.subscriptions.values()
+    if not caught_up_is_enough:
+        return bool(subscriptions)
+    return any(subscription.consumers or subscription.cursor.backlog() for subscription in subscriptions)
+
+
+def _retained(topic: Topic, idle_ms: int) -> bool:
+    minutes = topic.policies.retention.minutes
+    return minutes < 0 or idle_ms < minutes * 60_000
+
+
+def _last_use(topic: Topic, subscription: Subscription) -> int:
+    if subscription.consumers:
+        return 1 << 62
+    counted = subscription.counters()
+    return max(topic.loaded_ms, counted.last_flow_ms, counted.last_acked_ms, counted.last_sent_ms)

@@ -1,0 +1,84 @@
+"""Receipts of duplicates in their turn: behind what the producer sent before them, in front of what it sent after.
+
+Clients take receipts in the order in which they sent: the official ones count one that comes too early as none at all,
+or end the connection. A duplicate is known at once, the entries around it are decided by the disk; so with something
+in flight it waits for the last entry before it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from magnetar.broker.topic.producers import Pending, ProducerSink
+from magnetar.model.errors import PersistenceError
+
+
+class OrderedSink:
+    """Stands in front of the sink of a producer whose messages are deduplicated."""
+
+    def __init__(self, sink: ProducerSink) -> None:
+        self._sink = sink
+        self._last: Pending | None = None
+        """The last entry in flight."""
+        self._held: list[tuple[Pending, Pending]] = []
+        """In order: an entry in flight, and a duplicate that came after it."""
+
+    @property
+    def connection(self) -> object:
+        """See :class:`ProducerSink`."""
+        return self._sink.connection
+
+    def appended(self, entry: Pending) -> None:
+        """From now on this one is the last in flight."""
+        self._last = entry
+
+    def duplicate(self, again: Pending) -> None:
+        """A receipt with ids -1, when it is its turn (SEMANTICS 3.4.3)."""
+        if self._last is None:
+            self._sink.receipts(-1, -1, (again,))
+        else:
+            self._held.append((self._last, again))
+
+    def receipts(self, ledger: int, first_entry: int, results: Sequence[Pending]) -> None:
+        """See :class:`ProducerSink`."""
+        if results[-1] is self._last:
+            self._last = None
+        if not self._held:
+            self._sink.receipts(ledger, first_entry, results)
+            return
+        start = 0
+        for at, result in enumerate(results, 1):
+            if self._held and self._held[0][0] is result:
+                self._sink.receipts(ledger, first_entry + start, results[start:at])
+                start = at
+                while self._held and self._held[0][0] is result:
+                    self._sink.receipts(-1, -1, (self._held.pop(0)[1],))
+        if start < len(results):
+            self._sink.receipts(ledger, first_entry + start, results[start:])
+
+    def failed(self, results: Sequence[Pending], error: PersistenceError) -> None:
+        """See :class:`ProducerSink`. After a failed write the producer is closed, and with it who is held."""
+        self._sink.failed(results, error)
+
+    def dropped(self, count: int) -> None:
+        """See :class:`ProducerSink`."""
+        self._sink.dropped(count)
+
+    def unstored(self, results: Sequence[Pending], *, dropped: bool) -> None:
+        """See :class:`ProducerSink`."""
+        self._sink.unstored(results, dropped=dropped)
+
+    def close(self) -> None:
+        """See :class:`ProducerSink`."""
+        self._drop()
+        self._sink.close()
+
+    def fence(self) -> None:
+        """See :class:`ProducerSink`."""
+        self._drop()
+        self._sink.fence()
+
+    def _drop(self) -> None:
+        held, self._held = self._held, []
+        if held:
+            self._sink.dropped(len(held))
