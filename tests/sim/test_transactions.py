@@ -26,7 +26,7 @@ from magnetar.testing.history import Receipted
 from magnetar.testing.rawclient import RawClient, RawConsumer, RawProducer, payload_of
 from magnetar.testing.rawtransaction import RawTransaction
 from tests.sim.clients import TROUBLE, Publisher
-from tests.sim.world import T, World, caught, run_seeds
+from tests.sim.world import Simulation, T, World, caught, run_seeds
 
 S = "sub"
 OUT = ("persistent://public/default/out-0", "persistent://public/default/out-1")
@@ -139,10 +139,12 @@ async def everything(topic: str) -> list[str]:
     return values
 
 
-async def trouble(world: World) -> None:
+TROUBLES = ("crash", "crash", "sync", "append", "unload", "restart")
+
+
+async def trouble(world: World, kind: str) -> None:
     """One thing that goes wrong."""
     rng, files = world.rng, world.machine.files
-    kind = rng.choice(("crash", "crash", "sync", "append", "unload", "restart"))
     if kind == "crash":
         await world.crash()
     elif kind == "restart":
@@ -157,6 +159,20 @@ async def trouble(world: World) -> None:
 
 async def all_or_nothing(world: World) -> None:
     """Consume, transform, produce; crashes, refusals of the disk, unloads and time-outs between."""
+    await pipeline(world, TROUBLES, world.rng.randint(2, 5))
+
+
+async def on_a_refusing_disk(world: World) -> None:
+    """The same with a disk that refuses again and again."""
+    await pipeline(world, ("sync", "append"), 12)
+
+
+async def crashing(world: World) -> None:
+    """The same with crash after crash."""
+    await pipeline(world, ("crash",), 6)
+
+
+async def pipeline(world: World, troubles: tuple[str, ...], rounds: int) -> None:
     await world.boot()
     await keep_everything()
     rng = world.rng
@@ -165,9 +181,9 @@ async def all_or_nothing(world: World) -> None:
     workers = [Worker(world, f"w{n}") for n in range(2)]
     watchers = [Watcher(topic) for topic in OUT]
     world.start(inputs.run(30), plain.run(30), *(w.run() for w in workers), *(w.run() for w in watchers))
-    for _ in range(rng.randint(2, 5)):
+    for _ in range(rounds):
         await asyncio.sleep(rng.uniform(0.05, 0.6))
-        await trouble(world)
+        await trouble(world, rng.choice(troubles))
     for _ in range(60):
         await asyncio.sleep(1.0)
         world.check_tasks()
@@ -202,13 +218,17 @@ def check(inputs: list[str], outputs: list[list[str]], workers: list[Worker], wa
         assert watcher.seen <= set(values), "what was seen was taken back"
 
 
-def test_transactions_are_all_or_nothing() -> None:
-    run_seeds(all_or_nothing, 10, settings=SETTINGS)
+@pytest.mark.parametrize("simulation", [all_or_nothing, on_a_refusing_disk, crashing])
+def test_transactions_are_all_or_nothing(simulation: Simulation) -> None:
+    run_seeds(simulation, 12, settings=SETTINGS)
 
 
-def noticed(monkeypatch: pytest.MonkeyPatch, owner: type, name: str, wrong: Any, seeds: int = 2) -> None:
+def noticed(
+    monkeypatch: pytest.MonkeyPatch, owner: type, name: str, wrong: Any, seeds: int = 2,
+    simulation: Simulation = all_or_nothing,
+) -> None:  # fmt: skip
     monkeypatch.setattr(owner, name, wrong)
-    assert caught(all_or_nothing, lambda broker: None, seeds, settings=SETTINGS)
+    assert caught(simulation, lambda broker: None, seeds, settings=SETTINGS)
 
 
 def test_entries_seen_before_the_end_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -237,13 +257,13 @@ def test_decisions_lost_with_a_group_are_noticed(monkeypatch: pytest.MonkeyPatch
     def lost(self: Notes[Any]) -> None:
         self._waiting, self._written = [], []
 
-    noticed(monkeypatch, TransactionsBesideLog, "lost", lost, 12)
+    noticed(monkeypatch, TransactionsBesideLog, "lost", lost, 6, on_a_refusing_disk)
 
 
 def test_an_end_in_two_blocks_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     end = TopicTransactions.end
 
     def later(self: TopicTransactions, txn: c.TxnId, **how: bool) -> None:
-        asyncio.get_running_loop().call_later(0.01, lambda: end(self, txn, **how))
+        asyncio.get_running_loop().call_later(0.1, lambda: end(self, txn, **how))
 
-    noticed(monkeypatch, TopicTransactions, "end", later, 12)
+    noticed(monkeypatch, TopicTransactions, "end", later, 6, crashing)
