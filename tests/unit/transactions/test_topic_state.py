@@ -157,9 +157,13 @@ def test_a_subscription_that_is_gone_holds_nothing() -> None:
 
 def test_what_is_trimmed_takes_no_room() -> None:
     state = TopicState()
-    for at in range(1, 1000, 2):
+    for at in range(1, 100_000, 7):
         state.apply(["e", 0, at, 1, at])
-    assert len(state.encode()["buffer"]["hidden"]) == 500
-    state.apply(["t", 999])
-    assert state.encode()["buffer"]["hidden"] == []
-    assert state.buffer.hidden_in(999, 2000) == [999]
+    full = len(state.buffer.hidden.dump())
+    state.apply(["t", 99_000])
+    assert len(state.buffer.hidden.dump()) < full / 10
+    again = TopicState()
+    again.decode(state.encode())
+    again.buffer.check()
+    for buffer in (state.buffer, again.buffer):
+        assert buffer.hidden_in(99_000, 200_000) == [at for at in range(1, 100_000, 7) if at >= 99_000]

@@ -6,7 +6,8 @@ entries of an aborted one and the marker that ends one are hidden: consumers nev
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import base64
+import zlib
 from typing import Any
 
 from magnetar.protocol.commands.ids import TxnId
@@ -51,7 +52,9 @@ class Buffer:
                 self.hidden.add_range(start, stop)
         if marker != NO_MARKER:
             self.hidden.add(marker)
-        self.limit = min((held[0][0] for held in self.open.values()), default=None)
+        # a transaction enters with its first entry, so they stand in the order of those
+        oldest = next(iter(self.open.values()), None)
+        self.limit = None if oldest is None else oldest[0][0]
 
     def first_of(self, txn: TxnId) -> int | None:
         """Ordinal of a transaction's first entry, if it is open and has any."""
@@ -60,7 +63,7 @@ class Buffer:
 
     def oldest(self) -> TxnId | None:
         """The open transaction that sets the limit."""
-        return next((txn for txn, stretches in self.open.items() if stretches[0][0] == self.limit), None)
+        return next(iter(self.open), None)
 
     def trimmed(self, first: int) -> None:
         """Nothing below ``first`` exists any more."""
@@ -81,8 +84,7 @@ class Buffer:
         """As JSON values."""
         return {
             "open": [[txn.most, txn.least, stretches] for txn, stretches in self.open.items()],
-            "gone": self.hidden.mark_delete,
-            "hidden": list(self.hidden.ranges()),
+            "hidden": base64.b64encode(zlib.compress(self.hidden.dump(), 1)).decode(),
         }
 
     def decode(self, value: Any) -> None:
@@ -90,7 +92,7 @@ class Buffer:
         for most, least, stretches in value["open"]:
             for start, stop in stretches:
                 self.wrote(TxnId(most, least), start, stop)
-        self.hidden.replace(value["gone"], _pairs(value["hidden"]))
+        self.hidden.load(zlib.decompress(base64.b64decode(value["hidden"])))
 
     def check(self) -> None:
         """Assert the invariants; for tests."""
@@ -103,7 +105,3 @@ class Buffer:
         assert self.limit == min(seen, default=None)
         assert not [ordinal for ordinal in seen if ordinal in self.hidden]
         self.hidden.check()
-
-
-def _pairs(values: Sequence[Sequence[int]]) -> list[tuple[int, int]]:
-    return [(start, stop) for start, stop in values]
