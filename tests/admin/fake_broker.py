@@ -8,7 +8,13 @@ from magnetar.admin.ports import LookupAnswer, StatsOptions, StorageCounters, Su
 from magnetar.broker.policies import Policies
 from magnetar.broker.schemas import SchemaRegistry
 from magnetar.metadata.resources import Resources
-from magnetar.model.errors import ConflictError, PreconditionFailedError, ServiceNotReadyError, TopicNotFoundError
+from magnetar.model.errors import (
+    ConflictError,
+    PreconditionFailedError,
+    ServiceNotReadyError,
+    SubscriptionNotFoundError,
+    TopicNotFoundError,
+)
 from magnetar.model.ids import Position
 from magnetar.model.names import NamespaceName, TopicName
 from magnetar.model.policies import JsonObject
@@ -29,6 +35,10 @@ class FakeBroker:
         self.clients: dict[TopicName, int] = {}
         self.busy_subscriptions: set[str] = set()
         self.unloaded: list[str] = []
+        self.ended: list[tuple[str, str]] = []
+        self.of_subscriptions: dict[str, dict[str, str]] = {}
+
+        self.compacting: list[TopicName] = []
         self.moved: list[tuple[str, str, str, int | None]] = []
         self.options: StatsOptions | None = None
         self.sick: Exception | None = None
@@ -50,6 +60,10 @@ class FakeBroker:
     def transactions(self) -> None:
         """None on this one."""
 
+    def room_for(self, namespace: NamespaceName, topics: int) -> bool:
+        most = self.policies.max_topics(namespace)
+        return not most or len(list(self.topics_of(namespace))) + topics <= most
+
     def policies_of(self, topic: TopicName) -> TopicPolicies:
         return self.policies.of(topic)
 
@@ -69,6 +83,54 @@ class FakeBroker:
 
     async def unload_topic(self, topic: TopicName) -> None:
         self.unloaded.append(topic.local_name)
+
+    async def terminate(self, topic: TopicName) -> JsonObject:
+        self.ended.append(("terminate", topic.local_name))
+        return {"ledgerId": 1, "entryId": 2, "partitionIndex": topic.partition_index, "batchIndex": -1, "batchSize": 0}
+
+    async def truncate(self, topic: TopicName) -> None:
+        self.ended.append(("truncate", topic.local_name))
+
+    async def trim(self, topic: TopicName) -> None:
+        self.ended.append(("trim", topic.local_name))
+
+    def topic_properties(self, topic: TopicName) -> dict[str, str]:
+        return dict(self.properties.get(topic, {}))
+
+    async def set_topic_properties(self, topic: TopicName, properties: Mapping[str, str]) -> None:
+        self.properties[topic] = dict(properties)
+
+    async def expire(self, topic: TopicName, name: str, seconds: int) -> bool:
+        self._existing(topic, name)
+        return seconds < 10
+
+    async def expire_until(self, topic: TopicName, name: str, position: Position, excluded: bool) -> bool:
+        self._existing(topic, name)
+        return not excluded
+
+    async def reset_to(self, topic: TopicName, name: str, position: Position, excluded: bool) -> None:
+        self._existing(topic, name)
+        self.topics[topic][name] = position
+
+    def subscription_properties(self, topic: TopicName, name: str) -> dict[str, str]:
+        self._existing(topic, name)
+        return dict(self.of_subscriptions.get(name, {}))
+
+    async def set_subscription_properties(self, topic: TopicName, name: str, properties: Mapping[str, str]) -> None:
+        self._existing(topic, name)
+        self.of_subscriptions[name] = dict(properties)
+
+    def _existing(self, topic: TopicName, name: str) -> None:
+        if name not in self.topics[topic]:
+            raise SubscriptionNotFoundError(f"Subscription {name} not found for topic {topic.fqn}")
+
+    async def compact_topic(self, topic: TopicName) -> None:
+        if topic in self.compacting:
+            raise ConflictError("Compaction already in progress")
+        self.compacting.append(topic)
+
+    async def compaction_status(self, topic: TopicName) -> JsonObject:
+        return {"status": "RUNNING" if topic in self.compacting else "NOT_RUN", "lastError": ""}
 
     async def topic_stats(self, topic: TopicName, options: StatsOptions) -> JsonObject:
         self.options = options

@@ -6,9 +6,10 @@ Everything runs on the broker's event loop. What changes something answers when 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from itertools import chain
 
+from magnetar.admin import topic_operations
 from magnetar.admin.counters import topic_counters
 from magnetar.admin.internal_stats import internal_stats
 from magnetar.admin.ports import LookupAnswer, StatsOptions, StorageCounters, TopicCounters
@@ -28,7 +29,6 @@ from magnetar.model.errors import (
     ConflictError,
     MagnetarError,
     NotAllowedError,
-    PersistenceError,
     PreconditionFailedError,
     ServiceNotReadyError,
     SubscriptionNotFoundError,
@@ -38,12 +38,10 @@ from magnetar.model.ids import LATEST, Position
 from magnetar.model.names import NamespaceName, TopicName
 from magnetar.model.policies import JsonObject
 from magnetar.model.topic_policies import TopicPolicies
-from magnetar.storage.journal import Done, Failed
 from magnetar.storage.managed_ledger import ManagedLedger
 
 _HEALTH_LOG = "internal://health"
 """No topic's name: it is in no list."""
-_DURABLE_SECONDS = 30.0
 _AT_ONCE = 50
 """Topics made before the loop may do something else."""
 
@@ -77,8 +75,15 @@ class LocalBroker:
     async def partition_count(self, topic: TopicName, *, auto_create: bool) -> int:
         service = self._service
         return lookup.partition_count(
-            service.resources, service.settings, topic, exists=service.exists(topic), may_create=auto_create
+            service.resources,
+            service.policies.auto_topic_creation(topic.namespace),
+            topic,
+            exists=service.exists(topic),
+            may_create=auto_create,
         )
+
+    def room_for(self, namespace: NamespaceName, topics: int) -> bool:
+        return self._service.room_for(namespace, topics)
 
     def policies_of(self, topic: TopicName) -> TopicPolicies:
         return self._service.policies.of(topic)
@@ -111,7 +116,7 @@ class LocalBroker:
         if not topic.persistent:
             self._service.unstored.remove(topic)
             return
-        await _wait(self._topic(topic).log.barrier)
+        await topic_operations.durable(self._topic(topic).log.barrier)
         if topic.fqn in self._service.topics:
             self._service.unload(topic)
         await self._durable()
@@ -123,6 +128,58 @@ class LocalBroker:
     async def message_id_since(self, topic: TopicName, publish_time_ms: int) -> JsonObject:
         found = self._topic(topic)
         return await message_id_at(found, await _since(found, publish_time_ms))
+
+    # ends and properties -----------------------------------------------------------------------------------------
+
+    async def terminate(self, topic: TopicName) -> JsonObject:
+        return await topic_operations.terminate(self._topic(topic))
+
+    async def truncate(self, topic: TopicName) -> None:
+        await topic_operations.truncate(self._topic(topic))
+
+    async def trim(self, topic: TopicName) -> None:
+        await topic_operations.trim(self._topic(topic))
+
+    def topic_properties(self, topic: TopicName) -> dict[str, str]:
+        return {name: str(value) for name, value in self._topic(topic).properties().items()}
+
+    async def set_topic_properties(self, topic: TopicName, properties: Mapping[str, str]) -> None:
+        self._topic(topic).set_properties(dict(properties))
+        await self._durable()
+
+    async def expire(self, topic: TopicName, name: str, seconds: int) -> bool:
+        found = self._topic(topic)
+        return await topic_operations.expire_older(found, self._subscription(found, name), seconds)
+
+    async def expire_until(self, topic: TopicName, name: str, position: Position, excluded: bool) -> bool:
+        found = self._topic(topic)
+        return await topic_operations.expire_until(found, self._subscription(found, name), position, excluded=excluded)
+
+    async def reset_to(self, topic: TopicName, name: str, position: Position, excluded: bool) -> None:
+        found = self._topic(topic)
+        await topic_operations.reset_to(found, self._subscription(found, name), position, excluded=excluded)
+
+    def subscription_properties(self, topic: TopicName, name: str) -> dict[str, str]:
+        cursor = self._subscription(self._topic(topic), name).cursor
+        return {key: str(value) for key, value in cursor.properties.items() if not key.startswith("#")}
+
+    async def set_subscription_properties(self, topic: TopicName, name: str, properties: Mapping[str, str]) -> None:
+        found = self._topic(topic)
+        cursor = found.log.cursors.get(self._subscription(found, name).name)
+        if cursor is not None:
+            cursor.set_properties(dict(properties))
+        await self._durable()
+
+    async def compact_topic(self, topic: TopicName) -> None:
+        found = self._topic(topic)
+        await _born(found)
+        found.compaction().begin(retain_keyless=self._service.settings.topicCompactionRetainNullKey)
+
+    async def compaction_status(self, topic: TopicName) -> JsonObject:
+        compactor = self._topic(topic).compactor
+        if compactor is None:
+            return {"status": "NOT_RUN", "lastError": ""}
+        return {"status": compactor.status, "lastError": compactor.last_error}
 
     # statistics --------------------------------------------------------------------------------------------------
 
@@ -171,7 +228,7 @@ class LocalBroker:
         if name in found.subscriptions:
             raise ConflictError("Subscription already exists for topic")
         ordinal = found.log.end if start == LATEST else found.log.ordinal(start)
-        await _wait(lambda done, _: found.create_subscription(name, ordinal, done))
+        await topic_operations.durable(lambda done, _: found.create_subscription(name, ordinal, done))
 
     async def delete_subscription(self, topic: TopicName, name: str, *, force: bool) -> None:
         if not topic.persistent:
@@ -181,7 +238,7 @@ class LocalBroker:
         found = self._topic(topic)
         if self._subscription(found, name).consumers and not force:
             raise PreconditionFailedError("Subscription has active connected consumers")
-        await _wait(lambda done, _: found.delete_subscription(name, done))
+        await topic_operations.durable(lambda done, _: found.delete_subscription(name, done))
 
     async def skip(self, topic: TopicName, name: str, entries: int | None) -> None:
         if not topic.persistent:
@@ -192,7 +249,7 @@ class LocalBroker:
         last = found.log.end - 1
         if entries is not None:
             last = _nth_unacknowledged(subscription, entries, last)
-        await _wait(lambda done, _: subscription.skip_until(last, done))
+        await topic_operations.durable(lambda done, _: subscription.skip_until(last, done))
 
     async def reset_cursor(self, topic: TopicName, name: str, publish_time_ms: int) -> None:
         if not topic.persistent:
@@ -203,7 +260,7 @@ class LocalBroker:
         ordinal = await _since(found, publish_time_ms)
         if found.closed:
             raise ServiceNotReadyError("Topic is temporarily unavailable")
-        await _wait(lambda done, _: subscription.seek_to(ordinal, done))
+        await topic_operations.durable(lambda done, _: subscription.seek_to(ordinal, done))
 
     async def explain(self, topic: TopicName, name: str) -> JsonObject:
         return explanation(self._subscription(self._topic(topic), name))
@@ -264,32 +321,10 @@ class LocalBroker:
 
     async def _durable(self) -> None:
         """Until everything that was changed before is on the disk. Raises PersistenceError."""
-        await _wait(self._service.store.journal.barrier)
+        await topic_operations.durable(self._service.store.journal.barrier)
 
 
 def _nothing() -> None: ...
-
-
-async def _wait(register: Callable[[Done, Failed], None]) -> None:
-    """Until the first of the two callbacks that ``register`` was given is called: the change is durable, or lost."""
-    answer: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-
-    def done() -> None:
-        if not answer.done():
-            answer.set_result(None)
-
-    def failed(error: PersistenceError) -> None:
-        if not answer.done():
-            answer.set_exception(error)
-
-    register(done, failed)
-    try:
-        async with asyncio.timeout(_DURABLE_SECONDS):
-            await answer
-    except TimeoutError:
-        raise PersistenceError(
-            f"the change is not on the disk after {_DURABLE_SECONDS:g} s; it may still become durable: look again"
-        ) from None
 
 
 async def _born(topic: Topic) -> None:

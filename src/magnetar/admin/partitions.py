@@ -9,8 +9,8 @@ from magnetar.admin.bodies import answer, done, json_body, number
 from magnetar.admin.parameters import TOPIC, TOPICS, Flag, PathText, namespace_name, topic_name
 from magnetar.admin.ports import Admin
 from magnetar.admin.removal import remove_partitioned
-from magnetar.admin.topics import existing
-from magnetar.model.errors import ConflictError, InvalidValueError, TopicNotFoundError
+from magnetar.admin.topics import check_not_system, existing
+from magnetar.model.errors import ConflictError, InvalidValueError, PreconditionFailedError, TopicNotFoundError
 from magnetar.model.names import TopicName
 from magnetar.model.policies import Json, PartitionedTopic
 from magnetar.model.system_topics import is_system_topic
@@ -71,6 +71,9 @@ def _changing(router: APIRouter, admin: Admin) -> None:
         admin.resources.require_namespace(name)
         if wanted.partitions > 0 and admin.broker.topic_exists(name):
             raise ConflictError("This topic already exists")
+        check_not_system(name)
+        if wanted.partitions > 0 and not admin.broker.room_for(name.namespace, wanted.partitions):
+            raise PreconditionFailedError("Exceed maximum number of topics in namespace.")
         partitioned.create(name, wanted.partitions, wanted.properties, to_make=True)
         await make_missing(admin, name)
         return done()

@@ -53,6 +53,19 @@ class TopicCounters(NamedTuple):
     backlog_bytes: int
     storage_bytes: int
     subscriptions: Sequence[SubscriptionCounters]
+    compaction: CompactionCounters | None = None
+    """None for a topic that has nothing to do with it."""
+
+
+class CompactionCounters(NamedTuple):
+    """Of one topic since it was loaded, and of its present view."""
+
+    removed: int
+    succeeded: int
+    failed: int
+    duration_ms: int
+    entries: int
+    bytes: int
 
 
 class SubscriptionCounters(NamedTuple):
@@ -121,6 +134,10 @@ class AdminBroker(Protocol):
         """As PARTITIONED_METADATA (2.7, 2.8): 0 = not partitioned. Raises TopicNotFoundError."""
         ...
 
+    def room_for(self, namespace: NamespaceName, topics: int) -> bool:
+        """Whether the namespace may have so many more topics (maxTopicsPerNamespace)."""
+        ...
+
     def policies_of(self, topic: TopicName) -> TopicPolicies:
         """What holds for a topic, loaded or not, whoever said it."""
         ...
@@ -146,12 +163,60 @@ class AdminBroker(Protocol):
         """Close it for its clients, who come back; nothing is lost (16.4)."""
         ...
 
+    async def terminate(self, topic: TopicName) -> JsonObject:
+        """No message follows; the id of the last one (4.7.1)."""
+        ...
+
+    async def truncate(self, topic: TopicName) -> None:
+        """Acknowledge and let go of everything."""
+        ...
+
+    async def trim(self, topic: TopicName) -> None:
+        """Let go of what retention does not keep."""
+        ...
+
+    def topic_properties(self, topic: TopicName) -> dict[str, str]:
+        """Texts a user keeps beside the topic."""
+        ...
+
+    async def set_topic_properties(self, topic: TopicName, properties: Mapping[str, str]) -> None:
+        """Replace them; durable on return."""
+        ...
+
+    async def expire(self, topic: TopicName, name: str, seconds: int) -> bool:
+        """Whether messages older than that were let go. Raises SubscriptionNotFoundError, as those below."""
+        ...
+
+    async def expire_until(self, topic: TopicName, name: str, position: Position, excluded: bool) -> bool:
+        """The same up to a message, it included unless ``excluded``."""
+        ...
+
+    async def reset_to(self, topic: TopicName, name: str, position: Position, excluded: bool) -> None:
+        """That message is the next, or the one behind it if ``excluded``."""
+        ...
+
+    def subscription_properties(self, topic: TopicName, name: str) -> dict[str, str]:
+        """Texts a user keeps beside the subscription."""
+        ...
+
+    async def set_subscription_properties(self, topic: TopicName, name: str, properties: Mapping[str, str]) -> None:
+        """Replace them; durable on return."""
+        ...
+
     async def last_message_id(self, topic: TopicName) -> JsonObject:
         """Of the last message (11.4.5)."""
         ...
 
     async def message_id_since(self, topic: TopicName, publish_time_ms: int) -> JsonObject:
         """Of the first entry published at or after that time (11.4.5)."""
+        ...
+
+    async def compact_topic(self, topic: TopicName) -> None:
+        """Begin a run of compaction. Raises ConflictError "Compaction already in progress"."""
+        ...
+
+    async def compaction_status(self, topic: TopicName) -> JsonObject:
+        """``status`` (NOT_RUN, RUNNING, SUCCESS, ERROR) and ``lastError`` (4.7.4)."""
         ...
 
     async def topic_stats(self, topic: TopicName, options: StatsOptions) -> JsonObject:

@@ -8,9 +8,15 @@ from starlette.responses import Response
 from magnetar.admin.bodies import answer, done, text_map_body
 from magnetar.admin.parameters import TOPIC, TOPICS, Flag, PathText, namespace_name, topic_name
 from magnetar.admin.ports import Admin
-from magnetar.model.errors import ConflictError, NotAllowedError, PreconditionFailedError, TopicNotFoundError
+from magnetar.model.errors import (
+    ConflictError,
+    InvalidValueError,
+    NotAllowedError,
+    PreconditionFailedError,
+    TopicNotFoundError,
+)
 from magnetar.model.names import TopicName
-from magnetar.model.system_topics import is_system_topic
+from magnetar.model.system_topics import is_reserved, is_system_topic
 
 
 def existing(admin: Admin, topic: TopicName) -> TopicName:
@@ -109,7 +115,16 @@ def _check_stored(admin: Admin, topic: TopicName, what: str) -> None:
         raise NotAllowedError(f"{what} on a non-persistent topic is not allowed")
 
 
+def check_not_system(topic: TopicName) -> None:
+    """Nobody but the broker makes those (8.2). Raises InvalidValueError or ConflictError, as Pulsar does."""
+    if is_reserved(topic):
+        raise InvalidValueError("Cannot create topic in system topic format!")
+    if is_system_topic(topic):
+        raise ConflictError("This topic already exists")
+
+
 def _check_creatable(admin: Admin, topic: TopicName) -> None:
+    check_not_system(topic)
     if topic.is_partition and topic.partition_index >= (count := admin.resources.partitioned.count(topic.parent)):
         if not count:
             raise PreconditionFailedError(

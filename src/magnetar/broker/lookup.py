@@ -11,6 +11,8 @@ from crc32c import crc32c
 from magnetar.metadata.resources import Resources
 from magnetar.model.errors import ServiceNotReadyError, TopicNotFoundError
 from magnetar.model.names import TopicName
+from magnetar.model.policies import AutoTopicCreation
+from magnetar.model.system_topics import is_system_topic
 from magnetar.runtime.settings import Settings
 
 _SCHEME: Final = re.compile(r"^[a-z-]+://")
@@ -39,7 +41,7 @@ def require_listener(advertised_listener: str | None) -> None:
 
 
 def partition_count(
-    resources: Resources, settings: Settings, name: TopicName, *, exists: bool, may_create: bool
+    resources: Resources, auto: AutoTopicCreation, name: TopicName, *, exists: bool, may_create: bool
 ) -> int:
     """Partitions of a topic, 0 for a plain one; creates a partitioned one where policy says so (2.7, 2.8, 2.13).
 
@@ -54,12 +56,11 @@ def partition_count(
     partitions = resources.partitioned.count(name)
     if partitions or exists:
         return partitions
-    if not (may_create and settings.allowAutoTopicCreation):
+    if not (may_create and auto.allowed) or is_system_topic(name):
         raise TopicNotFoundError("")
-    if settings.allowAutoTopicCreationType == "partitioned":
-        resources.partitioned.create(name, settings.defaultNumPartitions)
-        return settings.defaultNumPartitions
-    return 0
+    if auto.partitions:
+        resources.partitioned.create(name, auto.partitions)
+    return auto.partitions
 
 
 def topics_hash(names: Sequence[str]) -> str:

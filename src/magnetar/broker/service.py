@@ -30,6 +30,7 @@ from magnetar.model.errors import (
     TopicNotFoundError,
 )
 from magnetar.model.names import NamespaceName, TopicName
+from magnetar.model.system_topics import is_system_topic
 from magnetar.runtime.clock import Clock
 from magnetar.runtime.log import Limited
 from magnetar.runtime.settings import Settings
@@ -158,6 +159,8 @@ class BrokerService:
         self._require_rest_namespace(name)
         if self.exists(name) or self.resources.partitioned.count(name):
             raise ConflictError("This topic already exists")
+        if not self.room_for(name.namespace, 1):
+            raise ConflictError("Exceed maximum number of topics in namespace.")
         if name.is_partition and not self.resources.partitioned.count(name.parent):
             raise PreconditionFailedError(
                 f"Can't create topic {name.local_name} with \"-partition-\" followed by numeric value if there isn't a "
@@ -169,7 +172,19 @@ class BrokerService:
             partitions = self.resources.partitioned.count(name.parent)
             if partitions:
                 return name.partition_index < partitions
-        return create and self.settings.allowAutoTopicCreation
+        if not create or is_system_topic(name) or not self.policies.auto_topic_creation(name.namespace).allowed:
+            return False
+        if not self.room_for(name.namespace, 1):
+            raise NotAllowedError("Exceed maximum number of topics in namespace.")
+        return True
+
+    def room_for(self, namespace: NamespaceName, topics: int) -> bool:
+        """Whether the namespace may have so many more topics; every partition counts, system topics do not."""
+        most = self.policies.max_topics(namespace)
+        if not most:
+            return True
+        has = sum(1 for name in self.names_in(namespace) if not is_system_topic(TopicName.parse(name)))
+        return has + topics <= most
 
     def _load(self, name: TopicName) -> Topic:
         if name.fqn not in self.store:
@@ -223,6 +238,8 @@ class BrokerService:
         if connected and not force:
             raise PreconditionFailedError(f"Topic has {connected} connected producers/consumers")
         topic.close()
+        if topic.compactor is not None:
+            topic.compactor.forget()
         self.topics.pop(name.fqn, None)
         if not name.is_partition:
             # first: a topic of this name that comes later must not find them after a crash in between
@@ -236,8 +253,13 @@ class BrokerService:
         self._forget_schema(name)
 
     def _forget_schema(self, name: TopicName) -> None:
-        """The topic's deletion is durable: its schema goes, too, unless it is of a partition or the topic is back."""
-        if name.is_partition or self.exists(name):
+        """The topic's deletion is durable: its schema goes, too.
+
+        Not with a partition, nor if the topic is back or lives on in the other domain, whose schema is the same.
+        """
+        local_name, namespace = name.local_name, name.namespace
+        namesakes = (namespace.topic(local_name), namespace.topic(local_name, "non-persistent"))
+        if name.is_partition or any(map(self.exists, namesakes)):
             return
         try:
             self.schemas.purge(name)

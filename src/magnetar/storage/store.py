@@ -179,6 +179,10 @@ class LedgerStore:
             self.journal.barrier(done, failed)
         return managed
 
+    def find_log(self, name: str) -> ManagedLedger | None:
+        """The log of that name as it is: nothing may be appended to it before :meth:`open_log`."""
+        return self._logs.get(name)
+
     def delete_log(self, name: str, done: Callable[[], None] | None = None) -> None:
         """Delete a log with its ledgers and cursors; its bytes go when that is durable."""
         managed = self._logs.pop(name)

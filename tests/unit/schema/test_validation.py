@@ -61,8 +61,8 @@ def test_avro_and_what_is_described_by_it() -> None:
     assert refused(SchemaType.AVRO, b'["int"]') == "Avro schema typed [UNION] is not supported"
     require_valid(SchemaDefinition(SchemaType.JSON, b'{"type":"object","id":"urn:x"}'))
     refused(SchemaType.AVRO, b'{"type":"object","id":"urn:x"}')
-    for data in (b'{"type":"foo"}', b'{"type":{"type":"string"}}', b"5", b"{}"):
-        refused(SchemaType.JSON, data)
+    for wrong in (b'{"type":"foo"}', b'{"type":{"type":"string"}}', b"5", b"{}"):
+        refused(SchemaType.JSON, wrong)
 
 
 def test_a_giant_is_refused_before_it_is_read() -> None:

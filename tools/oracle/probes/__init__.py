@@ -7,6 +7,7 @@ from tools.oracle.probe import REGISTRY
 from tools.oracle.probes import (
     access_modes,
     acks,
+    compaction,
     deduplication,
     failover,
     frames,
@@ -35,6 +36,7 @@ __all__ = [
     "REGISTRY",
     "access_modes",
     "acks",
+    "compaction",
     "deduplication",
     "failover",
     "frames",

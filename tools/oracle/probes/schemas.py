@@ -186,6 +186,34 @@ def schema_invalid(broker: Broker) -> Json:
     }
 
 
+@probe("10.1", "10.14")
+def schema_of_python(broker: Broker) -> Json:
+    """The official Python client sends the text null with a STRING schema; others send nothing."""
+    ask = Asker(broker)
+    said = [ask.produce("t", schema("String", data)) for data in ("", "null", "")]
+    return [*said, ask.subscribe("t", schema("String", "null")), ask.produce("n", schema("Int8", "null"))]
+
+
+@probe("10.14")
+def schema_of_old_clients(broker: Broker) -> Json:
+    """JSON schemas in the form before protocol version 13: the first, another of its id, one described by Avro."""
+    ask = Asker(broker)
+    old = '{"type":"object","id":"urn:x","properties":%s}'
+    return {
+        "first": ask.produce("t", schema("Json", old % "{}")),
+        "again": ask.produce("t", schema("Json", old % "{}")),
+        "same id": ask.produce("t", schema("Json", old % '{"a":{"type":"string"}}')),
+        "by avro": ask.produce("t", schema("Json", A)),
+    }
+
+
+@probe("10.7")
+def schema_invalid_of_consumer(broker: Broker) -> Json:
+    """SUBSCRIBE to an idle topic with a definition that its own type cannot read."""
+    ask = Asker(broker)
+    return [ask.subscribe("t", schema("Avro", "{")), ask.get("t")]
+
+
 @probe("10.5")
 def schema_type_change(broker: Broker) -> Json:
     """Another type than the topic's, on each command that brings a schema."""

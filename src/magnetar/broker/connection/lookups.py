@@ -73,7 +73,7 @@ def partitioned_metadata(session: Session, command: c.PartitionedMetadata) -> No
         name = TopicName.parse(command.topic)
         count = lookup.partition_count(
             service.resources,
-            service.settings,
+            service.policies.auto_topic_creation(name.namespace),
             name,
             exists=service.exists(name),
             may_create=command.metadata_auto_creation_enabled is not False,

@@ -210,7 +210,7 @@ def _subscribe_first(
     ):
         _admit(session, command, topic, pending, error, retry=True)
         return
-    if not session.service.settings.allowAutoSubscriptionCreation:
+    if not topic.policies.auto_subscription_creation:
         text = "Could not create the initial subscription due to the auto subscription creation is not allowed."
         _give_up(session, command, NotAllowedError(text))
         return

@@ -14,7 +14,7 @@ from magnetar.broker.topic.dispatch_settings import DispatchSettings
 from magnetar.broker.topic.limits import check_consumer, check_subscription, with_policies
 from magnetar.broker.topic.nonpersistent_subscription import NonPersistentSubscription, passing_settings
 from magnetar.broker.topic.passage import Group, InFlight, Passage
-from magnetar.broker.topic.ports import Done, DurableAnswer, Sent
+from magnetar.broker.topic.ports import Done, DurableAnswer, Log, Sent
 from magnetar.broker.topic.producer_access import Admitted, Producers
 from magnetar.broker.topic.producers import Producer
 from magnetar.broker.topic.publish_checks import PublishChecks, PublishSettings
@@ -61,6 +61,11 @@ class NonPersistentTopic:
         self._dropped_before = 0
         self.log = Passage(name.fqn, in_flight, self._deliver)
 
+    @property
+    def policies(self) -> TopicPolicies:
+        """What holds now."""
+        return self._policies_of(self.name)
+
     def when_durable(self, answer: DurableAnswer) -> None:
         """There is nothing to wait for."""
         answer(None)
@@ -91,7 +96,7 @@ class NonPersistentTopic:
             raise ServiceNotReadyError("Topic is temporarily unavailable")
         found = self.subscriptions.get(name)
         if found is None:
-            policies = self._policies_of(self.name)
+            policies = self.policies
             check_subscription(self.name.fqn, policies, len(self.subscriptions))
             settings = passing_settings(with_policies(self._settings, policies))
             found = NonPersistentSubscription(self._identity, name, settings, self.clock, sticky_key)
@@ -101,7 +106,7 @@ class NonPersistentTopic:
 
     def check_consumer(self, sub_type: SubType) -> None:
         """Whether one more consumer may come. Raises NotAllowedError, ConsumerBusyError (5.1.5, 5.1.6)."""
-        check_consumer(self.name.fqn, self._policies_of(self.name), sub_type, self.consumer_count())
+        check_consumer(self.name.fqn, self.policies, sub_type, self.consumer_count())
 
     def consumer_gone(self, subscription: ServedSubscription) -> None:
         """A consumer has left; the subscription goes with its last one."""
@@ -148,7 +153,20 @@ class NonPersistentTopic:
 
     # positions ---------------------------------------------------------------------------------------------------
 
-    def find_time(self, publish_time_ms: int, done: Callable[[int | Exception], None]) -> None:
+    def reading_log(self, *, compacted: bool) -> Log:
+        """Nothing of it is kept that could be compacted."""
+        return self.log
+
+    def read_by(self, subscription: ServedSubscription, *, compacted: bool) -> None:
+        """The same."""
+
+    def log_of(self, subscription: ServedSubscription) -> Log:
+        """The same."""
+        return self.log
+
+    def find_time(
+        self, publish_time_ms: int, done: Callable[[int | Exception], None], reader: ServedSubscription | None = None
+    ) -> None:
         """SEEK by time is a no-op."""
         done(0)
 

@@ -1,0 +1,266 @@
+"""Ends, properties and upkeep of topics over REST, seen by real clients (SEMANTICS 4.5-4.7, 8.2, 11.4, 11.5, 16.4)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from magnetar.model.errors import ServerError
+from magnetar.protocol import commands as c
+from magnetar.protocol.entries import EntryMetadata, build_entry
+from magnetar.testing.rawclient import RefusedError, payload_of
+from tests.admin.real_broker import TOPIC, RealBroker, real_broker
+
+T = "persistent://public/default/t"
+URL = f"{TOPIC}/t"
+NAMESPACE = "/admin/v2/namespaces/public/default"
+Story = Callable[[RealBroker], Awaitable[None]]
+
+
+def tell(data: Path, story: Story, **settings: Any) -> None:
+    """On a broker of its own, always on the same data."""
+
+    async def on_a_broker() -> None:
+        async with real_broker(data, **settings) as broker:
+            await story(broker)
+
+    asyncio.run(on_a_broker())
+
+
+async def publish(
+    broker: RealBroker, topic: str, *payloads: bytes, published: int | None = None
+) -> list[tuple[int, int]]:
+    """Positions."""
+    client = await broker.client()
+    producer = await client.producer(topic)
+    places = []
+    for i, payload in enumerate(payloads):
+        time = broker.node.broker.service.clock.now_ms() if published is None else published
+        entry = build_entry(EntryMetadata("p", i, time), payload)
+        got = (await producer.receipt(producer.send(b"", entry=entry))).message_id
+        assert got is not None
+        places.append((got.ledger, got.entry))
+    await client.close()
+    return places
+
+
+async def refused(opening: Awaitable[Any]) -> RefusedError:
+    with pytest.raises(RefusedError) as caught:
+        await opening
+    return caught.value
+
+
+def test_terminated_for_ever(tmp_path: Path) -> None:
+    """4.7.1, 5.9.11, 3.1.6; the second life of the broker remembers."""
+
+    async def first(broker: RealBroker) -> None:
+        client = await broker.client()
+        producer = await client.producer(T)
+        consumer = await client.subscribe(T, "s", initial_position=c.InitialPosition.Earliest)
+        consumer.flow(10)
+        last = await producer.publish(b"last")
+        expected = {
+            "ledgerId": last.ledger, "entryId": last.entry, "partitionIndex": -1, "batchIndex": -1, "batchSize": 0,
+        }  # fmt: skip
+        assert await broker.ask("POST", f"{URL}/terminate") == (200, expected)
+        await client.hear(c.CloseProducer)
+        got = await consumer.receive()
+        await consumer.ack(got.message_id)
+        await client.hear(c.ReachedEndOfTopic)
+        assert await broker.ask("POST", f"{URL}/terminate") == (200, expected)
+        error = await refused(client.producer(T))
+        assert error.code is ServerError.TopicTerminatedError
+        await client.close()
+
+    async def second(broker: RealBroker) -> None:
+        client = await broker.client()
+        assert (await refused(client.producer(T))).code is ServerError.TopicTerminatedError
+        consumer = await client.subscribe(T, "new", initial_position=c.InitialPosition.Earliest)
+        consumer.flow(10)
+        got = await consumer.receive()
+        assert payload_of(got.entry) == b"last"
+        await consumer.ack(got.message_id)
+        await client.hear(c.ReachedEndOfTopic)
+        assert (await broker.ask("GET", f"{URL}/properties")) == (200, {})
+        await client.close()
+
+    tell(tmp_path, first)
+    tell(tmp_path, second)
+
+
+def test_partitioned_ends(tmp_path: Path) -> None:
+    """11.4.9."""
+
+    async def story(broker: RealBroker) -> None:
+        url = f"{TOPIC}/pt"
+        assert (await broker.ask("PUT", f"{url}/partitions", 2))[0] == 204
+        assert await broker.ask("POST", f"{url}/terminate") == (
+            405,
+            {"reason": "Termination of a partitioned topic is not allowed"},
+        )
+        status, ids = await broker.ask("POST", f"{url}/terminate/partitions")
+        assert (status, list(ids)) == (200, ["0", "1"])
+        assert ids["1"]["entryId"] == -1
+        assert (await broker.ask("PUT", f"{URL}"))[0] == 204
+        assert (await broker.ask("POST", f"{URL}/terminate/partitions"))[0] == 405
+        assert (await broker.ask("POST", f"{TOPIC}/none/terminate"))[0] == 404
+        assert (await broker.ask("POST", f"{url}/createMissedPartitions"))[0] == 204
+        assert (await broker.ask("POST", f"{URL}/createMissedPartitions"))[0] == 404
+
+    tell(tmp_path, story)
+
+
+def test_truncated(tmp_path: Path) -> None:
+    async def story(broker: RealBroker) -> None:
+        await broker.ask("PUT", f"{URL}/subscription/s", "earliest")
+        await publish(broker, T, b"a", b"b")
+        assert (await broker.ask("DELETE", f"{URL}/truncate"))[0] == 204
+        stats = await broker.stats("t")
+        assert (stats["subscriptions"]["s"]["msgBacklog"], stats["storageSize"], stats["backlogSize"]) == (0, 0, 0)
+        await publish(broker, T, b"c")
+        client = await broker.client()
+        consumer = await client.subscribe(T, "late", initial_position=c.InitialPosition.Earliest)
+        consumer.flow(10)
+        assert payload_of((await consumer.receive()).entry) == b"c"
+        await client.close()
+
+    tell(tmp_path, story)
+
+
+def test_properties(tmp_path: Path) -> None:
+    async def first(broker: RealBroker) -> None:
+        assert (await broker.ask("PUT", URL, {"a": "b"}))[0] == 204
+        assert (await broker.ask("PUT", f"{URL}/properties", {"c": "d"}))[0] == 204
+        assert await broker.ask("GET", f"{URL}/properties") == (200, {"a": "b", "c": "d"})
+        assert (await broker.ask("DELETE", f"{URL}/properties?key=a"))[0] == 204
+        assert (await broker.ask("PUT", f"{URL}/subscription/s"))[0] == 204
+        assert (await broker.ask("PUT", f"{URL}/subscription/s/properties", {"x": "y"}))[0] == 204
+        assert (await broker.ask("PUT", f"{TOPIC}/pt/partitions", 2))[0] == 204
+        assert (await broker.ask("PUT", f"{TOPIC}/pt/properties", {"p": "q"}))[0] == 204
+        assert (await broker.ask("GET", f"{TOPIC}/pt/subscription/s/properties"))[0] == 404
+
+    async def second(broker: RealBroker) -> None:
+        assert await broker.ask("GET", f"{URL}/properties") == (200, {"c": "d"})
+        assert await broker.ask("GET", f"{URL}/subscription/s/properties") == (200, {"x": "y"})
+        assert await broker.ask("GET", f"{TOPIC}/pt/properties") == (200, {"p": "q"})
+
+    tell(tmp_path, first)
+    tell(tmp_path, second)
+
+
+def test_expired_by_hand(tmp_path: Path) -> None:
+    """11.5.6, 4.5.5: only the old ones in front."""
+
+    async def story(broker: RealBroker) -> None:
+        await broker.ask("PUT", f"{URL}/subscription/s", "earliest")
+        old = await publish(broker, T, b"old1", b"old2", published=1000)
+        young = await publish(broker, T, b"young", b"younger")
+        await publish(broker, T, b"old again", published=1000)
+        path = f"{URL}/subscription/s/expireMessages"
+        assert (await broker.ask("POST", f"{path}/3600"))[0] == 204
+        status, said = await broker.ask("POST", f"{URL}/all_subscription/expireMessages/3600")
+        assert status == 409
+        assert said["reason"].startswith(f"Expire message by timestamp not issued on topic {T} for subscription s due")
+        stats = (await broker.stats("t"))["subscriptions"]["s"]
+        assert (stats["msgBacklog"], stats["totalMsgExpired"]) == (3, len(old))
+        assert stats["lastExpireTimestamp"] > 0
+        assert (await broker.ask("POST", path, {"ledgerId": young[0][0], "entryId": young[0][1]}))[0] == 204
+        assert (await broker.stats("t"))["subscriptions"]["s"]["msgBacklog"] == 2
+        reset = {"ledgerId": old[0][0], "entryId": old[0][1], "isExcluded": True}
+        assert (await broker.ask("POST", f"{URL}/subscription/s/resetcursor", reset))[0] == 204
+        assert (await broker.stats("t"))["subscriptions"]["s"]["msgBacklog"] == 4
+        status, said = await broker.ask("POST", f"{URL}/subscription/none/expireMessages/1")
+        assert (status, said["reason"]) == (404, f"Subscription none not found for topic {T}")
+
+    tell(tmp_path, story)
+
+
+def test_namespace_operations(tmp_path: Path) -> None:
+    """11.3.8; unload keeps what 16.4 lists."""
+
+    async def story(broker: RealBroker) -> None:
+        for name in ("a", "b"):
+            await broker.ask("PUT", f"{TOPIC}/{name}/subscription/s", "earliest")
+            await publish(broker, f"persistent://public/default/{name}", b"x", b"y")
+        assert (await broker.ask("PUT", f"{NAMESPACE}/unload"))[0] == 204
+        assert broker.node.broker.service.topics == {}
+        for name in ("a", "b"):
+            assert (await broker.stats(name))["subscriptions"]["s"]["msgBacklog"] == 2
+        bundles = (await broker.ask("GET", f"{NAMESPACE}/bundles"))[1]["boundaries"]
+        for low, high in pairwise(bundles):
+            assert (await broker.ask("POST", f"{NAMESPACE}/{low}_{high}/clearBacklog"))[0] == 204
+        assert (await broker.stats("a"))["subscriptions"]["s"]["msgBacklog"] == 0
+        assert (await broker.stats("b"))["subscriptions"]["s"]["msgBacklog"] == 0
+        assert (await broker.ask("PUT", f"{NAMESPACE}/0x00000000_0x50000000/unload"))[0] == 412
+        assert (await broker.ask("POST", f"{NAMESPACE}/unsubscribe/s"))[0] == 204
+        assert (await broker.stats("a"))["subscriptions"] == {}
+
+    tell(tmp_path, story)
+
+
+def test_system_topics_are_not_for_clients(tmp_path: Path) -> None:
+    """8.2."""
+
+    async def story(broker: RealBroker) -> None:
+        assert (await broker.ask("PUT", f"{TOPIC}/__change_events")) == (409, {"reason": "This topic already exists"})
+        status, said = await broker.ask("PUT", f"{TOPIC}/a__transaction_pending_ack")
+        assert (status, said) == (400, {"reason": "Cannot create topic in system topic format!"})
+        client = await broker.client()
+        for name in ("__change_events", "a__transaction_pending_ack"):
+            error = await refused(client.producer(f"persistent://public/default/{name}"))
+            assert error.code is ServerError.TopicNotFound
+        await client.close()
+
+    tell(tmp_path, story)
+
+
+def test_topics_per_namespace(tmp_path: Path) -> None:
+    async def story(broker: RealBroker) -> None:
+        assert (await broker.ask("POST", f"{NAMESPACE}/maxTopicsPerNamespace", 2))[0] == 204
+        assert (await broker.ask("PUT", URL))[0] == 204
+        full = {"reason": "Exceed maximum number of topics in namespace."}
+        assert await broker.ask("PUT", f"{TOPIC}/pt/partitions", 2) == (412, full)
+        assert (await broker.ask("PUT", f"{TOPIC}/u"))[0] == 204
+        assert await broker.ask("PUT", f"{TOPIC}/v") == (409, full)
+        client = await broker.client()
+        await refused(client.producer("persistent://public/default/w"))
+        await client.close()
+
+    tell(tmp_path, story)
+
+
+QUOTA = {"limitSize": 400, "limitTime": -1}
+
+
+@pytest.mark.parametrize(
+    ("policy", "code"),
+    [
+        ("producer_request_hold", ServerError.ProducerBlockedQuotaExceededError),
+        ("producer_exception", ServerError.ProducerBlockedQuotaExceededException),
+    ],
+)
+def test_over_quota(tmp_path: Path, policy: str, code: ServerError) -> None:
+    """3.1.8, 4.6.4: producers go when the check finds it, new ones are refused until the backlog shrinks."""
+
+    async def story(broker: RealBroker) -> None:
+        await broker.ask("PUT", f"{URL}/subscription/s", "earliest")
+        assert (await broker.ask("POST", f"{URL}/backlogQuota", {**QUOTA, "policy": policy}))[0] == 204
+        client = await broker.client()
+        producer = await client.producer(T)
+        for _ in range(4):
+            await producer.publish(b"x" * 100)
+        await client.hear(c.CloseProducer)
+        error = await refused(client.producer(T))
+        assert error.code is code
+        assert error.message.endswith("Cannot create producer on topic with backlog quota exceeded")
+        assert (await broker.stats("t"))["backlogQuotaLimitSize"] == 400
+        assert (await broker.ask("POST", f"{URL}/subscription/s/skip_all"))[0] == 204
+        await client.producer(T)
+        await client.close()
+
+    tell(tmp_path, story, backlogQuotaCheckIntervalInSeconds=1)
