@@ -114,6 +114,13 @@ def official(arguments: Sequence[str]) -> None:
     call(BIN / "python", "-m", "tools.official", *arguments)
 
 
+def churn(arguments: Sequence[str]) -> None:
+    """Key_Shared while consumers join, leave, pause and die: 1,000 seeds, half of them with each way to cut keys."""
+    install("all")
+    tests = "tests/unit/topic/test_subscription_churn.py"
+    call(BIN / "python", "-m", "pytest", "-x", tests, "-k", "key_shared", *arguments, env={"MAGNETAR_SEEDS": "62.5"})
+
+
 def crash(arguments: Sequence[str]) -> None:
     """kill -9 rounds under load (ROUNDS=200)"""
     install("all")
@@ -165,7 +172,7 @@ def clean(arguments: Sequence[str]) -> None:
 
 COMMANDS: dict[str, Callable[[Sequence[str]], None]] = {
     command.__name__: command
-    for command in (run, test, check, demo, bench, oracle, official, crash, lock, proto, clean)
+    for command in (run, test, check, demo, bench, oracle, official, crash, churn, lock, proto, clean)
 }
 
 

@@ -228,7 +228,10 @@ class LocalBroker:
         if name in found.subscriptions:
             raise ConflictError("Subscription already exists for topic")
         ordinal = found.log.end if start == LATEST else found.log.ordinal(start)
-        await topic_operations.durable(lambda done, _: found.create_subscription(name, ordinal, done))
+        try:
+            await topic_operations.durable(lambda done, _: found.create_subscription(name, ordinal, done))
+        except NotAllowedError as full:
+            raise ConflictError(str(full)) from None  # 409 here, NotAllowedError on the wire
 
     async def delete_subscription(self, topic: TopicName, name: str, *, force: bool) -> None:
         if not topic.persistent:

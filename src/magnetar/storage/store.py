@@ -333,7 +333,7 @@ def _blob(managed: ManagedLedger, sequence: int) -> bytes:
         "properties": managed.properties,
         "end": managed.end,
         "index": managed.index,
-        "hidden": [managed.hidden, managed.hidden_bytes],
+        "hidden": [managed.hidden, managed.hidden_size],
         "ledgers": [ledger.to_list() for ledger in managed.table.ledgers],
         "spans": [[s.segment, s.ledger, s.first, s.end, s.bytes] for s in managed.spans],
         "annexes": sequence,

@@ -26,7 +26,15 @@ async def expire(subscription: Subscription, before_ms: int) -> int:
     while at < log.end:
         # the first look is at one entry: mostly it is young, and nothing is to be done
         run = await run_at(log, at, pieces)
-        young = next((i for i, entry in enumerate(run.entries) if publish_time(entry) >= before_ms), None)
+        first = run.first
+        young = next(
+            (
+                i
+                for i, entry in enumerate(run.entries)
+                if publish_time(entry) >= before_ms and not cursor.acknowledged(first + i)
+            ),
+            None,
+        )
         at = run.first + (len(run.entries) if young is None else young)
         if young is not None:
             break
