@@ -57,6 +57,9 @@ class FakeBroker:
             raise TopicNotFoundError("")
         return self.resources.partitioned.count(topic)
 
+    def transactions(self) -> None:
+        """None on this one."""
+
     def room_for(self, namespace: NamespaceName, topics: int) -> bool:
         most = self.policies.max_topics(namespace)
         return not most or len(list(self.topics_of(namespace))) + topics <= most

@@ -172,14 +172,14 @@ def test_invalid_topic_names(name: str, caplog: pytest.LogCaptureFixture) -> Non
     assert caplog.text.count("Invalid topic name") >= 4
 
 
-def test_what_is_not_built_is_refused_by_name(caplog: pytest.LogCaptureFixture) -> None:
+def test_what_is_switched_off_is_refused_by_name(caplog: pytest.LogCaptureFixture) -> None:
     async def attack(wires: Wires, offender: RawClient) -> None:
-        with pytest.raises(RefusedError, match="NotAllowedError: NewTxn is not available"):
+        with pytest.raises(RefusedError, match="NotAllowedError: Transactions are not enabled"):
             await offender.request(c.NewTxn(offender.new_id()), c.Success)
 
     with caplog.at_level(logging.WARNING):
         beside_a_bystander(attack)
-    assert "NewTxn is not available in this version of magnetar" in caplog.text
+    assert "refused: NotAllowedError: Transactions are not enabled." in caplog.text
 
 
 def test_a_flood_of_faults_does_not_flood_the_log(caplog: pytest.LogCaptureFixture) -> None:

@@ -28,6 +28,10 @@ PROFILES: dict[str, dict[str, str]] = {
         "acknowledgmentAtBatchIndexLevelEnabled": "true",
         "subscriptionKeySharedUseConsistentHashing": "false",
     },
+    "transactions": {
+        "transactionCoordinatorEnabled": "true",
+        "acknowledgmentAtBatchIndexLevelEnabled": "true",
+    },
     "strict": {
         "allowAutoTopicCreation": "false",
         "allowAutoSubscriptionCreation": "false",

@@ -26,9 +26,10 @@ class Answer:
 
 
 def call(base: str, method: str, path: str, body: Json = None) -> Answer:
-    """One request; a JSON document is parsed, anything else is kept as text."""
+    """One request, to version 2 unless the path begins with a slash; a JSON document is parsed, else kept as text."""
     data = None if body is None else json.dumps(body).encode()
-    request = urllib.request.Request(f"{base}/admin/v2/{path}", data, method=method)
+    whole = f"{base}{path}" if path.startswith("/") else f"{base}/admin/v2/{path}"
+    request = urllib.request.Request(whole, data, method=method)
     if data is not None:
         request.add_header("Content-Type", "application/json")
     try:

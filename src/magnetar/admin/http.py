@@ -29,6 +29,7 @@ from magnetar.admin import (
     topic_life,
     topic_policies,
     topics,
+    transactions,
     unbuilt,
 )
 from magnetar.admin.failures import Unexpected, http_failure, known_failure
@@ -72,6 +73,7 @@ def create_app(broker: AdminBroker, resources: Resources, settings: Settings) ->
         subscriptions,
         explanations,
         statistics,
+        transactions,
         compaction,
         lookups,
         metrics,

@@ -16,6 +16,7 @@ from magnetar.admin.ports import LookupAnswer, StatsOptions, StorageCounters, To
 from magnetar.admin.reading import message_id_at
 from magnetar.admin.subscription_view import explanation, of_hash
 from magnetar.admin.topic_stats import topic_stats
+from magnetar.admin.transaction_views import TransactionViews
 from magnetar.admin.unstored_stats import unstored_counters, unstored_internal_stats, unstored_topic_stats
 from magnetar.broker import lookup
 from magnetar.broker.rates import Rates
@@ -196,6 +197,10 @@ class LocalBroker:
         stored = (topic_counters(topic, self._rates) for topic in list(self._service.topics.values()))
         unstored = list(self._service.unstored.by_name.values())
         return chain(stored, (unstored_counters(topic, self._rates) for topic in unstored))
+
+    def transactions(self) -> TransactionViews | None:
+        enabled = self._service.settings.transactionCoordinatorEnabled
+        return TransactionViews(self._service) if enabled else None
 
     def storage(self) -> StorageCounters:
         store = self._service.store

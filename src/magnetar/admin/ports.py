@@ -14,8 +14,9 @@ from magnetar.broker.schemas import SchemaRegistry
 from magnetar.metadata.resources import Resources
 from magnetar.model.ids import Position
 from magnetar.model.names import NamespaceName, TopicName
-from magnetar.model.policies import JsonObject
+from magnetar.model.policies import Json, JsonObject
 from magnetar.model.topic_policies import TopicPolicies
+from magnetar.protocol.commands import TxnId
 from magnetar.runtime.settings import Settings
 
 
@@ -95,6 +96,23 @@ class StorageCounters(NamedTuple):
     segment: int
     cache_bytes: int
     cache_bytes_max: int
+
+
+class TransactionsOfBroker(Protocol):
+    """What there is to say of transactions; see :mod:`magnetar.admin.transaction_views` for shapes and errors."""
+
+    def coordinators(self) -> list[Json]: ...
+    def coordinator_stats(self) -> JsonObject: ...
+    def transaction(self, txn: TxnId) -> JsonObject: ...
+    def slow(self, older_ms: int) -> JsonObject: ...
+    async def abort(self, txn: TxnId) -> None: ...
+    def buffer(self, name: TopicName, *, low_water_marks: bool) -> JsonObject: ...
+    def in_buffer(self, name: TopicName, txn: TxnId) -> JsonObject: ...
+    def pending_acks(self, name: TopicName, subscription: str, *, low_water_marks: bool) -> JsonObject: ...
+    def in_pending_acks(self, name: TopicName, subscription: str, txn: TxnId) -> JsonObject: ...
+    def position(
+        self, name: TopicName, subscription: str, position: Position, batch_index: int | None
+    ) -> JsonObject: ...
 
 
 class AdminBroker(Protocol):
@@ -262,6 +280,10 @@ class AdminBroker(Protocol):
 
     def counters(self) -> Iterable[TopicCounters]:
         """One per loaded topic, counted when it is asked for."""
+        ...
+
+    def transactions(self) -> TransactionsOfBroker | None:
+        """None: this broker has none."""
         ...
 
     def storage(self) -> StorageCounters:

@@ -34,9 +34,7 @@ async def topic_stats(topic: Topic, rates: Rates, options: StatsOptions, broker_
         "lastOffloadLedgerId": 0,
         "lastOffloadSuccessTimeStamp": 0,
         "lastOffloadFailureTimeStamp": 0,
-        "ongoingTxnCount": 0,
-        "abortedTxnCount": 0,
-        "committedTxnCount": 0,
+        **_transactions(topic),
         "publishers": publishers,
         "waitingPublishers": topic.producers.waiting,
         "subscriptions": subscriptions,
@@ -48,6 +46,16 @@ async def topic_stats(topic: Topic, rates: Rates, options: StatsOptions, broker_
         "delayedMessageIndexSizeInBytes": topic.delays.memory_bytes,
         "compaction": _compaction(topic),
         "ownerBroker": broker_id,
+    }
+
+
+def _transactions(topic: Topic) -> JsonObject:
+    """Those that sent here: open now, ended since the topic was loaded (9.18)."""
+    buffer = None if topic.transactions is None else topic.transactions.buffer
+    return {
+        "ongoingTxnCount": 0 if buffer is None else len(buffer.open),
+        "abortedTxnCount": 0 if buffer is None else buffer.aborted,
+        "committedTxnCount": 0 if buffer is None else buffer.committed,
     }
 
 

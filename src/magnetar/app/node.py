@@ -84,6 +84,7 @@ class Broker:
     def start(self) -> None:
         """Recover. Raises PersistenceError."""
         self.store.open()
+        self.service.start()
         self.service.partitions.finish(self.store.journal.barrier)
         self.upkeep.start()
         self.compaction_monitor.start()

@@ -7,6 +7,7 @@ import logging
 from random import Random
 from typing import Final
 
+from magnetar.broker.coordinating import ASSIGN_TOPIC, TransactionCoordinator
 from magnetar.broker.partition_making import PartitionMaker
 from magnetar.broker.policies import Policies
 from magnetar.broker.schemas import SchemaRegistry
@@ -76,6 +77,16 @@ class BrokerService:
             self._publishing,
         )  # fmt: skip
         self.schemas = SchemaRegistry(resources.schemas, self.policies, clock)
+
+        self.coordinator = TransactionCoordinator(store, clock, self.find, settings.maxActiveTransactionsPerCoordinator)
+
+    def start(self) -> None:
+        """Take up what the last life left; needs a running loop."""
+        enabled = self.settings.transactionCoordinatorEnabled
+        assign = TopicName.parse(ASSIGN_TOPIC)
+        if enabled and not self.resources.partitioned.count(assign):
+            self.resources.partitioned.create(assign, 1)
+        self.coordinator.start(enabled=enabled)
 
     # names and time ----------------------------------------------------------------------------------------------
 
@@ -180,6 +191,7 @@ class BrokerService:
             self.changes.created(name)
         topic = Topic(name, self.store, self._dispatch, self.clock, self.rng, self.policies.of(name), self._publishing)
         self.topics[name.fqn] = topic
+        self.coordinator.loaded(topic)
         return topic
 
     def _namespace_policies_changed(self, namespace: NamespaceName) -> None:
@@ -272,6 +284,7 @@ class BrokerService:
 
     def close(self) -> None:
         """Let every client go."""
+        self.coordinator.close()
         for topic in list(self.topics.values()):
             topic.close()
         self.topics.clear()

@@ -133,6 +133,26 @@ class NotAllowedError(MagnetarError):
     status = 405
 
 
+class TransactionCoordinatorNotFoundError(MagnetarError):
+    code = ServerError.TransactionCoordinatorNotFound
+    status = 404
+
+
+class TransactionNotFoundError(MagnetarError):
+    code = ServerError.TransactionNotFound
+    status = 404
+
+
+class InvalidTxnStatusError(MagnetarError):
+    code = ServerError.InvalidTxnStatus
+    status = 409
+
+
+class TransactionConflictError(MagnetarError):
+    code = ServerError.TransactionConflict
+    status = 409
+
+
 class IncompatibleSchemaError(MagnetarError):
     code = ServerError.IncompatibleSchema
     status = 409

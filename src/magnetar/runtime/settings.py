@@ -145,6 +145,18 @@ class Settings(PolicySettings):
     acknowledgmentAtBatchIndexLevelEnabled: bool = _setting(
         False, "Whether single messages of a batch are acknowledged on the broker.", "Delivery"
     )
+    transactionCoordinatorEnabled: bool = _setting(
+        False,
+        "Whether clients may open transactions. Those that are open when this is switched off time out.",
+        "Transactions",
+    )
+    maxActiveTransactionsPerCoordinator: int = _setting(
+        0,
+        "Open transactions of the coordinator; more are not answered, so their client gives up. 0: no limit.",
+        "Transactions",
+        0,
+        _INT_MAX,
+    )
     subscriptionKeySharedEnable: bool = _setting(True, "Whether Key_Shared subscriptions are accepted.", "Delivery")
     subscriptionKeySharedUseConsistentHashing: bool = _setting(
         True, "Key_Shared spreads keys by a consistent-hash ring (true) or by splitting ranges (false).", "Delivery"

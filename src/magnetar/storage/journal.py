@@ -166,6 +166,7 @@ class Journal:
         """Where the group that is being written ends."""
         self._write_size = 0
         self._idle: list[asyncio.Future[None]] = []
+        self._closed = False
 
     def start(self, segment: int, previous_length: int, sequence: int, secret: int) -> None:
         """Begin writing; ``segment`` is the last one that exists, the first group makes the next one."""
@@ -234,7 +235,7 @@ class Journal:
     # writing -----------------------------------------------------------------------------------------------------
 
     def _flush(self) -> None:
-        if self._writing is not None:
+        if self._writing is not None or self._closed:
             return
         group = self._group
         if not group:
@@ -428,9 +429,11 @@ class Journal:
                 return
 
     def close(self) -> None:
-        """Close the segment; call :meth:`drain` before."""
+        """Close the segment; call :meth:`drain` before. What a failing disk refused until now is not tried again."""
+        self._closed = True
         if self._lazy is not None:
-            self._lazy.cancel()  # what could not be written will not be tried again
+            self._lazy.cancel()
+            self._lazy = None
         self._committer.close()
         if self._file is not None:
             self._file.close()

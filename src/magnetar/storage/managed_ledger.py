@@ -110,6 +110,11 @@ class ManagedLedger:
         return max(self.table.first, self.hidden)
 
     @property
+    def next(self) -> int:
+        """Ordinal of the next entry to be appended."""
+        return self._next
+
+    @property
     def hidden_bytes(self) -> int:
         """Bytes of the hidden entries in the first ledger that is still there."""
         ledgers = self.table.ledgers

@@ -8,6 +8,7 @@ practice (holes near each other) far less (SEMANTICS 4.3.4 names the cap that Ap
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
@@ -15,6 +16,8 @@ _BITS: Final = 12
 _CHUNK: Final = 1 << _BITS
 _MASK: Final = _CHUNK - 1
 _FULL: Final = (1 << _CHUNK) - 1
+_HEAD: Final = struct.Struct("<qI")
+_NUMBER: Final = struct.Struct("<Q")
 
 
 class AckedSet:
@@ -143,6 +146,21 @@ class AckedSet:
         self._chunks = {}
         for start, stop in ranges:
             self.add_range(start, stop)
+
+    def dump(self) -> bytes:
+        """Everything, as it lies in memory: for sets that are kept whole and may hold millions of single ordinals."""
+        chunks = sorted(self._chunks.items())
+        return _HEAD.pack(self.mark_delete, len(chunks)) + b"".join(_NUMBER.pack(n) + chunk for n, chunk in chunks)
+
+    def load(self, data: bytes) -> None:
+        """The inverse, instead of whatever was there."""
+        self.mark_delete, count = _HEAD.unpack_from(data)
+        self._chunks, self.above = {}, 0
+        size = _NUMBER.size + (_CHUNK >> 3)
+        for at in range(_HEAD.size, _HEAD.size + count * size, size):
+            (number,) = _NUMBER.unpack_from(data, at)
+            self._chunks[number] = chunk = bytearray(data[at + _NUMBER.size : at + size])
+            self.above += int.from_bytes(chunk, "little").bit_count()
 
     def missing_in(self, start: int, stop: int) -> int:
         """How many ordinals of ``[start, stop)`` are not acknowledged."""

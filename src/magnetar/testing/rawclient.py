@@ -41,6 +41,13 @@ ANSWERS = (
     c.ConsumerStatsResponse,
     c.GetSchemaResponse,
     c.GetOrCreateSchemaResponse,
+    c.TcClientConnectResponse,
+    c.NewTxnResponse,
+    c.AddPartitionToTxnResponse,
+    c.AddSubscriptionToTxnResponse,
+    c.EndTxnResponse,
+    c.EndTxnOnPartitionResponse,
+    c.EndTxnOnSubscriptionResponse,
     c.Error,
 )
 """What a request can be answered with; AckResponse is apart, it shares no ids with them by habit of the clients."""
@@ -237,6 +244,7 @@ class RawProducer:
         sequence_id: int | None = None,
         entry: bytes | None = None,
         count: int = 1,
+        txn: c.TxnId | None = None,
     ) -> int:
         """Write one SEND and wait for nothing; returns its sequence id. ``entry`` replaces the one made here."""
         if sequence_id is None:
@@ -244,7 +252,7 @@ class RawProducer:
         self.next_sequence_id = sequence_id + 1
         if entry is None:
             entry = make_entry(payload, producer=self.name, sequence_id=sequence_id, key=key)
-        self.client.say(c.Send(self.producer_id, sequence_id, count, None, False, None, False, None, entry))
+        self.client.say(c.Send(self.producer_id, sequence_id, count, None, False, txn, False, None, entry))
         return sequence_id
 
     async def receipt(self, sequence_id: int | None = None) -> c.SendReceipt:
@@ -287,10 +295,10 @@ class RawConsumer:
         """Say ACK without asking for an answer."""
         self.client.say(c.Ack(self.consumer_id, _ack_type(cumulative), ids))
 
-    async def ack(self, *ids: c.MessageIdData, cumulative: bool = False) -> None:
+    async def ack(self, *ids: c.MessageIdData, cumulative: bool = False, txn: c.TxnId | None = None) -> None:
         """Say ACK and wait for ACK_RESPONSE (SEMANTICS 1.3.5)."""
         request_id = self.client.new_id()
-        self.client.say(c.Ack(self.consumer_id, _ack_type(cumulative), ids, request_id=request_id))
+        self.client.say(c.Ack(self.consumer_id, _ack_type(cumulative), ids, txn=txn, request_id=request_id))
         answer = await self.client.hear(c.AckResponse, where=lambda answer: answer.request_id == request_id)
         if answer.error is not None:
             raise RefusedError(answer.error, answer.message or "")

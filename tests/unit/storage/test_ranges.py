@@ -46,6 +46,9 @@ def test_behaves_like_a_set(operations: list[tuple[str, int]]) -> None:
         copy = AckedSet()
         copy.replace(acked.mark_delete, acked.ranges())
         assert (copy.mark_delete, copy.above, list(copy.ranges())) == (mark, acked.above, list(acked.ranges()))
+        copy.load(acked.dump())
+        copy.check()
+        assert (copy.mark_delete, list(copy.ranges())) == (mark, list(acked.ranges()))
 
 
 def test_a_hundred_thousand_holes_are_kept_exactly() -> None:

@@ -32,6 +32,7 @@ from tools.oracle.probes import (
     subscriptions,
     topic_lists,
     topic_watching,
+    transactions,
     unknown_ids,
 )
 
@@ -64,5 +65,6 @@ __all__ = [
     "subscriptions",
     "topic_lists",
     "topic_watching",
+    "transactions",
     "unknown_ids",
 ]

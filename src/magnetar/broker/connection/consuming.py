@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from magnetar.broker.connection import transacting
 from magnetar.broker.connection.session import OpenConsumer, Pending, Session
 from magnetar.broker.topic.compaction.source import CompactedSource
 from magnetar.broker.topic.ports import Run
@@ -43,10 +44,7 @@ def _acknowledge(session: Session, held: OpenConsumer, ack: c.Ack) -> None:
 
     done = durable if ack.request_id is not None else None
     if ack.txn is not None:
-        refused = "Server don't support transaction ack!"
-        session.send(
-            c.AckResponse(ack.consumer_id, ack.txn, ServerError.NotAllowedError, refused, request_id=ack.request_id)
-        )
+        transacting.acknowledge(session, held, ack, ack.txn)
         return
     if ack.validation_error is not None:
         session.complain(

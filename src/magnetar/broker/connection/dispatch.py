@@ -5,7 +5,15 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import Final
 
-from magnetar.broker.connection import consuming, lookups, publishing, schemas, subscribing, watching
+from magnetar.broker.connection import (
+    consuming,
+    lookups,
+    publishing,
+    schemas,
+    subscribing,
+    transacting,
+    watching,
+)
 from magnetar.broker.connection.session import Handler
 from magnetar.protocol import commands as c
 
@@ -33,5 +41,12 @@ HANDLERS: Final = MappingProxyType[type, Handler](
         c.Seek: consuming.seek,
         c.GetLastMessageId: consuming.last_message_id,
         c.ConsumerStats: consuming.consumer_stats,
+        c.TcClientConnectRequest: transacting.connect_coordinator,
+        c.NewTxn: transacting.begin,
+        c.AddPartitionToTxn: transacting.add_partitions,
+        c.AddSubscriptionToTxn: transacting.add_subscriptions,
+        c.EndTxn: transacting.end,
+        c.EndTxnOnPartition: transacting.end_on_partition,
+        c.EndTxnOnSubscription: transacting.end_on_subscription,
     }
 )

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from magnetar.broker.connection import transacting
 from magnetar.broker.connection.outbox import Outbox
 from magnetar.broker.connection.schemas import version_for_producer
 from magnetar.broker.connection.session import Pending, Session
@@ -108,11 +109,13 @@ def send(session: Session, message: c.Send) -> None:
     if producer is None or producer.__class__ is not Producer:
         _send_to_nobody(session, message)
         return
-    if not message[9] or message[5] is not None or message[7] is not None:
-        _send_refused(session, message)
-        return
     try:
-        producer.publish(message)
+        if not message[9] or message[5] is not None or message[7] is not None:
+            if message.txn is None or not message.checksum_ok or not transacting.send(session, producer, message):
+                _send_refused(session, producer, message)
+                return
+        else:
+            producer.publish(message)
     except MagnetarError as refused:
         session.send(c.SendError(message.producer_id, message.sequence_id, refused.code, str(refused)))
         return
@@ -143,11 +146,11 @@ def _send_to_nobody(session: Session, message: c.Send) -> None:
     raise ProtocolError(f"SEND for producer {message.producer_id}, which is not open on this connection")
 
 
-def _send_refused(session: Session, message: c.Send) -> None:
+def _send_refused(session: Session, producer: Producer, message: c.Send) -> None:
     if not message.checksum_ok:
         code, text = ServerError.ChecksumError, "Checksum failed on the broker"
     elif message.txn is not None:
-        code, text = ServerError.NotAllowedError, "Transaction buffer disable!"
+        code, text = ServerError.NotAllowedError, transacting.why_refused(session, producer, message.txn)
     else:
         code, text = ServerError.NotAllowedError, "Only shadow topic supports sending messages with messageId"
     session.complain(code.name, "producer %d: message %d refused: %s", message.producer_id, message.sequence_id, text)

@@ -73,6 +73,17 @@ class Log(Protocol):
     def exact_ordinal(self, position: Position) -> int | None: ...
 
 
+class Parts(Protocol):
+    """Who knows what is left of batches that were acknowledged in part."""
+
+    @property
+    def has_partial_batches(self) -> bool:
+        """False: no entry has acknowledged batch indexes, so nobody needs to ask."""
+        ...
+
+    def remaining_indexes(self, ordinal: int) -> tuple[int, ...]: ...
+
+
 class TopicLog(Log, Protocol):
     """What the connection needs of a log: a place for entries, and which ids exist."""
 

@@ -26,7 +26,7 @@ from magnetar.broker.delivery.instructions import Slice
 from magnetar.broker.topic.consumer import Consumer
 from magnetar.broker.topic.dispatch_settings import DispatchSettings
 from magnetar.broker.topic.gate import STEPS, Gate
-from magnetar.broker.topic.ports import Cursor, Log, Run
+from magnetar.broker.topic.ports import Cursor, Log, Parts, Run
 from magnetar.runtime.clock import Clock
 
 log = logging.getLogger(__name__)
@@ -58,6 +58,8 @@ class Pump:
         """Ordinal of the next new entry."""
         self._log = source
         self._cursor = cursor
+        self.parts: Parts = cursor
+        """What of a batch is to be sent; not the cursor itself while transactions hold some of it."""
         self._settings = settings
         self._clock = clock
         self._sticky_key = sticky_key
@@ -283,12 +285,12 @@ class Pump:
         counts = run.counts
         if counts is not None and (low or high < len(counts)):
             counts = counts[low:high]
-        cursor = self._cursor
-        if not cursor.has_partial_batches:
+        parts = self.parts
+        if not parts.has_partial_batches:
             return counts
         live = [1] * (high - low) if counts is None else list(counts)
         for i in range(high - low):
-            if words := cursor.remaining_indexes(run.first + low + i):
+            if words := parts.remaining_indexes(run.first + low + i):
                 live[i] = live_messages(words)
         return live
 
@@ -296,7 +298,7 @@ class Pump:
         consumer = self.consumers[piece.consumer]
         low, high = piece.start - run.first, piece.stop - run.first
         counts = dispatcher.redelivery_counts()
-        if counts or self._cursor.has_partial_batches:
+        if counts or self.parts.has_partial_batches:
             self._send_marked(consumer, run, low, high, counts)
         else:
             consumer.sink.deliver(run, low, high, consumer.epoch)
@@ -308,11 +310,11 @@ class Pump:
     def _send_marked(self, consumer: Consumer, run: Run, low: int, high: int, counts: dict[int, int]) -> None:
         """Entries that carry a redelivery count or an ack set go one by one, the rest in slices."""
         plain = low
-        sink, epoch, cursor = consumer.sink, consumer.epoch, self._cursor
+        sink, epoch, parts = consumer.sink, consumer.epoch, self.parts
         for index in range(low, high):
             ordinal = run.first + index
             count = counts.get(ordinal, 0)
-            ack_set = cursor.remaining_indexes(ordinal)
+            ack_set = parts.remaining_indexes(ordinal)
             if not count and not ack_set:
                 continue
             if plain < index:

@@ -29,6 +29,7 @@ from magnetar.broker.topic.gate import Gate, Reason
 from magnetar.broker.topic.ports import ConsumerSink, Cursor, Done, Log
 from magnetar.broker.topic.pump import Pump, live_messages
 from magnetar.broker.topic.subscription_stats import SubscriptionStats, Totals, consumer_stats
+from magnetar.broker.topic.transactional_acks import TransactionalAcks
 from magnetar.broker.topic.vital_signs import Progress, progress, should_send
 from magnetar.model.errors import ConsumerBusyError, MagnetarError, MetadataError
 from magnetar.runtime.clock import Clock
@@ -268,6 +269,15 @@ class Subscription:
         passed = [ordinal for ordinal in ordinals if ordinal < read_at and not cursor.acknowledged(ordinal)]
         gate.late.extend(dispatcher.take_back(passed))
         pump.turn()
+
+    @property
+    def in_order(self) -> bool:
+        """Exclusive or Failover: a cumulative acknowledgement means something (5.5.6)."""
+        return isinstance(self._pump.dispatcher, SingleActive)
+
+    def transactional(self) -> TransactionalAcks:
+        """What transactions do with entries of this subscription."""
+        return TransactionalAcks(self._pump, self.cursor, self._mark_may_have_moved)
 
     def resume(self, consumer: Consumer) -> None:
         """The consumer's socket drained below its low-water mark."""

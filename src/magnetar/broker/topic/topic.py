@@ -12,6 +12,7 @@ from random import Random
 from typing import Any, Final, cast
 
 from magnetar.broker.delivery.dispatcher import SubType
+from magnetar.broker.topic import transactions
 from magnetar.broker.topic.chunking import Chunking, chunk
 from magnetar.broker.topic.compaction.compactor import SUBSCRIPTION as COMPACTION
 from magnetar.broker.topic.compaction.compactor import Compactor
@@ -30,6 +31,7 @@ from magnetar.broker.topic.served import ServedSubscription
 from magnetar.broker.topic.subscription import Subscription, TopicIdentity
 from magnetar.broker.topic.termination import INTERNAL, Termination
 from magnetar.broker.topic.topic_epoch import LogEpoch
+from magnetar.broker.topic.transactions import TopicTransactions
 from magnetar.model.errors import NotAllowedError, PersistenceError, ServiceNotReadyError
 from magnetar.model.ids import EARLIEST, Position
 from magnetar.model.names import TopicName
@@ -89,6 +91,10 @@ class Topic:
         self.termination = Termination(self)
         for cursor in list(self.log.cursors.values()):
             self._attach(cursor, durable=True, created=False)
+        self.transactions: TopicTransactions | None = None
+        """None: the topic never took part in one."""
+        if transactions.ANNEX in self.log.annexes:
+            self.transacting()
         self._store = store
         self.compactor: Compactor | None = Compactor(self, store) if COMPACTION in self.log.cursors else None
         """None while the topic has nothing to do with compaction."""
@@ -236,6 +242,12 @@ class Topic:
         for subscription in list(self.subscriptions.values()):
             subscription.let_through(ordinals)
 
+    def transacting(self) -> TopicTransactions:
+        """The topic's part in transactions (SEMANTICS 9)."""
+        if self.transactions is None:
+            self.transactions = TopicTransactions(self.name.fqn, self.log, self, self.clock.now_ms)
+        return self.transactions
+
     def consumer_gone(self, subscription: ServedSubscription) -> None:
         """A consumer has left; a non-durable subscription goes with its last one (SEMANTICS 4.3.2)."""
         if not subscription.durable and not subscription.consumers:
@@ -257,6 +269,8 @@ class Topic:
             done()
 
     def _forget(self, subscription: ServedSubscription) -> None:
+        if self.transactions is not None:
+            self.transactions.forget(subscription.name)
         gone, before = subscription.counters(), self._sent_before
         self._sent_before = Sent(before.messages + gone.messages_out, before.bytes + gone.bytes_out)
 
@@ -368,6 +382,8 @@ class Topic:
 
     def _readers_jump(self) -> None:
         """Non-durable cursors in what is gone go on behind it, and count what they lost (SEMANTICS 4.3.2)."""
+        if self.transactions is not None:
+            self.transactions.trimmed(self.log.first)
         for subscription in self.subscriptions.values():
             if not subscription.durable:
                 subscription.trimmed()
@@ -380,6 +396,8 @@ class Topic:
     def close(self) -> None:
         """Unload or delete: everybody is disconnected."""
         self.closed = True
+        if self.transactions is not None:
+            self.transactions.close()
         if self.compactor is not None:
             self.compactor.close()
         self.delays.close()

@@ -1,0 +1,194 @@
+"""What REST shows of transactions, in the shapes of Apache Pulsar 4.0.8 (SEMANTICS 9.17)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+
+from magnetar.broker.coordinating import TC_ID
+from magnetar.broker.service import BrokerService
+from magnetar.broker.topic.subscription import Subscription
+from magnetar.broker.topic.topic import Topic
+from magnetar.broker.transactions.coordinator import Transaction, shown
+from magnetar.broker.transactions.pending import Held, PendingAcks
+from magnetar.model.errors import SubscriptionNotFoundError, TopicNotFoundError
+from magnetar.model.ids import Position
+from magnetar.model.names import TopicName
+from magnetar.model.policies import Json, JsonObject
+from magnetar.protocol.commands import TxnId
+
+
+class TransactionViews:
+    """Over one :class:`BrokerService` with transactions."""
+
+    def __init__(self, service: BrokerService) -> None:
+        self._service = service
+        self._coordinator = service.coordinator
+
+    # the coordinator ---------------------------------------------------------------------------------------------
+
+    def coordinators(self) -> list[Json]:
+        """Which there are, and where."""
+        return [{"id": TC_ID, "brokerServiceUrl": self._service.service_url}]
+
+    def coordinator_stats(self) -> JsonObject:
+        """Of the only one."""
+        coordinator = self._coordinator
+        began, ended = coordinator.recovered_ms
+        return {
+            "state": "Ready",
+            "leastSigBits": coordinator.last_id,
+            "lowWaterMark": coordinator.decisions.low_water_mark(),
+            "ongoingTxnSize": len(coordinator.open),
+            "recoverStartTime": began,
+            "recoverEndTime": ended,
+        }
+
+    def transaction(self, txn: TxnId) -> JsonObject:
+        """Raises TransactionCoordinatorNotFoundError, TransactionNotFoundError."""
+        self._coordinator.require(txn.most)
+        return self._metadata(self._coordinator.decisions.get(txn))
+
+    def slow(self, older_ms: int) -> JsonObject:
+        """Those that have been open for longer than that."""
+        border = self._service.clock.now_ms() - older_ms
+        return {shown(t.id): self._metadata(t) for t in self._coordinator.open if t.opened_ms < border}
+
+    def _metadata(self, found: Transaction) -> JsonObject:
+        acked: JsonObject = {}
+        for name, subscription in found.subscriptions:
+            of_topic = acked.setdefault(name, {})
+            assert isinstance(of_topic, dict)
+            topic = self._service.find(TopicName.parse(name))
+            of_topic[subscription] = {} if topic is None else _held(topic, subscription, found.id)
+        produced: JsonObject = {}
+        for name in found.partitions:
+            topic = self._service.find(TopicName.parse(name))
+            produced[name] = {"aborted": False} if topic is None else _in_buffer(topic, found.id)
+        return {
+            "txnId": shown(found.id),
+            "status": found.status.value,
+            "openTimestamp": found.opened_ms,
+            "timeoutAt": found.ttl_ms,
+            "producedPartitions": produced,
+            "ackedPartitions": acked,
+        }
+
+    async def abort(self, txn: TxnId) -> None:
+        """Whoever opened it; returns when it is durable."""
+        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._coordinator.end(
+            txn, commit=False, owner=None, done=lambda: None if done.done() else done.set_result(None)
+        )
+        await done
+
+    # topics ------------------------------------------------------------------------------------------------------
+
+    def buffer(self, name: TopicName, *, low_water_marks: bool) -> JsonObject:
+        """Raises TopicNotFoundError."""
+        topic = self._topic(name)
+        buffer = None if topic.transactions is None else topic.transactions.buffer
+        readable = topic.log.end if buffer is None or buffer.limit is None else buffer.limit
+        began, ended = self._coordinator.recovered_ms
+        return {
+            "state": "NoSnapshot" if buffer is None else "Ready",
+            "maxReadPosition": _before(topic, readable),
+            "lastSnapshotTimestamps": 0,
+            **self._low_water_marks(low_water_marks),
+            "ongoingTxnSize": 0 if buffer is None else len(buffer.open),
+            "recoverStartTime": began,
+            "recoverEndTime": ended,
+            "totalAbortedTransactions": 0 if buffer is None else buffer.aborted,
+            "snapshotType": "Single",
+        }
+
+    def in_buffer(self, name: TopicName, txn: TxnId) -> JsonObject:
+        """Raises TopicNotFoundError."""
+        return _in_buffer(self._topic(name), txn)
+
+    def pending_acks(self, name: TopicName, subscription: str, *, low_water_marks: bool) -> JsonObject:
+        """Raises TopicNotFoundError, SubscriptionNotFoundError."""
+        topic = self._topic(name)
+        _subscription(topic, subscription)
+        pending = _pending(topic, subscription)
+        began, ended = self._coordinator.recovered_ms if topic.transactions is not None else (0, 0)
+        return {
+            "state": "None" if topic.transactions is None else "Ready",
+            **self._low_water_marks(low_water_marks),
+            "ongoingTxnSize": 0 if pending is None else len(pending.held),
+            "recoverStartTime": began,
+            "recoverEndTime": ended,
+        }
+
+    def in_pending_acks(self, name: TopicName, subscription: str, txn: TxnId) -> JsonObject:
+        """Raises TopicNotFoundError, SubscriptionNotFoundError."""
+        topic = self._topic(name)
+        _subscription(topic, subscription)
+        return _held(topic, subscription, txn)
+
+    def position(self, name: TopicName, subscription: str, position: Position, batch_index: int | None) -> JsonObject:
+        """Whether a message is reserved. Raises TopicNotFoundError, SubscriptionNotFoundError."""
+        topic = self._topic(name)
+        cursor = _subscription(topic, subscription).cursor
+        if topic.transactions is None:
+            return {"state": "PendingAckNotReady"}
+        ordinal = topic.log.exact_ordinal(position)
+        if ordinal is None:
+            return {"state": "InvalidPosition"}
+        if cursor.acknowledged(ordinal):
+            return {"state": "MarkDelete"}
+        pending = _pending(topic, subscription)
+        if pending is None:
+            return {"state": "NotInPendingAck"}
+        part = pending.parts.get(ordinal)
+        held = ordinal in pending.whole or (
+            part is not None and (batch_index is None or bool(part.taken >> batch_index & 1))
+        )
+        return {"state": "PendingAck" if held else "NotInPendingAck"}
+
+    def _low_water_marks(self, wanted: bool) -> Mapping[str, Json]:
+        return {"lowWaterMarks": {str(TC_ID): self._coordinator.decisions.low_water_mark()}} if wanted else {}
+
+    def _topic(self, name: TopicName) -> Topic:
+        topic = self._service.find(name)
+        if topic is None:
+            raise TopicNotFoundError(f"Topic not found {name.fqn}")
+        return topic
+
+
+def _subscription(topic: Topic, name: str) -> Subscription:
+    found = topic.subscriptions.get(name)
+    if found is None:
+        raise SubscriptionNotFoundError(f"Subscription {name} not found on {topic.name.fqn}")
+    return found
+
+
+def _pending(topic: Topic, subscription: str) -> PendingAcks | None:
+    return None if topic.transactions is None else topic.transactions.beside.now.get(subscription)
+
+
+def _held(topic: Topic, subscription: str, txn: TxnId) -> JsonObject:
+    pending = _pending(topic, subscription)
+    held = Held() if pending is None else pending.held.get(txn, Held())
+    if held.until is None:
+        return {}
+    return {"cumulativeAckPosition": _text(topic, held.until.ordinal)}
+
+
+def _in_buffer(topic: Topic, txn: TxnId) -> JsonObject:
+    first = None if topic.transactions is None else topic.transactions.buffer.first_of(txn)
+    found: JsonObject = {} if first is None else {"startPosition": _text(topic, first)}
+    return {**found, "aborted": False}
+
+
+def _text(topic: Topic, ordinal: int) -> str:
+    position = topic.log.position(ordinal)
+    return f"{position.ledger}:{position.entry}"
+
+
+def _before(topic: Topic, ordinal: int) -> str:
+    """The place of the entry before this one; of an empty ledger, its place before the first."""
+    log = topic.log
+    if ordinal > log.first:
+        return _text(topic, ordinal - 1)
+    return f"{log.table.ledgers[-1].id}:-1"

@@ -1,0 +1,249 @@
+"""Commands of transactions: the coordinator's, and SEND and ACK with a transaction's id (SEMANTICS 9).
+
+Every request is answered in its own response type, with the error in it; only a broker without transactions answers
+ERROR (9.1). What a transaction has sent or acknowledged makes its topic a participant, whether or not the client has
+added it before; a transaction that is not open is refused (docs/decisions/007).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from magnetar.broker.connection.session import OpenConsumer, Session
+from magnetar.broker.coordinating import TransactionCoordinator
+from magnetar.broker.delivery.dispatcher import SubType
+from magnetar.broker.topic.producers import Producer
+from magnetar.broker.topic.subscription import Subscription
+from magnetar.broker.topic.topic import Topic
+from magnetar.broker.transactions.coordinator import shown
+from magnetar.broker.transactions.pending import Part, part_of
+from magnetar.model.errors import MagnetarError, NotAllowedError, ServerError
+from magnetar.model.ids import Position
+from magnetar.protocol import commands as c
+
+_DISABLED: Final = "Transactions are not enabled."
+_NO_ACKS: Final = (
+    "org.apache.pulsar.broker.service.BrokerServiceException$NotAllowedException: Server don't support transaction ack!"
+)
+
+
+def _coordinator(session: Session, request_id: int) -> TransactionCoordinator | None:
+    if session.service.settings.transactionCoordinatorEnabled:
+        return session.service.coordinator
+    session.fail(request_id, NotAllowedError(_DISABLED))
+    return None
+
+
+def _refuse(
+    session: Session, response: Callable[..., Any], request_id: int, txn: c.TxnId | None, error: MagnetarError
+) -> None:
+    session.complain(error.code.name, "request %d refused: %s", request_id, error)
+    session.send(response(request_id, txn, error.code, str(error)))
+
+
+def owner_of(session: Session) -> str:
+    """Who this is, for 9.7; everybody is the same as long as nobody has to prove who he is."""
+    return ""
+
+
+# the coordinator -------------------------------------------------------------------------------------------------
+
+
+def connect_coordinator(session: Session, command: c.TcClientConnectRequest) -> None:
+    """TC_CLIENT_CONNECT_REQUEST (9.2)."""
+    coordinator = _coordinator(session, command.request_id)
+    if coordinator is None:
+        return
+    try:
+        coordinator.require(command.tc_id)
+    except MagnetarError as error:
+        text = (
+            f"{error} It would be the one of partition {command.tc_id} of transaction_coordinator_assign, which is not "
+            "served here. Please redo the lookup."
+        )
+        session.send(c.TcClientConnectResponse(command.request_id, ServerError.ServiceNotReady, text))
+        return
+    session.send(c.TcClientConnectResponse(command.request_id))
+
+
+def begin(session: Session, command: c.NewTxn) -> None:
+    """NEW_TXN: ``txn_ttl_seconds`` are milliseconds (9.3). Above the limit nobody is answered (9.4)."""
+    coordinator = _coordinator(session, command.request_id)
+    if coordinator is None:
+        return
+    request_id = command.request_id
+    try:
+        begun = coordinator.begin(
+            command.tc_id, command.txn_ttl_seconds, owner_of(session),
+            lambda txn: session.send(c.NewTxnResponse(request_id, txn)),
+        )  # fmt: skip
+    except MagnetarError as error:
+        _refuse(session, c.NewTxnResponse, request_id, c.TxnId(command.tc_id, 0), error)
+        return
+    if not begun:
+        session.complain(
+            "TooManyTransactions", "NEW_TXN is not answered: maxActiveTransactionsPerCoordinator (%d) are open",
+            session.service.settings.maxActiveTransactionsPerCoordinator,
+        )  # fmt: skip
+
+
+def add_partitions(session: Session, command: c.AddPartitionToTxn) -> None:
+    """ADD_PARTITION_TO_TXN (9.5)."""
+    coordinator = _coordinator(session, command.request_id)
+    if coordinator is None:
+        return
+    response, request_id, txn = c.AddPartitionToTxnResponse, command.request_id, command.txn
+    try:
+        coordinator.add_partitions(
+            txn, command.partitions, owner_of(session), lambda: session.send(response(request_id, txn))
+        )
+    except MagnetarError as error:
+        _refuse(session, response, request_id, txn, error)
+
+
+def add_subscriptions(session: Session, command: c.AddSubscriptionToTxn) -> None:
+    """ADD_SUBSCRIPTION_TO_TXN (9.5)."""
+    coordinator = _coordinator(session, command.request_id)
+    if coordinator is None:
+        return
+    response, request_id, txn = c.AddSubscriptionToTxnResponse, command.request_id, command.txn
+    names = [(one.topic, one.subscription) for one in command.subscriptions]
+    try:
+        coordinator.add_subscriptions(txn, names, owner_of(session), lambda: session.send(response(request_id, txn)))
+    except MagnetarError as error:
+        _refuse(session, response, request_id, txn, error)
+
+
+def end(session: Session, command: c.EndTxn) -> None:
+    """END_TXN: answered when the end is durable, and seen, everywhere (9.6)."""
+    coordinator = _coordinator(session, command.request_id)
+    if coordinator is None:
+        return
+    response, request_id, txn = c.EndTxnResponse, command.request_id, command.txn
+    try:
+        coordinator.end(
+            txn, commit=command.action is not c.TxnAction.ABORT, owner=owner_of(session),
+            done=lambda: session.send(response(request_id, txn)),
+        )  # fmt: skip
+    except MagnetarError as error:
+        _refuse(session, response, request_id, txn, error)
+
+
+def end_on_partition(session: Session, command: c.EndTxnOnPartition) -> None:
+    """END_TXN_ON_PARTITION, from other brokers' coordinators."""
+    _end_on(session, c.EndTxnOnPartitionResponse, command.request_id, command.txn)
+
+
+def end_on_subscription(session: Session, command: c.EndTxnOnSubscription) -> None:
+    """END_TXN_ON_SUBSCRIPTION, likewise."""
+    _end_on(session, c.EndTxnOnSubscriptionResponse, command.request_id, command.txn)
+
+
+def _end_on(session: Session, response: Callable[..., Any], request_id: int, txn: c.TxnId) -> None:
+    """What is not open here needs no end (9.15); what is ends as a whole, or it would be half of one."""
+    coordinator = _coordinator(session, request_id)
+    if coordinator is None:
+        return
+    if coordinator.is_open(txn):
+        text = f"transaction {shown(txn)} belongs to the coordinator of this broker: send END_TXN"
+        _refuse(session, response, request_id, txn, NotAllowedError(text))
+    else:
+        session.send(response(request_id, txn))
+
+
+# sending and acknowledging ---------------------------------------------------------------------------------------
+
+
+def send(session: Session, producer: Producer, message: c.Send) -> bool:
+    """SEND of an open transaction; False if it has to be refused, see :func:`why_refused`."""
+    txn, service = message.txn, session.service
+    topic = service.topics.get(producer.log.name)
+    if txn is None or message.message_id is not None or topic is None or _closed(session, txn):
+        return False
+    try:
+        service.coordinator.sends(txn, topic.name.fqn)
+    except MagnetarError:
+        return False
+    ordinal = topic.log.next
+    transactions = topic.transacting()
+    producer.publish(message)
+    if topic.log.next > ordinal:
+        transactions.wrote(txn, ordinal)
+    return True
+
+
+def _closed(session: Session, txn: c.TxnId) -> bool:
+    service = session.service
+    return not (service.settings.transactionCoordinatorEnabled and service.coordinator.is_open(txn))
+
+
+def why_refused(session: Session, producer: Producer, txn: c.TxnId) -> str:
+    """For SEND_ERROR."""
+    if producer.log.name not in session.service.topics:
+        return f"{producer.log.name} takes no part in transactions: only persistent topics do"
+    if not session.service.settings.transactionCoordinatorEnabled:
+        return "Transaction buffer disable!"
+    return f"Transaction {shown(txn)} is not open: it has ended or timed out, begin another one"
+
+
+def acknowledge(session: Session, held: OpenConsumer, ack: c.Ack, txn: c.TxnId) -> None:
+    """ACK of a transaction: reserved until it ends (9.12)."""
+
+    def answer(error: MagnetarError | None = None) -> None:
+        if ack.request_id is None:
+            return
+        if error is None:
+            session.send(c.AckResponse(ack.consumer_id, request_id=ack.request_id))
+        else:
+            session.send(c.AckResponse(ack.consumer_id, None, error.code, str(error), request_id=ack.request_id))
+
+    service, topic, subscription = session.service, held.topic, held.subscription
+    enabled = service.settings.transactionCoordinatorEnabled
+    if not enabled or not isinstance(topic, Topic) or not isinstance(subscription, Subscription):
+        answer(NotAllowedError(_NO_ACKS))
+        return
+    try:
+        # refused before anything is noted, so that a conflict leaves no participant behind that has nothing
+        service.coordinator.require(txn.most)
+        service.coordinator.decisions.require_open(txn)
+        _reserve(topic, subscription, held, ack, txn, answer)
+        service.coordinator.acknowledges(txn, topic.name.fqn, subscription.name)
+    except MagnetarError as error:
+        session.complain(error.code.name, "consumer %d: acknowledgement refused: %s", ack.consumer_id, error)
+        answer(error)
+
+
+def _reserve(
+    topic: Topic, subscription: Subscription, held: OpenConsumer, ack: c.Ack, txn: c.TxnId, done: Callable[[], None]
+) -> None:
+    transactions = topic.transacting()
+    if ack.ack_type is c.AckType.Cumulative:
+        if len(ack.message_ids) != 1 or subscription.sub_type not in (SubType.EXCLUSIVE, SubType.FAILOVER):
+            done()
+            return
+        transactions.acknowledge_until(subscription, txn, _until(held, ack.message_ids[0]), done)
+        return
+    whole: dict[int, None] = {}
+    parts: dict[int, Part] = {}
+    for message_id in ack.message_ids:
+        ordinal = held.exact(message_id)
+        if ordinal is None:
+            continue
+        if message_id.ack_set:
+            part = part_of(ordinal, message_id.ack_set, message_id.batch_size)
+            parts[ordinal] = part.joined(parts.get(ordinal))
+        else:
+            whole[ordinal] = None
+    only_parts = [part for part in parts.values() if part.ordinal not in whole]
+    transactions.acknowledge(subscription, held.consumer, txn, list(whole), only_parts, done)
+
+
+def _until(held: OpenConsumer, message_id: c.MessageIdData) -> Part:
+    """An id that does not exist acknowledges what stands before its place (5.7.4)."""
+    ordinal = held.exact(message_id)
+    if ordinal is None:
+        return Part(held.topic.log.ordinal(Position(message_id.ledger, message_id.entry)) - 1, 0, 0)
+    if message_id.ack_set:
+        return part_of(ordinal, message_id.ack_set, message_id.batch_size)
+    return Part(ordinal, 0, 0)

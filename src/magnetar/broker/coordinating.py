@@ -1,0 +1,230 @@
+"""The transaction coordinator of this broker: its durable state, its one timer, and how an end reaches the topics.
+
+The pure decisions are in :mod:`magnetar.broker.transactions.coordinator`. Here they are written down, beside the log
+``internal://transaction-log/0``, and answered when that is durable. An end is noted at the
+coordinator and at every topic that took part in one turn of the loop, so in one block (docs/decisions/007). A topic
+that is gone by then counts as ended (SEMANTICS 9.15).
+
+A transaction that nobody ends is aborted when its time is over, by the injected clock, so also if it ran out while the
+broker was down.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from magnetar.broker.topic.topic import Topic
+from magnetar.broker.transactions.coordinator import Coordinator, Transaction, Transactions, shown
+from magnetar.broker.transactions.notes import Notes, Op, parse_snapshot, replay
+from magnetar.model.errors import MagnetarError, TransactionCoordinatorNotFoundError
+from magnetar.model.names import TopicName
+from magnetar.protocol.commands.ids import TxnId
+from magnetar.runtime.clock import Clock
+from magnetar.storage.annex import Annex
+from magnetar.storage.store import LedgerStore
+
+log = logging.getLogger(__name__)
+
+TC_ID: Final = 0
+"""The only coordinator, as in Pulsar's standalone (9.2)."""
+ASSIGN_TOPIC: Final = "persistent://pulsar/system/transaction_coordinator_assign"
+LOG: Final = "internal://transaction-log/0"
+"""No topic's name: no client can open or delete it."""
+_ANNEX: Final = "transactions"
+_WAIT_MAX_S: Final = 3600.0
+
+Done = Callable[[], None]
+
+
+class _OnDisk(Notes[Transactions]):
+    """The coordinator's state: what is durable, and the living one that is ahead of it."""
+
+    def __init__(self, snapshot: bytes | None, changes: Sequence[bytes]) -> None:
+        super().__init__(Transactions(TC_ID), lambda op: op)
+        value = parse_snapshot(snapshot)
+        if value is not None:
+            self.settled.decode(value)
+        replay(self.settled, changes)
+        self.living = Transactions(TC_ID)
+        self.living.decode(self.settled.encode())
+
+
+class TransactionCoordinator:
+    """One per broker; lives on the event loop. ``find`` gives the topic of a name, loaded, None if there is none."""
+
+    def __init__(
+        self, store: LedgerStore, clock: Clock, find: Callable[[TopicName], Topic | None], active_max: int
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._find = find
+        self._active_max = active_max
+        self._annex: Annex
+        self._on_disk: _OnDisk
+        self.decisions: Coordinator
+        self._timer: asyncio.TimerHandle | None = None
+        self._timer_for = 0
+        self.recovered_ms = (0, 0)
+        """When recovery began and ended."""
+        self.running = False
+
+    def start(self, *, enabled: bool) -> None:
+        """Take up what was open, also if no new ones are wanted; needs a running loop."""
+        if not enabled and LOG not in self._store:
+            return
+        began = self._clock.now_ms()
+        home = self._store.open_log(LOG)
+        home.trim(home.end)
+        self._annex = home.annex(_ANNEX)
+        self._on_disk = self._annex.open(_OnDisk)
+        self.decisions = Coordinator(self._on_disk.living, self._active_max)
+        self._on_disk.on_durable = self._durable
+        self.recovered_ms = (began, self._clock.now_ms())
+        if self._on_disk.living.all:
+            log.info("%d transactions were open when the broker stopped", len(self._on_disk.living.all))
+        self.running = True
+        self._set_timer()
+
+    def close(self) -> None:
+        """Nothing times out any more."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    @property
+    def open(self) -> list[Transaction]:
+        """Those that have not ended, oldest first."""
+        return list(self._on_disk.living.all.values())
+
+    @property
+    def last_id(self) -> int:
+        """Least significant bits of the last id that was given, -1 before the first."""
+        return self._on_disk.living.next - 1
+
+    # requests ----------------------------------------------------------------------------------------------------
+
+    def require(self, tc_id: int) -> None:
+        """Raises TransactionCoordinatorNotFoundError for an id that is not ours (9.2, 9.6)."""
+        if tc_id != TC_ID:
+            raise TransactionCoordinatorNotFoundError(f"Transaction coordinator with id {tc_id} not found!")
+
+    def begin(self, tc_id: int, ttl_ms: int, owner: str, done: Callable[[TxnId], None]) -> bool:
+        """Open one and say which; False: there are as many as there may be, and nobody is answered (9.4)."""
+        self.require(tc_id)
+        begun = self.decisions.begin(self._clock.now_ms(), ttl_ms, owner)
+        if begun is None:
+            return False
+        txn, op = begun
+        self._note(op, lambda: done(txn))
+        self._set_timer()
+        return True
+
+    def add_partitions(self, txn: TxnId, topics: Sequence[str], owner: str | None, done: Done) -> None:
+        """``done`` when it is durable that the transaction sends to these topics (9.5)."""
+        self.require(txn.most)
+        names = [TopicName.parse(topic).fqn for topic in topics]
+        self._note_if(self.decisions.add_partitions(txn, names, owner), done)
+
+    def add_subscriptions(
+        self, txn: TxnId, subscriptions: Sequence[tuple[str, str]], owner: str | None, done: Done
+    ) -> None:
+        """``done`` when it is durable that the transaction acknowledges on these subscriptions (9.5)."""
+        self.require(txn.most)
+        names = [(TopicName.parse(topic).fqn, name) for topic, name in subscriptions]
+        self._note_if(self.decisions.add_subscriptions(txn, names, owner), done)
+
+    def sends(self, txn: TxnId, topic: str) -> None:
+        """An entry of it is about to be appended: the topic takes part from the same block on. Raises if not open."""
+        self.require(txn.most)
+        op = self.decisions.add_partitions(txn, [topic])
+        if op is not None:
+            self._note(op)
+
+    def acknowledges(self, txn: TxnId, topic: str, subscription: str) -> None:
+        """The same for an acknowledgement."""
+        self.require(txn.most)
+        op = self.decisions.add_subscriptions(txn, [(topic, subscription)])
+        if op is not None:
+            self._note(op)
+
+    def end(self, txn: TxnId, *, commit: bool, owner: str | None, done: Done) -> None:
+        """Commit or abort; ``done`` when it is durable everywhere. Nothing of it is seen before (9.6, 9.10)."""
+        self.require(txn.most)
+        found = self.decisions.get(txn, owner)
+        op = self.decisions.end(txn, commit=commit, owner=owner)
+        if op is None:
+            self._annex.touch(done)
+            return
+        for name in dict.fromkeys([*found.partitions, *(topic for topic, _ in found.subscriptions)]):
+            topic = self._topic(name)
+            if topic is not None:
+                topic.transacting().end(txn, commit=commit, sent=name in found.partitions)
+        self._note(op, done)
+
+    def _topic(self, name: str) -> Topic | None:
+        try:
+            return self._find(TopicName.parse(name))
+        except MagnetarError as error:
+            log.warning("a transaction ended without %s, which cannot be loaded: %s", name, error)
+            return None
+
+    def is_open(self, txn: TxnId) -> bool:
+        """Whether it may still change something."""
+        return self.running and txn.most == TC_ID and txn in self._on_disk.living.all
+
+    def loaded(self, topic: Topic) -> None:
+        """A topic was loaded that took part: what nobody will end any more is aborted, or it would wait for ever."""
+        if topic.transactions is None:
+            return
+        state = topic.transactions.beside.settled
+        for txn in state.open_ones():
+            if not self.is_open(txn):
+                log.warning("%s: transaction %s is unknown here and aborted", topic.name.fqn, shown(txn))
+                topic.transactions.end(txn, commit=False, sent=txn in state.buffer.open)
+
+    # the disk ----------------------------------------------------------------------------------------------------
+
+    def _note(self, op: Op, done: Done | None = None) -> None:
+        self._on_disk.note(op)
+        self._annex.touch(done)
+
+    def _note_if(self, op: Op | None, done: Done) -> None:
+        if op is None:
+            self._annex.touch(done)
+        else:
+            self._note(op, done)
+
+    def _durable(self, ops: Sequence[Op]) -> None:
+        for op in ops:
+            if op[0] == "e":
+                self.decisions.ended(op[1])
+
+    # time --------------------------------------------------------------------------------------------------------
+
+    def _set_timer(self) -> None:
+        deadline = self.decisions.next_deadline()
+        if self._timer is not None:
+            if deadline is not None and self._timer_for <= deadline:
+                return
+            self._timer.cancel()
+            self._timer = None
+        if deadline is not None:
+            wait_s = min(max(deadline - self._clock.now_ms(), 0) / 1000, _WAIT_MAX_S)
+            self._timer_for = deadline
+            self._timer = asyncio.get_running_loop().call_later(wait_s, self._ring)
+
+    def _ring(self) -> None:
+        self._timer = None
+        for txn in self.decisions.due(self._clock.now_ms()):
+            log.info("transaction %s is aborted: nobody ended it in time", shown(txn))
+            try:
+                self.end(txn, commit=False, owner=None, done=_nothing)
+            except MagnetarError:
+                log.exception("transaction %s could not be aborted", shown(txn))
+        self._set_timer()
+
+
+def _nothing() -> None: ...

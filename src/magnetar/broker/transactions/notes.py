@@ -1,0 +1,103 @@
+"""The durable half of a state that changes by operations.
+
+An operation is a list of JSON values. It is applied to the living state by whoever notes it, written with the next
+group, and applied to the settled state when it is on disk; so a checkpoint holds exactly what is durable, and replaying
+the log walks the same code. See :mod:`magnetar.storage.annex` for the order of calls.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from typing import Any, Generic, Protocol, TypeAlias, TypeVar
+
+from magnetar.storage.annex import Change
+
+Op: TypeAlias = list[Any]
+
+
+class Settled(Protocol):
+    """A state that operations change and that can be written down."""
+
+    def apply(self, op: Op) -> None:
+        """Change as the operation says; must not fail on one that was once noted."""
+        ...
+
+    def encode(self) -> Any:
+        """Everything, as JSON values."""
+        ...
+
+
+S = TypeVar("S", bound=Settled)
+
+
+class Notes(Generic[S]):
+    """What an annex asks. ``survives`` says what is left of an operation whose group could not be written.
+
+    ``on_durable`` is called with the operations that are on disk now.
+    """
+
+    def __init__(self, settled: S, survives: Callable[[Op], Op | None]) -> None:
+        self.settled = settled
+        self.on_durable: Callable[[Sequence[Op]], None] | None = None
+        self._survives = survives
+        self._waiting: list[Op] = []
+        self._written: list[Op] = []
+
+    def note(self, op: Op) -> None:
+        """Write it with the next group; touch the annex as well."""
+        self._waiting.append(op)
+
+    def last(self) -> Op | None:
+        """The operation noted last, if it is not being written yet: it may still be changed."""
+        return self._waiting[-1] if self._waiting else None
+
+    def in_flight(self) -> list[Op]:
+        """Noted and not durable."""
+        return self._written + self._waiting
+
+    # what the annex asks -----------------------------------------------------------------------------------------
+
+    def changes(self) -> Change | None:
+        self._written, self._waiting = self._waiting, []
+        if not self._written:
+            return None
+        return Change(_dump(self._written))
+
+    def durable(self) -> None:
+        ops, self._written = self._written, []
+        for op in ops:
+            self.settled.apply(op)
+        if ops and self.on_durable is not None:
+            self.on_durable(ops)
+
+    def lost(self) -> None:
+        kept = map(self._survives, self.in_flight())
+        self._waiting = [op for op in kept if op is not None]
+        self._written = []
+
+    def snapshot(self) -> bytes:
+        return _VERSION + _dump(self.settled.encode())
+
+
+_VERSION = b"\x01"
+
+
+def _dump(value: Any) -> bytes:
+    return json.dumps(value, separators=(",", ":")).encode()
+
+
+def parse_snapshot(snapshot: bytes | None) -> Any:
+    """What :meth:`Notes.snapshot` wrote, None if there is none."""
+    if snapshot is None:
+        return None
+    if snapshot[:1] != _VERSION:
+        raise ValueError(f"a state of transactions in version {snapshot[0]}: written by a newer version of magnetar")
+    return json.loads(snapshot[1:])
+
+
+def replay(settled: Settled, changes: Sequence[bytes]) -> None:
+    """Apply what was written behind a snapshot."""
+    for change in changes:
+        for op in json.loads(change):
+            settled.apply(op)

@@ -1,0 +1,1 @@
+"""Transactions, pure parts."""

@@ -1,0 +1,169 @@
+"""What a topic keeps of transactions, through lost groups and crashes, against a list of entries (SEMANTICS 9.9-9.12).
+
+The model is the log itself: what stands at each ordinal, and what became of each transaction. A group is written, lost
+or cut off by a crash; a restart has a snapshot of some moment and the changes behind it.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+
+from magnetar.broker.topic.transactions import TransactionsBesideLog
+from magnetar.broker.transactions.notes import replay
+from magnetar.broker.transactions.pending import Held
+from magnetar.broker.transactions.topic_state import TopicState
+from magnetar.protocol.commands.ids import TxnId
+
+TXNS = st.integers(0, 4)
+
+
+@dataclass
+class Model:
+    """``log``: the transaction of each entry, "plain" or "marker"."""
+
+    log: list[int | str] = field(default_factory=list)
+    ended: dict[int, bool] = field(default_factory=dict)
+    reserved: dict[int, set[int]] = field(default_factory=dict)
+    owed: dict[int, set[int]] = field(default_factory=dict)
+
+    def copy(self) -> Model:
+        reserved = {txn: set(held) for txn, held in self.reserved.items()}
+        return Model(list(self.log), dict(self.ended), reserved, {t: set(held) for t, held in self.owed.items()})
+
+    def end(self, txn: int, commit: bool) -> None:
+        self.ended[txn] = commit
+        held = self.reserved.pop(txn, None)
+        if commit and held is not None:
+            self.owed[txn] = held
+
+
+class Machine(RuleBasedStateMachine):
+    def __init__(self) -> None:
+        super().__init__()
+        self.real = TransactionsBesideLog(None, ())
+        self.durable, self.now = Model(), Model()
+        self.snapshot: bytes | None = None
+        self.changes: list[bytes] = []
+        self.generation = 0
+
+    def txn(self, number: int) -> TxnId:
+        """Ended ones never come back."""
+        while number in self.now.ended:
+            number += 5
+        return TxnId(0, number)
+
+    # what happens --------------------------------------------------------------------------------------------
+
+    @rule()
+    def plain(self) -> None:
+        self.now.log.append("plain")
+
+    @rule(number=TXNS)
+    def send(self, number: int) -> None:
+        txn, ordinal = self.txn(number), len(self.now.log)
+        self.real.note(["w", 0, txn.least, ordinal, ordinal + 1])
+        self.now.log.append(txn.least)
+
+    @rule(number=TXNS, ordinals=st.sets(st.integers(0, 9), min_size=1))
+    def reserve(self, number: int, ordinals: set[int]) -> None:
+        txn = self.txn(number)
+        free = ordinals - {o for held in (*self.now.reserved.values(), *self.now.owed.values()) for o in held}
+        if free:
+            self.real.note(["p", "s", 0, txn.least, Held(set(free)).encode()])
+            self.now.reserved.setdefault(txn.least, set()).update(free)
+
+    @rule(number=TXNS, commit=st.booleans(), sent=st.booleans())
+    def end(self, number: int, commit: bool, sent: bool) -> None:
+        txn = self.txn(number)
+        sent = sent or txn.least in self.now.log
+        self.real.note(["e", 0, txn.least, int(commit), len(self.now.log) if sent else None])
+        if sent:
+            self.now.log.append("marker")
+        self.now.end(txn.least, commit)
+
+    @rule()
+    def hand_over(self) -> None:
+        for txn in list(self.durable.owed):
+            self.real.note(["d", "s", 0, txn])
+            self.now.owed.pop(txn, None)
+
+    # what the journal does -----------------------------------------------------------------------------------
+
+    @rule()
+    def write(self) -> None:
+        change = self.real.changes()
+        if change is not None:
+            self.changes.append(change.data)
+        self.real.durable()
+        self.durable = self.now.copy()
+
+    @rule(while_writing=st.booleans())
+    def lose(self, while_writing: bool) -> None:
+        """Entries and markers are gone, decisions stay."""
+        if while_writing:
+            self.real.changes()
+        self.real.lost()
+        del self.now.log[len(self.durable.log) :]
+
+    @rule()
+    def checkpoint(self) -> None:
+        self.snapshot, self.changes = self.real.snapshot(), []
+
+    @rule(while_writing=st.booleans())
+    def crash(self, while_writing: bool) -> None:
+        if while_writing:
+            self.real.changes()
+        self.real = TransactionsBesideLog(self.snapshot, self.changes)
+        self.now = self.durable.copy()
+
+    # what has to hold ----------------------------------------------------------------------------------------
+
+    @invariant()
+    def agrees(self) -> None:
+        state, model = self.real.settled, self.durable
+        state.buffer.check()
+        open_at = [o for o, what in enumerate(model.log) if isinstance(what, int) and what not in model.ended]
+        assert state.buffer.limit == min(open_at, default=None)
+        hidden = [o for o, what in enumerate(model.log) if what == "marker" or model.ended.get(what) is False]  # type: ignore[arg-type]
+        assert state.buffer.hidden_in(0, len(model.log)) == hidden
+        held = {txn.least: found.whole for p in state.pending.values() for txn, found in p.held.items()}
+        assert held == model.reserved
+        assert {txn.least: found.whole for (_, txn), found in state.owed.items()} == model.owed
+        assert {t.least for t in state.open_ones()} == {model.log[o] for o in open_at} | model.reserved.keys()
+
+
+Machine.TestCase.settings = settings(max_examples=80, stateful_step_count=40, deadline=None)
+TestTopicState = Machine.TestCase
+
+
+def test_a_subscription_that_is_gone_holds_nothing() -> None:
+    state = TopicState()
+    ops = [
+        ["p", "s", 0, 1, Held({3}).encode()],
+        ["p", "r", 0, 1, Held({3}).encode()],
+        ["e", 0, 1, 1, None],
+        ["p", "s", 0, 2, Held({4}).encode()],
+        ["x", "s"],
+    ]
+    replay(state, [json.dumps(ops).encode()])
+    assert not state.pending
+    assert list(state.owed) == [("r", TxnId(0, 1))]
+
+
+def test_what_is_trimmed_takes_no_room() -> None:
+    state = TopicState()
+    for at in range(1, 100_000, 7):
+        state.apply(["e", 0, at, 1, at])
+    full = len(state.buffer.hidden.dump())
+    state.apply(["t", 99_000])
+    assert len(state.buffer.hidden.dump()) < full / 10
+    again = TopicState()
+    again.decode(state.encode())
+    again.buffer.check()
+    for buffer in (state.buffer, again.buffer):
+        assert buffer.hidden_in(99_000, 200_000) == [at for at in range(1, 100_000, 7) if at >= 99_000]

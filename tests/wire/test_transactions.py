@@ -1,0 +1,354 @@
+"""Transactions as a client sees them (SEMANTICS 9)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from magnetar.broker.topic.explanation import explain
+from magnetar.model.errors import ServerError
+from magnetar.protocol import commands as c
+from magnetar.protocol.entries import EntryMetadata, SingleMetadata, build_entry, join_batch
+from magnetar.testing.rawclient import RawClient, RawConsumer, RawProducer, RefusedError, payload_of
+from magnetar.testing.rawtransaction import RawTransaction
+from tests.wire.bench import Wires, on_broker
+
+T, U = "persistent://public/default/t", "persistent://public/default/u"
+ASSIGN = "persistent://pulsar/system/transaction_coordinator_assign"
+EARLIEST = c.InitialPosition.Earliest
+Test = Callable[[Wires], Awaitable[None]]
+
+
+def with_transactions(test: Test, **settings: object) -> None:
+    on_broker(test, transactionCoordinatorEnabled=True, **settings)
+
+
+async def settled() -> None:
+    """Whatever was going to come has come."""
+    await asyncio.sleep(1.0)
+
+
+async def texts(client: RawClient) -> list[str]:
+    """What has arrived since the last call."""
+    await settled()
+    got = []
+    for message in client.heard(c.Message):
+        await client.hear(c.Message)
+        got.append(payload_of(message.entry).decode())
+    return got
+
+
+async def stage(
+    wires: Wires, sub_type: c.SubType = c.SubType.Shared, count: int = 0
+) -> tuple[RawClient, RawProducer, RawConsumer]:
+    """A producer and a consumer of one topic, on which so many messages were delivered."""
+    client = await wires.open()
+    producer = await client.producer(T)
+    consumer = await client.subscribe(T, "s", sub_type, initial_position=EARLIEST)
+    consumer.flow(1000)
+    for number in range(count):
+        await producer.publish(str(number).encode())
+    return client, producer, consumer
+
+
+async def received(client: RawClient, count: int) -> list[c.MessageIdData]:
+    return [(await client.hear(c.Message)).message_id for _ in range(count)]
+
+
+def backlog(wires: Wires, topic: str = T) -> int:
+    return wires.world.backlog(topic, "s")
+
+
+def test_discovery() -> None:
+    """9.2, 9.3: one coordinator, ids from 0 on."""
+
+    async def test(wires: Wires) -> None:
+        client = await wires.open()
+        assert (await client.partitions(ASSIGN)).partitions == 1
+        assert (await client.lookup(f"{ASSIGN}-partition-0")).error is None
+        connected = await client.request(c.TcClientConnectRequest(client.new_id(), 0), c.TcClientConnectResponse)
+        assert connected.error is None
+        other = await client.request(c.TcClientConnectRequest(client.new_id(), 5), c.TcClientConnectResponse)
+        assert other.error is not None
+        assert [(await RawTransaction.begin(client)).id for _ in range(2)] == [(0, 0), (0, 1)]
+        with pytest.raises(RefusedError, match="Transaction coordinator with id 5 not found!"):
+            await RawTransaction.begin(client, tc_id=5)
+
+    with_transactions(test)
+
+
+def test_produced_messages_are_seen_after_commit_only() -> None:
+    """9.9, 9.10: plain messages behind them wait, those before do not."""
+
+    async def test(wires: Wires) -> None:
+        client, producer, consumer = await stage(wires)
+        txn, other = await RawTransaction.begin(client), await RawTransaction.begin(client)
+        first = await producer.publish(b"before")
+        await txn.add_partitions(T)
+        await txn.publish(producer, b"x0")
+        await producer.publish(b"behind")
+        await other.publish(producer, b"y0")
+        await txn.publish(producer, b"x1")
+        assert await texts(client) == ["before"]
+        assert (await consumer.last_message_id()).last_message_id[:2] == first[:2]
+        assert backlog(wires) == 5
+        explained = explain(wires.world.machine.broker.service.topics[T].subscriptions["s"])
+        assert any("transaction (0,0) is open and began there" in finding.text for finding in explained)
+        await other.commit()
+        assert await texts(client) == []
+        await txn.commit()
+        assert await texts(client) == ["x0", "behind", "y0", "x1"]
+        last = (await consumer.last_message_id()).last_message_id
+        assert (last.ledger, last.entry) == (first.ledger, first.entry + 4)
+        # two markers behind them took entry ids and were acknowledged by the broker
+        after = await producer.publish(b"after")
+        assert after.entry == first.entry + 7
+        assert backlog(wires) == 6
+
+    with_transactions(test)
+
+
+@pytest.mark.parametrize("timed_out", [False, True])
+def test_aborted_messages_are_never_seen(timed_out: bool) -> None:
+    """9.8, 9.10: nor in the last message id; a time-out is an abort."""
+
+    async def test(wires: Wires) -> None:
+        client, producer, consumer = await stage(wires)
+        txn = await RawTransaction.begin(client, 2000)
+        asked = wires.now
+        await txn.publish(producer, b"x0")
+        seen = await producer.publish(b"plain")
+        await txn.publish(producer, b"x1")
+        if timed_out:
+            await client.hear(c.Message)
+            assert 1.9 < wires.now - asked < 2.1
+        else:
+            await txn.abort()
+            assert await texts(client) == ["plain"]
+        assert await texts(client) == []
+        assert (await consumer.last_message_id()).last_message_id[:2] == seen[:2]
+        assert backlog(wires) == 1
+        for end in (txn.commit, txn.abort):
+            with pytest.raises(RefusedError, match=r"TransactionNotFound: .*txdID `\(0,0\)`not found "):
+                await end()
+
+    with_transactions(test)
+
+
+def test_acknowledgements_wait_for_the_end() -> None:
+    """9.12: reserved, not redelivered, conflicts; on commit they are gone, on abort they come again at once."""
+
+    async def test(wires: Wires) -> None:
+        client, _, consumer = await stage(wires, count=4)
+        ids = await received(client, 4)
+        txn, other = await RawTransaction.begin(client), await RawTransaction.begin(client)
+        await txn.add_subscription(T, "s")
+        await txn.ack(consumer, ids[0], ids[1])
+        assert backlog(wires) == 4
+        for one in (txn, other):
+            with pytest.raises(
+                RefusedError, match=r"TransactionConflict: .*\(ackSet is null\) in pending ack status\."
+            ):
+                await one.ack(consumer, ids[2], ids[1])
+        await other.ack(consumer, ids[2])
+        consumer.redeliver()
+        assert await texts(client) == ["3"]
+        await other.abort()
+        again = await client.hear(c.Message)
+        assert (payload_of(again.entry), again.redelivery_count) == (b"2", 1), "an abort counts as a redelivery"
+        assert backlog(wires) == 4
+        await txn.commit()
+        assert backlog(wires) == 2
+        third = await RawTransaction.begin(client)
+        with pytest.raises(RefusedError, match=r"TransactionConflict: .* already acked before\."):
+            await third.ack(consumer, ids[0])
+
+    with_transactions(test)
+
+
+def test_a_plain_acknowledgement_wins() -> None:
+    async def test(wires: Wires) -> None:
+        client, _, consumer = await stage(wires, count=2)
+        ids = await received(client, 2)
+        txn = await RawTransaction.begin(client)
+        await txn.ack(consumer, *ids)
+        await consumer.ack(ids[0])
+        assert backlog(wires) == 1
+        await txn.abort()
+        assert await texts(client) == ["1"]
+
+    with_transactions(test)
+
+
+def test_parts_of_batches() -> None:
+    """9.12, 9.14: two transactions hold different messages of one batch."""
+
+    async def test(wires: Wires) -> None:
+        client, producer, consumer = await stage(wires)
+        metadata = EntryMetadata("p", 0, 1, num_messages_in_batch=3)
+        entry = build_entry(metadata, join_batch([(SingleMetadata(), b"a"), (SingleMetadata(), b"b")] * 2))
+        producer.send(b"", entry=entry, count=4)
+        (batch,) = await received(client, 1)
+        txn, other = await RawTransaction.begin(client), await RawTransaction.begin(client)
+        await txn.ack(consumer, batch._replace(ack_set=(0b1110,), batch_size=4))
+        with pytest.raises(RefusedError, match=r"batch message:.* \(ackSet with long\[\] size of 1\) in pending"):
+            await other.ack(consumer, batch._replace(ack_set=(0b1100,), batch_size=4))
+        await other.ack(consumer, batch._replace(ack_set=(0b1101,), batch_size=4))
+        consumer.redeliver()
+        assert (await client.hear(c.Message)).ack_set == (0b1100,)
+        await other.abort()
+        assert (await client.hear(c.Message)).ack_set == (0b1110,)
+        await txn.commit()
+        consumer.redeliver()
+        assert (await client.hear(c.Message)).ack_set == (0b1110,)
+        last = await RawTransaction.begin(client)
+        await last.ack(consumer, batch)
+        consumer.redeliver()
+        await settled()
+        assert not client.heard(c.Message)
+        await last.commit()
+        assert backlog(wires) == 0
+
+    with_transactions(test, acknowledgmentAtBatchIndexLevelEnabled=True)
+
+
+def test_cumulative_acknowledgements() -> None:
+    """9.12: forward only, one transaction at a time; redelivery does not stop for them."""
+
+    async def test(wires: Wires) -> None:
+        client, _, consumer = await stage(wires, c.SubType.Exclusive, count=4)
+        ids = await received(client, 4)
+        txn, other = await RawTransaction.begin(client), await RawTransaction.begin(client)
+        await txn.ack(consumer, ids[1], cumulative=True)
+        refused = "TransactionConflict: .* within range of current currentPosition"
+        for one, upto in ((txn, 1), (txn, 0), (other, 3)):
+            with pytest.raises(RefusedError, match=refused):
+                await one.ack(consumer, ids[upto], cumulative=True)
+        await other.ack(consumer, ids[0])
+        await txn.ack(consumer, ids[2], cumulative=True)
+        consumer.redeliver()
+        assert await texts(client) == ["1", "2", "3"]
+        await txn.commit()
+        assert backlog(wires) == 1
+        await other.abort()
+        assert await texts(client) == ["3"]
+        third = await RawTransaction.begin(client)
+        with pytest.raises(RefusedError, match="within range of cursor's markDeletePosition"):
+            await third.ack(consumer, ids[2], cumulative=True)
+
+    with_transactions(test)
+
+
+@pytest.mark.parametrize("commit", [True, False])
+def test_both_halves_end_together_on_all_topics_and_through_an_unload(commit: bool) -> None:
+    async def test(wires: Wires) -> None:
+        client, producer, consumer = await stage(wires, count=3)
+        there = await client.producer(U)
+        ids = await received(client, 3)
+        txn = await RawTransaction.begin(client)
+        await txn.publish(producer, b"t")
+        await txn.publish(there, b"u")
+        await txn.ack(consumer, ids[0], ids[2])
+        await client.close()
+        service = wires.world.machine.broker.service
+        for loaded in list(service.topics.values()):
+            service.unload(loaded.name)
+        client = await wires.open()
+        for topic in (T, U):
+            (await client.subscribe(topic, "s", c.SubType.Shared, initial_position=EARLIEST)).flow(1000)
+        assert await texts(client) == ["1"]
+        txn.client = client
+        await (txn.commit() if commit else txn.abort())
+        assert sorted(await texts(client)) == (["t", "u"] if commit else ["0", "2"])
+        assert backlog(wires) == (2 if commit else 3)
+
+    with_transactions(test)
+
+
+def test_what_is_not_open_is_refused() -> None:
+    """Decision 007: it would block its topic, or keep its entries reserved, for ever."""
+
+    async def test(wires: Wires) -> None:
+        client, producer, consumer = await stage(wires, count=1)
+        ids = await received(client, 1)
+        txn = await RawTransaction.begin(client)
+        await txn.commit()
+        for gone in (txn, RawTransaction(client, c.TxnId(0, 99)), RawTransaction(client, c.TxnId(7, 0))):
+            with pytest.raises(RefusedError, match=r"NotAllowedError: Transaction .* is not open"):
+                await gone.publish(producer, b"x")
+            with pytest.raises(RefusedError, match=r"TransactionNotFound|TransactionCoordinatorNotFound"):
+                await gone.ack(consumer, *ids)
+            with pytest.raises(RefusedError, match=r"TransactionNotFound|TransactionCoordinatorNotFound"):
+                await gone.add_partitions(T)
+        assert (await producer.publish(b"plain")).entry == 1
+
+    with_transactions(test)
+
+
+def test_missing_participants_count_as_ended() -> None:
+    """9.15."""
+
+    async def test(wires: Wires) -> None:
+        client, _, consumer = await stage(wires, count=1)
+        ids = await received(client, 1)
+        txn = await RawTransaction.begin(client)
+        await txn.add_partitions("persistent://no/such/topic", T)
+        await txn.add_subscription(T, "nobody")
+        await txn.ack(consumer, *ids)
+        await consumer.unsubscribe()
+        await txn.commit()
+
+    with_transactions(test)
+
+
+def test_half_an_end_is_refused() -> None:
+    """Decision 007: END_TXN_ON_… of another broker's coordinator has nothing to end here, and may not end ours."""
+
+    async def test(wires: Wires) -> None:
+        client = await wires.open()
+        txn = await RawTransaction.begin(client)
+        await txn.add_partitions(T)
+        half = c.EndTxnOnPartition(client.new_id(), txn.id, T, c.TxnAction.COMMIT)
+        answer = await client.request(half, c.EndTxnOnPartitionResponse)
+        assert answer.error is ServerError.NotAllowedError
+        name = c.TxnSubscription(T, "s")
+        other = c.EndTxnOnSubscription(client.new_id(), txn.id, name, c.TxnAction.ABORT)
+        assert (await client.request(other, c.EndTxnOnSubscriptionResponse)).error is ServerError.NotAllowedError
+        await txn.commit()
+        over = c.EndTxnOnPartition(client.new_id(), txn.id, T, c.TxnAction.COMMIT)
+        assert (await client.request(over, c.EndTxnOnPartitionResponse)).error is None
+
+    with_transactions(test)
+
+
+def test_above_the_limit_nobody_is_answered() -> None:
+    """9.4."""
+
+    async def test(wires: Wires) -> None:
+        client = await wires.open()
+        client.patience_s = 5.0
+        txn = await RawTransaction.begin(client)
+        with pytest.raises(TimeoutError):
+            await RawTransaction.begin(client)
+        await txn.abort()
+        await RawTransaction.begin(client)
+
+    with_transactions(test, maxActiveTransactionsPerCoordinator=1)
+
+
+def test_without_transactions() -> None:
+    """9.1, 9.13."""
+
+    async def test(wires: Wires) -> None:
+        client, producer, consumer = await stage(wires, count=1)
+        ids = await received(client, 1)
+        with pytest.raises(RefusedError, match=r"NotAllowedError: Transactions are not enabled\."):
+            await RawTransaction.begin(client)
+        with pytest.raises(RefusedError, match=r"NotAllowedError: Transaction buffer disable!"):
+            await RawTransaction(client, c.TxnId(0, 0)).publish(producer, b"x")
+        with pytest.raises(RefusedError, match=r"NotAllowedError: .*Server don't support transaction ack!"):
+            await RawTransaction(client, c.TxnId(0, 0)).ack(consumer, *ids)
+
+    on_broker(test)
