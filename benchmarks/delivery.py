@@ -59,6 +59,9 @@ class ReadyLog:
     def ordinal(self, position: Position) -> int:
         return position.entry
 
+    def exact_ordinal(self, position: Position) -> int | None:
+        return position.entry if position.entry < self.end else None
+
 
 class CountingSink:
     """Keeps what it got as slices of ordinals."""

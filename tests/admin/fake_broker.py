@@ -37,6 +37,8 @@ class FakeBroker:
         self.unloaded: list[str] = []
         self.ended: list[tuple[str, str]] = []
         self.of_subscriptions: dict[str, dict[str, str]] = {}
+
+        self.compacting: list[TopicName] = []
         self.moved: list[tuple[str, str, str, int | None]] = []
         self.options: StatsOptions | None = None
         self.sick: Exception | None = None
@@ -118,6 +120,14 @@ class FakeBroker:
     def _existing(self, topic: TopicName, name: str) -> None:
         if name not in self.topics[topic]:
             raise SubscriptionNotFoundError(f"Subscription {name} not found for topic {topic.fqn}")
+
+    async def compact_topic(self, topic: TopicName) -> None:
+        if topic in self.compacting:
+            raise ConflictError("Compaction already in progress")
+        self.compacting.append(topic)
+
+    async def compaction_status(self, topic: TopicName) -> JsonObject:
+        return {"status": "RUNNING" if topic in self.compacting else "NOT_RUN", "lastError": ""}
 
     async def topic_stats(self, topic: TopicName, options: StatsOptions) -> JsonObject:
         self.options = options

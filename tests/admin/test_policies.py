@@ -7,11 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from magnetar.admin.namespace_policies import POLICIES as NAMESPACE_POLICIES
 from magnetar.admin.topic_policies import POLICIES as TOPIC_POLICIES
-from magnetar.metadata.resources import Resources
 from magnetar.model.names import TopicName
 from magnetar.runtime.settings import Settings
 from tests.admin.conftest import World, world
@@ -65,8 +62,12 @@ VALUES: dict[str, Any] = {
 """Where nothing stands here, a policy is a number."""
 
 
-@pytest.mark.parametrize("policy", NAMESPACE_POLICIES)
-def test_namespace_policy_is_set_shown_and_removed(rest: RestClient, resources: Resources, policy: str) -> None:
+def test_namespace_policies_are_set_shown_and_removed(rest: RestClient) -> None:
+    for policy in NAMESPACE_POLICIES:
+        _namespace_policy(rest, policy)
+
+
+def _namespace_policy(rest: RestClient, policy: str) -> None:
     about, value = NAMESPACE_POLICIES[policy], VALUES.get(policy, 5)
     path = f"{NAMESPACE}/{policy}"
     before = rest.get(path)
@@ -82,9 +83,13 @@ def test_namespace_policy_is_set_shown_and_removed(rest: RestClient, resources: 
         assert rest.delete(path).status_code == 405
 
 
-@pytest.mark.parametrize("policy", TOPIC_POLICIES)
-def test_topic_policy_is_set_shown_and_removed(rest: RestClient, broker: FakeBroker, policy: str) -> None:
+def test_topic_policies_are_set_shown_and_removed(rest: RestClient, broker: FakeBroker) -> None:
     broker.topics = {NAME: {}}
+    for policy in TOPIC_POLICIES:
+        _topic_policy(rest, policy)
+
+
+def _topic_policy(rest: RestClient, policy: str) -> None:
     about, value = TOPIC_POLICIES[policy], VALUES.get(policy, 5)
     path = f"{TOPIC}/{policy}"
     before = rest.get(path)
@@ -153,6 +158,7 @@ TOPIC_REFUSALS = [
     ("maxUnackedMessagesOnConsumer", -1, 412, "maxUnackedNum must be 0 or more"),
     ("maxUnackedMessagesOnSubscription", -1, 412, "maxUnackedNum must be 0 or more"),
     ("compactionThreshold", -1, 412, "Invalid value for compactionThreshold"),
+    ("messageTTL", None, 412, "Invalid value for message TTL"),
     ("deduplicationSnapshotInterval", -1, 412, "interval must be 0 or more"),
     ("maxMessageSize", -1, 412, "topic-level maxMessageSize must be greater than or equal to 0 and must be smaller "
      "than that in the broker-level"),
@@ -163,14 +169,13 @@ TOPIC_REFUSALS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("policy", "body", "status", "reason"), TOPIC_REFUSALS)
-def test_topic_policy_refused(
-    rest: RestClient, broker: FakeBroker, policy: str, body: Any, status: int, reason: str
-) -> None:
+def test_topic_policies_refused(rest: RestClient, broker: FakeBroker) -> None:
     broker.topics = {NAME: {}}
-    refused = rest.post(f"{TOPIC}/{policy}", json=body)
-    assert (refused.status_code, refused.json()) == (status, {"reason": reason})
-    assert rest.get(f"{TOPIC}/{policy}").content == b""
+    for policy, body, status, reason in TOPIC_REFUSALS:
+        query = "?messageTTL=-1" if policy == "messageTTL" else ""
+        refused = rest.post(f"{TOPIC}/{policy}{query}", json=body)
+        assert (refused.status_code, refused.json()) == (status, {"reason": reason}), policy
+        assert rest.get(f"{TOPIC}/{policy}").content == b""
 
 
 ZERO = (
@@ -203,13 +208,13 @@ NAMESPACE_REFUSALS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("policy", "body", "status", "reason"), NAMESPACE_REFUSALS)
-def test_namespace_policy_refused(rest: RestClient, policy: str, body: Any, status: int, reason: str) -> None:
-    method = NAMESPACE_POLICIES[policy].method
-    before = rest.get(f"{NAMESPACE}/{policy}").content
-    refused = rest.request(method, f"{NAMESPACE}/{policy}", json=body)
-    assert (refused.status_code, refused.json()) == (status, {"reason": reason})
-    assert rest.get(f"{NAMESPACE}/{policy}").content == before
+def test_namespace_policies_refused(rest: RestClient) -> None:
+    for policy, body, status, reason in NAMESPACE_REFUSALS:
+        method = NAMESPACE_POLICIES[policy].method
+        before = rest.get(f"{NAMESPACE}/{policy}").content
+        refused = rest.request(method, f"{NAMESPACE}/{policy}", json=body)
+        assert (refused.status_code, refused.json()) == (status, {"reason": reason}), policy
+        assert rest.get(f"{NAMESPACE}/{policy}").content == before
 
 
 def test_unknown_namespace(shared_world: World) -> None:

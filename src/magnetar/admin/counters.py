@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from magnetar.admin.ports import SubscriptionCounters, TopicCounters
+from magnetar.admin.ports import CompactionCounters, SubscriptionCounters, TopicCounters
 from magnetar.broker.rates import Rates
 from magnetar.broker.topic.backlog import bytes_behind
+from magnetar.broker.topic.compaction.compactor import Compactor
 from magnetar.broker.topic.subscription import Subscription
 from magnetar.broker.topic.topic import Topic
 
@@ -27,7 +28,16 @@ def topic_counters(topic: Topic, rates: Rates) -> TopicCounters:
         backlog_bytes=bytes_behind(topic.log, topic.slowest()),
         storage_bytes=topic.log.retained_bytes(),
         subscriptions=subscriptions,
+        compaction=None if topic.compactor is None else _compaction(topic.compactor),
     )
+
+
+def _compaction(compactor: Compactor) -> CompactionCounters:
+    stats, view = compactor.stats, compactor.view
+    return CompactionCounters(
+        stats.removed, stats.successes, stats.failures, stats.duration_ms,
+        entries=0 if view is None else view.entries, bytes=0 if view is None else view.bytes,
+    )  # fmt: skip
 
 
 def _subscription(subscription: Subscription, rates: Rates) -> SubscriptionCounters:

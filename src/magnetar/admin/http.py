@@ -14,6 +14,7 @@ from magnetar.admin import (
     backlog_quotas,
     brokers,
     clusters,
+    compaction,
     cursors,
     explanations,
     lookups,
@@ -71,6 +72,7 @@ def create_app(broker: AdminBroker, resources: Resources, settings: Settings) ->
         subscriptions,
         explanations,
         statistics,
+        compaction,
         lookups,
         metrics,
     ):

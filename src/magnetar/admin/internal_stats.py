@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import datetime
 
+from magnetar.broker.topic.compaction.view import PROPERTY, Facts
 from magnetar.broker.topic.subscription import Subscription
 from magnetar.broker.topic.topic import Topic
 from magnetar.model.ids import Position
@@ -41,7 +42,18 @@ def internal_stats(topic: Topic) -> JsonObject:
         "ledgers": [_ledger(ledger, open_=ledger is current) for ledger in ledgers],
         "cursors": cursors,
         "schemaLedgers": [],
-        "compactedLedger": {"ledgerId": -1, "entries": -1, "size": -1, "offloaded": False, "underReplicated": False},
+        "compactedLedger": _compacted(topic),
+    }
+
+
+def _compacted(topic: Topic) -> JsonObject:
+    view = None if topic.compactor is None else topic.compactor.view
+    return {
+        "ledgerId": -1 if view is None else view.facts.ledger,
+        "entries": -1 if view is None else view.entries,
+        "size": -1 if view is None else view.bytes,
+        "offloaded": False,
+        "underReplicated": False,
     }
 
 
@@ -74,8 +86,14 @@ def _cursor(subscription: Subscription, log: ManagedLedger, waits: bool) -> Json
         "totalNonContiguousDeletedMessagesRange": len(holes),
         "subscriptionHavePendingRead": waits,
         "subscriptionHavePendingReplayRead": False,
-        "properties": {},
+        "properties": _properties(subscription),
     }
+
+
+def _properties(subscription: Subscription) -> JsonObject:
+    """Of the cursor, not of the subscription: here only the compactor's has any."""
+    compacted = subscription.cursor.properties.get(PROPERTY)
+    return {} if compacted is None else {"CompactedTopicLedger": Facts.from_property(compacted).ledger}
 
 
 def acknowledged_ranges(log: ManagedLedger, ranges: list[tuple[int, int]]) -> list[str]:

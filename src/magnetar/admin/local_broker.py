@@ -160,7 +160,7 @@ class LocalBroker:
 
     def subscription_properties(self, topic: TopicName, name: str) -> dict[str, str]:
         cursor = self._subscription(self._topic(topic), name).cursor
-        return {key: str(value) for key, value in cursor.properties.items()}
+        return {key: str(value) for key, value in cursor.properties.items() if not key.startswith("#")}
 
     async def set_subscription_properties(self, topic: TopicName, name: str, properties: Mapping[str, str]) -> None:
         found = self._topic(topic)
@@ -168,6 +168,17 @@ class LocalBroker:
         if cursor is not None:
             cursor.set_properties(dict(properties))
         await self._durable()
+
+    async def compact_topic(self, topic: TopicName) -> None:
+        found = self._topic(topic)
+        await _born(found)
+        found.compaction().begin(retain_keyless=self._service.settings.topicCompactionRetainNullKey)
+
+    async def compaction_status(self, topic: TopicName) -> JsonObject:
+        compactor = self._topic(topic).compactor
+        if compactor is None:
+            return {"status": "NOT_RUN", "lastError": ""}
+        return {"status": compactor.status, "lastError": compactor.last_error}
 
     # statistics --------------------------------------------------------------------------------------------------
 

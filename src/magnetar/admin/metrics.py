@@ -45,6 +45,14 @@ _PER_SUBSCRIPTION: Final = {
     "pulsar_subscription_msg_rate_redeliver": "rate_redelivered",
     "pulsar_subscription_msg_ack_rate": "rate_acked",
 }
+_PER_COMPACTED: Final = {
+    "pulsar_compaction_removed_event_count": "removed",
+    "pulsar_compaction_succeed_count": "succeeded",
+    "pulsar_compaction_failed_count": "failed",
+    "pulsar_compaction_duration_time_in_mills": "duration_ms",
+    "pulsar_compaction_compacted_entries_count": "entries",
+    "pulsar_compaction_compacted_entries_size": "bytes",
+}
 _STORAGE: Final = {
     "pulsar_ml_cache_used_size": ("gauge", "cache_bytes"),
     "magnetar_cache_limit_bytes": ("gauge", "cache_bytes_max"),
@@ -114,6 +122,9 @@ def _of_topics(cluster: str, topics: Sequence[TopicCounters]) -> Iterator[str]:
         yield from _family(name, labels, [getattr(topic, attribute) for topic in topics])
     sizes = [topic.throughput_in / topic.rate_in if topic.rate_in else 0.0 for topic in topics]
     yield from _family("pulsar_average_msg_size", labels, sizes)
+    compacted = [(label, topic.compaction) for label, topic in zip(labels, topics, strict=True) if topic.compaction]
+    for name, attribute in _PER_COMPACTED.items():
+        yield from _family(name, [label for label, _ in compacted], [getattr(each, attribute) for _, each in compacted])
     pairs = [
         (f"{label},subscription={_quoted(each.name)}", each)
         for label, topic in zip(labels, topics, strict=True)

@@ -52,6 +52,19 @@ class TopicCounters(NamedTuple):
     backlog_bytes: int
     storage_bytes: int
     subscriptions: Sequence[SubscriptionCounters]
+    compaction: CompactionCounters | None = None
+    """None for a topic that has nothing to do with it."""
+
+
+class CompactionCounters(NamedTuple):
+    """Of one topic since it was loaded, and of its present view."""
+
+    removed: int
+    succeeded: int
+    failed: int
+    duration_ms: int
+    entries: int
+    bytes: int
 
 
 class SubscriptionCounters(NamedTuple):
@@ -178,6 +191,14 @@ class AdminBroker(Protocol):
 
     async def message_id_since(self, topic: TopicName, publish_time_ms: int) -> JsonObject:
         """Of the first entry published at or after that time (11.4.5)."""
+        ...
+
+    async def compact_topic(self, topic: TopicName) -> None:
+        """Begin a run of compaction. Raises ConflictError "Compaction already in progress"."""
+        ...
+
+    async def compaction_status(self, topic: TopicName) -> JsonObject:
+        """``status`` (NOT_RUN, RUNNING, SUCCESS, ERROR) and ``lastError`` (4.7.4)."""
         ...
 
     async def topic_stats(self, topic: TopicName, options: StatsOptions) -> JsonObject:

@@ -62,7 +62,9 @@ async def subscription_stats(
         "nonContiguousDeletedMessagesRanges": ranges,
         "nonContiguousDeletedMessagesRangesSerializedSize": 0,
         "delayedMessageIndexSizeInBytes": 0,
-        "subscriptionProperties": {**subscription.cursor.properties},
+        "subscriptionProperties": {
+            name: value for name, value in subscription.cursor.properties.items() if not name.startswith("#")
+        },
         **dict.fromkeys(NEVER_COUNTED, 0),
         "durable": stats.is_durable,
         "replicated": False,

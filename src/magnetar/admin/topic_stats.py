@@ -12,6 +12,7 @@ from magnetar.admin.reading import publish_time_at
 from magnetar.admin.subscription_stats import subscription_stats
 from magnetar.broker.rates import Rates
 from magnetar.broker.topic.backlog import bytes_behind
+from magnetar.broker.topic.compaction.compactor import CompactionStats
 from magnetar.broker.topic.producer_access import Producers
 from magnetar.broker.topic.producers import Producer
 from magnetar.broker.topic.topic import Topic
@@ -45,13 +46,18 @@ async def topic_stats(topic: Topic, rates: Rates, options: StatsOptions, broker_
         "nonContiguousDeletedMessagesRanges": holes,
         "nonContiguousDeletedMessagesRangesSerializedSize": 0,
         "delayedMessageIndexSizeInBytes": topic.delays.memory_bytes,
-        "compaction": {
-            "lastCompactionRemovedEventCount": 0,
-            "lastCompactionSucceedTimestamp": 0,
-            "lastCompactionFailedTimestamp": 0,
-            "lastCompactionDurationTimeInMills": 0,
-        },
+        "compaction": _compaction(topic),
         "ownerBroker": broker_id,
+    }
+
+
+def _compaction(topic: Topic) -> JsonObject:
+    stats = CompactionStats() if topic.compactor is None else topic.compactor.stats
+    return {
+        "lastCompactionRemovedEventCount": stats.removed,
+        "lastCompactionSucceedTimestamp": stats.succeeded_ms,
+        "lastCompactionFailedTimestamp": stats.failed_ms,
+        "lastCompactionDurationTimeInMills": stats.duration_ms,
     }
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import logging
 
 from magnetar.broker.service import BrokerService
+from magnetar.broker.topic.compaction.compactor import SUBSCRIPTION as COMPACTION
 from magnetar.broker.topic.subscription import Subscription
 from magnetar.broker.topic.topic import Topic
 from magnetar.model.names import TopicName
@@ -61,6 +62,8 @@ class Disuse:
         for topic in list(self._service.topics.values()):
             minutes = topic.policies.subscription_expiration_minutes
             for subscription in list(topic.subscriptions.values()) if minutes else ():
+                if subscription.name == COMPACTION:
+                    continue
                 if subscription.durable and now - _last_use(topic, subscription) > minutes * 60_000:
                     log.info("subscription %s of %s has expired", subscription.name, topic.name.fqn)
                     topic.delete_subscription(subscription.name, lambda: None)
@@ -71,7 +74,7 @@ class Disuse:
 def _in_use(topic: Topic, *, caught_up_is_enough: bool) -> bool:
     if len(topic.producers):
         return True
-    subscriptions = topic.subscriptions.values()
+    subscriptions = [s for s in topic.subscriptions.values() if s.name != COMPACTION]
     if not caught_up_is_enough:
         return bool(subscriptions)
     return any(subscription.consumers or subscription.cursor.backlog() for subscription in subscriptions)

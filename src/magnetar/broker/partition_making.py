@@ -12,6 +12,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 
+from magnetar.broker.topic.compaction.compactor import SUBSCRIPTION as COMPACTION
 from magnetar.broker.topic.topic import Topic
 from magnetar.metadata.partitioned import PartitionedTopics
 from magnetar.model.errors import MetadataError
@@ -54,7 +55,7 @@ class PartitionMaker:
         topic = self._find(partition) or self._make(partition)
         if like is not None:
             for subscription in like.durable_subscriptions():
-                if subscription not in topic.subscriptions:
+                if subscription not in topic.subscriptions and subscription != COMPACTION:
                     topic.create_subscription(subscription, topic.log.first)
         return topic
 

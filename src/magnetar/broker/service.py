@@ -226,6 +226,8 @@ class BrokerService:
         if connected and not force:
             raise PreconditionFailedError(f"Topic has {connected} connected producers/consumers")
         topic.close()
+        if topic.compactor is not None:
+            topic.compactor.forget()
         self.topics.pop(name.fqn, None)
         if not name.is_partition:
             # first: a topic of this name that comes later must not find them after a crash in between

@@ -118,6 +118,12 @@ class PolicySettings:
     brokerServiceCompactionThresholdInBytes: int = setting(
         0, "Bytes of backlog since the last compaction at which a topic is compacted; 0 never.", _TOPICS, 0, LONG_MAX
     )
+    brokerServiceCompactionMonitorIntervalInSeconds: int = setting(
+        60, "Seconds between two looks at whether topics have reached that.", _TOPICS, 1, INT_MAX
+    )
+    topicCompactionRetainNullKey: bool = setting(
+        False, "Whether compaction keeps messages without a key; otherwise it drops them.", _TOPICS
+    )
 
     # limits of a topic
     maxProducersPerTopic: int = setting(0, "Most producers of a topic; 0 without limit.", _LIMITS, 0, INT_MAX)

@@ -143,8 +143,9 @@ class Cursor:
         return self.acked.ranges()
 
     def set_properties(self, properties: dict[str, Any], durable: Done | None = None) -> None:
-        """Replace what is kept beside the cursor."""
-        self.properties = properties
+        """Replace what is kept beside the cursor, except what the broker keeps there under names with a #."""
+        own = {name: value for name, value in self.properties.items() if name.startswith("#")}
+        self.properties = {**own, **properties}
         self._whole = True
         self._changed(durable)
 

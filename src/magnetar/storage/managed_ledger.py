@@ -84,8 +84,8 @@ class ManagedLedger:
         """Ordinal behind the last durable entry."""
         self.hidden = 0
         """Ordinals below were let go, though their ledger may still be there for others."""
-        self.hidden_bytes = 0
-        """Bytes of the hidden entries in the ledger that holds ``first``."""
+        self.hidden_size = 0
+        """As it was told with ``hidden``; see :attr:`hidden_bytes`."""
         self.index = 0
         """Message index behind the last durable message: messages ever stored."""
         self.entries_added = 0
@@ -108,6 +108,12 @@ class ManagedLedger:
     def first(self) -> int:
         """Lowest retained ordinal; ledgers in front of it are gone, of its own the beginning may be hidden."""
         return max(self.table.first, self.hidden)
+
+    @property
+    def hidden_bytes(self) -> int:
+        """Bytes of the hidden entries in the first ledger that is still there."""
+        ledgers = self.table.ledgers
+        return self.hidden_size if ledgers and self.hidden > ledgers[0].ordinal else 0
 
     @property
     def pending(self) -> int:
@@ -380,7 +386,7 @@ class ManagedLedger:
             first = max(first, stop)
         if drop or first > self.first:
             self._hide(first, hidden_bytes or 0)
-            record = records.json_record(records.Kind.TRIMMED, log=self.id, ordinal=first, bytes=self.hidden_bytes)
+            record = records.json_record(records.Kind.TRIMMED, log=self.id, ordinal=first, bytes=self.hidden_size)
             self._journal.add_record(record, lambda: self._drop_spans(first))
             self.table.drop_front(drop)
             for cursor in self.cursors.values():
@@ -389,7 +395,7 @@ class ManagedLedger:
 
     def _hide(self, first: int, hidden_bytes: int) -> None:
         if first > self.hidden:
-            self.hidden, self.hidden_bytes = first, hidden_bytes
+            self.hidden, self.hidden_size = first, hidden_bytes
 
     def _drop_spans(self, first: int) -> None:
         """The trim is durable: now the bytes may go."""

@@ -156,7 +156,7 @@ class _Replay:
             about = logged.about
             managed = self._log(about["id"], about["name"])
             managed.properties = about["properties"]
-            managed.hidden, managed.hidden_bytes = about.get("hidden", (0, 0))
+            managed.hidden, managed.hidden_size = about.get("hidden", (0, 0))
             for values in about["ledgers"]:
                 managed.table.add(Ledger.from_list(values))
             for values in about["spans"]:

@@ -179,6 +179,10 @@ class LedgerStore:
             self.journal.barrier(done, failed)
         return managed
 
+    def find_log(self, name: str) -> ManagedLedger | None:
+        """The log of that name as it is: nothing may be appended to it before :meth:`open_log`."""
+        return self._logs.get(name)
+
     def delete_log(self, name: str, done: Callable[[], None] | None = None) -> None:
         """Delete a log with its ledgers and cursors; its bytes go when that is durable."""
         managed = self._logs.pop(name)
@@ -329,7 +333,7 @@ def _blob(managed: ManagedLedger, sequence: int) -> bytes:
         "properties": managed.properties,
         "end": managed.end,
         "index": managed.index,
-        "hidden": [managed.hidden, managed.hidden_bytes],
+        "hidden": [managed.hidden, managed.hidden_size],
         "ledgers": [ledger.to_list() for ledger in managed.table.ledgers],
         "spans": [[s.segment, s.ledger, s.first, s.end, s.bytes] for s in managed.spans],
         "annexes": sequence,

@@ -56,6 +56,10 @@ class FakeLog:
     def position(self, ordinal: int) -> Position:
         return Position(ordinal // LEDGER_ENTRIES, ordinal % LEDGER_ENTRIES)
 
+    def exact_ordinal(self, position: Position) -> int | None:
+        ordinal = position.ledger * LEDGER_ENTRIES + position.entry
+        return ordinal if self.first <= ordinal < self.end else None
+
     def ordinal(self, position: Position) -> int:
         return min(max(position.ledger * LEDGER_ENTRIES + position.entry, self.first), self.end)
 

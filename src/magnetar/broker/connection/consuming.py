@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from magnetar.broker.connection.session import OpenConsumer, Pending, Session
+from magnetar.broker.topic.compaction.source import CompactedSource
 from magnetar.broker.topic.ports import Run
 from magnetar.broker.topic.subscription import IndexAck
 from magnetar.model.errors import MagnetarError, MetadataError, PersistenceError, ProtocolError, ServerError
@@ -81,7 +82,7 @@ def _acknowledge_until(held: OpenConsumer, ack: c.Ack, done: Callable[[], None])
     ordinal = held.exact(message_id)
     batch = None
     if ordinal is None:
-        ordinal = held.topic.log.ordinal(Position(message_id.ledger, message_id.entry)) - 1
+        ordinal = held.log.ordinal(Position(message_id.ledger, message_id.entry)) - 1
     elif message_id.ack_set:
         batch = IndexAck(ordinal, message_id.ack_set, message_id.batch_size)
     held.subscription.acknowledge_until(held.consumer, ordinal, done, batch)
@@ -152,12 +153,12 @@ def seek(session: Session, command: c.Seek) -> None:
     message_id = command.message_id
     if message_id is not None:
         to(
-            held.topic.log.ordinal(Position(message_id.ledger, message_id.entry)),
+            held.log.ordinal(Position(message_id.ledger, message_id.entry)),
             message_id.ack_set,
             message_id.batch_size,
         )
     elif command.message_publish_time is not None:
-        held.topic.find_time(command.message_publish_time, to)
+        held.topic.find_time(command.message_publish_time, to, held.subscription)
     else:
         session.fail(command.request_id, MetadataError("Message id and message publish time were not present"))
 
@@ -174,14 +175,25 @@ def last_message_id(session: Session, command: c.GetLastMessageId) -> None:
     except MagnetarError as error:
         session.fail(command.request_id, error)
         return
-    mark = topic.log.position(held.subscription.mark_delete)
+    mark = held.log.position(held.subscription.mark_delete)
     marked = c.MessageIdData(mark.ledger, mark.entry)
     shown = topic.last_shown()
+
+    def compacted(found: tuple[Position, int] | Exception) -> None:
+        nonlocal last
+        if isinstance(found, Exception):
+            session.fail(command.request_id, PersistenceError(str(found)))
+        else:
+            last = found[0]
+            answer(found[1])
 
     def answer(batch_index: int) -> None:
         found = c.MessageIdData(last.ledger, last.entry, topic.name.partition_index, batch_index)
         session.send(c.GetLastMessageIdResponse(found, command.request_id, marked))
 
+    log = held.log
+    if isinstance(log, CompactedSource) and log.last_compacted(compacted):
+        return
     if last.ledger < 0:
         answer(-1)
         return

@@ -62,12 +62,13 @@ class Watch(Protocol):
 class OpenConsumer:
     """A consumer that was admitted: where its commands go."""
 
-    __slots__ = ("acks", "consumer", "ledger", "subscription", "topic")
+    __slots__ = ("acks", "consumer", "ledger", "log", "subscription", "topic")
 
     def __init__(self, topic: ServedTopic, subscription: ServedSubscription, consumer: Consumer) -> None:
         self.topic = topic
         self.subscription = subscription
         self.consumer = consumer
+        self.log = topic.log_of(subscription)
         self.ledger: Ledger = topic.log.table.ledgers[-1]
         """The ledger of the last acknowledged entry: most likely the next one's, too."""
         self.acks: list[int] = []
@@ -75,7 +76,7 @@ class OpenConsumer:
 
     def exact(self, message_id: c.MessageIdData) -> int | None:
         """Ordinal of an entry that exists, or None (SEMANTICS 5.7.4)."""
-        ordinal = self.topic.log.exact_ordinal(Position(message_id.ledger, message_id.entry))
+        ordinal = self.log.exact_ordinal(Position(message_id.ledger, message_id.entry))
         if ordinal is not None:
             self.ledger = self.topic.log.table.holding(ordinal)
         return ordinal

@@ -180,9 +180,10 @@ class _Joining:
         """
         command, topic = self._command, self._topic
         start = command.start_message_id
+        log = topic.reading_log(compacted=command.read_compacted)
         if not command.durable and start is not None:
-            return topic.log.ordinal(Position(start.ledger, start.entry))
-        return topic.log.first if command.initial_position is c.InitialPosition.Earliest else topic.log.end
+            return log.ordinal(Position(start.ledger, start.entry))
+        return log.first if command.initial_position is c.InitialPosition.Earliest else topic.log.end
 
     def _cursor_durable(self) -> None:
         if self._subscription is None:
@@ -196,7 +197,8 @@ class _Joining:
             self._topic.consumer_gone(subscription)
         elif back > 0:
             now = self._session.service.clock.now_ms()
-            self._topic.find_time(now - back * 1000, lambda found: self._rolled_back(subscription, found))
+            self._topic.read_by(subscription, compacted=self._command.read_compacted)
+            self._topic.find_time(now - back * 1000, lambda found: self._rolled_back(subscription, found), subscription)
         else:
             self._join(subscription, retry=True)
 
@@ -212,6 +214,7 @@ class _Joining:
             self._topic.consumer_gone(subscription)
             return
         sink = SinkOfConsumer(session, command.consumer_id, self._topic.name.partition_index)
+        self._topic.read_by(subscription, compacted=command.read_compacted)
         try:
             consumer = subscription.add_consumer(
                 sink,

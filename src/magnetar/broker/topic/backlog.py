@@ -87,7 +87,7 @@ class BacklogSize:
         log = self._log
         if stop <= ledger.ordinal:
             return 0
-        hidden = ledger.ordinal <= log.hidden < log.end and log.table.holding(log.hidden) is ledger
+        hidden = ledger is log.table.ledgers[0] and log.hidden > ledger.ordinal
         start, size = (log.hidden, log.hidden_bytes) if hidden else (ledger.ordinal, 0)
         if self._ledger == ledger.id and start <= self._at <= stop:
             start, size = self._at, self._before

@@ -7,6 +7,7 @@ time, whatever stands behind it. Every message is looked at once per subscriptio
 from __future__ import annotations
 
 from magnetar.broker.topic.backlog import run_at
+from magnetar.broker.topic.compaction.compactor import SUBSCRIPTION as COMPACTION
 from magnetar.broker.topic.subscription import Subscription
 from magnetar.protocol.entries import publish_time
 
@@ -16,14 +17,24 @@ async def expire(subscription: Subscription, before_ms: int) -> int:
 
     Raises what reading raised.
     """
-    cursor, log = subscription.cursor, subscription.log
+    if subscription.name == COMPACTION:
+        return 0
+    cursor, log = subscription.cursor, subscription.stored
     mark = cursor.mark_delete
     start = cursor.next_unacknowledged(max(mark + 1, log.first))
     at, pieces = start, 1
     while at < log.end:
         # the first look is at one entry: mostly it is young, and nothing is to be done
         run = await run_at(log, at, pieces)
-        young = next((i for i, entry in enumerate(run.entries) if publish_time(entry) >= before_ms), None)
+        first = run.first
+        young = next(
+            (
+                i
+                for i, entry in enumerate(run.entries)
+                if publish_time(entry) >= before_ms and not cursor.acknowledged(first + i)
+            ),
+            None,
+        )
         at = run.first + (len(run.entries) if young is None else young)
         if young is not None:
             break

@@ -14,7 +14,7 @@ from magnetar.broker.topic.dispatch_settings import DispatchSettings
 from magnetar.broker.topic.limits import check_consumer, check_subscription, with_policies
 from magnetar.broker.topic.nonpersistent_subscription import NonPersistentSubscription, passing_settings
 from magnetar.broker.topic.passage import Group, InFlight, Passage
-from magnetar.broker.topic.ports import Done, DurableAnswer, Sent
+from magnetar.broker.topic.ports import Done, DurableAnswer, Log, Sent
 from magnetar.broker.topic.producer_access import Admitted, Producers
 from magnetar.broker.topic.producers import Producer
 from magnetar.broker.topic.publish_checks import PublishChecks, PublishSettings
@@ -153,7 +153,20 @@ class NonPersistentTopic:
 
     # positions ---------------------------------------------------------------------------------------------------
 
-    def find_time(self, publish_time_ms: int, done: Callable[[int | Exception], None]) -> None:
+    def reading_log(self, *, compacted: bool) -> Log:
+        """Nothing of it is kept that could be compacted."""
+        return self.log
+
+    def read_by(self, subscription: ServedSubscription, *, compacted: bool) -> None:
+        """The same."""
+
+    def log_of(self, subscription: ServedSubscription) -> Log:
+        """The same."""
+        return self.log
+
+    def find_time(
+        self, publish_time_ms: int, done: Callable[[int | Exception], None], reader: ServedSubscription | None = None
+    ) -> None:
         """SEEK by time is a no-op."""
         done(0)
 

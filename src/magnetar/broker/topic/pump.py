@@ -65,7 +65,7 @@ class Pump:
         """What the last disk read brought."""
         self._reading = False
         self._reads = 0
-        """Restarts; a read that began before the last one counts no more."""
+        """Restarts and changes of the source; a read that began before the last one counts no more."""
         self._turning = False
         self._next_turn: asyncio.Handle | None = None
         self._retry: asyncio.TimerHandle | None = None
@@ -112,6 +112,14 @@ class Pump:
         self.read_at = self._cursor.next_unacknowledged(self._cursor.mark_delete + 1)
         if self.gate is not None:
             self.gate.late.clear()
+
+    def read_through(self, source: Log) -> None:
+        """Read from there from now on, from the first unacknowledged entry."""
+        self._log = source
+        self._fetched = None
+        self._reading = False
+        self._reads += 1
+        self.rewind()
 
     def close(self) -> None:
         """Nothing is sent any more; a read under way is ignored when it returns."""
@@ -220,7 +228,7 @@ class Pump:
                 break
             stop += 1
         reached = self._give(dispatcher, start, stop)
-        late.drop(reached - start)
+        late.drop(min(reached, stop) - start)
         return reached - start
 
     def _give(self, dispatcher: Dispatcher, start: int, stop: int) -> int:
@@ -231,6 +239,9 @@ class Pump:
         run = self._run_at(start, stop - start)
         if run is None:
             return start
+        if run.first > start:
+            # only a compacted topic has gaps; what is in one is as good as acknowledged
+            return run.first
         stop = min(run.first + len(run.entries), stop)
         if stop > start + 1:
             stop = self._cursor.next_acknowledged(start, stop)

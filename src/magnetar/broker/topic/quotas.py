@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Final, Protocol
 
 from magnetar.broker.topic.backlog import BacklogSize, bytes_behind, run_at
+from magnetar.broker.topic.compaction.compactor import SUBSCRIPTION as COMPACTION
 from magnetar.broker.topic.expiry import expire
 from magnetar.broker.topic.producer_access import Producers
 from magnetar.broker.topic.subscription import Subscription
@@ -95,7 +96,7 @@ class Quotas:
             self._topic.producers.close_all()
 
     def _slowest(self) -> Subscription | None:
-        durable = [s for s in self._topic.subscriptions.values() if s.durable]
+        durable = [s for s in self._topic.subscriptions.values() if s.durable and s.name != COMPACTION]
         return min(durable, key=lambda s: s.cursor.mark_delete, default=None)
 
     # size --------------------------------------------------------------------------------------------------------

@@ -67,14 +67,14 @@ async def apply_retention(topic: RetainedTopic, now_ms: int) -> int:
     if rule == (None, None):
         return 0
     consumed = topic.slowest() + 1
-    keep_from, hidden = await _Walk(topic.log, rule, now_ms).to(consumed)
+    keep_from, hidden = await Walk(topic.log, rule, now_ms).to(consumed)
     # while the disk was read somebody may have sought back, or closed the topic
     if topic.closed or topic.slowest() + 1 < keep_from or keep_from <= topic.log.first:
         return 0
     return topic.trim_to(keep_from, hidden)
 
 
-class _Walk:
+class Walk:
     """From the front of the log to the first entry that stays."""
 
     def __init__(self, log: ManagedLedger, rule: Rule, now_ms: int) -> None:

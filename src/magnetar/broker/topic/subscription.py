@@ -73,6 +73,9 @@ class Subscription:
         self.topic = topic
         self.name = name
         self.log = log
+        """What consumers read; see :meth:`read_through`."""
+        self.stored = log
+        """The topic's log itself."""
         self.cursor = cursor
         self.settings = settings
         self.durable = durable
@@ -153,6 +156,12 @@ class Subscription:
         self._perform(instructions)
         pump.turn()
         return consumer
+
+    def read_through(self, source: Log) -> None:
+        """While nobody is connected: what the next consumers read, the log itself or its compacted view (5.9.13)."""
+        if source is not self.log and not self._pump.consumers:
+            self.log = source
+            self._pump.read_through(source)
 
     def remove_consumer(self, consumer: Consumer) -> None:
         """It left or its connection was lost: what it did not acknowledge goes to the others (5.9.14, 5.4.8)."""
@@ -346,7 +355,8 @@ class Subscription:
 
     def trimmed(self) -> None:
         """The log lost its front: a non-durable cursor there goes on behind it (4.3.2)."""
-        self.cursor.trimmed()
+        if self.cursor.mark_delete < self.log.first - 1:
+            self.cursor.trimmed()
         self._pump.turn()
 
     def _count_acked(self, consumer: Consumer, entries: int) -> None:
@@ -515,7 +525,7 @@ class Subscription:
             allow_out_of_order=key_shared and self.key_shared.allow_out_of_order,
             key_shared_mode=self.key_shared.mode if key_shared else "",
             mark_delete=self.cursor.mark_delete,
-            read_at=self._pump.read_at,
+            read_at=max(self._pump.read_at, self.cursor.mark_delete + 1),
             consumers=[consumer_stats(consumer, dispatcher) for consumer in consumers],
         )
 

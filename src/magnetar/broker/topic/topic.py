@@ -13,11 +13,14 @@ from typing import Any, Final, cast
 
 from magnetar.broker.delivery.dispatcher import SubType
 from magnetar.broker.topic.chunking import Chunking, chunk
+from magnetar.broker.topic.compaction.compactor import SUBSCRIPTION as COMPACTION
+from magnetar.broker.topic.compaction.compactor import Compactor
+from magnetar.broker.topic.compaction.source import CompactedSource
 from magnetar.broker.topic.delays import Delays
 from magnetar.broker.topic.dispatch_settings import DispatchSettings
 from magnetar.broker.topic.gate import Reason, last_shown
 from magnetar.broker.topic.limits import check_consumer, check_subscription, with_policies
-from magnetar.broker.topic.ports import DurableAnswer, Sent
+from magnetar.broker.topic.ports import DurableAnswer, Log, Sent
 from magnetar.broker.topic.position_search import first_since
 from magnetar.broker.topic.producer_access import Admitted, Producers
 from magnetar.broker.topic.producers import Pending, Producer
@@ -86,6 +89,11 @@ class Topic:
         self.termination = Termination(self)
         for cursor in list(self.log.cursors.values()):
             self._attach(cursor, durable=True, created=False)
+        self._store = store
+        self.compactor: Compactor | None = Compactor(self, store) if COMPACTION in self.log.cursors else None
+        """None while the topic has nothing to do with compaction."""
+        self.policy_listeners.append(self._compaction_policy)
+        self._compaction_policy(policies, policies)
         strict = settings.deliver_at_time_strict
         self.delays = Delays(self, self.log, clock, policies.delayed_delivery, strict)
 
@@ -177,7 +185,8 @@ class Topic:
             else:
                 done()
             return found
-        check_subscription(self.name.fqn, self.policies, len(self.subscriptions))
+        if name != COMPACTION:
+            check_subscription(self.name.fqn, self.policies, len(self.subscriptions))
         cursor = self.log.open_cursor(name, ordinal(), durable=durable, properties=properties, done=done)
         return self._attach(cursor, durable=durable, created=True)
 
@@ -240,6 +249,8 @@ class Topic:
         subscription = self.subscriptions.pop(name)
         subscription.close()
         self._forget(subscription)
+        if name == COMPACTION and self.compactor is not None:
+            self.compactor.forget()
         if subscription.durable:
             self.log.delete_cursor(name, done)
         else:
@@ -266,11 +277,46 @@ class Topic:
         """Connected consumers of all subscriptions."""
         return sum(len(subscription.consumers) for subscription in self.subscriptions.values())
 
+    # compaction --------------------------------------------------------------------------------------------------
+
+    def _compaction_policy(self, before: TopicPolicies, now: TopicPolicies) -> None:
+        if now.compaction_threshold > 0 and not self.closed and COMPACTION not in self.subscriptions:
+            self.compaction().prepare()
+
+    def compaction(self) -> Compactor:
+        """Made when it is first needed."""
+        if self.compactor is None:
+            self.compactor = Compactor(self, self._store)
+        return self.compactor
+
+    def read_by(self, subscription: ServedSubscription, *, compacted: bool) -> None:
+        """A consumer is about to join: the first one decides whether the subscription reads compacted (5.9.13)."""
+        assert isinstance(subscription, Subscription)
+        if compacted:
+            subscription.read_through(self.compaction().source(subscription))
+        elif subscription.log is not self.log:
+            subscription.read_through(self.log)
+
+    def reading_log(self, *, compacted: bool) -> Log:
+        """The log itself or its compacted view."""
+        return self.compaction().detached_source() if compacted else self.log
+
+    def log_of(self, subscription: ServedSubscription) -> Log:
+        """What its consumers read."""
+        assert isinstance(subscription, Subscription)
+        return subscription.log
+
     # positions ---------------------------------------------------------------------------------------------------
 
-    def find_time(self, publish_time_ms: int, done: Callable[[int | Exception], None]) -> None:
-        """Ordinal of the first entry published at or after that time (SEMANTICS 5.9.2)."""
-        first_since(self.log, publish_time_ms, done)
+    def find_time(
+        self, publish_time_ms: int, done: Callable[[int | Exception], None], reader: ServedSubscription | None = None
+    ) -> None:
+        """Ordinal of the first entry, of those that ``reader`` sees, published at or after that time (5.9.2)."""
+        log = self.log if reader is None else self.log_of(reader)
+        if isinstance(log, CompactedSource):
+            log.since(publish_time_ms, done)
+        else:
+            first_since(self.log, publish_time_ms, done)
 
     def last_shown(self) -> int:
         """Ordinal of the last entry that consumers may see (SEMANTICS 5.9.12); below ``log.first`` if there is none."""
@@ -305,6 +351,8 @@ class Topic:
 
         If the topic retains more than that, :func:`apply_retention` lets go instead.
         """
+        if self.compactor is not None:
+            self.compactor.upkeep()
         if self.policies.retention != _NO_RETENTION:
             return 0
         dropped = self.log.trim(self.slowest() + 1)
@@ -332,6 +380,8 @@ class Topic:
     def close(self) -> None:
         """Unload or delete: everybody is disconnected."""
         self.closed = True
+        if self.compactor is not None:
+            self.compactor.close()
         self.delays.close()
         self.producers.close_all()
         for subscription in list(self.subscriptions.values()):

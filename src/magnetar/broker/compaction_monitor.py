@@ -1,0 +1,53 @@
+"""Compaction unasked: topics whose backlog since the last run has reached their threshold (SEMANTICS 4.7.5).
+
+A topic with a threshold has the cursor ``__compaction`` from the moment it is loaded or gets the policy, so nothing is
+trimmed that was never compacted.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import Final
+
+from magnetar.broker.service import BrokerService
+from magnetar.runtime.tasks import TaskGroup
+
+log = logging.getLogger(__name__)
+
+_TOPICS_PER_TURN: Final = 200
+
+
+class CompactionMonitor:
+    """One background task for the whole broker."""
+
+    def __init__(self, service: BrokerService) -> None:
+        self._service = service
+        self._tasks = TaskGroup("compaction")
+
+    def start(self) -> None:
+        """Begin; needs a running loop."""
+        self._tasks.start(self._run(), "monitor")
+
+    async def close(self) -> None:
+        """End."""
+        await self._tasks.close()
+
+    async def _run(self) -> None:
+        interval_s = self._service.settings.brokerServiceCompactionMonitorIntervalInSeconds
+        while True:
+            await asyncio.sleep(interval_s)
+            try:
+                await self.look()
+            except Exception:
+                log.exception("looking for topics to compact failed; it is tried again in %d s", interval_s)
+
+    async def look(self) -> None:
+        """Begin a run for every loaded topic that has reached its threshold."""
+        retain_keyless = self._service.settings.topicCompactionRetainNullKey
+        for i, topic in enumerate(list(self._service.topics.values())):
+            if i % _TOPICS_PER_TURN == _TOPICS_PER_TURN - 1:
+                await asyncio.sleep(0)
+            threshold = topic.policies.compaction_threshold
+            if threshold > 0 and not topic.closed:
+                topic.compaction().begin_at(threshold, retain_keyless=retain_keyless)

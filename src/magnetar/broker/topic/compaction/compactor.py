@@ -1,0 +1,282 @@
+"""A topic's part in compaction: starts runs, holds the current view, switches to the next, removes the old one.
+
+The cursor ``__compaction`` is the one truth on disk (decision 008): its mark keeps what is not compacted yet from being
+trimmed, its properties name the view. Status and statistics live in memory, as in Apache Pulsar, where a topic that was
+loaded again has NOT_RUN.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+from magnetar.broker.delivery.dispatcher import SubType
+from magnetar.broker.topic.backlog import bytes_behind
+from magnetar.broker.topic.compaction.run import CompactionRun
+from magnetar.broker.topic.compaction.source import CompactedSource
+from magnetar.broker.topic.compaction.view import PROPERTY, Facts, View, view_name
+from magnetar.broker.topic.gate import Reason
+from magnetar.broker.topic.subscription import Subscription
+from magnetar.model.errors import ConflictError, MagnetarError
+from magnetar.runtime.clock import Clock
+from magnetar.runtime.tasks import TaskGroup
+from magnetar.storage.cursor import Cursor
+from magnetar.storage.managed_ledger import ManagedLedger
+from magnetar.storage.store import LedgerStore
+
+log = logging.getLogger(__name__)
+
+SUBSCRIPTION: Final = "__compaction"
+"""Shown among the subscriptions of a topic (SEMANTICS 4.3.9)."""
+
+
+class Topic(Protocol):
+    """What is needed of the topic."""
+
+    log: ManagedLedger
+    clock: Clock
+    subscriptions: dict[str, Subscription]
+    reasons: tuple[Reason, ...]
+
+    def create_subscription(self, name: str, ordinal: int, done: Callable[[], None] | None = None) -> None: ...
+
+
+@dataclass(slots=True)
+class CompactionStats:
+    """Since the topic was loaded; times in milliseconds since 1970."""
+
+    removed: int = 0
+    succeeded_ms: int = 0
+    failed_ms: int = 0
+    duration_ms: int = 0
+    successes: int = 0
+    failures: int = 0
+
+
+class Compactor:
+    """Made for a topic that was compacted, is to be, or has a compacted reader. Lives on the event loop."""
+
+    def __init__(self, topic: Topic, store: LedgerStore) -> None:
+        self._topic = topic
+        self._store = store
+        self._tasks = TaskGroup("compaction")
+        self._running: asyncio.Task[None] | None = None
+        self._sources: dict[str, tuple[Subscription, CompactedSource]] = {}
+        self._replaced: list[View] = []
+        """Old views that somebody is still reading."""
+        self._oldest = 1
+        self._generation = 0
+        self._closed = False
+        self.status = "NOT_RUN"
+        self.last_error = ""
+        self.stats = CompactionStats()
+        self.view: View | None = None
+        self._recover()
+
+    # what is on disk ---------------------------------------------------------------------------------------------
+
+    @property
+    def _cursor(self) -> Cursor | None:
+        return self._topic.log.cursors.get(SUBSCRIPTION)
+
+    def _recover(self) -> None:
+        cursor = self._cursor
+        if cursor is None:
+            return
+        value = cursor.properties.get(PROPERTY)
+        if value is not None:
+            facts = Facts.from_property(value)
+            self._generation, self._oldest = facts.generation, facts.oldest
+            found = self._store.find_log(self._name(facts.generation))
+            if found is not None:
+                self.view = View(found, facts)
+            else:
+                log.error(
+                    "%s: the compacted view up to ordinal %d is gone; what was trimmed is lost to compacted readers",
+                    self._topic.log.name, facts.horizon,
+                )  # fmt: skip
+        self._sweep()
+
+    def _name(self, generation: int) -> str:
+        return view_name(self._topic.log.id, generation)
+
+    def _sweep(self) -> None:
+        """Delete views that nobody needs: replaced ones, and one of which only a part was written."""
+        kept = {view.facts.generation for view in self._replaced}
+        beyond = self._generation + 1
+        for generation in range(self._oldest, beyond if self._running is not None else beyond + 1):
+            if generation not in kept and generation != self._generation:
+                self._delete(generation)
+        self._oldest = min(kept, default=self._generation) or 1
+
+    def _delete(self, generation: int) -> None:
+        name = self._name(generation)
+        if name in self._store:
+            self._store.delete_log(name)
+
+    # reading -----------------------------------------------------------------------------------------------------
+
+    def source(self, subscription: Subscription) -> CompactedSource:
+        """What the consumers of this subscription read."""
+        known = self._sources.get(subscription.name)
+        if known is not None:
+            if known[0] is subscription:
+                return known[1]
+            known[1].release()
+        source = CompactedSource(self._topic.log, self)
+        self._sources[subscription.name] = (subscription, source)
+        return source
+
+    def detached_source(self) -> CompactedSource:
+        """For a search or a run; release it afterwards."""
+        return CompactedSource(self._topic.log, self)
+
+    def unpinned(self) -> None:
+        """A source has left a view."""
+        if self._replaced and not self._closed:
+            before = len(self._replaced)
+            self._replaced = [view for view in self._replaced if view.pins]
+            if len(self._replaced) < before:
+                self._sweep()
+
+    def upkeep(self) -> None:
+        """Now and then: let go of views for subscriptions that nobody reads."""
+        subscriptions = self._topic.subscriptions
+        for name, (subscription, source) in list(self._sources.items()):
+            if not subscription.consumers:
+                source.release()
+                if subscriptions.get(name) is not subscription:
+                    del self._sources[name]
+
+    # running -----------------------------------------------------------------------------------------------------
+
+    def prepare(self) -> None:
+        """From now on keep what is not compacted yet."""
+        if self._cursor is None:
+            self._topic.create_subscription(SUBSCRIPTION, self._topic.log.first)
+
+    @property
+    def running(self) -> bool:
+        """Whether a run is under way."""
+        return self._running is not None
+
+    def begin(self, *, retain_keyless: bool) -> None:
+        """Begin a run. Raises ConflictError while there is one."""
+        if self._running is not None:
+            raise ConflictError("Compaction already in progress")
+        self.prepare()
+        # what Apache Pulsar shows, where compaction is a consumer
+        self._topic.subscriptions[SUBSCRIPTION].sub_type = SubType.EXCLUSIVE
+        self.status, self.last_error = "RUNNING", ""
+        started = self._topic.clock.now_ms()
+        self._running = self._tasks.start(self._run(retain_keyless), self._topic.log.name)
+        # not at the end of the coroutine: one that is cancelled before its first step never comes there
+        self._running.add_done_callback(lambda _: self._ended(started))
+
+    async def wait(self) -> None:
+        """Return when no run is under way."""
+        if self._running is not None:
+            await asyncio.wait({self._running})
+
+    def _ended(self, started_ms: int) -> None:
+        self._running = None
+        self.stats.duration_ms = self._topic.clock.now_ms() - started_ms
+        if self.status == "RUNNING":
+            self.status, self.last_error = "ERROR", "compaction was stopped"
+            self.stats.failures += 1
+        if not self._closed:
+            self._sweep()
+
+    def begin_at(self, threshold: int, *, retain_keyless: bool) -> None:
+        """Begin a run if more than so many bytes are not compacted yet."""
+        cursor = self._cursor
+        if (
+            cursor is not None
+            and self._running is None
+            and bytes_behind(self._topic.log, cursor.mark_delete) > threshold
+        ):
+            self.begin(retain_keyless=retain_keyless)
+
+    async def _run(self, retain_keyless: bool) -> None:
+        stats, clock = self.stats, self._topic.clock
+        try:
+            removed = await self._compact(retain_keyless)
+        except Exception as error:
+            known = isinstance(error, MagnetarError)
+            log.error("%s: compaction failed: %s", self._topic.log.name, error, exc_info=None if known else error)
+            self.status, self.last_error = "ERROR", str(error)
+            stats.failures += 1
+            stats.failed_ms = clock.now_ms()
+        else:
+            self.status = "SUCCESS"
+            stats.removed = removed
+            stats.successes += 1
+            stats.succeeded_ms = clock.now_ms()
+
+    async def _compact(self, retain_keyless: bool) -> int:
+        topic_log, view, reasons = self._topic.log, self.view, self._topic.reasons
+        horizon = topic_log.end
+        for reason in reasons:
+            # what a consumer may not see yet (open transactions) is not compacted yet either
+            horizon = min(horizon, reason.readable_end(horizon))
+        if horizon <= (topic_log.first if view is None else view.horizon):
+            return 0
+        self._delete(self._generation + 1)
+        target = self._store.open_log(self._name(self._generation + 1))
+        source = self.detached_source()
+        run = CompactionRun(source, target, horizon, reasons, retain_keyless=retain_keyless)
+        try:
+            await run.run()
+        finally:
+            source.release()
+        facts = Facts(
+            self._generation + 1, self._oldest, horizon, target.table.ledgers[0].id, tuple(run.ledgers)
+        )  # fmt: skip
+        await self._switch(View(target, facts))
+        return run.removed
+
+    async def _switch(self, view: View) -> None:
+        """The new view is durable: one record, and it is the one."""
+        cursor = self._cursor
+        if cursor is None:
+            raise ConflictError(f"subscription {SUBSCRIPTION} was deleted while compaction ran")
+        answer: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        facts = view.facts
+
+        def durable() -> None:
+            # here rather than in the task: whatever happens to that, this view is the one that a start would find
+            if cursor.deleted or self._closed:
+                return
+            old, self.view = self.view, view
+            self._generation = facts.generation
+            if old is not None and old.pins:
+                self._replaced.append(old)
+            if not answer.done():
+                answer.set_result(None)
+
+        self._topic.subscriptions[SUBSCRIPTION].skip_until(facts.horizon - 1)
+        others = {name: value for name, value in cursor.properties.items() if name != PROPERTY}
+        cursor.set_properties({**others, PROPERTY: facts.to_property()}, durable)
+        await answer
+
+    # the end -----------------------------------------------------------------------------------------------------
+
+    def forget(self) -> None:
+        """The subscription or the topic is being deleted: nothing compacted remains, in the same group."""
+        self._stop()
+        self.view, self._replaced = None, []
+        for generation in range(self._oldest, self._generation + 2):
+            self._delete(generation)
+        self._oldest, self._generation = 1, 0
+
+    def close(self) -> None:
+        """The topic is unloaded; a run under way ends, and what it wrote goes at the next load."""
+        self._closed = True
+        self._stop()
+
+    def _stop(self) -> None:
+        if self._running is not None:
+            self._running.cancel()

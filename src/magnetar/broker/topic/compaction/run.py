@@ -1,0 +1,148 @@
+"""One run of compaction: two passes over the topic as a compacted reader sees it, and a new log with what stays.
+
+Runs in a task of its own, on the loop, in small steps: a few dozen messages, then everybody else's turn; and it waits
+for the disk after each megabyte it has written. What it reads goes through the store's reader like anybody's backlog.
+In memory: one dict entry per living key, and what one read brings.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Collection, Sequence
+from typing import Final
+
+from magnetar.broker.topic.compaction.source import CompactedSource
+from magnetar.broker.topic.compaction.survivors import Survivors
+from magnetar.broker.topic.compaction.view import Ledger, pack
+from magnetar.broker.topic.gate import Reason
+from magnetar.model.errors import PersistenceError
+from magnetar.protocol.compacting import Batched, Look, Marker, look
+from magnetar.storage.cache import Run
+from magnetar.storage.managed_ledger import ManagedLedger
+
+_STEP_MESSAGES: Final = 64
+_STEP_BYTES: Final = 256 << 10
+"""After so much the loop goes on with others; one entry is never divided."""
+_READ_ENTRIES: Final = 1000
+_READ_BYTES: Final = 1 << 20
+_WRITE_BYTES: Final = 1 << 20
+"""Written and not durable yet, at most."""
+
+
+class CompactionRun:
+    """``source`` is of its own; everything below ``horizon`` is compacted into ``target``, an empty log."""
+
+    def __init__(
+        self, source: CompactedSource, target: ManagedLedger, horizon: int, reasons: Sequence[Reason], *,
+        retain_keyless: bool,
+    ) -> None:  # fmt: skip
+        self._source = source
+        self._reasons = reasons
+        self._target = target
+        self._horizon = horizon
+        self._survivors = Survivors(retain_keyless=retain_keyless)
+        self._failed: PersistenceError | None = None
+        self._messages = self._bytes = self._unwritten = 0
+        self.ledgers: list[Ledger] = []
+        """Those of which something stays, in the end."""
+        target.on_failed = lambda extent, error: self._lost(error)
+
+    @property
+    def removed(self) -> int:
+        """Messages that did not stay."""
+        return self._survivors.removed
+
+    async def run(self) -> None:
+        """Return when the whole view is durable. Raises PersistenceError."""
+        async for run in self._runs():
+            dead = self._dead(run)
+            for i, entry in enumerate(run.entries):
+                seen = look(entry) if run.first + i not in dead else Marker()
+                self._survivors.note(run.first + i, seen)
+                await self._step(entry, seen)
+        async for run in self._runs():
+            dead = self._dead(run)
+            for i, entry in enumerate(run.entries):
+                seen = look(entry) if run.first + i not in dead else Marker()
+                stays = self._survivors.kept(run.first + i, seen, entry)
+                if stays is not None:
+                    await self._write(run, i, stays)
+                await self._step(entry, seen)
+        await self._durable()
+
+    def _dead(self, run: Run) -> Collection[int]:
+        """Entries that are for no consumer: of aborted transactions, markers."""
+        stop = run.first + len(run.entries)
+        return {ordinal for reason in self._reasons for ordinal in reason.dead(run.first, stop)}
+
+    async def _runs(self) -> AsyncIterator[Run]:
+        source, horizon = self._source, self._horizon
+        at = source.first
+        while at < horizon:
+            run = source.cached(at, _READ_ENTRIES, _READ_BYTES)
+            if run is None:
+                run = await self._read(at)
+                if not run.entries:
+                    continue
+            at = run.first + len(run.entries)
+            if run.first >= horizon:
+                return
+            if at > horizon:
+                run = run._replace(entries=run.entries[: horizon - run.first])
+            yield run
+        source.release()
+
+    async def _read(self, start: int) -> Run:
+        answer: asyncio.Future[Run] = asyncio.get_running_loop().create_future()
+
+        def done(result: Run | Exception) -> None:
+            if answer.done():
+                return
+            if isinstance(result, Exception):
+                answer.set_exception(result)
+            else:
+                answer.set_result(result)
+
+        self._source.read(start, _READ_ENTRIES, _READ_BYTES, done)
+        return await answer
+
+    async def _step(self, entry: bytes, seen: Look) -> None:
+        self._messages += len(seen.messages) if isinstance(seen, Batched) else 1
+        self._bytes += len(entry)
+        if self._messages >= _STEP_MESSAGES or self._bytes >= _STEP_BYTES:
+            self._messages = self._bytes = 0
+            await asyncio.sleep(0)
+
+    async def _write(self, run: Run, i: int, entry: bytes) -> None:
+        ordinal = run.first + i
+        self._count_ledger(run.ledger, run.entry + i, ordinal)
+        self._target.append(
+            pack(ordinal, run.ledger, run.entry + i, entry), 1 if run.counts is None else run.counts[i], None
+        )
+        self._unwritten += len(entry)
+        if self._unwritten >= _WRITE_BYTES:
+            await self._durable()
+
+    def _count_ledger(self, ledger: int, entry: int, ordinal: int) -> None:
+        if not self.ledgers or self.ledgers[-1].id != ledger:
+            self.ledgers.append(Ledger(ledger, ordinal - entry, ordinal + 1))
+        else:
+            self.ledgers[-1] = self.ledgers[-1]._replace(end=ordinal + 1)
+
+    async def _durable(self) -> None:
+        answer: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+        def done() -> None:
+            if not answer.done():
+                answer.set_result(None)
+
+        self._target.barrier(done, lambda error: self._lost(error, answer))
+        await answer
+        self._unwritten = 0
+        if self._failed is not None:
+            raise self._failed
+
+    def _lost(self, error: PersistenceError, answer: asyncio.Future[None] | None = None) -> None:
+        self._failed = error
+        if answer is not None and not answer.done():
+            answer.set_result(None)
