@@ -110,10 +110,11 @@ class Producer:
         highest = message[3]
         if not highest or highest < message[1]:  # 3.3.3
             highest = 0
-        append = self.append
-        # a call less for nearly every message: what comes between only wants single ones that may be delayed (7.11)
-        if messages > 1 or entry.find(DELIVER_AT, 10, 10 + (entry[7] << 16 | entry[8] << 8 | entry[9])) < 0:
-            append = self._plain
+        append = self._plain
+        # what comes between only wants single messages that may be delayed (7.11); nearly all have less than 256 bytes
+        # of metadata, in which one search tells
+        if messages <= 1 and (entry.find(DELIVER_AT, 10, 10 + entry[9]) >= 0 or entry[8] or entry[7]):
+            append = self.append
         append(entry, messages if messages > 0 else 1, _new_pending(Pending, (self, message[1], highest)))
 
 
