@@ -6,9 +6,11 @@ from typing import Final
 
 from magnetar.model.names import TopicName
 
+CHANGE_EVENTS: Final = "__change_events"
+"""Changes of topics' policies, one such topic per namespace."""
 _EVENTS: Final = frozenset(
     (
-        "__change_events",
+        CHANGE_EVENTS,
         "__transaction_buffer_snapshot",
         "__transaction_buffer_snapshot_segments",
         "__transaction_buffer_snapshot_indexes",
