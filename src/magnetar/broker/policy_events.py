@@ -8,9 +8,9 @@ any more.
 
 Theory of operation. A change is durable before it is told, so a crash, or a disk that refuses, can leave it untold.
 What was told last stands beside the log as one digest per key, written in the block of the event (annex
-``policy-events``). At start, and before the next event after a failure, what is in the metadata store is compared with it and every
-difference is told. So events of changes that followed each other closely may be left out by a crash, the last never.
-The topic comes into being with the first change; deleted by an administrator it comes again with the next one.
+``policy-events``). At start, and before the next event after a failure, what is in the metadata store is compared with
+it and every difference is told. So events of changes that followed each other closely may be left out by a crash, the
+last never. The topic comes into being with the first change; deleted by an administrator it comes again with the next one.
 """
 
 from __future__ import annotations
