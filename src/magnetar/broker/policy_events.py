@@ -10,7 +10,7 @@ Theory of operation. A change is durable before it is told, so a crash, or a dis
 What was told last stands beside the log as one digest per key, written in the block of the event (annex
 ``policy-events``). At start, and before the next event after a failure, what is in the metadata store is compared with
 it and every difference is told. So events of changes that followed each other closely may be left out by a crash, the
-last never. The topic comes into being with the first change; deleted by an administrator it comes again with the next one.
+last never. The topic comes into being with the first change; deleted by an administrator it comes again with the next.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Callable, Iterator, Sequence
-from hashlib import blake2b
 from typing import Any, Final
 
+import mmh3
 from typing_extensions import override
 
 from magnetar.broker.topic.producers import Pending
@@ -212,4 +212,4 @@ def _digest(policies: JsonObject) -> str:
     if not policies:
         return ""
     text = json.dumps(policies, ensure_ascii=False, sort_keys=True).encode()
-    return blake2b(text, digest_size=12).hexdigest()
+    return mmh3.hash_bytes(text).hex()

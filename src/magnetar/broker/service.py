@@ -31,7 +31,7 @@ from magnetar.model.errors import (
     TopicNotFoundError,
 )
 from magnetar.model.names import NamespaceName, TopicName
-from magnetar.model.system_topics import is_system_topic
+from magnetar.model.system_topics import is_heartbeat, is_system_topic
 from magnetar.runtime.clock import Clock
 from magnetar.runtime.log import Limited
 from magnetar.runtime.settings import Settings
@@ -216,8 +216,12 @@ class BrokerService:
         if self._tells_policies:
             self._policy_events.changed(name)
 
+    def system_topic(self, name: TopicName) -> Topic:
+        """One that the broker itself uses; made if missing."""
+        return self.find(name) or self._load(name)
+
     def _require_namespace(self, name: TopicName) -> None:
-        if not self.resources.namespaces.exists(name.namespace):
+        if not is_heartbeat(name) and not self.resources.namespaces.exists(name.namespace):
             raise ServiceNotReadyError(
                 f"Namespace bundle ({name.namespace}/0x00000000_0xffffffff) for topic ({name.fqn}) not served by this "
                 f"instance:{self.broker_id}. Please redo the lookup."

@@ -182,7 +182,6 @@ def change_events(broker: Broker) -> Json:
     reader.close()
     return {
         "told": told,
-        "last": sorted(told[-2:]),
         "lists": [said(broker.rest("GET", path)) for path in (f"persistent/{space}", f"namespaces/{space}/topics")],
         "deleted": said(broker.rest("DELETE", f"namespaces/{space}")),
     }
