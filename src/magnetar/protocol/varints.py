@@ -19,7 +19,8 @@ def _slow(value: int) -> bytes:
 _BITS: Final = 14
 _MASK: Final = (1 << _BITS) - 1
 _ENDING: Final = [_slow(value) for value in range(1 << _BITS)]
-_CONTINUED: Final = [bytes((value & 127 | 128, value >> 7 | 128)) for value in range(1 << _BITS)]
+_CONTINUED: Final[list[bytes]] = []
+"""The lower 14 bits of a larger number; made when the first one comes."""
 
 
 def varint(value: int) -> bytes:
@@ -27,5 +28,7 @@ def varint(value: int) -> bytes:
     if 0 <= value <= _MASK:
         return _ENDING[value]
     if 0 <= value >> _BITS <= _MASK:
+        if not _CONTINUED:
+            _CONTINUED.extend(bytes((low & 127 | 128, low >> 7 | 128)) for low in range(1 << _BITS))
         return _CONTINUED[value & _MASK] + _ENDING[value >> _BITS]
     return _slow(unsigned(value))
