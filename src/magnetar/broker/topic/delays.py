@@ -85,7 +85,7 @@ class Gated(Protocol):
 
     def add_reason(self, reason: Reason) -> None: ...
     def remove_reason(self, reason: Reason) -> None: ...
-    def let_through(self, ordinals: Sequence[int]) -> None: ...
+    def let_through(self, ordinals: Sequence[int], reason: Reason | None = None) -> None: ...
 
 
 class Delays(Reason):
@@ -219,7 +219,7 @@ class Delays(Reason):
             opened = index.take_due(self._horizon(now), _BATCH)
             if len(opened) < _BATCH:
                 self._woken_s = asyncio.get_running_loop().time()
-            self._topic.let_through(opened)
+            self._topic.let_through(opened, self)
         due = index.next_due()
         if due is not None:
             self._arm(due)

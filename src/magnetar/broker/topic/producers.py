@@ -75,6 +75,7 @@ class ProducerInfo(NamedTuple):
     schema_version: bytes = b""
 
 
+Append: TypeAlias = Callable[[bytes, int, object], int]
 Publish: TypeAlias = Callable[[Send], None]
 
 
@@ -89,8 +90,8 @@ class Producer:
     def __init__(self, info: ProducerInfo, log: TopicLog, sink: ProducerSink) -> None:
         self.info = info
         self.log = log
-        self._plain = log.append
-        self.append: Callable[[bytes, int, object], int] = log.append
+        self._plain: Append = log.append
+        self.append: Append = log.append
         """How its entries get into the log; the topic may put something in between."""
         self.sink = sink
         self.open = True
