@@ -235,3 +235,19 @@ def test_routes(own_world: World) -> None:
     assert rest.request("PUT", f"{base}/p/compaction").status_code == 204
     assert [topic.local_name for topic in own_world.broker.compacting] == ["t", "p-partition-0", "p-partition-1"]
     assert rest.request("GET", f"{base}/p/compaction").status_code == 404
+
+
+def test_clearing_the_backlog_of_a_namespace_leaves_compaction_what_it_has_not_read(tmp_path: Path) -> None:
+    """Of that subscription by its name it is still cleared: whoever names it means it."""
+
+    async def story(broker: RealBroker) -> None:
+        await publish(broker, ("a", "a1"))
+        await compact(broker)
+        await publish(broker, ("b", "b1"))
+        namespace = "/admin/v2/namespaces/public/default/clearBacklog"
+        assert (await broker.ask("POST", namespace))[0] == 204
+        assert (await broker.stats("t"))["subscriptions"]["__compaction"]["msgBacklog"] == 1
+        assert (await broker.ask("POST", f"{namespace}/__compaction"))[0] == 204
+        assert (await broker.stats("t"))["subscriptions"]["__compaction"]["msgBacklog"] == 0
+
+    run(tmp_path, story)

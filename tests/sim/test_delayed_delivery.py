@@ -11,6 +11,7 @@ from typing_extensions import override
 
 from magnetar.broker.delivery.delayed import DelayIndex
 from magnetar.broker.topic.delays import Delays, DelayState
+from magnetar.broker.topic.gate import Reason
 from magnetar.protocol.commands import SubType
 from magnetar.runtime.settings import Settings
 from magnetar.testing.history import Delivered, Event, Order, Rules
@@ -137,10 +138,10 @@ class Deaf:
     def __init__(self, topic: Any) -> None:
         self._topic = topic
 
-    def let_through(self, ordinals: Sequence[int]) -> None:
+    def let_through(self, ordinals: Sequence[int], reason: Reason | None = None) -> None:
         Deaf.calls += 1
         if Deaf.calls % 3:
-            self._topic.let_through(ordinals)
+            self._topic.let_through(ordinals, reason)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._topic, name)

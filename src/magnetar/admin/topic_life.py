@@ -16,6 +16,7 @@ from magnetar.admin.lookups import bundle_of
 from magnetar.admin.parameters import NAMESPACE, TOPIC, PathText, namespace_name, topic_name
 from magnetar.admin.ports import Admin
 from magnetar.admin.topics import existing, parts_of
+from magnetar.broker.topic.compaction.compactor import SUBSCRIPTION as COMPACTION
 from magnetar.model.errors import NotAllowedError, PreconditionFailedError, TopicNotFoundError
 from magnetar.model.names import NamespaceName, TopicName
 from magnetar.model.policies import Json
@@ -129,7 +130,8 @@ def _of_namespaces(router: APIRouter, admin: Admin) -> None:
     async def clear(topics: Iterable[TopicName], subscription: str | None) -> Response:
         for topic in topics:
             for name in await admin.broker.subscriptions_of(topic):
-                if subscription in (None, name):
+                # what compaction has not read yet is nobody's backlog
+                if subscription == name or (subscription is None and name != COMPACTION):
                     await admin.broker.skip(topic, name, None)
         return done()
 

@@ -40,7 +40,7 @@ OPTIONS: Final[dict[str, Option]] = {
         Option("metadata", "all, none, or a list of __columns", True, False),
         Option("minPartitions", "split ranges until there are this many tasks", True, False),
         Option("maxPartitions", "put ranges together so that there are no more tasks", True, False),
-        Option("failOnDataLoss", "true: a range that is not there any more ends the query", True, False),
+        Option("failOnDataLoss", "true: a range of which something is gone ends the query", True, False),
         Option("pollTimeoutMs", "how long a range may bring nothing", True, False),
         Option("operationTimeoutMs", "how long the broker may take to answer, reconnecting included", True, True),
         Option("token", "authentication by this token", True, True),

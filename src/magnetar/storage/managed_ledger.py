@@ -107,7 +107,8 @@ class ManagedLedger:
     @property
     def first(self) -> int:
         """Lowest retained ordinal; ledgers in front of it are gone, of its own the beginning may be hidden."""
-        return max(self.table.first, self.hidden)
+        first, hidden = self.table.first, self.hidden
+        return first if first >= hidden else hidden
 
     @property
     def next(self) -> int:
@@ -177,6 +178,8 @@ class ManagedLedger:
     def open_ledger(self) -> Ledger:
         """Close the open ledger, if any, and open the next one."""
         now = self.home.clock.now_ms()
+        # one that never got an entry is void, as for recovery: loading a topic again and again must not add up
+        self.table.drop_from(self._next)
         if self.table.ledgers:
             self.table.ledgers[-1].closed_ms = now
         ledger = Ledger(self.home.next_ledger_id(), self._next, self._next_index, now)

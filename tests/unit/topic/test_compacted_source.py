@@ -149,7 +149,7 @@ def deletion(key: str) -> bytes:
 
 async def last_of(source: CompactedSource) -> Any:
     found: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-    return await found if source.last_compacted(found.set_result) else None
+    return await found if source.last_compacted(source.log.end - 1, found.set_result) else None
 
 
 def test_the_last_message_and_when_there_is_none(tell: Callable[[Story], None]) -> None:

@@ -190,7 +190,7 @@ def last_message_id(session: Session, command: c.GetLastMessageId) -> None:
         session.send(c.GetLastMessageIdResponse(found, command.request_id, marked))
 
     log = held.log
-    if isinstance(log, CompactedSource) and log.last_compacted(compacted):
+    if isinstance(log, CompactedSource) and log.last_compacted(shown, compacted):
         return
     if last.ledger < 0:
         answer(-1)

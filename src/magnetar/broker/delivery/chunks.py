@@ -11,7 +11,7 @@ first chunk is published.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Final, NamedTuple
 
 from typing_extensions import override
@@ -72,9 +72,16 @@ class SharedChunks(Shared):
 
     @override
     def wanted(self) -> int:
-        if self._parked and sum(map(len, self._parked.values())) >= self.limits.look_ahead_entries_max:
-            return 0
-        return super().wanted()
+        return 0 if self.look_ahead_full else super().wanted()
+
+    @property
+    def look_ahead_full(self) -> bool:
+        """So many chunks wait for their consumers that nothing new is read."""
+        return bool(self._parked) and sum(map(len, self._parked.values())) >= self.limits.look_ahead_entries_max
+
+    def waits_for(self, able: Collection[ConsumerState]) -> bool:
+        """Whether one of these could take something that waits: a parked chunk is for its own consumer only."""
+        return bool(len(self._replay)) or any(len(parked) and owner in able for owner, parked in self._parked.items())
 
     @override
     def plan_replay(self) -> list[int]:

@@ -18,7 +18,8 @@ To use it: subclass :class:`Reason`, override what you need, hand it to ``Topic.
 later ones) or ``Subscription.add_reason`` (one), and tell what changes:
 
 * the readable end moved, entries became dead: ``gate_changed()`` of the topic or the subscription, once per group;
-* entries opened that may have been passed over: ``let_through(ordinals)``, in the order in which they are to go out.
+* entries opened that may have been passed over: ``let_through(ordinals)``, in the order in which they are to go out;
+  with the reason if it does not hold for all types: the others have had those entries at once.
 """
 
 from __future__ import annotations
@@ -90,6 +91,10 @@ class Gate:
     def choose(self, sub_type: SubType | None) -> None:
         """The subscription is of this type now."""
         self._holding = tuple(r for r in self._all if sub_type is None or r.holds_for(sub_type))
+
+    def obeys(self, reason: Reason) -> bool:
+        """Whether ``reason`` holds for the type that the subscription has now."""
+        return reason in self._holding
 
     @property
     def counted(self) -> bool:

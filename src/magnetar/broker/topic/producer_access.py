@@ -54,6 +54,10 @@ class Producers:
     def __iter__(self) -> Iterator[Producer]:
         return iter(list(self._by_name.values()))
 
+    def with_waiting(self) -> list[Producer]:
+        """Those who stand in the queue as well: what changes for all has to change for them."""
+        return [*self._by_name.values(), *(waiting.producer for waiting in self._queue)]
+
     @property
     def waiting(self) -> int:
         """How many stand in the queue."""

@@ -78,8 +78,8 @@ class PublishChecks:
         for producer in self._producers:
             if now.encryption_required and not producer.info.encrypted:
                 self._producers.close(producer)
-            else:
-                self._equip(producer)
+        for producer in self._producers.with_waiting():
+            self._equip(producer)
 
     def _switch_deduplication(self) -> None:
         if self._log is None:

@@ -41,7 +41,9 @@ class OrderedSink:
 
     def receipts(self, ledger: int, first_entry: int, results: Sequence[Pending]) -> None:
         """See :class:`ProducerSink`."""
-        if results[-1] is self._last:
+        last = self._last
+        # mostly the last one; not if deduplication was switched off meanwhile and more was sent
+        if last is not None and any(result is last for result in reversed(results)):
             self._last = None
         if not self._held:
             self._sink.receipts(ledger, first_entry, results)

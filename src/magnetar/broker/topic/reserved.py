@@ -38,11 +38,11 @@ class Isolation(Reason):
 
     @override
     def next_open(self, start: int, stop: int) -> int:
-        return min(self._buffer.hidden.next_missing(start), stop)
+        return min(self._buffer.next_shown(start), stop)
 
     @override
     def next_closed(self, start: int, stop: int) -> int:
-        return self._buffer.hidden.next_present(start, stop)
+        return self._buffer.next_hidden(start, stop)
 
     @override
     def dead(self, start: int, stop: int) -> Sequence[int]:

@@ -255,15 +255,17 @@ class Subscription:
         """More may be read, or entries became dead."""
         self._pump.turn()
 
-    def let_through(self, ordinals: Iterable[int]) -> None:
+    def let_through(self, ordinals: Iterable[int], reason: Reason | None = None) -> None:
         """These entries are open now and are sent, in this order, unless they are acknowledged.
+
+        ``reason``: who had closed them; nothing happens if it does not hold for this type.
 
         Those that a consumer has are taken from it without counting a redelivery; what the pump has not reached
         yet it will find by itself.
         """
         pump = self._pump
         dispatcher, gate = pump.dispatcher, pump.gate
-        if dispatcher is None or gate is None or not pump.consumers:
+        if dispatcher is None or gate is None or not pump.consumers or (reason and not gate.obeys(reason)):
             return
         read_at, cursor = pump.read_at, self.cursor
         passed = [ordinal for ordinal in ordinals if ordinal < read_at and not cursor.acknowledged(ordinal)]

@@ -62,6 +62,7 @@ class Termination:
         def lost(error: PersistenceError) -> None:
             self.terminated = False
             log.properties = {name: value for name, value in log.properties.items() if name != PROPERTY}
+            log.write_birth()  # behind the record that says otherwise and goes to the disk as soon as that accepts it
             failed(error)
 
         log.barrier(written, lost)

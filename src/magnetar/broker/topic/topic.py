@@ -237,10 +237,10 @@ class Topic:
         for subscription in list(self.subscriptions.values()):
             subscription.gate_changed()
 
-    def let_through(self, ordinals: Sequence[int]) -> None:
+    def let_through(self, ordinals: Sequence[int], reason: Reason | None = None) -> None:
         """These entries are open now; as :meth:`Subscription.let_through`, for all subscriptions."""
         for subscription in list(self.subscriptions.values()):
-            subscription.let_through(ordinals)
+            subscription.let_through(ordinals, reason)
 
     def transacting(self) -> TopicTransactions:
         """The topic's part in transactions (SEMANTICS 9)."""
@@ -352,7 +352,7 @@ class Topic:
             for subscription in list(self.subscriptions.values()):
                 subscription.set_settings(settings)
         self.delays.set_policy(policies.delayed_delivery)
-        for producer in self.producers:
+        for producer in self.producers.with_waiting():
             producer.append = self.delays.append
         if policies != before:
             for listener in list(self.policy_listeners):

@@ -286,7 +286,7 @@ class TopicTransactions:
 
     def trimmed(self, first: int) -> None:
         """Nothing below ``first`` exists any more."""
-        if first > 0 and self.buffer.hidden.next_present(0, first) < first:
+        if self.buffer.next_hidden(0, first) < first:
             self.beside.note(["t", first])
             self._annex.touch()
 

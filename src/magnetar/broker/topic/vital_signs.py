@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from magnetar.broker.delivery.chunks import SharedChunks
 from magnetar.broker.delivery.consumers import ConsumerState
 from magnetar.broker.delivery.dispatcher import Dispatcher
 from magnetar.broker.delivery.exclusive import SingleActive
@@ -59,9 +60,9 @@ def should_send(pump: Pump, cursor: Cursor) -> str:
         lost = _lost(pump, cursor, dispatcher)
         if lost:
             return f"{lost} entries of the backlog are nowhere: not out, not queued, not ahead; {names} could take them"
-        if dispatcher.in_replay and (not isinstance(dispatcher, KeyShared) or _waiting_for(dispatcher, able)):
+        if dispatcher.in_replay and _takes_again(dispatcher, able):
             return f"entries wait to be sent again and {names} could take them"
-        if isinstance(dispatcher, KeyShared) and dispatcher.look_ahead_full:
+        if isinstance(dispatcher, KeyShared | SharedChunks) and dispatcher.look_ahead_full:
             return ""
     ahead = pump.next_ahead()
     if ahead is not None:
@@ -105,6 +106,13 @@ def _lost(pump: Pump, cursor: Cursor, dispatcher: Sharing) -> int:
         1 for consumer in dispatcher.consumers for ordinal in consumer.pending if not cursor.acknowledged(ordinal)
     )
     return max(cursor.backlog() - ahead - out - dispatcher.in_replay - closed, 0)
+
+
+def _takes_again(dispatcher: Sharing, able: list[ConsumerState]) -> bool:
+    """Whether one of ``able`` could take something that waits to be sent again."""
+    if isinstance(dispatcher, KeyShared):
+        return _waiting_for(dispatcher, able)
+    return not isinstance(dispatcher, SharedChunks) or dispatcher.waits_for(able)
 
 
 def _waiting_for(dispatcher: KeyShared, able: list[ConsumerState]) -> bool:

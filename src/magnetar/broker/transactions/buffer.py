@@ -24,7 +24,9 @@ class Buffer:
         self.open: dict[TxnId, list[list[int]]] = {}
         """Half-open stretches of ordinals per open transaction, ascending."""
         self.hidden = AckedSet(-2)
-        """Bitmap: markers and aborted entries. Its mark stands for what is trimmed."""
+        """Bitmap: markers and aborted entries. Its mark stands for what is trimmed, see ``first``."""
+        self.first = 0
+        """Below it the log is trimmed, and what there still is of it (a compacted view) was never hidden."""
         self.limit: int | None = None
         """First ordinal that may not be read; None: everything may."""
         self.committed = 0
@@ -66,16 +68,26 @@ class Buffer:
         return next(iter(self.open), None)
 
     def trimmed(self, first: int) -> None:
-        """Nothing below ``first`` exists any more."""
+        """The log has nothing below ``first`` any more."""
+        self.first = max(self.first, first)
         self.hidden.add_until(first - 1)
+
+    def next_hidden(self, start: int, stop: int) -> int:
+        """The first hidden ordinal of a range, or ``stop``."""
+        start = max(start, self.first)
+        return self.hidden.next_present(start, stop) if start < stop else stop
+
+    def next_shown(self, start: int) -> int:
+        """The first ordinal from ``start`` on that is not hidden."""
+        return start if start < self.first else self.hidden.next_missing(start)
 
     def hidden_in(self, start: int, stop: int) -> list[int]:
         """Hidden ordinals of a range, ascending."""
         found = []
-        at = self.hidden.next_present(start, stop)
+        at = self.next_hidden(start, stop)
         while at < stop:
             found.append(at)
-            at = self.hidden.next_present(at + 1, stop) if at + 1 < stop else stop
+            at = self.next_hidden(at + 1, stop)
         return found
 
     # on disk -----------------------------------------------------------------------------------------------------
@@ -84,6 +96,7 @@ class Buffer:
         """As JSON values."""
         return {
             "open": [[txn.most, txn.least, stretches] for txn, stretches in self.open.items()],
+            "first": self.first,
             "hidden": base64.b64encode(zlib.compress(self.hidden.dump(), 1)).decode(),
         }
 
@@ -92,6 +105,7 @@ class Buffer:
         for most, least, stretches in value["open"]:
             for start, stop in stretches:
                 self.wrote(TxnId(most, least), start, stop)
+        self.first = value.get("first", 0)
         self.hidden.load(zlib.decompress(base64.b64decode(value["hidden"])))
 
     def check(self) -> None:

@@ -93,6 +93,7 @@ class Compactor:
             found = self._store.find_log(self._name(facts.generation))
             if found is not None:
                 self.view = View(found, facts)
+                cursor.acknowledge_until(facts.horizon - 1)  # a crash may have come between that and the property
             else:
                 log.error(
                     "%s: the compacted view up to ordinal %d is gone; what was trimmed is lost to compacted readers",
@@ -254,10 +255,11 @@ class Compactor:
             self._generation = facts.generation
             if old is not None and old.pins:
                 self._replaced.append(old)
+            # not before: what the view has may be trimmed from now on
+            self._topic.subscriptions[SUBSCRIPTION].skip_until(facts.horizon - 1)
             if not answer.done():
                 answer.set_result(None)
 
-        self._topic.subscriptions[SUBSCRIPTION].skip_until(facts.horizon - 1)
         others = {name: value for name, value in cursor.properties.items() if name != PROPERTY}
         cursor.set_properties({**others, PROPERTY: facts.to_property()}, durable)
         await answer

@@ -138,10 +138,13 @@ class CompactedSource:
         self._view, self._at = current, start
         return current
 
-    def last_compacted(self, done: LastDone) -> bool:
-        """False: the topic's last entry is not compacted yet. True: ``done`` gets the last one that stays (5.9.12)."""
+    def last_compacted(self, shown: int, done: LastDone) -> bool:
+        """Whether the last entry that may be seen, ``shown``, is compacted: ``done`` gets the last that stays (5.9.12).
+
+        What stands behind it (open transactions, what is left of those that ended) is not to be waited for.
+        """
         view = self._views.view
-        if view is None or view.horizon < self.log.end:
+        if view is None or view.horizon <= shown:
             return False
         view.last(done)
         return True
