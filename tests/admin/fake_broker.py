@@ -179,7 +179,7 @@ class FakeBroker:
     def broker_id(self) -> str:
         return "127.0.0.1:8080"
 
-    async def check_health(self) -> None:
+    async def check_health(self, *, with_cluster: bool) -> None:
         if self.sick is not None:
             raise self.sick
 

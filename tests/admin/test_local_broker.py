@@ -273,15 +273,16 @@ def test_health_says_when_the_disk_refuses_and_when_it_is_well_again() -> None:
         files, settings = FaultFileSystem(Random(1)), Settings()
         broker = Broker(files, MemoryMetadataStore(), settings, SystemClock(), Random(1))
         broker.start()
+        broker.service.service_url = "pulsar://broker:6650"
         rest = LocalBroker(broker.service, broker.rates, broker.connections)
-        await rest.check_health()
+        await rest.check_health(with_cluster=False)
         files.fail("sync", times=2)
         with pytest.raises(PersistenceError, match="nothing of it was accepted"):
-            await rest.check_health()
+            await rest.check_health(with_cluster=False)
         assert rest.storage().failing
         with pytest.raises(PersistenceError):
             await rest.create_topic(TopicName.parse(T), {})
-        await rest.check_health()
+        await rest.check_health(with_cluster=False)
         assert not rest.storage().failing
         await broker.stop()
 

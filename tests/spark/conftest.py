@@ -21,6 +21,7 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveBroker]:
         tmp_path_factory.mktemp("broker"),
         allowAutoTopicCreationType="partitioned",
         defaultNumPartitions=PARTITIONS,
+        brokerDeduplicationEnabled="true",
     ) as started:
         yield started
 

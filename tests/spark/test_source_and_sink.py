@@ -14,7 +14,9 @@ from magnetar.client.anchor import Anchor
 from magnetar.client.lookup import Lookup
 from magnetar.client.place import Place
 from magnetar.model.hashing import java_string_hash
-from tests.live_broker import LiveBroker
+from magnetar.spark.sequences import Sequence
+from magnetar.spark.staging import staged
+from tests.live_broker import LiveBroker, live_broker
 from tests.spark.conftest import PARTITIONS
 
 pytestmark = [
@@ -210,7 +212,6 @@ def test_stream_to_stream(spark: Any, fill: Make, stream: Make, broker: LiveBrok
             .writeStream.format("pulsar")
             .option("service.url", broker.url)
             .option("topic", target)
-            .option("idempotent", "true")
             .option("checkpointLocation", str(tmp_path / "checkpoint"))
             .trigger(availableNow=True)
             .start()
@@ -237,7 +238,72 @@ def test_stream_to_stream(spark: Any, fill: Make, stream: Make, broker: LiveBrok
         assert row["__eventTime"].timestamp() == int(row.value) + 1
     names = {row["__producerName"] for row in found}
     assert all(name.startswith("spark.") and name.rsplit(".", 1)[1].isdecimal() for name in names)
-    assert {row["__sequenceId"] >> 32 for row in found} == {0, 1}
+    assert {Sequence.of(row["__sequenceId"]).batch for row in found} == {0, 1}
+
+
+def test_rows_say_their_partition_ordering_key_and_time(
+    spark: Any, broker: LiveBroker, topic: str, load: Make, fill: Make
+) -> None:
+    fill(0, 0)
+    frame = spark.sql(
+        "SELECT 'a' AS value, 'k' AS __key, 1 AS __partition, 'o' AS __orderingKey, CAST(NULL AS TIMESTAMP) "
+        "AS __deliverAt UNION ALL SELECT NULL, 'k', NULL, NULL, TIMESTAMP '2013-01-01 00:00:00'"
+    )
+    writer = frame.coalesce(1).write.format("pulsar").option("service.url", broker.url).option("topic", topic)
+    writer.mode("append").save()
+    rows = {row.value: row for row in load(metadata="all").collect()}
+    assert (rows["a"]["__partition"], bytes(rows["a"]["__orderingKey"])) == (1, b"o")
+    assert rows[None]["__partition"] == java_string_hash("k") % PARTITIONS
+    assert rows[None]["__orderingKey"] is None
+    with pytest.raises(Exception, match=r"'__partition' is 2; .* has partitions 0 to 1"):
+        spark.sql("SELECT 'a' AS value, 2 AS __partition").write.format("pulsar").option(
+            "service.url", broker.url
+        ).option("topic", topic).mode("append").save()
+
+
+def test_a_batch_write_with_an_identity_is_kept_once(
+    spark: Any, broker: LiveBroker, topic: str, load: Make, fill: Make
+) -> None:
+    for version in ("1", "1", "2", "2"):
+        fill(0, 100, txnAppId="nightly", txnVersion=version)
+    assert numbers(load()) == sorted([*range(100), *range(100)])
+    with pytest.raises(Exception, match="an earlier attempt of micro-batch 2 has stored rows"):
+        fill(1, 101, txnAppId="nightly", txnVersion="2")
+    with pytest.raises(Exception, match="needs 'txnAppId' and 'txnVersion'"):
+        fill(0, 1, delivery="effectively-once")
+
+
+def test_a_shuffle_is_staged(
+    spark: Any, fill: Make, stream: Make, broker: LiveBroker, topic: str, tmp_path: Path
+) -> None:
+    """The micro-batch fails after it was sent in part; its repetition has another layout and is sent from the files."""
+    target = f"{topic}-staged"
+    fill(0, 500)
+    send = staged(str(tmp_path / "stage"), {"service.url": broker.url, "topic": target})
+    calls = []
+
+    def write(batch: Any, number: int) -> None:
+        calls.append(number)
+        shuffled = batch.repartition(3 if len(calls) == 1 else 1).selectExpr("value", "value AS __key")
+        send(shuffled, number)
+        if len(calls) == 1:
+            raise RuntimeError("on purpose")
+
+    with pytest.raises(Exception, match="on purpose"):
+        run(stream(startingOffsets="earliest"), tmp_path, write)
+    run(stream(startingOffsets="earliest"), tmp_path, write)
+    assert calls[:2] == [0, 0]
+    reader = spark.read.format("pulsar").option("service.url", broker.url).option("topic", target)
+    assert numbers(reader.option("value", "string").load()) == list(range(500))
+
+
+def test_without_deduplication_the_way_out_is_named(
+    spark: Any, fill: Make, topic: str, broker: LiveBroker, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    with live_broker(tmp_path_factory.mktemp("plain")) as plain:
+        writer = spark.sql("SELECT 'a' AS value").write.format("pulsar").option("service.url", plain.url)
+        with pytest.raises(Exception, match="set-deduplication --enable public/default"):
+            writer.options(topic="t", txnAppId="a", txnVersion="1").mode("append").save()
 
 
 def test_a_stream_needs_a_subscription(stream: Make, tmp_path: Path) -> None:

@@ -148,6 +148,7 @@ def test_policies() -> None:
 
 def test_system_topics_have_a_strategy_of_their_own() -> None:
     async def test(wires: Wires) -> None:
+        wires.world.machine.broker.resources.topic_policies.update(TopicName.parse(T), "maxProducers", 9)
         client = await wires.open()
         topic = "persistent://public/default/__change_events"
         assert (await client.producer(topic, schema=A)).opened.schema_version == number(0)

@@ -12,6 +12,7 @@ from starlette.responses import PlainTextResponse, Response
 from magnetar.admin.bodies import answer
 from magnetar.admin.parameters import PathText
 from magnetar.admin.ports import Admin
+from magnetar.model.errors import NotFoundError
 
 VERSION: Final = version_of("magnetar")
 COMPATIBLE_WITH: Final = "4.0.8"
@@ -27,8 +28,10 @@ def routes(admin: Admin) -> APIRouter:
         return answer([admin.broker.broker_id()])
 
     @router.get("/health")
-    async def health() -> Response:
-        await admin.broker.check_health()
+    async def health(topicVersion: str = "V1") -> Response:
+        if topicVersion not in ("V1", "V2"):
+            raise NotFoundError(f"topicVersion {topicVersion} is not one of V1, V2")
+        await admin.broker.check_health(with_cluster=topicVersion == "V1")
         return _text("ok")
 
     @router.get("/ready")

@@ -19,6 +19,7 @@ from magnetar.admin.topic_stats import topic_stats
 from magnetar.admin.transaction_views import TransactionViews
 from magnetar.admin.unstored_stats import unstored_counters, unstored_internal_stats, unstored_topic_stats
 from magnetar.broker import lookup
+from magnetar.broker.heartbeat import Heartbeat
 from magnetar.broker.rates import Rates
 from magnetar.broker.schemas import SchemaRegistry
 from magnetar.broker.service import BrokerService
@@ -38,10 +39,7 @@ from magnetar.model.ids import LATEST, Position
 from magnetar.model.names import NamespaceName, TopicName
 from magnetar.model.policies import JsonObject
 from magnetar.model.topic_policies import TopicPolicies
-from magnetar.storage.managed_ledger import ManagedLedger
 
-_HEALTH_LOG = "internal://health"
-"""No topic's name: it is in no list."""
 _AT_ONCE = 50
 """Topics made before the loop may do something else."""
 
@@ -53,7 +51,7 @@ class LocalBroker:
         self._service = service
         self._rates = rates
         self._connections = connections
-        self._health: ManagedLedger | None = None
+        self._heartbeat = Heartbeat(service)
 
     # topics ------------------------------------------------------------------------------------------------------
 
@@ -284,16 +282,8 @@ class LocalBroker:
     def broker_id(self) -> str:
         return self._service.broker_id
 
-    async def check_health(self) -> None:
-        """An entry goes to the disk and comes back."""
-        store = self._service.store
-        log = store.open_log(_HEALTH_LOG) if self._health is None else self._health
-        self._health = log
-        ordinal = log.append(b"\0", 1, None)
-        await self._durable()
-        if log.end <= ordinal:
-            raise ServiceNotReadyError("an entry that was written is not there")
-        log.trim(log.end)
+    async def check_health(self, *, with_cluster: bool) -> None:
+        await self._heartbeat.check(with_cluster=with_cluster)
 
     def connections(self) -> int:
         return len(self._connections)

@@ -8,7 +8,7 @@ from starlette.responses import Response
 from magnetar.admin.bodies import answer, done, object_body
 from magnetar.admin.parameters import NAMESPACE, Flag, PathText, namespace_name
 from magnetar.admin.ports import Admin
-from magnetar.admin.removal import forget_schemas, is_empty, remove_namespace
+from magnetar.admin.removal import is_empty, remove_namespace
 from magnetar.model.errors import InvalidValueError, NotAllowedError
 from magnetar.model.system_topics import is_system_topic
 
@@ -44,13 +44,10 @@ def _life(router: APIRouter, admin: Admin) -> None:
         name = namespace_name(tenant, namespace)
         if force and not admin.settings.forceDeleteNamespaceAllowed:
             raise NotAllowedError("Broker doesn't allow forced deletion of namespaces")
-        if force and namespaces.exists(name):
+        if namespaces.exists(name) and (force or is_empty(admin, name)):
             await remove_namespace(admin, name)
         else:
-            empty = is_empty(admin, name)
-            if empty and namespaces.exists(name):
-                forget_schemas(admin, name)
-            namespaces.delete(name, not empty)
+            namespaces.delete(name, has_topics=not is_empty(admin, name))
         return done()
 
 

@@ -270,8 +270,8 @@ class AdminBroker(Protocol):
         """``host:port`` of the REST interface, as /brokers lists it."""
         ...
 
-    async def check_health(self) -> None:
-        """Raises if a message cannot make its way through this broker now."""
+    async def check_health(self, *, with_cluster: bool) -> None:
+        """Raises if a message cannot make its way through this broker now; ``with_cluster``: which heartbeat topic."""
         ...
 
     def connections(self) -> int:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from magnetar.admin.ports import Admin
 from magnetar.model.errors import PreconditionFailedError
 from magnetar.model.names import NamespaceName, TopicName
+from magnetar.model.system_topics import is_system_topic
 
 
 def is_empty(admin: Admin, namespace: NamespaceName) -> bool:
     """Whether nothing of a user's is in the namespace."""
-    no_topics = next(iter(admin.broker.topics_of(namespace)), None) is None
+    no_topics = all(map(is_system_topic, admin.broker.topics_of(namespace)))
     return no_topics and not admin.resources.partitioned.of_namespace(namespace)
 
 
@@ -39,7 +40,8 @@ async def remove_namespace(admin: Admin, namespace: NamespaceName) -> None:
     """With everything in it."""
     for topic in admin.resources.partitioned.of_namespace(namespace):
         await remove_partitioned(admin, topic, force=True)
-    for topic in list(admin.broker.topics_of(namespace)):
+    # what tells of the others' end goes last, or it would come back to tell
+    for topic in sorted(admin.broker.topics_of(namespace), key=is_system_topic):
         await admin.broker.delete_topic(topic, force=True)
     forget_schemas(admin, namespace)
     admin.resources.namespaces.delete(namespace, has_topics=False)

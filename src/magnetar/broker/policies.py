@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple
 from magnetar.metadata.resources import Resources
 from magnetar.model.names import NamespaceName, TopicName
 from magnetar.model.policies import AutoTopicCreation, Json, JsonObject, NamespacePolicies, Retention
-from magnetar.model.system_topics import is_system_topic
+from magnetar.model.system_topics import CHANGE_EVENTS, is_system_topic
 from magnetar.model.topic_policies import (
     ALL_SUBSCRIPTION_TYPES,
     BacklogQuota,
@@ -29,6 +29,8 @@ from magnetar.model.topic_policies import (
 from magnetar.runtime.settings import Settings
 
 CAUGHT_UP: Final = "delete_when_subscriptions_caught_up"
+_CHANGE_EVENTS_COMPACTED_BYTES: Final = 1 << 20
+"""The last word on each topic is kept and what came before goes, so the topic does not grow with every change."""
 SIZE, AGE = "destination_storage", "message_age"
 
 _Reader = Callable[[Json], Any]
@@ -297,6 +299,7 @@ class Policies:
         self._settings = settings
         self.broker = of_broker(settings)
         self._system = for_system_topics(self.broker, settings)
+        self._change_events = self._system._replace(compaction_threshold=_CHANGE_EVENTS_COMPACTED_BYTES)
         self._by_namespace: dict[NamespaceName, TopicPolicies] = {}
         self._by_topic: dict[TopicName, TopicPolicies] = {}
         self.on_namespace: Callable[[NamespaceName], None] = _nobody
@@ -313,7 +316,7 @@ class Policies:
         if found is not None:
             return found
         if is_system_topic(parent):
-            return self._system
+            return self._change_events if parent.local_name == CHANGE_EVENTS else self._system
         records = self._resources.topic_policies
         own = records.get(parent), records.get(parent, is_global=True)
         if not self._settings.topicLevelPoliciesEnabled or not any(own):

@@ -10,6 +10,7 @@ from typing import Final
 from magnetar.broker.coordinating import ASSIGN_TOPIC, TransactionCoordinator
 from magnetar.broker.partition_making import PartitionMaker
 from magnetar.broker.policies import Policies
+from magnetar.broker.policy_events import PolicyEvents
 from magnetar.broker.schemas import SchemaRegistry
 from magnetar.broker.topic.deduplication import DeduplicationSettings
 from magnetar.broker.topic.dispatch_settings import DispatchSettings
@@ -30,7 +31,7 @@ from magnetar.model.errors import (
     TopicNotFoundError,
 )
 from magnetar.model.names import NamespaceName, TopicName
-from magnetar.model.system_topics import is_system_topic
+from magnetar.model.system_topics import is_heartbeat, is_system_topic
 from magnetar.runtime.clock import Clock
 from magnetar.runtime.log import Limited
 from magnetar.runtime.settings import Settings
@@ -70,6 +71,7 @@ class BrokerService:
         self.policies.on_namespace = self._namespace_policies_changed
         self.policies.on_topic = self._topic_policies_changed
         self.partitions = PartitionMaker(resources.partitioned, self.find, self._load)
+        self._policy_events = PolicyEvents(store, resources, settings.clusterName, clock, self.find, self._load)
         self.changes = TopicChanges()
         """Whoever watches lists of topics hears of new and deleted ones here."""
         self.unstored = NonPersistentTopics(
@@ -87,6 +89,12 @@ class BrokerService:
         if enabled and not self.resources.partitioned.count(assign):
             self.resources.partitioned.create(assign, 1)
         self.coordinator.start(enabled=enabled)
+        if self._tells_policies:
+            self._policy_events.start()
+
+    @property
+    def _tells_policies(self) -> bool:
+        return self.settings.topicLevelPoliciesEnabled and self.settings.systemTopicEnabled
 
     # names and time ----------------------------------------------------------------------------------------------
 
@@ -205,9 +213,15 @@ class BrokerService:
             if topic.name.parent == name:
                 topic.set_policies(self.policies.of(topic.name))
         self.unstored.policies_changed(lambda topic: topic.parent == name)
+        if self._tells_policies:
+            self._policy_events.changed(name)
+
+    def system_topic(self, name: TopicName) -> Topic:
+        """One that the broker itself uses; made if missing."""
+        return self.find(name) or self._load(name)
 
     def _require_namespace(self, name: TopicName) -> None:
-        if not self.resources.namespaces.exists(name.namespace):
+        if not is_heartbeat(name) and not self.resources.namespaces.exists(name.namespace):
             raise ServiceNotReadyError(
                 f"Namespace bundle ({name.namespace}/0x00000000_0xffffffff) for topic ({name.fqn}) not served by this "
                 f"instance:{self.broker_id}. Please redo the lookup."

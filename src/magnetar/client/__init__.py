@@ -7,6 +7,7 @@ May import protocol, security, runtime, model. In reading order:
 * `connection`  one socket: requests and their answers, keep-alive, pushes
 * `lookup`      which broker serves a topic, how many partitions it has
 * `place`       the point before a message in a topic's log
+* `gap`        what a reader did not get because it is gone
 * `reader`      every entry of a range of one topic, in bulk, without a lasting trace at the broker
 * `anchor`      a durable subscription that keeps a range readable and remembers how far one is
 * `producer`    raw entries under one producer name, with receipts

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from magnetar.client.gap import DataGap
 from magnetar.model.errors import MagnetarError, ServerError
 
 _RETRIABLE: Final = frozenset(
@@ -36,7 +37,12 @@ class ClientTimeoutError(ClientError):
 
 
 class DataLossError(ClientError):
-    """A range was asked for that the broker does not have any more."""
+    """A range was asked for that the broker does not have any more, or not as it was sent."""
+
+    def __init__(self, message: str, gap: DataGap | None = None) -> None:
+        super().__init__(message)
+        self.gap = gap
+        """What is missing, if that is what is wrong."""
 
 
 class RefusedError(ClientError):

@@ -83,6 +83,14 @@ class Producer:
         while self._unconfirmed:
             self._wait_for_receipts()
 
+    def ask_last_sequence_id(self) -> int:
+        """What the broker says now about this name, once all receipts are there; -1 if it does not remember any."""
+        assert not self._unconfirmed, "flush first"
+        self.close()
+        self._epoch += 1
+        self._connection, self._producer_id, last = self._lookup.patiently(self._open)
+        return last
+
     def close(self) -> None:
         """Free the name at the broker at once. Entries without a receipt are given up: `flush` first."""
         connection = self._connection

@@ -10,6 +10,9 @@ compacted ones) therefore do no harm unless they are the last of the range; then
 for its last message, and if that lies before what was read already, the rest of the range is missing: an error, or the
 end if losses are allowed.
 
+What was trimmed before it was read is noticed (:mod:`magnetar.client.gap`): ``on_gap`` is told, and a range of which
+something certainly was there ends with an error unless losses are allowed.
+
 A lost connection is made anew behind the last entry that was handed over, so entries come once and in order.
 """
 
@@ -17,11 +20,12 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple
 
 from magnetar.client.connection import Connection
 from magnetar.client.errors import ClientTimeoutError, ConnectionLostError, DataLossError, RefusedError
+from magnetar.client.gap import DataGap, Hole, gaps
 from magnetar.client.lookup import Lookup
 from magnetar.client.place import START, Place, after_entry
 from magnetar.protocol import commands as c
@@ -105,12 +109,19 @@ class _Session:
         self.connection.close()
 
     def last_place(self) -> Place:
-        answer = self.connection.request(
+        return after_entry(self._last().last_message_id)
+
+    def stands(self) -> Place:
+        """Where the broker has placed it; START if it does not say."""
+        marked = self._last().consumer_mark_delete_position
+        return START if marked is None else after_entry(marked)
+
+    def _last(self) -> c.GetLastMessageIdResponse:
+        return self.connection.request(
             c.GetLastMessageId(self.consumer_id, self.connection.new_request_id()),
             c.GetLastMessageIdResponse,
             f"ask for the last message of {self.topic}",
         )
-        return after_entry(answer.last_message_id)
 
     def flow(self, permits: int) -> None:
         self.connection.send(c.Flow(self.consumer_id, permits))
@@ -128,6 +139,7 @@ class RangeReader:
         *,
         poll_timeout: float = 120.0,
         fail_on_data_loss: bool = True,
+        on_gap: Callable[[DataGap], None] | None = None,
     ) -> None:
         self._lookup = lookup
         self._topic = topic
@@ -136,6 +148,10 @@ class RangeReader:
         self._end = end
         self._poll_timeout = poll_timeout
         self._strict = fail_on_data_loss
+        self._on_gap = on_gap
+        self._expected = start[:2]
+        """The entry that comes next if nothing is left out."""
+        self._holes: list[Hole] = []
         self._quiet_since = 0.0
 
     def __iter__(self) -> Iterator[list[Entry]]:
@@ -156,6 +172,8 @@ class RangeReader:
         session.flow(_PERMITS)
         while True:
             found, done, closed = self._take(session.connection.receive(_SILENCE))
+            if self._holes:
+                self._look_into_holes()
             if found:
                 self._next = Place(found[-1].ledger, found[-1].entry + 1)
                 yield found
@@ -173,6 +191,8 @@ class RangeReader:
             if type(push) is c.Message:
                 ledger, number = push.message_id[:2]
                 at = (ledger, number)
+                if at != self._expected and at > self._expected >= (0, 0):
+                    self._holes.append(Hole(Place(*self._expected), min(Place(*at), self._end)))
                 if at >= self._end[:2] and (at > self._end[:2] or not self._end.batch):
                     return found, True, False
                 if at < self._next[:2]:
@@ -183,11 +203,28 @@ class RangeReader:
                         "read around it with startingOffsets"
                     )
                 found.append(Entry(ledger, number, push.entry))
+                self._expected = (ledger, number + 1)
                 if (ledger, number) == self._last_wanted():
                     return found, True, False
             elif isinstance(push, c.CloseConsumer | c.TopicMigrated):
                 return found, False, True
         return found, False, False
+
+    def _look_into_holes(self) -> None:
+        holes, self._holes = self._holes, []
+
+        def ask() -> Place:
+            with _Session(self._lookup, self._topic, holes[0].start) as session:
+                return session.stands()
+
+        for gap in gaps(self._topic, holes, self._lookup.patiently(ask), self._end):
+            self._missed(gap)
+
+    def _missed(self, gap: DataGap) -> None:
+        if self._on_gap is not None:
+            self._on_gap(gap)
+        if gap.certain and self._strict:
+            raise DataLossError(f"{gap}; set failOnDataLoss=false to go on without it", gap)
 
     def _last_wanted(self) -> tuple[int, int]:
         """The entry after which nothing can follow in the range."""
@@ -201,10 +238,14 @@ class RangeReader:
             raise ConnectionLostError(str(refusal)) from None
         if last > self._next:
             return False
+        gap = DataGap(self._topic, max(self._next, self._start), self._end, certain=True)
+        if self._on_gap is not None:
+            self._on_gap(gap)
         if self._strict:
             raise DataLossError(
                 f"{self._topic}: nothing is left to read between {self._next} and {self._end}: it was trimmed or "
-                "compacted away, or the end lies beyond the topic's; set failOnDataLoss=false to go on without it"
+                "compacted away, or the end lies beyond the topic's; set failOnDataLoss=false to go on without it",
+                gap,
             )
         return True
 

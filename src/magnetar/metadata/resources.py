@@ -16,6 +16,7 @@ from magnetar.metadata.topic_policies import TopicPolicyRecords
 from magnetar.model.errors import NotFoundError
 from magnetar.model.names import NamespaceName, TopicName
 from magnetar.model.policies import JsonObject
+from magnetar.model.system_topics import is_heartbeat
 from magnetar.runtime.settings import Settings
 
 
@@ -53,7 +54,7 @@ class Resources:
 
     def require_namespace(self, topic: TopicName) -> None:
         """Raises NotFoundError with the text that topic routes and lookups answer (2.9)."""
-        if not self.namespaces.exists(topic.namespace):
+        if not self.namespaces.exists(topic.namespace) and not is_heartbeat(topic):
             raise NotFoundError("Namespace not found")
 
     def close(self) -> None:

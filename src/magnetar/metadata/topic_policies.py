@@ -2,19 +2,20 @@
 
 They stand in the metadata store and nowhere else: a change is durable when its request is answered, whatever happens
 next. Apache Pulsar keeps them as messages of the namespace's ``__change_events`` topic, which can be read late after a
-restart; there is no such topic here, only its name is reserved. Partitions share the policies of their parent (8.4).
+restart; here that topic only tells of changes (:mod:`magnetar.broker.policy_events`). Partitions share the policies of
+their parent (8.4).
 
 A policy set with ``isGlobal=true`` is kept beside the local one, and gives way to it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Final
 
 from magnetar.metadata.collection import Collection
 from magnetar.metadata.store import MetadataStore
-from magnetar.model.names import TopicName
+from magnetar.model.names import NamespaceName, TopicName
 from magnetar.model.policies import Json, JsonObject
 
 _NONE: Final[JsonObject] = {}
@@ -35,6 +36,12 @@ class TopicPolicyRecords:
             return _NONE
         level = found.get(_level(is_global))
         return level if isinstance(level, dict) else _NONE
+
+    def topics(self, namespace: NamespaceName | None = None) -> Iterator[TopicName]:
+        """Those that have policies, in one namespace or in all."""
+        prefix = () if namespace is None else (namespace.tenant, namespace.text)
+        for _, text, domain, local_name in self._records.below(*prefix):
+            yield TopicName.parse(f"{domain}://{text}/{local_name}")
 
     def update(self, topic: TopicName, name: str, value: Json, *, is_global: bool = False) -> None:
         """Set one policy; ``None`` removes it. Durable on return."""

@@ -6,9 +6,12 @@ from typing import Final
 
 from magnetar.model.names import TopicName
 
+CHANGE_EVENTS: Final = "__change_events"
+"""Changes of topics' policies, one such topic per namespace."""
+HEARTBEAT: Final = "healthcheck"
 _EVENTS: Final = frozenset(
     (
-        "__change_events",
+        CHANGE_EVENTS,
         "__transaction_buffer_snapshot",
         "__transaction_buffer_snapshot_segments",
         "__transaction_buffer_snapshot_indexes",
@@ -21,11 +24,21 @@ _PENDING_ACK: Final = "__transaction_pending_ack"
 def is_system_topic(topic: TopicName) -> bool:
     """Whatever namespace it is in."""
     name = topic.local_name if topic.partition_index < 0 else topic.parent.local_name
+    if name == HEARTBEAT and is_heartbeat(topic):
+        return True
     if name in _EVENTS or name.endswith(_PENDING_ACK):
         return True
     return topic.namespace.text == _SYSTEM_NAMESPACE and (
         name.startswith(("transaction_coordinator_assign", "__transaction_log_", "resource-usage"))
     )
+
+
+def is_heartbeat(topic: TopicName) -> bool:
+    """``pulsar/<host:port>/healthcheck``, perhaps with a cluster: its namespace exists without anybody's doing."""
+    namespace = topic.namespace
+    host, colon, port = namespace.local_name.rpartition(":")
+    named_after_broker = bool(host and colon) and port.isdecimal()
+    return topic.local_name == HEARTBEAT and namespace.tenant == "pulsar" and named_after_broker
 
 
 def is_reserved(topic: TopicName) -> bool:

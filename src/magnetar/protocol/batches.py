@@ -2,14 +2,21 @@
 
 The bulk counterpart of `entries.join_batch`. Batches are cut by number and bytes only, never by time, so the same
 messages give the same batches: a sender that has to start over meets the borders it had before. What repeats (keys,
-event times, sizes) is encoded once and looked up afterwards.
+event times, sizes) is encoded once and looked up afterwards. A message with a time to be delivered at is an entry of
+its own, since a broker delays entries.
 
-    message  [u32 size][01 properties.. 02 key 03 size 05 event time 06 base64 08 sequence 09 null][payload]
+    message  [u32 size][01 properties.. 02 key 03 size 05 event time 06 base64 07 ordering key 08 sequence 09 null]
+             [payload]
+
+With ``digest_bits`` the lowest bits of the highest sequence id of each entry are a digest of all messages that this
+writer has packed so far, wherever the batches were cut; the sequence ids that are given must leave these bits 0. What
+the broker remembers of a producer then tells a sender that starts over whether it has the same messages again.
 """
 
 from __future__ import annotations
 
 import base64
+import zlib
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
@@ -32,6 +39,14 @@ class Batch(NamedTuple):
     """Of the last one."""
 
 
+class Extras(NamedTuple):
+    """What few messages have."""
+
+    ordering_keys: Sequence[bytes | None] | None = None
+    deliver_at: Sequence[int] | None = None
+    """Milliseconds; 0 is at once."""
+
+
 class BatchWriter:
     """Makes the entries of one producer. Sequence ids must grow."""
 
@@ -42,8 +57,13 @@ class BatchWriter:
         compression: CompressionType = CompressionType.NONE,
         max_messages: int = MAX_MESSAGES,
         max_bytes: int = MAX_BYTES,
+        digest_bits: int = 0,
     ) -> None:
         self.producer_name = producer_name
+        self.digest = 0
+        """Of everything packed so far; `digest_bits` wide."""
+        self._digest_mask = (1 << digest_bits) - 1
+        self._checksum = 0
         self._compression = compression
         self._max_messages = max_messages
         self._max_bytes = max_bytes
@@ -58,17 +78,21 @@ class BatchWriter:
         keys: Sequence[bytes | None] | None = None,
         event_times: Sequence[int] | None = None,
         properties: Sequence[Pairs] | None = None,
+        extras: Extras | None = None,
     ) -> Iterator[Batch]:
         """All messages, in order, as batches. Times in milliseconds, an event time of 0 is none."""
         count = len(values)
         keys = keys if keys is not None else (None,) * count
         event_times = event_times if event_times is not None else (0,) * count
+        ordering, deliver_at = extras if extras is not None else (None, None)
         parts: list[bytes] = []
         start = size = 0
         for index, (value, key, time, sequence) in enumerate(zip(values, keys, event_times, sequence_ids, strict=True)):
             payload = b"" if value is None else value
-            if index > start and (index - start >= self._max_messages or size + len(payload) > self._max_bytes):
-                yield self._batch(parts, publish_time, keys[start], sequence_ids[start], sequence_ids[index - 1])
+            alone = deliver_at is not None and (deliver_at[index] or (index > start and deliver_at[index - 1]))
+            full = index - start >= self._max_messages or size + len(payload) > self._max_bytes
+            if index > start and (full or alone):
+                yield self._batch(parts, publish_time, keys, sequence_ids, start, index, extras)
                 parts, start, size = [], index, 0
             field = self._key_fields.get(key)
             if field is None:
@@ -81,15 +105,34 @@ class BatchWriter:
                 head += b"\x48\x01"
             if properties is not None and properties[index]:
                 head = _properties(properties[index]) + head
+            if ordering is not None and (order := ordering[index]) is not None:
+                head += b"\x3a" + varint(len(order)) + order
             parts += len(head).to_bytes(4, "big"), head, payload
             size += len(head) + 4 + len(payload)
         if count > start:
-            yield self._batch(parts, publish_time, keys[start], sequence_ids[start], sequence_ids[count - 1])
+            yield self._batch(parts, publish_time, keys, sequence_ids, start, count, extras)
 
-    def _batch(self, parts: list[bytes], publish_time: int, key: bytes | None, first: int, last: int) -> Batch:
+    def _batch(
+        self,
+        parts: list[bytes],
+        publish_time: int,
+        keys: Sequence[bytes | None],
+        sequence_ids: Sequence[int],
+        start: int,
+        stop: int,
+        extras: Extras | None,
+    ) -> Batch:
         plain = b"".join(parts)
-        count = len(parts) // 3
+        key, first, last = keys[start], sequence_ids[start], sequence_ids[stop - 1]
         text, encoded = (None, False) if key is None else key_text(key)
+        ordering, deliver_at = extras if extras is not None else (None, None)
+        if self._digest_mask:
+            self._checksum = zlib.crc32(plain, self._checksum)
+            self.digest = self._checksum & self._digest_mask
+            last |= self.digest
+            if stop - start == 1:
+                # The SEND of a single message has one sequence id only.
+                first = last
         metadata = EntryMetadata(
             self.producer_name,
             first,
@@ -97,12 +140,14 @@ class BatchWriter:
             # The first message's key stands for the batch (SEMANTICS 3.5.2).
             partition_key=text,
             partition_key_b64_encoded=encoded,
+            ordering_key=None if ordering is None else ordering[start],
+            deliver_at_time=(deliver_at[start] or None) if deliver_at is not None else None,
             compression=self._compression,
             uncompressed_size=len(plain),
-            num_messages_in_batch=count,
+            num_messages_in_batch=stop - start,
             highest_sequence_id=last,
         )
-        return Batch(build_entry(metadata, compress(self._compression, plain)), count, first, last)
+        return Batch(build_entry(metadata, compress(self._compression, plain)), stop - start, first, last)
 
     def _remember_key(self, key: bytes | None) -> bytes:
         assert key is not None, "no key is there from the start"

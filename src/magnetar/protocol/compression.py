@@ -6,16 +6,16 @@
     SNAPPY  a raw block: varint length and body, not the framing format
 
 ``uncompressed_size`` is what the message says and is not believed: nothing larger than the caller's maximum is ever
-unpacked, and what unpacks to another size is damaged.
+unpacked, and what unpacks to another size is damaged. The library is loaded by the first payload that needs it: a
+broker that only passes entries on does not carry its megabytes.
 """
 
 from __future__ import annotations
 
 import zlib
 from enum import IntEnum
+from types import ModuleType
 from typing import Final
-
-import cramjam
 
 from magnetar.model.errors import MagnetarError
 from magnetar.protocol.commands import ValidationError
@@ -39,11 +39,18 @@ class DamagedPayloadError(MagnetarError):
         self.reason = reason
 
 
+def _library() -> ModuleType:
+    import cramjam
+
+    return cramjam
+
+
 def compress(kind: CompressionType, data: bytes) -> bytes:
     """The payload as it travels; its old size goes into uncompressed_size."""
+    if kind is CompressionType.NONE:
+        return data
+    cramjam = _library()
     match kind:
-        case CompressionType.NONE:
-            return data
         case CompressionType.LZ4:
             return bytes(cramjam.lz4.compress_block(data, store_size=False))
         case CompressionType.ZLIB:
@@ -63,8 +70,9 @@ def decompress(kind: CompressionType, data: bytes, uncompressed_size: int, max_s
             f"a payload of {uncompressed_size} bytes is larger than the {max_size} allowed",
             ValidationError.UncompressedSizeCorruption,
         )
+    cramjam = _library()
     try:
-        plain = _unpack(kind, data, uncompressed_size)
+        plain = _unpack(cramjam, kind, data, uncompressed_size)
     except (cramjam.DecompressionError, zlib.error, EOFError, ValueError) as error:
         raise DamagedPayloadError(f"{kind.name}: {error}", ValidationError.DecompressionError) from None
     if len(plain) != uncompressed_size:
@@ -75,7 +83,7 @@ def decompress(kind: CompressionType, data: bytes, uncompressed_size: int, max_s
     return plain
 
 
-def _unpack(kind: CompressionType, data: bytes, size: int) -> bytes:
+def _unpack(cramjam: ModuleType, kind: CompressionType, data: bytes, size: int) -> bytes:
     """At most ``size`` bytes, or one more where that is how the library tells there are more."""
     if kind is CompressionType.ZLIB:
         # Zero would mean without limit; one byte more than promised is enough to see a lie.

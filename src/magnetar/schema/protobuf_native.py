@@ -14,12 +14,15 @@ from __future__ import annotations
 import base64
 import binascii
 import json
+from typing import TYPE_CHECKING
 
-from google.protobuf.descriptor_pb2 import FileDescriptorSet
 from google.protobuf.descriptor_pool import DescriptorPool
 from google.protobuf.message import DecodeError
 
 from magnetar.model.errors import InvalidSchemaDataError
+
+if TYPE_CHECKING:
+    from google.protobuf.descriptor_pb2 import FileDescriptorSet
 
 _NAMES = ("fileDescriptorSet", "rootMessageTypeName", "rootFileDescriptorName")
 
@@ -54,6 +57,8 @@ def root_message(data: bytes) -> str:
 
 
 def _files(encoded: str) -> FileDescriptorSet:
+    from google.protobuf.descriptor_pb2 import FileDescriptorSet  # half a megabyte that few brokers need
+
     try:
         return FileDescriptorSet.FromString(base64.b64decode(encoded, validate=True))
     except binascii.Error as error:

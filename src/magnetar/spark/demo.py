@@ -32,8 +32,8 @@ from magnetar.model.errors import MagnetarError, ServiceNotReadyError
 from magnetar.runtime.clock import steady_seconds
 from magnetar.spark import flights
 from magnetar.spark.options import sink_options
+from magnetar.spark.publish import TaskSink
 from magnetar.spark.session import end_session, local_session
-from magnetar.spark.writer import TaskSink
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -148,7 +148,7 @@ def publish(stage: Stage, messages: Any, steps: Steps, task: TaskID) -> int:
             steps.progress.advance(task, batch.num_rows)
 
     options = sink_options({"service.url": stage.service_url, "topic": stage.flights})
-    return TaskSink(options, None, 0).run(batches()).messages
+    return TaskSink(options, None).run(batches()).messages
 
 
 def delays(spark: SparkSession, stage: Stage) -> DataFrame:

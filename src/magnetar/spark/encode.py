@@ -1,8 +1,9 @@
 """Arrow record batches to rows that can be packed into entries: columns checked, keys routed, lists per partition.
 
 Columns of the sink: ``value`` (binary or string, null is a message without value), and if wanted ``__key`` (binary or
-string), ``__topic``, ``__eventTime`` (timestamp, or a number of milliseconds), ``__messageProperties``
-(map<string,string>). Others are refused, since leaving them out silently would lose them.
+string), ``__topic``, ``__partition`` (a number; null is "by key"), ``__eventTime`` and ``__deliverAt`` (timestamp, or a
+number of milliseconds), ``__orderingKey`` (binary or string), ``__messageProperties`` (map<string,string>). Others are
+refused, since leaving them out silently would lose them.
 
 A key always goes to the same partition: its hash modulo the number of partitions, JavaStringHash by default as Java
 clients do, or Murmur3 (SEMANTICS 6.7.4, 6.7.5). Rows without a key go to the partitions in turn, a batch's worth each.
@@ -21,7 +22,7 @@ import pyarrow.compute as pc  # type: ignore[import-untyped]  # the same
 from magnetar.model.errors import InvalidValueError
 from magnetar.model.hashing import java_string_hash, murmur3_31
 from magnetar.model.names import TopicName
-from magnetar.protocol.batches import key_text
+from magnetar.protocol.batches import Extras, key_text
 from magnetar.protocol.commands import Pairs
 
 if TYPE_CHECKING:
@@ -33,6 +34,9 @@ COLUMNS: Final[dict[str, tuple[str, ...]]] = {
     "__topic": ("string",),
     "__eventTime": ("timestamp", "bigint"),
     "__messageProperties": ("map<string,string>",),
+    "__partition": ("int", "bigint"),
+    "__orderingKey": ("binary", "string"),
+    "__deliverAt": ("timestamp", "bigint"),
 }
 
 
@@ -46,6 +50,7 @@ class Rows(NamedTuple):
     keys: list[bytes | None] | None
     event_times: list[int] | None
     properties: list[Pairs] | None
+    extras: Extras | None
 
     @property
     def target(self) -> str:
@@ -93,6 +98,8 @@ class Router:
                 yield _rows(topic, -1, columns, ordinals, chosen)
                 continue
             routes = self._routes(columns.get("__key"), ordinals, partitions)
+            if "__partition" in columns:
+                routes = _named(topic, columns["__partition"], routes, partitions, chosen)
             for partition in range(partitions):
                 here = routes == partition if chosen is None else chosen & (routes == partition)
                 if here.any():
@@ -133,6 +140,16 @@ class Router:
         return found
 
 
+def _named(topic: str, given: Any, routes: NDArray[Any], partitions: int, chosen: NDArray[Any] | None) -> NDArray[Any]:
+    """Partitions by column where it says one. What it says of rows of other topics is their business."""
+    numbers = pc.fill_null(given.cast(pa.int64()), -1).to_numpy(zero_copy_only=False)
+    says = numbers[given.is_valid().to_numpy(zero_copy_only=False) & (True if chosen is None else chosen)]
+    if len(says) and not (says.min() >= 0 and says.max() < partitions):
+        wrong = next(int(one) for one in says if not 0 <= one < partitions)
+        raise InvalidValueError(f"column '__partition' is {wrong}; {topic} has partitions 0 to {partitions - 1}")
+    return np.where(numbers < 0, routes, numbers)
+
+
 def _rows(
     topic: str, partition: int, columns: dict[str, Any], ordinals: NDArray[Any], chosen: NDArray[Any] | None
 ) -> Rows:
@@ -149,6 +166,16 @@ def _rows(
         None if keys is None else keys.cast(pa.binary()).to_pylist(),
         None if times is None else _milliseconds(times),
         None if properties is None else [_pairs(one) for one in properties.to_pylist()],
+        _extras(columns.get("__orderingKey"), columns.get("__deliverAt")),
+    )
+
+
+def _extras(ordering: Any, deliver_at: Any) -> Extras | None:
+    if ordering is None and deliver_at is None:
+        return None
+    return Extras(
+        None if ordering is None else ordering.cast(pa.binary()).to_pylist(),
+        None if deliver_at is None else _milliseconds(deliver_at),
     )
 
 

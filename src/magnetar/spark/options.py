@@ -40,11 +40,15 @@ OPTIONS: Final[dict[str, Option]] = {
         Option("metadata", "all, none, or a list of __columns", True, False),
         Option("minPartitions", "split ranges until there are this many tasks", True, False),
         Option("maxPartitions", "put ranges together so that there are no more tasks", True, False),
-        Option("failOnDataLoss", "true: a range that is not there any more ends the query", True, False),
+        Option("failOnDataLoss", "true: a range of which something is gone ends the query", True, False),
         Option("pollTimeoutMs", "how long a range may bring nothing", True, False),
         Option("operationTimeoutMs", "how long the broker may take to answer, reconnecting included", True, True),
         Option("token", "authentication by this token", True, True),
-        Option("idempotent", "true: stable producer names and sequence ids, see the sink's documentation", False, True),
+        Option("delivery", "effectively-once (streams, and batches with txnAppId) or at-least-once", False, True),
+        Option(
+            "txnAppId", "batch writes: who writes; with txnVersion, what is written again is kept once", False, True
+        ),
+        Option("txnVersion", "batch writes: a number that grows with each write of txnAppId", False, True),
         Option("pulsar.producer.compressionType", "NONE, LZ4, ZLIB, ZSTD or SNAPPY", False, True),
         Option("pulsar.producer.batchingMaxMessages", "messages in a batch, 1000", False, True),
         Option("pulsar.producer.batchingMaxBytes", "bytes in a batch, 131072", False, True),
@@ -54,6 +58,7 @@ OPTIONS: Final[dict[str, Option]] = {
 }
 
 _SPARK_KEYS: Final = frozenset({"queryname", "checkpointlocation", "path", "outputmode"})
+_DELIVERIES: Final = ("effectively-once", "at-least-once")
 _HASHING: Final = ("JavaStringHash", "Murmur3_32Hash")
 
 
@@ -86,7 +91,10 @@ class SinkOptions:
     service_url: str
     topic: str | None
     """None: every row names its own in ``__topic``."""
-    idempotent: bool
+    once: bool | None
+    """Effectively once; None: where it can be."""
+    app: tuple[str, int] | None
+    """txnAppId and txnVersion."""
     compression: CompressionType
     batch_messages: int
     batch_bytes: int
@@ -125,10 +133,13 @@ def sink_options(given: Mapping[str, str]) -> SinkOptions:
     table = _Table(given, "sink")
     topic = table.get("topic")
     compression = table.choice("pulsar.producer.compressionType", tuple(kind.name for kind in CompressionType), "NONE")
+    delivery = table.get("delivery")
+    once = None if delivery is None else table.choice("delivery", _DELIVERIES, "") == _DELIVERIES[0]
     return SinkOptions(
         service_url=_service_url(table),
         topic=None if topic is None else _topic(topic),
-        idempotent=table.flag("idempotent", False),
+        once=once,
+        app=_application(table),
         compression=CompressionType[compression],
         batch_messages=table.number("pulsar.producer.batchingMaxMessages", 1_000, 1),
         batch_bytes=table.number("pulsar.producer.batchingMaxBytes", 128 << 10, 1),
@@ -175,6 +186,13 @@ class _Table:
         if not value.isdecimal() or int(value) < least:
             raise InvalidValueError(f"option {title!r} is {value!r}; it must be a number from {least} on")
         return int(value)
+
+
+def _application(table: _Table) -> tuple[str, int] | None:
+    name, version = table.get("txnAppId"), table.get("txnVersion")
+    if (name is None) != (version is None):
+        raise InvalidValueError("the options 'txnAppId' and 'txnVersion' belong together: give both or none")
+    return None if name is None else (name, table.number("txnVersion", 0, 0))
 
 
 def _unknown(key: str) -> str:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
+from magnetar.client.gap import DataGap
 from magnetar.client.lookup import Lookup
 from magnetar.client.place import START, Place
 from magnetar.client.reader import RangeReader, first_place, last_place
@@ -16,6 +18,8 @@ from magnetar.model.names import TopicName
 from magnetar.spark.decode import ArrowDecoder, chosen_columns
 from magnetar.spark.options import SourceOptions, Words
 from magnetar.spark.planner import Range, Task, plan
+
+log = logging.getLogger(__name__)
 
 
 @dataclass
@@ -62,6 +66,7 @@ def _read_range(options: SourceOptions, lookup: Lookup, one: Range) -> Iterator[
         one.end,
         poll_timeout=options.poll_timeout,
         fail_on_data_loss=options.fail_on_data_loss,
+        on_gap=_warn,
     )
     for found in entries:
         for ledger, entry, data in found:
@@ -70,6 +75,10 @@ def _read_range(options: SourceOptions, lookup: Lookup, one: Range) -> Iterator[
             stop = one.end.batch if at == one.end[:2] else None
             yield from decoder.add(ledger, entry, data, first, stop)
     yield from decoder.flush()
+
+
+def _warn(gap: DataGap) -> None:
+    log.warning("%s", gap)
 
 
 class BatchReader(DataSourceReader):

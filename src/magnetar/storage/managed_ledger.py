@@ -107,7 +107,8 @@ class ManagedLedger:
     @property
     def first(self) -> int:
         """Lowest retained ordinal; ledgers in front of it are gone, of its own the beginning may be hidden."""
-        return max(self.table.first, self.hidden)
+        first, hidden = self.table.first, self.hidden
+        return first if first >= hidden else hidden
 
     @property
     def next(self) -> int:

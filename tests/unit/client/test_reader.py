@@ -8,6 +8,7 @@ import pytest
 
 from magnetar.client import reader
 from magnetar.client.errors import ClientTimeoutError, DataLossError
+from magnetar.client.gap import DataGap, Hole, gaps
 from magnetar.client.lookup import Lookup
 from magnetar.client.place import START, Place
 from magnetar.client.reader import RangeReader
@@ -44,9 +45,30 @@ def serving(*numbers: int, start: c.MessageIdData, last: int | None = None, ledg
     return script
 
 
-def read(url: str, start: Place, end: Place, *, strict: bool = True, poll_timeout: float = 120.0) -> list[int]:
+def standing(start: c.MessageIdData, mark: tuple[int, int]) -> Script:
+    """A consumer that asks for ``start`` and is told its mark-delete position."""
+
+    def script(link: Link) -> None:
+        link.greet()
+        asked = link.expect(c.Subscribe)
+        assert (asked.durable, asked.start_message_id) == (False, start)
+        link.send(c.Success(asked.request_id))
+        question = link.expect(c.GetLastMessageId)
+        answer = c.GetLastMessageIdResponse(c.MessageIdData(9, 9), question.request_id, c.MessageIdData(*mark))
+        link.send(answer)
+
+    return script
+
+
+def read(
+    url: str, start: Place, end: Place, *, strict: bool = True, poll_timeout: float = 120.0,
+    told: list[DataGap] | None = None,
+) -> list[int]:  # fmt: skip
     with Lookup(url, timeout=5) as lookup:
-        found = RangeReader(lookup, TOPIC, start, end, fail_on_data_loss=strict, poll_timeout=poll_timeout)
+        found = RangeReader(
+            lookup, TOPIC, start, end, fail_on_data_loss=strict, poll_timeout=poll_timeout,
+            on_gap=None if told is None else told.append,
+        )  # fmt: skip
         return [int(one.data[-1:]) for chunk in found for one in chunk]
 
 
@@ -63,7 +85,8 @@ def test_stops_at_the_entry_before_the_end() -> None:
 
 
 def test_stops_at_the_first_entry_behind_an_end_that_is_not_there() -> None:
-    with scripted_broker(lookups(), serving(0, 1, 7, start=EARLIEST)) as url:
+    there = standing(at(2, 0), (5, 1))
+    with scripted_broker(lookups(2), serving(0, 1, 7, start=EARLIEST), there) as url:
         assert read(url, START, Place(5, 5)) == [0, 1]
 
 
@@ -112,3 +135,50 @@ def test_patience_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     patience = pytest.raises(ClientTimeoutError, match="no entry of -1:0:0 to 5:9:0")
     with scripted_broker(*scripts) as url, patience:
         read(url, START, Place(5, 9), poll_timeout=0.25)
+
+
+def test_a_trimmed_beginning_is_an_error_or_told() -> None:
+    """4.3.2: the broker goes on with what is left; only a question shows that the rest is gone."""
+    scripts = lookups(2), serving(4, 5, start=at(2, 0)), standing(at(2, 0), (5, 3))
+    gap = DataGap(TOPIC, Place(5, 2), Place(5, 4), certain=True)
+    with scripted_broker(*scripts) as url, pytest.raises(DataLossError, match="between 5:2:0 and 5:4:0 is") as error:
+        read(url, Place(5, 2), Place(5, 6))
+    assert error.value.gap == gap
+    told: list[DataGap] = []
+    with scripted_broker(*scripts) as url:
+        assert read(url, Place(5, 2), Place(5, 6), strict=False, told=told) == [4, 5]
+    assert told == [gap]
+
+
+def test_entries_that_nobody_gets_are_no_gap() -> None:
+    told: list[DataGap] = []
+    scripts = lookups(2), serving(0, 1, 3, 5, start=EARLIEST), standing(at(2, 0), (5, 1))
+    with scripted_broker(*scripts) as url:
+        assert read(url, START, Place(5, 6), told=told) == [0, 1, 3, 5]
+    assert told == []
+
+
+def test_a_range_that_is_gone_as_a_whole() -> None:
+    scripts = lookups(2), serving(7, start=at(2, 0)), standing(at(2, 0), (5, 6))
+    with scripted_broker(*scripts) as url, pytest.raises(DataLossError, match="between 5:2:0 and 5:4:0 is"):
+        read(url, Place(5, 2), Place(5, 4))
+
+
+@pytest.mark.parametrize(
+    ("hole", "stands", "end", "certain"),
+    [
+        (((5, 2), (5, 4)), (5, 4), (5, 9), True),  # inside a ledger
+        (((5, 2), (5, 4)), (5, 9), (6, 1), True),
+        (((5, 2), (7, 0)), (7, 0), (7, 1), False),  # 5:1 may have been the last of its ledger
+        (((5, 2), (7, 3)), (7, 3), (7, 9), True),  # 7:0 to 7:2 were there
+        (((5, 2), (5, 4)), (7, 0), (5, 4), True),  # the range ends behind 5:3, which existed
+        (((5, 2), (5, 4)), (5, 2), (5, 9), None),
+        (((5, 2), (5, 4)), (-1, 0), (5, 9), None),
+        (((5, 2), (7, 0)), (5, 2), (7, 9), None),
+    ],
+)
+def test_what_is_certain(
+    hole: tuple[tuple[int, int], tuple[int, int]], stands: tuple[int, int], end: tuple[int, int], certain: bool | None
+) -> None:
+    found = gaps("t", [Hole(Place(*hole[0]), Place(*hole[1]))], Place(*stands), Place(*end))
+    assert [gap.certain for gap in found] == ([] if certain is None else [certain])

@@ -22,7 +22,13 @@ def test_defaults() -> None:
     assert source.fail_on_data_loss
     assert source.poll_timeout == 120
     sink = sink_options(BASE)
-    assert (sink.topic, sink.compression, sink.idempotent, sink.murmur) == (T, CompressionType.NONE, False, False)
+    assert (sink.topic, sink.compression, sink.once, sink.app, sink.murmur) == (
+        T,
+        CompressionType.NONE,
+        None,
+        None,
+        False,
+    )
 
 
 def test_keys_in_any_case_as_spark_hands_them_over() -> None:
@@ -62,7 +68,7 @@ def test_keys_in_any_case_as_spark_hands_them_over() -> None:
         ({"failOnDataLoss": "maybe"}, "it can be true, false"),
         ({"minPartitions": "-1"}, "a number from 0"),
         ({"value": "avro"}, "it can be binary, string"),
-        ({"idempotent": "true"}, "no meaning for a source"),
+        ({"delivery": "at-least-once"}, "no meaning for a source"),
     ],
 )
 def test_bad_source_options(wrong: dict[str, str], message: str) -> None:
@@ -75,7 +81,17 @@ def test_bad_sink_options() -> None:
         sink_options({**BASE, "subscription": "s"})
     with pytest.raises(InvalidValueError, match="NONE, LZ4, ZLIB, ZSTD, SNAPPY"):
         sink_options({**BASE, "pulsar.producer.compressionType": "gzip"})
+    with pytest.raises(InvalidValueError, match="can be effectively-once, at-least-once"):
+        sink_options({**BASE, "delivery": "exactly-once"})
+    with pytest.raises(InvalidValueError, match="'txnAppId' and 'txnVersion' belong together"):
+        sink_options({**BASE, "txnappid": "nightly"})
     sink_options({**BASE, "queryname": "q", "checkpointlocation": "/tmp/c"})
+
+
+def test_delivery() -> None:
+    assert sink_options({**BASE, "delivery": "Effectively-Once"}).once is True
+    assert sink_options({**BASE, "delivery": "at-least-once"}).once is False
+    assert sink_options({**BASE, "txnAppId": "nightly", "txnVersion": "7"}).app == ("nightly", 7)
 
 
 def test_every_option_is_keyed_as_spark_will_and_in_the_documentation() -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import time
 
+import pulsar  # type: ignore[import-untyped]  # the official client carries no types
+
 from tools.oracle.answers import Json
 from tools.oracle.probe import NAMESPACE, Broker, probe
 from tools.oracle.rest import Answer
@@ -159,3 +161,27 @@ def topic_life(broker: Broker) -> Json:
     seen: list[Json] = [[*step[:3], said(broker.topic_rest(*step))] for step in steps]
     reserved = f"persistent/{NAMESPACE}/{broker.probe_id}__transaction_pending_ack"
     return [*seen, said(broker.rest("PUT", reserved))]
+
+
+@probe("8.1", "8.2")
+def change_events(broker: Broker) -> Json:
+    """The topic that tells of changed policies: keys and what is left of a deleted topic, and who sees it in a list."""
+    space = f"public/{broker.probe_id}"
+    broker.rest("PUT", f"namespaces/{space}", {})
+    broker.rest("PUT", f"persistent/{space}/t")
+    for path, value in (("maxConsumers", 5), ("maxProducers?isGlobal=true", 6), ("maxConsumers", 7)):
+        broker.rest("POST", f"persistent/{space}/t/{path}", value)
+        time.sleep(1)  # Apache Pulsar makes one event of what comes closely together
+    broker.rest("DELETE", f"persistent/{space}/t")
+    time.sleep(1)
+    reader = broker.client().create_reader(f"persistent://{space}/__change_events", pulsar.MessageId.earliest)
+    told: list[Json] = []
+    while reader.has_message_available():
+        message = reader.read_next(5000)
+        told.append([message.partition_key(), bool(message.data())])
+    reader.close()
+    return {
+        "told": told,
+        "lists": [said(broker.rest("GET", path)) for path in (f"persistent/{space}", f"namespaces/{space}/topics")],
+        "deleted": said(broker.rest("DELETE", f"namespaces/{space}")),
+    }

@@ -7,6 +7,7 @@ from magnetar.broker.connection.session import Session
 from magnetar.broker.service import VERSION
 from magnetar.model.errors import MagnetarError, ProtocolError
 from magnetar.model.names import NamespaceName, TopicName
+from magnetar.model.system_topics import is_system_topic
 from magnetar.protocol import commands as c
 
 PROTOCOL_VERSION = 21
@@ -101,7 +102,11 @@ def topics_of_namespace(session: Session, command: c.GetTopicsOfNamespace) -> No
         c.NamespaceMode.NON_PERSISTENT: ("non-persistent://",),
         c.NamespaceMode.ALL: ("persistent://", "non-persistent://"),
     }[command.mode]
-    names = [name for name in service.names_in(namespace) if name.startswith(prefix)]
+    names = [
+        name
+        for name in service.names_in(namespace)
+        if name.startswith(prefix) and not is_system_topic(TopicName.parse(name))
+    ]
     found = lookup.select(names, command.topics_pattern, command.topics_hash, service.settings)
     session.send(
         c.GetTopicsOfNamespaceResponse(

@@ -1,0 +1,99 @@
+"""Is this broker well? A message goes through a topic of its own, to the disk and back (SEMANTICS 8.1, 8.7).
+
+The topic lies in a namespace that nobody made and no list shows, named after the broker: ``pulsar/<host:port>``, or
+with the cluster in between as names were once written. Each check lets go of what the one before left, ledger and all:
+a ledger that stayed open would keep a segment of everybody's data from being removed for every beat in it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, Final
+
+from magnetar.broker.service import BrokerService
+from magnetar.broker.topic.backlog import run_at
+from magnetar.broker.topic.producers import Pending
+from magnetar.broker.topic.topic import Topic
+from magnetar.model.errors import PersistenceError, ServiceNotReadyError
+from magnetar.model.names import TopicName
+from magnetar.model.system_topics import HEARTBEAT, is_heartbeat
+from magnetar.protocol.entries import EntryMetadata, build_entry
+
+_SECONDS_MAX: Final = 30.0
+
+
+class _Beat:
+    """Who sends one; told what became of it."""
+
+    open = True
+    msg_in = 0
+    bytes_in = 0
+
+    def __init__(self) -> None:
+        self.settled: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    @property
+    def sink(self) -> _Beat:
+        return self
+
+    def receipts(self, ledger: int, first_entry: int, results: object) -> None:
+        if not self.settled.done():
+            self.settled.set_result(None)
+
+    def failed(self, results: object, error: PersistenceError) -> None:
+        if not self.settled.done():
+            self.settled.set_exception(error)
+
+    def dropped(self, count: int) -> None: ...
+
+
+class Heartbeat:
+    """One per broker; lives on the event loop."""
+
+    def __init__(self, service: BrokerService) -> None:
+        self._service = service
+        self._one_at_a_time = asyncio.Lock()
+        self._tidy = False
+
+    async def check(self, *, with_cluster: bool = False) -> None:
+        """Raises PersistenceError or ServiceNotReadyError if a message does not make its way."""
+        service = self._service
+        broker = service.broker_id
+        space = f"pulsar/{service.settings.clusterName}/{broker}" if with_cluster else f"pulsar/{broker}"
+        async with self._one_at_a_time:
+            self._forget_others(broker)
+            topic = service.system_topic(TopicName.parse(f"persistent://{space}/{HEARTBEAT}"))
+            try:
+                async with asyncio.timeout(_SECONDS_MAX):
+                    await self._beat(topic)
+            except TimeoutError:
+                raise ServiceNotReadyError(
+                    f"a message was not stored and read again in {_SECONDS_MAX:g} s: the disk is slow or stuck"
+                ) from None
+            finally:
+                self._let_go(topic)
+
+    async def _beat(self, topic: Topic) -> None:
+        now = self._service.clock.now_ms()
+        entry = build_entry(EntryMetadata("healthcheck", topic.log.next, now), b"%d" % now)
+        sender: Any = _Beat()
+        ordinal = topic.log.append(entry, 1, Pending(sender, 0, 0))
+        await sender.settled
+        run = await run_at(topic.log, ordinal, 1)
+        if run.first != ordinal or run.entries[0] != entry:
+            raise ServiceNotReadyError(f"what was read of {topic.name.fqn} is not what was written")
+
+    def _let_go(self, topic: Topic) -> None:
+        log = topic.log
+        if not topic.closed and log.end > log.first and not log.pending:
+            log.open_ledger()
+            topic.trim_to(log.end, 0)
+
+    def _forget_others(self, broker: str) -> None:
+        """Left by earlier lives of this broker at other ports."""
+        if self._tidy:
+            return
+        self._tidy = True
+        for name in map(TopicName.parse, filter(lambda name: "://" in name, self._service.store.names())):
+            if is_heartbeat(name) and name.namespace.local_name != broker:
+                self._service.delete(name, force=True)

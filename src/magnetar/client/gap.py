@@ -1,0 +1,49 @@
+"""What a reader did not get because it is gone: found by what comes instead, proven by one question to the broker.
+
+A broker that has trimmed what a reader was about to read goes on with what is left and says nothing (SEMANTICS 4.3.2).
+On the wire such a jump looks like one over entries that nobody gets (transaction markers, aborted messages), so a jump
+alone proves nothing. But a second reader that asks to begin where the hole begins is told, as its mark-delete position,
+where it really stands: there if the entries still exist, behind them if they are gone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from magnetar.client.place import Place
+
+
+class Hole(NamedTuple):
+    """Nothing came for ``[start, stop)``."""
+
+    start: Place
+    stop: Place
+
+
+class DataGap(NamedTuple):
+    """What lies in ``[start, stop)`` of a topic is gone."""
+
+    topic: str
+    start: Place
+    stop: Place
+    certain: bool
+    """Whether there ever was something. Not known if the hole begins where the ledger that is gone may have ended."""
+
+    def __str__(self) -> str:
+        there = "is" if self.certain else "is, if it ever was there,"
+        return f"{self.topic}: what was between {self.start} and {self.stop} {there} trimmed or deleted"
+
+
+def gaps(topic: str, holes: Sequence[Hole], stands: Place, end: Place) -> list[DataGap]:
+    """Which holes, in order, are gaps if a reader that asks for the beginning of the first one stands at ``stands``.
+
+    ``end`` of the range that is read is behind a message that existed.
+    """
+    found = []
+    for hole in holes:
+        stop = min(stands, hole.stop)
+        if hole.start[:2] < stop[:2]:
+            inside = hole.start.ledger in (stop.ledger, end.ledger) or stop.entry > 0
+            found.append(DataGap(topic, hole.start, stop, inside))
+    return found

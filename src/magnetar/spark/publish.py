@@ -1,0 +1,176 @@
+"""What a Spark task does to write: rows to entries, entries to the broker, done when all are stored.
+
+With a `Numbering` the task writes effectively once: under a name of its own that every attempt of the task has, with
+sequence ids that every attempt gives to the same rows, and behind what the broker has already (`spark.sequences`). That
+needs deduplication at the broker. Nobody can ask for that over the broker's port; but a producer whose name the broker
+remembers after its first entry proves it, and so a name that the broker does not know is checked once it has sent one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+from typing import Any, Final, NamedTuple
+
+from magnetar.client.lookup import Lookup
+from magnetar.client.producer import Producer
+from magnetar.model.errors import InvalidValueError, NotAllowedError
+from magnetar.model.names import TopicName
+from magnetar.protocol.batches import BatchWriter
+from magnetar.runtime.clock import SystemClock, steady_seconds
+from magnetar.spark.encode import Router, Rows
+from magnetar.spark.options import SinkOptions
+from magnetar.spark.sequences import DIGEST_BITS, Known, check_rows, first_number
+
+_TRUSTED: Final = 60.0
+"""How long a topic that was seen to have deduplication on is believed to have it still, seconds."""
+
+_seen: dict[tuple[str, str], float] = {}
+"""By service URL and topic: when that was seen. Of this process, which Spark uses for many tasks."""
+
+
+class Numbering(NamedTuple):
+    name: str
+    """Of all producers of the task."""
+    batch: int
+
+
+class Published(NamedTuple):
+    messages: int
+    skipped: int
+    """The broker had them from an earlier attempt."""
+
+
+class _Target:
+    """One topic or partition that the task writes."""
+
+    def __init__(self, lookup: Lookup, options: SinkOptions, topic: str, numbering: Numbering | None) -> None:
+        self._numbering = numbering
+        name = None if numbering is None else numbering.name
+        self.producer = Producer(lookup, topic, name, send_timeout=options.send_timeout)
+        self.writer = BatchWriter(
+            self.producer.name,
+            compression=options.compression,
+            max_messages=options.batch_messages,
+            max_bytes=options.batch_bytes,
+            digest_bits=0 if numbering is None else DIGEST_BITS,
+        )
+        self.key = options.service_url, topic
+        self.unproven = numbering is not None and self.producer.last_sequence_id < 0
+        if not self.unproven:
+            _seen[self.key] = steady_seconds()
+        elif steady_seconds() - _seen.get(self.key, -_TRUSTED) < _TRUSTED:
+            self.unproven = False
+
+    def prove(self) -> None:
+        """The first entry is sent: the broker must remember it."""
+        self.producer.flush()
+        if self.producer.ask_last_sequence_id() < 0:
+            raise NotAllowedError(deduplication_is_off(self.producer.topic))
+        self.unproven = False
+        _seen[self.key] = steady_seconds()
+
+
+def deduplication_is_off(topic: str) -> str:
+    """Says how to turn it on."""
+    namespace = TopicName.parse(topic).namespace.text
+    return (
+        f"{topic}: the broker does not remember what this query has sent, because deduplication is off there. Turn it "
+        f"on for the namespace (pulsar-admin namespaces set-deduplication --enable {namespace}), for all (setting "
+        "brokerDeduplicationEnabled=true), or write with the option delivery=at-least-once. The first entry of the "
+        "task was stored to find this out"
+    )
+
+
+class TaskSink:
+    """Producers of one task, one for each topic or partition it meets."""
+
+    def __init__(self, options: SinkOptions, numbering: Numbering | None) -> None:
+        self._options = options
+        self._numbering = numbering
+        self._first = 0 if numbering is None else first_number(numbering.batch)
+        self._lookup = Lookup(options.service_url, timeout=options.operation_timeout, token=options.token)
+        self._counts: dict[str, int] = {}
+        self._open: dict[tuple[str, int], tuple[_Target, Known | None]] = {}
+        self._clock = SystemClock()
+
+    def run(self, batches: Iterator[Any]) -> Published:
+        """Send everything, wait for every receipt, close."""
+        options = self._options
+        router = Router(options.topic, self._partition_count, murmur=options.murmur, run=options.batch_messages)
+        skipped = 0
+        with self._lookup, ExitStack() as stack:
+            for batch in batches:
+                if self._numbering is not None:
+                    check_rows(router.ordinal + batch.num_rows)
+                for rows in router.split(batch):
+                    skipped += self._send(rows, stack)
+            for target, known in self._open.values():
+                target.producer.flush()
+                if known is not None:
+                    known.finish()
+            return Published(sum(target.producer.messages_confirmed for target, _ in self._open.values()), skipped)
+
+    def known(self, last_sequence_id: int, batch: int, where: str) -> Known:
+        """What an attempt of this task has to go on from."""
+        return Known(last_sequence_id, batch, where)
+
+    def _opened(self, rows: Rows, stack: ExitStack) -> tuple[_Target, Known | None]:
+        found = self._open.get(rows[:2])
+        if found is None:
+            target = _Target(self._lookup, self._options, rows.target, self._numbering)
+            producer = target.producer
+            stack.callback(producer.close)
+            known = None
+            if self._numbering is not None:
+                where = f"{rows.target}, producer {producer.name}"
+                known = self.known(producer.last_sequence_id, self._numbering.batch, where)
+            found = self._open[rows[:2]] = target, known
+        return found
+
+    def _send(self, rows: Rows, stack: ExitStack) -> int:
+        """How many rows the broker had already."""
+        target, known = self._opened(rows, stack)
+        numbered = self._numbering is not None
+        ids = [self._first + (row << DIGEST_BITS) for row in rows.ordinals] if numbered else rows.ordinals
+        skip = 0
+        if known is not None and known.pending:
+            skip = known.stored_of(ids)
+            for _ in self._packed(target, rows, ids, slice(0, skip)):
+                pass  # for the digest
+            if skip:
+                known.compare(ids[skip - 1], target.writer.digest)
+        limit = target.producer.max_message_size
+        for batch in self._packed(target, rows, ids, slice(skip, None)):
+            if len(batch.entry) > limit:
+                raise InvalidValueError(
+                    f"a message of {len(batch.entry)} bytes is larger than the {limit} that the broker takes; "
+                    "raise its maxMessageSize, or compress (pulsar.producer.compressionType)"
+                )
+            target.producer.send(*batch)
+            if target.unproven:
+                target.prove()
+        return skip
+
+    def _packed(self, target: _Target, rows: Rows, ids: list[int], part: slice) -> Iterator[Any]:
+        extras = rows.extras
+        if extras is not None:
+            extras = extras._replace(
+                ordering_keys=None if extras.ordering_keys is None else extras.ordering_keys[part],
+                deliver_at=None if extras.deliver_at is None else extras.deliver_at[part],
+            )
+        return target.writer.pack(
+            self._clock.now_ms(),
+            rows.values[part],
+            ids[part],
+            None if rows.keys is None else rows.keys[part],
+            None if rows.event_times is None else rows.event_times[part],
+            None if rows.properties is None else rows.properties[part],
+            extras,
+        )
+
+    def _partition_count(self, topic: str) -> int:
+        count = self._counts.get(topic)
+        if count is None:
+            count = self._counts[topic] = self._lookup.partition_count(topic)
+        return count

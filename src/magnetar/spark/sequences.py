@@ -1,0 +1,126 @@
+"""How rows are numbered so that a broker with deduplication keeps each once (docs/decisions/009). Pure.
+
+    producer name   spark.<query id>.<task>      one per task and topic-partition, the same after every restart
+    sequence id     [29 bits batch id][26 bits row of the task][8 bits digest]
+
+Ids grow with batch and row, whatever the digest. The broker remembers the highest id it has stored for each name. A
+task that starts over asks for it (`Known`) and goes on behind that row. The digest stands only in the last id of an
+entry: it is a checksum over everything that the task has sent to that topic-partition in this micro-batch so far. If
+the rows that the task is given now do not lead to the same digest at that row, they are not the rows of the first
+attempt, and what would be skipped as known is not what the broker has. That is an error, and nothing is sent: the
+layout of the query cannot be replayed.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from magnetar.model.errors import InvalidValueError, MagnetarError
+
+DIGEST_BITS: Final = 8
+ROW_BITS: Final = 26
+BATCH_BITS: Final = 29
+_ROWS: Final = 1 << ROW_BITS
+_BATCHES: Final = 1 << BATCH_BITS
+
+WAYS_OUT: Final = (
+    "a shuffle (groupBy, join, repartition, dropDuplicates), rand() or a changing side input gives other rows or "
+    "another order when a micro-batch is repeated; write the result through magnetar.spark.staging.staged, which "
+    "stores each micro-batch before it sends it, or use the option delivery=at-least-once"
+)
+
+
+class UnreplayableError(MagnetarError):
+    """A repeated micro-batch does not have the rows of the first attempt."""
+
+
+class Sequence(NamedTuple):
+    """A sequence id, taken apart."""
+
+    batch: int
+    row: int
+    digest: int = 0
+
+    def number(self) -> int:
+        """As the broker keeps it."""
+        return (self.batch << ROW_BITS | self.row) << DIGEST_BITS | self.digest
+
+    @staticmethod
+    def of(number: int) -> Sequence:
+        """The reverse of `number`; not for -1."""
+        row = number >> DIGEST_BITS
+        return Sequence(row >> ROW_BITS, row & (_ROWS - 1), number & ((1 << DIGEST_BITS) - 1))
+
+
+def first_number(batch: int) -> int:
+    """The id of a micro-batch's row 0."""
+    if not 0 <= batch < _BATCHES:
+        raise InvalidValueError(
+            f"micro-batch {batch}: sequence ids hold {_BATCHES} of them; start the query with a new checkpoint"
+        )
+    return Sequence(batch, 0).number()
+
+
+def check_rows(rows: int) -> None:
+    """A task has so many rows by now."""
+    if rows > _ROWS:
+        raise InvalidValueError(
+            f"a task has more than {_ROWS} rows in one micro-batch; set maxMessagesPerTrigger, or minPartitions"
+        )
+
+
+class Known:
+    """What the broker had of one producer when an attempt began: judged against the rows of this attempt, in order."""
+
+    def __init__(self, last: int, batch: int, where: str) -> None:
+        self._stored = Sequence.of(last) if last >= 0 else None
+        self._where = where
+        self.last = last
+        self._open = False
+        if self._stored is not None and self._stored.batch > batch:
+            raise UnreplayableError(
+                f"{where}: the broker has rows of micro-batch {self._stored.batch} and this is {batch}: the checkpoint "
+                "was set back, and the broker would drop what it takes for repetitions; use a new checkpoint"
+            )
+        if self._stored is not None and self._stored.batch == batch:
+            self._open = True
+
+    @property
+    def pending(self) -> bool:
+        """Whether rows that the broker has are still to come."""
+        return self._open
+
+    def stored_of(self, ids: list[int]) -> int:
+        """How many of these rows are stored already; a prefix, since ids grow. UnreplayableError if it cannot be."""
+        stored = self._stored
+        if not self._open or stored is None:
+            return 0
+        target = stored._replace(digest=0).number()
+        if not ids or ids[-1] < target:
+            return len(ids)
+        for count, number in enumerate(ids, 1):
+            if number == target:
+                return count
+            if number > target:
+                break
+        raise self._unlike()
+
+    def compare(self, row: int, digest: int) -> None:
+        """The digest of everything up to the row with id ``row``; ends the matter if that is the last stored one."""
+        stored = self._stored
+        if self._open and stored is not None and row == stored._replace(digest=0).number():
+            if digest != stored.digest:
+                raise self._unlike()
+            self._open = False
+
+    def finish(self) -> None:
+        """All rows have come. UnreplayableError if the last stored one was not among them."""
+        if self._open:
+            raise self._unlike()
+
+    def _unlike(self) -> UnreplayableError:
+        assert self._stored is not None, "something is stored, else there is nothing to be unlike"
+        return UnreplayableError(
+            f"{self._where}: an earlier attempt of micro-batch {self._stored.batch} has stored rows up to number "
+            f"{self._stored.row}, and this attempt has other rows: {WAYS_OUT}"
+        )

@@ -1,0 +1,64 @@
+"""Effectively once behind a shuffle: a micro-batch is stored as files first, and sent from the files.
+
+What a shuffle brings into a task, and in which order, may differ when Spark repeats a micro-batch, so its rows cannot
+be numbered as they come. Files that are written once and then read give the same rows every time. So for micro-batch n:
+
+1. unless ``directory/n`` is complete, write the result there (Parquet), replacing what an earlier attempt left;
+2. send the files as a batch write of application "query id" and version n (`spark.writer`);
+3. remove ``directory/n-1``: Spark never repeats a micro-batch once the next one has begun.
+
+    query = result.writeStream.foreachBatch(staged("/data/stage", {"service.url": ..., "topic": ...})).start()
+
+The directory belongs to the checkpoint: it must be on storage that all executors reach, and be deleted with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Final
+
+from magnetar.model.errors import InvalidValueError
+from magnetar.spark.options import sink_options
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+_QUERY_ID: Final = "sql.streaming.queryId"
+_SPLIT: Final = {
+    # Files to tasks by these alone, and not by the number of cores that there happen to be.
+    "spark.sql.files.maxPartitionBytes": "128MB",
+    "spark.sql.files.minPartitionNum": "1",
+}
+
+
+def staged(directory: str, options: Mapping[str, str]) -> Callable[[DataFrame, int], None]:
+    """What to give to ``foreachBatch``; ``options`` are those of the sink, checked now."""
+    given = {**options, "delivery": "effectively-once"}
+    sink_options(given)
+
+    def send(result: DataFrame, batch_id: int) -> None:
+        spark = result.sparkSession
+        query = spark.sparkContext.getLocalProperty(_QUERY_ID)
+        if not query:
+            raise InvalidValueError("staged(...) is for foreachBatch of a streaming query; there is no query here")
+        path = f"{directory.rstrip('/')}/{batch_id}"
+        if not _exists(spark, f"{path}/_SUCCESS"):
+            result.write.mode("overwrite").parquet(path)
+        for key, value in _SPLIT.items():
+            spark.conf.set(key, value)
+        files = spark.read.schema(result.schema).parquet(path)
+        identity = {"txnAppId": query, "txnVersion": str(batch_id)}
+        files.write.format("pulsar").options(**given, **identity).mode("append").save()
+        _remove(spark, f"{directory.rstrip('/')}/{batch_id - 1}")
+
+    return send
+
+
+def _exists(spark: SparkSession, path: str) -> bool:
+    place = spark._jvm.org.apache.hadoop.fs.Path(path)  # type: ignore[union-attr]  # there is a JVM in a driver
+    return bool(place.getFileSystem(spark._jsc.hadoopConfiguration()).exists(place))
+
+
+def _remove(spark: SparkSession, path: str) -> None:
+    place = spark._jvm.org.apache.hadoop.fs.Path(path)  # type: ignore[union-attr]  # the same
+    place.getFileSystem(spark._jsc.hadoopConfiguration()).delete(place, True)
