@@ -255,7 +255,7 @@ def test_rows_say_their_partition_ordering_key_and_time(
     assert (rows["a"]["__partition"], bytes(rows["a"]["__orderingKey"])) == (1, b"o")
     assert rows[None]["__partition"] == java_string_hash("k") % PARTITIONS
     assert rows[None]["__orderingKey"] is None
-    with pytest.raises(Exception, match="'__partition' is 2; .* has partitions 0 to 1"):
+    with pytest.raises(Exception, match=r"'__partition' is 2; .* has partitions 0 to 1"):
         spark.sql("SELECT 'a' AS value, 2 AS __partition").write.format("pulsar").option(
             "service.url", broker.url
         ).option("topic", topic).mode("append").save()

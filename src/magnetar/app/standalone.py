@@ -25,7 +25,6 @@ def run(data: Path, settings: Settings) -> None:
 
     Raises PersistenceError if the data directory cannot be used, OSError if a port cannot.
     """
-    gc.set_threshold(_GC_THRESHOLD, 20, 20)
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
         runner.run(_serve(data, settings))
 
@@ -54,6 +53,8 @@ async def _serve(data: Path, settings: Settings) -> None:
     sys.stdout.write(f"magnetar is ready: {service.service_url} {service.web_service_url} data in {data} ({mode})\n")
     sys.stdout.flush()
     await node.complete()
+    # not before: building REST leaves megabytes of garbage
+    gc.set_threshold(_GC_THRESHOLD, 20, 20)
     gc.collect()
     gc.freeze()
     await stop.wait()

@@ -74,8 +74,13 @@ class EntryReader:
         """By log: where its last read ended."""
         self._newest: dict[int, _Reading] = {}
         """By log: the last of the reads that went ahead."""
+        self._closed = False
         self.reads = 0
         self.bytes_read = 0
+
+    def close(self) -> None:
+        """The store is being closed: what is under way is answered, nothing is read ahead any more."""
+        self._closed = True
 
     def read(self, managed: ManagedLedger, start: int, entries_max: int, bytes_max: int, done: ReadDone) -> None:
         """See :meth:`ManagedLedger.read`."""
@@ -140,7 +145,7 @@ class EntryReader:
     def _wanted(self, managed: ManagedLedger, start: int) -> bool:
         """Whether entries from ``start`` on exist and are neither in memory nor on their way."""
         known = (managed.id, start) in self._under_way or managed.cached_runs.find(start, 1, 1) is not None
-        return not known and start < managed.end and not managed.deleted
+        return not known and start < managed.end and not managed.deleted and not self._closed
 
     def _failed(self, reading: _Reading, error: BaseException) -> None:
         if not isinstance(error, PersistenceError):

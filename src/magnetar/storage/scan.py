@@ -79,7 +79,7 @@ class SegmentScan:
                 self.sequence = block.sequence
                 continue
             if end >= self._limit:
-                return  # nothing but padding
+                break  # nothing but padding
             following = self._find_following(at)
             if following < 0:
                 self._end(at)
@@ -124,7 +124,9 @@ class SegmentScan:
         if found is not None:
             return found, end
         border = records.page_end(at)
-        if border >= self._limit and not any(self._bytes(at, self._limit - at)):
+        # padding fills a page: zeros that are known to be durable and end before are a block that was lost
+        may_pad = self._durable is None or self._durable % records.PAGE == 0
+        if may_pad and border >= self._limit and not any(self._bytes(at, self._limit - at)):
             return None, self._limit
         # what is between them does not matter: the sequences say that no block is missing
         following, end = self._block_at(border)

@@ -146,6 +146,7 @@ class LedgerStore:
 
     async def close(self) -> None:
         """Write what waits, leave a checkpoint, give the directory back. After this, starting reads no segment."""
+        self._reader.close()
         await self.journal.drain()
         self.journal.close()
         try:

@@ -173,9 +173,16 @@ class RawClient(asyncio.Protocol):
         try:
             async with asyncio.timeout(self.patience_s):
                 return await future
+        except TimeoutError:
+            wanted = " or ".join(kind.__name__ for kind in kinds)
+            raise TimeoutError(f"no {wanted} within {self.patience_s:g} s; heard {self._summary()}") from None
         finally:
             if waiter in self._waiting:
                 self._waiting.remove(waiter)
+
+    def _summary(self) -> dict[str, int]:
+        """How many commands of each type wait in the inbox."""
+        return {kind.__name__: len(waiting) for kind, waiting in self._inbox.items() if waiting}
 
     async def request(self, command: c.Command, kind: type[C]) -> C:
         """Say it and wait for the answer with its request id. Raises RefusedError for ERROR."""

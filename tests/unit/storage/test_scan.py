@@ -85,3 +85,22 @@ def test_what_a_torn_write_left_in_the_padding_of_a_whole_block_is_no_damage() -
     found, scan, _ = scanned(bytes(data))
     assert found == [0, 1]
     assert (scan.damage, scan.torn) == ([], None)
+
+
+def test_a_last_block_of_zeros_is_no_padding_where_padding_would_end_on_a_page() -> None:
+    """Known to be durable up to there: a page that the disk lost, not the rest of one."""
+    lost = block(1, b"lost")
+    data = segment(block(0, b"x"), bytes(len(lost)))
+    found, scan, _ = scanned(data, len(data))
+    assert found == [0]
+    assert any("corrupt" in text for text in scan.damage)
+    found, scan, _ = scanned(data)
+    assert (found, scan.damage, scan.torn) == ([0], [], None), "nobody says that it was durable"
+
+
+def test_a_file_that_ends_in_padding_and_should_be_longer_is_damaged() -> None:
+    whole = padded(segment(block(0, b"x"))) + block(1, b"lost")
+    for durable in (len(whole), records.page_end(len(whole))):
+        found, scan, _ = scanned(whole[:3000], durable)
+        assert found == [0]
+        assert len(scan.damage) == 1

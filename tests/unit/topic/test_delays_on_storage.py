@@ -258,6 +258,28 @@ def test_policy(tmp_path: Path) -> None:
     simulated(main)
 
 
+def test_what_went_out_while_the_policy_was_off_does_not_wait_again(tmp_path: Path) -> None:
+    """Off, loaded again (so it goes out at once), on again with the message still at its consumer."""
+
+    async def main() -> None:
+        bench = Bench(tmp_path)
+        await bench.subscription()
+        bench.publish(5_000)
+        await bench.durable()
+        bench.policy = DelayedDelivery(active=False)
+        await bench.restart()
+        _, sink = await bench.join()
+        await asyncio.sleep(0.1)
+        assert sink.ordinals == [0]
+        bench.topic.set_policies(TopicPolicies(delayed_delivery=DelayedDelivery()))
+        bench.publish(4_000)
+        await bench.durable()
+        await asyncio.sleep(10)
+        assert sink.ordinals == [0, 1]
+
+    simulated(main)
+
+
 def test_many_due_at_once_come_in_order_and_in_turns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async def main() -> None:
         monkeypatch.setattr("magnetar.broker.topic.delays._BATCH", 100)

@@ -110,7 +110,7 @@ class Delays(Reason):
         self._gating = False
         annex = ledger.annexes.get(ANNEX)
         if policy.active and annex is not None and annex.exists:
-            self._open()
+            self._open(forget_below=ledger.first)
 
     @property
     def index(self) -> DelayIndex | None:
@@ -154,7 +154,8 @@ class Delays(Reason):
             raise NotAllowedError(f"Exceeds max allowed delivery delay of {policy.max_delay_ms} milliseconds")
         ordinal = self._plain(entry, messages, tag)
         if time_ms > self._horizon(now):
-            state = self._state or self._open()
+            # the policy was off when the topic was loaded: what was delayed before has gone out
+            state = self._state or self._open(forget_below=ordinal)
             state.note(ordinal, time_ms)
             assert self._annex is not None
             self._annex.touch()
@@ -166,11 +167,11 @@ class Delays(Reason):
 
     # the index ------------------------------------------------------------------------------------------------------
 
-    def _open(self) -> DelayState:
+    def _open(self, forget_below: int) -> DelayState:
         annex = self._annex = self._log.annex(ANNEX)
         state = self._state = annex.open(self._restore)
         state.on_durable = self._added
-        state.index.forget_below(self._log.first)
+        state.index.forget_below(forget_below)
         self._added()
         return state
 
