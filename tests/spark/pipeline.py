@@ -113,6 +113,8 @@ def main() -> None:
         .option("subscription", "once")
         .option("startingOffsets", "earliest")
         .option("metadata", "__key")
+        # Borders of micro-batches fall inside entries.
+        .option("maxMessagesPerTrigger", "7777")
         .load()
     )
     writer = (

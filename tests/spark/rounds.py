@@ -35,7 +35,7 @@ from tests.live_broker import LiveBroker
 
 PARTITIONS = 3
 KEYS = 61
-_CHUNK = 400
+_CHUNK = 200
 _NAMESPACE = "persistent://public/default"
 _PATIENCE = 120.0
 

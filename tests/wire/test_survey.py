@@ -8,10 +8,12 @@ from collections.abc import Iterator, Sequence
 
 import pytest
 
+from magnetar.client.anchor import Anchor
+from magnetar.client.borders import parts_by_ledger
 from magnetar.client.lookup import Lookup
 from magnetar.client.place import START, Place
 from magnetar.client.producer import Producer
-from magnetar.client.reader import last_place
+from magnetar.client.reader import first_place, last_place
 from magnetar.client.survey import Surveyor, place_at_time, place_of_index
 from magnetar.model.errors import InvalidValueError
 from magnetar.protocol.batches import BatchWriter
@@ -52,19 +54,20 @@ def test_it_goes_on_where_it_was_and_no_further_than_asked(lookup: Lookup, topic
     publish(lookup, topic, [3, 5, 1, 4, 2])
     end = last_place(lookup, topic)
     surveyor = Surveyor(lookup, topic)
-    few = surveyor.survey(START, end, messages=4)
+    few, known = surveyor.survey(START, end, messages=4)
+    assert known == Place(few[-1].ledger, few[-1].entry + 1) < end
     # Brokers send a little more than permitted, but not everything.
     assert [one.messages for one in few] in ([3, 5], [3, 5, 1], [3, 5, 1, 4])
     ledger = few[0].ledger
-    assert [one.messages for one in surveyor.survey(Place(ledger, 1, 2), end, messages=4)][:2] == [5, 1]
-    assert [one.messages for one in surveyor.survey(Place(ledger, 1, 2), end)] == [5, 1, 4, 2]
-    assert [one.entry for one in surveyor.survey(Place(ledger, 4), end)] == [4]
-    assert surveyor.survey(end, end) == []
+    assert [one.messages for one in surveyor.survey(Place(ledger, 1, 2), end, messages=4).extents][:2] == [5, 1]
+    assert [one.messages for one in surveyor.survey(Place(ledger, 1, 2), end).extents] == [5, 1, 4, 2]
+    assert [one.entry for one in surveyor.survey(Place(ledger, 4), end).extents] == [4]
+    assert surveyor.survey(end, end).extents == []
     publish(lookup, topic, [7])
-    later = surveyor.survey(end, last_place(lookup, topic))
+    later = surveyor.survey(end, last_place(lookup, topic)).extents
     assert [(one.messages, one.publish_time) for one in later] == [(7, 1_000)]
     # Back to what it has forgotten: it reads that again.
-    assert [one.messages for one in surveyor.survey(START, end, size=1)][:1] == [3]
+    assert [one.messages for one in surveyor.survey(START, end, size=1).extents][:1] == [3]
     surveyor.close()
 
 
@@ -73,8 +76,8 @@ def test_what_never_comes_is_not_waited_for(lookup: Lookup, topic: str) -> None:
     surveyor = Surveyor(lookup, topic)
     beyond = last_place(lookup, topic)._replace(entry=9)
     began = time.monotonic()
-    assert [one.messages for one in surveyor.survey(START, beyond)] == [2]
-    assert surveyor.survey(beyond, beyond) == []
+    assert [one.messages for one in surveyor.survey(START, beyond).extents] == [2]
+    assert surveyor.survey(beyond, beyond) == ([], beyond)
     assert time.monotonic() - began < 5
     surveyor.close()
 
@@ -102,3 +105,23 @@ def test_an_index_that_the_broker_does_not_tell(lookup: Lookup, topic: str) -> N
     publish(lookup, topic, [1])
     with pytest.raises(InvalidValueError, match="brokerEntryMetadataInterceptors"):
         place_of_index(lookup, topic, 0)
+
+
+def test_a_range_is_cut_at_ledgers(tmp_path_factory: pytest.TempPathFactory, topic: str) -> None:
+    """Each start of the broker begins a ledger; a subscription keeps the old ones."""
+    with live_broker(tmp_path_factory.mktemp("ledgers")) as broker:
+        for life in range(3):
+            with Lookup(broker.url, timeout=10) as lookup, Anchor(lookup, topic, "keep") as anchor:
+                anchor.hold(START)
+                publish(lookup, topic, [1] * (life + 3))
+            if life < 2:
+                broker.end()
+                broker.start()
+        with Lookup(broker.url, timeout=10) as lookup:
+            start, end = first_place(lookup, topic), last_place(lookup, topic)
+            parts = parts_by_ledger(lookup, topic, start, end)
+            assert [stop.entry - first.entry for first, stop in parts] == [3, 4, 5]
+            assert [first.ledger == stop.ledger for first, stop in parts] == [True] * 3
+            inside = parts_by_ledger(lookup, topic, Place(start.ledger, 2), parts[1][1])
+            assert inside == [(Place(start.ledger, 2), parts[0][1]), parts[1]]
+            assert parts_by_ledger(lookup, topic, end, end) == []

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator
-from typing import Final
+from typing import Final, NamedTuple
 
 from magnetar.client.errors import ConnectionLostError
 from magnetar.client.extent import Extent
@@ -33,6 +33,14 @@ _SLACK: Final = 5
 """Seconds by which clocks may differ without costing a second look."""
 
 
+class Survey(NamedTuple):
+    """What was found."""
+
+    extents: list[Extent]
+    end: Place
+    """Up to where everything is known."""
+
+
 class Surveyor:
     """Of one topic or partition, for one thread."""
 
@@ -45,7 +53,7 @@ class Surveyor:
         self._from = self._next = START
         self._known: deque[Extent] = deque()
 
-    def survey(self, start: Place, until: Place, *, messages: int = 0, size: int = 0) -> list[Extent]:
+    def survey(self, start: Place, until: Place, *, messages: int = 0, size: int = 0) -> Survey:
         """From ``start`` up to ``until``, or up to so many messages or bytes if that is less; 0 is no limit."""
         if not self._from <= start <= self._next:
             self.close()
@@ -56,6 +64,8 @@ class Surveyor:
             self._known.popleft()
         found_messages = sum(one.messages for one in self._known) - start.batch
         found_size = sum(one.size for one in self._known)
+        if start.batch and self._known:
+            found_size -= self._known[0].size * start.batch // max(self._known[0].messages, 1)
         while self._next < until and not ((messages and found_messages >= messages) or (size and found_size >= size)):
             wanted = messages - found_messages if messages else _STEP
             for one in self._lookup.patiently(lambda wanted=wanted: self._read(wanted)):  # type: ignore[misc]
@@ -65,7 +75,7 @@ class Surveyor:
             if self._quiet:
                 # Nothing comes any more: what is left up to there holds no messages for readers.
                 self._next = max(self._next, until)
-        return list(self._known)
+        return Survey(list(self._known), min(self._next, until))
 
     def _read(self, wanted: int) -> list[Extent]:
         """What came next; waits a while for it."""

@@ -69,8 +69,8 @@ def admit(
 ) -> dict[str, Place]:
     """Where the micro-batch ends that begins at ``start``, at most at ``end``.
 
-    ``extents`` must know everything from ``start`` on until the limits or ``end`` are reached in each partition. Where
-    all of it is admitted, the answer is ``end`` itself, behind entries that hold no messages for readers.
+    ``extents`` must know everything between the two. Where all of it is admitted, the answer is ``end`` itself, behind
+    entries that hold no messages for readers.
     """
     found = {topic: start.get(topic, START) for topic in {*start, *end}}
     streams = [_pieces(topic, extents.get(topic, ()), found[topic], end[topic]) for topic in sorted(end)]

@@ -101,17 +101,19 @@ class Frontier:
         for name, place in end.items():
             first = start.get(name, START)
             if total < enough:
-                total += waiting(self._surveyor(name).survey(first, place, messages=enough), first, place)[0]
+                found = self._surveyor(name).survey(first, place, messages=enough)
+                total += waiting(found.extents, first, place)[0]
         return total
 
     def admit(self, start: Mapping[str, Place], end: Mapping[str, Place], limits: Limits) -> dict[str, Place]:
         """Where the next micro-batch ends."""
-        extents = {
+        found = {
             name: self._surveyor(name).survey(start.get(name, START), place, messages=limits.messages, size=limits.size)
             for name, place in end.items()
             if start.get(name, START) < place
         }
-        return admit(extents, start, end, limits)
+        known = {**end, **{name: one.end for name, one in found.items()}}
+        return admit({name: one.extents for name, one in found.items()}, start, known, limits)
 
     def move_to(self, places: Mapping[str, Place]) -> None:
         """Everything before is processed."""

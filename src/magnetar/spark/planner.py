@@ -3,8 +3,9 @@
 Spark replays a micro-batch with the same offsets after a failure, and a sink that numbers its rows relies on getting
 the same tasks then (PIPELINES 4.4). So nothing here looks at load, time or the broker.
 
-One range per topic-partition that has something new. With fewer ranges than ``least``, the largest that lie within one
-ledger are halved until there are enough: only there the number of entries is known from the places alone. With more
+One range per topic-partition that has something new; batch reads cut them at ledgers first if more tasks are wanted
+(`client.borders`). With fewer ranges than ``least``, the largest that lie within one ledger are halved until there are
+enough: only there the number of entries is known from the places alone. With more
 ranges than ``most``, they are dealt out to that many tasks, largest first.
 """
 
@@ -36,10 +37,9 @@ Task = tuple[Range, ...]
 """What one Spark task reads, one range after the other."""
 
 
-def plan(start: Mapping[str, Place], end: Mapping[str, Place], *, least: int = 0, most: int = 0) -> list[Task]:
-    """Tasks for everything between two offsets; 0 is "no limit". A topic ``start`` lacks is read from its start."""
-    ranges = [Range(topic, start.get(topic, START), end[topic]) for topic in sorted(end)]
-    ranges = [one for one in ranges if one.start < one.end]
+def tasks_of(ranges: list[Range], *, least: int = 0, most: int = 0) -> list[Task]:
+    """Ranges split or put together; 0 is "no limit"."""
+    ranges = sorted(one for one in ranges if one.start < one.end)
     while len(ranges) < least:
         index, halves = _largest_split(ranges)
         if not halves:
@@ -48,6 +48,13 @@ def plan(start: Mapping[str, Place], end: Mapping[str, Place], *, least: int = 0
     if most and len(ranges) > most:
         return _dealt(ranges, most)
     return [(one,) for one in ranges]
+
+
+def plan(start: Mapping[str, Place], end: Mapping[str, Place], *, least: int = 0, most: int = 0) -> list[Task]:
+    """Tasks for everything between two offsets; 0 is "no limit". A topic ``start`` lacks is read from its start."""
+    return tasks_of(
+        [Range(topic, start.get(topic, START), end[topic]) for topic in sorted(end)], least=least, most=most
+    )
 
 
 def _largest_split(ranges: list[Range]) -> tuple[int, list[Range]]:

@@ -9,6 +9,7 @@ from typing import Any
 
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
+from magnetar.client.borders import parts_by_ledger
 from magnetar.client.gap import DataGap
 from magnetar.client.lookup import Lookup
 from magnetar.client.place import START
@@ -17,7 +18,7 @@ from magnetar.spark.decode import ArrowDecoder, chosen_columns
 from magnetar.spark.frontier import open_lookup, resolve
 from magnetar.spark.offsets import Word
 from magnetar.spark.options import Offsets, SourceOptions
-from magnetar.spark.planner import Range, Task, plan
+from magnetar.spark.planner import Range, Task, tasks_of
 from magnetar.spark.topics import check_known, topic_partitions
 
 log = logging.getLogger(__name__)
@@ -57,6 +58,17 @@ def _read_range(options: SourceOptions, lookup: Lookup, one: Range) -> Iterator[
     yield from decoder.flush()
 
 
+def _by_ledger(lookup: Lookup, one: Range) -> list[Range]:
+    """Only ranges within one ledger can be split, so the planner has to know where ledgers begin and end."""
+    start = first_place(lookup, one.topic) if one.start == START else one.start
+    return [Range(one.topic, *part) for part in parts_by_ledger(lookup, one.topic, start, one.end)]
+
+
+def _merged(options: SourceOptions, ranges: list[Range]) -> int:
+    """Many small ledgers make no more tasks than were asked for."""
+    return options.min_partitions if len(ranges) > options.min_partitions > 0 else 0
+
+
 def _warn(gap: DataGap) -> None:
     log.warning("%s", gap)
 
@@ -81,10 +93,10 @@ class BatchReader(DataSourceReader):
                 name: ends[name] if (at := starting.of(name)) is Word.LATEST else resolve(lookup, name, at)
                 for name in names
             }
+            ranges = [Range(name, starts[name], ends[name]) for name in names]
             if len(names) < options.min_partitions:
-                # Only ranges within one ledger can be split, so the planner has to know where the first one begins.
-                starts = {name: first_place(lookup, name) if at == START else at for name, at in starts.items()}
-        tasks = plan(starts, ends, least=options.min_partitions, most=options.max_partitions)
+                ranges = [part for one in ranges for part in _by_ledger(lookup, one)]
+        tasks = tasks_of(ranges, least=options.min_partitions, most=options.max_partitions or _merged(options, ranges))
         return [ReadTask(task) for task in tasks] or [ReadTask(())]
 
     def read(self, partition: InputPartition) -> Iterator[Any]:

@@ -1,0 +1,50 @@
+"""Where the ledgers of a topic begin and end, so that a long range can be cut into parts of known length.
+
+The protocol does not tell, but a session that is placed far behind the last entry of a ledger begins with the first
+entry of the next one, and a session that is placed there stands, by its mark-delete position, at the last entry of the
+one before. Two short sessions per ledger.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from magnetar.client.lookup import Lookup
+from magnetar.client.place import Place
+from magnetar.client.session import Session
+from magnetar.protocol import commands as c
+
+_FAR: Final = 1 << 40
+"""No ledger has so many entries."""
+_SILENCE: Final = 1.0
+_LEDGERS_MAX: Final = 1_000
+"""Looked at; the rest of the range stays in one part."""
+
+
+def parts_by_ledger(lookup: Lookup, topic: str, start: Place, end: Place) -> list[tuple[Place, Place]]:
+    """``[start, end)`` as parts that follow each other, each within one ledger as far as that can be found out."""
+    parts: list[tuple[Place, Place]] = []
+    while start.ledger < end.ledger and start.ledger >= 0 and len(parts) < _LEDGERS_MAX:
+        following = lookup.patiently(lambda ledger=start.ledger: _following(lookup, topic, ledger))  # type: ignore[misc]
+        if following is None or following[0] >= end:
+            break
+        first, behind = following
+        stop = behind if behind.ledger == start.ledger else first
+        if start < stop:
+            parts.append((start, stop))
+        start = first
+    if start < end:
+        parts.append((start, end))
+    return parts
+
+
+def _following(lookup: Lookup, topic: str, ledger: int) -> tuple[Place, Place] | None:
+    """The first entry behind a ledger, and the place after that ledger's last one; None if nothing follows."""
+    with Session(lookup, topic, Place(ledger, _FAR)) as session:
+        session.flow(1)
+        pushes = [push for push in session.connection.receive(_SILENCE) if type(push) is c.Message]
+    if not pushes or pushes[0].message_id.ledger <= ledger:
+        return None
+    first = Place(pushes[0].message_id.ledger, pushes[0].message_id.entry)
+    with Session(lookup, topic, first) as session:
+        return first, session.stands()
