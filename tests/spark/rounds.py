@@ -38,6 +38,8 @@ KEYS = 61
 _CHUNK = 200
 _NAMESPACE = "persistent://public/default"
 _PATIENCE = 120.0
+_LIVES = 3
+"""How often a query may end by itself, as it does when the broker is away for too long."""
 
 
 class Outcome(NamedTuple):
@@ -149,80 +151,95 @@ def count(url: str, topic: str, expected: int) -> Outcome:
     return Outcome(expected, found, lost, found - (expected - lost), disordered)
 
 
-def play(
-    directory: Path,
-    *,
-    variant: str,
-    driver_kills: int,
-    broker_kills: int,
-    seed: int,
-    seconds: float = 0.0,
-    say: Callable[[str], None] = lambda _: None,
-) -> tuple[Outcome, int]:
-    """One experiment; what came of it and how many micro-batches were seen."""
-    rng = random.Random(seed)
-    broker = LiveBroker(
-        directory,
-        allowAutoTopicCreationType="partitioned",
-        defaultNumPartitions=PARTITIONS,
-        brokerDeduplicationEnabled="true",
-    )
-    broker.start()
-    source, target = f"{_NAMESPACE}/source", f"{_NAMESPACE}/target"
-    arguments = ["--url", broker.url, "--source", source, "--target", target, "--variant", variant]
-    arguments += ["--checkpoint", str(directory / "checkpoint")]
-    keep(broker.url, target)
-    feeder = Feeder(broker.url, source, 0.1)
-    batches = 0
-    driver: Driver | None = None
-    try:
-        feeder.start()
-        accidents = ["driver"] * (driver_kills - 1) + ["broker"] * broker_kills
-        rng.shuffle(accidents)
-        while accidents:
-            driver = driver if driver is not None else Driver(arguments, directory / "driver.log")
-            line = driver.read()
-            if not line:
-                say("the driver ended")
-                driver.wait()
-                driver = None
-                if variant == "ours" and not broker_kills:
-                    raise AssertionError((directory / "driver.log").read_text()[-4000:])
-                continue
-            batches += 1
-            say(line)
-            time.sleep(rng.uniform(0.0, 1.5))
-            accident = accidents.pop()
-            say(f"kill the {accident}")
-            if accident == "driver":
-                driver.kill()
-                driver = None
-            else:
-                broker.end(signal.SIGKILL)
-                time.sleep(rng.uniform(0.0, 1.0))
-                broker.start()
-        time.sleep(seconds)
-        driver = driver if driver is not None else Driver(arguments, directory / "driver.log")
-        driver.read()
-        say("kill the driver for the last time")
-        driver.kill()
-        expected = feeder.finish()
-        for _ in range(3):
-            driver = Driver([*arguments, "--finish"], directory / "driver.log")
+class Experiment:
+    """One query through all its lives."""
+
+    def __init__(self, directory: Path, variant: str, seed: int, say: Callable[[str], None]) -> None:
+        self.batches = 0
+        self._directory = directory
+        self._variant = variant
+        self._rng = random.Random(seed)
+        self._say = say
+        self._broker = LiveBroker(
+            directory,
+            allowAutoTopicCreationType="partitioned",
+            defaultNumPartitions=PARTITIONS,
+            brokerDeduplicationEnabled="true",
+        )
+        self._source, self._target = f"{_NAMESPACE}/source", f"{_NAMESPACE}/target"
+        self._driver: Driver | None = None
+
+    def run(self, driver_kills: int, broker_kills: int, seconds: float) -> Outcome:
+        """Accidents in any order, then to the end of the source."""
+        self._broker.start()
+        try:
+            keep(self._broker.url, self._target)
+            feeder = Feeder(self._broker.url, self._source, 0.1)
+            feeder.start()
+            accidents = ["driver"] * (driver_kills - 1) + ["broker"] * broker_kills
+            self._rng.shuffle(accidents)
+            for accident in accidents:
+                self._batch()
+                time.sleep(self._rng.uniform(0.0, 1.5))
+                self._accident(accident)
+            time.sleep(seconds)
+            self._batch()
+            self._accident("driver")
+            expected = feeder.finish()
+            self._finish()
+            return count(self._broker.url, self._target, expected)
+        finally:
+            self._kill_driver()
+            self._broker.end()
+
+    def _start(self, *more: str) -> Driver:
+        arguments = ["--url", self._broker.url, "--source", self._source, "--target", self._target]
+        arguments += ["--variant", self._variant, "--checkpoint", str(self._directory / "checkpoint"), *more]
+        self._driver = Driver(arguments, self._directory / "driver.log")
+        return self._driver
+
+    def _batch(self) -> None:
+        """Wait for a micro-batch, starting the query (again) if it has to be."""
+        for _ in range(_LIVES):
+            driver = self._driver if self._driver is not None else self._start()
+            if line := driver.read():
+                self._say(line)
+                self.batches += 1
+                return
+            self._say("the driver ended by itself")
+            driver.wait()
+            self._driver = None
+        if self._variant == "ours":
+            raise AssertionError(self._log())
+
+    def _accident(self, victim: str) -> None:
+        self._say(f"kill the {victim}")
+        if victim == "driver":
+            self._kill_driver()
+            return
+        self._broker.end(signal.SIGKILL)
+        time.sleep(self._rng.uniform(0.0, 1.0))
+        self._broker.start()
+
+    def _finish(self) -> None:
+        for _ in range(_LIVES):
+            driver = self._start("--finish")
             while line := driver.read():
-                say(line)
-                batches += line.startswith("batch")
-            code, driver = driver.wait(), None
+                self._say(line)
+                self.batches += 1
+            code, self._driver = driver.wait(), None
             if not code:
-                break
-        else:
-            if variant == "ours":
-                raise AssertionError((directory / "driver.log").read_text()[-4000:])
-        return count(broker.url, target, expected), batches
-    finally:
-        if driver is not None:
-            driver.kill()
-        broker.end()
+                return
+        if self._variant == "ours":
+            raise AssertionError(self._log())
+
+    def _kill_driver(self) -> None:
+        if self._driver is not None:
+            self._driver.kill()
+            self._driver = None
+
+    def _log(self) -> str:
+        return (self._directory / "driver.log").read_text()[-4000:]
 
 
 def say(line: str) -> None:
@@ -241,16 +258,9 @@ def main() -> None:
     arguments = parser.parse_args()
     say(f"seed {arguments.seed}")
     with tempfile.TemporaryDirectory() as directory:
-        outcome, batches = play(
-            Path(directory),
-            variant=arguments.variant,
-            driver_kills=arguments.driver_kills,
-            broker_kills=arguments.broker_kills,
-            seed=arguments.seed,
-            seconds=arguments.seconds,
-            say=say,
-        )
-    say(f"{arguments.variant}, {batches} micro-batches seen; {outcome}")
+        experiment = Experiment(Path(directory), arguments.variant, arguments.seed, say)
+        outcome = experiment.run(arguments.driver_kills, arguments.broker_kills, arguments.seconds)
+    say(f"{arguments.variant}, {experiment.batches} micro-batches seen; {outcome}")
     sys.exit(bool(outcome.lost or outcome.repeated or outcome.disordered))
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from tests.live_broker import LiveBroker
 from tests.spark.pipeline import SHARE, source_class
-from tests.spark.rounds import play
+from tests.spark.rounds import Experiment
 
 pytestmark = [
     pytest.mark.spark,
@@ -56,6 +56,6 @@ def test_failing_attempts(spark: Any, broker: LiveBroker, tmp_path: Path, varian
 
 
 def test_driver_and_broker_are_killed(tmp_path: Path) -> None:
-    outcome, _ = play(tmp_path, variant="ours", driver_kills=1, broker_kills=1, seed=1)
+    outcome = Experiment(tmp_path, "ours", 1, lambda _: None).run(driver_kills=1, broker_kills=1, seconds=0.0)
     assert outcome.found == outcome.expected > 0
     assert (outcome.lost, outcome.repeated, outcome.disordered) == (0, 0, 0)
