@@ -35,13 +35,16 @@ class Ledger:
         """Of all numbers given, deletions included."""
         self.deleted_until = -1
         """Versions up to this one are gone, on purpose."""
+        self.unanswered: set[bytes] = set()
+        """Schemas of requests that a crash cut off: they may have got a number that nobody was told yet."""
 
     def told(self, version: int, data: bytes, highest_before: int) -> None:
         """Somebody who asked when ``highest_before`` had been given got this version."""
         assert version > self.deleted_until, f"version {version} was deleted"
         known = self.answered.get(version)
         assert known in (None, data), f"version {version} was given to two schemas"
-        assert known is not None or version > highest_before, f"{version} is given after {highest_before}"
+        older = known is not None or data in self.unanswered
+        assert older or version > highest_before, f"{version} is given after {highest_before}"
         self.answered[version] = data
         live = [v for v, other in self.answered.items() if other == data and v > self.deleted_until]
         assert live == [version], f"one schema has versions {live}"
@@ -81,6 +84,7 @@ async def register(world: World, topic: str, ledger: Ledger, rounds: int) -> Non
                 await producer.close()
         except (DisconnectedError, TimeoutError, RefusedError) as error:
             assert not isinstance(error, RefusedError) or error.code is ServerError.ServiceNotReady, error
+            ledger.unanswered.add(data)
             client = await connection()
             continue
         assert version is not None
