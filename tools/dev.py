@@ -127,6 +127,12 @@ def crash(arguments: Sequence[str]) -> None:
     call(BIN / "python", "-m", "tests.crash.rounds", *arguments)
 
 
+def once(arguments: Sequence[str]) -> None:
+    """effectively once on real Spark: tasks fail, driver and broker are killed, rows are counted (--help)"""
+    install("all")
+    call(BIN / "python", "-m", "tests.spark.rounds", *arguments)
+
+
 def proto(arguments: Sequence[str]) -> None:
     """compile src/magnetar/protocol/pulsar.proto"""
     install("all")
@@ -172,7 +178,7 @@ def clean(arguments: Sequence[str]) -> None:
 
 COMMANDS: dict[str, Callable[[Sequence[str]], None]] = {
     command.__name__: command
-    for command in (run, test, check, demo, bench, oracle, official, crash, churn, lock, proto, clean)
+    for command in (run, test, check, demo, bench, oracle, official, crash, churn, once, lock, proto, clean)
 }
 
 

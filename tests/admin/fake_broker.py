@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from magnetar.admin.ports import LookupAnswer, StatsOptions, StorageCounters, SubscriptionCounters, TopicCounters
+from magnetar.admin.stored_messages import StoredMessage
 from magnetar.broker.policies import Policies
 from magnetar.broker.schemas import SchemaRegistry
 from magnetar.metadata.resources import Resources
@@ -204,6 +205,18 @@ class FakeBroker:
     async def unacknowledged(self, topic: TopicName, name: str, slot: int | None, key: str | None) -> JsonObject:
         return {"topic": topic.fqn, "subscription": name, "hash": slot, "key": key}
 
+    async def peek(self, topic: TopicName, name: str, number: int) -> StoredMessage:
+        return StoredMessage(f"{name} {number}".encode(), {})
+
+    async def examine(self, topic: TopicName, number: int, *, from_start: bool) -> StoredMessage:
+        return StoredMessage(f"{number} {from_start}".encode(), {})
+
+    async def message(self, topic: TopicName, position: Position) -> StoredMessage:
+        return StoredMessage(str(position).encode(), {})
+
+    async def analyze_backlog(self, topic: TopicName, name: str, start: Position | None) -> JsonObject:
+        return {"subscription": name, "start": None if start is None else str(start)}
+
     def stuck_total(self) -> int:
         return 3
 
@@ -211,7 +224,7 @@ class FakeBroker:
         return StorageCounters(True, False, 11, 12, 13, 14, 15, 16, 17)
 
     def counters(self) -> Iterable[TopicCounters]:
-        subscription = SubscriptionCounters("s", 2, 8, 1, 60, 700, 0.5, 5.5, 0.1, 0.2)
+        subscription = SubscriptionCounters("s", 2, 8, 7, 1, 60, 700, 0.5, 5.5, 0.1, 0.2)
         return [
             TopicCounters(topic, 1, 2, 40, 500, 2.0, 0.5, 25.0, 5.5, 8, 99, 900, [subscription])
             for topic in self.topics

@@ -67,7 +67,7 @@ def test_wrong_method(shared_world: World) -> None:
         ("PUT", "/admin/v2/persistent/ref/main/t/offload", "{topic}/offload"),
         ("GET", "/admin/v2/namespaces/ref/main/offloadThreshold", "{namespace}/offloadThreshold"),
         ("PUT", "/admin/v2/namespaces/ref/main/0x0_0x1/split", "{bundle}/split"),
-        ("POST", "/admin/v2/persistent/ref/main/t/subscription/s/analyzeBacklog", "{subName}/analyzeBacklog"),
+        ("GET", "/admin/v3/transactions/coordinatorInternalStats/0", "coordinatorInternalStats/{coordinatorId}"),
         ("GET", "/admin/v2/persistent/ref/main/a%2Fb/permissions", "{topic}/permissions"),
     ],
 )

@@ -42,10 +42,12 @@ def _compaction(compactor: Compactor) -> CompactionCounters:
 
 def _subscription(subscription: Subscription, rates: Rates) -> SubscriptionCounters:
     counted, rate, dispatcher = subscription.counters(), rates.of(subscription), subscription.dispatcher
+    backlog = subscription.cursor.backlog()
     return SubscriptionCounters(
         name=subscription.name,
         consumers=len(subscription.consumers),
-        backlog=subscription.cursor.backlog(),
+        backlog=backlog,
+        backlog_due=backlog - subscription.delayed_entries(),
         unacked=0 if dispatcher is None else dispatcher.unacked,
         messages_out=counted.messages_out,
         bytes_out=counted.bytes_out,

@@ -18,6 +18,7 @@ from magnetar.admin import (
     cursors,
     explanations,
     lookups,
+    messages,
     metrics,
     namespace_policies,
     namespaces,
@@ -76,6 +77,7 @@ def create_app(broker: AdminBroker, resources: Resources, settings: Settings) ->
         transactions,
         compaction,
         lookups,
+        messages,
         metrics,
     ):
         app.include_router(group.routes(admin))

@@ -9,11 +9,12 @@ import asyncio
 from collections.abc import Collection, Iterable, Mapping
 from itertools import chain
 
-from magnetar.admin import topic_operations
+from magnetar.admin import stored_messages, topic_operations
 from magnetar.admin.counters import topic_counters
 from magnetar.admin.internal_stats import internal_stats
 from magnetar.admin.ports import LookupAnswer, StatsOptions, StorageCounters, TopicCounters
 from magnetar.admin.reading import message_id_at
+from magnetar.admin.stored_messages import StoredMessage
 from magnetar.admin.subscription_view import explanation, of_hash
 from magnetar.admin.topic_stats import topic_stats
 from magnetar.admin.transaction_views import TransactionViews
@@ -269,6 +270,21 @@ class LocalBroker:
     async def unacknowledged(self, topic: TopicName, name: str, slot: int | None, key: str | None) -> JsonObject:
         found = self._topic(topic)
         return await of_hash(self._subscription(found, name), found.log, slot, key)
+
+    async def peek(self, topic: TopicName, name: str, number: int) -> StoredMessage:
+        found = self._topic(topic)
+        return await stored_messages.peek(found, self._subscription(found, name), number)
+
+    async def examine(self, topic: TopicName, number: int, *, from_start: bool) -> StoredMessage:
+        return await stored_messages.examine(self._topic(topic), number, from_start=from_start)
+
+    async def message(self, topic: TopicName, position: Position) -> StoredMessage:
+        return await stored_messages.by_id(self._topic(topic), position)
+
+    async def analyze_backlog(self, topic: TopicName, name: str, start: Position | None) -> JsonObject:
+        found = self._topic(topic)
+        most = self._service.settings.subscriptionBacklogScanMaxEntries
+        return await stored_messages.analyze(found, self._subscription(found, name), start, most)
 
     def stuck_total(self) -> int:
         return self._service.stuck_total

@@ -35,7 +35,7 @@ _PER_TOPIC: Final = {
 }
 _PER_SUBSCRIPTION: Final = {
     "pulsar_subscription_back_log": "backlog",
-    "pulsar_subscription_back_log_no_delayed": "backlog",
+    "pulsar_subscription_back_log_no_delayed": "backlog_due",
     "pulsar_subscription_unacked_messages": "unacked",
     "pulsar_subscription_consumers_count": "consumers",
     "pulsar_out_messages_total": "messages_out",

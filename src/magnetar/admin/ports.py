@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
+from magnetar.admin.stored_messages import StoredMessage
 from magnetar.broker.schemas import SchemaRegistry
 from magnetar.metadata.resources import Resources
 from magnetar.model.ids import Position
@@ -74,6 +75,8 @@ class SubscriptionCounters(NamedTuple):
     name: str
     consumers: int
     backlog: int
+    backlog_due: int
+    """Without what waits for its time."""
     unacked: int
     messages_out: int
     bytes_out: int
@@ -260,6 +263,22 @@ class AdminBroker(Protocol):
 
     def stuck_total(self) -> int:
         """Subscriptions that stood still and were healed since the start."""
+        ...
+
+    async def peek(self, topic: TopicName, name: str, number: int) -> StoredMessage:
+        """Raises SubscriptionNotFoundError, NotFoundError."""
+        ...
+
+    async def examine(self, topic: TopicName, number: int, *, from_start: bool) -> StoredMessage:
+        """The ``number``-th stored entry from one end. Raises PreconditionFailedError, NotFoundError."""
+        ...
+
+    async def message(self, topic: TopicName, position: Position) -> StoredMessage:
+        """Raises NotFoundError."""
+        ...
+
+    async def analyze_backlog(self, topic: TopicName, name: str, start: Position | None) -> JsonObject:
+        """What is not acknowledged, counted; from ``start`` on. Raises SubscriptionNotFoundError."""
         ...
 
     def lookup(self, topic: TopicName, listener: str | None) -> LookupAnswer:

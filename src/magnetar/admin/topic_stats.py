@@ -100,7 +100,7 @@ async def _backlog(topic: Topic, options: StatsOptions) -> JsonObject:
         "backlogQuotaLimitSize": topic.policies.size_quota.limit,
         "backlogQuotaLimitTime": topic.policies.age_quota.limit,
         **_oldest(topic),
-        "publishRateLimitedTimes": 0,
+        "publishRateLimitedTimes": 0 if topic.checks.limit is None else topic.checks.limit.times,
         "earliestMsgPublishTimeInBacklogs": earliest,
     }
 

@@ -179,6 +179,7 @@ def _subscription_counters(subscription: NonPersistentSubscription, rates: Rates
         name=subscription.name,
         consumers=len(subscription.consumers),
         backlog=0,
+        backlog_due=0,
         unacked=0,
         messages_out=counted.messages_out,
         bytes_out=counted.bytes_out,

@@ -12,6 +12,7 @@ from magnetar.broker.partition_making import PartitionMaker
 from magnetar.broker.policies import Policies
 from magnetar.broker.policy_events import PolicyEvents
 from magnetar.broker.schemas import SchemaRegistry
+from magnetar.broker.subscribe_rates import SubscribeRates
 from magnetar.broker.topic.deduplication import DeduplicationSettings
 from magnetar.broker.topic.dispatch_settings import DispatchSettings
 from magnetar.broker.topic.nonpersistent_topics import NonPersistentTopics
@@ -72,6 +73,7 @@ class BrokerService:
         self.policies.on_topic = self._topic_policies_changed
         self.partitions = PartitionMaker(resources.partitioned, self.find, self._load)
         self._policy_events = PolicyEvents(store, resources, settings.clusterName, clock, self.find, self._load)
+        self.subscribe_rates = SubscribeRates()
         self.changes = TopicChanges()
         """Whoever watches lists of topics hears of new and deleted ones here."""
         self.unstored = NonPersistentTopics(

@@ -121,6 +121,9 @@ class PolicySettings:
     brokerServiceCompactionMonitorIntervalInSeconds: int = setting(
         60, "Seconds between two looks at whether topics have reached that.", _TOPICS, 1, INT_MAX
     )
+    subscriptionBacklogScanMaxEntries: int = setting(
+        10_000, "Entries that analyzeBacklog reads of one subscription at most.", _TOPICS, 1, INT_MAX
+    )
     topicCompactionRetainNullKey: bool = setting(
         False, "Whether compaction keeps messages without a key; otherwise it drops them.", _TOPICS
     )

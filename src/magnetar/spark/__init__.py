@@ -7,14 +7,17 @@ May import client, protocol, runtime, model and pyspark. In reading order:
 * `planner`  from two offsets to tasks; pure
 * `decode`   entries to Arrow
 * `encode`   Arrow to rows for topics and partitions
+* `sequences` how rows are numbered, and what a task goes on from
 * `reader`   what a task does to read; batch mode
 * `stream`   streaming mode
+* `publish`  what a task does to write
 * `writer`   the sink
+* `staging`  the sink behind a shuffle
 * `source`   what Spark is told; `register`
 * `session`  a local session with the settings that these need
 * `demo`     all of it on 336,776 flights, with the helpers of `flights`
 
-`options`, `offsets`, `planner`, `decode` and `encode` need no Spark.
+`options`, `offsets`, `planner`, `decode`, `encode` and `sequences` need no Spark.
 """
 
 from __future__ import annotations

@@ -57,3 +57,20 @@ def limit_types(broker: Broker) -> Json:
     """subscriptionTypesEnabled: Exclusive and Failover only."""
     status = limited(broker, "/subscriptionTypesEnabled", ["Exclusive", "Failover"])
     return [status, answered(broker, ("t", "a", "Shared"), ("t", "b", "Key_Shared"), ("t", "c", "Failover"))]
+
+
+@probe("14.6")
+def subscribe_rate(broker: Broker) -> Json:
+    """The same consumer again and again where two in ten seconds are allowed, and another one."""
+    broker.topic_rest("PUT", "t", "")
+    broker.topic_rest(
+        "POST", "t", "/subscribeRate", {"subscribeThrottlingRatePerConsumer": 2, "ratePeriodInSecond": 10}
+    )
+    time.sleep(1)  # Apache Pulsar's topic policies take a moment
+    wire = broker.wire()
+    said: dict[str, Json] = {}
+    for attempt, (number, name) in enumerate([(1, "c"), (1, "c"), (1, "c"), (2, "c"), (1, "d"), (1, "c")]):
+        answer = subscribe(wire, broker.topic(), "Shared", number, consumer_name=name)
+        said[f"{attempt}: {number} {name}"] = broker.say(answer)
+        wire.request("CLOSE_CONSUMER", consumer_id=number)
+    return said

@@ -109,7 +109,7 @@ class Session:
         self._protocol = protocol
         self._handlers = handlers
         peer = transport.get_extra_info("peername") or ("?", 0)
-        self._host = str(peer[0])
+        self.host = str(peer[0])
         self.address = f"/{peer[0]}:{peer[1]}"
         self.client_version = ""
         self.protocol_version = 0
@@ -125,6 +125,7 @@ class Session:
         self.pending_publishes = 0
         self.journal = service.store.journal
         self.reading_paused = False
+        self._throttled_until: float | None = None
         self.closed = False
         self._probes: list[Callable[[bool], None]] = []
         self._probe_timer: asyncio.TimerHandle | None = None
@@ -195,7 +196,7 @@ class Session:
         text = message % args
         if len(text) > _COMPLAINT_MAX:
             text = f"{text[:_COMPLAINT_MAX]}... ({len(text)} characters)"
-        self.service.complaints.warning(f"{self._host} {kind}", "%s: %s", self.address, text)
+        self.service.complaints.warning(f"{self.host} {kind}", "%s: %s", self.address, text)
 
     # life --------------------------------------------------------------------------------------------------------
 
@@ -277,10 +278,29 @@ class Session:
             self.transport.pause_reading()
 
     def resume_reading(self) -> None:
-        """Go on."""
-        if self.reading_paused and not self.closed:
+        """Go on, unless a rate limit says not yet."""
+        if self.reading_paused and not self.closed and self._throttled_until is None:
             self.reading_paused = False
             self.transport.resume_reading()
+
+    def throttle(self, seconds: float) -> None:
+        """Take no more from this client for so long: it publishes faster than it may (SEMANTICS 14.6)."""
+        until = self.loop.time() + seconds
+        if self._throttled_until is None:
+            self.loop.call_at(until, self._throttle_over)
+            self._throttled_until = until
+            self.pause_reading()
+        else:
+            self._throttled_until = max(until, self._throttled_until)
+
+    def _throttle_over(self) -> None:
+        until = self._throttled_until
+        if until is not None and until > self.loop.time() and not self.closed:
+            self.loop.call_at(until, self._throttle_over)
+            return
+        self._throttled_until = None
+        if self.pending_publishes <= self.service.pending_publishes_low:
+            self.resume_reading()  # otherwise with the receipts
 
     def writable_again(self) -> None:
         """The socket takes more: its consumers may be served."""

@@ -13,6 +13,7 @@ from magnetar.broker.connection.outbox import Outbox
 from magnetar.broker.connection.schemas import admit_consumer, takes_any_schema
 from magnetar.broker.connection.session import OpenConsumer, Pending, Session
 from magnetar.broker.delivery.dispatcher import SubType
+from magnetar.broker.subscribe_rates import Who
 from magnetar.broker.topic.dispatch_settings import KeySharedMeta
 from magnetar.broker.topic.ports import Run
 from magnetar.broker.topic.served import ServedSubscription, ServedTopic
@@ -158,6 +159,7 @@ class _Joining:
             return
         try:
             topic.check_consumer(SubType(command.sub_type))
+            self._check_rate()
             admit_consumer(self._session.service.schemas, topic, command.schema)
             found = topic.subscription(
                 command.subscription,
@@ -172,6 +174,13 @@ class _Joining:
         self._subscription = found
         if self._early:
             self._cursor_ready(found)
+
+    def _check_rate(self) -> None:
+        """Stored topics only, as in Apache Pulsar (14.6)."""
+        session, command, topic = self._session, self._command, self._topic
+        if topic.name.persistent:
+            who = Who(topic.name.fqn, session.host, command.consumer_name or "", command.consumer_id)
+            session.service.subscribe_rates.check(topic.policies.subscribe_rate, who, session.loop.time())
 
     def _first_ordinal(self) -> int:
         """Where a cursor that does not exist yet begins (SEMANTICS 4.3.5, 4.3.6).

@@ -1,4 +1,4 @@
-"""What a topic's policies ask of every message before it is appended: encryption, size, deduplication.
+"""What a topic's policies ask of every message: encryption, size, deduplication, and a rate.
 
 A producer of a topic that asks for nothing keeps its plain ``publish``; one callable stands in its place otherwise,
 and is exchanged when a policy changes (decision 006, point 4).
@@ -6,6 +6,7 @@ and is exchanged when a policy changes (decision 006, point 4).
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
@@ -13,6 +14,7 @@ from typing import NamedTuple
 from magnetar.broker.topic.deduplication import ANNEX, Deduplication, DeduplicationSettings
 from magnetar.broker.topic.producer_access import Limits, Producers
 from magnetar.broker.topic.producers import Producer, Publish
+from magnetar.broker.topic.publish_rate import PublishLimit
 from magnetar.model.errors import MetadataError, NotAllowedError, ProtocolError
 from magnetar.model.topic_policies import TopicPolicies
 from magnetar.protocol.commands import Send
@@ -43,6 +45,9 @@ class PublishChecks:
         self._policies = policies
         self._clock = clock
         self._settings = settings
+        self.limit: PublishLimit | None = None
+        """None: no rate limit."""
+        self._switch_limit()
         self.deduplication: Deduplication | None = None
         self._switch_deduplication()
 
@@ -61,6 +66,8 @@ class PublishChecks:
         publish = producer.store if self.deduplication is None else self.deduplication.way_in(producer)
         if policies.max_message_size > 0 or policies.encryption_required:
             publish = partial(self._checked, producer, publish)
+        if self.limit is not None:
+            publish = self.limit.way_in(producer, publish)
         producer.publish = publish
 
     def _checked(self, producer: Producer, publish: Publish, message: Send) -> None:
@@ -74,12 +81,20 @@ class PublishChecks:
     def policies_changed(self, now: TopicPolicies) -> None:
         """For those who are here already."""
         self._policies = now
+        self._switch_limit()
         self._switch_deduplication()
         for producer in self._producers:
             if now.encryption_required and not producer.info.encrypted:
                 self._producers.close(producer)
         for producer in self._producers.with_waiting():
             self._equip(producer)
+
+    def _switch_limit(self) -> None:
+        rate = self._policies.publish_rate
+        if not PublishLimit.wanted(rate):
+            self.limit = None
+        elif self.limit is None or self.limit.rate != rate:
+            self.limit = PublishLimit(rate, asyncio.get_running_loop().time)
 
     def _switch_deduplication(self) -> None:
         if self._log is None:

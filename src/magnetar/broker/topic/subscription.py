@@ -509,17 +509,21 @@ class Subscription:
         """What has gone out since the topic was loaded; a copy."""
         return self.totals.with_those(self.consumers)
 
+    def delayed_entries(self) -> int:
+        """Of the backlog, what waits for its time (7.8)."""
+        gate = self._pump.gate
+        return gate.delayed(self.cursor, self.log.end) if gate and self.sub_type is not None else 0
+
     def stats(self) -> SubscriptionStats:
         """All values of 5.10 that are ours, as of now."""
         consumers, dispatcher = self.consumers, self._pump.dispatcher
         totals = self.counters()
-        gate = self._pump.gate
         active = self.active_consumer
         key_shared = self.sub_type is SubType.KEY_SHARED
         return SubscriptionStats(
             type="None" if self.sub_type is None else self.sub_type.shown,
             backlog_entries=self.cursor.backlog(),
-            delayed_entries=gate.delayed(self.cursor, self.log.end) if gate and self.sub_type is not None else 0,
+            delayed_entries=self.delayed_entries(),
             unacked_messages=dispatcher.unacked if dispatcher else 0,
             in_replay=dispatcher.in_replay if dispatcher else 0,
             blocked_on_unacked=dispatcher.blocked if dispatcher else False,

@@ -1,0 +1,194 @@
+"""REST's look at stored messages and backlogs (SEMANTICS 11.5.3, 11.5.5)."""
+
+from __future__ import annotations
+
+import asyncio
+import urllib.error
+import urllib.request
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+from magnetar.broker.topic.producers import Pending
+from magnetar.model.names import TopicName
+from magnetar.protocol import commands as c
+from magnetar.protocol.compression import CompressionType, compress
+from magnetar.protocol.entries import EncryptionKey, EntryMetadata, SingleMetadata, build_entry, join_batch
+from tests.admin.real_broker import TOPIC, RealBroker, real_broker
+
+NAME = TopicName.parse("persistent://public/default/t")
+URL = f"{TOPIC}/t"
+
+
+def tell(tmp_path: Path, story: Callable[[RealBroker], Awaitable[None]], **settings: Any) -> None:
+    async def run() -> None:
+        async with real_broker(tmp_path, **settings) as broker:
+            await story(broker)
+
+    asyncio.run(run())
+
+
+async def look(broker: RealBroker, path: str) -> tuple[int, dict[str, str], bytes]:
+    """Status, Pulsar's headers without their prefix, and the bytes."""
+
+    def ask() -> tuple[int, dict[str, str], bytes]:
+        try:
+            with urllib.request.urlopen(broker.node.broker.service.web_service_url + URL + path, timeout=20) as got:
+                found = {key.lower(): value for key, value in got.headers.items()}
+                own = {key[9:]: value for key, value in found.items() if key.startswith("x-pulsar-")}
+                return got.status, own, got.read()
+        except urllib.error.HTTPError as refused:
+            return refused.code, {}, refused.read()
+
+    return await asyncio.to_thread(ask)
+
+
+async def store(broker: RealBroker, *entries: tuple[bytes, int]) -> int:
+    """Append whole entries with their numbers of messages; the ledger they are in."""
+    log = broker.node.broker.service.system_topic(NAME).log
+    producer: Any = type("P", (), {"open": False, "msg_in": 0, "bytes_in": 0, "sink": type("S", (), {})()})()
+    producer.sink.dropped = lambda count: None
+    for entry, messages in entries:
+        log.append(entry, messages, Pending(producer, 0, 0))
+    await broker.node.broker.store.journal.drain()
+    return log.position(log.first).ledger
+
+
+def single(payload: bytes, **metadata: Any) -> tuple[bytes, int]:
+    return build_entry(EntryMetadata("p", 7, 1_700_000_000_120, **metadata), payload), 1
+
+
+BATCH = join_batch([(SingleMetadata(), b"one"), (SingleMetadata(), b"two")])
+
+
+def test_messages_one_by_one(tmp_path: Path) -> None:
+    async def story(broker: RealBroker) -> None:
+        assert (await look(broker, "/examinemessage"))[0] == 404
+        assert (await broker.ask("PUT", URL))[0] == 204
+        assert (await broker.ask("PUT", f"{URL}/subscription/s", "earliest"))[0] == 204
+        assert await look(broker, "/examinemessage") == (
+            412, {}, b'{"reason":"Could not examine messages due to the total message is zero"}',
+        )  # fmt: skip
+        packed = compress(CompressionType.LZ4, b"hello" * 9)
+        ledger = await store(
+            broker,
+            single(
+                packed, compression=CompressionType.LZ4, uncompressed_size=45, properties=(("a", "1"),),
+                partition_key="k", ordering_key=b"ok", event_time=1_000_000,
+            ),
+            (build_entry(EntryMetadata("p", 8, 1_700_000_000_000, num_messages_in_batch=2), BATCH), 2),
+            single(b"secret", encryption_keys=(EncryptionKey("key", b"v"),), compression=CompressionType.LZ4),
+        )  # fmt: skip
+        first = {
+            "message-id": f"{ledger}:0", "property": '{"a":"1"}', "publish-time": "2023-11-14T22:13:20.12Z",
+            "event-time": "1970-01-01T00:16:40Z", "is-encrypted": "false", "producer-name": "p", "sequence-id": "7",
+            "partition-key": "k", "compression": "LZ4", "uncompressed-size": "45", "base64-ordering-key": "b2s=",
+            "txn-uncommitted": "false",
+        }  # fmt: skip
+        for path in (
+            "/subscription/s/position/1",
+            "/examinemessage?initialPosition=earliest",
+            f"/ledger/{ledger}/entry/0",
+        ):
+            assert await look(broker, path) == (200, first, b"hello" * 9)
+        status, headers, body = await look(broker, "/subscription/s/position/2")
+        assert (status, body) == (200, BATCH)
+        assert (headers["num-batch-message"], headers["batch-size"]) == ("2", str(len(BATCH) + 10))
+        assert headers["publish-time"] == "2023-11-14T22:13:20Z"
+        status, headers, body = await look(broker, "/examinemessage")
+        assert (status, headers["is-encrypted"], body) == (200, "true", b"secret")
+        assert (await look(broker, "/examinemessage?messagePosition=3"))[1]["message-id"] == f"{ledger}:0"
+        assert (await look(broker, "/examinemessage?initialPosition=earliest&messagePosition=9"))[1][
+            "message-id"
+        ] == f"{ledger}:2"
+
+    tell(tmp_path, story)
+
+
+def test_what_is_not_there(tmp_path: Path) -> None:
+    async def story(broker: RealBroker) -> None:
+        assert (await broker.ask("PUT", URL))[0] == 204
+        assert (await broker.ask("PUT", f"{URL}/subscription/s", "earliest"))[0] == 204
+        ledger = await store(broker, single(b"x"))
+        not_there: tuple[int, dict[str, str], bytes] = (404, {}, b'{"reason":"Message not found"}')
+        assert await look(broker, "/subscription/s/position/2") == not_there
+        assert await look(broker, "/examinemessage?messagePosition=2") == not_there
+        assert (await look(broker, "/subscription/s/position/0"))[0] == 400
+        assert (await look(broker, "/subscription/other/position/1"))[0] == 404
+        for position in (f"{ledger}/entry/1", f"{ledger + 100}/entry/0", f"{ledger}/entry/-1"):
+            assert await look(broker, f"/ledger/{position}") == (404, {}, b'{"reason":"Message id not found"}')
+        assert (await broker.ask("PUT", "/admin/v2/non-persistent/public/default/n"))[0] == 204
+        status, said = await broker.ask("GET", "/admin/v2/non-persistent/public/default/n/examinemessage")
+        assert (status, said) == (405, {"reason": "Examine messages on a non-persistent topic is not allowed"})
+
+    tell(tmp_path, story)
+
+
+def test_backlog_by_reading_it(tmp_path: Path) -> None:
+    async def story(broker: RealBroker) -> None:
+        assert (await broker.ask("PUT", URL))[0] == 204
+        assert (await broker.ask("PUT", f"{URL}/subscription/s", "earliest"))[0] == 204
+        path = f"{URL}/subscription/s/analyzeBacklog"
+        assert (await broker.ask("POST", path))[1] == analyzed(0, 0)
+        batch = build_entry(EntryMetadata("p", 8, 1, num_messages_in_batch=2), BATCH), 2
+        ledger = await store(broker, single(b"0"), batch, single(b"2"), batch)
+        client = await broker.client()
+        consumer = await client.subscribe(NAME.fqn, "s", c.SubType.Shared)
+        consumer.flow(10)
+        got = [await consumer.receive() for _ in range(4)]
+        await consumer.ack(got[2].message_id)
+        await client.close()
+        for body, entries, messages, first in (
+            (None, 3, 5, 0), ("earliest", 3, 5, 0), ({"ledgerId": ledger, "entryId": 1}, 2, 4, 1),
+            ({"ledgerId": -1, "entryId": -1}, 3, 5, 0),
+        ):  # fmt: skip
+            assert (await broker.ask("POST", path, body))[1] == {
+                **analyzed(entries, messages), "firstMessageId": f"{ledger}:{first}", "lastMessageId": f"{ledger}:3",
+            }  # fmt: skip
+        assert (await broker.ask("POST", path, "latest"))[1] == analyzed(0, 0)
+        assert (await look(broker, "/subscription/s/position/3"))[1]["message-id"] == f"{ledger}:3"
+        assert (await broker.ask("POST", path, 5))[0] == 400
+
+    tell(tmp_path, story)
+
+
+def test_reading_a_backlog_has_an_end(tmp_path: Path) -> None:
+    async def story(broker: RealBroker) -> None:
+        assert (await broker.ask("PUT", URL))[0] == 204
+        assert (await broker.ask("PUT", f"{URL}/subscription/s", "earliest"))[0] == 204
+        await store(broker, *[single(b"x")] * 5)
+        found = (await broker.ask("POST", f"{URL}/subscription/s/analyzeBacklog"))[1]
+        assert (found["entries"], found["aborted"], found["lastMessageId"][-2:]) == (3, True, ":2")
+
+    tell(tmp_path, story, subscriptionBacklogScanMaxEntries=3)
+
+
+def analyzed(entries: int, messages: int) -> dict[str, object]:
+    return {
+        "entries": entries, "messages": messages, "filterRejectedEntries": 0, "filterAcceptedEntries": entries,
+        "filterRescheduledEntries": 0, "filterRejectedMessages": 0, "filterAcceptedMessages": messages,
+        "filterRescheduledMessages": 0, "aborted": False,
+    }  # fmt: skip
+
+
+def test_the_backlog_that_is_due(tmp_path: Path) -> None:
+    """7.8: /metrics tells the messages that wait for their time from the others."""
+
+    async def story(broker: RealBroker) -> None:
+        client = await broker.client()
+        consumer = await client.subscribe(NAME.fqn, "s", c.SubType.Shared)
+        producer = await client.producer(NAME.fqn)
+        await producer.publish(b"now")
+        later = build_entry(EntryMetadata("p", 1, 1, deliver_at_time=4_000_000_000_000), b"later")
+        await producer.receipt(producer.send(b"", entry=later))
+        metrics = str((await broker.ask("GET", "/metrics"))[1])
+        seen = {
+            line.partition("{")[0]: line.rpartition(" ")[2]
+            for line in metrics.splitlines()
+            if line.startswith("pulsar_subscription_back_log")
+        }
+        assert seen == {"pulsar_subscription_back_log": "2", "pulsar_subscription_back_log_no_delayed": "1"}
+        assert consumer is not None
+        await client.close()
+
+    tell(tmp_path, story)

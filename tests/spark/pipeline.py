@@ -1,0 +1,137 @@
+"""A driver of its own: topic to topic, with a share of its task attempts failing. Started and killed by `rounds`.
+
+Half of those attempts fail on the way, after some rows were sent, the others after everything was stored. The wrong
+variants show that the counting works: ``random-names`` gives every attempt a name of its own, as connectors without
+deduplication have it; ``no-resume`` begins each attempt at the first row, so that the broker drops or refuses entries.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import sys
+import time
+import uuid
+from collections.abc import Iterator
+from typing import Any
+
+from pyspark import TaskContext
+
+from magnetar.spark.options import sink_options
+from magnetar.spark.publish import Published, TaskSink
+from magnetar.spark.sequences import Known
+from magnetar.spark.session import local_session
+from magnetar.spark.source import PulsarSource
+from magnetar.spark.writer import StreamSink, check_schema
+
+SHARE = "tests.failing"
+"""A local property of the session: which share of the attempts fails."""
+_ATTEMPTS = 12
+
+
+class OnPurposeError(Exception):
+    """Injected."""
+
+
+class FlakySink(TaskSink):
+    """Fails in a share of the attempts, but not in the last one."""
+
+    def run(self, batches: Iterator[Any]) -> Published:
+        context = TaskContext.get()
+        assert context is not None
+        share = float(context.getLocalProperty(SHARE) or 0.25)
+        chance = random.random() if context.attemptNumber() < _ATTEMPTS - 1 else 1.0
+        if chance < share / 2:
+            return super().run(self._broken_off(batches))
+        done = super().run(batches)
+        if chance < share:
+            raise OnPurposeError("after everything was stored")
+        return done
+
+    def _broken_off(self, batches: Iterator[Any]) -> Iterator[Any]:
+        for batch in batches:
+            cut = random.randrange(batch.num_rows + 1)
+            yield batch.slice(0, cut)
+            raise OnPurposeError("on the way")
+
+
+class NamelessSink(FlakySink):
+    """Wrong on purpose."""
+
+    def __init__(self, options: Any, numbering: Any) -> None:
+        super().__init__(options, numbering._replace(name=f"{numbering.name}.{uuid.uuid4().hex}"))
+
+
+class ForgetfulSink(FlakySink):
+    """Wrong on purpose."""
+
+    def known(self, last_sequence_id: int, batch: int, where: str) -> Known:
+        return Known(-1, batch, where)
+
+
+SINKS: dict[str, type[TaskSink]] = {
+    "plain": TaskSink,
+    "ours": FlakySink,
+    "random-names": NamelessSink,
+    "no-resume": ForgetfulSink,
+}
+
+
+def source_class(variant: str) -> type[PulsarSource]:
+    """``format("pulsar")`` with that sink."""
+
+    class Stream(StreamSink):
+        task_sink = SINKS[variant]
+
+    class Source(PulsarSource):
+        def streamWriter(self, schema: Any, overwrite: bool) -> StreamSink:
+            options = sink_options(self.options)
+            check_schema(options, schema, overwrite)
+            return Stream(options)
+
+    return Source
+
+
+def _say(line: str) -> None:
+    sys.stdout.write(line + "\n")
+    sys.stdout.flush()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    for name in ("url", "source", "target", "checkpoint", "variant"):
+        parser.add_argument(f"--{name}", required=True)
+    parser.add_argument("--finish", action="store_true")
+    arguments = parser.parse_args()
+    settings = {"spark.master": f"local[2,{_ATTEMPTS}]", "spark.sql.execution.arrow.maxRecordsPerBatch": "200"}
+    spark = local_session("once", brief=True, memory="768m", settings={**settings, "spark.log.level": "OFF"})
+    spark.dataSource.register(source_class(arguments.variant))
+    frame = (
+        spark.readStream.format("pulsar")
+        .option("service.url", arguments.url)
+        .option("topic", arguments.source)
+        .option("subscription", "once")
+        .option("startingOffsets", "earliest")
+        .option("metadata", "__key")
+        .load()
+    )
+    writer = (
+        frame.writeStream.format("pulsar")
+        .option("service.url", arguments.url)
+        .option("topic", arguments.target)
+        .option("pulsar.producer.batchingMaxMessages", "50")
+        .option("checkpointLocation", arguments.checkpoint)
+    )
+    query = (writer.trigger(availableNow=True) if arguments.finish else writer).start()
+    seen = -1
+    while query.isActive:
+        progress = query.lastProgress
+        if progress is not None and progress.batchId != seen:
+            seen = progress.batchId
+            _say(f"batch {seen}, {progress.numInputRows} rows")
+        time.sleep(0.05)
+    query.awaitTermination()
+
+
+if __name__ == "__main__":
+    main()

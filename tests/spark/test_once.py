@@ -1,0 +1,61 @@
+"""Effectively once, the short version of `rounds`: attempts that fail, a broker and a driver that are killed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.live_broker import LiveBroker
+from tests.spark.pipeline import SHARE, source_class
+from tests.spark.rounds import play
+
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas"),
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),
+]
+ROWS = 900
+
+
+@pytest.mark.parametrize("variant", ["ours", "random-names"])
+def test_failing_attempts(spark: Any, broker: LiveBroker, tmp_path: Path, variant: str) -> None:
+    """Two runs of the query fail in every task, the third does not. Names that change show what would be repeated."""
+    topic = f"persistent://public/default/once-{variant}"
+    pulsar = {"service.url": broker.url, "topic": topic}
+    numbers = spark.range(ROWS).selectExpr("CAST(id AS STRING) AS value", "CONCAT('k', id % 7) AS __key")
+    numbers.write.format("pulsar").options(**pulsar).mode("append").save()
+    spark.dataSource.register(source_class(variant))
+    context = spark.sparkContext
+    try:
+        for share in ("1.0", "1.0", "0.0"):
+            context.setLocalProperty(SHARE, share)
+            stream = spark.readStream.format("pulsar").options(**pulsar, subscription="once", metadata="__key")
+            query = (
+                stream.option("startingOffsets", "earliest")
+                .load()
+                .writeStream.format("pulsar")
+                .options(**{**pulsar, "topic": f"{topic}-copy", "pulsar.producer.batchingMaxMessages": "50"})
+                .option("checkpointLocation", str(tmp_path / "checkpoint"))
+                .trigger(availableNow=True)
+                .start()
+            )
+            if share == "0.0":
+                query.awaitTermination(60)
+            else:
+                with pytest.raises(Exception, match="OnPurposeError"):
+                    query.awaitTermination(60)
+    finally:
+        context.setLocalProperty(SHARE, None)
+        spark.dataSource.register(source_class("plain"))
+    copy = spark.read.format("pulsar").options(**{**pulsar, "topic": f"{topic}-copy"}, value="string").load()
+    found = sorted(int(row.value) for row in copy.collect())
+    assert set(found) == set(range(ROWS))
+    assert (len(found) == ROWS) == (variant == "ours")
+
+
+def test_driver_and_broker_are_killed(tmp_path: Path) -> None:
+    outcome, _ = play(tmp_path, variant="ours", driver_kills=1, broker_kills=1, seed=1)
+    assert outcome.found == outcome.expected > 0
+    assert (outcome.lost, outcome.repeated, outcome.disordered) == (0, 0, 0)
