@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import itertools
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -316,3 +317,94 @@ def no_queries_left(spark: Any) -> Iterator[None]:
     yield
     for query in spark.streams.active:
         query.stop()
+
+
+def test_limits_are_exact_whatever_the_batches(fill: Make, stream: Make, tmp_path: Path) -> None:
+    """Half an entry, then the rest: entries have 100 messages, micro-batches 130; also with AvailableNow."""
+    got: list[list[int]] = []
+    fill(0, 600, **{"pulsar.producer.batchingMaxMessages": "100"})
+    limited = stream(startingOffsets="earliest", maxMessagesPerTrigger="130")
+    run(limited, tmp_path, lambda batch, number: got.append(numbers(batch)))
+    assert [len(one) for one in got] == [130] * 4 + [80]
+    assert sorted(itertools.chain(*got)) == list(range(600))
+
+
+def test_bytes_are_limited_and_few_messages_wait(spark: Any, fill: Make, stream: Make, tmp_path: Path) -> None:
+    got: list[list[int]] = []
+    fill(0, 1_000, **{"pulsar.producer.batchingMaxMessages": "50"})
+    limited = stream(startingOffsets="earliest", maxBytesPerTrigger="8000")
+    run(limited, tmp_path / "bytes", lambda batch, number: got.append(numbers(batch)))
+    assert len(got) > 2
+    assert sorted(itertools.chain(*got)) == list(range(1_000))
+    got.clear()
+    waiting = stream(
+        startingOffsets="earliest", subscription="waiting", minMessagesPerTrigger="1500", maxTriggerDelayMs="60000"
+    )
+    query = (
+        waiting.writeStream.foreachBatch(lambda batch, number: got.append(numbers(batch)))
+        .option("checkpointLocation", str(tmp_path / "waiting"))
+        .start()
+    )
+    query.processAllAvailable()
+    assert sum(map(len, got)) == 0
+    fill(1_000, 1_600)
+    deadline = time.monotonic() + 60
+    while not any(got) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    query.stop()
+    assert [one for one in got if one] == [list(range(1_600))]
+
+
+def test_topics_by_pattern_and_partitions_by_assignment(fill: Make, load: Make, topic: str) -> None:
+    fill(0, 100)
+    name = topic.rsplit("/", 1)[1]
+    everything = load(topic="", topicsPattern=f"public/default/{name}|no-such", metadata="__partition")
+    assert numbers(everything) == list(range(100))
+    first = load(topic="", assign=f'{{"{topic}": [1]}}', metadata="__partition")
+    assert {row["__partition"] for row in first.collect()} == {1}
+    with pytest.raises(Exception, match=r"names partition 2 of .*, which has partitions 0 to 1"):
+        load(topic="", assign=f'{{"{topic}": [2]}}').count()
+    with pytest.raises(Exception, match=f"did you mean {topic}-partition-"):
+        load(startingOffsets=f'{{"{topic}-partiton-1": "latest"}}').count()
+
+
+def test_offsets_by_time(fill: Make, load: Make) -> None:
+    fill(0, 10)
+    time.sleep(0.05)
+    between = int(time.time() * 1000)
+    time.sleep(0.05)
+    fill(10, 30)
+    assert numbers(load(startingTime=str(between))) == list(range(10, 30))
+    assert numbers(load(endingTime=str(between))) == list(range(10))
+
+
+def test_an_idle_query_shows_no_backlog_and_a_batch_read_leaves_nothing(
+    fill: Make, stream: Make, load: Make, broker: LiveBroker, topic: str, tmp_path: Path
+) -> None:
+    fill(0, 40)
+    assert len(load().collect()) == 40
+    run(stream(startingOffsets="earliest"), tmp_path, lambda batch, number: None)
+    with Lookup(broker.url) as lookup:
+        for index in range(PARTITIONS):
+            name = f"{topic}-partition-{index}"
+            with Anchor(lookup, name, "spark") as anchor:
+                assert anchor.hold(None) == anchor.last()
+
+
+def test_new_partitions_and_a_topic_that_is_gone(
+    spark: Any, broker: LiveBroker, stream: Make, fill: Make, topic: str, tmp_path: Path
+) -> None:
+    """Offsets of a topic that the source does not find any more are a loss, unless that may be."""
+    fill(0, 10)
+    got: list[list[int]] = []
+    other = f"{topic}-other"
+    both = {"topic": "", "topics": f"{topic},{other}", "startingOffsets": "earliest"}
+    run(stream(startingOffsets="earliest"), tmp_path, lambda batch, number: got.append(numbers(batch)))
+    writer = spark.sql("SELECT '10' AS value").write.format("pulsar").option("service.url", broker.url)
+    writer.option("topic", other).mode("append").save()
+    # From the same checkpoint, with one topic more: it is read from its beginning.
+    run(stream(**both), tmp_path, lambda batch, number: got.append(numbers(batch)))
+    assert got == [list(range(10)), [10]]
+    with pytest.raises(Exception, match=f"not there any more.*{other}-partition-0 .read up to"):
+        run(stream(startingOffsets="earliest"), tmp_path, lambda batch, number: None)
+    run(stream(startingOffsets="earliest", failOnDataLoss="false"), tmp_path, lambda batch, number: None)

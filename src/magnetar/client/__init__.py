@@ -8,7 +8,9 @@ May import protocol, security, runtime, model. In reading order:
 * `lookup`      which broker serves a topic, how many partitions it has
 * `place`       the point before a message in a topic's log
 * `gap`        what a reader did not get because it is gone
+* `session`     reading from a place on, the wire's side of it
 * `reader`      every entry of a range of one topic, in bulk, without a lasting trace at the broker
+* `survey`      what stands in a range without keeping it: messages, bytes, publish times; places by time and index
 * `anchor`      a durable subscription that keeps a range readable and remembers how far one is
 * `producer`    raw entries under one producer name, with receipts
 

@@ -105,6 +105,20 @@ class Lookup:
 
         return self.patiently(ask)
 
+    def topics_of(self, namespace: str) -> list[str]:
+        """All persistent topics of a namespace, each partition as a topic of its own."""
+
+        def ask() -> list[str]:
+            connection = self._question()
+            answer = connection.request(
+                c.GetTopicsOfNamespace(connection.new_request_id(), namespace),
+                c.GetTopicsOfNamespaceResponse,
+                f"ask for the topics of {namespace}",
+            )
+            return list(answer.topics)
+
+        return self.patiently(ask)
+
     def patiently(self, attempt: Callable[[], Result]) -> Result:
         """Again, with growing pauses, while the broker is away or says that it is not ready; then the last error."""
         deadline = steady_seconds() + self.timeout

@@ -19,15 +19,14 @@ A lost connection is made anew behind the last entry that was handed over, so en
 from __future__ import annotations
 
 import time
-import uuid
 from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple
 
-from magnetar.client.connection import Connection
 from magnetar.client.errors import ClientTimeoutError, ConnectionLostError, DataLossError, RefusedError
 from magnetar.client.gap import DataGap, Hole, gaps
 from magnetar.client.lookup import Lookup
-from magnetar.client.place import START, Place, after_entry
+from magnetar.client.place import START, Place
+from magnetar.client.session import Session
 from magnetar.protocol import commands as c
 from magnetar.runtime.clock import steady_seconds
 
@@ -49,7 +48,7 @@ def last_place(lookup: Lookup, topic: str) -> Place:
     """After the last message that can be read now; START if there is none. ``topic`` is no partitioned one."""
 
     def ask() -> Place:
-        with _Session(lookup, topic, START) as session:
+        with Session(lookup, topic, START) as session:
             return session.last_place()
 
     return lookup.patiently(ask)
@@ -59,7 +58,7 @@ def first_place(lookup: Lookup, topic: str) -> Place:
     """Before the first entry that is still there; START if there is none."""
 
     def ask() -> Place:
-        with _Session(lookup, topic, START) as session:
+        with Session(lookup, topic, START) as session:
             if session.last_place() == START:
                 return START
             session.flow(1)
@@ -69,62 +68,6 @@ def first_place(lookup: Lookup, topic: str) -> Place:
             return START
 
     return lookup.patiently(ask)
-
-
-class _Session:
-    """One connection with one non-durable consumer."""
-
-    def __init__(self, lookup: Lookup, topic: str, start: Place) -> None:
-        self.topic = topic
-        self.connection: Connection = lookup.connect(topic)
-        self.consumer_id = self.connection.new_handle()
-        first = c.MessageIdData(-1, -1)
-        if start.ledger >= 0:
-            # With a batch index the broker begins with that entry, without one after it (SEMANTICS 4.3.6).
-            first = c.MessageIdData(start.ledger, start.entry, batch_index=start.batch)
-        try:
-            self.connection.request(
-                c.Subscribe(
-                    topic,
-                    f"reader-{uuid.uuid4().hex[:10]}",
-                    c.SubType.Exclusive,
-                    self.consumer_id,
-                    self.connection.new_request_id(),
-                    durable=False,
-                    start_message_id=first,
-                    initial_position=c.InitialPosition.Earliest,
-                    force_topic_creation=False,
-                ),
-                c.Success,
-                f"read {topic}",
-            )
-        except BaseException:
-            self.connection.close()
-            raise
-
-    def __enter__(self) -> _Session:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.connection.close()
-
-    def last_place(self) -> Place:
-        return after_entry(self._last().last_message_id)
-
-    def stands(self) -> Place:
-        """Where the broker has placed it; START if it does not say."""
-        marked = self._last().consumer_mark_delete_position
-        return START if marked is None else after_entry(marked)
-
-    def _last(self) -> c.GetLastMessageIdResponse:
-        return self.connection.request(
-            c.GetLastMessageId(self.consumer_id, self.connection.new_request_id()),
-            c.GetLastMessageIdResponse,
-            f"ask for the last message of {self.topic}",
-        )
-
-    def flow(self, permits: int) -> None:
-        self.connection.send(c.Flow(self.consumer_id, permits))
 
 
 class RangeReader:
@@ -161,14 +104,14 @@ class RangeReader:
         self._quiet_since = steady_seconds()
         while True:
             try:
-                with self._lookup.patiently(lambda: _Session(self._lookup, self._topic, self._next)) as session:
+                with self._lookup.patiently(lambda: Session(self._lookup, self._topic, self._next)) as session:
                     yield from self._entries(session)
                 return
             except ConnectionLostError:
                 self._check_patience("its connection keeps breaking")
                 time.sleep(_PAUSE)
 
-    def _entries(self, session: _Session) -> Iterator[list[Entry]]:
+    def _entries(self, session: Session) -> Iterator[list[Entry]]:
         session.flow(_PERMITS)
         while True:
             found, done, closed = self._take(session.connection.receive(_SILENCE))
@@ -214,7 +157,7 @@ class RangeReader:
         holes, self._holes = self._holes, []
 
         def ask() -> Place:
-            with _Session(self._lookup, self._topic, holes[0].start) as session:
+            with Session(self._lookup, self._topic, holes[0].start) as session:
                 return session.stands()
 
         for gap in gaps(self._topic, holes, self._lookup.patiently(ask), self._end):
@@ -230,7 +173,7 @@ class RangeReader:
         """The entry after which nothing can follow in the range."""
         return (self._end.ledger, self._end.entry if self._end.batch else self._end.entry - 1)
 
-    def _over(self, session: _Session) -> bool:
+    def _over(self, session: Session) -> bool:
         """After silence: whether the rest of the range is gone; DataLossError if that must not be."""
         try:
             last = session.last_place()

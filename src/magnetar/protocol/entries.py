@@ -116,6 +116,13 @@ def publish_time(entry: bytes) -> int:
     return signed(_raw_metadata(entry).publish_time)
 
 
+def messages_and_time(entry: bytes) -> tuple[int, int]:
+    """How many messages readers find in it at most, 0 in a marker, and when it was published (milliseconds)."""
+    raw = _raw_metadata(entry)
+    count = 0 if raw.HasField("marker_type") else max(raw.num_messages_in_batch, 1)
+    return count, signed(raw.publish_time)
+
+
 DELIVER_AT: Final = b"\x98\x01"
 """How field 19, deliver_at_time, begins on the wire. It may stand in a text as well; the hot path looks for it."""
 

@@ -3,7 +3,10 @@
 May import client, protocol, runtime, model and pyspark. In reading order:
 
 * `options`  what can be set, checked once
-* `offsets`  where a query is, as its checkpoint keeps it
+* `offsets`  as users write them, and as a checkpoint keeps them
+* `topics`   which are read
+* `admission` how far the next micro-batch goes; pure
+* `frontier` what the driver knows of the topics of a query
 * `planner`  from two offsets to tasks; pure
 * `decode`   entries to Arrow
 * `encode`   Arrow to rows for topics and partitions
@@ -17,7 +20,7 @@ May import client, protocol, runtime, model and pyspark. In reading order:
 * `session`  a local session with the settings that these need
 * `demo`     all of it on 336,776 flights, with the helpers of `flights`
 
-`options`, `offsets`, `planner`, `decode`, `encode` and `sequences` need no Spark.
+`options`, `offsets`, `admission`, `planner`, `decode`, `encode` and `sequences` need no Spark.
 """
 
 from __future__ import annotations

@@ -16,19 +16,8 @@ import heapq
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from magnetar.client.extent import Extent
 from magnetar.client.place import START, Place
-
-
-class Extent(NamedTuple):
-    """One entry as limits see it."""
-
-    ledger: int
-    entry: int
-    messages: int
-    size: int
-    """Bytes as stored."""
-    publish_time: int
-    """Milliseconds."""
 
 
 class Limits(NamedTuple):

@@ -1,4 +1,7 @@
-"""Offsets of a query as Spark keeps them in its checkpoint: JSON, versioned, half-open.
+"""Offsets: as users write them (`At`), and as Spark keeps them in a checkpoint (JSON, versioned, half-open).
+
+A user says for each topic-partition: earliest, latest, ``ledger:entry[:batch]``, a publish time (``@`` and milliseconds
+since 1970 or ISO 8601), or a number, which is the message's index. Only a broker can make a place of most of these.
 
     {"v": 1, "p": {"persistent://public/default/t-partition-0": "12:400:0", ...}}
 
@@ -9,13 +12,66 @@ offsets are equal texts; Spark compares texts to see whether there is something 
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Mapping
-from typing import Any, Final
+from enum import Enum
+from typing import Any, Final, NamedTuple
 
 from magnetar.client.place import Place
 from magnetar.model.errors import InvalidValueError
 
 VERSION: Final = 1
+
+
+class Word(Enum):
+    EARLIEST = "earliest"
+    LATEST = "latest"
+
+
+class Moment(NamedTuple):
+    """The first message that was published then or later."""
+
+    ms: int
+
+
+class Index(NamedTuple):
+    """The message with that running number of the topic."""
+
+    number: int
+
+
+At = Word | Moment | Index | Place
+
+
+def parse_at(given: object) -> At:
+    """One offset in the user's JSON, or a word alone; InvalidValueError says what can be written."""
+    if isinstance(given, int) and not isinstance(given, bool) and given >= 0:
+        return Index(given)
+    text = given.strip() if isinstance(given, str) else ""
+    if text.lower() in (word.value for word in Word):
+        return Word(text.lower())
+    if text.startswith("@"):
+        return Moment(parse_time(text[1:]))
+    if ":" in text:
+        return Place.parse(text)
+    raise InvalidValueError(
+        f"{given!r} is no offset: write earliest, latest, ledger:entry, ledger:entry:batch, @time (milliseconds since "
+        "1970, or as 2013-01-01T10:15:00Z), or a message index as a number"
+    )
+
+
+def parse_time(text: str) -> int:
+    """Milliseconds since 1970, from such a number or ISO 8601; without a zone it is UTC."""
+    if text.isdecimal():
+        return int(text)
+    try:
+        moment = dt.datetime.fromisoformat(text)
+    except ValueError:
+        raise InvalidValueError(
+            f"{text!r} is no time: write milliseconds since 1970, or as 2013-01-01T10:15:00Z"
+        ) from None
+    moment = moment if moment.tzinfo is not None else moment.replace(tzinfo=dt.UTC)
+    return int((moment - dt.datetime(1970, 1, 1, tzinfo=dt.UTC)) / dt.timedelta(milliseconds=1))
 
 
 def to_json(places: Mapping[str, Place]) -> dict[str, Any]:

@@ -14,10 +14,12 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from magnetar.client.address import parse_service_url
-from magnetar.client.place import START, Place
 from magnetar.model.errors import InvalidValueError, MagnetarError
 from magnetar.model.names import TopicName
 from magnetar.protocol.compression import CompressionType
+from magnetar.spark.admission import Limits
+from magnetar.spark.offsets import At, Moment, Word, parse_at, parse_time
+from magnetar.spark.topics import Topics, assigned, listed, pattern
 
 
 class Option(NamedTuple):
@@ -33,9 +35,17 @@ OPTIONS: Final[dict[str, Option]] = {
         Option("service.url", "pulsar://host:port of the broker, or several hosts with commas", True, True),
         Option("topic", "one topic, with or without partitions", True, True),
         Option("topics", "several topics, with commas", True, False),
+        Option("topicsPattern", "namespace and a regular expression: tenant/namespace/flights-.*", True, False),
+        Option("assign", 'JSON of topics to partitions: {"flights": [0, 2]}', True, False),
         Option("subscription", "durable name of a stream: where it began, and what must not be trimmed", True, False),
-        Option("startingOffsets", "earliest, latest, or JSON of topic-partition to ledger:entry[:batch]", True, False),
+        Option("startingOffsets", "earliest, latest, or JSON of topic or topic-partition to an offset", True, False),
         Option("endingOffsets", "latest or JSON, batch reads only", True, False),
+        Option("startingTime", "publish time of the first message: milliseconds or ISO 8601", True, False),
+        Option("endingTime", "publish time before which a batch read ends", True, False),
+        Option("maxMessagesPerTrigger", "messages in a micro-batch at most", True, False),
+        Option("maxBytesPerTrigger", "bytes in a micro-batch at most, as stored; one message goes beyond", True, False),
+        Option("minMessagesPerTrigger", "a micro-batch waits until there are so many", True, False),
+        Option("maxTriggerDelayMs", "but not longer than this", True, False),
         Option("value", "binary or string: the type of the column value", True, False),
         Option("metadata", "all, none, or a list of __columns", True, False),
         Option("minPartitions", "split ranges until there are this many tasks", True, False),
@@ -62,20 +72,29 @@ _DELIVERIES: Final = ("effectively-once", "at-least-once")
 _HASHING: Final = ("JavaStringHash", "Murmur3_32Hash")
 
 
-class Words(NamedTuple):
-    """Offsets by word (earliest or latest) with exceptions for single topic-partitions."""
+class Offsets(NamedTuple):
+    """One for all, with exceptions for single topics or topic-partitions."""
 
-    word: str
-    places: dict[str, Place]
+    general: At
+    exceptions: dict[str, At]
+
+    def of(self, name: str) -> At:
+        """The one of a topic-partition."""
+        parent = TopicName.parse(name).parent.fqn
+        return self.exceptions.get(name, self.exceptions.get(parent, self.general))
 
 
 @dataclass(frozen=True, slots=True)
 class SourceOptions:
     service_url: str
-    topics: tuple[str, ...]
+    topics: Topics
     subscription: str | None
-    starting: Words | None
-    ending: Words | None
+    starting: Offsets | None
+    ending: Offsets | None
+    limits: Limits
+    least_messages: int
+    trigger_delay: float
+    """Seconds that a micro-batch may wait for ``least_messages``."""
     value: str
     metadata: str
     min_partitions: int
@@ -107,16 +126,15 @@ class SinkOptions:
 def source_options(given: Mapping[str, str]) -> SourceOptions:
     """For reading, checked. Raises InvalidValueError."""
     table = _Table(given, "source")
-    topic, topics = table.get("topic"), table.get("topics")
-    if (topic is None) == (topics is None):
-        raise InvalidValueError("give exactly one of the options 'topic' and 'topics'")
-    names = (topic,) if topic is not None else tuple(part.strip() for part in (topics or "").split(","))
     return SourceOptions(
         service_url=_service_url(table),
-        topics=tuple(_topic(name or "") for name in names),
+        topics=_topics(table),
         subscription=table.get("subscription"),
-        starting=_offsets(table, "startingOffsets", ("earliest", "latest")),
-        ending=_offsets(table, "endingOffsets", ("latest",)),
+        starting=_offsets(table, "startingOffsets", "startingTime", Word.EARLIEST),
+        ending=_offsets(table, "endingOffsets", "endingTime", Word.LATEST),
+        limits=Limits(table.number("maxMessagesPerTrigger", 0, 1), table.number("maxBytesPerTrigger", 0, 1)),
+        least_messages=table.number("minMessagesPerTrigger", 0, 1),
+        trigger_delay=table.number("maxTriggerDelayMs", 900_000, 0) / 1000,
         value=table.choice("value", ("binary", "string"), "binary"),
         metadata=table.get("metadata") or "",
         min_partitions=table.number("minPartitions", 0, 0),
@@ -220,21 +238,38 @@ def _topic(text: str) -> str:
         raise InvalidValueError(f"{text!r} is no topic: {error}") from None
 
 
-def _offsets(table: _Table, title: str, words: tuple[str, ...]) -> Words | None:
-    text = table.get(title)
+def _topics(table: _Table) -> Topics:
+    """From the one option of four that is given."""
+    given = [title for title in ("topic", "topics", "topicsPattern", "assign") if table.get(title) is not None]
+    if len(given) != 1:
+        found = f"; given are {', '.join(given)}" if given else ""
+        raise InvalidValueError(
+            f"give exactly one of the options 'topic', 'topics', 'topicsPattern' and 'assign'{found}"
+        )
+    text = table.get(given[0]) or ""
+    if given[0] == "topicsPattern":
+        return pattern(text)
+    if given[0] == "assign":
+        return assigned(text)
+    return listed([text] if given[0] == "topic" else text.split(","))
+
+
+def _offsets(table: _Table, title: str, time_title: str, word: Word) -> Offsets | None:
+    text, time = table.get(title), table.get(time_title)
+    if text is not None and time is not None:
+        raise InvalidValueError(f"give either the option {title!r} or {time_title!r}")
+    if time is not None:
+        return Offsets(Moment(parse_time(time)), {})
     if text is None:
         return None
-    if text.lower() in words:
-        return Words(text.lower(), {})
-    choices = " or ".join(words)
+    if not text.startswith("{"):
+        found = parse_at(text)
+        if title == "endingOffsets" and found is Word.EARLIEST:
+            raise InvalidValueError("option 'endingOffsets' is 'earliest'; it can be latest or JSON")
+        return Offsets(found, {})
     try:
-        found = json.loads(text)
-    except ValueError:
-        found = None
-    if not isinstance(found, dict) or not all(isinstance(value, str) for value in found.values()):
-        raise InvalidValueError(
-            f'option {title!r} is {text!r}; it can be {choices} or JSON as {{"topic-partition-0": "ledger:entry"}}'
-        )
-    places = {_topic(name): START if at == "earliest" else Place.parse(at) for name, at in found.items()}
+        given = json.loads(text)
+    except ValueError as error:
+        raise InvalidValueError(f"option {title!r} is {text!r}, which is no JSON: {error}") from None
     # What JSON does not name: from its beginning, up to its end.
-    return Words(words[0], places)
+    return Offsets(word, {_topic(name): parse_at(at) for name, at in given.items()})

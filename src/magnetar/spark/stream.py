@@ -1,91 +1,43 @@
 """The streaming source.
 
-Offsets come from the broker's last message of each partition; ranges between two offsets are read by the tasks, as in
-batch mode. A durable subscription per partition anchors the first offset: Spark asks for the initial offset again when
-batch 0 is repeated, and an answer that moves with the topic would lose what lies between (PIPELINES 1.2). It also keeps
-what is not processed from being trimmed, and shows the backlog to the broker's tools; Spark commits one batch late, so
-that backlog is never less than the last batch.
+Offsets are places; ranges between two offsets are read by the tasks, as in batch mode. Where the query began is kept at
+the broker by a durable subscription per topic-partition: Spark asks for the initial offset again when batch 0 is
+repeated, and an answer that moves with the topic would lose what lies between (PIPELINES 1.2). It also keeps what is
+not processed from being trimmed, and shows the backlog to the broker's tools.
 
-The option ``subscription`` is therefore demanded: it is the durable name of where this query began. With a new
-checkpoint and an old subscription the query begins where the subscription stands; ``startingOffsets`` counts when the
-subscription is new.
+Spark says that a micro-batch is processed one micro-batch late (`commit`), and not at all of the last one. But it asks
+for the next end (`latestOffset`) only when everything before the start that it gives is processed and noted in its
+checkpoint. So that is where the subscriptions are moved to, and a query that idles shows no backlog. (Asynchronous
+progress tracking would break this; Spark refuses it for Python sources.)
 
-Spark asks for the latest offset up to a hundred times a second, so answers are kept for a moment.
+The option ``subscription`` is demanded: it is the durable name of where this query began. With a new checkpoint and an
+old subscription the query begins where the subscription stands; ``startingOffsets`` counts when it is new.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final
+from typing import Any
 
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
-from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, SupportsTriggerAvailableNow
+from pyspark.sql.streaming.datasource import (
+    ReadAllAvailable,
+    ReadLimit,
+    ReadMaxBytes,
+    ReadMaxRows,
+    ReadMinRows,
+    SupportsTriggerAvailableNow,
+)
 
-from magnetar.client.anchor import Anchor
-from magnetar.client.lookup import Lookup
 from magnetar.client.place import START, Place
 from magnetar.model.errors import InvalidValueError
 from magnetar.runtime.clock import steady_seconds
+from magnetar.spark.admission import Limits
+from magnetar.spark.frontier import Frontier
 from magnetar.spark.offsets import from_json, to_json
 from magnetar.spark.options import SourceOptions
 from magnetar.spark.planner import plan
-from magnetar.spark.reader import ReadTask, check_names, open_lookup, read_task, topic_partitions
-
-_FRESH: Final = 0.02
-_DISCOVERY_INTERVAL: Final = 10.0
-
-
-class _Anchors:
-    """The driver's side: one subscription per partition. Lives in one process; never travels."""
-
-    def __init__(self, options: SourceOptions, subscription: str) -> None:
-        self._options = options
-        self._subscription = subscription
-        self._lookup: Lookup = open_lookup(options)
-        self._anchors: dict[str, Anchor] = {}
-        self._discovered = float("-inf")
-        self._asked = float("-inf")
-        self._last: dict[str, Place] = {}
-
-    def initial(self) -> dict[str, Place]:
-        starting = self._options.starting
-        word = starting.word if starting is not None else "latest"
-        places = starting.places if starting is not None else {}
-        fallback = None if word == "latest" else START
-        names = self._discover()
-        check_names(starting, names, "startingOffsets")
-        return {name: self._anchor(name).hold(places.get(name, fallback)) for name in names}
-
-    def latest(self) -> dict[str, Place]:
-        """New topics and partitions included."""
-        now = steady_seconds()
-        if now - self._asked > _FRESH:
-            if now - self._discovered > _DISCOVERY_INTERVAL:
-                for name in self._discover():
-                    if name not in self._anchors:
-                        self._anchor(name).hold(START)
-            self._last = {name: anchor.last() for name, anchor in self._anchors.items()}
-            self._asked = steady_seconds()
-        return self._last
-
-    def move_to(self, places: Mapping[str, Place]) -> None:
-        for name, place in places.items():
-            self._anchor(name).move_to(place)
-
-    def close(self) -> None:
-        for anchor in self._anchors.values():
-            anchor.close()
-        self._lookup.close()
-
-    def _discover(self) -> list[str]:
-        self._discovered = steady_seconds()
-        return topic_partitions(self._lookup, self._options.topics, create=True)
-
-    def _anchor(self, name: str) -> Anchor:
-        anchor = self._anchors.get(name)
-        if anchor is None:
-            anchor = self._anchors[name] = Anchor(self._lookup, name, self._subscription)
-        return anchor
+from magnetar.spark.reader import ReadTask, read_task
 
 
 class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -101,32 +53,53 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             raise InvalidValueError("option 'endingOffsets' has no meaning for a stream")
         self._options = options
         self._subscription = options.subscription
-        self._anchors: _Anchors | None = None
+        self._frontier: Frontier | None = None
         self._target: dict[str, Place] | None = None
+        self._planned = steady_seconds()
 
     def __getstate__(self) -> dict[str, Any]:
         # Spark sends the reader to the workers, which only read: sockets stay here.
-        return {**self.__dict__, "_anchors": None}
+        return {**self.__dict__, "_frontier": None}
 
-    def _live(self) -> _Anchors:
-        if self._anchors is None:
-            self._anchors = _Anchors(self._options, self._subscription)
-        return self._anchors
+    def _live(self) -> Frontier:
+        if self._frontier is None:
+            self._frontier = Frontier(self._options, self._subscription)
+        return self._frontier
 
     def initialOffset(self) -> dict[str, Any]:
         """The same until the first batch is committed."""
         return to_json(self._live().initial())
 
     def getDefaultReadLimit(self) -> ReadLimit:
-        """No admission control yet."""
-        return ReadAllAvailable()
+        """What the options say, as far as Spark has a word for it; `latestOffset` goes by the options."""
+        messages, size = self._options.limits
+        if messages:
+            return ReadMaxRows(messages)
+        if size:
+            return ReadMaxBytes(size)
+        return ReadMinRows(self._options.least_messages) if self._options.least_messages else ReadAllAvailable()
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
         """Never behind ``start``; with Trigger.AvailableNow never beyond what there was at the beginning."""
-        places = from_json(start)
-        for name, last in (self._target if self._target is not None else self._live().latest()).items():
-            places[name] = max(last, places.get(name, START))
-        return to_json(places)
+        live, places = self._live(), from_json(start)
+        latest = self._target if self._target is not None else live.latest()
+        live.check_there(places)
+        live.move_to(places)
+        end = {**places, **{name: max(last, places.get(name, START)) for name, last in latest.items()}}
+        if end == places or self._waits(live, places, end):
+            return start
+        # Trigger.Once asks for everything, whatever the options say.
+        if self._options.limits != Limits() and not isinstance(limit, ReadAllAvailable):
+            end = live.admit(places, end, self._options.limits)
+        self._planned = steady_seconds()
+        return to_json(end)
+
+    def _waits(self, live: Frontier, start: Mapping[str, Place], end: Mapping[str, Place]) -> bool:
+        """Whether there are too few messages for a micro-batch yet; not when no more can be expected."""
+        least = self._options.least_messages
+        if not least or self._target is not None or steady_seconds() - self._planned > self._options.trigger_delay:
+            return False
+        return live.waiting(start, end, least) < least
 
     def reportLatestOffset(self) -> dict[str, Any] | None:
         """For Spark's progress: its lag is this minus the batch's end."""
@@ -155,6 +128,6 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def stop(self) -> None:
         """Spark does not always call it; the broker notices the end of the process."""
-        if self._anchors is not None:
-            self._anchors.close()
-            self._anchors = None
+        if self._frontier is not None:
+            self._frontier.close()
+            self._frontier = None

@@ -5,8 +5,9 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
+from magnetar.client.extent import Extent
 from magnetar.client.place import START, Place
-from magnetar.spark.admission import Extent, Limits, admit, waiting
+from magnetar.spark.admission import Limits, admit, waiting
 
 logs = st.dictionaries(
     st.sampled_from("abc"),

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
-from magnetar.client.place import START, Place
+from magnetar.client.place import Place
 from magnetar.model.errors import InvalidValueError
 from magnetar.protocol.compression import CompressionType
+from magnetar.spark.admission import Limits
+from magnetar.spark.offsets import Index, Moment, Word
 from magnetar.spark.options import OPTIONS, sink_options, source_options
+from magnetar.spark.topics import check_known, matching
 
 BASE = {"service.url": "pulsar://localhost:6650", "topic": "t"}
 T = "persistent://public/default/t"
@@ -17,7 +21,7 @@ T = "persistent://public/default/t"
 
 def test_defaults() -> None:
     source = source_options(BASE)
-    assert source.topics == (T,)
+    assert source.topics.names == (T,)
     assert (source.starting, source.ending, source.subscription) == (None, None, None)
     assert source.fail_on_data_loss
     assert source.poll_timeout == 120
@@ -41,9 +45,11 @@ def test_keys_in_any_case_as_spark_hands_them_over() -> None:
         "value": "String",
     }
     source = source_options(given)
-    assert source.topics == ("persistent://public/default/x", "persistent://tenant/ns/y")
+    assert source.topics.names == ("persistent://public/default/x", "persistent://tenant/ns/y")
     assert source.starting is not None
-    assert source.starting.places == {source.topics[0]: Place(3, 4), source.topics[1]: START}
+    first, second = source.topics.names
+    assert source.starting.exceptions == {first: Place(3, 4), second: Word.EARLIEST}
+    assert source.starting.of(f"{first}-partition-3") == Place(3, 4)
     assert (source.fail_on_data_loss, source.min_partitions, source.value) == (False, 8, "string")
     sink = sink_options(
         {**BASE, "pulsar.producer.compressiontype": "zstd", "pulsar.producer.hashingscheme": "murmur3_32hash"}
@@ -56,14 +62,22 @@ def test_keys_in_any_case_as_spark_hands_them_over() -> None:
     [
         ({"service.url": ""}, "'service.url' is missing"),
         ({"service.url": "localhost"}, "no scheme"),
-        ({"topic": ""}, "exactly one of the options 'topic' and 'topics'"),
-        ({"topics": "u"}, "exactly one"),
+        ({"topic": ""}, "exactly one of the options 'topic', 'topics', 'topicsPattern' and 'assign'$"),
+        ({"topics": "u"}, "exactly one .*; given are topic, topics$"),
+        ({"topic": "", "topicsPattern": "a/b/c("}, r"'c\(' is no regular expression"),
+        ({"topic": "", "topicsPattern": "a b/c/d"}, "'a b/c' is no namespace"),
+        ({"topic": "", "assign": '{"t": 1}'}, "it must be JSON as"),
+        ({"topic": "", "assign": "{}"}, "it must be JSON as"),
+        ({"startingOffsets": "{"}, "which is no JSON"),
+        ({"startingOffsets": "@yesterday"}, "'yesterday' is no time"),
+        ({"startingOffsets": "latest", "startingTime": "5"}, "either the option 'startingOffsets' or 'startingTime'"),
+        ({"maxMessagesPerTrigger": "0"}, "a number from 1"),
         ({"topic": "a/b"}, "is no topic"),
         ({"startingofsets": "earliest"}, "did you mean 'startingOffsets'"),
         ({"zzz": "1"}, "option 'zzz' is not known; known are"),
-        ({"startingOffsets": "middle"}, "earliest or latest or JSON"),
-        ({"startingOffsets": '{"t": 5}'}, "earliest or latest or JSON"),
-        ({"startingOffsets": '{"t": "x"}'}, "no place in a topic"),
+        ({"startingOffsets": "middle"}, "'middle' is no offset: write earliest, latest"),
+        ({"startingOffsets": '{"t": -5}'}, "-5 is no offset"),
+        ({"startingOffsets": '{"t": "x:y"}'}, "no place in a topic"),
         ({"endingOffsets": "earliest"}, "it can be latest or JSON"),
         ({"failOnDataLoss": "maybe"}, "it can be true, false"),
         ({"minPartitions": "-1"}, "a number from 0"),
@@ -86,6 +100,31 @@ def test_bad_sink_options() -> None:
     with pytest.raises(InvalidValueError, match="'txnAppId' and 'txnVersion' belong together"):
         sink_options({**BASE, "txnappid": "nightly"})
     sink_options({**BASE, "queryname": "q", "checkpointlocation": "/tmp/c"})
+
+
+def test_offsets_and_topics_in_all_their_forms() -> None:
+    given = {"a": 7, "b": "@1000", "c": "@2013-01-01T10:15:00.5Z", "d": "latest", "e": "1:2:3", "f": "@2013-01-01"}
+    source = source_options({**BASE, "startingOffsets": json.dumps(given), "endingTime": "2013-01-01 00:00+01:00"})
+    assert source.starting is not None and source.ending is not None
+    found = [source.starting.of(f"persistent://public/default/{name}") for name in "abcdefg"]
+    moments = Moment(1_000), Moment(1_357_035_300_500), Moment(1_356_998_400_000)
+    assert found == [Index(7), *moments[:2], Word.LATEST, Place(1, 2, 3), moments[2], Word.EARLIEST]
+    assert source.ending.of(T) == Moment(1_356_994_800_000)
+    limited = source_options({**BASE, "maxMessagesPerTrigger": "5", "maxBytesPerTrigger": "6"})
+    assert limited.limits == Limits(5, 6)
+    topics = source_options({"service.url": BASE["service.url"], "topicsPattern": "persistent://a/b/t-[0-9]+"}).topics
+    assert (topics.namespace, topics.expression) == ("a/b", "t-[0-9]+")
+    topics = source_options({"service.url": BASE["service.url"], "assign": '{"t": [2, 0, 2]}'}).topics
+    assert topics.partitions == ((T, (0, 2)),)
+
+
+def test_names_that_match_and_names_that_nearly_do() -> None:
+    names = [f"{T}-partition-0", f"{T}-partition-1", f"{T}2", "persistent://public/default/u"]
+    assert matching(names, "t.*") == [T, f"{T}2"]
+    assert matching(names, "t") == [T]
+    check_known([T, f"{T}2", f"{T}-partition-1"], names, "startingOffsets")
+    with pytest.raises(InvalidValueError, match="did you mean persistent://public/default/t-partition-1"):
+        check_known([f"{T}-partiton-1"], names[1:2], "startingOffsets")
 
 
 def test_delivery() -> None:

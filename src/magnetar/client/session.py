@@ -1,0 +1,70 @@
+"""Reading one topic from a place on, without a lasting trace at the broker (SEMANTICS 4.3.6)."""
+
+from __future__ import annotations
+
+import uuid
+
+from magnetar.client.connection import Connection
+from magnetar.client.lookup import Lookup
+from magnetar.client.place import START, Place, after_entry
+from magnetar.protocol import commands as c
+
+
+class Session:
+    """One connection with one non-durable consumer; nothing of it stays at the broker when it is closed."""
+
+    def __init__(self, lookup: Lookup, topic: str, start: Place, *, back: int = 0) -> None:
+        """At ``start``, or at what was published ``back`` seconds ago."""
+        self.topic = topic
+        self.connection: Connection = lookup.connect(topic)
+        self.consumer_id = self.connection.new_handle()
+        first = c.MessageIdData(-1, -1)
+        if start.ledger >= 0:
+            # With a batch index the broker begins with that entry, without one after it (SEMANTICS 4.3.6).
+            first = c.MessageIdData(start.ledger, start.entry, batch_index=start.batch)
+        try:
+            self.connection.request(
+                c.Subscribe(
+                    topic,
+                    f"reader-{uuid.uuid4().hex[:10]}",
+                    c.SubType.Exclusive,
+                    self.consumer_id,
+                    self.connection.new_request_id(),
+                    durable=False,
+                    start_message_id=first,
+                    initial_position=c.InitialPosition.Earliest,
+                    force_topic_creation=False,
+                    start_message_rollback_duration_sec=back,
+                ),
+                c.Success,
+                f"read {topic}",
+            )
+        except BaseException:
+            self.connection.close()
+            raise
+
+    def __enter__(self) -> Session:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.connection.close()
+
+    def last_place(self) -> Place:
+        """After the last message that can be read now; START if there is none."""
+        return after_entry(self._last().last_message_id)
+
+    def stands(self) -> Place:
+        """Where the broker has placed it; START if it does not say."""
+        marked = self._last().consumer_mark_delete_position
+        return START if marked is None else after_entry(marked)
+
+    def _last(self) -> c.GetLastMessageIdResponse:
+        return self.connection.request(
+            c.GetLastMessageId(self.consumer_id, self.connection.new_request_id()),
+            c.GetLastMessageIdResponse,
+            f"ask for the last message of {self.topic}",
+        )
+
+    def flow(self, permits: int) -> None:
+        """The broker may send so many messages more; it sends entries whole."""
+        self.connection.send(c.Flow(self.consumer_id, permits))

@@ -1,0 +1,172 @@
+"""What stands in a range of a topic: how many messages and bytes in which entry, and when they were published.
+
+The protocol has no question for this, so the entries are read and their heads are kept. A `Surveyor` follows one query:
+it goes on where it stopped, so that it reads everything once, and no further than it is asked to. The broker sends so
+many messages as it was permitted, hence what limits a query also limits what is read ahead of it.
+
+Places by publish time and by index are found with sessions that begin some seconds back in time (the broker looks these
+up) and read on from there. Publish times are those of the producers; where they do not grow, so is "the first message
+from then on". The index is known if the broker keeps and shows it: Apache Pulsar's settings
+brokerEntryMetadataInterceptors (AppendIndexMetadataInterceptor) and exposingBrokerEntryMetadataToClientEnabled.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator
+from typing import Final
+
+from magnetar.client.errors import ConnectionLostError
+from magnetar.client.extent import Extent
+from magnetar.client.lookup import Lookup
+from magnetar.client.place import START, Place
+from magnetar.client.reader import first_place
+from magnetar.client.session import Session
+from magnetar.model.errors import InvalidValueError
+from magnetar.protocol import commands as c
+from magnetar.protocol.entries import messages_and_time
+
+_SILENCE: Final = 1.0
+_STEP: Final = 5_000
+"""Permits at a time while only bytes are limited."""
+_SLACK: Final = 5
+"""Seconds by which clocks may differ without costing a second look."""
+
+
+class Surveyor:
+    """Of one topic or partition, for one thread."""
+
+    def __init__(self, lookup: Lookup, topic: str) -> None:
+        self._lookup = lookup
+        self._topic = topic
+        self._session: Session | None = None
+        self._permits = 0
+        self._quiet = False
+        self._from = self._next = START
+        self._known: deque[Extent] = deque()
+
+    def survey(self, start: Place, until: Place, *, messages: int = 0, size: int = 0) -> list[Extent]:
+        """From ``start`` up to ``until``, or up to so many messages or bytes if that is less; 0 is no limit."""
+        if not self._from <= start <= self._next:
+            self.close()
+            self._known.clear()
+            self._next = start
+        self._from = start
+        while self._known and (self._known[0].ledger, self._known[0].entry) < start[:2]:
+            self._known.popleft()
+        found_messages = sum(one.messages for one in self._known) - start.batch
+        found_size = sum(one.size for one in self._known)
+        while self._next < until and not ((messages and found_messages >= messages) or (size and found_size >= size)):
+            wanted = messages - found_messages if messages else _STEP
+            for one in self._lookup.patiently(lambda wanted=wanted: self._read(wanted)):  # type: ignore[misc]
+                found_messages += one.messages
+                found_size += one.size
+                self._known.append(one)
+            if self._quiet:
+                # Nothing comes any more: what is left up to there holds no messages for readers.
+                self._next = max(self._next, until)
+        return list(self._known)
+
+    def _read(self, wanted: int) -> list[Extent]:
+        """What came next; waits a while for it."""
+        if self._session is None:
+            self._session, self._permits = Session(self._lookup, self._topic, self._next), 0
+        try:
+            if self._permits <= 0:
+                # Entries come whole, so the broker may have sent more than was permitted, and counts that.
+                self._session.flow(wanted - self._permits)
+                self._permits = wanted
+            pushes = self._session.connection.receive(_SILENCE)
+        except ConnectionLostError:
+            self.close()
+            raise
+        found: list[Extent] = []
+        for push in pushes:
+            if isinstance(push, c.CloseConsumer | c.TopicMigrated):
+                self.close()
+                break
+            if type(push) is c.Message:
+                count, time = messages_and_time(push.entry)
+                self._permits -= max(count, 1)
+                at = Place(push.message_id.ledger, push.message_id.entry)
+                if at[:2] >= self._next[:2]:
+                    found.append(Extent(at.ledger, at.entry, count, len(push.entry), time))
+                    self._next = Place(at.ledger, at.entry + 1)
+        self._quiet = not pushes
+        return found
+
+    def close(self) -> None:
+        """Let the connection go; the next survey makes another."""
+        if self._session is not None:
+            self._session.connection.close()
+            self._session = None
+
+
+def _entries(session: Session, end: Place) -> Iterator[c.Message]:
+    """Everything from where the session begins up to ``end``."""
+    at = START
+    while at < end:
+        session.flow(_STEP)
+        pushes = session.connection.receive(_SILENCE)
+        if not pushes:
+            return
+        for push in pushes:
+            if type(push) is c.Message:
+                at = Place(push.message_id.ledger, push.message_id.entry + 1)
+                if at > end:
+                    return
+                yield push
+
+
+def _first(
+    lookup: Lookup, topic: str, back: int, wanted: Callable[[c.Message], bool]
+) -> tuple[c.Message | None, bool, Place]:
+    """The first entry that is wanted from ``back`` seconds ago on (0: from the beginning), whether it is the first of
+    all that were looked at, and where the topic ends."""
+
+    def ask() -> tuple[c.Message | None, bool, Place]:
+        with Session(lookup, topic, START, back=back) as session:
+            end = session.last_place()
+            for index, message in enumerate(_entries(session, end)):
+                if wanted(message):
+                    return message, index == 0, end
+            return None, False, end
+
+    return lookup.patiently(ask)
+
+
+def place_at_time(lookup: Lookup, topic: str, time_ms: int, now_ms: int) -> Place:
+    """Before the first message that was published at that time or later; the end if there is none."""
+
+    def late(message: c.Message) -> bool:
+        return messages_and_time(message.entry)[1] >= time_ms
+
+    back = max((now_ms - time_ms) // 1000, 0) + _SLACK
+    message, first, end = _first(lookup, topic, back, late)
+    if first:
+        earliest = first_place(lookup, topic)
+        while first and message is not None and message.message_id[:2] != earliest[:2]:
+            # Perhaps earlier ones are as late: the broker's clock is not ours. Or nothing came for a while before.
+            back = min(back * 4 + 60, now_ms // 1000)
+            message, first, end = _first(lookup, topic, back, late)
+    return end if message is None else Place(message.message_id.ledger, message.message_id.entry)
+
+
+def place_of_index(lookup: Lookup, topic: str, index: int) -> Place:
+    """Before the message with that index, or the first one behind it; the end if there is none. Reads up to there."""
+
+    def behind(message: c.Message) -> bool:
+        if message.broker_metadata is None or message.broker_metadata.index is None:
+            raise InvalidValueError(
+                f"{topic}: the broker does not tell the index of messages; begin at a place or a time, or set "
+                "brokerEntryMetadataInterceptors and exposingBrokerEntryMetadataToClientEnabled there"
+            )
+        return message.broker_metadata.index >= index
+
+    message, _, end = _first(lookup, topic, 0, behind)
+    if message is None:
+        return end
+    assert message.broker_metadata is not None and message.broker_metadata.index is not None, "just looked at"
+    count = messages_and_time(message.entry)[0]
+    inside = count - 1 - (message.broker_metadata.index - index)
+    return Place(message.message_id.ledger, message.message_id.entry, max(inside, 0))

@@ -1,0 +1,145 @@
+"""What the driver knows of the topics of a query: which there are, where they end, where it may go next.
+
+Lives in one process and never travels. One durable subscription per topic-partition anchors a stream (`client.anchor`):
+it says where the query began, keeps what is not processed, and follows what is. A `client.survey` per topic-partition
+tells what stands in the log, if there are limits; without limits nothing is surveyed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from magnetar.client.anchor import Anchor
+from magnetar.client.errors import DataLossError
+from magnetar.client.lookup import Lookup
+from magnetar.client.place import START, Place
+from magnetar.client.reader import last_place
+from magnetar.client.survey import Surveyor, place_at_time, place_of_index
+from magnetar.runtime.clock import SystemClock, steady_seconds
+from magnetar.spark.admission import Limits, admit, waiting
+from magnetar.spark.offsets import At, Index, Moment, Word
+from magnetar.spark.options import Offsets, SourceOptions
+from magnetar.spark.topics import check_known, topic_partitions
+
+_FRESH: Final = 0.02
+"""Spark asks for the latest offset up to a hundred times a second; so long an answer is good, seconds."""
+_DISCOVERY_INTERVAL: Final = 10.0
+
+
+def open_lookup(options: SourceOptions) -> Lookup:
+    """Connections are made by those who use them, in their own process."""
+    return Lookup(options.service_url, timeout=options.operation_timeout, token=options.token)
+
+
+def resolve(lookup: Lookup, name: str, at: At) -> Place:
+    """What the user wrote as a place in one topic-partition."""
+    if isinstance(at, Moment):
+        return place_at_time(lookup, name, at.ms, SystemClock().now_ms())
+    if isinstance(at, Index):
+        return place_of_index(lookup, name, at.number)
+    if isinstance(at, Word):
+        return START if at is Word.EARLIEST else last_place(lookup, name)
+    return at
+
+
+class Frontier:
+    """Of one stream."""
+
+    def __init__(self, options: SourceOptions, subscription: str) -> None:
+        self._options = options
+        self._subscription = subscription
+        self._lookup: Lookup = open_lookup(options)
+        self._anchors: dict[str, Anchor] = {}
+        self._surveyors: dict[str, Surveyor] = {}
+        self._moved: dict[str, Place] = {}
+        self._discovered = float("-inf")
+        self._asked = float("-inf")
+        self._last: dict[str, Place] = {}
+
+    def initial(self) -> dict[str, Place]:
+        """Where the query began: the same until the subscriptions are moved, whatever is published."""
+        starting = self._options.starting if self._options.starting is not None else Offsets(Word.LATEST, {})
+        names = self._discover()
+        check_known(starting.exceptions, names, "startingOffsets")
+        return {name: self._hold(name, starting.of(name)) for name in names}
+
+    def _hold(self, name: str, at: At) -> Place:
+        if at is Word.LATEST:
+            return self._anchor(name).hold(None)
+        if isinstance(at, Moment | Index):
+            # Resolved once: the next to ask is told where the subscription stands, as for any other start.
+            anchor = self._anchor(name)
+            return anchor.hold(resolve(self._lookup, name, at))
+        return self._anchor(name).hold(START if isinstance(at, Word) else at)
+
+    def latest(self) -> dict[str, Place]:
+        """After the last message of each topic-partition, new ones included."""
+        now = steady_seconds()
+        if now - self._asked > _FRESH:
+            if now - self._discovered > _DISCOVERY_INTERVAL:
+                for name in self._discover():
+                    if name not in self._anchors:
+                        self._anchor(name).hold(START)
+            self._last = {name: anchor.last() for name, anchor in self._anchors.items()}
+            self._asked = steady_seconds()
+        return self._last
+
+    def check_there(self, start: Mapping[str, Place]) -> None:
+        """A topic of the checkpoint that is gone is a loss; DataLossError if that must not be."""
+        gone = sorted(start.keys() - self._anchors.keys())
+        if gone and self._options.fail_on_data_loss:
+            read = ", ".join(f"{name} (read up to {start[name]})" for name in gone)
+            raise DataLossError(
+                f"not there any more, or not among the topics of the options: {read}; "
+                "set failOnDataLoss=false to go on without"
+            )
+
+    def waiting(self, start: Mapping[str, Place], end: Mapping[str, Place], enough: int) -> int:
+        """How many messages are between two offsets; need not go on counting at ``enough``."""
+        total = 0
+        for name, place in end.items():
+            first = start.get(name, START)
+            if total < enough:
+                total += waiting(self._surveyor(name).survey(first, place, messages=enough), first, place)[0]
+        return total
+
+    def admit(self, start: Mapping[str, Place], end: Mapping[str, Place], limits: Limits) -> dict[str, Place]:
+        """Where the next micro-batch ends."""
+        extents = {
+            name: self._surveyor(name).survey(start.get(name, START), place, messages=limits.messages, size=limits.size)
+            for name, place in end.items()
+            if start.get(name, START) < place
+        }
+        return admit(extents, start, end, limits)
+
+    def move_to(self, places: Mapping[str, Place]) -> None:
+        """Everything before is processed."""
+        for name, place in places.items():
+            if self._moved.get(name) != place and name in self._anchors:
+                self._anchors[name].move_to(place)
+                self._moved[name] = place
+
+    def close(self) -> None:
+        """Let the connections go; the subscriptions stay."""
+        for anchor in self._anchors.values():
+            anchor.close()
+        for surveyor in self._surveyors.values():
+            surveyor.close()
+        self._lookup.close()
+
+    def _discover(self) -> list[str]:
+        self._discovered = steady_seconds()
+        return topic_partitions(self._lookup, self._options.topics, create=True)
+
+    def _anchor(self, name: str) -> Anchor:
+        anchor = self._anchors.get(name)
+        if anchor is None:
+            anchor = self._anchors[name] = Anchor(self._lookup, name, self._subscription)
+        return anchor
+
+    def _surveyor(self, name: str) -> Surveyor:
+        surveyor = self._surveyors.get(name)
+        if surveyor is None:
+            surveyor = self._surveyors[name] = Surveyor(self._lookup, name)
+        return surveyor

@@ -1,0 +1,103 @@
+"""Which topics are read: named, by pattern, or single partitions; and their topic-partitions at the broker.
+
+A pattern is a namespace and a regular expression for the rest of the name, which must match as a whole. What matches is
+asked for again while a stream runs, so topics and partitions that are made later are read from their beginning.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+import re
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from magnetar.client.lookup import Lookup
+from magnetar.model.errors import InvalidValueError, MagnetarError
+from magnetar.model.names import NamespaceName, TopicName
+
+
+class Topics(NamedTuple):
+    names: tuple[str, ...] = ()
+    namespace: str = ""
+    """Of the pattern."""
+    expression: str = ""
+    partitions: tuple[tuple[str, tuple[int, ...]], ...] = ()
+    """Single ones, per topic."""
+
+
+def listed(names: Iterable[str]) -> Topics:
+    """By name."""
+    return Topics(names=tuple(_full(name.strip()) for name in names))
+
+
+def pattern(text: str) -> Topics:
+    """``[persistent://]tenant/namespace/expression``, or an expression alone for public/default."""
+    rest = text.removeprefix("persistent://")
+    parts = rest.split("/", 2)
+    namespace, expression = ("/".join(parts[:2]), parts[2]) if len(parts) == 3 else ("public/default", rest)
+    try:
+        re.compile(expression)
+        return Topics(namespace=NamespaceName.parse(namespace).text, expression=expression)
+    except re.error as error:
+        raise InvalidValueError(f"option 'topicsPattern': {expression!r} is no regular expression: {error}") from None
+    except MagnetarError as error:
+        raise InvalidValueError(f"option 'topicsPattern': {namespace!r} is no namespace: {error}") from None
+
+
+def assigned(text: str) -> Topics:
+    """JSON of topics to lists of partition numbers."""
+    try:
+        given = json.loads(text)
+    except ValueError:
+        given = None
+    numbers = [number for one in given.values() if isinstance(one, list) for number in one] if given else []
+    if (
+        not isinstance(given, dict)
+        or not all(isinstance(one, list) and one for one in given.values())
+        or not all(type(number) is int and number >= 0 for number in numbers)
+        or not given
+    ):
+        raise InvalidValueError(f"option 'assign' is {text!r}; it must be JSON as {{\"flights\": [0, 2]}}")
+    return Topics(partitions=tuple((_full(name), tuple(sorted(set(one)))) for name, one in given.items()))
+
+
+def topic_partitions(lookup: Lookup, topics: Topics, *, create: bool) -> list[str]:
+    """The internal topics that are there now: partitions, or topics that have none; ``create`` makes missing ones."""
+    found: list[str] = []
+    names = list(topics.names)
+    if topics.expression:
+        names = matching(lookup.topics_of(topics.namespace), topics.expression)
+    for name in names:
+        count = lookup.partition_count(name, create=create and not topics.expression)
+        found += [one.fqn for one in TopicName.parse(name).partitions(count)] if count else [name]
+    for name, numbers in topics.partitions:
+        count = lookup.partition_count(name, create=create)
+        if numbers[-1] >= max(count, 1):
+            have = f"has partitions 0 to {count - 1}" if count else "has no partitions"
+            raise InvalidValueError(f"option 'assign' names partition {numbers[-1]} of {name}, which {have}")
+        found += [TopicName.parse(name).partition(number).fqn for number in numbers] if count else [name]
+    return found
+
+
+def matching(names: Iterable[str], expression: str) -> list[str]:
+    """Topics whose local name matches, partitions as their topic."""
+    topics = {TopicName.parse(name).parent.fqn for name in names}
+    return sorted(name for name in topics if re.fullmatch(expression, TopicName.parse(name).local_name))
+
+
+def check_known(given: Iterable[str], names: Iterable[str], title: str) -> None:
+    """Offsets must speak of topics that are read, or of their partitions; the nearest name is part of the error."""
+    known = sorted({*names, *(TopicName.parse(name).parent.fqn for name in names)})
+    for name in sorted(given):
+        if name not in known:
+            near = difflib.get_close_matches(name, known, 1, 0.6)
+            hint = f"did you mean {near[0]}?" if near else f"read are {', '.join(known[:20])}"
+            raise InvalidValueError(f"option {title!r} names {name}, which is not read; {hint}")
+
+
+def _full(text: str) -> str:
+    try:
+        return TopicName.parse(text).fqn
+    except MagnetarError as error:
+        raise InvalidValueError(f"{text!r} is no topic: {error}") from None

@@ -1,0 +1,104 @@
+"""What stands in a range, and places by publish time, asked of our broker over its own port."""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections.abc import Iterator, Sequence
+
+import pytest
+
+from magnetar.client.lookup import Lookup
+from magnetar.client.place import START, Place
+from magnetar.client.producer import Producer
+from magnetar.client.reader import last_place
+from magnetar.client.survey import Surveyor, place_at_time, place_of_index
+from magnetar.model.errors import InvalidValueError
+from magnetar.protocol.batches import BatchWriter
+from tests.live_broker import LiveBroker, live_broker
+
+NUMBERS = itertools.count()
+
+
+@pytest.fixture(scope="module")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveBroker]:
+    with live_broker(tmp_path_factory.mktemp("broker")) as started:
+        yield started
+
+
+@pytest.fixture
+def lookup(broker: LiveBroker) -> Iterator[Lookup]:
+    with Lookup(broker.url, timeout=10) as made:
+        yield made
+
+
+@pytest.fixture
+def topic() -> str:
+    return f"persistent://public/default/survey-{next(NUMBERS)}"
+
+
+def publish(lookup: Lookup, topic: str, sizes: Sequence[int], times: Sequence[int] | None = None) -> None:
+    """One entry for each size, with so many messages."""
+    with Producer(lookup, topic) as producer:
+        number = producer.last_sequence_id + 1
+        for size, moment in zip(sizes, times or [1_000] * len(sizes), strict=True):
+            for batch in BatchWriter(producer.name).pack(moment, [b"x" * 10] * size, range(number, number + size)):
+                producer.send(*batch)
+            number += size
+        producer.flush()
+
+
+def test_it_goes_on_where_it_was_and_no_further_than_asked(lookup: Lookup, topic: str) -> None:
+    publish(lookup, topic, [3, 5, 1, 4, 2])
+    end = last_place(lookup, topic)
+    surveyor = Surveyor(lookup, topic)
+    few = surveyor.survey(START, end, messages=4)
+    # Brokers send a little more than permitted, but not everything.
+    assert [one.messages for one in few] in ([3, 5], [3, 5, 1], [3, 5, 1, 4])
+    ledger = few[0].ledger
+    assert [one.messages for one in surveyor.survey(Place(ledger, 1, 2), end, messages=4)][:2] == [5, 1]
+    assert [one.messages for one in surveyor.survey(Place(ledger, 1, 2), end)] == [5, 1, 4, 2]
+    assert [one.entry for one in surveyor.survey(Place(ledger, 4), end)] == [4]
+    assert surveyor.survey(end, end) == []
+    publish(lookup, topic, [7])
+    later = surveyor.survey(end, last_place(lookup, topic))
+    assert [(one.messages, one.publish_time) for one in later] == [(7, 1_000)]
+    # Back to what it has forgotten: it reads that again.
+    assert [one.messages for one in surveyor.survey(START, end, size=1)][:1] == [3]
+    surveyor.close()
+
+
+def test_what_never_comes_is_not_waited_for(lookup: Lookup, topic: str) -> None:
+    publish(lookup, topic, [2])
+    surveyor = Surveyor(lookup, topic)
+    beyond = last_place(lookup, topic)._replace(entry=9)
+    began = time.monotonic()
+    assert [one.messages for one in surveyor.survey(START, beyond)] == [2]
+    assert surveyor.survey(beyond, beyond) == []
+    assert time.monotonic() - began < 5
+    surveyor.close()
+
+
+def test_places_by_publish_time(lookup: Lookup, topic: str) -> None:
+    now = int(time.time() * 1000)
+    times = [now - 3_600_000, now - 3_600_000, now - 60_000, now - 59_999, now - 10]
+    publish(lookup, topic, [1, 2, 3, 1, 1], times)
+    ledger = last_place(lookup, topic).ledger
+    for moment, entry in [
+        (0, 0),
+        (times[0], 0),
+        (times[0] + 1, 2),
+        (times[2], 2),
+        (times[2] + 1, 3),
+        (times[4], 4),
+        (now + 60_000, 5),
+    ]:
+        assert place_at_time(lookup, topic, moment, now) == Place(ledger, entry), moment
+    publish(lookup, f"{topic}-empty", [])
+    assert place_at_time(lookup, f"{topic}-empty", 5, now) == START
+
+
+def test_an_index_that_the_broker_does_not_tell(lookup: Lookup, topic: str) -> None:
+    publish(lookup, topic, [1])
+    with pytest.raises(InvalidValueError, match="brokerEntryMetadataInterceptors"):
+        place_of_index(lookup, topic, 0)
