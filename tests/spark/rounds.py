@@ -149,6 +149,18 @@ def count(url: str, topic: str, expected: int) -> Outcome:
     return Outcome(expected, found, lost, found - (expected - lost), disordered)
 
 
+def _standing(directory: Path) -> LiveBroker:
+    """A broker with deduplication, which is what the sink builds on."""
+    broker = LiveBroker(
+        directory,
+        allowAutoTopicCreationType="partitioned",
+        defaultNumPartitions=PARTITIONS,
+        brokerDeduplicationEnabled="true",
+    )
+    broker.start()
+    return broker
+
+
 def play(
     directory: Path,
     *,
@@ -161,13 +173,7 @@ def play(
 ) -> tuple[Outcome, int]:
     """One experiment; what came of it and how many micro-batches were seen."""
     rng = random.Random(seed)
-    broker = LiveBroker(
-        directory,
-        allowAutoTopicCreationType="partitioned",
-        defaultNumPartitions=PARTITIONS,
-        brokerDeduplicationEnabled="true",
-    )
-    broker.start()
+    broker = _standing(directory)
     source, target = f"{_NAMESPACE}/source", f"{_NAMESPACE}/target"
     arguments = ["--url", broker.url, "--source", source, "--target", target, "--variant", variant]
     arguments += ["--checkpoint", str(directory / "checkpoint")]
