@@ -74,6 +74,8 @@ async def life(data: Path) -> None:
         assert (await broker.ask("GET", f"{PATH}/t/stats"))[0] == 404
         status, said = await broker.ask("GET", f"{PATH}/made/lastMessageId")
         assert (status, said["reason"]) == (405, "GetLastMessageId on a non-persistent topic is not allowed")
+        assert (await broker.ask("POST", f"{PATH}/made/terminate"))[0] == 406
+        assert await broker.ask("DELETE", f"{PATH}/made/truncate") == (412, {"reason": "unsupport truncate"})
         assert (await broker.ask("PUT", f"{PATH}/made/unload"))[0] == 204
         assert await broker.ask("GET", PATH) == (200, [])
         assert not broker.node.broker.store.names()

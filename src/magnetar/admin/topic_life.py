@@ -17,7 +17,12 @@ from magnetar.admin.parameters import NAMESPACE, TOPIC, PathText, namespace_name
 from magnetar.admin.ports import Admin
 from magnetar.admin.topics import existing, parts_of
 from magnetar.broker.topic.compaction.compactor import SUBSCRIPTION as COMPACTION
-from magnetar.model.errors import NotAllowedError, PreconditionFailedError, TopicNotFoundError
+from magnetar.model.errors import (
+    NotAcceptableError,
+    NotAllowedError,
+    PreconditionFailedError,
+    TopicNotFoundError,
+)
 from magnetar.model.names import NamespaceName, TopicName
 from magnetar.model.policies import Json
 
@@ -38,7 +43,7 @@ def _ends(router: APIRouter, admin: Admin) -> None:
     async def terminate(domain: PathText, tenant: PathText, namespace: PathText, topic: PathText) -> Response:
         name = topic_name(domain, tenant, namespace, topic)
         if not name.persistent:
-            raise NotAllowedError("Termination of a non-persistent topic is not allowed")
+            raise NotAcceptableError("Need to provide a persistent topic name")
         if partitioned.count(name):
             raise NotAllowedError("Termination of a partitioned topic is not allowed")
         return answer(await admin.broker.terminate(existing(admin, name)))
@@ -61,7 +66,10 @@ def _ends(router: APIRouter, admin: Admin) -> None:
 
     @router.delete(TOPIC + "/truncate")
     async def truncate(domain: PathText, tenant: PathText, namespace: PathText, topic: PathText) -> Response:
-        for part in parts_of(admin, topic_name(domain, tenant, namespace, topic)):
+        name = topic_name(domain, tenant, namespace, topic)
+        if not name.persistent:
+            raise PreconditionFailedError("unsupport truncate")
+        for part in parts_of(admin, name):
             await admin.broker.truncate(part)
         return done()
 

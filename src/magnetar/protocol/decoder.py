@@ -148,69 +148,69 @@ def _send(data: bytes, start: int, stop: int, end: int) -> Send:
             entry = data[stop:end]
     if not entry:
         entry, checksum_ok = _entry(data, stop, end)
-    producer_id = sequence_id = -1
-    num_messages = 1
-    highest: int | None = None
-    is_chunk = marker = 0
     i = start + 4
     # 32 <length> begin field 6; a longer length, or more after it, is for the codec.
     if i <= stop and data[start + 2] == 0x32 and i + data[start + 3] == stop:
         # A producer id of one byte and a sequence id is all that most have to say.
         if i + 3 < stop and data[i] == 0x08 and data[i + 2] == 0x10 and data[i + 1] < 128:
-            producer_id = data[i + 1]
             sequence_id = data[i + 3]
-            i += 4
+            at = i + 4
             if sequence_id > 127:
-                if i + 1 < stop and data[i] > 127 and data[i + 1] < 128:
-                    sequence_id += (data[i] << 7) + (data[i + 1] << 14) - 16512
-                    i += 2
-                else:
-                    sequence_id, i = _varint(data, i - 1)
-            if i == stop and sequence_id <= _LONG_MAX:
-                return _new(Send, (producer_id, sequence_id, 1, None, False, None, False, None, entry, checksum_ok))
-        while i + 1 < stop:
-            tag = data[i]
-            value = data[i + 1]
-            i += 2
-            if value > 127:
-                if i + 1 < stop and data[i] > 127 and data[i + 1] < 128:
+                if at + 1 < stop and data[at] > 127 and data[at + 1] < 128:
                     # Three bytes, most sequence ids of a long-lived producer, without a call.
-                    value += (data[i] << 7) + (data[i + 1] << 14) - 16512
-                    i += 2
+                    sequence_id += (data[at] << 7) + (data[at + 1] << 14) - 16512
+                    at += 2
                 else:
-                    value, i = _varint(data, i - 1)
-            if tag == 0x10:
-                sequence_id = value
-            elif tag == 0x08:
-                producer_id = value
-            elif tag == 0x18:
-                num_messages = value
-            elif tag == 0x30:
-                highest = value
-            elif tag == 0x38:
-                is_chunk = value
-            elif tag == 0x40:
-                marker = value
-            else:
-                i = 0
-                break
-        if (
-            i == stop
-            and 0 <= producer_id <= _LONG_MAX
-            and 0 <= sequence_id <= _LONG_MAX
-            and num_messages <= _INT32_MAX
-            and is_chunk < 2
-            and marker < 2
-            and (highest is None or highest <= _LONG_MAX)
-        ):
-            chunk = is_chunk == 1
-            mark = marker == 1
-            fields = (producer_id, sequence_id, num_messages, highest, chunk, None, mark, None, entry, checksum_ok)
-            return _new(Send, fields)
+                    sequence_id, at = _varint(data, at - 1)
+            if at == stop and sequence_id <= _LONG_MAX:
+                return _new(Send, (data[i + 1], sequence_id, 1, None, False, None, False, None, entry, checksum_ok))
+        found = _send_fields(data, i, stop, entry, checksum_ok)
+        if found is not None:
+            return found
     command = codec.decode(data[start:stop], entry, checksum_ok)
     if not isinstance(command, Send):
         raise ProtocolError("a command with two types")
     return command
+
+
+def _send_fields(data: bytes, i: int, stop: int, entry: bytes, checksum_ok: bool) -> Send | None:
+    """A SEND with more than two fields, None if one of them is for the codec."""
+    producer_id = sequence_id = -1
+    num_messages = 1
+    highest: int | None = None
+    is_chunk = marker = 0
+    while i + 1 < stop:
+        tag = data[i]
+        value = data[i + 1]
+        i += 2
+        if value > 127:
+            value, i = _varint(data, i - 1)
+        if tag == 0x10:
+            sequence_id = value
+        elif tag == 0x08:
+            producer_id = value
+        elif tag == 0x18:
+            num_messages = value
+        elif tag == 0x30:
+            highest = value
+        elif tag == 0x38:
+            is_chunk = value
+        elif tag == 0x40:
+            marker = value
+        else:
+            return None
+    if (
+        i != stop
+        or not 0 <= producer_id <= _LONG_MAX
+        or not 0 <= sequence_id <= _LONG_MAX
+        or num_messages > _INT32_MAX
+        or is_chunk > 1
+        or marker > 1
+        or (highest is not None and highest > _LONG_MAX)
+    ):
+        return None
+    fields = (producer_id, sequence_id, num_messages, highest, is_chunk == 1, None, marker == 1, None)
+    return _new(Send, (*fields, entry, checksum_ok))
 
 
 def _message(data: bytes, start: int, stop: int, end: int) -> Message:

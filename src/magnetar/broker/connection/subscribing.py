@@ -215,12 +215,20 @@ class _Joining:
         if isinstance(found, Exception):
             self._give_up(PersistenceError(str(found)))
             return
-        subscription.seek_to(found, lambda: self._join(subscription, retry=True))
+        try:
+            subscription.seek_to(found, lambda: self._join(subscription, retry=True))
+        except MagnetarError as refused:
+            self._give_up(refused)
 
     def _join(self, subscription: ServedSubscription, *, retry: bool) -> None:
         session, command = self._session, self._command
         if self._stopped():
             self._topic.consumer_gone(subscription)
+            return
+        if self._topic.subscriptions.get(subscription.name) is not subscription or self._topic.closed:
+            # it went while we waited: deleted, unloaded with its topic, or non-durable and its last consumer left
+            self._subscription, self._early = None, False
+            self._topic_ready(None)
             return
         sink = SinkOfConsumer(session, command.consumer_id, self._topic.name.partition_index)
         self._topic.read_by(subscription, compacted=command.read_compacted)

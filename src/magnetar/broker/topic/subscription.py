@@ -31,7 +31,7 @@ from magnetar.broker.topic.pump import Pump, live_messages
 from magnetar.broker.topic.subscription_stats import SubscriptionStats, Totals, consumer_stats
 from magnetar.broker.topic.transactional_acks import TransactionalAcks
 from magnetar.broker.topic.vital_signs import Progress, progress, should_send
-from magnetar.model.errors import ConsumerBusyError, MagnetarError, MetadataError
+from magnetar.model.errors import ConsumerBusyError, MagnetarError, MetadataError, ServiceNotReadyError
 from magnetar.runtime.clock import Clock
 
 
@@ -407,8 +407,11 @@ class Subscription:
     ) -> None:
         """``ordinal`` is the next to be delivered; consumers are disconnected first (5.9.1, 5.9.3, 5.9.6).
 
-        A Failover stand-by stays. Raises while an earlier seek is not durable (5.9.5).
+        A Failover stand-by stays. Raises while an earlier seek is not durable (5.9.5), and when the topic was unloaded
+        while the place was searched: the cursor has another subscription by now.
         """
+        if self.closed:
+            raise ServiceNotReadyError("Topic is temporarily unavailable")
         if self._seeking:
             raise MagnetarError("Error when resetting subscription: Failed to fence subscription")
         self._seeking = True
