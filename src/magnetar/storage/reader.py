@@ -1,6 +1,6 @@
 """Reading entries from segments: one thread, one large read at a time, checksums checked, extents whole.
 
-Whole extents are taken, about a megabyte at once, and put into the cache; the subscription that asked gets its part
+Whole extents are taken, up to four megabytes at once, and put into the cache; the subscription that asked gets its part
 and finds the rest in memory. So catching up neither hops to the thread per entry nor loads the backlog.
 """
 
@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from bisect import bisect_left
+from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Executor
 from typing import Final, NamedTuple
@@ -24,13 +25,17 @@ from magnetar.storage.segment import Places, SegmentFiles, Span, index_bytes, in
 
 log = logging.getLogger(__name__)
 
-_READ_BYTES: Final = 1 << 20
-"""What one read takes, whole extents: small enough to stay in the processor's caches until it is sent."""
-_PART_OF_CACHE: Final = 8
+_READ_BYTES: Final = 4 << 20
+"""What a read takes for somebody who reads on, whole extents; measured: 1 MB 580, 2 MB 800, 4 MB 820-990 MB/s."""
+_FIRST_READ_BYTES: Final = 1 << 19
+"""What a read takes for somebody who may want nothing more, and for each of many who read on."""
+_PART_OF_CACHE: Final = 2
 """What is read from disk may take this part of the cache's budget, on top of it."""
-_BUFFER_BYTES: Final = 2 * _READ_BYTES
+_BUFFER_BYTES: Final = _READ_BYTES + (1 << 19)
 _READS_AHEAD: Final = 3
 """How many reads are begun unasked behind one that continues another."""
+_RECENT: Final = 32
+"""Reads that tell how many logs are being read at once."""
 _GAP_MAX: Final = 64 << 10
 """Bytes of other ledgers that are rather read over than stepped over."""
 
@@ -72,6 +77,8 @@ class EntryReader:
         self._under_way: dict[tuple[int, int], _Reading] = {}
         self._ends: dict[int, int] = {}
         """By log: where its last read ended."""
+        self._recent: deque[int] = deque(maxlen=_RECENT)
+        """The logs that were read last."""
         self._newest: dict[int, _Reading] = {}
         """By log: the last of the reads that went ahead."""
         self._closed = False
@@ -86,8 +93,10 @@ class EntryReader:
         """See :meth:`ManagedLedger.read`."""
         reading = self._under_way.get((managed.id, start))
         if reading is None:
-            further = _READS_AHEAD if self._ends.get(managed.id) == start else 0
-            reading = self._begin(managed, start, further)
+            if self._ends.get(managed.id) == start:
+                reading = self._begin(managed, start, _READS_AHEAD)
+            else:
+                reading = self._begin(managed, start, 0, _FIRST_READ_BYTES)
         else:
             reading.further = _READS_AHEAD
         if reading is None:
@@ -112,17 +121,23 @@ class EntryReader:
         elif end is not None and self._wanted(managed, end):
             self._begin(managed, end, _READS_AHEAD - 1)
 
-    def _begin(self, managed: ManagedLedger, start: int, further: int) -> _Reading | None:
+    def _begin(self, managed: ManagedLedger, start: int, further: int, size: int = 0) -> _Reading | None:
         span = managed.span_of(start)
         if span is None:
             return None
         reading = self._under_way[managed.id, start] = _Reading(managed, start, span.segment, further)
         self._newest[managed.id] = reading
+        self._recent.append(managed.id)
         if further == 1:
             managed.ahead_from = start
-        work = asyncio.get_running_loop().run_in_executor(self._thread, self._read, span, start)
+        work = asyncio.get_running_loop().run_in_executor(self._thread, self._read, span, start, size or self._share())
         work.add_done_callback(lambda future: self._finished(reading, future))
         return reading
+
+    def _share(self) -> int:
+        """Bytes for one read: less if many logs are read at once, so that nobody's pieces go before they are used."""
+        share = self._cache.bytes_max // ((_READS_AHEAD + 1) * len(set(self._recent)))
+        return min(max(share, _FIRST_READ_BYTES), _READ_BYTES)
 
     def _finished(self, reading: _Reading, work: asyncio.Future[list[_Extent]]) -> None:
         managed = reading.managed
@@ -158,11 +173,11 @@ class EntryReader:
 
     # in the reader's thread --------------------------------------------------------------------------------------
 
-    def _read(self, span: Span, start: int) -> list[_Extent]:
+    def _read(self, span: Span, start: int, size_max: int) -> list[_Extent]:
         places = self._places(span)
         i = places.find(start)
         out: list[_Extent] = []
-        left = _READ_BYTES
+        left = size_max
         # behind the span's end may lie what a failed write left
         stop = bisect_left(places.firsts, span.end)
         if i < 0 or i >= stop:
