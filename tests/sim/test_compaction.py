@@ -298,4 +298,4 @@ def test_a_switch_in_two_steps_is_noticed(monkeypatch: pytest.MonkeyPatch) -> No
         await switch(self, view)
 
     monkeypatch.setattr(Compactor, "_switch", late)
-    assert caught(compaction, lambda broker: None, 2, settings=SETTINGS)
+    assert caught(compaction, lambda broker: None, 12, settings=SETTINGS)

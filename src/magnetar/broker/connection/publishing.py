@@ -122,12 +122,6 @@ def send(session: Session, message: c.Send) -> None:
     if message[4]:
         _chunk_published(session, producer)
     session.pending_publishes += 1
-    service = session.service
-    if (
-        session.pending_publishes >= service.pending_publishes_high
-        or session.journal.pending_bytes >= service.pending_bytes_high
-    ):
-        session.pause_reading()
 
 
 def _chunk_published(session: Session, producer: Producer) -> None:

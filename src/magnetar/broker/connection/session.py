@@ -151,6 +151,12 @@ class Session:
             is_open = is_open or self._protocol.state is ServerState.OPEN
         if self.acking:
             self.hand_over_acks()
+        # once for all that came together: what has been read is handled anyway
+        pending, service = self.pending_publishes, self.service
+        if pending and (
+            pending >= service.pending_publishes_high or self.journal.pending_bytes >= service.pending_bytes_high
+        ):
+            self.pause_reading()
 
     def greeted(self) -> None:
         """CONNECTED is being sent: all commands are legal from now on."""
