@@ -165,7 +165,7 @@ def lock(arguments: Sequence[str]) -> None:
     )
     call(BIN / "uv", "pip", "compile", *common, "pyproject.toml", "-o", LOCKS / "run.lock")
     call(
-        BIN / "uv", "pip", "compile", *common, "--extra=spark", "--group=dev", "-c", LOCKS / "run.lock",
+        BIN / "uv", "pip", "compile", *common, "--extra=pipelines", "--group=dev", "-c", LOCKS / "run.lock",
         "pyproject.toml", "-o", LOCKS / "all.lock",
     )  # fmt: skip
 

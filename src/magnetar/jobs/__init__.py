@@ -1,0 +1,1 @@
+"""Maintenance of topics as Spark batch jobs: ``magnetar jobs``."""

@@ -1,0 +1,1 @@
+"""Sinks that commit tables: Parquet, Delta, Iceberg; exactly once by transaction id."""

@@ -1,0 +1,1 @@
+"""Pipelines that a file declares: checked, run, watched, verified."""
