@@ -20,6 +20,7 @@ from magnetar.spark.offsets import Word
 from magnetar.spark.options import Offsets, SourceOptions
 from magnetar.spark.planner import Range, Task, tasks_of
 from magnetar.spark.topics import check_known, topic_partitions
+from magnetar.spark.values import value_decoder
 
 log = logging.getLogger(__name__)
 
@@ -39,7 +40,7 @@ def read_task(options: SourceOptions, task: Task) -> Iterator[Any]:
 
 
 def _read_range(options: SourceOptions, lookup: Lookup, one: Range) -> Iterator[Any]:
-    decoder = ArrowDecoder(one.topic, options.value, chosen_columns(options.metadata))
+    decoder = ArrowDecoder(one.topic, value_decoder(options), chosen_columns(options.metadata))
     entries = RangeReader(
         lookup,
         one.topic,
