@@ -19,6 +19,8 @@ from magnetar.client.errors import DataLossError
 from magnetar.client.gap import DataGap
 from magnetar.client.place import Place
 from magnetar.client.reader import Entry, RangeReader
+from magnetar.columnar.values import Binary, ValueDecoder
+from magnetar.jobs.as_stored import as_stored
 from magnetar.jobs.extents import Entries, Missing, SegmentGoneError, read_piece
 from magnetar.jobs.units import Access, Unit, tasks_of, units
 from magnetar.spark.decode import ArrowDecoder, sql_schema
@@ -61,7 +63,7 @@ def read(
 
     Raises DataLossError for what is missing if nobody takes it.
     """
-    decoder = ArrowDecoder(unit.topic, "binary", tuple(metadata))
+    decoder = ArrowDecoder(unit.topic, ValueDecoder(Binary()), tuple(metadata))
     for block in entries(access, unit):
         if isinstance(block, Missing):
             if on_missing is None:
@@ -73,7 +75,7 @@ def read(
         for ledger, entry, at, length in zip(*rows, strict=True):
             first = unit.start.batch if (ledger, entry) == unit.start[:2] else 0
             stop = unit.stop.batch if (ledger, entry) == unit.stop[:2] else _ALL
-            for batch in decoder.add(ledger, entry, bytes(data[at : at + length]), first, stop):
+            for batch in decoder.add(ledger, entry, as_stored(bytes(data[at : at + length])), first, stop):
                 yield _without_value(batch, values)
     for batch in decoder.flush():
         yield _without_value(batch, values)
@@ -88,7 +90,7 @@ def frame(
     values: bool = True,
 ) -> DataFrame:
     """The rows of all units, read by Spark's tasks; memory stays at a few batches per task."""
-    schema = sql_schema("binary", tuple(metadata))
+    schema = sql_schema(Binary.schema, tuple(metadata))
     if not values:
         schema = schema.partition(", ")[2]
 
