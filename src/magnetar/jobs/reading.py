@@ -9,6 +9,8 @@ has trimmed then comes out as missing, exactly.
 
 from __future__ import annotations
 
+import pickle
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -102,8 +104,6 @@ def frame(
 
 def spread(spark: SparkSession, found: Sequence[Unit], rows: Callable[[Unit], Iterator[Any]], schema: str) -> DataFrame:
     """``rows`` of every unit (record batches of that schema), computed by Spark's tasks, several units in each."""
-    import pickle
-
     tasks = tasks_of(list(found), spark.sparkContext.defaultParallelism) or [[]]
     context = spark.sparkContext
     packed = context.parallelize([(pickle.dumps(task),) for task in tasks], len(tasks))
@@ -114,7 +114,10 @@ def spread(spark: SparkSession, found: Sequence[Unit], rows: Callable[[Unit], It
                 for unit in pickle.loads(one.as_py()):
                     yield from rows(unit)
 
-    return spark.createDataFrame(packed, "task binary").mapInArrow(run, schema)
+    with warnings.catch_warnings():
+        # pyspark 4.3 looks for pandas here, which is not used
+        warnings.simplefilter("ignore", FutureWarning)
+        return spark.createDataFrame(packed, "task binary").mapInArrow(run, schema)
 
 
 def _without_value(batch: Any, values: bool) -> Any:

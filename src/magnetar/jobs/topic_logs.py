@@ -9,7 +9,7 @@ lies (segment, and for segments without an index the places of its extents), whi
 from __future__ import annotations
 
 from pathlib import Path
-from typing import NamedTuple, cast
+from typing import Final, NamedTuple, cast
 
 from magnetar.broker.topic.transactions import ANNEX, TransactionsBesideLog
 from magnetar.jobs.glance import Glance, ledgers_of
@@ -18,6 +18,8 @@ from magnetar.storage.journal import Journal
 from magnetar.storage.managed_ledger import LogHome, ManagedLedger
 from magnetar.storage.recovery import recover
 from magnetar.storage.segment import Span
+
+_TOPICS: Final = "persistent://"
 
 
 class Piece(NamedTuple):
@@ -163,7 +165,8 @@ class _Hidden:
     """A log's transactions, if it ever had any."""
 
     def __init__(self, log: ManagedLedger) -> None:
-        annex = log.annexes.get(ANNEX)
+        # beside the coordinator's own log the annex of that name is another
+        annex = log.annexes.get(ANNEX) if log.name.startswith(_TOPICS) else None
         self._buffer = None if annex is None else annex.open(TransactionsBesideLog).settled.buffer
 
     @property
