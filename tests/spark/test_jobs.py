@@ -79,6 +79,8 @@ def test_the_same_as_by_protocol(tmp_path: Path) -> None:
 
         going = threading.Thread(target=go_on)
         going.start()
+        found: list[Unit] = []
+        got: Found = []
         try:
             for _ in range(10):
                 found, got, want = await by_both(url, tmp_path)
