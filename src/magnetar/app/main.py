@@ -104,6 +104,20 @@ def verify(
 
 app.add_typer(explain_app, name="explain")
 
+# What brings its own commands gets all arguments, so that none of it is imported before it is asked for.
+_PASSED_ON = {"ignore_unknown_options": True, "allow_extra_args": True, "help_option_names": []}
+
+
+@app.command(context_settings=_PASSED_ON, add_help_option=False)
+def jobs(context: typer.Context) -> None:
+    """Maintenance jobs on Spark: audit, compare, replay, report."""
+    try:
+        from magnetar.jobs.command import app as jobs_app
+    except ModuleNotFoundError as error:
+        print(f"magnetar: {error}; jobs need: pip install 'magnetar[pipelines]'", file=sys.stderr)
+        raise typer.Exit(1) from None
+    jobs_app(context.args, prog_name="magnetar jobs")
+
 
 def main() -> None:
     """Entry point of the ``magnetar`` script."""
