@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Final, NamedTuple
 
 from magnetar.client.errors import ConnectionLostError
@@ -68,7 +69,7 @@ class Surveyor:
             found_size -= self._known[0].size * start.batch // max(self._known[0].messages, 1)
         while self._next < until and not ((messages and found_messages >= messages) or (size and found_size >= size)):
             wanted = messages - found_messages if messages else _STEP
-            for one in self._lookup.patiently(lambda wanted=wanted: self._read(wanted)):  # type: ignore[misc]
+            for one in self._lookup.patiently(partial(self._read, wanted)):
                 found_messages += one.messages
                 found_size += one.size
                 self._known.append(one)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
@@ -224,17 +224,24 @@ def join_batch(messages: Iterable[tuple[SingleMetadata, bytes]]) -> bytes:
 
 def split_batch(payload: bytes, count: int) -> list[tuple[SingleMetadata, bytes]]:
     """The ``count`` messages of a batch; ProtocolError if there are fewer."""
-    messages: list[tuple[SingleMetadata, bytes]] = []
-    position = 0
-    for _ in range(count):
-        if position + 4 > len(payload):
-            raise ProtocolError(f"a batch of {count} ends after {len(messages)} messages")
-        start = position + 4 + read_size(payload, position)[0]
-        if start > len(payload):
-            raise ProtocolError(f"metadata of message {len(messages)} is longer than its batch")
-        raw = parse(pb.SingleMessageMetadata, payload[position + 4 : start])
-        position = start + raw.payload_size
-        if raw.payload_size < 0 or position > len(payload):
-            raise ProtocolError(f"message {len(messages)} of {raw.payload_size} bytes does not fit its batch")
-        messages.append((_SINGLE.read(raw), payload[start:position]))
-    return messages
+    return [(_SINGLE.read(raw), payload[body:stop]) for raw, _, body, stop in walk_batch(payload, count)]
+
+
+def walk_batch(payload: bytes, count: int) -> Iterator[tuple[pb.SingleMessageMetadata, int, int, int]]:
+    """Each of ``count`` messages: its metadata, and where it, its own payload, and the next one begin.
+
+    Raises ProtocolError when it comes to one that is missing or does not fit.
+    """
+    at = 0
+    for index in range(count):
+        if at + 4 > len(payload):
+            raise ProtocolError(f"a batch of {count} ends after {index} messages")
+        body = at + 4 + read_size(payload, at)[0]
+        if body > len(payload):
+            raise ProtocolError(f"metadata of message {index} is longer than its batch")
+        raw = parse(pb.SingleMessageMetadata, payload[at + 4 : body])
+        stop = body + raw.payload_size
+        if raw.payload_size < 0 or stop > len(payload):
+            raise ProtocolError(f"message {index} of {raw.payload_size} bytes does not fit its batch")
+        yield raw, at, body, stop
+        at = stop

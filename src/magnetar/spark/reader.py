@@ -19,6 +19,7 @@ from magnetar.spark.opening import opened
 from magnetar.spark.options import Offsets, SourceOptions
 from magnetar.spark.planner import Range, Task, tasks_of
 from magnetar.spark.topics import check_known, topic_partitions
+from magnetar.spark.values import value_decoder
 
 
 @dataclass
@@ -36,7 +37,7 @@ def read_task(options: SourceOptions, task: Task) -> Iterator[Any]:
 
 
 def _read_range(options: SourceOptions, lookup: Lookup, one: Range) -> Iterator[Any]:
-    decoder = ArrowDecoder(one.topic, options.value, chosen_columns(options.metadata))
+    decoder = ArrowDecoder(one.topic, value_decoder(options), chosen_columns(options.metadata))
     for found in opened(options, lookup, one):
         for ledger, entry, data in found:
             at = (ledger, entry)
