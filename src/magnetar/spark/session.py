@@ -17,6 +17,8 @@ SETTINGS: Final[dict[str, str]] = {
     "spark.python.unix.domain.socket.enabled": "true",
     # Hours and days are cut in this zone, whatever the machine's is.
     "spark.sql.session.timeZone": "UTC",
+    # Needed by the option pushDownFilters; without it nothing is pushed.
+    "spark.sql.python.filterPushdown.enabled": "true",
     # Two attempts of one task must not write at the same time.
     "spark.speculation": "false",
     # The number of tasks of a replayed micro-batch must not depend on sizes.
