@@ -55,6 +55,8 @@ OPTIONS: Final[dict[str, Option]] = {
         Option("operationTimeoutMs", "how long the broker may take to answer, reconnecting included", True, True),
         Option("token", "authentication by this token", True, True),
         Option("delivery", "effectively-once (streams, and batches with txnAppId) or at-least-once", False, True),
+        Option("staging", "streams: a directory in which each micro-batch is stored before it is sent", False, True),
+        Option("repeatable", "true: your word that a repeated micro-batch has the same tasks and rows", False, True),
         Option(
             "txnAppId", "batch writes: who writes; with txnVersion, what is written again is kept once", False, True
         ),
@@ -114,6 +116,9 @@ class SinkOptions:
     """Effectively once; None: where it can be."""
     app: tuple[str, int] | None
     """txnAppId and txnVersion."""
+    staging: str | None
+    """A directory or URI."""
+    repeatable: bool
     compression: CompressionType
     batch_messages: int
     batch_bytes: int
@@ -153,11 +158,17 @@ def sink_options(given: Mapping[str, str]) -> SinkOptions:
     compression = table.choice("pulsar.producer.compressionType", tuple(kind.name for kind in CompressionType), "NONE")
     delivery = table.get("delivery")
     once = None if delivery is None else table.choice("delivery", _DELIVERIES, "") == _DELIVERIES[0]
+    if once is False and table.get("staging") is not None:
+        raise InvalidValueError(
+            "option 'staging' is for effectively-once, and option 'delivery' is at-least-once: leave one of them out"
+        )
     return SinkOptions(
         service_url=_service_url(table),
         topic=None if topic is None else _topic(topic),
         once=once,
         app=_application(table),
+        staging=table.get("staging"),
+        repeatable=table.flag("repeatable", False),
         compression=CompressionType[compression],
         batch_messages=table.number("pulsar.producer.batchingMaxMessages", 1_000, 1),
         batch_bytes=table.number("pulsar.producer.batchingMaxBytes", 128 << 10, 1),
