@@ -133,7 +133,7 @@ def main() -> None:
     parser.add_argument("--finish", action="store_true")
     arguments = parser.parse_args()
     settings = {
-        "spark.master": f"local[2,{_ATTEMPTS}]",
+        "spark.master": f"local[2,{1 if arguments.variant == 'refused' else _ATTEMPTS}]",
         "spark.sql.execution.arrow.maxRecordsPerBatch": "200",
         "spark.sql.adaptive.enabled": arguments.adaptive,
         "spark.sql.shuffle.partitions": "4",

@@ -221,6 +221,9 @@ class Experiment:
             keep(self._broker.url, self._target)
             feeder = Feeder(self._broker.url, self._source, 0.1)
             feeder.start()
+            if self._variant == "refused":
+                self._refused()
+                return count(self._broker.url, self._target, feeder.finish())
             accidents = ["driver"] * (driver_kills - 1) + ["broker"] * broker_kills
             self._rng.shuffle(accidents)
             for accident in accidents:
@@ -264,9 +267,14 @@ class Experiment:
         """The query ended by itself too often."""
         if self._variant in ("ours", "staged"):
             raise AssertionError(self._log())
-        if self._variant == "refused":
-            log = (self._directory / "driver.log").read_text()
-            self.refusal = next((line for line in log.splitlines() if "UnreplayableError: " in line), "")
+
+    def _refused(self) -> None:
+        driver = self._start()
+        assert not driver.read(), "a micro-batch was written"
+        driver.wait()
+        self._driver = None
+        log = (self._directory / "driver.log").read_text()
+        self.refusal = next((line for line in log.splitlines() if "UnreplayableError: " in line), "")
 
     def _accident(self, victim: str) -> None:
         self._say(f"kill the {victim}")

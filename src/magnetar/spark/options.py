@@ -188,7 +188,7 @@ class _Table:
             option = OPTIONS.get(key)
             if option is None:
                 if key not in _SPARK_KEYS:
-                    raise InvalidValueError(_unknown(key))
+                    raise InvalidValueError(_unknown(key, side))
             elif not (option.source if side == "source" else option.sink):
                 raise InvalidValueError(f"option {option.title!r} has no meaning for a {side}")
 
@@ -224,14 +224,12 @@ def _application(table: _Table) -> tuple[str, int] | None:
     return None if name is None else (name, table.number("txnVersion", 0, 0))
 
 
-def _unknown(key: str) -> str:
-    near = difflib.get_close_matches(key, OPTIONS, 1, 0.6)
-    hint = f"did you mean {OPTIONS[near[0]].title!r}?" if near else f"known are {', '.join(_titles())}"
+def _unknown(key: str, side: str) -> str:
+    known = {key: option for key, option in OPTIONS.items() if (option.source if side == "source" else option.sink)}
+    near = difflib.get_close_matches(key, known, 1, 0.6)
+    titles = ", ".join(sorted(option.title for option in known.values()))
+    hint = f"did you mean {known[near[0]].title!r}?" if near else f"a {side} has {titles}"
     return f"option {key!r} is not known; {hint}"
-
-
-def _titles() -> list[str]:
-    return sorted(option.title for option in OPTIONS.values())
 
 
 def _service_url(table: _Table) -> str:
