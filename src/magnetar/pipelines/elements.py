@@ -153,6 +153,8 @@ def _topic_source(item: Item, name: str, pipeline: str, dead_letter: bool) -> To
 def _at_option(item: Item, items: Mapping[str, Item], text: str) -> None:
     """A mistake at the option that the data source's error names, else at the whole."""
     named = next((one for title, one in items.items() if f"'{title}'" in text), None)
+    scalars = (one for one in items.values() if one.is_scalar)
+    named = named or next((one for one in scalars if repr(one.text()) in text), None)
     (named or items.get("topic") or item).problem(text)
 
 
