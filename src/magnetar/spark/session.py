@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from magnetar.model.errors import ServiceNotReadyError
@@ -78,6 +81,19 @@ def local_session(
         raise
     register(spark)
     return spark
+
+
+@contextlib.contextmanager
+def errors_into(path: Path) -> Iterator[None]:
+    """What this process's children say on stderr goes into a file; they keep that for life."""
+    kept = os.dup(2)
+    with path.open("w") as log:
+        os.dup2(log.fileno(), 2)
+    try:
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
 
 
 def end_session(spark: SparkSession) -> None:
