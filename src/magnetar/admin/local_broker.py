@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Collection, Iterable, Mapping
+from functools import partial
 from itertools import chain
 
 from magnetar.admin import stored_messages, topic_operations
@@ -30,7 +31,6 @@ from magnetar.broker.topic.subscription import Subscription
 from magnetar.broker.topic.topic import Topic
 from magnetar.model.errors import (
     ConflictError,
-    MagnetarError,
     NotAllowedError,
     PreconditionFailedError,
     ServiceNotReadyError,
@@ -41,6 +41,7 @@ from magnetar.model.ids import LATEST, Position
 from magnetar.model.names import NamespaceName, TopicName
 from magnetar.model.policies import JsonObject
 from magnetar.model.topic_policies import TopicPolicies
+from magnetar.runtime.answers import answered
 
 _AT_ONCE = 50
 """Topics made before the loop may do something else."""
@@ -95,14 +96,14 @@ class LocalBroker:
         found = self._service.create(topic)
         if properties:
             found.set_properties(dict(properties))
-        await _born(found)
+        await answered(found.when_durable)
 
     async def create_partitions(self, topic: TopicName, first: int, end: int) -> None:
         if not topic.persistent:
             return  # they come with their first client (SEMANTICS 13.1 {probe})
         for index in range(first, end, _AT_ONCE):
             made = self._service.partitions.make(topic, index, min(index + _AT_ONCE, end))
-            await asyncio.gather(*map(_born, made))
+            await asyncio.gather(*(answered(topic.when_durable) for topic in made))
         await self._durable()
 
     async def delete_topic(self, topic: TopicName, *, force: bool) -> None:
@@ -127,7 +128,7 @@ class LocalBroker:
 
     async def message_id_since(self, topic: TopicName, publish_time_ms: int) -> JsonObject:
         found = self._topic(topic)
-        return await message_id_at(found, await _since(found, publish_time_ms))
+        return await message_id_at(found, await answered(partial(found.find_time, publish_time_ms)))
 
     # ends and properties -----------------------------------------------------------------------------------------
 
@@ -172,7 +173,7 @@ class LocalBroker:
 
     async def compact_topic(self, topic: TopicName) -> None:
         found = self._topic(topic)
-        await _born(found)
+        await answered(found.when_durable)
         found.compaction().begin(retain_keyless=self._service.settings.topicCompactionRetainNullKey)
 
     async def compaction_status(self, topic: TopicName) -> JsonObject:
@@ -227,7 +228,7 @@ class LocalBroker:
 
     async def create_subscription(self, topic: TopicName, name: str, start: Position, *, replicated: bool) -> None:
         found = self._service.topic_for(topic, create=True)
-        await _born(found)
+        await answered(found.when_durable)
         if name in found.subscriptions:
             raise ConflictError("Subscription already exists for topic")
         ordinal = found.log.end if start == LATEST else found.log.ordinal(start)
@@ -263,7 +264,7 @@ class LocalBroker:
             return
         found = self._topic(topic)
         subscription = self._subscription(found, name)
-        ordinal = await _since(found, publish_time_ms)
+        ordinal = await answered(partial(found.find_time, publish_time_ms))
         if found.closed:
             raise ServiceNotReadyError("Topic is temporarily unavailable")
         await topic_operations.durable(lambda done, _: subscription.seek_to(ordinal, done))
@@ -338,38 +339,6 @@ class LocalBroker:
 
 
 def _nothing() -> None: ...
-
-
-async def _born(topic: Topic) -> None:
-    """Until it is certain that the topic outlives a crash. Raises what the disk said."""
-    answer: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-
-    def told(error: MagnetarError | None) -> None:
-        if answer.done():
-            return
-        if error is None:
-            answer.set_result(None)
-        else:
-            answer.set_exception(error)
-
-    topic.when_durable(told)
-    await answer
-
-
-async def _since(topic: Topic, publish_time_ms: int) -> int:
-    """Ordinal of the first entry published at or after that time."""
-    answer: asyncio.Future[int] = asyncio.get_running_loop().create_future()
-
-    def found(result: int | Exception) -> None:
-        if answer.done():
-            return
-        if isinstance(result, Exception):
-            answer.set_exception(result)
-        else:
-            answer.set_result(result)
-
-    topic.find_time(publish_time_ms, found)
-    return await answer
 
 
 def _nth_unacknowledged(subscription: Subscription, count: int, last: int) -> int:

@@ -35,8 +35,8 @@ class _Policy(NamedTuple):
     """Name of the route that removes it, where that is not its own."""
 
 
-def _count(key: str, name: str, **more: Json) -> _Policy:
-    return _Policy(key, v.count(f"{name} must be 0 or more"), **more)  # type: ignore[arg-type]
+def _count(key: str, name: str, method: str = "POST", unset: Json = None) -> _Policy:
+    return _Policy(key, v.count(f"{name} must be 0 or more"), method=method, unset=unset)
 
 
 POLICIES: Final[dict[str, _Policy]] = {

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
+from functools import partial
 
-from magnetar.broker.topic.ports import Run
 from magnetar.broker.topic.topic import Topic
 from magnetar.model.policies import JsonObject
 from magnetar.protocol.entries import metadata_of, publish_time
+from magnetar.runtime.answers import answered
+from magnetar.storage.cache import Run
 from magnetar.storage.managed_ledger import ManagedLedger
 
 
@@ -16,18 +17,8 @@ async def entry_at(log: ManagedLedger, ordinal: int) -> bytes:
     run = log.cached(ordinal, 1, 1)
     if run is not None:
         return run.entries[0]
-    answer: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
-
-    def read(result: Run | Exception) -> None:
-        if answer.done():
-            return
-        if isinstance(result, Exception):
-            answer.set_exception(result)
-        else:
-            answer.set_result(result.entries[0])
-
-    log.read(ordinal, 1, 1, read)
-    return await answer
+    read: Run = await answered(partial(log.read, ordinal, 1, 1))
+    return read.entries[0]
 
 
 async def publish_time_at(log: ManagedLedger, ordinal: int) -> int:

@@ -7,13 +7,10 @@ trimmed that was never compacted.
 from __future__ import annotations
 
 import asyncio
-import logging
 from typing import Final
 
 from magnetar.broker.service import BrokerService
 from magnetar.runtime.tasks import TaskGroup
-
-log = logging.getLogger(__name__)
 
 _TOPICS_PER_TURN: Final = 200
 
@@ -27,20 +24,12 @@ class CompactionMonitor:
 
     def start(self) -> None:
         """Begin; needs a running loop."""
-        self._tasks.start(self._run(), "monitor")
+        interval_s = self._service.settings.brokerServiceCompactionMonitorIntervalInSeconds
+        self._tasks.repeat(interval_s, self.look, "monitor")
 
     async def close(self) -> None:
         """End."""
         await self._tasks.close()
-
-    async def _run(self) -> None:
-        interval_s = self._service.settings.brokerServiceCompactionMonitorIntervalInSeconds
-        while True:
-            await asyncio.sleep(interval_s)
-            try:
-                await self.look()
-            except Exception:
-                log.exception("looking for topics to compact failed; it is tried again in %d s", interval_s)
 
     async def look(self) -> None:
         """Begin a run for every loaded topic that has reached its threshold."""

@@ -48,19 +48,11 @@ class Liveness:
     def start(self) -> None:
         """Begin, unless switched off; needs a running loop."""
         if self._seconds > 0:
-            self._tasks.start(self._run(), "look")
+            self._tasks.repeat(self._seconds, self.look, "look")
 
     async def close(self) -> None:
         """End."""
         await self._tasks.close()
-
-    async def _run(self) -> None:
-        while True:
-            await asyncio.sleep(self._seconds)
-            try:
-                await self.look()
-            except Exception:
-                log.exception("the look for subscriptions that stand still failed")
 
     async def look(self) -> int:
         """One look at everything; how many were healed."""

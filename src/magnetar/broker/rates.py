@@ -8,7 +8,6 @@ What is younger than the last look has a rate of 0, as in Apache Pulsar.
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
@@ -18,8 +17,6 @@ from magnetar.broker.topic.nonpersistent import NonPersistentTopic
 from magnetar.broker.topic.subscription_stats import Totals
 from magnetar.broker.topic.topic import Topic
 from magnetar.runtime.tasks import TaskGroup
-
-log = logging.getLogger(__name__)
 
 _TOPICS_PER_TURN: Final = 200
 
@@ -61,19 +58,11 @@ class Rates:
     def start(self) -> None:
         """Begin; needs a running loop."""
         self._looked = asyncio.get_running_loop().time()
-        self._tasks.start(self._run(), "look")
+        self._tasks.repeat(self._period, self.look, "look")
 
     async def close(self) -> None:
         """End."""
         await self._tasks.close()
-
-    async def _run(self) -> None:
-        while True:
-            await asyncio.sleep(self._period)
-            try:
-                await self.look()
-            except Exception:
-                log.exception("the rates of this period are lost")
 
     async def look(self) -> None:
         """One look at everything."""

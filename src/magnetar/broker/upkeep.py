@@ -60,19 +60,11 @@ class Upkeep:
     def start(self) -> None:
         """Begin; needs a running loop."""
         for one in self._passes:
-            self._tasks.start(self._repeat(one), one.name)
+            self._tasks.repeat(one.seconds, one.run, one.name)
 
     async def close(self) -> None:
         """End."""
         await self._tasks.close()
-
-    async def _repeat(self, one: _Pass) -> None:
-        while True:
-            await asyncio.sleep(one.seconds)
-            try:
-                await one.run()
-            except Exception:
-                log.exception("upkeep (%s) failed; it is tried again in %g s", one.name, one.seconds)
 
     async def _each(self, what: str, act: Callable[[Topic], Awaitable[int] | None]) -> int:
         """``act`` on all loaded topics; the sum of what it returns. None: there is nothing to do for this topic."""

@@ -7,6 +7,7 @@ one before. Two short sessions per ledger.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Final
 
 from magnetar.client.lookup import Lookup
@@ -25,7 +26,7 @@ def parts_by_ledger(lookup: Lookup, topic: str, start: Place, end: Place) -> lis
     """``[start, end)`` as parts that follow each other, each within one ledger as far as that can be found out."""
     parts: list[tuple[Place, Place]] = []
     while start.ledger < end.ledger and start.ledger >= 0 and len(parts) < _LEDGERS_MAX:
-        following = lookup.patiently(lambda ledger=start.ledger: _following(lookup, topic, ledger))  # type: ignore[misc]
+        following = lookup.patiently(partial(_following, lookup, topic, start.ledger))
         if following is None or following[0] >= end:
             break
         first, behind = following

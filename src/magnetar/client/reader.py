@@ -30,10 +30,12 @@ from magnetar.client.session import Session
 from magnetar.protocol import commands as c
 from magnetar.runtime.clock import steady_seconds
 
-_PERMITS: Final = 1 << 28
+PERMITS: Final = 1 << 28
 """For good: what limits the broker is the socket. Not more, since brokers keep the sum in a signed 32-bit number."""
 _SILENCE: Final = 1.0
 _PAUSE: Final = 0.2
+_FAR: Final = Place(1 << 62, 0)
+"""Behind every ledger: a broker begins at its end then."""
 
 
 class Entry(NamedTuple):
@@ -50,6 +52,16 @@ def last_place(lookup: Lookup, topic: str) -> Place:
     def ask() -> Place:
         with Session(lookup, topic, START) as session:
             return session.last_place()
+
+    return lookup.patiently(ask)
+
+
+def written_place(lookup: Lookup, topic: str) -> Place:
+    """After the last entry that is there, readable or not: markers and open transactions included."""
+
+    def ask() -> Place:
+        with Session(lookup, topic, _FAR) as session:
+            return session.stands()
 
     return lookup.patiently(ask)
 
@@ -112,7 +124,7 @@ class RangeReader:
                 time.sleep(_PAUSE)
 
     def _entries(self, session: Session) -> Iterator[list[Entry]]:
-        session.flow(_PERMITS)
+        session.flow(PERMITS)
         while True:
             found, done, closed = self._take(session.connection.receive(_SILENCE))
             if self._holes:

@@ -9,13 +9,13 @@ message with the key that its metadata shows.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator
+from collections.abc import Container
 from typing import Final, NamedTuple
 
 from magnetar.model.errors import ProtocolError
 from magnetar.protocol.codec import parse
 from magnetar.protocol.compression import CompressionType, DamagedPayloadError, compress, decompress
-from magnetar.protocol.entries import payload_of
+from magnetar.protocol.entries import payload_of, walk_batch
 from magnetar.protocol.frames import ENTRY_HEADER_SIZE, read_size, with_checksum
 from magnetar.protocol.generated import pulsar_pb2 as pb
 
@@ -72,7 +72,9 @@ def look(entry: bytes) -> Look:
         if metadata.HasField("marker_type"):
             return Marker()
         if _is_readable_batch(metadata):
-            return Batched([_keyed(single) for single, _, _ in _singles(metadata, _plain(metadata, entry))])
+            return Batched(
+                [_keyed(single) for single, *_ in walk_batch(_plain(metadata, entry), metadata.num_messages_in_batch)]
+            )
     except (ProtocolError, DamagedPayloadError):
         return Unreadable()
     key = metadata.partition_key if metadata.HasField("partition_key") else None
@@ -88,7 +90,7 @@ def rebatch(entry: bytes, keep: Container[int]) -> bytes:
     metadata = _metadata(entry)
     plain = _plain(metadata, entry)
     parts = []
-    for index, (_, start, stop) in enumerate(_singles(metadata, plain)):
+    for index, (_, start, _, stop) in enumerate(walk_batch(plain, metadata.num_messages_in_batch)):
         parts.append(plain[start:stop] if index in keep else _GONE)
     rest = b"".join(parts)
     metadata.uncompressed_size = len(rest)
@@ -132,23 +134,6 @@ def _plain(metadata: pb.MessageMetadata, entry: bytes) -> bytes:
     except ValueError:
         raise ProtocolError(f"compression {metadata.compression} is not known") from None
     return decompress(kind, payload_of(entry), metadata.uncompressed_size, PLAIN_BYTES_MAX)
-
-
-def _singles(metadata: pb.MessageMetadata, plain: bytes) -> Iterator[tuple[pb.SingleMessageMetadata, int, int]]:
-    """Each message's metadata and where in ``plain`` it lies, its own sizes included."""
-    at = 0
-    for index in range(metadata.num_messages_in_batch):
-        if at + 4 > len(plain):
-            raise ProtocolError(f"a batch of {metadata.num_messages_in_batch} ends after {index} messages")
-        body = at + 4 + read_size(plain, at)[0]
-        if body > len(plain):
-            raise ProtocolError(f"metadata of message {index} is longer than its batch")
-        single = parse(pb.SingleMessageMetadata, plain[at + 4 : body])
-        stop = body + single.payload_size
-        if single.payload_size < 0 or stop > len(plain):
-            raise ProtocolError(f"message {index} of {single.payload_size} bytes does not fit its batch")
-        yield single, at, stop
-        at = stop
 
 
 def _keyed(single: pb.SingleMessageMetadata) -> Keyed | None:

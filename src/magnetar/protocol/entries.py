@@ -12,9 +12,9 @@ from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from magnetar.model.errors import ProtocolError
 from magnetar.model.ids import signed
@@ -116,11 +116,26 @@ def publish_time(entry: bytes) -> int:
     return signed(_raw_metadata(entry).publish_time)
 
 
-def messages_and_time(entry: bytes) -> tuple[int, int]:
-    """How many messages readers find in it at most, 0 in a marker, and when it was published (milliseconds)."""
+class Measure(NamedTuple):
+    """What a limit has to know of an entry."""
+
+    messages: int
+    """How many readers find in it at most: 0 in a marker, and in a chunk other than the first of its message."""
+    publish_time: int
+    """Milliseconds."""
+    size: int
+    """Bytes as stored; of a message in chunks all of them, at its first one."""
+
+
+def measure(entry: bytes) -> Measure:
+    """Without unpacking it; ProtocolError if its metadata cannot be read."""
     raw = _raw_metadata(entry)
-    count = 0 if raw.HasField("marker_type") else max(raw.num_messages_in_batch, 1)
-    return count, signed(raw.publish_time)
+    count, size = max(raw.num_messages_in_batch, 1), len(entry)
+    if raw.HasField("marker_type"):
+        count = 0
+    elif raw.HasField("chunk_id") and raw.num_chunks_from_msg > 1:
+        count, size = (1, max(size, raw.total_chunk_msg_size)) if raw.chunk_id == 0 else (0, 0)
+    return Measure(count, signed(raw.publish_time), size)
 
 
 DELIVER_AT: Final = b"\x98\x01"
@@ -152,6 +167,16 @@ def chunk_of(entry: bytes) -> tuple[str, bool] | None:
     if not raw.HasField("uuid") or raw.num_chunks_from_msg < 2:
         return None
     return str(raw.uuid), raw.chunk_id >= raw.num_chunks_from_msg - 1
+
+
+def may_be_chunk(entry: bytes) -> bool:
+    """False for what is no chunk for sure; cheap, and never fails."""
+    return len(entry) >= 10 and entry.find(_UUID, 10, 10 + (entry[7] << 16 | entry[8] << 8 | entry[9])) >= 0
+
+
+def is_encrypted(entry: bytes) -> bool:
+    """Whether its payload can be read with a key only; ProtocolError if its metadata cannot be read."""
+    return bool(_raw_metadata(entry).encryption_keys)
 
 
 def sticky_key(entry: bytes) -> bytes:
@@ -199,17 +224,24 @@ def join_batch(messages: Iterable[tuple[SingleMetadata, bytes]]) -> bytes:
 
 def split_batch(payload: bytes, count: int) -> list[tuple[SingleMetadata, bytes]]:
     """The ``count`` messages of a batch; ProtocolError if there are fewer."""
-    messages: list[tuple[SingleMetadata, bytes]] = []
-    position = 0
-    for _ in range(count):
-        if position + 4 > len(payload):
-            raise ProtocolError(f"a batch of {count} ends after {len(messages)} messages")
-        start = position + 4 + read_size(payload, position)[0]
-        if start > len(payload):
-            raise ProtocolError(f"metadata of message {len(messages)} is longer than its batch")
-        raw = parse(pb.SingleMessageMetadata, payload[position + 4 : start])
-        position = start + raw.payload_size
-        if raw.payload_size < 0 or position > len(payload):
-            raise ProtocolError(f"message {len(messages)} of {raw.payload_size} bytes does not fit its batch")
-        messages.append((_SINGLE.read(raw), payload[start:position]))
-    return messages
+    return [(_SINGLE.read(raw), payload[body:stop]) for raw, _, body, stop in walk_batch(payload, count)]
+
+
+def walk_batch(payload: bytes, count: int) -> Iterator[tuple[pb.SingleMessageMetadata, int, int, int]]:
+    """Each of ``count`` messages: its metadata, and where it, its own payload, and the next one begin.
+
+    Raises ProtocolError when it comes to one that is missing or does not fit.
+    """
+    at = 0
+    for index in range(count):
+        if at + 4 > len(payload):
+            raise ProtocolError(f"a batch of {count} ends after {index} messages")
+        body = at + 4 + read_size(payload, at)[0]
+        if body > len(payload):
+            raise ProtocolError(f"metadata of message {index} is longer than its batch")
+        raw = parse(pb.SingleMessageMetadata, payload[at + 4 : body])
+        stop = body + raw.payload_size
+        if raw.payload_size < 0 or stop > len(payload):
+            raise ProtocolError(f"message {index} of {raw.payload_size} bytes does not fit its batch")
+        yield raw, at, body, stop
+        at = stop

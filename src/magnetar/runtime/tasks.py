@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any
 
 log = logging.getLogger(__name__)
@@ -26,6 +26,18 @@ class TaskGroup:
         self._tasks.add(task)
         task.add_done_callback(self._finished)
         return task
+
+    def repeat(self, seconds: float, run: Callable[[], Awaitable[object]], name: str) -> asyncio.Task[Any]:
+        """``run`` every ``seconds`` until :meth:`close`; what it raises is logged and ends nothing."""
+        return self.start(self._repeat(seconds, run, f"{self._owner}/{name}"), name)
+
+    async def _repeat(self, seconds: float, run: Callable[[], Awaitable[object]], name: str) -> None:
+        while True:
+            await asyncio.sleep(seconds)
+            try:
+                await run()
+            except Exception:
+                log.exception("%s failed; it is tried again in %g s", name, seconds)
 
     def _finished(self, task: asyncio.Task[Any]) -> None:
         self._tasks.discard(task)

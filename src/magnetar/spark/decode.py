@@ -1,6 +1,7 @@
 """Entries to Arrow record batches, in the exact form Spark wants: types, order and nullability (PIPELINES 1.4).
 
-The column ``value`` comes first, then the metadata columns that were asked for, in the order of `METADATA`. There is
+The columns of the value come first (`magnetar.columnar.values`), then the metadata columns that were asked for, in the
+order of `METADATA`. There is
 no column pruning in Spark's Python sources, so what is not needed is best not asked for: with ``metadata=none`` keys,
 times and properties are not even taken apart.
 """
@@ -14,6 +15,8 @@ import numpy as np
 import pyarrow as pa  # type: ignore[import-untyped]  # publishes no types
 import pyarrow.compute as pc  # type: ignore[import-untyped]  # the same
 
+from magnetar.columnar.sql_types import sql_columns
+from magnetar.columnar.values import UndecodableError, ValueDecoder
 from magnetar.model.errors import InvalidValueError
 from magnetar.model.names import TopicName
 from magnetar.protocol.columns import Columns
@@ -129,30 +132,25 @@ def chosen_columns(text: str) -> tuple[str, ...]:
     return tuple(name for name in METADATA if name in names)
 
 
-def sql_schema(value: str, metadata: tuple[str, ...]) -> str:
-    """The schema as Spark's DDL; ``value`` is binary or string."""
-    return ", ".join([f"value {value}", *(f"`{name}` {METADATA[name].sql}" for name in metadata)])
+def sql_schema(values: Any, metadata: tuple[str, ...]) -> str:
+    """The schema as Spark's DDL; ``values`` is the pa.Schema of what a value gives."""
+    return ", ".join([sql_columns(values), *(f"`{name}` {METADATA[name].sql}" for name in metadata)])
 
 
-def arrow_schema(value: str, metadata: tuple[str, ...]) -> Any:
+def arrow_schema(values: Any, metadata: tuple[str, ...]) -> Any:
     """The same as an Arrow schema."""
-    return pa.schema(
-        [
-            pa.field("value", pa.string() if value == "string" else pa.binary()),
-            *(pa.field(name, METADATA[name].arrow) for name in metadata),
-        ]
-    )
+    return pa.schema([*values, *(pa.field(name, METADATA[name].arrow) for name in metadata)])
 
 
 class ArrowDecoder:
     """Turns the entries of one topic or partition into record batches."""
 
-    def __init__(self, topic: str, value: str, metadata: tuple[str, ...]) -> None:
+    def __init__(self, topic: str, values: ValueDecoder, metadata: tuple[str, ...]) -> None:
         self._topic = topic
+        self._decoder = values
         self._metadata = metadata
-        self._schema = arrow_schema(value, metadata)
-        self._text = value == "string"
-        self._columns = Columns(details=any(METADATA[name].details for name in metadata))
+        self._schema = arrow_schema(values.schema, metadata)
+        self._columns = Columns(details=values.needs_keys or any(METADATA[name].details for name in metadata))
 
     def add(self, ledger: int, entry: int, data: bytes, first: int = 0, stop: int | None = None) -> Iterator[Any]:
         """One entry's messages ``[first, stop)``; gives a record batch when enough has come together."""
@@ -170,20 +168,26 @@ class ArrowDecoder:
         if len(columns):
             yield pa.RecordBatch.from_arrays(
                 [
-                    self._values(columns.values),
+                    *self._values(columns),
                     *(METADATA[name].make(self._topic, columns) for name in self._metadata),
                 ],
                 schema=self._schema,
             )
         columns.clear()
 
-    def _values(self, values: list[bytes | None]) -> Any:
-        array = pa.array(values, pa.binary())
-        if not self._text:
-            return array
+    def _values(self, columns: Columns) -> list[Any]:
+        decoder = self._decoder
         try:
-            return array.cast(pa.string())
-        except pa.ArrowInvalid:
-            raise InvalidValueError(
-                f"{self._topic} has values that are no UTF-8 text; read them with the option value=binary"
-            ) from None
+            return decoder.decode(
+                pa.array(columns.values, pa.binary()),
+                [(row.messages, row.schema_version) for row in columns.entries],
+                pa.array(columns.keys, pa.binary()) if decoder.needs_keys else None,
+            )
+        except UndecodableError as error:
+            at = error.row
+            for row in columns.entries:
+                if at < row.messages:
+                    where = f"{row.ledger}:{row.entry}:{columns.indexes[error.row]}"
+                    raise InvalidValueError(f"{self._topic}, message {where}: {error.reason}") from None
+                at -= row.messages
+            raise

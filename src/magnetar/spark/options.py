@@ -18,6 +18,7 @@ from magnetar.model.errors import InvalidValueError, MagnetarError
 from magnetar.model.names import TopicName
 from magnetar.protocol.compression import CompressionType
 from magnetar.spark.admission import Limits
+from magnetar.spark.keys import Decryption, decryption
 from magnetar.spark.offsets import At, Moment, Word, parse_at, parse_time
 from magnetar.spark.topics import Topics, assigned, listed, pattern
 
@@ -53,6 +54,9 @@ OPTIONS: Final[dict[str, Option]] = {
         Option("failOnDataLoss", "true: a range of which something is gone ends the query", True, False),
         Option("pollTimeoutMs", "how long a range may bring nothing", True, False),
         Option("operationTimeoutMs", "how long the broker may take to answer, reconnecting included", True, True),
+        Option("chunkTimeoutMs", "how long an incomplete message in chunks is waited for", True, False),
+        Option("decryption.privateKey", "PEM text or its file, or JSON of key names to these", True, False),
+        Option("decryption.onFailure", "what no key opens: fail, skip, or consume (as it is)", True, False),
         Option("token", "authentication by this token", True, True),
         Option("delivery", "effectively-once (streams, and batches with txnAppId) or at-least-once", False, True),
         Option(
@@ -103,6 +107,9 @@ class SourceOptions:
     poll_timeout: float
     operation_timeout: float
     token: str | None
+    chunk_timeout: float = 60.0
+    """Seconds."""
+    decryption: Decryption | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +150,8 @@ def source_options(given: Mapping[str, str]) -> SourceOptions:
         poll_timeout=table.number("pollTimeoutMs", 120_000, 1) / 1000,
         operation_timeout=table.number("operationTimeoutMs", 30_000, 1) / 1000,
         token=table.get("token"),
+        chunk_timeout=table.number("chunkTimeoutMs", 60_000, 0) / 1000,
+        decryption=decryption(table.get("decryption.privateKey"), table.get("decryption.onFailure")),
     )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -10,18 +9,17 @@ from typing import Any
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
 from magnetar.client.borders import parts_by_ledger
-from magnetar.client.gap import DataGap
 from magnetar.client.lookup import Lookup
 from magnetar.client.place import START
-from magnetar.client.reader import RangeReader, first_place
-from magnetar.spark.decode import ArrowDecoder, chosen_columns
-from magnetar.spark.frontier import open_lookup, resolve
+from magnetar.client.reader import first_place
+from magnetar.spark.decode import MAX_BYTES, ArrowDecoder, chosen_columns
+from magnetar.spark.frontier import open_lookup, resolve, resolve_end
 from magnetar.spark.offsets import Word
+from magnetar.spark.opening import opened
 from magnetar.spark.options import Offsets, SourceOptions
 from magnetar.spark.planner import Range, Task, tasks_of
 from magnetar.spark.topics import check_known, topic_partitions
-
-log = logging.getLogger(__name__)
+from magnetar.spark.values import value_decoder
 
 
 @dataclass
@@ -39,21 +37,15 @@ def read_task(options: SourceOptions, task: Task) -> Iterator[Any]:
 
 
 def _read_range(options: SourceOptions, lookup: Lookup, one: Range) -> Iterator[Any]:
-    decoder = ArrowDecoder(one.topic, options.value, chosen_columns(options.metadata))
-    entries = RangeReader(
-        lookup,
-        one.topic,
-        one.start,
-        one.end,
-        poll_timeout=options.poll_timeout,
-        fail_on_data_loss=options.fail_on_data_loss,
-        on_gap=_warn,
-    )
-    for found in entries:
+    decoder = ArrowDecoder(one.topic, value_decoder(options), chosen_columns(options.metadata))
+    for found in opened(options, lookup, one):
         for ledger, entry, data in found:
             at = (ledger, entry)
             first = one.start.batch if at == one.start[:2] else 0
             stop = one.end.batch if at == one.end[:2] else None
+            if len(data) > MAX_BYTES:
+                # A column of a record batch holds less than 2 GiB, and one message may be nearly that.
+                yield from decoder.flush()
             yield from decoder.add(ledger, entry, data, first, stop)
     yield from decoder.flush()
 
@@ -67,10 +59,6 @@ def _by_ledger(lookup: Lookup, one: Range) -> list[Range]:
 def _merged(options: SourceOptions, ranges: list[Range]) -> int:
     """Many small ledgers make no more tasks than were asked for."""
     return options.min_partitions if len(ranges) > options.min_partitions > 0 else 0
-
-
-def _warn(gap: DataGap) -> None:
-    log.warning("%s", gap)
 
 
 class BatchReader(DataSourceReader):
@@ -88,7 +76,8 @@ class BatchReader(DataSourceReader):
             names = topic_partitions(lookup, options.topics, create=False)
             check_known(starting.exceptions, names, "startingOffsets")
             check_known(ending.exceptions, names, "endingOffsets")
-            ends = {name: resolve(lookup, name, ending.of(name)) for name in names}
+            strict = options.fail_on_data_loss
+            ends = {name: resolve_end(lookup, name, ending.of(name), strict=strict) for name in names}
             starts = {
                 name: ends[name] if (at := starting.of(name)) is Word.LATEST else resolve(lookup, name, at)
                 for name in names

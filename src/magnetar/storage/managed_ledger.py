@@ -103,6 +103,10 @@ class ManagedLedger:
         self.cached_runs = CachedRuns()
         self.ahead_from = NEVER
         """Ordinal at which a reader has used up so much of what was read ahead that more is due."""
+        self.read_end = -1
+        """Where the reader's last read of this log ended."""
+        self.newest_read = -1
+        """Where the last of the reads began that were begun for it."""
         self.on_durable: Callable[[PendingExtent], None] = _nothing
         self.on_failed: Callable[[PendingExtent, PersistenceError], None] = _nothing_failed
         self.on_group: Callable[[], None] = _nothing_happened

@@ -88,12 +88,8 @@ class EntryReader:
         self._buffer = read_buffer(_BUFFER_BYTES)
         """What the disk writes into; used in the thread only. Entries are copied out of it once."""
         self._under_way: dict[tuple[int, int], _Reading] = {}
-        self._ends: dict[int, int] = {}
-        """By log: where its last read ended."""
         self._recent: deque[int] = deque(maxlen=_RECENT)
         """The logs that were read last."""
-        self._newest: dict[int, _Reading] = {}
-        """By log: the last of the reads that went ahead."""
         self._closed = False
         self.reads = 0
         self.bytes_read = 0
@@ -109,7 +105,7 @@ class EntryReader:
         """See :meth:`ManagedLedger.read`."""
         reading = self._under_way.get((managed.id, start))
         if reading is None:
-            if self._ends.get(managed.id) == start:
+            if managed.read_end == start:
                 reading = self._begin(managed, start, _READS_AHEAD)
             else:
                 reading = self._begin(managed, start, 0, _FIRST_READ_BYTES)
@@ -131,11 +127,11 @@ class EntryReader:
     def read_on(self, managed: ManagedLedger) -> None:
         """Whoever was read ahead for has come near the end of that: more, so that nobody ever waits for the disk."""
         managed.ahead_from = NEVER
-        newest, end = self._newest.get(managed.id), self._ends.get(managed.id)
-        if newest is not None and (managed.id, newest.start) in self._under_way:
+        newest = self._under_way.get((managed.id, managed.newest_read))
+        if newest is not None:
             newest.further = _READS_AHEAD
-        elif end is not None and self._wanted(managed, end):
-            self._begin(managed, end, _READS_AHEAD - 1)
+        elif managed.read_end >= 0 and self._wanted(managed, managed.read_end):
+            self._begin(managed, managed.read_end, _READS_AHEAD - 1)
 
     def _begin(self, managed: ManagedLedger, start: int, further: int, size: int = 0) -> _Reading | None:
         span = managed.span_of(start)
@@ -149,7 +145,7 @@ class EntryReader:
             place, thread = ledger.offload.key, self._archive_threads
             work = partial(self._read_copy, ledger, start)
         reading = self._under_way[managed.id, start] = _Reading(managed, start, place, further)
-        self._newest[managed.id] = reading
+        managed.newest_read = start
         self._recent.append(managed.id)
         if further == 1:
             managed.ahead_from = start
@@ -173,7 +169,7 @@ class EntryReader:
         for extent in extents:
             self._cache.put(managed.cached_runs, extent.run, extent.size)
         last = extents[-1].run
-        end = self._ends[managed.id] = last.first + len(last.entries)
+        end = managed.read_end = last.first + len(last.entries)
         if reading.further and self._wanted(managed, end):
             # before anybody is answered: the disk works while they send
             self._begin(managed, end, reading.further - 1)

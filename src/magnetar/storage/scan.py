@@ -70,7 +70,7 @@ class SegmentScan:
     def __iter__(self) -> Iterator[Block]:
         at = records.SEGMENT_HEADER_SIZE
         self.length = min(at, self._limit)
-        self.check_header()
+        self._check_header()
         while at < self._limit:
             block, end = self._block(at)
             if block is not None:
@@ -91,7 +91,7 @@ class SegmentScan:
                 f"{segment_name(self._number)} ends at {self._limit} although {self._durable} bytes were durable"
             )
 
-    def check_header(self) -> None:
+    def _check_header(self) -> None:
         """Learn the secret; name damage."""
         try:
             self.secret = self.header().secret

@@ -8,12 +8,14 @@ from pathlib import Path
 import pytest
 
 from magnetar.client.place import Place
+from magnetar.columnar.opening import Failure
 from magnetar.model.errors import InvalidValueError
 from magnetar.protocol.compression import CompressionType
 from magnetar.spark.admission import Limits
 from magnetar.spark.offsets import Index, Moment, Word
 from magnetar.spark.options import OPTIONS, sink_options, source_options
 from magnetar.spark.topics import check_known, matching
+from tests.unit.columnar.test_encryption import pair
 
 BASE = {"service.url": "pulsar://localhost:6650", "topic": "t"}
 T = "persistent://public/default/t"
@@ -139,3 +141,26 @@ def test_every_option_is_keyed_as_spark_will_and_in_the_documentation() -> None:
         assert key == option.title.lower()
         sides = " and ".join(name for name, has in (("source", option.source), ("sink", option.sink)) if has)
         assert f"| `{option.title}` | {sides} | {option.help} |" in text
+
+
+def test_keys_are_texts_files_or_json_of_both(tmp_path: Path) -> None:
+    private = pair()[0]
+    file = tmp_path / "key.pem"
+    file.write_text(private)
+    base = {"service.url": "pulsar://h", "topic": "t"}
+    for given in (private, str(file), f"file://{file}"):
+        found = source_options({**base, "decryption.privateKey": given}).decryption
+        assert found is not None and found.keys == {"": private.strip() if given is private else private}
+        assert private not in repr(found)
+    both = source_options({**base, "decryption.privateKey": json.dumps({"a": private, "b": str(file)})}).decryption
+    assert both is not None and set(both.keys) == {"a", "b"}
+    skipping = source_options({**base, "decryption.onFailure": "SKIP"}).decryption
+    assert skipping is not None and (skipping.keys, skipping.failure) == ({}, Failure.SKIP)
+    for key, text, match in (
+        ("decryption.privateKey", "/no/such/file", "neither PEM text"),
+        ("decryption.privateKey", "{}", "must be JSON of key names"),
+        ("decryption.privateKey", "{nonsense", "begins like JSON"),
+        ("decryption.onFailure", "ignore", "it can be fail, skip, consume"),
+    ):
+        with pytest.raises(InvalidValueError, match=match):
+            source_options({**base, key: text})

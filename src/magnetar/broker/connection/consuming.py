@@ -178,14 +178,12 @@ def last_message_id(session: Session, command: c.GetLastMessageId) -> None:
     shown = topic.last_shown()
 
     def compacted(found: tuple[Position, int] | Exception) -> None:
-        nonlocal last
         if isinstance(found, Exception):
             session.fail(command.request_id, PersistenceError(str(found)))
         else:
-            last = found[0]
-            answer(found[1])
+            answer(*found)
 
-    def answer(batch_index: int) -> None:
+    def answer(last: Position, batch_index: int) -> None:
         found = c.MessageIdData(last.ledger, last.entry, topic.name.partition_index, batch_index)
         session.send(c.GetLastMessageIdResponse(found, command.request_id, marked))
 
@@ -193,7 +191,7 @@ def last_message_id(session: Session, command: c.GetLastMessageId) -> None:
     if isinstance(log, CompactedSource) and log.last_compacted(shown, compacted):
         return
     if last.ledger < 0:
-        answer(-1)
+        answer(last, -1)
         return
 
     def read(result: Run | Exception) -> None:
@@ -201,7 +199,7 @@ def last_message_id(session: Session, command: c.GetLastMessageId) -> None:
             session.fail(command.request_id, PersistenceError(str(result)))
             return
         messages = metadata_of(result.entries[0]).num_messages_in_batch
-        answer(-1 if messages is None else messages - 1)
+        answer(last, -1 if messages is None else messages - 1)
 
     run = topic.log.cached(shown, 1, 1)
     if run is not None:

@@ -88,46 +88,49 @@ def begin(session: Session, command: c.NewTxn) -> None:
         )  # fmt: skip
 
 
-def add_partitions(session: Session, command: c.AddPartitionToTxn) -> None:
-    """ADD_PARTITION_TO_TXN (9.5)."""
+def _on_open(
+    session: Session,
+    command: c.AddPartitionToTxn | c.AddSubscriptionToTxn | c.EndTxn,
+    response: Callable[..., Any],
+    act: Callable[[TransactionCoordinator, Callable[[], None]], object],
+) -> None:
+    """``act`` on the transaction that the command names; ``response`` when it is done, with the error if it is not."""
     coordinator = _coordinator(session, command.request_id)
     if coordinator is None:
         return
-    response, request_id, txn = c.AddPartitionToTxnResponse, command.request_id, command.txn
+    request_id, txn = command.request_id, command.txn
     try:
-        coordinator.add_partitions(
-            txn, command.partitions, owner_of(session), lambda: session.send(response(request_id, txn))
-        )
+        act(coordinator, lambda: session.send(response(request_id, txn)))
     except MagnetarError as error:
         _refuse(session, response, request_id, txn, error)
+
+
+def add_partitions(session: Session, command: c.AddPartitionToTxn) -> None:
+    """ADD_PARTITION_TO_TXN (9.5)."""
+    _on_open(
+        session, command, c.AddPartitionToTxnResponse,
+        lambda coordinator, done: coordinator.add_partitions(
+            command.txn, command.partitions, owner_of(session), done
+        ),
+    )  # fmt: skip
 
 
 def add_subscriptions(session: Session, command: c.AddSubscriptionToTxn) -> None:
     """ADD_SUBSCRIPTION_TO_TXN (9.5)."""
-    coordinator = _coordinator(session, command.request_id)
-    if coordinator is None:
-        return
-    response, request_id, txn = c.AddSubscriptionToTxnResponse, command.request_id, command.txn
     names = [(one.topic, one.subscription) for one in command.subscriptions]
-    try:
-        coordinator.add_subscriptions(txn, names, owner_of(session), lambda: session.send(response(request_id, txn)))
-    except MagnetarError as error:
-        _refuse(session, response, request_id, txn, error)
+    _on_open(
+        session, command, c.AddSubscriptionToTxnResponse,
+        lambda coordinator, done: coordinator.add_subscriptions(command.txn, names, owner_of(session), done),
+    )  # fmt: skip
 
 
 def end(session: Session, command: c.EndTxn) -> None:
     """END_TXN: answered when the end is durable, and seen, everywhere (9.6)."""
-    coordinator = _coordinator(session, command.request_id)
-    if coordinator is None:
-        return
-    response, request_id, txn = c.EndTxnResponse, command.request_id, command.txn
-    try:
-        coordinator.end(
-            txn, commit=command.action is not c.TxnAction.ABORT, owner=owner_of(session),
-            done=lambda: session.send(response(request_id, txn)),
-        )  # fmt: skip
-    except MagnetarError as error:
-        _refuse(session, response, request_id, txn, error)
+    commit = command.action is not c.TxnAction.ABORT
+    _on_open(
+        session, command, c.EndTxnResponse,
+        lambda coordinator, done: coordinator.end(command.txn, commit=commit, owner=owner_of(session), done=done),
+    )  # fmt: skip
 
 
 def end_on_partition(session: Session, command: c.EndTxnOnPartition) -> None:

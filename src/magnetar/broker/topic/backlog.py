@@ -7,9 +7,10 @@ so asking again costs only what was consumed meanwhile.
 
 from __future__ import annotations
 
-import asyncio
+from functools import partial
 
 from magnetar.broker.topic.ports import Log, Run
+from magnetar.runtime.answers import answered
 from magnetar.storage.ledger import Ledger
 from magnetar.storage.managed_ledger import ManagedLedger
 
@@ -38,18 +39,7 @@ async def run_at(log: Log, start: int, entries_max: int = PIECE_ENTRIES) -> Run:
     run = log.cached(start, entries_max, PIECE_BYTES) if start >= log.first else None
     if run is not None:
         return run
-    answer: asyncio.Future[Run] = asyncio.get_running_loop().create_future()
-
-    def read(result: Run | Exception) -> None:
-        if answer.done():
-            return
-        if isinstance(result, Exception):
-            answer.set_exception(result)
-        else:
-            answer.set_result(result)
-
-    log.read(start, entries_max, PIECE_BYTES, read)
-    return await answer
+    return await answered(partial(log.read, start, entries_max, PIECE_BYTES))
 
 
 class BacklogSize:

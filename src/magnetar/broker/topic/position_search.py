@@ -1,4 +1,4 @@
-"""Finding the first entry published at or after a time: binary search over a log's entries (SEMANTICS 5.9.2).
+"""Finding an entry by binary search over a log: the first that does not stand before what is wanted (SEMANTICS 5.9.2).
 
 Publish times are the producers' and may step back; like Apache Pulsar's, the search then finds one of the borders.
 """
@@ -6,6 +6,7 @@ Publish times are the producers' and may step back; like Apache Pulsar's, the se
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 from magnetar.broker.topic.ports import Log, Run
 from magnetar.protocol.entries import publish_time
@@ -13,20 +14,36 @@ from magnetar.protocol.entries import publish_time
 Answer = Callable[[int | Exception], None]
 
 
+class Found(NamedTuple):
+    ordinal: int
+    """In the log that was searched; its end if every entry stands before."""
+    entry: bytes | None
+
+
 def first_since(log: Log, publish_time_ms: int, done: Answer) -> None:
     """``done`` gets the ordinal (``log.end`` if all are older) or the error that reading met; maybe at once."""
-    _Search(log, publish_time_ms, done).step()
+    first_not(
+        log,
+        lambda entry: publish_time(entry) < publish_time_ms,
+        lambda found: done(found if isinstance(found, Exception) else found.ordinal),
+    )
+
+
+def first_not(log: Log, before: Callable[[bytes], bool], done: Callable[[Found | Exception], None]) -> None:
+    """The first entry that is not ``before``; the log must be ordered by that. ``done`` is told, maybe at once."""
+    _Search(log, before, done).step()
 
 
 class _Search:
-    """Entries below ``low`` are older, those from ``high`` on are not."""
+    """Entries below ``low`` stand before what is wanted, those from ``high`` on do not."""
 
-    def __init__(self, log: Log, publish_time_ms: int, done: Answer) -> None:
+    def __init__(self, log: Log, before: Callable[[bytes], bool], done: Callable[[Found | Exception], None]) -> None:
         self._log = log
-        self._wanted = publish_time_ms
+        self._before = before
         self._done = done
         self._low = log.first
         self._high = log.end
+        self._entry: bytes | None = None
 
     def step(self) -> None:
         while self._low < self._high:
@@ -36,7 +53,7 @@ class _Search:
                 self._log.read(middle, 1, 1, self._read)
                 return
             self._judge(run)
-        self._done(self._low)
+        self._done(Found(self._low, self._entry))
 
     def _read(self, result: Run | Exception) -> None:
         if isinstance(result, Exception):
@@ -46,7 +63,9 @@ class _Search:
         self.step()
 
     def _judge(self, run: Run) -> None:
-        if publish_time(run.entries[0]) < self._wanted:
+        entry = run.entries[0]
+        if self._before(entry):
             self._low = run.first + 1
         else:
             self._high = run.first
+            self._entry = entry

@@ -235,7 +235,7 @@ class TopicTransactions:
         at = None
         if sent:
             entry = marker(txn, commit=commit, now_ms=self._now_ms())
-            at = self._log.append(entry, 0, Pending(self._add_marker, -1, 0))  # type: ignore[arg-type]
+            at = self._log.append(entry, 0, Pending(self._add_marker, -1, 0))  # type: ignore[arg-type]  # takes receipts as one does
         self.beside.note(["e", txn.most, txn.least, int(commit), at])
         self._annex.touch(self.beside.carry_out)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Collection, Sequence
+from functools import partial
 from typing import Final
 
 from magnetar.broker.topic.compaction.source import CompactedSource
@@ -17,6 +18,7 @@ from magnetar.broker.topic.compaction.view import Ledger, pack
 from magnetar.broker.topic.gate import Reason
 from magnetar.model.errors import PersistenceError
 from magnetar.protocol.compacting import Batched, Look, Marker, look
+from magnetar.runtime.answers import answered
 from magnetar.storage.cache import Run
 from magnetar.storage.managed_ledger import ManagedLedger
 
@@ -81,9 +83,10 @@ class CompactionRun:
         while at < horizon:
             run = source.cached(at, _READ_ENTRIES, _READ_BYTES)
             if run is None:
-                run = await self._read(at)
-                if not run.entries:
+                read: Run = await answered(partial(source.read, at, _READ_ENTRIES, _READ_BYTES))
+                if not read.entries:
                     continue
+                run = read
             at = run.first + len(run.entries)
             if run.first >= horizon:
                 return
@@ -91,20 +94,6 @@ class CompactionRun:
                 run = run._replace(entries=run.entries[: horizon - run.first])
             yield run
         source.release()
-
-    async def _read(self, start: int) -> Run:
-        answer: asyncio.Future[Run] = asyncio.get_running_loop().create_future()
-
-        def done(result: Run | Exception) -> None:
-            if answer.done():
-                return
-            if isinstance(result, Exception):
-                answer.set_exception(result)
-            else:
-                answer.set_result(result)
-
-        self._source.read(start, _READ_ENTRIES, _READ_BYTES, done)
-        return await answer
 
     async def _step(self, entry: bytes, seen: Look) -> None:
         self._messages += len(seen.messages) if isinstance(seen, Batched) else 1

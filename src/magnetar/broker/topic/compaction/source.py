@@ -16,8 +16,8 @@ from bisect import bisect_right
 from collections.abc import Callable
 from typing import Protocol
 
-from magnetar.broker.topic.compaction.view import Found, LastDone, View, unpack
-from magnetar.broker.topic.position_search import first_since
+from magnetar.broker.topic.compaction.view import LastDone, View, unpack
+from magnetar.broker.topic.position_search import Answer, first_since
 from magnetar.model.ids import Position
 from magnetar.storage.cache import Run as StoredRun
 from magnetar.storage.cache import cut
@@ -149,7 +149,7 @@ class CompactedSource:
         view.last(done)
         return True
 
-    def since(self, publish_time_ms: int, done: Found) -> None:
+    def since(self, publish_time_ms: int, done: Answer) -> None:
         """Ordinal of the first entry that stays, or stands behind the horizon, and is not older than that."""
         view = self._views.view
         if view is None:

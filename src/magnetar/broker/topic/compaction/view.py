@@ -14,6 +14,7 @@ from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
 from magnetar.broker.topic.ports import Run
+from magnetar.broker.topic.position_search import Answer, Found, first_not
 from magnetar.model.ids import EARLIEST, Position
 from magnetar.protocol.compacting import last_index
 from magnetar.protocol.entries import publish_time
@@ -24,7 +25,6 @@ _PLACE: Final = struct.Struct("<qqq")
 PROPERTY: Final = "#compacted"
 """The broker's own: neither shown nor replaced with the others."""
 
-Found = Callable[[int | Exception], None]
 LastDone = Callable[[tuple[Position, int] | Exception], None]
 
 
@@ -109,21 +109,27 @@ class View:
         """What they take, their places left out."""
         return self.log.retained_bytes() - _PLACE.size * self.entries
 
-    def index_of(self, ordinal: int, done: Found) -> None:
+    def index_of(self, ordinal: int, done: Answer) -> None:
         """Number, in the view's log, of the first entry at or behind ``ordinal``; maybe at once."""
 
         def before(entry: bytes) -> bool:
             return bool(_PLACE.unpack_from(entry)[0] < ordinal)
 
-        _Search(self, before, lambda found: done(found if isinstance(found, Exception) else found.index)).step()
+        first_not(self.log, before, lambda found: done(found if isinstance(found, Exception) else found.ordinal))
 
-    def since(self, publish_time_ms: int, done: Found) -> None:
+    def since(self, publish_time_ms: int, done: Answer) -> None:
         """Ordinal of the first entry published at or after that time; the horizon if there is none."""
 
         def before(entry: bytes) -> bool:
             return publish_time(entry[_PLACE.size :]) < publish_time_ms
 
-        _Search(self, before, lambda found: done(found if isinstance(found, Exception) else found.ordinal)).step()
+        def told(found: Found | Exception) -> None:
+            if isinstance(found, Exception):
+                done(found)
+            else:
+                done(self.horizon if found.entry is None else _PLACE.unpack_from(found.entry)[0])
+
+        first_not(self.log, before, told)
 
     def last(self, done: LastDone) -> None:
         """Position and batch index of the last message that stays; -1 everywhere if there is none."""
@@ -167,47 +173,3 @@ class View:
         if i >= 0 and self._ids[i] == position.ledger:
             return min(ledgers[i].ordinal + max(position.entry, 0), ledgers[i].end)
         return ledgers[i + 1].ordinal if i + 1 < len(ledgers) else self.horizon
-
-
-class _Search:
-    """Entries of the view's log below ``low`` stand before what is wanted, those from ``high`` on do not."""
-
-    def __init__(
-        self, view: View, before: Callable[[bytes], bool], done: Callable[[_Search | Exception], None]
-    ) -> None:
-        self._log = view.log
-        self._before = before
-        self._done = done
-        self._low = view.log.first
-        self._high = view.log.end
-        self.ordinal = view.horizon
-        """Of what was found; the horizon if there is nothing."""
-
-    @property
-    def index(self) -> int:
-        return self._low
-
-    def step(self) -> None:
-        while self._low < self._high:
-            middle = (self._low + self._high) // 2
-            run = self._log.cached(middle, 1, 1)
-            if run is None:
-                self._log.read(middle, 1, 1, self._read)
-                return
-            self._judge(run)
-        self._done(self)
-
-    def _read(self, result: StoredRun | Exception) -> None:
-        if isinstance(result, Exception):
-            self._done(result)
-            return
-        self._judge(result)
-        self.step()
-
-    def _judge(self, run: StoredRun) -> None:
-        entry = run.entries[0]
-        if self._before(entry):
-            self._low = run.first + 1
-        else:
-            self._high = run.first
-            self.ordinal = _PLACE.unpack_from(entry)[0]
