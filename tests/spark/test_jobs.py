@@ -279,7 +279,8 @@ def test_replay(spark: Any, tmp_path: Path) -> None:
         rows = await asyncio.to_thread(lambda: list(_values(access, target)))
         assert sorted(rows) == sorted((b"%d" % number, b"k%d" % (number % 7)) for number in kept)
         with pytest.raises(InvalidValueError, match=r"the filter 'nothing = 1' cannot be used.*columns: value, __key"):
-            ranges = make_plan(access, None, Request("x", T, None, target, None))
+            plain = Request("x", T, None, target, None)
+            ranges = await asyncio.to_thread(make_plan, access, None, plain)
             await asyncio.to_thread(replay, spark, access, Request("x", T, None, target, "nothing = 1"), ranges)
         with pytest.raises(NotFoundError, match="no subscription 'other'; it has s"):
             await asyncio.to_thread(make_plan, access, rest, Request("x", T, "other", target, None))
