@@ -42,6 +42,7 @@ def merge(options: LakeOptions, changes: pa.Table, keys: Sequence[str], note: No
 def _try(table: LakeDelta, rows: pa.Table, keys: Sequence[str], note: Note) -> int:
     columns = [name for name in rows.column_names if name != _DELETED]
     target = table.prepared(rows.select(columns).schema)
+    before = target.version()
     values = {_quoted(name): f"s.{_quoted(name)}" for name in columns}
     same = " AND ".join(f"t.{_quoted(key)} = s.{_quoted(key)}" for key in keys)
     merger = target.merge(
@@ -54,6 +55,14 @@ def _try(table: LakeDelta, rows: pa.Table, keys: Sequence[str], note: Note) -> i
     merger = merger.when_matched_delete(f"s.{_quoted(_DELETED)}")
     merger = merger.when_matched_update(values, f"NOT s.{_quoted(_DELETED)}")
     merger.when_not_matched_insert(values, f"NOT s.{_quoted(_DELETED)}").execute()
+    target.update_incremental()
+    if target.version() == before:
+        # Nothing but removals of rows that are not there. delta-rs then commits nothing, and the transaction is owed.
+        partitions = target.metadata().partition_columns
+        target.create_write_transaction(
+            [], "append", target.schema(), partition_by=partitions, commit_properties=properties(note)
+        )
+        target.update_incremental()
     return target.version()
 
 
