@@ -9,18 +9,11 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from magnetar.columnar.block import ENTRY_END, ENTRY_START
 from magnetar.columnar.compiled import Numbers, Octets, int64, kernel, uint64
 from magnetar.columnar.wire import pair_spans, read_span, read_tag, read_u32, read_varint, skip_field, to_int32
 
-LEDGER: Final = 0
-ENTRY: Final = 1
-INDEX: Final = 2
-"""What the broker says is the index of the entry's last message; -1: it does not."""
-FIRST: Final = 3
-STOP: Final = 4
-"""Messages ``[FIRST, STOP)`` are wanted."""
-ENTRY_START: Final = 5
-ENTRY_END: Final = 6
+# The first rows are those of a block's table.
 HEAD: Final = 7
 """Where the metadata begins."""
 PAYLOAD: Final = 8

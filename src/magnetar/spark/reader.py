@@ -49,12 +49,8 @@ def _read_range(options: SourceOptions, lookup: Lookup, one: Range) -> Iterator[
         fail_on_data_loss=options.fail_on_data_loss,
         on_gap=_warn,
     )
-    for found in entries:
-        for ledger, entry, data in found:
-            at = (ledger, entry)
-            first = one.start.batch if at == one.start[:2] else 0
-            stop = one.end.batch if at == one.end[:2] else None
-            yield from decoder.add(ledger, entry, data, first, stop)
+    for block in entries.blocks():
+        yield from decoder.add_block(block)
     yield from decoder.flush()
 
 
