@@ -33,10 +33,12 @@ from magnetar.columnar.block import FIRST, NO_INDEX, STOP, Block, Stored, block_
 from magnetar.protocol import commands as c
 from magnetar.runtime.clock import steady_seconds
 
-_PERMITS: Final = 1 << 28
+PERMITS: Final = 1 << 28
 """For good: what limits the broker is the socket. Not more, since brokers keep the sum in a signed 32-bit number."""
 _SILENCE: Final = 1.0
 _PAUSE: Final = 0.2
+_FAR: Final = Place(1 << 62, 0)
+"""Behind every ledger: a broker begins at its end then."""
 
 
 class Entry(NamedTuple):
@@ -53,6 +55,16 @@ def last_place(lookup: Lookup, topic: str) -> Place:
     def ask() -> Place:
         with Session(lookup, topic, START) as session:
             return session.last_place()
+
+    return lookup.patiently(ask)
+
+
+def written_place(lookup: Lookup, topic: str) -> Place:
+    """After the last entry that is there, readable or not: markers and open transactions included."""
+
+    def ask() -> Place:
+        with Session(lookup, topic, _FAR, at_end=True) as session:
+            return session.stands()
 
     return lookup.patiently(ask)
 
@@ -124,7 +136,7 @@ class RangeReader:
         from magnetar.client.blocks import BlockReceiver
 
         receiver = BlockReceiver(session.connection, session.consumer_id)
-        session.flow(_PERMITS)
+        session.flow(PERMITS)
         while True:
             found, done, closed = self._take(receiver.receive(_SILENCE))
             if self._holes:
@@ -193,7 +205,8 @@ class RangeReader:
         if not message.checksum_ok and self._next[:2] <= (ledger, number) <= self._last_wanted():
             raise DataLossError(
                 f"{self._topic}: entry {ledger}:{number} does not have the checksum its producer gave it; "
-                "read around it with startingOffsets"
+                "read around it with startingOffsets",
+                DataGap(self._topic, Place(ledger, number), Place(ledger, number + 1), certain=True),
             )
         told = message.broker_metadata
         index = told.index if told is not None and told.index is not None else NO_INDEX

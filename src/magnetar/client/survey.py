@@ -25,7 +25,7 @@ from magnetar.client.reader import first_place
 from magnetar.client.session import Session
 from magnetar.model.errors import InvalidValueError
 from magnetar.protocol import commands as c
-from magnetar.protocol.entries import messages_and_time
+from magnetar.protocol.entries import measure
 
 _SILENCE: Final = 1.0
 _STEP: Final = 5_000
@@ -97,11 +97,11 @@ class Surveyor:
                 self.close()
                 break
             if type(push) is c.Message:
-                count, time = messages_and_time(push.entry)
-                self._permits -= max(count, 1)
+                one = measure(push.entry)
+                self._permits -= max(one.messages, 1)
                 at = Place(push.message_id.ledger, push.message_id.entry)
                 if at[:2] >= self._next[:2]:
-                    found.append(Extent(at.ledger, at.entry, count, len(push.entry), time))
+                    found.append(Extent(at.ledger, at.entry, one.messages, one.size, one.publish_time))
                     self._next = Place(at.ledger, at.entry + 1)
         self._quiet = not pushes
         return found
@@ -150,7 +150,7 @@ def place_at_time(lookup: Lookup, topic: str, time_ms: int, now_ms: int) -> Plac
     """Before the first message that was published at that time or later; the end if there is none."""
 
     def late(message: c.Message) -> bool:
-        return messages_and_time(message.entry)[1] >= time_ms
+        return measure(message.entry).publish_time >= time_ms
 
     back = max((now_ms - time_ms) // 1000, 0) + _SLACK
     message, first, end = _first(lookup, topic, back, late)
@@ -178,6 +178,6 @@ def place_of_index(lookup: Lookup, topic: str, index: int) -> Place:
     if message is None:
         return end
     assert message.broker_metadata is not None and message.broker_metadata.index is not None, "just looked at"
-    count = messages_and_time(message.entry)[0]
+    count = measure(message.entry).messages
     inside = count - 1 - (message.broker_metadata.index - index)
     return Place(message.message_id.ledger, message.message_id.entry, max(inside, 0))

@@ -10,6 +10,8 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+MAX_BYTES: Final = 32 << 20
+"""Columns are taken when they have this much; one entry may go beyond, far below Arrow's 2 GiB for a column."""
 ALL: Final = (1 << 31) - 1
 """More messages than a batch can have."""
 NO_INDEX: Final = -1
@@ -57,6 +59,10 @@ class Block(NamedTuple):
     def part(self, first: int, last: int) -> Block:
         """Some of the entries; the same bytes."""
         return Block(self.data, self.table[:, first:last])
+
+    def where(self, kept: NDArray[np.bool_]) -> Block:
+        """The entries for which it is true; the same bytes."""
+        return Block(self.data, self.table[:, kept])
 
 
 def octets(data: bytes | bytearray | memoryview) -> NDArray[np.uint8]:

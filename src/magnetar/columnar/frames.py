@@ -98,7 +98,8 @@ def _message_id(data: Octets, at: int, end: int, table: Numbers, count: int) -> 
             table[ENTRY, count], at = _number(data, at, end)
             seen |= 2
         elif at > 0:
-            at = skip_field(data, tag, at, end)
+            # Partition, batch index, batch size; what else there may be (an ack set, a first chunk) is not judged here.
+            at = skip_field(data, tag, at, end) if tag in (0x18, 0x20, 0x30) else -1
         if at < 0:
             return False
     return seen == 3
@@ -127,7 +128,8 @@ def _message(data: Octets, at: int, end: int, consumer_id: int, table: Numbers, 
                 return False
             seen |= 2
         elif at > 0:
-            at = skip_field(data, tag, at, end)
+            # Redelivery count, consumer epoch.
+            at = skip_field(data, tag, at, end) if tag in (0x18, 0x28) else -1
         if at < 0:
             return False
     return seen == 3
@@ -148,7 +150,7 @@ def _broker_metadata(data: Octets, at: int, end: int, table: Numbers, count: int
         if tag == 0x10 and at > 0:
             table[INDEX, count], at = _number(data, at, stop)
         elif at > 0:
-            at = skip_field(data, tag, at, stop)
+            at = skip_field(data, tag, at, stop) if tag == 0x08 else -1
         if at < 0:
             return -1
     return stop

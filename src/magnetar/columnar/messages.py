@@ -21,7 +21,7 @@ import pyarrow.compute as pc  # type: ignore[import-untyped]  # the same
 
 from magnetar.columnar import block as block_rows
 from magnetar.columnar import heads, rows
-from magnetar.columnar.block import Block, octets
+from magnetar.columnar.block import MAX_BYTES, Block, octets
 from magnetar.model.errors import NotAvailableError, ProtocolError
 from magnetar.protocol.compression import CompressionType, decompress
 
@@ -30,8 +30,6 @@ if TYPE_CHECKING:
 
 MAX_UNCOMPRESSED: Final = 1 << 28
 MAX_ROWS: Final = 10_000
-MAX_BYTES: Final = 32 << 20
-"""Columns are taken when they have this much; one entry may go beyond, far below Arrow's 2 GiB for a column."""
 
 _FIRST_ROWS: Final = 12 << 10
 _FIRST_BYTES: Final = 1 << 16

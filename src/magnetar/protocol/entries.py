@@ -14,7 +14,7 @@ import base64
 import binascii
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from magnetar.model.errors import ProtocolError
 from magnetar.model.ids import signed
@@ -116,11 +116,26 @@ def publish_time(entry: bytes) -> int:
     return signed(_raw_metadata(entry).publish_time)
 
 
-def messages_and_time(entry: bytes) -> tuple[int, int]:
-    """How many messages readers find in it at most, 0 in a marker, and when it was published (milliseconds)."""
+class Measure(NamedTuple):
+    """What a limit has to know of an entry."""
+
+    messages: int
+    """How many readers find in it at most: 0 in a marker, and in a chunk other than the first of its message."""
+    publish_time: int
+    """Milliseconds."""
+    size: int
+    """Bytes as stored; of a message in chunks all of them, at its first one."""
+
+
+def measure(entry: bytes) -> Measure:
+    """Without unpacking it; ProtocolError if its metadata cannot be read."""
     raw = _raw_metadata(entry)
-    count = 0 if raw.HasField("marker_type") else max(raw.num_messages_in_batch, 1)
-    return count, signed(raw.publish_time)
+    count, size = max(raw.num_messages_in_batch, 1), len(entry)
+    if raw.HasField("marker_type"):
+        count = 0
+    elif raw.HasField("chunk_id") and raw.num_chunks_from_msg > 1:
+        count, size = (1, max(size, raw.total_chunk_msg_size)) if raw.chunk_id == 0 else (0, 0)
+    return Measure(count, signed(raw.publish_time), size)
 
 
 DELIVER_AT: Final = b"\x98\x01"
@@ -152,6 +167,16 @@ def chunk_of(entry: bytes) -> tuple[str, bool] | None:
     if not raw.HasField("uuid") or raw.num_chunks_from_msg < 2:
         return None
     return str(raw.uuid), raw.chunk_id >= raw.num_chunks_from_msg - 1
+
+
+def may_be_chunk(entry: bytes) -> bool:
+    """False for what is no chunk for sure; cheap, and never fails."""
+    return len(entry) >= 10 and entry.find(_UUID, 10, 10 + (entry[7] << 16 | entry[8] << 8 | entry[9])) >= 0
+
+
+def is_encrypted(entry: bytes) -> bool:
+    """Whether its payload can be read with a key only; ProtocolError if its metadata cannot be read."""
+    return bool(_raw_metadata(entry).encryption_keys)
 
 
 def sticky_key(entry: bytes) -> bytes:

@@ -1,6 +1,7 @@
 """Entries to Arrow record batches, in the exact form Spark wants: types, order and nullability (PIPELINES 1.4).
 
-The column ``value`` comes first, then the metadata columns that were asked for, in the order of `METADATA`. There is
+The columns of the value come first (`magnetar.columnar.values`), then the metadata columns that were asked for, in the
+order of `METADATA`. There is
 no column pruning in Spark's Python sources, so what is not needed is best not asked for: with ``metadata=none`` keys,
 times and properties are not even taken apart.
 """
@@ -13,6 +14,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import pyarrow as pa  # type: ignore[import-untyped]  # publishes no types
 
 from magnetar.columnar.block import ALL, NO_INDEX, Block, Stored, block_of
+from magnetar.columnar.sql_types import sql_columns
+from magnetar.columnar.values import UndecodableError, ValueDecoder
 from magnetar.model.errors import InvalidValueError
 from magnetar.model.names import TopicName
 
@@ -80,34 +83,29 @@ def chosen_columns(text: str) -> tuple[str, ...]:
     return tuple(name for name in METADATA if name in names)
 
 
-def sql_schema(value: str, metadata: tuple[str, ...]) -> str:
-    """The schema as Spark's DDL; ``value`` is binary or string."""
-    return ", ".join([f"value {value}", *(f"`{name}` {METADATA[name].sql}" for name in metadata)])
+def sql_schema(values: Any, metadata: tuple[str, ...]) -> str:
+    """The schema as Spark's DDL; ``values`` is the pa.Schema of what a value gives."""
+    return ", ".join([sql_columns(values), *(f"`{name}` {METADATA[name].sql}" for name in metadata)])
 
 
-def arrow_schema(value: str, metadata: tuple[str, ...]) -> Any:
+def arrow_schema(values: Any, metadata: tuple[str, ...]) -> Any:
     """The same as an Arrow schema."""
-    return pa.schema(
-        [
-            pa.field("value", pa.string() if value == "string" else pa.binary()),
-            *(pa.field(name, METADATA[name].arrow) for name in metadata),
-        ]
-    )
+    return pa.schema([*values, *(pa.field(name, METADATA[name].arrow) for name in metadata)])
 
 
 class ArrowDecoder:
     """Turns the entries of one topic or partition into record batches."""
 
-    def __init__(self, topic: str, value: str, metadata: tuple[str, ...], **limits: int) -> None:
+    def __init__(self, topic: str, values: ValueDecoder, metadata: tuple[str, ...], **limits: int) -> None:
         """``limits`` are those of `columnar.messages.Messages`."""
         # Kernels take a quarter of a second to load, and the driver needs only schemas.
         from magnetar.columnar.messages import Messages
 
         self._topic = topic
+        self._decoder = values
         self._metadata = metadata
-        self._schema = arrow_schema(value, metadata)
-        self._text = value == "string"
-        details = any(METADATA[name].details for name in metadata)
+        self._schema = arrow_schema(values.schema, metadata)
+        details = values.needs_keys or any(METADATA[name].details for name in metadata)
         self._messages = Messages(details=details, **limits)
 
     def add(
@@ -130,17 +128,15 @@ class ArrowDecoder:
     def _batch(self) -> Any:
         messages = self._messages
         return pa.RecordBatch.from_arrays(
-            [self._values(messages), *(METADATA[name].make(self._topic, messages) for name in self._metadata)],
+            [*self._values(messages), *(METADATA[name].make(self._topic, messages) for name in self._metadata)],
             schema=self._schema,
         )
 
-    def _values(self, messages: Messages) -> Any:
-        values = messages.values()
-        if not self._text:
-            return values
+    def _values(self, messages: Messages) -> list[Any]:
+        decoder = self._decoder
         try:
-            return values.cast(pa.string())
-        except pa.ArrowInvalid:
-            raise InvalidValueError(
-                f"{self._topic} has values that are no UTF-8 text; read them with the option value=binary"
-            ) from None
+            return decoder.decode(messages.values(), messages.runs(), messages.keys() if decoder.needs_keys else None)
+        except UndecodableError as error:
+            ids = messages.ledgers(), messages.entries(), messages.places()
+            where = ":".join(str(one[error.row]) for one in ids)
+            raise InvalidValueError(f"{self._topic}, message {where}: {error.reason}") from None

@@ -14,7 +14,7 @@ from magnetar.client.anchor import Anchor
 from magnetar.client.errors import DataLossError
 from magnetar.client.lookup import Lookup
 from magnetar.client.place import START, Place
-from magnetar.client.reader import last_place
+from magnetar.client.reader import last_place, written_place
 from magnetar.client.survey import Surveyor, place_at_time, place_of_index
 from magnetar.runtime.clock import SystemClock, steady_seconds
 from magnetar.spark.admission import Limits, admit, waiting
@@ -41,6 +41,23 @@ def resolve(lookup: Lookup, name: str, at: At) -> Place:
     if isinstance(at, Word):
         return START if at is Word.EARLIEST else last_place(lookup, name)
     return at
+
+
+def resolve_end(lookup: Lookup, name: str, at: At, *, strict: bool) -> Place:
+    """The same for the end of a batch read: never behind what can be read now (the last stable position).
+
+    Between there and a later place that was asked for are markers, aborted messages and open transactions: nothing that
+    a reader gets. DataLossError if the place is behind everything that was ever written, unless that may be.
+    """
+    place = resolve(lookup, name, at)
+    if not isinstance(at, Place) or place <= (last := last_place(lookup, name)):
+        return place
+    if strict and place > (written := written_place(lookup, name)):
+        raise DataLossError(
+            f"{name}: endingOffsets says {place}, and the topic ends at {written}: it was made anew, or the place is "
+            "another topic's; set failOnDataLoss=false to read what is there"
+        )
+    return last
 
 
 class Frontier:

@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING
 from pyspark.sql.datasource import DataSource
 
 from magnetar.model.errors import InvalidValueError
-from magnetar.spark.decode import chosen_columns, sql_schema
+from magnetar.spark.decode import arrow_schema, chosen_columns, sql_schema
 from magnetar.spark.options import SourceOptions, sink_options, source_options
-from magnetar.spark.reader import BatchReader
+from magnetar.spark.reader import BatchReader, FilteringBatchReader
 from magnetar.spark.stream import StreamReader
+from magnetar.spark.values import value_decoder
 from magnetar.spark.writer import BatchSink, StreamSink, check_schema
 
 if TYPE_CHECKING:
@@ -36,11 +37,13 @@ class PulsarSource(DataSource):
     def schema(self) -> str:
         """Fixed by the options ``value`` and ``metadata``."""
         options = source_options(self.options)
-        return sql_schema(options.value, chosen_columns(options.metadata))
+        return sql_schema(value_decoder(options).schema, chosen_columns(options.metadata))
 
     def reader(self, schema: StructType) -> BatchReader:
         """For ``spark.read``."""
-        return BatchReader(self._source(schema))
+        options = self._source(schema)
+        kind = FilteringBatchReader if options.push_down else BatchReader
+        return kind(options, arrow_schema(value_decoder(options).schema, chosen_columns(options.metadata)))
 
     def streamReader(self, schema: StructType) -> StreamReader:
         """For ``spark.readStream``."""
@@ -60,7 +63,7 @@ class PulsarSource(DataSource):
 
     def _source(self, schema: StructType) -> SourceOptions:
         options = source_options(self.options)
-        names = ["value", *chosen_columns(options.metadata)]
+        names = [*value_decoder(options).schema.names, *chosen_columns(options.metadata)]
         if schema.fieldNames() != names:
             raise InvalidValueError(
                 f"the columns are {', '.join(names)} and not {', '.join(schema.fieldNames())}: leave out .schema(), "

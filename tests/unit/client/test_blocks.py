@@ -66,7 +66,8 @@ def plain(items: list[Any]) -> list[Any]:
             found += [(*item.stored(number), True) for number in range(len(item))]
         elif isinstance(item, c.Message) and item.consumer_id == CONSUMER:
             told = item.broker_metadata
-            index = -1 if told is None or told.index is None else told.index
+            # Of an entry whose checksum does not hold nothing else counts.
+            index = -1 if told is None or told.index is None or not item.checksum_ok else told.index
             found.append((*item.message_id[:2], item.entry, index, item.checksum_ok))
         else:
             found.append(item)

@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow as pa  # type: ignore[import-untyped]  # publishes no types
 import pytest
 
+from magnetar.columnar.values import Binary, Text, ValueDecoder
 from magnetar.model.errors import InvalidValueError
 from magnetar.protocol.batches import BatchWriter
 from magnetar.protocol.entries import EntryMetadata, build_entry
@@ -15,6 +16,8 @@ from magnetar.spark.decode import METADATA, STANDARD, ArrowDecoder, arrow_schema
 
 TOPIC = "persistent://public/default/t-partition-3"
 AT = 1_700_000_000_123
+BINARY = ValueDecoder(Binary())
+STRING = ValueDecoder(Text())
 
 
 def batches(decoder: ArrowDecoder, *entries: bytes) -> list[Any]:
@@ -32,8 +35,8 @@ def a_batch() -> bytes:
 
 def test_every_column_of_a_batch_and_a_single_message() -> None:
     single = build_entry(EntryMetadata("other", 5, AT, ordering_key=b"o", schema_version=b"v1"), b"s")
-    (found,) = batches(ArrowDecoder(TOPIC, "string", tuple(METADATA)), a_batch(), single)
-    assert found.schema.equals(arrow_schema("string", tuple(METADATA)))
+    (found,) = batches(ArrowDecoder(TOPIC, STRING, tuple(METADATA)), a_batch(), single)
+    assert found.schema.equals(arrow_schema(STRING.schema, tuple(METADATA)))
     utc = dt.UTC
     published = dt.datetime.fromtimestamp(AT // 1000, utc) + dt.timedelta(milliseconds=123)
     assert found.to_pydict() == {
@@ -62,14 +65,14 @@ def test_every_column_of_a_batch_and_a_single_message() -> None:
 
 def test_the_official_client_reads_our_message_ids() -> None:
     pulsar = pytest.importorskip("pulsar")
-    (found,) = batches(ArrowDecoder(TOPIC, "binary", ("__messageId",)), a_batch())
+    (found,) = batches(ArrowDecoder(TOPIC, BINARY, ("__messageId",)), a_batch())
     read = pulsar.MessageId.deserialize(found["__messageId"][1].as_py())
     assert (read.ledger_id(), read.entry_id(), read.partition(), read.batch_index()) == (7, 0, 3, 1)
 
 
 @pytest.mark.parametrize("metadata", [(), STANDARD, tuple(METADATA)])
-@pytest.mark.parametrize("value", ["binary", "string"])
-def test_the_schema_is_the_one_that_spark_derives(value: str, metadata: tuple[str, ...]) -> None:
+@pytest.mark.parametrize("value", [BINARY, STRING], ids=["binary", "string"])
+def test_the_schema_is_the_one_that_spark_derives(value: ValueDecoder, metadata: tuple[str, ...]) -> None:
     types = pytest.importorskip("pyspark.sql.types")
     from pyspark.sql.pandas.types import to_arrow_schema
 
@@ -81,25 +84,25 @@ def test_the_schema_is_the_one_that_spark_derives(value: str, metadata: tuple[st
         "bigint": types.LongType(),
         "map<string,string>": types.MapType(types.StringType(), types.StringType()),
     }
-    declared = [part.rsplit(" ", 1) for part in sql_schema(value, metadata).split(", ")]
+    declared = [part.rsplit(" ", 1) for part in sql_schema(value.schema, metadata).split(", ")]
     struct = types.StructType([types.StructField(name.strip("`"), kinds[kind]) for name, kind in declared])
-    assert arrow_schema(value, metadata) == to_arrow_schema(struct, timezone="UTC")
+    assert arrow_schema(value.schema, metadata) == to_arrow_schema(struct, timezone="UTC")
     (found,) = batches(ArrowDecoder(TOPIC, value, metadata), a_batch())
-    assert found.schema == arrow_schema(value, metadata)
+    assert found.schema == arrow_schema(value.schema, metadata)
 
 
 def test_batches_are_closed_by_rows_and_by_bytes() -> None:
-    sizes = [one.num_rows for one in batches(ArrowDecoder(TOPIC, "binary", (), max_rows=4), *[a_batch()] * 5)]
+    sizes = [one.num_rows for one in batches(ArrowDecoder(TOPIC, BINARY, (), max_rows=4), *[a_batch()] * 5)]
     assert sizes == [4, 4, 2]
-    sizes = [one.num_rows for one in batches(ArrowDecoder(TOPIC, "binary", (), max_bytes=1), *[a_batch()] * 2)]
+    sizes = [one.num_rows for one in batches(ArrowDecoder(TOPIC, BINARY, (), max_bytes=1), *[a_batch()] * 2)]
     assert sizes == [2, 2]
-    assert batches(ArrowDecoder(TOPIC, "binary", STANDARD)) == []
+    assert batches(ArrowDecoder(TOPIC, BINARY, STANDARD)) == []
 
 
 def test_text_that_is_none() -> None:
     entry = build_entry(EntryMetadata("p", 0, 1), b"\xff")
-    with pytest.raises(InvalidValueError, match="value=binary"):
-        batches(ArrowDecoder(TOPIC, "string", ()), entry)
+    with pytest.raises(InvalidValueError, match=r"message 7:0:0: no UTF-8 text .*value=binary"):
+        batches(ArrowDecoder(TOPIC, STRING, ()), entry)
 
 
 def test_the_option_metadata() -> None:
@@ -109,4 +112,4 @@ def test_the_option_metadata() -> None:
     assert chosen_columns("__eventTime, __key") == ("__key", "__eventTime")
     with pytest.raises(InvalidValueError, match="names __kye; it can be"):
         chosen_columns("__kye")
-    assert isinstance(arrow_schema("binary", ()), pa.Schema)
+    assert isinstance(arrow_schema(BINARY.schema, ()), pa.Schema)

@@ -8,12 +8,14 @@ from pathlib import Path
 import pytest
 
 from magnetar.client.place import Place
+from magnetar.columnar.opening import Failure
 from magnetar.model.errors import InvalidValueError
 from magnetar.protocol.compression import CompressionType
 from magnetar.spark.admission import Limits
 from magnetar.spark.offsets import Index, Moment, Word
 from magnetar.spark.options import OPTIONS, sink_options, source_options
 from magnetar.spark.topics import check_known, matching
+from tests.unit.columnar.test_encryption import pair
 
 BASE = {"service.url": "pulsar://localhost:6650", "topic": "t"}
 T = "persistent://public/default/t"
@@ -74,7 +76,7 @@ def test_keys_in_any_case_as_spark_hands_them_over() -> None:
         ({"maxMessagesPerTrigger": "0"}, "a number from 1"),
         ({"topic": "a/b"}, "is no topic"),
         ({"startingofsets": "earliest"}, "did you mean 'startingOffsets'"),
-        ({"zzz": "1"}, "option 'zzz' is not known; known are"),
+        ({"zzz": "1"}, "option 'zzz' is not known; a source has assign"),
         ({"startingOffsets": "middle"}, "'middle' is no offset: write earliest, latest"),
         ({"startingOffsets": '{"t": -5}'}, "-5 is no offset"),
         ({"startingOffsets": '{"t": "x:y"}'}, "no place in a topic"),
@@ -100,6 +102,12 @@ def test_bad_sink_options() -> None:
     with pytest.raises(InvalidValueError, match="'txnAppId' and 'txnVersion' belong together"):
         sink_options({**BASE, "txnappid": "nightly"})
     sink_options({**BASE, "queryname": "q", "checkpointlocation": "/tmp/c"})
+    with pytest.raises(InvalidValueError, match="'stagging' is not known; did you mean 'staging'"):
+        sink_options({**BASE, "stagging": "/tmp/c"})
+    with pytest.raises(InvalidValueError, match="'subscripton' is not known; a sink has delivery"):
+        sink_options({**BASE, "subscripton": "s"})
+    with pytest.raises(InvalidValueError, match="'staging' is for effectively-once"):
+        sink_options({**BASE, "staging": "/tmp/c", "delivery": "at-least-once"})
 
 
 def test_offsets_and_topics_in_all_their_forms() -> None:
@@ -139,3 +147,26 @@ def test_every_option_is_keyed_as_spark_will_and_in_the_documentation() -> None:
         assert key == option.title.lower()
         sides = " and ".join(name for name, has in (("source", option.source), ("sink", option.sink)) if has)
         assert f"| `{option.title}` | {sides} | {option.help} |" in text
+
+
+def test_keys_are_texts_files_or_json_of_both(tmp_path: Path) -> None:
+    private = pair()[0]
+    file = tmp_path / "key.pem"
+    file.write_text(private)
+    base = {"service.url": "pulsar://h", "topic": "t"}
+    for given in (private, str(file), f"file://{file}"):
+        found = source_options({**base, "decryption.privateKey": given}).decryption
+        assert found is not None and found.keys == {"": private.strip() if given is private else private}
+        assert private not in repr(found)
+    both = source_options({**base, "decryption.privateKey": json.dumps({"a": private, "b": str(file)})}).decryption
+    assert both is not None and set(both.keys) == {"a", "b"}
+    skipping = source_options({**base, "decryption.onFailure": "SKIP"}).decryption
+    assert skipping is not None and (skipping.keys, skipping.failure) == ({}, Failure.SKIP)
+    for key, text, match in (
+        ("decryption.privateKey", "/no/such/file", "neither PEM text"),
+        ("decryption.privateKey", "{}", "must be JSON of key names"),
+        ("decryption.privateKey", "{nonsense", "begins like JSON"),
+        ("decryption.onFailure", "ignore", "it can be fail, skip, consume"),
+    ):
+        with pytest.raises(InvalidValueError, match=match):
+            source_options({**base, key: text})

@@ -1,0 +1,46 @@
+"""What comes after a range: entries from a place on, without an end, and silence when there are no more at the moment.
+
+For who has read a range and needs something that was published behind it. Nothing is said about what is gone: it is not
+part of the range.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from typing import Final
+
+from magnetar.client.errors import ConnectionLostError
+from magnetar.client.lookup import Lookup
+from magnetar.client.place import Place
+from magnetar.client.reader import PERMITS, Entry
+from magnetar.client.session import Session
+from magnetar.protocol import commands as c
+
+_SILENCE: Final = 0.2
+
+
+def onward(lookup: Lookup, topic: str, start: Place) -> Generator[list[Entry], None, None]:
+    """Lists of consecutive entries; an empty one whenever nothing came for a while. For ever: the caller breaks off."""
+    at = start
+
+    def begin() -> Session:
+        return Session(lookup, topic, at)
+
+    while True:
+        with lookup.patiently(begin) as session:
+            session.flow(PERMITS)
+            try:
+                while True:
+                    pushes = session.connection.receive(_SILENCE)
+                    found = [
+                        Entry(push.message_id.ledger, push.message_id.entry, push.entry)
+                        for push in pushes
+                        if type(push) is c.Message and push.message_id[:2] >= at[:2]
+                    ]
+                    if found:
+                        at = Place(found[-1].ledger, found[-1].entry + 1)
+                    yield found
+                    if any(isinstance(push, c.CloseConsumer | c.TopicMigrated) for push in pushes):
+                        break
+            except ConnectionLostError:
+                yield []

@@ -1,0 +1,66 @@
+"""Keys of end-to-end encryption as options name them: PEM texts, files, or JSON of key names to either.
+
+Files are read where the options are checked, which is the driver: workers get the text with
+their task and need no file.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from magnetar.columnar.encryption import ANY, Decryptor
+from magnetar.columnar.opening import Failure
+from magnetar.model.errors import InvalidValueError
+
+_PEM: Final = "-----BEGIN "
+
+
+@dataclass(frozen=True, slots=True)
+class Decryption:
+    """What a reader has for encrypted messages."""
+
+    keys: dict[str, str] = field(repr=False)
+    """Names to PEM texts; the empty name is for all."""
+    failure: Failure = Failure.FAIL
+
+
+def decryption(private_key: str | None, on_failure: str | None) -> Decryption | None:
+    """From the two options; None if neither is given. Raises InvalidValueError."""
+    if private_key is None and on_failure is None:
+        return None
+    try:
+        failure = Failure((on_failure or Failure.FAIL.value).lower())
+    except ValueError:
+        choices = ", ".join(one.value for one in Failure)
+        raise InvalidValueError(f"option 'decryption.onFailure' is {on_failure!r}; it can be {choices}") from None
+    keys = {} if private_key is None else pem_texts("decryption.privateKey", private_key)
+    Decryptor(keys)  # a key that is none is found here and not by a task
+    return Decryption(keys, failure)
+
+
+def pem_texts(title: str, text: str) -> dict[str, str]:
+    """Names to PEM texts, from one (its name is `ANY`) or JSON of several. Raises InvalidValueError."""
+    if not text.startswith("{"):
+        return {ANY: _pem(title, text)}
+    try:
+        given = json.loads(text)
+    except ValueError as error:
+        raise InvalidValueError(f"option {title!r} begins like JSON and is none: {error}") from None
+    if not given or not all(isinstance(one, str) for one in given.values()):
+        raise InvalidValueError(f"option {title!r} must be JSON of key names to PEM texts or files")
+    return {name: _pem(title, one) for name, one in given.items()}
+
+
+def _pem(title: str, text: str) -> str:
+    text = text.strip()
+    if text.startswith(_PEM):
+        return text
+    try:
+        return Path(text.removeprefix("file://")).read_text()
+    except (OSError, ValueError) as error:
+        raise InvalidValueError(
+            f"option {title!r} is neither PEM text (-----BEGIN ...) nor a file that can be read: {error}"
+        ) from None

@@ -1,0 +1,129 @@
+"""The entries of a range as they can be decoded: chunks joined, encrypted ones opened (`columnar.opening`).
+
+A message in chunks belongs to the range in which its first chunk is. If the others are not all in the range, they are
+looked for behind it. There the reader meets one of three things: the last chunk; an entry that was published so long
+after the newest chunk that no more are to be expected; or the end of the topic, where it waits ``chunkTimeoutMs`` for
+what a producer may be about to send. Then the message is left out and the log says so. Nothing of this asks when the
+reader runs, except the wait at the end, so a range gives the same messages when it is read again, unless a producer
+that stopped in the middle of a message for longer than ``chunkTimeoutMs`` goes on with it.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from typing import Final
+
+import numpy as np
+
+from magnetar.client.gap import DataGap
+from magnetar.client.lookup import Lookup
+from magnetar.client.onward import onward
+from magnetar.client.place import Place
+from magnetar.client.reader import RangeReader, last_place
+from magnetar.columnar.block import ALL, NO_INDEX, Block, Stored, block_of
+from magnetar.columnar.chunks import Opened
+from magnetar.columnar.encryption import Decryptor
+from magnetar.columnar.opening import Failure, Opener
+from magnetar.protocol.entries import measure
+from magnetar.runtime.clock import SystemClock, steady_seconds
+from magnetar.spark.filters import EVERYTHING, Window
+from magnetar.spark.options import SourceOptions
+from magnetar.spark.planner import Range
+
+log = logging.getLogger(__name__)
+
+SKEW: Final = 10
+"""Publish times are those of several clocks: a chunk is late for sure after so many times ``chunkTimeoutMs``."""
+
+
+def opened(options: SourceOptions, lookup: Lookup, one: Range, window: Window = EVERYTHING.window) -> Iterator[Block]:
+    """Blocks of entries of the range; messages of an entry that are outside of it are marked as not wanted.
+
+    Entries outside ``window`` are left out.
+    """
+    # Its kernels take a quarter of a second to load, and the driver imports this module too.
+    from magnetar.columnar.heads import glance
+
+    opener = opener_of(options, one.topic)
+    entries = RangeReader(
+        lookup,
+        one.topic,
+        one.start,
+        one.end,
+        poll_timeout=options.poll_timeout,
+        fail_on_data_loss=options.fail_on_data_loss,
+        on_gap=_warn_of_gap,
+    )
+    for block in entries.blocks():
+        apart, times = glance(block)
+        if window != EVERYTHING.window:
+            facts = zip(*block.table[:2].tolist(), times.tolist(), strict=True)
+            kept = np.array([window.keeps(*fact) for fact in facts])
+            block, apart = block.where(kept), apart[kept]
+        yield from _plain(opener, one, block, np.flatnonzero(apart).tolist())
+    if opener.joiner.waiting:
+        for some in _rest(options, lookup, one, opener):
+            yield from (_alone(one, whole) for whole in some)
+
+
+def _plain(opener: Opener, one: Range, block: Block, apart: list[int]) -> Iterator[Block]:
+    """The block without those that are ``apart``, which are opened one by one."""
+    first = 0
+    for number in apart:
+        if first < number:
+            yield block.part(first, number)
+        stored = block.stored(number)
+        if (whole := opener.open(*stored[:3])) is not None:
+            yield _alone(one, whole, stored.last_index)
+        first = number + 1
+    if first < len(block):
+        yield block.part(first, len(block))
+
+
+def _alone(one: Range, whole: Opened, last_index: int = NO_INDEX) -> Block:
+    at = whole.ledger, whole.entry
+    first = one.start.batch if at == one.start[:2] else 0
+    stop = one.end.batch if one.end.batch and at == one.end[:2] else ALL
+    return block_of([Stored(*whole, last_index)], first, stop)
+
+
+def opener_of(options: SourceOptions, topic: str) -> Opener:
+    """What the options say about keys and chunks, for one topic or partition."""
+    decryption = options.decryption
+    return Opener(
+        topic,
+        int(options.chunk_timeout * 1000) * SKEW,
+        None if decryption is None else Decryptor(decryption.keys),
+        Failure.FAIL if decryption is None else decryption.failure,
+        on_left_out=log.warning,
+    )
+
+
+def _rest(options: SourceOptions, lookup: Lookup, one: Range, opener: Opener) -> Iterator[list[Opened]]:
+    """What completes the messages that began in the range."""
+    joiner = opener.joiner
+    joiner.give_up(SystemClock().now_ms())
+    tail, quiet_since = last_place(lookup, one.topic), steady_seconds()
+    behind = Place(one.end.ledger, one.end.entry + (1 if one.end.batch else 0))
+    following = onward(lookup, one.topic, behind)
+    try:
+        while joiner.waiting:
+            newest, found = joiner.newest, next(following)
+            if whole := [done for entry in found if (done := opener.continue_(entry.data)) is not None]:
+                yield whole
+            if found:
+                # Published by several clocks, but not after now.
+                joiner.give_up(min(measure(found[-1].data).publish_time, SystemClock().now_ms()))
+            caught_up = not found or (found[-1].ledger, found[-1].entry + 1) >= tail[:2]
+            if joiner.newest != newest or whole or not caught_up:
+                quiet_since = steady_seconds()
+            elif steady_seconds() - quiet_since > options.chunk_timeout:
+                joiner.give_up()
+    finally:
+        following.close()
+    opener.report()
+
+
+def _warn_of_gap(gap: DataGap) -> None:
+    log.warning("%s", gap)
