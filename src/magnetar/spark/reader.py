@@ -37,7 +37,7 @@ def read_task(options: SourceOptions, task: Task) -> Iterator[Any]:
 
 
 def _read_range(options: SourceOptions, lookup: Lookup, one: Range) -> Iterator[Any]:
-    decoder = ArrowDecoder(one.topic, value_decoder(options), chosen_columns(options.metadata))
+    decoder = ArrowDecoder(one.topic, value_decoder(options, lookup, one.topic), chosen_columns(options.metadata))
     for found in opened(options, lookup, one):
         for ledger, entry, data in found:
             at = (ledger, entry)
