@@ -39,7 +39,7 @@ def read_task(options: SourceOptions, task: Task, pushed: Pushed = EVERYTHING) -
 
 
 def _read_range(options: SourceOptions, lookup: Lookup, one: Range, window: Window) -> Iterator[Any]:
-    decoder = ArrowDecoder(one.topic, value_decoder(options), chosen_columns(options.metadata))
+    decoder = ArrowDecoder(one.topic, value_decoder(options, lookup, one.topic), chosen_columns(options.metadata))
     for block in opened(options, lookup, one, window):
         yield from decoder.add_block(block)
     yield from decoder.flush()
