@@ -18,6 +18,7 @@ from magnetar.client.reader import last_place, written_place
 from magnetar.client.survey import Surveyor, place_at_time, place_of_index
 from magnetar.runtime.clock import SystemClock, steady_seconds
 from magnetar.spark.admission import Limits, admit, waiting
+from magnetar.spark.backlog import bounded, few, heaps
 from magnetar.spark.offsets import At, Index, Moment, Word
 from magnetar.spark.options import Offsets, SourceOptions
 from magnetar.spark.topics import check_known, topic_partitions
@@ -131,6 +132,19 @@ class Frontier:
         }
         known = {**end, **{name: one.end for name, one in found.items()}}
         return admit({name: one.extents for name, one in found.items()}, start, known, limits)
+
+    def bound(
+        self, start: Mapping[str, Place], end: Mapping[str, Place], least: int, allowance: int
+    ) -> tuple[dict[str, Place], dict[str, list[Place]]]:
+        """Where a micro-batch without limits ends, and where it is cut for at least so many tasks (`spark.backlog`)."""
+        if few(start, end):
+            return dict(end), {}
+        found = heaps(self._lookup, start, end)
+        if allowance:
+            end = bounded(self._lookup, found, start, end, allowance)
+        if len(found) >= least:
+            return dict(end), {}
+        return dict(end), {name: [part[0] for part in heap.parts[1:]] for name, heap in found.items()}
 
     def move_to(self, places: Mapping[str, Place]) -> None:
         """Everything before is processed."""

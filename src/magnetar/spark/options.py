@@ -45,6 +45,7 @@ OPTIONS: Final[dict[str, Option]] = {
         Option("endingTime", "publish time before which a batch read ends", True, False),
         Option("maxMessagesPerTrigger", "messages in a micro-batch at most", True, False),
         Option("maxBytesPerTrigger", "bytes in a micro-batch at most, as stored; one message goes beyond", True, False),
+        Option("backlogBytesPerTrigger", "without a limit: about so much at most, 2 GiB; 0 is everything", True, False),
         Option("minMessagesPerTrigger", "a micro-batch waits until there are so many", True, False),
         Option("maxTriggerDelayMs", "but not longer than this", True, False),
         Option("value", "binary or string: the type of the column value", True, False),
@@ -114,6 +115,8 @@ class SourceOptions:
     """Seconds."""
     decryption: Decryption | None = None
     push_down: bool = False
+    backlog_bytes: int = 0
+    """Of a micro-batch without limits, about; 0 is everything."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,6 +157,7 @@ def source_options(given: Mapping[str, str]) -> SourceOptions:
         poll_timeout=table.number("pollTimeoutMs", 120_000, 1) / 1000,
         operation_timeout=table.number("operationTimeoutMs", 30_000, 1) / 1000,
         token=table.get("token"),
+        backlog_bytes=table.number("backlogBytesPerTrigger", 2 << 30, 0),
         push_down=table.flag("pushDownFilters", False),
         chunk_timeout=table.number("chunkTimeoutMs", 60_000, 0) / 1000,
         decryption=decryption(table.get("decryption.privateKey"), table.get("decryption.onFailure")),

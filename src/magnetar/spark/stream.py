@@ -34,7 +34,7 @@ from magnetar.model.errors import InvalidValueError
 from magnetar.runtime.clock import steady_seconds
 from magnetar.spark.admission import Limits
 from magnetar.spark.frontier import Frontier
-from magnetar.spark.offsets import from_json, to_json
+from magnetar.spark.offsets import Cuts, cuts_of, from_json, to_json
 from magnetar.spark.options import SourceOptions
 from magnetar.spark.planner import plan
 from magnetar.spark.reader import ReadTask, read_task
@@ -77,7 +77,9 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return ReadMaxRows(messages)
         if size:
             return ReadMaxBytes(size)
-        return ReadMinRows(self._options.least_messages) if self._options.least_messages else ReadAllAvailable()
+        if self._options.least_messages:
+            return ReadMinRows(self._options.least_messages)
+        return ReadMaxBytes(self._options.backlog_bytes) if self._options.backlog_bytes else ReadAllAvailable()
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
         """Never behind ``start``; with Trigger.AvailableNow never beyond what there was at the beginning."""
@@ -89,10 +91,15 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if end == places or self._waits(live, places, end):
             return start
         # Trigger.Once asks for everything, whatever the options say.
-        if self._options.limits != Limits() and not isinstance(limit, ReadAllAvailable):
+        limited = not isinstance(limit, ReadAllAvailable)
+        if self._options.limits != Limits() and limited:
             end = live.admit(places, end, self._options.limits)
+        allowance = self._options.backlog_bytes if limited and self._options.limits == Limits() else 0
+        cuts: Cuts = {}
+        if allowance or self._options.min_partitions > len(end):
+            end, cuts = live.bound(places, end, self._options.min_partitions, allowance)
         self._planned = steady_seconds()
-        return to_json(end)
+        return to_json(end, cuts)
 
     def _waits(self, live: Frontier, start: Mapping[str, Place], end: Mapping[str, Place]) -> bool:
         """Whether there are too few messages for a micro-batch yet; not when no more can be expected."""
@@ -114,7 +121,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         """A function of its arguments and the options only."""
         options = self._options
-        tasks = plan(from_json(start), from_json(end), least=options.min_partitions, most=options.max_partitions)
+        least, most = options.min_partitions, options.max_partitions
+        tasks = plan(from_json(start), from_json(end), least=least, most=most, cuts=cuts_of(end))
         return [ReadTask(task) for task in tasks] or [ReadTask(())]
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
