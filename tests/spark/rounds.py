@@ -28,9 +28,9 @@ from magnetar.client.errors import ClientError
 from magnetar.client.lookup import Lookup
 from magnetar.client.place import START
 from magnetar.client.reader import RangeReader, last_place
-from magnetar.protocol.columns import Columns
 from magnetar.spark.options import sink_options
 from magnetar.spark.publish import Numbering, TaskSink
+from tests.columns import Columns
 from tests.live_broker import LiveBroker
 
 PARTITIONS = 3
