@@ -9,6 +9,7 @@ import asyncio
 import itertools
 import json
 import pickle
+import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from magnetar.client.producer import Producer
 from magnetar.protocol.batches import BatchWriter
 from magnetar.spark import backlog, frontier
 from magnetar.spark.options import source_options
+from magnetar.spark.progress import progress_of
 from magnetar.spark.reader import BatchReader
 from magnetar.spark.stream import StreamReader
 from tests.admin.real_broker import TOPIC, RealBroker, real_broker
@@ -185,3 +187,34 @@ def test_what_arrives_during_available_now_is_for_the_next_run(tmp_path: Path) -
         assert len(query.everything()) == 140
 
     tell(tmp_path, story)
+
+
+def test_lag_is_part_of_the_progress(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(frontier, "_LAG_INTERVAL", 0.0)
+
+    async def story(broker: RealBroker, url: str) -> None:
+        await asyncio.to_thread(publish, url, f"{PUBLIC}t", 0, 100, batch=10, at=1_000_000)
+        query = Query(url, topic="t", maxMessagesPerTrigger="33")
+        await asyncio.to_thread(check_lag, query)
+
+    tell(tmp_path, story)
+
+
+def check_lag(query: Query, *, index: bool = False) -> None:
+    """Of a topic with a hundred messages, ten in a batch and a second apart; ``index`` if the broker tells it."""
+    name = next(iter(query.reader.initialOffset()["p"]))
+    left = []
+    while query.step():
+        latest = query.reader.reportLatestOffset()
+        assert latest is not None and query.end is not None
+        (found,) = progress_of({"id": "q", "sources": [{"endOffset": query.end, "latestOffset": json.dumps(latest)}]})
+        left.append(found.messages_behind)
+        done = sum(map(len, query.batches))
+        if done < 100:
+            assert found.behind == (name,)
+            age = time.time() - (1_000 + done // 10 * 10)
+            assert found.ms_behind is not None and abs(found.ms_behind / 1000 - age) < 30
+        else:
+            assert (found.behind, found.messages_behind, found.ms_behind) == ((), 0, 0)
+    query.reader.stop()
+    assert left == ([67, 34, 1, 0] if index else [None, None, None, 0])

@@ -12,6 +12,7 @@ from typing import Final
 
 from magnetar.client.anchor import Anchor
 from magnetar.client.errors import DataLossError
+from magnetar.client.lag import Lag, lag
 from magnetar.client.lookup import Lookup
 from magnetar.client.place import START, Place
 from magnetar.client.reader import last_place, written_place
@@ -26,6 +27,7 @@ from magnetar.spark.topics import check_known, topic_partitions
 _FRESH: Final = 0.02
 """Spark asks for the latest offset up to a hundred times a second; so long an answer is good, seconds."""
 _DISCOVERY_INTERVAL: Final = 10.0
+_LAG_INTERVAL: Final = 5.0
 
 
 def open_lookup(options: SourceOptions) -> Lookup:
@@ -74,6 +76,8 @@ class Frontier:
         self._discovered = float("-inf")
         self._asked = float("-inf")
         self._last: dict[str, Place] = {}
+        self._lags: dict[str, Lag] = {}
+        self._lags_asked = float("-inf")
 
     def initial(self) -> dict[str, Place]:
         """Where the query began: the same until the subscriptions are moved, whatever is published."""
@@ -145,6 +149,15 @@ class Frontier:
         if len(found) >= least:
             return dict(end), {}
         return dict(end), {name: [part[0] for part in heap.parts[1:]] for name, heap in found.items()}
+
+    def lags(self, end: Mapping[str, Place]) -> dict[str, Lag]:
+        """How far behind a query is that has read up to ``end``; looked at from time to time only."""
+        if steady_seconds() - self._lags_asked > _LAG_INTERVAL:
+            last = self.latest()
+            behind = {name: end.get(name, START) for name, place in last.items() if end.get(name, START) < place}
+            self._lags = {name: lag(self._lookup, name, place, last[name]) for name, place in behind.items()}
+            self._lags_asked = steady_seconds()
+        return self._lags
 
     def move_to(self, places: Mapping[str, Place]) -> None:
         """Everything before is processed."""

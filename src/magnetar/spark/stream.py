@@ -31,12 +31,13 @@ from pyspark.sql.streaming.datasource import (
 
 from magnetar.client.place import START, Place
 from magnetar.model.errors import InvalidValueError
-from magnetar.runtime.clock import steady_seconds
+from magnetar.runtime.clock import SystemClock, steady_seconds
 from magnetar.spark.admission import Limits
 from magnetar.spark.frontier import Frontier
 from magnetar.spark.offsets import Cuts, cuts_of, from_json, to_json
 from magnetar.spark.options import SourceOptions
 from magnetar.spark.planner import plan
+from magnetar.spark.progress import lag_json
 from magnetar.spark.reader import ReadTask, read_task
 
 
@@ -55,6 +56,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._subscription = options.subscription
         self._frontier: Frontier | None = None
         self._target: dict[str, Place] | None = None
+        self._end: Mapping[str, Place] | None = None
         self._planned = steady_seconds()
 
     def __getstate__(self) -> dict[str, Any]:
@@ -89,6 +91,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         live.move_to(places)
         end = {**places, **{name: max(last, places.get(name, START)) for name, last in latest.items()}}
         if end == places or self._waits(live, places, end):
+            self._end = places
             return start
         # Trigger.Once asks for everything, whatever the options say.
         limited = not isinstance(limit, ReadAllAvailable)
@@ -99,6 +102,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if allowance or self._options.min_partitions > len(end):
             end, cuts = live.bound(places, end, self._options.min_partitions, allowance)
         self._planned = steady_seconds()
+        self._end = end
         return to_json(end, cuts)
 
     def _waits(self, live: Frontier, start: Mapping[str, Place], end: Mapping[str, Place]) -> bool:
@@ -109,8 +113,12 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return live.waiting(start, end, least) < least
 
     def reportLatestOffset(self) -> dict[str, Any] | None:
-        """For Spark's progress: its lag is this minus the batch's end."""
-        return to_json(self._live().latest())
+        """For Spark's progress: how far the topics go, and how far behind the micro-batch that was planned last is."""
+        live = self._live()
+        found = to_json(live.latest())
+        if self._end is not None and (lags := live.lags(self._end)):
+            found["lag"] = lag_json(lags, SystemClock().now_ms())
+        return found
 
     def prepareForTriggerAvailableNow(self) -> None:
         """What is there now is what this run reads."""
