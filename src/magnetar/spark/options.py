@@ -63,6 +63,8 @@ OPTIONS: Final[dict[str, Option]] = {
         Option("decryption.onFailure", "what no key opens: fail, skip, or consume (as it is)", True, False),
         Option("token", "authentication by this token", True, True),
         Option("delivery", "effectively-once (streams, and batches with txnAppId) or at-least-once", False, True),
+        Option("staging", "streams: a directory in which each micro-batch is stored before it is sent", False, True),
+        Option("repeatable", "true: your word that a repeated micro-batch has the same tasks and rows", False, True),
         Option(
             "txnAppId", "batch writes: who writes; with txnVersion, what is written again is kept once", False, True
         ),
@@ -128,6 +130,9 @@ class SinkOptions:
     """Effectively once; None: where it can be."""
     app: tuple[str, int] | None
     """txnAppId and txnVersion."""
+    staging: str | None
+    """A directory or URI."""
+    repeatable: bool
     compression: CompressionType
     batch_messages: int
     batch_bytes: int
@@ -171,11 +176,17 @@ def sink_options(given: Mapping[str, str]) -> SinkOptions:
     compression = table.choice("pulsar.producer.compressionType", tuple(kind.name for kind in CompressionType), "NONE")
     delivery = table.get("delivery")
     once = None if delivery is None else table.choice("delivery", _DELIVERIES, "") == _DELIVERIES[0]
+    if once is False and table.get("staging") is not None:
+        raise InvalidValueError(
+            "option 'staging' is for effectively-once, and option 'delivery' is at-least-once: leave one of them out"
+        )
     return SinkOptions(
         service_url=_service_url(table),
         topic=None if topic is None else _topic(topic),
         once=once,
         app=_application(table),
+        staging=table.get("staging"),
+        repeatable=table.flag("repeatable", False),
         compression=CompressionType[compression],
         batch_messages=table.number("pulsar.producer.batchingMaxMessages", 1_000, 1),
         batch_bytes=table.number("pulsar.producer.batchingMaxBytes", 128 << 10, 1),
@@ -195,7 +206,7 @@ class _Table:
             option = OPTIONS.get(key)
             if option is None:
                 if key not in _SPARK_KEYS:
-                    raise InvalidValueError(_unknown(key))
+                    raise InvalidValueError(_unknown(key, side))
             elif not (option.source if side == "source" else option.sink):
                 raise InvalidValueError(f"option {option.title!r} has no meaning for a {side}")
 
@@ -231,14 +242,12 @@ def _application(table: _Table) -> tuple[str, int] | None:
     return None if name is None else (name, table.number("txnVersion", 0, 0))
 
 
-def _unknown(key: str) -> str:
-    near = difflib.get_close_matches(key, OPTIONS, 1, 0.6)
-    hint = f"did you mean {OPTIONS[near[0]].title!r}?" if near else f"known are {', '.join(_titles())}"
+def _unknown(key: str, side: str) -> str:
+    known = {key: option for key, option in OPTIONS.items() if (option.source if side == "source" else option.sink)}
+    near = difflib.get_close_matches(key, known, 1, 0.6)
+    titles = ", ".join(sorted(option.title for option in known.values()))
+    hint = f"did you mean {known[near[0]].title!r}?" if near else f"a {side} has {titles}"
     return f"option {key!r} is not known; {hint}"
-
-
-def _titles() -> list[str]:
-    return sorted(option.title for option in OPTIONS.values())
 
 
 def _service_url(table: _Table) -> str:
