@@ -18,7 +18,7 @@ from magnetar.model.errors import InvalidValueError, MagnetarError
 from magnetar.model.names import TopicName
 from magnetar.protocol.compression import CompressionType
 from magnetar.spark.admission import Limits
-from magnetar.spark.keys import Decryption, decryption
+from magnetar.spark.keys import Decryption, Encryption, decryption, encryption
 from magnetar.spark.offsets import At, Moment, Word, parse_at, parse_time
 from magnetar.spark.topics import Topics, assigned, listed, pattern
 
@@ -69,6 +69,7 @@ OPTIONS: Final[dict[str, Option]] = {
             "txnAppId", "batch writes: who writes; with txnVersion, what is written again is kept once", False, True
         ),
         Option("txnVersion", "batch writes: a number that grows with each write of txnAppId", False, True),
+        Option("encryption.publicKey", "PEM text or its file, or JSON of key names to these", False, True),
         Option("pulsar.producer.compressionType", "NONE, LZ4, ZLIB, ZSTD or SNAPPY", False, True),
         Option("pulsar.producer.batchingMaxMessages", "messages in a batch, 1000", False, True),
         Option("pulsar.producer.batchingMaxBytes", "bytes in a batch, 131072", False, True),
@@ -140,6 +141,7 @@ class SinkOptions:
     murmur: bool
     operation_timeout: float
     token: str | None
+    encryption: Encryption | None = None
 
 
 def source_options(given: Mapping[str, str]) -> SourceOptions:
@@ -194,6 +196,7 @@ def sink_options(given: Mapping[str, str]) -> SinkOptions:
         murmur=table.choice("pulsar.producer.hashingScheme", _HASHING, _HASHING[0]) == _HASHING[1],
         operation_timeout=table.number("operationTimeoutMs", 30_000, 1) / 1000,
         token=table.get("token"),
+        encryption=encryption(table.get("encryption.publicKey")),
     )
 
 

@@ -89,7 +89,7 @@ def sql(one: Any, row: dict[str, Any]) -> bool | None:
     return bool(TRUTHS[name](have, value))
 
 
-NULLS = [{name: None for name in VALUES}, {**{name: None for name in VALUES}, "__ledgerId": 1}]
+NULLS = [dict.fromkeys(VALUES), {**dict.fromkeys(VALUES), "__ledgerId": 1}]
 
 
 @example(NULLS, [make("In", "__ledgerId", [2], negated=True)])
