@@ -18,7 +18,7 @@ from magnetar.spark.frontier import open_lookup, resolve, resolve_end
 from magnetar.spark.offsets import Word
 from magnetar.spark.opening import opened
 from magnetar.spark.options import Offsets, SourceOptions
-from magnetar.spark.planner import Range, Task, tasks_of
+from magnetar.spark.planner import Range, Task, merged, tasks_of
 from magnetar.spark.pruning import pruned
 from magnetar.spark.topics import check_known, topic_partitions
 from magnetar.spark.values import value_decoder
@@ -51,11 +51,6 @@ def _by_ledger(lookup: Lookup, one: Range) -> list[Range]:
     return [Range(one.topic, *part) for part in parts_by_ledger(lookup, one.topic, start, one.end)]
 
 
-def _merged(options: SourceOptions, ranges: list[Range]) -> int:
-    """Many small ledgers make no more tasks than were asked for."""
-    return options.min_partitions if len(ranges) > options.min_partitions > 0 else 0
-
-
 class BatchReader(DataSourceReader):
     """For ``spark.read``: from startingOffsets (earliest) to endingOffsets (latest when the job is planned)."""
 
@@ -84,7 +79,11 @@ class BatchReader(DataSourceReader):
             ranges = [pruned(lookup, pushed, Range(name, starts[name], ends[name])) for name in names]
             if len(names) < options.min_partitions:
                 ranges = [part for one in ranges for part in _by_ledger(lookup, one)]
-        tasks = tasks_of(ranges, least=options.min_partitions, most=options.max_partitions or _merged(options, ranges))
+        tasks = tasks_of(
+            ranges,
+            least=options.min_partitions,
+            most=options.max_partitions or merged(len(ranges), options.min_partitions),
+        )
         return [ReadTask(task) for task in tasks] or [ReadTask(())]
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
