@@ -115,6 +115,13 @@ class Settings(PolicySettings):
         _INT_MAX,
     )
 
+    offloadUrl: str = _setting(
+        "",
+        "magnetar's own: where offloaded ledgers go, `file:///path`, `s3://bucket/prefix`, `gs://...` or `az://...`; "
+        "empty: nothing is offloaded. What was offloaded before is read from where it is.",
+        "Storage",
+    )
+
     # topics
     maxNumPartitionsPerPartitionedTopic: int = _setting(
         0, "Most partitions a topic may be given; 0 without limit.", "Topics", 0, _INT_MAX

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import os
 import shutil
 import signal
 import subprocess
@@ -34,7 +33,7 @@ from magnetar.spark import flights
 from magnetar.spark.cluster import standalone_cluster
 from magnetar.spark.options import sink_options
 from magnetar.spark.publish import TaskSink
-from magnetar.spark.session import end_session, local_session
+from magnetar.spark.session import end_session, errors_into, local_session
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -115,19 +114,6 @@ def running_broker(directory: Path) -> Iterator[str]:
                 broker.wait(_BROKER_STOP)
             except subprocess.TimeoutExpired:
                 broker.kill()
-
-
-@contextlib.contextmanager
-def errors_into(path: Path) -> Iterator[None]:
-    """What this process's children say on stderr goes into a file; they keep that for life."""
-    kept = os.dup(2)
-    with path.open("w") as log:
-        os.dup2(log.fileno(), 2)
-    try:
-        yield
-    finally:
-        os.dup2(kept, 2)
-        os.close(kept)
 
 
 @contextlib.contextmanager

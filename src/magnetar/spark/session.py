@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from magnetar.model.errors import ServiceNotReadyError
@@ -20,6 +23,8 @@ SETTINGS: Final[dict[str, str]] = {
     "spark.python.unix.domain.socket.enabled": "true",
     # Hours and days are cut in this zone, whatever the machine's is.
     "spark.sql.session.timeZone": "UTC",
+    # Needed by the option pushDownFilters; without it nothing is pushed.
+    "spark.sql.python.filterPushdown.enabled": "true",
     # Two attempts of one task must not write at the same time.
     "spark.speculation": "false",
     # The number of tasks of a replayed micro-batch must not depend on sizes.
@@ -76,6 +81,19 @@ def local_session(
         raise
     register(spark)
     return spark
+
+
+@contextlib.contextmanager
+def errors_into(path: Path) -> Iterator[None]:
+    """What this process's children say on stderr goes into a file; they keep that for life."""
+    kept = os.dup(2)
+    with path.open("w") as log:
+        os.dup2(log.fileno(), 2)
+    try:
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
 
 
 def end_session(spark: SparkSession) -> None:
