@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from magnetar.admin.ports import LookupAnswer, StatsOptions, StorageCounters, SubscriptionCounters, TopicCounters
+from magnetar.admin.ports import (
+    LookupAnswer,
+    OffloadsOfBroker,
+    StatsOptions,
+    StorageCounters,
+    SubscriptionCounters,
+    TopicCounters,
+)
 from magnetar.admin.stored_messages import StoredMessage
 from magnetar.broker.policies import Policies
 from magnetar.broker.schemas import SchemaRegistry
@@ -60,6 +67,9 @@ class FakeBroker:
 
     def transactions(self) -> None:
         """None on this one."""
+
+    def offloads(self) -> OffloadsOfBroker:
+        raise NotImplementedError("tests of offloading have a real broker")
 
     def room_for(self, namespace: NamespaceName, topics: int) -> bool:
         most = self.policies.max_topics(namespace)

@@ -12,6 +12,7 @@ from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import replace
 from typing import Any
 
+from magnetar.offload.archive import ParquetArchive
 from magnetar.runtime.settings import Settings
 from magnetar.storage.store import StoreSettings
 from magnetar.testing.broker import BrokerMachine, Tamper
@@ -41,6 +42,8 @@ class World:
         self.tamper = tamper
         self.history: list[Event] = []
         self.machine: BrokerMachine
+        self.archive: ParquetArchive | None = None
+        """For simulations that offload; set before the first boot."""
         self.tasks: list[asyncio.Task[Any]] = []
 
     def add(self, event: Event) -> None:
@@ -67,6 +70,7 @@ class World:
         self.machine = BrokerMachine(
             self.loop, self.network, settings=self.settings, storage=self.storage, tamper=self.tamper
         )
+        self.machine.archive = self.archive
         await self.machine.start()
 
     async def crash(self) -> None:

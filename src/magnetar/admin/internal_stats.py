@@ -62,7 +62,7 @@ def _ledger(ledger: Ledger, *, open_: bool) -> JsonObject:
         "ledgerId": ledger.id,
         "entries": 0 if open_ else ledger.entries,
         "size": 0 if open_ else ledger.bytes,
-        "offloaded": False,
+        "offloaded": ledger.offload is not None,
         "underReplicated": False,
     }
 

@@ -13,6 +13,7 @@ from itertools import chain
 from magnetar.admin import stored_messages, topic_operations
 from magnetar.admin.counters import topic_counters
 from magnetar.admin.internal_stats import internal_stats
+from magnetar.admin.offload_views import OffloadViews
 from magnetar.admin.ports import LookupAnswer, StatsOptions, StorageCounters, TopicCounters
 from magnetar.admin.reading import message_id_at
 from magnetar.admin.stored_messages import StoredMessage
@@ -201,6 +202,9 @@ class LocalBroker:
     def transactions(self) -> TransactionViews | None:
         enabled = self._service.settings.transactionCoordinatorEnabled
         return TransactionViews(self._service) if enabled else None
+
+    def offloads(self) -> OffloadViews:
+        return OffloadViews(self._service)
 
     def storage(self) -> StorageCounters:
         store = self._service.store

@@ -69,6 +69,11 @@ POLICIES: Final[dict[str, _Policy]] = {
     "messageTTL": _Policy(
         "message_ttl_in_seconds", v.count("Invalid value for message TTL, message TTL must >= 0")
     ),
+    "offloadDeletionLagMs": _Policy("offload_deletion_lag_ms", v.whole, method="PUT"),
+    "offloadThreshold": _Policy("offload_threshold", v.whole, method="PUT", unset=-1, removable=False),
+    "offloadThresholdInSeconds": _Policy(
+        "offload_threshold_in_seconds", v.offload_seconds, method="PUT", unset=-1, removable=False
+    ),
     "persistence": _Policy("persistence", v.persistence),
     "publishRate": _Policy("publishMaxMessageRate.cluster", v.publish_rate),
     "replication": _Policy("replication_clusters", v.words(), removable=False, status=200),

@@ -56,6 +56,14 @@ def count(refusal: str) -> Check:
     return check
 
 
+def offload_seconds(value: Json) -> Json:
+    """-1: never. The text is Apache Pulsar's (11.1.3)."""
+    number = whole(value)
+    if number < -1:
+        raise PreconditionFailedError("Invalid value for offloadThresholdInSecond")
+    return number
+
+
 def flag(value: Json) -> Json:
     """true or false, in quotes or not."""
     if isinstance(value, str) and value in ("true", "True", "TRUE", "false", "False", "FALSE"):

@@ -118,6 +118,15 @@ class TransactionsOfBroker(Protocol):
     ) -> JsonObject: ...
 
 
+class OffloadsOfBroker(Protocol):
+    """Offloaded ledgers; see :mod:`magnetar.admin.offload_views` for shapes and errors."""
+
+    def begin(self, name: TopicName, until: Position) -> None: ...
+    def status(self, name: TopicName) -> JsonObject: ...
+    def ledgers(self, name: TopicName) -> JsonObject: ...
+    async def adopt(self, name: TopicName, ledger: int, object_name: str) -> JsonObject: ...
+
+
 class AdminBroker(Protocol):
     """One broker, as its administrator sees it. Called from the event loop only."""
 
@@ -303,6 +312,10 @@ class AdminBroker(Protocol):
 
     def transactions(self) -> TransactionsOfBroker | None:
         """None: this broker has none."""
+        ...
+
+    def offloads(self) -> OffloadsOfBroker:
+        """Ledgers that were copied elsewhere."""
         ...
 
     def storage(self) -> StorageCounters:

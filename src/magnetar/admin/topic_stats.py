@@ -30,7 +30,7 @@ async def topic_stats(topic: Topic, rates: Rates, options: StatsOptions, broker_
     return {
         **_counters(topic, rates),
         **await _backlog(topic, options),
-        "offloadedStorageSize": 0,
+        "offloadedStorageSize": sum(ledger.bytes for ledger in topic.log.table.ledgers if ledger.offload is not None),
         "lastOffloadLedgerId": 0,
         "lastOffloadSuccessTimeStamp": 0,
         "lastOffloadFailureTimeStamp": 0,

@@ -119,6 +119,14 @@ def pipeline(context: typer.Context) -> None:
     pipeline_app(context.args, prog_name="magnetar pipeline")
 
 
+@app.command(context_settings={"ignore_unknown_options": True, "help_option_names": []}, add_help_option=False)
+def lake(arguments: Annotated[list[str] | None, typer.Argument(metavar="COMMAND")] = None) -> None:
+    """Tables that streams are written to: history, positions, holding, compact, vacuum."""
+    from magnetar.lakehouse.command import app as lake_app
+
+    lake_app(arguments or ["--help"], prog_name="magnetar lake")
+
+
 def main() -> None:
     """Entry point of the ``magnetar`` script."""
     app(prog_name="magnetar")

@@ -19,6 +19,7 @@ from magnetar.broker.upkeep import Upkeep
 from magnetar.metadata.resources import Resources
 from magnetar.metadata.sqlite import SqliteMetadataStore
 from magnetar.metadata.store import MetadataStore
+from magnetar.offload.archive import ParquetArchive
 from magnetar.runtime.clock import Clock, SystemClock
 from magnetar.runtime.settings import Settings
 from magnetar.storage.committer import Committer
@@ -56,7 +57,9 @@ class Broker:
         executors: dict[str, Executor] | None = None,
         committer: Callable[[Committer], Committer] | None = None,
         storage: StoreSettings | None = None,
+        archive: ParquetArchive | None = None,
     ) -> None:
+        archive = archive or ParquetArchive()
         self.settings = settings
         self.store = LedgerStore(
             files,
@@ -64,10 +67,11 @@ class Broker:
             storage or store_settings(settings),
             None if executors is None else executors.__getitem__,
             committer,
+            archive,
         )
         self._metadata = metadata
         self.resources = Resources(metadata, settings)
-        self.service = BrokerService(self.store, self.resources, settings, clock, rng, self._instance())
+        self.service = BrokerService(self.store, self.resources, settings, clock, rng, self._instance(), archive)
         self.upkeep = Upkeep(self.service)
         self.compaction_monitor = CompactionMonitor(self.service)
         self.liveness = Liveness(self.service, settings.livenessCheckSeconds)
@@ -100,6 +104,7 @@ class Broker:
         await self.liveness.close()
         await self.rates.close()
         await self.upkeep.close()
+        await self.service.offloading.close()
         await self.compaction_monitor.close()
         self.service.close()
         for connection in list(self.connections):

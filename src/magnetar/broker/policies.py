@@ -99,6 +99,10 @@ def _count(value: Json) -> int | None:
     return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
 
 
+def _whole(value: Json) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
 def _flag(value: Json) -> bool | None:
     return value if isinstance(value, bool) else None
 
@@ -198,6 +202,9 @@ _RULES: Final = (
     _Rule("size_quota", "backlogQuotaMap", "backlog_quota_map", _size_quota),
     _Rule("age_quota", "backlogQuotaMap", "backlog_quota_map", _age_quota),
     _Rule("compaction_threshold", "compactionThreshold", "compaction_threshold", _count),
+    _Rule("offload_threshold", "", "offload_threshold", _count),
+    _Rule("offload_threshold_s", "", "offload_threshold_in_seconds", _count),
+    _Rule("offload_deletion_lag_ms", "", "offload_deletion_lag_ms", _whole),
     _Rule("inactive_topics", "inactiveTopicPolicies", "inactive_topic_policies", _inactive),
     _Rule("subscription_expiration_minutes", "", "subscription_expiration_time_minutes", _count),
     _Rule("deduplication_enabled", "deduplicationEnabled", "deduplicationEnabled", _flag),
@@ -240,6 +247,9 @@ def of_broker(settings: Settings) -> TopicPolicies:
         size_quota=BacklogQuota(quota_bytes, policy),
         age_quota=BacklogQuota(settings.backlogQuotaDefaultLimitSecond, policy),
         compaction_threshold=settings.brokerServiceCompactionThresholdInBytes,
+        offload_threshold=settings.managedLedgerOffloadAutoTriggerSizeThresholdBytes,
+        offload_threshold_s=settings.managedLedgerOffloadThresholdInSeconds,
+        offload_deletion_lag_ms=settings.managedLedgerOffloadDeletionLagMs,
         inactive_topics=InactiveTopics(
             settings.brokerDeleteInactiveTopicsEnabled,
             settings.brokerDeleteInactiveTopicsMaxInactiveDurationSeconds or frequency,

@@ -8,6 +8,7 @@ from random import Random
 from typing import Final
 
 from magnetar.broker.coordinating import ASSIGN_TOPIC, TransactionCoordinator
+from magnetar.broker.offloading import Offloading
 from magnetar.broker.partition_making import PartitionMaker
 from magnetar.broker.policies import Policies
 from magnetar.broker.policy_events import PolicyEvents
@@ -33,6 +34,7 @@ from magnetar.model.errors import (
 )
 from magnetar.model.names import NamespaceName, TopicName
 from magnetar.model.system_topics import is_heartbeat, is_system_topic
+from magnetar.offload.archive import ParquetArchive
 from magnetar.runtime.clock import Clock
 from magnetar.runtime.log import Limited
 from magnetar.runtime.settings import Settings
@@ -47,8 +49,9 @@ class BrokerService:
     """One per process; lives on the event loop. ``store`` is open already."""
 
     def __init__(
-        self, store: LedgerStore, resources: Resources, settings: Settings, clock: Clock, rng: Random, instance: int
-    ) -> None:
+        self, store: LedgerStore, resources: Resources, settings: Settings, clock: Clock, rng: Random, instance: int,
+        archive: ParquetArchive,
+    ) -> None:  # fmt: skip
         self.store = store
         self.resources = resources
         self.settings = settings
@@ -82,6 +85,7 @@ class BrokerService:
         )  # fmt: skip
         self.schemas = SchemaRegistry(resources.schemas, self.policies, clock)
 
+        self.offloading = Offloading(store, archive, settings, clock, rng)
         self.coordinator = TransactionCoordinator(store, clock, self.find, settings.maxActiveTransactionsPerCoordinator)
 
     def start(self) -> None:
@@ -313,6 +317,7 @@ def publish_settings(settings: Settings) -> PublishSettings:
         DeduplicationSettings(
             settings.brokerDeduplicationMaxNumberOfProducers,
             settings.brokerDeduplicationProducerInactivityTimeoutMinutes * 60_000,
+            settings.brokerDeduplicationStreamInactivityTimeoutMinutes * 60_000,
         ),
         settings.maxSameAddressProducersPerTopic,
     )

@@ -1,5 +1,5 @@
 """What happens without anybody asking, each on its own period and all on the injected clock and loop time: trimming and
-retention, expiry, backlog quotas, and the end of topics and subscriptions that nobody uses.
+retention, offloading, expiry, backlog quotas, and the end of topics and subscriptions that nobody uses.
 
 A pass goes over the loaded topics; what it does to one of them stands in a file of its own. A topic that fails (its
 disk does not read) is named and does not keep the others from their turn.
@@ -23,6 +23,7 @@ from magnetar.runtime.tasks import TaskGroup
 log = logging.getLogger(__name__)
 
 _TRIM_SECONDS: Final = 10.0
+_OFFLOAD_SECONDS: Final = 30.0
 _TOPICS_PER_TURN: Final = 200
 _NO_RETENTION: Final = Retention(0, 0)
 
@@ -44,6 +45,7 @@ class Upkeep:
         self._passes = [
             _Pass("trim", _TRIM_SECONDS, self.trim),
             _Pass("retention", settings.retentionCheckIntervalInSeconds, self.retain),
+            _Pass("offload", _OFFLOAD_SECONDS, self.offload),
             _Pass("expiry", settings.messageExpiryCheckIntervalInMinutes * 60, self.expire),
             _Pass("inactive topics", settings.brokerDeleteInactiveTopicsFrequencySeconds, self.disuse.delete_topics),
             _Pass(
@@ -107,6 +109,12 @@ class Upkeep:
         if dropped:
             await self._service.store.journal.drain()
             await self._service.store.remove_dead()
+
+    async def offload(self) -> int:
+        """What offloading has to do unasked; how many ledgers' local entries were released."""
+        released = await self._service.offloading.look(list(self._service.topics.values()))
+        await self._give_back(released)
+        return released
 
     async def expire(self) -> int:
         """Let go of unacknowledged messages that are older than their time to live (4.5); how many entries."""

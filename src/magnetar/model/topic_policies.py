@@ -89,6 +89,12 @@ class TopicPolicies(NamedTuple):
     """message_age."""
     compaction_threshold: int = 0
     """Bytes; 0: never by itself."""
+    offload_threshold: int = -1
+    """Bytes that stay in the broker's directory when ledgers are offloaded; negative: size decides nothing."""
+    offload_threshold_s: int = -1
+    """Seconds after which a closed ledger is offloaded; negative: age decides nothing."""
+    offload_deletion_lag_ms: int = 14_400_000
+    """How long the local entries stay when their ledger was offloaded; negative: for ever."""
     inactive_topics: InactiveTopics = InactiveTopics()
     subscription_expiration_minutes: int = 0
     """0: never."""

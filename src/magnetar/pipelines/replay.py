@@ -23,13 +23,14 @@ from magnetar.client.errors import ClientError
 from magnetar.client.lookup import Lookup
 from magnetar.client.place import START, Place
 from magnetar.client.reader import RangeReader, last_place
+from magnetar.columnar.block import ALL, Stored
+from magnetar.columnar.messages import columns_of
 from magnetar.model.errors import InvalidValueError
 from magnetar.pipelines.checkpoint import Checkpoint, write_whole
 from magnetar.pipelines.letters import MESSAGE, Letter, letter
 from magnetar.pipelines.model import Pipeline
 from magnetar.pipelines.secrets import resolve
 from magnetar.pipelines.status import open_lookup
-from magnetar.protocol.columns import Columns
 from magnetar.protocol.commands import Pairs
 from magnetar.spark.options import sink_options
 from magnetar.spark.publish import Numbering, TaskSink
@@ -161,20 +162,20 @@ def messages(lookup: Lookup, topic: str, start: Place, end: Place) -> Iterator[F
     """All of a range, as they are stored."""
     for entries in RangeReader(lookup, topic, start, end, fail_on_data_loss=False):
         for ledger, entry, data in entries:
-            columns = Columns()
             first = start.batch if (ledger, entry) == start[:2] else 0
-            stop = end.batch if (ledger, entry) == end[:2] else (1 << 31) - 1
-            columns.add(ledger, entry, data, first, stop)
-            for index, value in enumerate(columns.values):
-                yield Found(
-                    topic,
-                    Place(ledger, entry, columns.indexes[index]),
-                    value,
-                    columns.keys[index],
-                    columns.event_times[index],
-                    columns.entries[0].publish_time,
-                    columns.properties[index],
-                )
+            stop = end.batch if (ledger, entry) == end[:2] else ALL
+            columns = columns_of([Stored(ledger, entry, data)], first, stop)
+            for index, value, key, event_time, publish_time, properties in zip(
+                columns.places().tolist(),
+                columns.values().to_pylist(),
+                columns.keys().to_pylist(),
+                columns.event_times().tolist(),
+                columns.publish_times().tolist(),
+                columns.properties().to_pylist(),
+                strict=True,
+            ):
+                place = Place(ledger, entry, index)
+                yield Found(topic, place, value, key, event_time, publish_time, tuple(properties))
 
 
 def _batches(found: Iterator[Found]) -> Iterator[Any]:

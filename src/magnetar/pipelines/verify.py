@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from magnetar.client.lookup import Lookup
 from magnetar.client.place import START, Place
 from magnetar.client.reader import RangeReader, last_place
+from magnetar.columnar.block import Stored
+from magnetar.columnar.messages import Messages, columns_of
 from magnetar.model.errors import InvalidValueError
 from magnetar.pipelines import evidence, outputs, rows
 from magnetar.pipelines.checkpoint import Checkpoint
@@ -21,7 +23,6 @@ from magnetar.pipelines.frames import read_range
 from magnetar.pipelines.manifest import Manifest
 from magnetar.pipelines.model import DEAD_LETTERS, Pipeline, TableSink
 from magnetar.pipelines.status import open_lookup
-from magnetar.protocol.columns import Columns
 from magnetar.spark.topics import listed, topic_partitions
 
 if TYPE_CHECKING:
@@ -128,22 +129,23 @@ def delivered(lookup: Lookup, topic: str, seen: Delivered) -> Delivered:
     """Every message of an output topic, from the first that is still there."""
     for name in topic_partitions(lookup, listed([topic]), create=False):
         for entries in RangeReader(lookup, name, START, last_place(lookup, name), fail_on_data_loss=False):
-            columns = Columns()
-            for ledger, entry, data in entries:
-                columns.add(ledger, entry, data)
-            _feed(name, columns, seen)
+            _feed(name, columns_of(Stored(*entry) for entry in entries), seen)
     return seen
 
 
-def _feed(topic: str, columns: Columns, seen: Delivered) -> None:
-    at = 0
-    for row in columns.entries:
-        for index in range(at, at + row.messages):
-            key, value = columns.keys[index] or b"", columns.values[index] or b""
-            place = Place(row.ledger, row.entry, columns.indexes[index])
-            number = zlib.crc32(key + b"\0" + value)
-            seen.add(topic, place, row.producer_name, columns.sequence_ids[index], number)
-        at += row.messages
+def _feed(topic: str, columns: Messages, seen: Delivered) -> None:
+    for ledger, entry, index, key, value, producer, sequence_id in zip(
+        columns.ledgers().tolist(),
+        columns.entries().tolist(),
+        columns.places().tolist(),
+        columns.keys().to_pylist(),
+        columns.values().to_pylist(),
+        columns.producer_names().to_pylist(),
+        columns.sequence_ids().tolist(),
+        strict=True,
+    ):
+        number = zlib.crc32((key or b"") + b"\0" + (value or b""))
+        seen.add(topic, Place(ledger, entry, index), producer, sequence_id, number)
 
 
 def _table(sink: TableSink, manifests: list[Manifest], query: str) -> list[Finding]:

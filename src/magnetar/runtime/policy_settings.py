@@ -103,6 +103,18 @@ class PolicySettings:
         "producer_request_hold", "producer_exception", "consumer_backlog_eviction"
     ] = setting("producer_request_hold", "What happens when a backlog exceeds its quota.", _KEPT)
 
+    # offloading
+    managedLedgerOffloadAutoTriggerSizeThresholdBytes: int = setting(
+        -1, "Bytes of a topic that stay here; older closed ledgers are offloaded by themselves. -1: not by size.",
+        _KEPT, -1, LONG_MAX,
+    )  # fmt: skip
+    managedLedgerOffloadThresholdInSeconds: int = setting(
+        -1, "Seconds after which a closed ledger is offloaded by itself; -1: not by age.", _KEPT, -1, LONG_MAX
+    )
+    managedLedgerOffloadDeletionLagMs: int = setting(
+        14_400_000, "Milliseconds that the local entries of an offloaded ledger stay; -1 for ever.", _KEPT, -1, LONG_MAX
+    )
+
     # deduplication, delayed delivery, compaction
     brokerDeduplicationEnabled: bool = setting(False, "Whether messages that are sent twice are kept once.", _TOPICS)
     brokerDeduplicationSnapshotIntervalSeconds: int = setting(

@@ -115,6 +115,13 @@ class Settings(PolicySettings):
         _INT_MAX,
     )
 
+    offloadUrl: str = _setting(
+        "",
+        "magnetar's own: where offloaded ledgers go, `file:///path`, `s3://bucket/prefix`, `gs://...` or `az://...`; "
+        "empty: nothing is offloaded. What was offloaded before is read from where it is.",
+        "Storage",
+    )
+
     # topics
     maxNumPartitionsPerPartitionedTopic: int = _setting(
         0, "Most partitions a topic may be given; 0 without limit.", "Topics", 0, _INT_MAX
@@ -129,6 +136,14 @@ class Settings(PolicySettings):
     )
     brokerDeduplicationProducerInactivityTimeoutMinutes: int = _setting(
         360, "A producer that was not connected for so long is forgotten by deduplication.", "Topics", 1, _INT_MAX
+    )
+    brokerDeduplicationStreamInactivityTimeoutMinutes: int = _setting(
+        20_160,
+        "magnetar's own: the same for producers of streaming queries, whose names begin with `spark.`: 14 days. There "
+        "may be `brokerDeduplicationMaxNumberOfProducers` of them beside the others.",
+        "Topics",
+        1,
+        _INT_MAX,
     )
     maxSameAddressProducersPerTopic: int = _setting(
         0, "Most producers of a topic from one address; 0 without limit.", "Topics", 0, _INT_MAX

@@ -11,12 +11,13 @@ from bisect import bisect_right
 from typing import Any
 
 from magnetar.model.ids import Position
+from magnetar.storage.archive import Offload
 
 
 class Ledger:
     """One ledger: open while it is the last, immutable afterwards. ``closed_ms`` is 0 while it is open."""
 
-    __slots__ = ("bytes", "closed_ms", "entries", "id", "index", "messages", "opened_ms", "ordinal")
+    __slots__ = ("bytes", "closed_ms", "entries", "id", "index", "messages", "offload", "opened_ms", "ordinal")
 
     def __init__(self, ledger_id: int, ordinal: int, index: int, opened_ms: int) -> None:
         self.id = ledger_id
@@ -29,23 +30,28 @@ class Ledger:
         self.entries = 0
         self.messages = 0
         self.bytes = 0
+        self.offload: Offload | None = None
+        """Its copy outside the directory, if that is durably known."""
 
     @property
     def end(self) -> int:
         """Ordinal behind its last entry."""
         return self.ordinal + self.entries
 
-    def to_list(self) -> list[int]:
+    def to_list(self) -> list[Any]:
         """As it lies in a checkpoint."""
-        return [
+        values: list[Any] = [
             self.id, self.ordinal, self.index, self.opened_ms, self.closed_ms, self.entries, self.messages, self.bytes,
         ]  # fmt: skip
+        return values if self.offload is None else [*values, self.offload.to_list()]
 
     @classmethod
     def from_list(cls, values: list[Any]) -> Ledger:
         """The inverse of :meth:`to_list`."""
         ledger = cls(values[0], values[1], values[2], values[3])
         ledger.closed_ms, ledger.entries, ledger.messages, ledger.bytes = values[4:8]
+        if len(values) > 8:
+            ledger.offload = Offload.from_list(values[8])
         return ledger
 
 
@@ -65,9 +71,16 @@ class LedgerTable:
         self._bases.append(ledger.ordinal)
         self._ids.append(ledger.id)
 
-    def drop_front(self, count: int) -> None:
-        """Forget the oldest ``count``."""
+    def drop_front(self, count: int) -> list[Ledger]:
+        """Forget the oldest ``count``, and return them."""
+        dropped = self.ledgers[:count]
         del self.ledgers[:count], self._bases[:count], self._ids[:count]
+        return dropped
+
+    def of_id(self, ledger_id: int) -> Ledger | None:
+        """The ledger of that id, if it is retained."""
+        i = bisect_right(self._ids, ledger_id) - 1
+        return self.ledgers[i] if i >= 0 and self._ids[i] == ledger_id else None
 
     @property
     def first(self) -> int:

@@ -10,14 +10,15 @@ from bisect import bisect_right
 from collections.abc import Callable
 from typing import Any, Final, Protocol
 
-from magnetar.model.errors import PersistenceError
+from magnetar.model.errors import ConflictError, PersistenceError
 from magnetar.model.ids import Position
 from magnetar.runtime.clock import Clock
 from magnetar.storage import records
 from magnetar.storage.annex import Annex
+from magnetar.storage.archive import Offload
 from magnetar.storage.cache import CachedRuns, EntryCache, Run
 from magnetar.storage.cursor import Cursor
-from magnetar.storage.journal import Journal, PendingExtent
+from magnetar.storage.journal import Failed, Journal, PendingExtent
 from magnetar.storage.ledger import Ledger, LedgerTable
 from magnetar.storage.segment import Places, Span
 
@@ -44,6 +45,8 @@ class LogHome(Protocol):
     def read_on(self, log: ManagedLedger) -> None: ...
     def span_added(self, span: Span) -> None: ...
     def span_dropped(self, span: Span) -> None: ...
+    def copy_discarded(self, offload: Offload) -> None: ...
+    def copy_needed(self, offload: Offload) -> None: ...
 
 
 class Rollover:
@@ -305,7 +308,7 @@ class ManagedLedger:
     def replay_trim(self, first: int, hidden_bytes: int) -> None:
         """A TRIMMED record. The ledger that begins at ``first`` may follow: its own record may have been void once."""
         count = sum(1 for ledger in self.table.ledgers if ledger.ordinal < first and ledger.end <= first)
-        self.table.drop_front(count)
+        self._discard_copies(self.table.drop_front(count))
         self._hide(first, hidden_bytes)
         self._drop_spans(first)
 
@@ -400,7 +403,7 @@ class ManagedLedger:
             self._hide(first, hidden_bytes or 0)
             record = records.json_record(records.Kind.TRIMMED, log=self.id, ordinal=first, bytes=self.hidden_size)
             self._journal.add_record(record, lambda: self._drop_spans(first))
-            self.table.drop_front(drop)
+            self._discard_copies(self.table.drop_front(drop))
             for cursor in self.cursors.values():
                 cursor.trimmed()
         return drop
@@ -419,6 +422,70 @@ class ManagedLedger:
         for span in self.spans[:count]:
             self.home.span_dropped(span)
         del self.spans[:count], self._span_firsts[:count]
+
+    # offloading --------------------------------------------------------------------------------------------------
+
+    def record_offload(self, ledger_id: int, offload: Offload, done: Callable[[], None], failed: Failed) -> None:
+        """Note durably where a sealed ledger's copy lies; with ``released`` the local entries go.
+
+        Nothing changes before it is durable. An older copy is to be deleted from then on. Raises ConflictError if the
+        ledger is gone, open, without its local entries already, or of another length.
+        """
+        ledger = self.sealed(ledger_id)
+        known = ledger.offload
+        if known is not None and known.released:
+            raise ConflictError(f"{self.name}: ledger {ledger_id} has only its copy {known.key}")
+        if (offload.entries, offload.bytes) != (ledger.entries, ledger.bytes):
+            raise ConflictError(
+                f"{self.name}: ledger {ledger_id} has {ledger.entries} entries of {ledger.bytes} bytes, its copy "
+                f"{offload.entries} of {offload.bytes}"
+            )
+
+        def durable() -> None:
+            self.apply_offload(ledger_id, offload)
+            done()
+
+        record = records.json_record(records.Kind.OFFLOADED, log=self.id, ledger=ledger_id, offload=offload.to_list())
+        self._journal.add_record(record, durable, failed)
+
+    def sealed(self, ledger_id: int) -> Ledger:
+        """The ledger of that id, which takes no more entries. Raises ConflictError."""
+        ledgers = self.table.ledgers
+        ledger = self.table.of_id(ledger_id)
+        if ledger is None or self.deleted:
+            raise ConflictError(f"{self.name} has no ledger {ledger_id}: it was trimmed, or never was")
+        following = ledgers[ledgers.index(ledger) + 1] if ledger is not ledgers[-1] else None
+        if following is None or following.ordinal != ledger.end:
+            # closed already, perhaps, but its last entries are still being written
+            raise ConflictError(f"{self.name}: ledger {ledger_id} is open")
+        return ledger
+
+    def apply_offload(self, ledger_id: int, offload: Offload) -> None:
+        """The record is durable, or was read by a start. A ledger that was trimmed meanwhile needs no copy."""
+        ledger = self.table.of_id(ledger_id)
+        if ledger is None:
+            self.home.copy_discarded(offload)
+            return
+        if ledger.offload is not None and ledger.offload.key != offload.key:
+            self.home.copy_discarded(ledger.offload)
+        ledger.offload = offload
+        self.home.copy_needed(offload)
+        if offload.released:
+            released = [span for span in self.spans if span.ledger == ledger_id]
+            for span in released:
+                self.home.span_dropped(span)
+            self.spans = [span for span in self.spans if span.ledger != ledger_id]
+            self._span_firsts = [span.first for span in self.spans]
+
+    def _discard_copies(self, ledgers: list[Ledger]) -> None:
+        for ledger in ledgers:
+            if ledger.offload is not None:
+                self.home.copy_discarded(ledger.offload)
+
+    def forget(self) -> None:
+        """The log is being deleted, and with it what it knows of copies."""
+        self.deleted = True
+        self._discard_copies(self.table.ledgers)
 
     def retained_bytes(self) -> int:
         """Entry bytes in all retained ledgers."""

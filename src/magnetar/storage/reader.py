@@ -2,6 +2,10 @@
 
 Whole extents are taken, up to four megabytes at once, and put into the cache; the subscription that asked gets its part
 and finds the rest in memory. So catching up neither hops to the thread per entry nor loads the backlog.
+
+What is in no segment any more because its ledger was offloaded is read from its copy, a piece at a time and in other
+threads; caching and reading ahead are the same. Whoever asks for an entry whose copy cannot be read gets the error, and
+nothing else is given in its place.
 """
 
 from __future__ import annotations
@@ -12,13 +16,16 @@ from bisect import bisect_left
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Executor
+from functools import partial
 from typing import Final, NamedTuple
 
 from magnetar.model.errors import PersistenceError
 from magnetar.storage import records
+from magnetar.storage.archive import Archive
 from magnetar.storage.cache import EntryCache, Run, cut
 from magnetar.storage.checkpoint import write_atomically
 from magnetar.storage.files import FileSystem, ReadBuffer, read_buffer
+from magnetar.storage.ledger import Ledger
 from magnetar.storage.managed_ledger import NEVER, ManagedLedger, ReadDone
 from magnetar.storage.recovery import places_of
 from magnetar.storage.segment import Places, SegmentFiles, Span, index_bytes, index_name, segment_name, spans_of
@@ -48,12 +55,13 @@ class _Extent(NamedTuple):
 class _Reading:
     """One read under way, and who waits for it: nobody yet, if it was begun ahead."""
 
-    __slots__ = ("further", "managed", "segment", "start", "waiters")
+    __slots__ = ("further", "managed", "place", "start", "waiters")
 
-    def __init__(self, managed: ManagedLedger, start: int, segment: int, further: int) -> None:
+    def __init__(self, managed: ManagedLedger, start: int, place: str, further: int) -> None:
         self.managed = managed
         self.start = start
-        self.segment = segment
+        self.place = place
+        """What is read, for messages."""
         self.further = further
         """How many reads may follow it unasked."""
         self.waiters: list[Callable[[Run | Exception], None]] = []
@@ -66,7 +74,12 @@ class EntryReader:
     the cache while the first is being sent.
     """
 
-    def __init__(self, files: FileSystem, segments: SegmentFiles, cache: EntryCache, thread: Executor) -> None:
+    def __init__(
+        self, files: FileSystem, segments: SegmentFiles, cache: EntryCache, thread: Executor, archive: Archive,
+        archive_threads: Executor,
+    ) -> None:  # fmt: skip
+        self._archive = archive
+        self._archive_threads = archive_threads
         self._files = files
         self._segments = segments
         # a part of its own: what is read once soon makes room for the next, in memory that is still warm
@@ -80,6 +93,9 @@ class EntryReader:
         self._closed = False
         self.reads = 0
         self.bytes_read = 0
+        self.copies_read = 0
+        """Pieces of offloaded ledgers."""
+        self.copy_bytes_read = 0
 
     def close(self) -> None:
         """The store is being closed: what is under way is answered, nothing is read ahead any more."""
@@ -119,15 +135,22 @@ class EntryReader:
 
     def _begin(self, managed: ManagedLedger, start: int, further: int, size: int = 0) -> _Reading | None:
         span = managed.span_of(start)
-        if span is None:
-            return None
-        reading = self._under_way[managed.id, start] = _Reading(managed, start, span.segment, further)
+        if span is not None:
+            place, thread = segment_name(span.segment), self._thread
+            work = partial(self._read, span, start, size or self._share())
+        else:
+            ledger = managed.table.holding(start)
+            if ledger.offload is None:
+                return None
+            place, thread = ledger.offload.key, self._archive_threads
+            work = partial(self._read_copy, ledger, start)
+        reading = self._under_way[managed.id, start] = _Reading(managed, start, place, further)
         managed.newest_read = start
         self._recent.append(managed.id)
         if further == 1:
             managed.ahead_from = start
-        work = asyncio.get_running_loop().run_in_executor(self._thread, self._read, span, start, size or self._share())
-        work.add_done_callback(lambda future: self._finished(reading, future))
+        under_way = asyncio.get_running_loop().run_in_executor(thread, work)
+        under_way.add_done_callback(lambda future: self._finished(reading, future))
         return reading
 
     def _share(self) -> int:
@@ -160,8 +183,7 @@ class EntryReader:
 
     def _failed(self, reading: _Reading, error: BaseException) -> None:
         if not isinstance(error, PersistenceError):
-            where = segment_name(reading.segment)
-            error = PersistenceError(f"{reading.managed.name}: reading {where} failed: {error}")
+            error = PersistenceError(f"{reading.managed.name}: reading {reading.place} failed: {error}")
         if reading.waiters:
             log.error("%s", error)
         for waiter in reading.waiters:
@@ -198,6 +220,22 @@ class EntryReader:
         if not first.first <= start < first.first + len(first.entries):
             raise PersistenceError(f"ordinal {start} of log {span.log} is missing in {segment_name(span.segment)}")
         return out
+
+    def _read_copy(self, ledger: Ledger, start: int) -> list[_Extent]:
+        """From the ledger's copy outside the directory; in one of several threads."""
+        copy, entry = ledger.offload, start - ledger.ordinal
+        assert copy is not None
+        piece = self._archive.piece(copy, ledger.id, entry)
+        if not piece.entry <= entry < piece.entry + len(piece.entries) <= ledger.entries:
+            raise PersistenceError(
+                f"{copy.key} gave entries {piece.entry} to {piece.entry + len(piece.entries) - 1} of ledger "
+                f"{ledger.id} where entry {entry} was asked for"
+            )
+        run = Run(ledger.ordinal + piece.entry, ledger.id, piece.entry, piece.entries, piece.counts)
+        size = sum(map(len, piece.entries))
+        self.copies_read += 1
+        self.copy_bytes_read += size
+        return [_Extent(run, size)]
 
     def _stretch(self, places: Places, i: int, stop: int, bytes_max: int) -> int:
         """Last extent that one read beginning at extent ``i`` takes."""

@@ -74,6 +74,12 @@ class Kind(IntEnum):
     ANNEX_CHANGE = 10
     """What changed in it since its record before this."""
     ANNEX_REMOVED = 11
+    OFFLOADED = 12
+    """What is known of a ledger's copy outside the directory (JSON); replaces what was known."""
+    COPY_BEGUN = 13
+    """A ledger's copy is about to be written: to be deleted unless it is OFFLOADED later (JSON)."""
+    COPY_DELETED = 14
+    """A copy that no ledger needs was deleted (JSON)."""
 
 
 class SegmentHeader(NamedTuple):

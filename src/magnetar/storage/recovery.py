@@ -12,6 +12,7 @@ from typing import Any, Final, Protocol
 
 from magnetar.model.errors import PersistenceError
 from magnetar.storage import checkpoint, records
+from magnetar.storage.archive import Offload
 from magnetar.storage.cursor import Cursor
 from magnetar.storage.files import FileSystem
 from magnetar.storage.journal import Journal
@@ -34,7 +35,9 @@ class LogFactory(Protocol):
     """The store, as recovery sees it."""
 
     journal: Journal
+    discarded: dict[str, Offload]
 
+    def copy_discarded(self, offload: Offload) -> None: ...
     def make_log(self, log_id: int, name: str) -> ManagedLedger: ...
 
 
@@ -152,6 +155,9 @@ class _Replay:
         found.sequence = head["sequence"]
         found.ids = list(head["ids"])
         found.secret = head["secret"]
+        for values in head.get("discarded", ()):
+            copy = Offload.from_list(values)
+            self._factory.discarded[copy.key] = copy
         for logged in image.logs:
             about = logged.about
             managed = self._log(about["id"], about["name"])
@@ -202,6 +208,12 @@ class _Replay:
         if kind == records.Kind.LOG:
             self._log(fields["log"], fields["name"]).properties = fields["properties"]
             return
+        if kind == records.Kind.COPY_DELETED:
+            self._factory.discarded.pop(fields["key"], None)
+            return
+        if kind == records.Kind.COPY_BEGUN:
+            self._factory.copy_discarded(Offload.from_list(fields["offload"]))
+            return
         managed = found.logs.get(fields["log"])
         found.ids[0] = max(found.ids[0], fields["log"])
         if kind == records.Kind.LEDGER:
@@ -210,12 +222,14 @@ class _Replay:
             return
         if kind == records.Kind.LOG_DELETED:
             del found.logs[managed.id]
-            managed.deleted = True
+            managed.forget()
             for span in managed.spans:
                 managed.home.span_dropped(span)
             found.cursors = {i: pair for i, pair in found.cursors.items() if pair[0] is not managed}
         elif kind == records.Kind.LEDGER:
             self._ledger(managed, fields)
+        elif kind == records.Kind.OFFLOADED:
+            managed.apply_offload(fields["ledger"], Offload.from_list(fields["offload"]))
         elif kind == records.Kind.TRIMMED:
             managed.replay_trim(fields["ordinal"], fields.get("bytes", 0))
         elif kind == records.Kind.CURSOR_DELETED:
@@ -293,6 +307,10 @@ class _Replay:
     def settle(self) -> None:
         """After the last record: name what is missing, forget what was begun and never became durable."""
         for managed in self.found.logs.values():
+            for ledger in managed.table.ledgers:
+                if ledger.offload is not None:
+                    # a checkpoint may know of a trim that the kill prevented
+                    self._factory.discarded.pop(ledger.offload.key, None)
             for span in managed.spans:
                 if span in self._covered:
                     self._missing(managed, self._covered[span], self._promised[span])

@@ -18,6 +18,7 @@ from magnetar.model.errors import PersistenceError
 from magnetar.runtime.clock import Clock
 from magnetar.runtime.tasks import TaskGroup
 from magnetar.storage import checkpoint, records
+from magnetar.storage.archive import Archive, NoArchive, Offload
 from magnetar.storage.cache import EntryCache
 from magnetar.storage.committer import Committer, ThreadCommitter
 from magnetar.storage.files import FileSystem
@@ -31,6 +32,9 @@ log = logging.getLogger(__name__)
 
 _UNKNOWN: Final = 1 << 62
 """Length of a segment that recovery has cut already."""
+
+_ARCHIVE_THREADS: Final = 4
+"""managedLedgerOffloadReadThreads is 2 in Apache Pulsar."""
 
 _LOGS_PER_TURN: Final = 200
 """How many logs a checkpoint captures before it lets the loop go on."""
@@ -60,12 +64,13 @@ class LedgerStore:
     def __init__(
         self, files: FileSystem, clock: Clock, settings: StoreSettings | None = None,
         executors: Callable[[str], Executor] | None = None, committer: Callable[[Committer], Committer] | None = None,
+        archive: Archive | None = None,
     ) -> None:  # fmt: skip
         self._files = files
         self.clock = clock
         self.settings = settings = settings or StoreSettings()
-        make = executors or (lambda name: ThreadPoolExecutor(1, thread_name_prefix=f"magnetar-{name}"))
-        self._threads = {name: make(name) for name in ("writer", "reader", "keeper")}
+        make = executors or _thread
+        self._threads = {name: make(name) for name in ("writer", "reader", "keeper", "archive")}
         self.cache = EntryCache(settings.cache_bytes)
         self.rollover = Rollover(
             settings.ledger_entries_max, settings.ledger_bytes_max,
@@ -79,7 +84,9 @@ class LedgerStore:
             ack_delay=settings.ack_delay_seconds, on_sealed=self._sealed,
         )  # fmt: skip
         self._segments = SegmentFiles(files)
-        self._reader = EntryReader(files, self._segments, self.cache, self._threads["reader"])
+        self._reader = EntryReader(
+            files, self._segments, self.cache, self._threads["reader"], archive or NoArchive(), self._threads["archive"]
+        )
         self._tasks = TaskGroup("storage")
         self._keeping = asyncio.Lock()
         self._logs: dict[str, ManagedLedger] = {}
@@ -89,6 +96,8 @@ class LedgerStore:
         """Of a new directory; an old one has its own."""
         self._unindexed: dict[int, int] = {}
         """Sealed segments without an index file, and their lengths: the places of their extents stay in memory."""
+        self.discarded: dict[str, Offload] = {}
+        """Copies of ledgers that no ledger needs any more, by key: their objects are to be deleted."""
         self._checkpoint_number = 0
         self._checkpoints: list[int] = [0, 0]
         """Segments up to which the two checkpoints on disk reach."""
@@ -187,7 +196,7 @@ class LedgerStore:
     def delete_log(self, name: str, done: Callable[[], None] | None = None) -> None:
         """Delete a log with its ledgers and cursors; its bytes go when that is durable."""
         managed = self._logs.pop(name)
-        managed.deleted = True
+        managed.forget()
         self.cache.clear(managed.cached_runs)
 
         def gone() -> None:
@@ -240,6 +249,29 @@ class LedgerStore:
             spans.discard(span)
             if not spans:
                 del self._spans[span.segment]
+
+    def copy_discarded(self, offload: Offload) -> None:
+        """No ledger needs that object any more, once what was written so far is durable."""
+        self.discarded[offload.key] = offload
+
+    def copy_needed(self, offload: Offload) -> None:
+        """A ledger has it."""
+        self.discarded.pop(offload.key, None)
+
+    def copy_begun(self, offload: Offload, done: Callable[[], None], failed: Failed) -> None:
+        """An object of that name is about to be written; if nothing comes of it, it is one to be deleted."""
+        self.copy_discarded(offload)
+        self.journal.add_record(records.json_record(records.Kind.COPY_BEGUN, offload=offload.to_list()), done, failed)
+
+    def copy_deleted(self, offload: Offload) -> None:
+        """The object is gone."""
+        if self.discarded.pop(offload.key, None) is not None:
+            self.journal.add_record(records.json_record(records.Kind.COPY_DELETED, key=offload.key))
+
+    @property
+    def archive_threads(self) -> Executor:
+        """For work on copies of ledgers, which may take long."""
+        return self._threads["archive"]
 
     # keeping -----------------------------------------------------------------------------------------------------
 
@@ -301,7 +333,10 @@ class LedgerStore:
         checkpoint.save(self._files, self._checkpoint_number, data)
 
     def _head(self, segment: int, length: int, sequence: int) -> dict[str, Any]:
-        return {"segment": segment, "length": length, "sequence": sequence, "ids": self._ids, "secret": self._secret}
+        head = {"segment": segment, "length": length, "sequence": sequence, "ids": self._ids, "secret": self._secret}
+        if self.discarded:
+            head["discarded"] = [copy.to_list() for copy in self.discarded.values()]
+        return head
 
     async def remove_dead(self) -> list[int]:
         """Remove segments that hold nothing alive and that no kept checkpoint needs for a replay."""
@@ -324,6 +359,11 @@ class LedgerStore:
                 self._files.remove(name)
             except FileNotFoundError:
                 pass
+
+
+def _thread(name: str) -> Executor:
+    # objects may lie behind a network: one that is slow must not keep the others waiting
+    return ThreadPoolExecutor(_ARCHIVE_THREADS if name == "archive" else 1, thread_name_prefix=f"magnetar-{name}")
 
 
 def _blob(managed: ManagedLedger, sequence: int) -> bytes:

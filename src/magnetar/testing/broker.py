@@ -22,6 +22,7 @@ from magnetar.app.node import Broker
 from magnetar.broker.connection.listener import factory
 from magnetar.metadata.memory import MemoryMetadataStore
 from magnetar.metadata.store import Watchers
+from magnetar.offload.archive import ParquetArchive
 from magnetar.runtime.settings import Settings
 from magnetar.storage.store import StoreSettings
 from magnetar.testing.faultfiles import Faults
@@ -65,6 +66,8 @@ class BrokerMachine(Machine):
         self.storage = storage
         self.tamper = tamper
         self.metadata = KeptMetadata()
+        self.archive: ParquetArchive | None = None
+        """What offloads go through; set before the start. Nothing may outlive a power-off that its place did not."""
         self.broker: Broker
         """The one of the last boot, dead or alive."""
         self._ready: asyncio.Future[None] = loop.create_future()
@@ -89,10 +92,12 @@ class BrokerMachine(Machine):
         self.files = self.files.reopened()
 
     async def _serve(self) -> None:
-        threads: dict[str, Executor] = {name: ThreadPoolExecutor(1) for name in ("writer", "reader", "keeper")}
+        threads: dict[str, Executor] = {
+            name: ThreadPoolExecutor(1) for name in ("writer", "reader", "keeper", "archive")
+        }
         broker = self.broker = Broker(
             self.files, self.metadata, self.settings, self.clock, random.Random(self.loop.rng.getrandbits(64)),
-            threads, storage=self.storage,
+            threads, storage=self.storage, archive=self.archive,
         )  # fmt: skip
         if self.tamper is not None:
             self.tamper(broker)

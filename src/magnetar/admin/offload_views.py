@@ -1,0 +1,89 @@
+"""What REST shows of offloaded ledgers, and asks for (:class:`magnetar.admin.ports.OffloadsOfBroker`)."""
+
+from __future__ import annotations
+
+from magnetar.broker.offloading import complete
+from magnetar.broker.service import BrokerService
+from magnetar.broker.topic.topic import Topic
+from magnetar.model.errors import ConflictError, MagnetarError, PersistenceError, TopicNotFoundError
+from magnetar.model.ids import Position
+from magnetar.model.names import TopicName
+from magnetar.model.policies import JsonObject
+from magnetar.storage.archive import Offload
+from magnetar.storage.ledger import Ledger
+from magnetar.storage.managed_ledger import ManagedLedger
+
+
+class OffloadViews:
+    """Over the broker of this process."""
+
+    def __init__(self, service: BrokerService) -> None:
+        self._service = service
+
+    def begin(self, name: TopicName, until: Position) -> None:
+        """Copy the ledgers before ``until``. Raises TopicNotFoundError, ConflictError."""
+        self._service.offloading.begin(self._topic(name), until)
+
+    def status(self, name: TopicName) -> JsonObject:
+        """As Apache Pulsar 4.0.8 shows it, also while there was none."""
+        self._topic(name)
+        found = self._service.offloading.status(name)
+        at = found.first_unoffloaded
+        first: JsonObject = {
+            "ledgerId": at.ledger, "entryId": at.entry, "partitionIndex": -1, "batchIndex": -1, "batchSize": 0,
+        }  # fmt: skip
+        return {"status": found.status, "lastError": found.last_error, "firstUnoffloadedMessage": first}
+
+    def ledgers(self, name: TopicName) -> JsonObject:
+        """Every ledger: where its copy is, or whether one could be made; and the place for copies."""
+        managed = self._topic(name).log
+        return {
+            "url": self._service.settings.offloadUrl,
+            "log": managed.id,
+            "ledgers": [_ledger(managed, ledger) for ledger in managed.table.ledgers],
+        }
+
+    async def adopt(self, name: TopicName, ledger: int, object_name: str) -> JsonObject:
+        """See :meth:`magnetar.broker.offloading.Offloading.adopt`."""
+        try:
+            copy = await self._service.offloading.adopt(self._topic(name), ledger, object_name)
+        except FileNotFoundError as error:
+            raise ConflictError(f"there is no such object: {error}") from error
+        except OSError as error:
+            raise PersistenceError(f"the object cannot be read: {error}") from error
+        return _copy(copy)
+
+    def _topic(self, name: TopicName) -> Topic:
+        found = self._service.find(name)
+        if found is None:
+            raise TopicNotFoundError(f"Topic {name.fqn} not found")
+        return found
+
+
+def _ledger(managed: ManagedLedger, ledger: Ledger) -> JsonObject:
+    try:
+        complete(managed, ledger.id)
+        refused = ""
+    except MagnetarError as error:
+        refused = str(error)
+    return {
+        "ledgerId": ledger.id,
+        "entries": ledger.entries,
+        "messages": ledger.messages,
+        "size": ledger.bytes,
+        "firstIndex": ledger.index,
+        "ordinal": ledger.ordinal,
+        "copy": None if ledger.offload is None else _copy(ledger.offload),
+        "refused": refused,
+    }
+
+
+def _copy(copy: Offload) -> JsonObject:
+    return {
+        "url": copy.url,
+        "name": copy.name,
+        "digest": copy.digest,
+        "size": copy.size,
+        "recorded": copy.recorded_ms,
+        "released": copy.released,
+    }

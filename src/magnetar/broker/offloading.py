@@ -1,0 +1,356 @@
+"""Offloading: ledgers that take no more entries are copied to another place, and later read from there (decision 015).
+
+The way of a ledger, each step durable before the next:
+
+1. the copy is announced (a crash from here on leaves its name, so that half of it can be deleted),
+2. it is written under its final name by the broker itself; or by a job, which then asks to have it adopted,
+3. it is read back whole: entries, counts and digest must be those of the ledger *in this broker*,
+4. the ledger's record says where the copy is; from now on a crash leaves both,
+5. after ``managedLedgerOffloadDeletionLagMs`` it is read whole once more; only if that succeeds the record says that
+   the local entries are released, and they go.
+
+An object is deleted when no record names it any more and that is durable. What goes wrong leaves the local entries
+where they are. One ledger of the whole broker is worked on at a time; the entries are read through the store's reader
+in small pieces, everything else happens in the archive's threads.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from random import Random
+from typing import Any, Final, NamedTuple, TypeVar
+from urllib.parse import quote
+
+from magnetar.broker.topic.backlog import run_at
+from magnetar.broker.topic.topic import Topic
+from magnetar.model.errors import ConflictError, MagnetarError, PersistenceError, PreconditionFailedError
+from magnetar.model.ids import EARLIEST, Position
+from magnetar.model.names import TopicName
+from magnetar.offload.archive import ParquetArchive
+from magnetar.offload.digest import Digest
+from magnetar.offload.places import require_name
+from magnetar.runtime.clock import Clock
+from magnetar.runtime.settings import Settings
+from magnetar.runtime.tasks import TaskGroup
+from magnetar.storage.archive import Offload
+from magnetar.storage.ledger import Ledger
+from magnetar.storage.managed_ledger import ManagedLedger
+from magnetar.storage.store import LedgerStore
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+_RETRY_MS: Final = 60_000
+"""After a failure a topic or an object is left alone for so long."""
+
+
+class Status(NamedTuple):
+    """Of one topic, since this broker was started; the names are Apache Pulsar's."""
+
+    status: str = "NOT_RUN"
+    last_error: str = ""
+    first_unoffloaded: Position = EARLIEST
+
+
+@dataclass(slots=True)
+class _Counters:
+    """Since the start."""
+
+    ledgers: int = 0
+    released: int = 0
+    deleted: int = 0
+    failures: int = 0
+
+
+class Offloading:
+    """Of one broker; lives on its loop."""
+
+    def __init__(
+        self, store: LedgerStore, archive: ParquetArchive, settings: Settings, clock: Clock, rng: Random
+    ) -> None:
+        self._store = store
+        self._archive = archive
+        self._url = settings.offloadUrl
+        self._clock = clock
+        self._rng = rng
+        self._tasks = TaskGroup("offload")
+        self._one = asyncio.Lock()
+        self._statuses: dict[str, Status] = {}
+        self._writing: set[str] = set()
+        """Keys of copies that are being made."""
+        self._not_before: dict[str, int] = {}
+        """By topic or key: when what failed is tried again."""
+        self.counters = _Counters()
+
+    async def close(self) -> None:
+        """Stop what is under way; what was written of it is deleted after the next start."""
+        await self._tasks.close()
+
+    # on demand ---------------------------------------------------------------------------------------------------
+
+    def status(self, name: TopicName) -> Status:
+        """Of the last run."""
+        return self._statuses.get(name.fqn, Status())
+
+    def begin(self, topic: Topic, until: Position) -> None:
+        """Copy every ledger that lies before ``until`` as a whole. Raises ConflictError while there is a run."""
+        if self.status(topic.name).status == "RUNNING":
+            raise ConflictError("Offload already in progress")
+        ledgers = [
+            ledger for ledger in candidates(topic.log) if (ledger.id, ledger.entries) <= (until.ledger, until.entry)
+        ]
+        self._begin(topic, ledgers)
+
+    def _begin(self, topic: Topic, ledgers: list[Ledger]) -> None:
+        self._statuses[topic.name.fqn] = Status("RUNNING")
+        self._tasks.start(self._run(topic, ledgers), topic.name.fqn)
+
+    async def _run(self, topic: Topic, ledgers: list[Ledger]) -> None:
+        name = topic.name.fqn
+        try:
+            for ledger in ledgers:
+                async with self._one:
+                    await self._copy(topic, ledger)
+        except Exception as error:
+            known = isinstance(error, MagnetarError | OSError)
+            log.error("%s: offloading failed: %s", name, error, exc_info=None if known else error)
+            self.counters.failures += 1
+            self._not_before[name] = self._clock.now_ms() + _RETRY_MS
+            self._statuses[name] = Status("ERROR", str(error))
+        except BaseException:
+            self._statuses[name] = Status("ERROR", "offloading was stopped")
+            raise
+        else:
+            self._statuses[name] = Status("SUCCESS", "", first_unoffloaded(topic.log))
+
+    async def adopt(self, topic: Topic, ledger_id: int, name: str) -> Offload:
+        """Record a copy that somebody else wrote at our place; fine if it was adopted already.
+
+        Raises ConflictError if it is not a copy of that ledger, PersistenceError or OSError if it cannot be read.
+        """
+        require_name(name)
+        url = self._place()
+        ledger = complete(topic.log, ledger_id)
+        if ledger.offload is not None and (ledger.offload.url, ledger.offload.name) == (url, name):
+            return ledger.offload
+        async with self._one:
+            digest = await self._read(topic.log, ledger, Digest())
+            copy = Offload(url, name, digest.hexdigest(), digest.entries, digest.bytes, 0, self._clock.now_ms())
+            try:
+                size = await self._thread(self._archive.check, copy, ledger_id)
+            except PersistenceError as error:
+                raise ConflictError(f"not adopted: {error}") from error
+            return await self._record(topic, ledger, copy._replace(size=size))
+
+    # one ledger --------------------------------------------------------------------------------------------------
+
+    async def _copy(self, topic: Topic, ledger: Ledger) -> None:
+        managed, url = topic.log, self._place()
+        complete(managed, ledger.id)
+        if ledger.offload is not None:
+            return
+        name = _object_name(topic.name, ledger.id, self._rng)
+        copy = Offload(url, name, "", ledger.entries, ledger.bytes, 0, self._clock.now_ms())
+        self._writing.add(copy.key)
+        try:
+            await _durable(lambda done, failed: self._store.copy_begun(copy, done, failed))
+            digest, size = await self._write(topic, ledger, copy)
+            copy = copy._replace(digest=digest, size=size)
+            await self._thread(self._archive.check, copy, ledger.id)
+            await self._record(topic, ledger, copy)
+        finally:
+            self._writing.discard(copy.key)
+        log.info("%s: ledger %d is offloaded to %s", topic.name.fqn, ledger.id, copy.key)
+
+    async def _write(self, topic: Topic, ledger: Ledger, copy: Offload) -> tuple[str, int]:
+        """The object is there, durably: its digest and size."""
+        place = await self._thread(self._archive.place, copy.url)
+        draft = await self._thread(place.draft, copy.name)
+        try:
+            writer = await self._thread(self._archive.writer, draft.target, topic.name.fqn, ledger.id, ledger.index)
+            try:
+                await self._read(topic.log, ledger, writer)
+            except BaseException:
+                await self._thread(writer.abandon)
+                raise
+            facts = await self._thread(writer.close)
+            return facts.digest, await self._thread(draft.commit)
+        except BaseException:
+            await self._thread(draft.abandon)
+            raise
+
+    async def _read(self, managed: ManagedLedger, ledger: Ledger, into: Any) -> Any:
+        """Every entry of a ledger, in order, to ``into.add`` (a digest or a writer), which is returned."""
+        at, end = ledger.ordinal, ledger.end
+        while at < end:
+            run = await run_at(managed, at, min(1000, end - at))
+            if run.first != at:
+                raise ConflictError(f"{managed.name}: ledger {ledger.id} was trimmed while it was read")
+            await self._thread(into.add, run.entries, run.counts)
+            at += len(run.entries)
+        return into
+
+    async def _record(self, topic: Topic, ledger: Ledger, copy: Offload) -> Offload:
+        if topic.closed and topic.log.deleted:
+            raise ConflictError(f"{topic.name.fqn} was deleted while ledger {ledger.id} was being offloaded")
+        await _durable(lambda done, failed: topic.log.record_offload(ledger.id, copy, done, failed))
+        self.counters.ledgers += 1
+        return copy
+
+    def _place(self) -> str:
+        if not self._url:
+            raise PreconditionFailedError(
+                "there is no place to offload to: set offloadUrl (file:///path, s3://bucket/prefix, ...)"
+            )
+        return self._url
+
+    async def _thread(self, work: Callable[..., T], *arguments: Any) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._store.archive_threads, work, *arguments)
+
+    # unasked -----------------------------------------------------------------------------------------------------
+
+    async def look(self, topics: Iterable[Topic]) -> int:
+        """One pass: begin what is due, release what may go, delete what nobody needs; how many ledgers were released.
+
+        Never raises for one topic or object: what fails is named, and tried again later.
+        """
+        released = 0
+        for topic in topics:
+            if topic.closed:
+                continue
+            if self._url and self._may(topic.name.fqn) and self.status(topic.name).status != "RUNNING":
+                due = due_ledgers(topic, self._clock.now_ms())
+                if due:
+                    self._begin(topic, due)
+            lag = topic.policies.offload_deletion_lag_ms
+            for ledger in list(topic.log.table.ledgers) if lag >= 0 else ():
+                copy = ledger.offload
+                if copy is None or copy.released or self._clock.now_ms() < copy.recorded_ms + lag:
+                    continue
+                released += await self._guarded(copy.key, self._release(topic, ledger, copy))
+        if self._store.discarded:
+            await self._delete()
+        return released
+
+    async def _release(self, topic: Topic, ledger: Ledger, copy: Offload) -> None:
+        """Only what can be read may take the place of the local entries."""
+        async with self._one:
+            await self._thread(self._archive.check, copy, ledger.id)
+            if topic.log.deleted or ledger.offload != copy:
+                return
+            released = copy._replace(released=True)
+            await _durable(lambda done, failed: topic.log.record_offload(ledger.id, released, done, failed))
+            self.counters.released += 1
+
+    async def _delete(self) -> None:
+        """Objects that no record names, once that is durable."""
+        gone = [copy for copy in self._store.discarded.values() if copy.key not in self._writing]
+        await _durable(self._store.journal.barrier)
+        for copy in gone:
+            if copy.key in self._store.discarded and copy.key not in self._writing:
+                await self._guarded(copy.key, self._delete_one(copy))
+
+    async def _delete_one(self, copy: Offload) -> None:
+        await self._thread(self._archive.delete, copy)
+        self._store.copy_deleted(copy)
+        self.counters.deleted += 1
+
+    async def _guarded(self, key: str, work: Any) -> int:
+        """1 if it was done; a failure is logged, and the next try is some time away."""
+        if not self._may(key):
+            work.close()
+            return 0
+        try:
+            await work
+        except (MagnetarError, OSError) as error:
+            log.error("%s: %s; nothing was let go, it is tried again later", key, error)
+            self.counters.failures += 1
+            self._not_before[key] = self._clock.now_ms() + _RETRY_MS
+            return 0
+        return 1
+
+    def _may(self, key: str) -> bool:
+        at = self._not_before.get(key)
+        if at is not None and self._clock.now_ms() >= at:
+            del self._not_before[key]
+            at = None
+        return at is None
+
+
+# which ledgers ------------------------------------------------------------------------------------------------------
+
+
+def complete(managed: ManagedLedger, ledger_id: int) -> Ledger:
+    """A ledger that can be copied: closed, whole, not partly let go. Raises ConflictError."""
+    ledger = managed.sealed(ledger_id)
+    if not ledger.entries:
+        raise ConflictError(f"{managed.name}: ledger {ledger_id} is empty")
+    if ledger.ordinal < managed.first:
+        raise ConflictError(f"{managed.name}: the beginning of ledger {ledger_id} was let go already")
+    return ledger
+
+
+def candidates(managed: ManagedLedger) -> list[Ledger]:
+    """Ledgers that could be copied and have no copy, oldest first."""
+    found = []
+    for ledger in managed.table.ledgers[:-1]:
+        if ledger.offload is None:
+            try:
+                found.append(complete(managed, ledger.id))
+            except ConflictError:
+                continue
+    return found
+
+
+def due_ledgers(topic: Topic, now_ms: int) -> list[Ledger]:
+    """What policies say is to be copied now: all above the size that may stay, and all that are too old."""
+    size, seconds = topic.policies.offload_threshold, topic.policies.offload_threshold_s
+    if size < 0 and seconds < 0:
+        return []
+    managed = topic.log
+    left = sum(ledger.bytes for ledger in managed.table.ledgers if ledger.offload is None)
+    due = []
+    for ledger in candidates(managed):
+        old = seconds >= 0 and now_ms - ledger.closed_ms >= seconds * 1000
+        if old or (size >= 0 and left > size):
+            due.append(ledger)
+            left -= ledger.bytes
+    return due
+
+
+def first_unoffloaded(managed: ManagedLedger) -> Position:
+    """Position of the first entry that has no copy."""
+    for ledger in managed.table.ledgers:
+        if ledger.offload is None:
+            return Position(ledger.id, 0)
+    return EARLIEST
+
+
+def _object_name(topic: TopicName, ledger: int, rng: Random) -> str:
+    """Readable, sorted as the ledgers are, never the same twice."""
+    namespace = topic.namespace
+    parts = (
+        str(namespace),
+        quote(topic.local_name, safe=""),
+        f"ledger-{ledger:016d}-{rng.getrandbits(64):016x}.parquet",
+    )
+    return "/".join(parts)
+
+
+async def _durable(register: Callable[[Callable[[], None], Callable[[PersistenceError], None]], None]) -> None:
+    answer: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    def done() -> None:
+        if not answer.done():
+            answer.set_result(None)
+
+    def failed(error: PersistenceError) -> None:
+        if not answer.done():
+            answer.set_exception(error)
+
+    register(done, failed)
+    await answer

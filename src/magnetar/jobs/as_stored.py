@@ -1,0 +1,48 @@
+"""Entries that cannot be read on their own, as rows nevertheless: a piece of a message, or a ciphertext.
+
+Jobs look at what is stored, not at what a consumer makes of it: two clusters hold the same if they hold the same
+chunks, and an audit needs no keys. So a chunk and an encrypted entry each become one row whose value is the payload as
+it is. What the row is stands in properties that no producer's property is called.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final
+
+from magnetar.protocol.compression import CompressionType
+from magnetar.protocol.entries import build_entry, is_encrypted, may_be_chunk, metadata_of, payload_of
+
+CHUNK: Final = "__chunk"
+"""Property of a row that is one chunk of a message: uuid, number and how many there are, with blanks between."""
+ENCRYPTED: Final = "__encrypted"
+"""Property of a row whose value is a ciphertext: how many messages are in it."""
+
+
+def as_stored(entry: bytes) -> bytes:
+    """The entry itself, or one message without encryption and chunks that has its payload. Raises ProtocolError."""
+    if not may_be_chunk(entry) and not is_encrypted(entry):
+        return entry
+    metadata = metadata_of(entry)
+    notes: tuple[tuple[str, str], ...] = ()
+    if metadata.encryption_keys:
+        notes += ((ENCRYPTED, str(metadata.num_messages_in_batch or 1)),)
+    if (metadata.num_chunks_from_msg or 0) > 1:
+        notes += ((CHUNK, f"{metadata.uuid} {metadata.chunk_id} {metadata.num_chunks_from_msg}"),)
+    if not notes:
+        return entry
+    plain = replace(
+        metadata,
+        properties=(*metadata.properties, *notes),
+        encryption_keys=(),
+        encryption_algo=None,
+        encryption_param=None,
+        compression=CompressionType.NONE,
+        uncompressed_size=0,
+        num_messages_in_batch=None,
+        uuid=None,
+        num_chunks_from_msg=None,
+        total_chunk_msg_size=None,
+        chunk_id=None,
+    )
+    return build_entry(plain, payload_of(entry))

@@ -1,0 +1,175 @@
+"""One way to read for every job: units of a topic, and their entries or rows, wherever they come from.
+
+``units`` (see `jobs.units`) plans on the driver; :func:`entries` gives what is stored, :func:`read` gives record
+batches with the columns of ``format("pulsar")``, and :func:`frame` a DataFrame whose tasks do that. What cannot be read
+is handed to ``on_missing``, or, without one, ends the job with an error that names it: nothing is skipped in silence. A
+segment that the broker removed under a direct unit is read by protocol instead, if there is a broker to ask; what it
+has trimmed then comes out as missing, exactly.
+"""
+
+from __future__ import annotations
+
+import pickle
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from magnetar.client.errors import DataLossError
+from magnetar.client.gap import DataGap
+from magnetar.client.place import Place
+from magnetar.client.reader import Entry, RangeReader
+from magnetar.columnar.values import Binary, ValueDecoder
+from magnetar.jobs.as_stored import as_stored
+from magnetar.jobs.extents import Entries, Missing, SegmentGoneError, read_piece
+from magnetar.jobs.units import Access, Unit, tasks_of, units
+from magnetar.spark.decode import ArrowDecoder, sql_schema
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+__all__ = ["Access", "Entries", "Missing", "Unit", "entries", "frame", "read", "tasks_of", "units"]
+
+OnMissing = Callable[[str, Missing], None]
+_ALL: Final = (1 << 31) - 1
+
+
+def entries(access: Access, unit: Unit) -> Iterator[Entries | Missing]:
+    """What is stored, in order. Blocks are valid until the next one is asked for (see `extents.Entries`)."""
+    if unit.lost:
+        yield Missing(unit.start, unit.stop, unit.lost)
+    elif unit.piece is None:
+        yield from _by_protocol(access, unit.topic, unit.start, unit.stop)
+    else:
+        try:
+            yield from read_piece(Path(unit.ledgers), unit.piece)
+        except SegmentGoneError as error:
+            if access.url is None:
+                why = f"{error}: the topic was trimmed or deleted while it was read"
+                yield Missing(unit.start, unit.stop, why)
+            else:
+                yield from _by_protocol(access, unit.topic, unit.start, unit.stop)
+
+
+def read(
+    access: Access,
+    unit: Unit,
+    metadata: Sequence[str] = (),
+    *,
+    values: bool = True,
+    on_missing: OnMissing | None = None,
+) -> Iterator[Any]:
+    """Arrow record batches: ``value`` unless ``values`` is false, then the ``metadata`` columns of `spark.decode`.
+
+    Raises DataLossError for what is missing if nobody takes it.
+    """
+    decoder = ArrowDecoder(unit.topic, ValueDecoder(Binary()), tuple(metadata))
+    for block in entries(access, unit):
+        if isinstance(block, Missing):
+            if on_missing is None:
+                raise DataLossError(f"{unit.topic}: {block}")
+            on_missing(unit.topic, block)
+            continue
+        data = block.data.data
+        rows = (column.tolist() for column in (block.ledgers, block.entries, block.offsets, block.lengths))
+        for ledger, entry, at, length in zip(*rows, strict=True):
+            first = unit.start.batch if (ledger, entry) == unit.start[:2] else 0
+            stop = unit.stop.batch if (ledger, entry) == unit.stop[:2] else _ALL
+            for batch in decoder.add(ledger, entry, as_stored(bytes(data[at : at + length])), first, stop):
+                yield _without_value(batch, values)
+    for batch in decoder.flush():
+        yield _without_value(batch, values)
+
+
+def frame(
+    spark: SparkSession,
+    access: Access,
+    found: Sequence[Unit],
+    metadata: Sequence[str] = (),
+    *,
+    values: bool = True,
+) -> DataFrame:
+    """The rows of all units, read by Spark's tasks; memory stays at a few batches per task."""
+    schema = sql_schema(Binary.schema, tuple(metadata))
+    if not values:
+        schema = schema.partition(", ")[2]
+
+    def rows(unit: Unit) -> Iterator[Any]:
+        return read(access, unit, metadata, values=values)
+
+    return spread(spark, found, rows, schema)
+
+
+def spread(spark: SparkSession, found: Sequence[Unit], rows: Callable[[Unit], Iterator[Any]], schema: str) -> DataFrame:
+    """``rows`` of every unit (record batches of that schema), computed by Spark's tasks, several units in each."""
+    tasks = tasks_of(list(found), spark.sparkContext.defaultParallelism) or [[]]
+    context = spark.sparkContext
+    packed = context.parallelize([(pickle.dumps(task),) for task in tasks], len(tasks))
+
+    def run(batches: Iterator[Any]) -> Iterator[Any]:
+        for batch in batches:
+            for one in batch.column(0):
+                for unit in pickle.loads(one.as_py()):
+                    yield from rows(unit)
+
+    with warnings.catch_warnings():
+        # pyspark 4.3 looks for pandas here, which is not used
+        warnings.simplefilter("ignore", FutureWarning)
+        return spark.createDataFrame(packed, "task binary").mapInArrow(run, schema)
+
+
+def _without_value(batch: Any, values: bool) -> Any:
+    return batch if values else batch.select(batch.schema.names[1:])
+
+
+def _by_protocol(access: Access, topic: str, start: Place, stop: Place) -> Iterator[Entries | Missing]:
+    gaps: list[DataGap] = []
+    at = start
+    with access.lookup() as lookup:
+        while at < stop:
+            reader = RangeReader(
+                lookup,
+                topic,
+                at,
+                stop,
+                poll_timeout=access.poll_timeout,
+                fail_on_data_loss=False,
+                on_gap=gaps.append,
+            )
+            try:
+                for found in reader:
+                    yield from _missing(gaps)
+                    at = Place(found[-1].ledger, found[-1].entry + 1)
+                    yield _block(found)
+                yield from _missing(gaps)
+                return
+            except DataLossError as error:
+                if error.gap is None:
+                    raise
+                # One entry without its checksum: what stands before it was not handed out yet.
+                if at < error.gap.start:
+                    yield from _by_protocol(access, topic, at, error.gap.start)
+                yield Missing(error.gap.start, error.gap.stop, "the checksum its producer gave it does not match")
+                at = error.gap.stop
+
+
+def _missing(gaps: list[DataGap]) -> Iterator[Missing]:
+    while gaps:
+        gap = gaps.pop(0)
+        why = "trimmed or deleted" if gap.certain else "trimmed or deleted, if there was anything"
+        yield Missing(gap.start, gap.stop, why)
+
+
+def _block(found: list[Entry]) -> Entries:
+    lengths = np.array([len(one.data) for one in found], np.int64)
+    offsets = np.concatenate(([0], np.cumsum(lengths)[:-1]))
+    return Entries(
+        np.frombuffer(b"".join([one.data for one in found]), np.uint8),
+        np.array([one.ledger for one in found], np.int64),
+        np.array([one.entry for one in found], np.int64),
+        offsets,
+        lengths,
+        None,
+    )

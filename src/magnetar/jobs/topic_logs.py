@@ -1,0 +1,182 @@
+"""Which ledgers the topics of a data directory have and where their entries lie: a recovery that changes nothing.
+
+The store's own `recover` runs over a :class:`magnetar.jobs.glance.Glance`, so there is one way to understand the log
+and not two. What comes out is copied into plain tuples that travel to Spark's workers: where each stretch of a topic
+lies (segment, and for segments without an index the places of its extents), which of its entries no reader ever gets
+(markers and what aborted transactions wrote) and where an open transaction holds readers up.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final, NamedTuple, cast
+
+from magnetar.broker.topic.transactions import ANNEX, TransactionsBesideLog
+from magnetar.jobs.glance import Glance, ledgers_of
+from magnetar.model.ids import Position
+from magnetar.storage.archive import Offload
+from magnetar.storage.journal import Journal
+from magnetar.storage.managed_ledger import LogHome, ManagedLedger
+from magnetar.storage.recovery import recover
+from magnetar.storage.segment import Span
+
+_TOPICS: Final = "persistent://"
+
+
+class Piece(NamedTuple):
+    """The part of one ledger that lies in one segment."""
+
+    log: int
+    ledger: int
+    base: int
+    """Ordinal of the ledger's entry 0."""
+    segment: int
+    begin: int
+    """Ordinal under which the segment's index lists it; at most ``first``."""
+    first: int
+    """Ordinal of the first entry."""
+    stop: int
+    """Ordinal behind the last one."""
+    size: int
+    """Bytes in the segment, record headers included."""
+    places: bytes | None
+    """Of the extents, as `storage.segment.Places` writes them; None: the segment's index knows."""
+    hidden: tuple[int, ...]
+    """Ordinals that no reader gets, ascending."""
+
+
+class LedgerInfo(NamedTuple):
+    """One ledger of a topic."""
+
+    id: int
+    base: int
+    """Ordinal of its entry 0."""
+    entries: int
+    messages: int
+    bytes: int
+    first_index: int
+    """Message index of its first message."""
+    opened_ms: int
+    closed_ms: int
+    """0 while it is open."""
+
+
+class TopicLog(NamedTuple):
+    """One topic or partition as the directory has it."""
+
+    name: str
+    first: int
+    """Lowest ordinal that readers get."""
+    end: int
+    """Ordinal behind the last entry that readers get."""
+    ledgers: tuple[LedgerInfo, ...]
+    """Oldest first; the last one is open."""
+    pieces: tuple[Piece, ...]
+    """Ascending; between two that do not meet entries are missing."""
+
+    @property
+    def sealed_end(self) -> int:
+        """Ordinal behind the last entry that can be read of a ledger that will never change again."""
+        return min(self.ledgers[-1].base, self.end) if self.ledgers else self.first
+
+    def position(self, ordinal: int) -> Position:
+        """(ledger, entry) of an ordinal at or behind ``first``."""
+        holding = self.ledgers[0]
+        for ledger in self.ledgers:
+            if ledger.base > ordinal:
+                break
+            holding = ledger
+        return Position(holding.id, ordinal - holding.base)
+
+    def ordinal(self, position: Position) -> int:
+        """Ordinal of the first entry at or behind ``position``, between ``first`` and ``end``."""
+        for ledger in self.ledgers:
+            if ledger.id > position.ledger:
+                return max(min(ledger.base, self.end), self.first)
+            if ledger.id == position.ledger:
+                inside = min(ledger.base + max(position.entry, 0), ledger.base + ledger.entries)
+                return max(min(inside, self.end), self.first)
+        return max(self.end, self.first)
+
+
+class Directory(NamedTuple):
+    """What a data directory held at one instant."""
+
+    path: Path
+    logs: dict[str, TopicLog]
+    damage: tuple[str, ...]
+    """What is unreadable, in words."""
+
+    def partitions(self, topic: str) -> list[TopicLog]:
+        """Of a topic's full name: the topic itself or all its partitions, in order of their numbers."""
+        prefix = f"{topic}-partition-"
+        found = {
+            int(name.removeprefix(prefix)): log
+            for name, log in self.logs.items()
+            if name.startswith(prefix) and name.removeprefix(prefix).isdecimal()
+        }
+        single = self.logs.get(topic)
+        return ([] if single is None else [single]) + [found[number] for number in sorted(found)]
+
+
+class _Home:
+    """What recovery needs of a store. Nobody ever appends here, so there is no journal behind it."""
+
+    journal = cast("Journal", None)
+
+    def __init__(self) -> None:
+        self.discarded: dict[str, Offload] = {}
+
+    def copy_discarded(self, offload: Offload) -> None: ...
+    def make_log(self, log_id: int, name: str) -> ManagedLedger:
+        return ManagedLedger(cast("LogHome", self), log_id, name)
+
+    def span_added(self, span: Span) -> None: ...
+    def span_dropped(self, span: Span) -> None: ...
+
+
+def look(directory: Path) -> Directory:
+    """Read a data directory's newest state, whoever uses it. Raises InvalidValueError, PersistenceError, OSError."""
+    ledgers = ledgers_of(directory)
+    with Glance(ledgers) as files:
+        found = recover(files, _Home())
+        return Directory(ledgers, {log.name: _topic_log(log) for log in found.logs.values()}, tuple(found.damage))
+
+
+def _topic_log(log: ManagedLedger) -> TopicLog:
+    end, hidden = log.end, _Hidden(log)
+    if hidden.limit is not None:
+        end = min(end, hidden.limit)
+    ledgers = tuple(
+        LedgerInfo(one.id, one.ordinal, one.entries, one.messages, one.bytes, one.index, one.opened_ms, one.closed_ms)
+        for one in log.table.ledgers
+    )
+    bases = {one.id: one.base for one in ledgers}
+    pieces = tuple(
+        _piece(span, bases[span.ledger], max(span.first, log.first), min(span.end, end), hidden)
+        for span in log.spans
+        if span.ledger in bases and max(span.first, log.first) < min(span.end, end)
+    )
+    return TopicLog(log.name, log.first, max(end, log.first), ledgers, pieces)
+
+
+def _piece(span: Span, base: int, first: int, stop: int, hidden: _Hidden) -> Piece:
+    places = None if span.places is None else span.places.to_bytes()
+    unseen = hidden.within(first, stop)
+    return Piece(span.log, span.ledger, base, span.segment, span.first, first, stop, span.bytes, places, unseen)
+
+
+class _Hidden:
+    """A log's transactions, if it ever had any."""
+
+    def __init__(self, log: ManagedLedger) -> None:
+        # beside the coordinator's own log the annex of that name is another
+        annex = log.annexes.get(ANNEX) if log.name.startswith(_TOPICS) else None
+        self._buffer = None if annex is None else annex.open(TransactionsBesideLog).settled.buffer
+
+    @property
+    def limit(self) -> int | None:
+        return None if self._buffer is None else self._buffer.limit
+
+    def within(self, first: int, stop: int) -> tuple[int, ...]:
+        return () if self._buffer is None else tuple(self._buffer.hidden_in(first, stop))

@@ -1,0 +1,194 @@
+"""What a job reads, cut into units that tasks can read on their own: the driver's part, pure but for the two looks.
+
+A topic's sealed ledgers are read from the broker's directory if there is one (`extents`); its open ledger, and
+everything where no directory is given (another machine, Apache Pulsar, no right to read it), by protocol (`client`). A
+unit is a part of one ledger, of a few dozen megabytes, so that a task is neither a mere start nor a minute; small ones
+are put together by `tasks_of`. Units are a function of what the directory and the broker said once: a task that Spark
+runs a second time reads the same.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from magnetar.client.borders import parts_by_ledger
+from magnetar.client.lookup import Lookup
+from magnetar.client.place import START, Place
+from magnetar.client.reader import first_place, last_place
+from magnetar.jobs.topic_logs import Directory, Piece, TopicLog, look
+from magnetar.model.errors import InvalidValueError, TopicNotFoundError
+from magnetar.model.ids import Position
+from magnetar.model.names import TopicName
+from magnetar.spark.planner import Range
+from magnetar.spark.planner import tasks_of as tasks_of_ranges
+from magnetar.spark.topics import listed, topic_partitions
+
+UNIT_BYTES: Final = 32 << 20
+"""A unit is not larger, as stored, unless one extent is."""
+TASK_BYTES: Final = 96 << 20
+"""Units are put together up to this: a Spark task costs 12 to 50 ms (PIPELINES 2.4)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """How the entries are reached; travels to workers."""
+
+    url: str | None = None
+    """pulsar://host:port; None: only what the directory has."""
+    directory: str | None = None
+    """A broker's data directory; None: everything by protocol."""
+    token: str | None = None
+    operation_timeout: float = 30.0
+    poll_timeout: float = 120.0
+
+    def lookup(self) -> Lookup:
+        """Connections to the broker; the caller closes it. Raises InvalidValueError without a URL."""
+        if self.url is None:
+            raise InvalidValueError("this needs a broker: give its address, for instance pulsar://localhost:6650")
+        return Lookup(self.url, timeout=self.operation_timeout, token=self.token)
+
+
+class Unit(NamedTuple):
+    """Messages ``[start, stop)`` of one topic or partition, within one ledger if it is direct."""
+
+    topic: str
+    start: Place
+    stop: Place
+    size: int
+    """Bytes as stored; 0 if that is not known."""
+    ledgers: str = ""
+    """Directory of the segments, of a direct unit."""
+    piece: Piece | None = None
+    """Where the entries lie; None: by protocol."""
+    lost: str = ""
+    """Why nothing of it can be read, if that is known already."""
+
+
+def units(
+    access: Access,
+    topic: str,
+    start: Mapping[str, Place] | Place = START,
+    stop: Mapping[str, Place] | Place | None = None,
+    *,
+    least: int = 0,
+) -> list[Unit]:
+    """All of a topic, or from ``start`` to ``stop`` (places, or one for each partition), as units in order.
+
+    ``stop`` None is the end as it is now. ``least``: ranges by protocol are split until there are so many units. Raises
+    TopicNotFoundError, InvalidValueError, ClientError, PersistenceError.
+    """
+    name = TopicName.parse(topic).fqn
+    directory = None if access.directory is None else look(Path(access.directory))
+    if access.url is None:
+        if directory is None:
+            raise InvalidValueError(
+                "neither a broker's address nor a data directory was given: there is nothing to read"
+            )
+        return list(_direct_only(directory, name, start, stop))
+    with access.lookup() as lookup:
+        found: list[Unit] = []
+        for partition in topic_partitions(lookup, listed([name]), create=False):
+            first = _of(start, partition) or START
+            end = _of(stop, partition) or last_place(lookup, partition)
+            log = None if directory is None else directory.logs.get(partition)
+            if log is not None and directory is not None:
+                found += _direct(directory, log, first, end, log.sealed_end)
+                border = log.position(log.sealed_end)
+                first = max(first, Place(border.ledger, border.entry))
+            found += _by_protocol(lookup, partition, first, end, least)
+    return found
+
+
+def tasks_of(found: list[Unit], least: int = 1) -> list[list[Unit]]:
+    """Units put together in order, so that a task has about `TASK_BYTES`, and there are ``least`` tasks if possible."""
+    total = sum(unit.size for unit in found)
+    target = max(min(TASK_BYTES, total // max(least, 1)), 1)
+    tasks: list[list[Unit]] = []
+    size = target
+    for unit in found:
+        alone = unit.piece is None and not unit.lost
+        if alone or size >= target or size + unit.size // 2 > target:
+            tasks.append([])
+            size = 0
+        tasks[-1].append(unit)
+        size = target if alone else size + unit.size
+    return tasks
+
+
+def _of(places: Mapping[str, Place] | Place | None, partition: str) -> Place | None:
+    return places if places is None or isinstance(places, Place) else places.get(partition)
+
+
+def _direct_only(
+    directory: Directory, name: str, start: Mapping[str, Place] | Place, stop: Mapping[str, Place] | Place | None
+) -> Iterator[Unit]:
+    logs = directory.partitions(name)
+    if not logs:
+        known = sorted({TopicName.parse(one).parent.fqn for one in directory.logs if one.startswith("persistent://")})
+        near = difflib.get_close_matches(name, known, 1, 0.6)
+        hint = f"did you mean {near[0]}?" if near else f"it has {', '.join(known[:10]) or 'none'}"
+        raise TopicNotFoundError(f"{directory.path} has no topic {name}; {hint}")
+    for log in logs:
+        yield from _direct(directory, log, _of(start, log.name) or START, _of(stop, log.name), log.end)
+
+
+def _direct(directory: Directory, log: TopicLog, start: Place, stop: Place | None, border: int) -> Iterator[Unit]:
+    """What lies in segments below the ordinal ``border``."""
+    first = log.ordinal(Position(start.ledger, start.entry))
+    end = border
+    if stop is not None:
+        inside = Position(stop.ledger, stop.entry + (1 if stop.batch else 0))
+        end = min(border, log.ordinal(inside))
+    at = first
+    for piece in log.pieces:
+        if piece.stop <= first or piece.first >= end:
+            continue
+        begin = max(piece.first, first)
+        if begin > at:
+            yield from _lost(log, at, begin)
+        at = min(piece.stop, end)
+        yield from _parts(directory, log, piece._replace(first=begin, stop=at), start, stop)
+    if at < end:
+        yield from _lost(log, at, end)
+
+
+def _parts(directory: Directory, log: TopicLog, piece: Piece, start: Place, stop: Place | None) -> Iterator[Unit]:
+    """A piece cut by its entries' average size."""
+    count = piece.stop - piece.first
+    parts = min(-(-piece.size // UNIT_BYTES), count)
+    for number in range(parts):
+        begin, end = (piece.first + count * (number + one) // parts for one in (0, 1))
+        part = piece._replace(
+            first=begin,
+            stop=end,
+            size=piece.size * (end - begin) // count,
+            hidden=tuple(one for one in piece.hidden if begin <= one < end),
+        )
+        from_, to = Place(piece.ledger, begin - piece.base), Place(piece.ledger, end - piece.base)
+        # a place inside a batch keeps its number of the message
+        from_ = start if start[:2] == from_[:2] else from_
+        to = stop if stop is not None and stop.batch and (stop.ledger, stop.entry + 1) == to[:2] else to
+        yield Unit(log.name, from_, to, part.size, str(directory.path), part)
+
+
+def _lost(log: TopicLog, first: int, end: int) -> Iterator[Unit]:
+    """Entries that the log counts and no segment has, ledger by ledger."""
+    for ledger in log.ledgers:
+        begin, stop = max(first, ledger.base), min(end, ledger.base + ledger.entries)
+        if begin < stop:
+            places = Place(ledger.id, begin - ledger.base), Place(ledger.id, stop - ledger.base)
+            yield Unit(log.name, *places, 0, lost="no segment holds them; magnetar verify names what is damaged")
+
+
+def _by_protocol(lookup: Lookup, topic: str, start: Place, stop: Place, least: int) -> list[Unit]:
+    if start == START:
+        start = first_place(lookup, topic)
+    if start >= stop:
+        return []
+    ranges = [Range(topic, *part) for part in parts_by_ledger(lookup, topic, start, stop)] if least > 1 else []
+    ranges = ranges or [Range(topic, start, stop)]
+    return [Unit(topic, one.start, one.end, 0) for task in tasks_of_ranges(ranges, least=least) for one in task]

@@ -1,0 +1,284 @@
+"""Offloading through REST and real sockets: copies, adoption, release, reading back, disk space (docs/offload.md)."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq  # type: ignore[import-untyped]  # publishes no types
+import pytest
+
+from magnetar.app import node
+from magnetar.app.node import store_settings
+from magnetar.protocol import commands as c
+from magnetar.runtime.settings import Settings
+from magnetar.storage.store import StoreSettings
+from magnetar.testing.rawclient import payload_of
+from tests.admin.real_broker import TOPIC, RealBroker, real_broker
+
+T = "persistent://public/default/t"
+URL = f"{TOPIC}/t"
+ALL = {"ledgerId": 1 << 60, "entryId": 0}
+EARLIEST = c.MessageIdData(-1, -1)
+Story = Callable[[RealBroker], Awaitable[None]]
+
+SMALL_LEDGERS: dict[str, Any] = {
+    "managedLedgerMaxEntriesPerLedger": 20,
+    "managedLedgerMinLedgerRolloverTimeMinutes": 0,
+    "managedLedgerOffloadDeletionLagMs": 0,
+}
+
+
+@pytest.fixture(autouse=True)
+def small_segments(monkeypatch: pytest.MonkeyPatch) -> None:
+    def small(settings: Settings) -> StoreSettings:
+        return replace(store_settings(settings), segment_bytes=16 << 10, cache_bytes=1)
+
+    monkeypatch.setattr(node, "store_settings", small)
+
+
+def run(path: Path, *stories: Story, **settings: Any) -> None:
+    """Each story in a life of its own of the broker."""
+
+    async def on_a_broker() -> None:
+        options = {**SMALL_LEDGERS, "offloadUrl": f"file://{path}/copies", **settings}
+        for story in stories:
+            async with asyncio.timeout(60), real_broker(path / "data", **options) as broker:
+                await story(broker)
+
+    asyncio.run(on_a_broker())
+
+
+def value(i: int) -> bytes:
+    return b"%d-" % i + bytes([i % 251]) * 400
+
+
+async def publish(broker: RealBroker, start: int, stop: int) -> None:
+    client = await broker.client()
+    producer = await client.producer(T)
+    for i in range(start, stop):
+        await producer.publish(value(i))
+    await client.close()
+
+
+async def values(broker: RealBroker, count: int) -> list[bytes]:
+    """From the beginning."""
+    client = await broker.client()
+    reader = await client.subscribe(T, "r", c.SubType.Exclusive, durable=False, start_message_id=EARLIEST)
+    reader.flow(count)
+    out = [payload_of((await reader.receive()).entry) for _ in range(count)]
+    await client.close()
+    return out
+
+
+async def finished(broker: RealBroker) -> dict[str, Any]:
+    while True:
+        status, answer = await broker.ask("GET", f"{URL}/offload")
+        assert status == 200
+        if answer["status"] != "RUNNING":
+            assert isinstance(answer, dict)
+            return answer
+        await asyncio.sleep(0.01)
+
+
+async def offloaded(broker: RealBroker) -> dict[str, Any]:
+    assert (await broker.ask("PUT", f"{URL}/offload", ALL))[0] == 204
+    return await finished(broker)
+
+
+async def ledgers(broker: RealBroker) -> list[dict[str, Any]]:
+    found = (await broker.ask("GET", f"{URL}/offload/ledgers"))[1]["ledgers"]
+    assert isinstance(found, list)
+    return found
+
+
+async def keep(broker: RealBroker) -> None:
+    assert (await broker.ask("PUT", f"{URL}"))[0] == 204
+    assert (await broker.ask("PUT", f"{URL}/subscription/keeps", {"ledgerId": -1, "entryId": -1}))[0] in (200, 204)
+
+
+def segment_bytes(path: Path) -> int:
+    return sum(file.stat().st_size for file in (path / "data" / "ledgers").glob("segment-*"))
+
+
+def test_what_was_offloaded_is_read_in_order_also_after_a_restart_and_the_disk_is_free(tmp_path: Path) -> None:
+    async def first(broker: RealBroker) -> None:
+        await keep(broker)
+        await publish(broker, 0, 250)
+        before = segment_bytes(tmp_path)
+        answer = await offloaded(broker)
+        assert (answer["status"], answer["lastError"]) == ("SUCCESS", "")
+        stats = (await broker.ask("GET", f"{URL}/internalStats"))[1]["ledgers"]
+        assert [ledger["offloaded"] for ledger in stats] == [True] * 12 + [False]
+        assert answer["firstUnoffloadedMessage"]["ledgerId"] == stats[-1]["ledgerId"]
+        assert await values(broker, 250) == [value(i) for i in range(250)]
+        assert await broker.node.broker.upkeep.offload() == 12
+        assert all(ledger["copy"]["released"] for ledger in (await ledgers(broker))[:-1])
+        assert segment_bytes(tmp_path) < before / 3
+        assert await values(broker, 250) == [value(i) for i in range(250)]
+        assert broker.node.broker.store._reader.copies_read > 0
+
+    async def second(broker: RealBroker) -> None:
+        await publish(broker, 250, 260)
+        assert await values(broker, 260) == [value(i) for i in range(260)]
+        assert (await broker.ask("GET", f"{URL}/stats"))[1]["offloadedStorageSize"] > 240 * 400
+
+    run(tmp_path, first, second)
+    table = pq.ParquetDataset(str(tmp_path / "copies")).read()
+    assert table.num_rows == 240, "others can read it, too"
+    assert sum(len(data) for data in table["data"].to_pylist()) == sum(table["size"].to_pylist())
+
+
+def test_trimming_deletes_the_copies_and_so_does_deleting_the_topic(tmp_path: Path) -> None:
+    def copies() -> int:
+        return len(list((tmp_path / "copies").rglob("*.parquet")))
+
+    async def story(broker: RealBroker) -> None:
+        await keep(broker)
+        await publish(broker, 0, 100)
+        await offloaded(broker)
+        assert copies() == 4
+        upkeep = broker.node.broker.upkeep
+        await upkeep.offload()
+        await broker.ask("POST", f"{URL}/subscription/keeps/skip/50")
+        assert await upkeep.trim() == 2
+        await upkeep.offload()
+        assert copies() == 2
+        assert (await broker.ask("DELETE", f"{URL}?force=true"))[0] == 204
+        await upkeep.offload()
+        assert copies() == 0
+        assert not broker.node.broker.store.discarded
+
+    run(tmp_path, story)
+
+
+def test_a_lost_copy_is_an_error_for_who_needs_it_and_never_a_gap(tmp_path: Path) -> None:
+    async def story(broker: RealBroker) -> None:
+        await keep(broker)
+        await publish(broker, 0, 50)
+        await offloaded(broker)
+        await broker.node.broker.upkeep.offload()
+        shutil.move(tmp_path / "copies", tmp_path / "gone")
+        client = await broker.client()
+        consumer = await client.subscribe(T, "keeps", c.SubType.Exclusive)
+        consumer.flow(1000)
+        await asyncio.sleep(0.2)
+        subscription = broker.node.broker.service.topics[T].subscriptions["keeps"]
+        pump = subscription._pump
+        assert "ledger-" in pump.trouble
+        assert pump.read_at == 0
+        assert not client.heard(c.Message)
+        await publish(broker, 50, 51)
+        shutil.move(tmp_path / "gone", tmp_path / "copies")
+        got = [payload_of((await consumer.receive()).entry) for _ in range(51)]
+        assert got == [value(i) for i in range(51)]
+        await client.close()
+
+    run(tmp_path, story)
+
+
+def test_nothing_is_released_while_its_copy_cannot_be_read(tmp_path: Path) -> None:
+    async def story(broker: RealBroker) -> None:
+        await keep(broker)
+        await publish(broker, 0, 50)
+        await offloaded(broker)
+        copies = sorted((tmp_path / "copies").rglob("*.parquet"))
+        data = bytearray(copies[0].read_bytes())
+        data[len(data) // 3] ^= 1
+        copies[0].write_bytes(data)
+        copies[1].unlink()
+        assert await broker.node.broker.upkeep.offload() == 0
+        assert broker.node.broker.service.offloading.counters.failures == 2
+        assert await values(broker, 50) == [value(i) for i in range(50)]
+
+    run(tmp_path, story)
+
+
+def test_a_copy_is_adopted_only_if_it_is_the_ledger(tmp_path: Path) -> None:
+    async def story(broker: RealBroker) -> None:
+        await keep(broker)
+        await publish(broker, 0, 50)
+        service = broker.node.broker.service
+        managed = service.topics[T].log
+        found = await ledgers(broker)
+        first = found[0]["ledgerId"]
+        assert "is open" in found[-1]["refused"]
+        archive = service.offloading._archive
+        place = archive.place(service.settings.offloadUrl)
+
+        async def written(name: str, ledger: int, change: bytes = b"") -> str:
+            draft = place.draft(name)
+            writer = archive.writer(draft.target, T, ledger, 0)
+            table = managed.table.of_id(ledger)
+            assert table is not None
+            entries = await service.offloading._read(managed, table, _Collected())
+            writer.add([entry + change for entry in entries.entries], entries.counts)
+            writer.close()
+            draft.commit()
+            return name
+
+        for name, reason in (
+            (await written("a.parquet", first, b"!"), "not adopted"),
+            (await written("b.parquet", found[1]["ledgerId"]), "not adopted"),
+            ("c.parquet", "no such object"),
+        ):
+            status, answer = await broker.ask("POST", f"{URL}/offload/{first}", {"name": name})
+            assert status == 409 and reason in answer["reason"], (name, answer)
+        assert (await broker.ask("POST", f"{URL}/offload/{first}", {"name": "../a"}))[0] == 400
+        good = await written("x/d.parquet", first)
+        for _ in range(2):
+            status, answer = await broker.ask("POST", f"{URL}/offload/{first}", {"name": good})
+            assert status == 200 and answer["released"] is False
+        last = found[-1]["ledgerId"]
+        assert (await broker.ask("POST", f"{URL}/offload/{last}", {"name": good}))[0] == 409
+        assert await broker.node.broker.upkeep.offload() == 1
+        assert await values(broker, 50) == [value(i) for i in range(50)]
+
+    run(tmp_path, story)
+
+
+class _Collected:
+    """Takes what a writer takes, and keeps it."""
+
+    def __init__(self) -> None:
+        self.entries: list[bytes] = []
+        self.counts: list[int] = []
+
+    def add(self, entries: list[bytes], counts: list[int] | None) -> None:
+        self.entries += entries
+        self.counts += counts or [1] * len(entries)
+
+
+def test_policies_begin_it_and_without_a_place_nothing_begins(tmp_path: Path) -> None:
+    namespace = "/admin/v2/namespaces/public/default"
+
+    async def story(broker: RealBroker) -> None:
+        await keep(broker)
+        await publish(broker, 0, 100)
+        upkeep = broker.node.broker.upkeep
+        await upkeep.offload()
+        assert (await finished(broker))["status"] == "NOT_RUN"
+        assert (await broker.ask("PUT", f"{namespace}/offloadDeletionLagMs", 1 << 40))[0] in (200, 204)
+        assert (await broker.ask("PUT", f"{namespace}/offloadThreshold", 45 * 420))[0] in (200, 204)
+        assert (await broker.ask("GET", f"{namespace}/offloadThreshold"))[1] == 45 * 420
+        await upkeep.offload()
+        assert (await finished(broker))["status"] == "SUCCESS"
+        assert [ledger["copy"] is not None for ledger in await ledgers(broker)] == [True, True, True, False, False]
+        assert await upkeep.offload() == 0, "the lag is long"
+        assert (await broker.ask("PUT", f"{namespace}/offloadThresholdInSeconds", 0))[0] in (200, 204)
+        await upkeep.offload()
+        assert (await finished(broker))["status"] == "SUCCESS"
+        assert [ledger["copy"] is not None for ledger in await ledgers(broker)] == [True] * 4 + [False]
+
+    async def without(broker: RealBroker) -> None:
+        await publish(broker, 100, 150)
+        answer = await offloaded(broker)
+        assert answer["status"] == "ERROR" and "offloadUrl" in answer["lastError"]
+        assert await values(broker, 150) == [value(i) for i in range(150)]
+
+    run(tmp_path, story)
+    run(tmp_path, without, offloadUrl="")

@@ -1,0 +1,139 @@
+"""Jobs at a real broker that keeps working: what they read is what the protocol gives."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from magnetar.client.lookup import Lookup
+from magnetar.client.producer import Producer
+from magnetar.jobs.reading import Access, Unit, frame, units
+from magnetar.protocol.batches import BatchWriter
+from magnetar.testing.rawtransaction import RawTransaction
+from tests.admin.real_broker import TOPIC, RealBroker, real_broker
+from tests.unit.jobs.stores import T, stored
+
+pytestmark = pytest.mark.spark
+
+Found = list[tuple[int, int, bytes]]
+
+
+def publish(url: str, first: int, stop: int, *, batch: int = 1, topic: str = T) -> None:
+    """Values are numbers; sequence ids too."""
+    numbers = range(first, stop)
+    with Lookup(url, timeout=10) as lookup, Producer(lookup, topic, name="numbers") as producer:
+        keys = [b"k%d" % (number % 7) for number in numbers]
+        writer = BatchWriter(producer.name, max_messages=batch)
+        for one in writer.pack(1_700_000_000_000, [b"%d" % number for number in numbers], numbers, keys):
+            producer.send(*one)
+        producer.flush()
+
+
+def tell(tmp_path: Path, story: Callable[[RealBroker, str], Any], **settings: Any) -> None:
+    async def run() -> None:
+        async with real_broker(tmp_path, **settings) as broker:
+            await story(broker, broker.node.broker.service.service_url)
+
+    asyncio.run(run())
+
+
+async def by_both(url: str, directory: Path) -> tuple[list[Unit], Found, Found]:
+    """Units of the mixed way, what they give, and what the protocol alone gives up to the same end."""
+    mixed, plain = Access(url=url, directory=str(directory)), Access(url=url)
+    found = await asyncio.to_thread(units, mixed, "t")
+    got, missing = await asyncio.to_thread(stored, mixed, found)
+    assert not missing
+    want, missing = await asyncio.to_thread(stored, plain, [Unit(T, found[0].start, found[-1].stop, 0)])
+    assert not missing
+    return found, got, want
+
+
+def test_the_same_as_by_protocol(tmp_path: Path) -> None:
+    """Several ledgers, an aborted and a committed transaction with their markers, and a producer that goes on."""
+
+    async def story(broker: RealBroker, url: str) -> None:
+        await asyncio.to_thread(publish, url, 0, 40)
+        client = await broker.client()
+        for end in ("commit", "abort"):
+            txn = await RawTransaction.begin(client)
+            producer = await client.producer(T)
+            for number in range(3):
+                await txn.publish(producer, b"%s %d" % (end.encode(), number))
+            await getattr(txn, end)()
+            await producer.close()
+            assert (await broker.ask("PUT", f"{TOPIC}/t/unload"))[0] == 204
+            await asyncio.to_thread(publish, url, 40, 60, batch=7)
+        await client.close()
+        stop = threading.Event()
+
+        def go_on() -> None:
+            at = 1000
+            while not stop.is_set():
+                publish(url, at, at + 50, batch=5)
+                at += 50
+
+        going = threading.Thread(target=go_on)
+        going.start()
+        found: list[Unit] = []
+        got: Found = []
+        try:
+            for _ in range(10):
+                found, got, want = await by_both(url, tmp_path)
+                assert got == want
+                assert {unit.piece is None for unit in found} == {True, False}
+        finally:
+            stop.set()
+            await asyncio.to_thread(going.join)
+        assert len({unit.start.ledger for unit in found if unit.piece is not None}) == 2
+        assert not any(b"abort" in data for _, _, data in got)
+        assert sum(b"commit" in data for _, _, data in got) == 3
+
+    tell(tmp_path, story, transactionCoordinatorEnabled=True)
+
+
+def test_a_segment_that_is_gone_is_read_by_protocol(tmp_path: Path) -> None:
+    """As long as the broker has its entries; what it has trimmed as well is named exactly."""
+
+    async def story(broker: RealBroker, url: str) -> None:
+        for first in (0, 20):
+            await asyncio.to_thread(publish, url, first, first + 20)
+            assert (await broker.ask("PUT", f"{TOPIC}/t/unload"))[0] == 204
+        await asyncio.to_thread(publish, url, 40, 50)
+        access = Access(url=url, directory=str(tmp_path))
+        found = await asyncio.to_thread(units, access, "t")
+        want = (await asyncio.to_thread(stored, access, found))[0]
+        assert len(want) == 50
+        gone = [unit if unit.piece is None else unit._replace(piece=unit.piece._replace(segment=77)) for unit in found]
+        assert await asyncio.to_thread(stored, access, gone) == (want, [])
+        broker.node.broker.service.topics[T].log.trim(20)
+        left, missing = await asyncio.to_thread(stored, access, gone)
+        assert left == want[20:]
+        assert [(one.start, one.stop) for one in missing] == [(found[0].start, found[0].stop)]
+        # opened segments are read although the broker has let go of the entries
+        assert await asyncio.to_thread(stored, access, found) == (want, [])
+
+    tell(tmp_path, story)
+
+
+def test_rows_in_spark(spark: Any, tmp_path: Path) -> None:
+    async def story(broker: RealBroker, url: str) -> None:
+        await asyncio.to_thread(publish, url, 0, 300, batch=11)
+        assert (await broker.ask("PUT", f"{TOPIC}/t/unload"))[0] == 204
+        await asyncio.to_thread(publish, url, 300, 400)
+        access = Access(url=url, directory=str(tmp_path))
+
+        def rows() -> list[Any]:
+            found = units(access, "t")
+            assert {unit.piece is None for unit in found} == {True, False}
+            columns = ["__key", "__sequenceId", "__batchIndex"]
+            return list(frame(spark, access, found, columns).orderBy("__sequenceId").collect())
+
+        got = [(bytes(row[0]), bytes(row[1]), row[2]) for row in await asyncio.to_thread(rows)]
+        assert got == [(b"%d" % number, b"k%d" % (number % 7), number) for number in range(400)]
+
+    tell(tmp_path, story)

@@ -1,0 +1,1 @@
+"""Maintenance jobs, the parts that need no Spark."""

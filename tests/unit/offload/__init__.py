@@ -1,0 +1,1 @@
+"""Copies of ledgers: digest, format, places."""
