@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from magnetar.client.address import parse_service_url
+from magnetar.columnar.values import ERRORS, NEW_SCHEMAS
 from magnetar.model.errors import InvalidValueError, MagnetarError
 from magnetar.model.names import TopicName
 from magnetar.protocol.compression import CompressionType
@@ -21,6 +22,7 @@ from magnetar.spark.admission import Limits
 from magnetar.spark.keys import Decryption, Encryption, decryption, encryption
 from magnetar.spark.offsets import At, Moment, Word, parse_at, parse_time
 from magnetar.spark.topics import Topics, assigned, listed, pattern
+from magnetar.spark.value_options import KINDS, ValueOptions
 
 
 class Option(NamedTuple):
@@ -48,7 +50,12 @@ OPTIONS: Final[dict[str, Option]] = {
         Option("backlogBytesPerTrigger", "without a limit: about so much at most, 2 GiB; 0 is everything", True, False),
         Option("minMessagesPerTrigger", "a micro-batch waits until there are so many", True, False),
         Option("maxTriggerDelayMs", "but not longer than this", True, False),
-        Option("value", "binary or string: the type of the column value", True, False),
+        Option("value", "binary, string, auto (the registry's schema), avro, json, protobuf, int32, ...", True, False),
+        Option("valueSchema", "for value=avro, json, protobuf: the schema's text, or a path", True, False),
+        Option("valueMessage", "for value=protobuf: the message's full name", True, False),
+        Option("schemaVersion", "latest, or the number of the version that rows are read as", True, False),
+        Option("onNewSchema", "writer's schema that cannot be read as ours: fail, ignore (null) or raw", True, False),
+        Option("onDecodeError", "fail, null, or column: null and __decodeError, __rawValue", True, False),
         Option("metadata", "all, none, or a list of __columns", True, False),
         Option("minPartitions", "split ranges until there are this many tasks", True, False),
         Option("maxPartitions", "put ranges together so that there are no more tasks", True, False),
@@ -106,7 +113,7 @@ class SourceOptions:
     least_messages: int
     trigger_delay: float
     """Seconds that a micro-batch may wait for ``least_messages``."""
-    value: str
+    value: ValueOptions
     metadata: str
     min_partitions: int
     max_partitions: int
@@ -156,7 +163,7 @@ def source_options(given: Mapping[str, str]) -> SourceOptions:
         limits=Limits(table.number("maxMessagesPerTrigger", 0, 1), table.number("maxBytesPerTrigger", 0, 1)),
         least_messages=table.number("minMessagesPerTrigger", 0, 1),
         trigger_delay=table.number("maxTriggerDelayMs", 900_000, 0) / 1000,
-        value=table.choice("value", ("binary", "string"), "binary"),
+        value=_value(table),
         metadata=table.get("metadata") or "",
         min_partitions=table.number("minPartitions", 0, 0),
         max_partitions=table.number("maxPartitions", 0, 0),
@@ -236,6 +243,20 @@ class _Table:
         if not value.isdecimal() or int(value) < least:
             raise InvalidValueError(f"option {title!r} is {value!r}; it must be a number from {least} on")
         return int(value)
+
+
+def _value(table: _Table) -> ValueOptions:
+    version = table.get("schemaVersion")
+    found = ValueOptions(
+        kind=table.choice("value", KINDS, "binary"),
+        version=None if version is None or version.lower() == "latest" else table.number("schemaVersion", 0, 0),
+        given=table.get("valueSchema"),
+        message=table.get("valueMessage"),
+        on_new_schema=table.choice("onNewSchema", NEW_SCHEMAS, "fail"),
+        on_error=table.choice("onDecodeError", ERRORS, "fail"),
+    )
+    found.check()
+    return found
 
 
 def _application(table: _Table) -> tuple[str, int] | None:

@@ -13,9 +13,10 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from typing import Any, Final, NamedTuple
 
+from magnetar.client.errors import RefusedError
 from magnetar.client.lookup import Lookup
 from magnetar.client.producer import Producer
-from magnetar.model.errors import InvalidValueError, NotAllowedError
+from magnetar.model.errors import InvalidValueError, NotAllowedError, ServerError
 from magnetar.model.names import TopicName
 from magnetar.protocol.batches import BatchWriter
 from magnetar.runtime.clock import SystemClock, steady_seconds
@@ -50,7 +51,16 @@ class _Target:
         self._numbering = numbering
         name = None if numbering is None else numbering.name
         seal = sealing(options.encryption)
-        self.producer = Producer(lookup, topic, name, send_timeout=options.send_timeout, encrypted=seal is not None)
+        try:
+            self.producer = Producer(lookup, topic, name, send_timeout=options.send_timeout, encrypted=seal is not None)
+        except RefusedError as error:
+            if name is None or error.error is not ServerError.ProducerBusy:
+                raise
+            text = (
+                f"it is taken after {options.operation_timeout:g} s still, so another attempt of this task still "
+                "writes: spark.speculation must be false; or another query has the same checkpoint, or txnAppId"
+            )
+            raise RefusedError(f"open producer {name} on {topic}", error.error, text) from error
         self.writer = BatchWriter(
             self.producer.name,
             compression=options.compression,

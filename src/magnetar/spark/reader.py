@@ -12,7 +12,6 @@ from magnetar.client.borders import parts_by_ledger
 from magnetar.client.lookup import Lookup
 from magnetar.client.place import START
 from magnetar.client.reader import first_place
-from magnetar.columnar.block import MAX_BYTES as MAX_BATCH_BYTES
 from magnetar.spark.decode import ArrowDecoder, chosen_columns
 from magnetar.spark.filters import EVERYTHING, Pushed, Window, understood
 from magnetar.spark.frontier import open_lookup, resolve, resolve_end
@@ -40,16 +39,9 @@ def read_task(options: SourceOptions, task: Task, pushed: Pushed = EVERYTHING) -
 
 
 def _read_range(options: SourceOptions, lookup: Lookup, one: Range, window: Window) -> Iterator[Any]:
-    decoder = ArrowDecoder(one.topic, value_decoder(options), chosen_columns(options.metadata))
-    for found in opened(options, lookup, one, window):
-        for ledger, entry, data in found:
-            at = (ledger, entry)
-            first = one.start.batch if at == one.start[:2] else 0
-            stop = one.end.batch if at == one.end[:2] else None
-            if len(data) > MAX_BATCH_BYTES:
-                # A column of a record batch holds less than 2 GiB, and one message may be nearly that.
-                yield from decoder.flush()
-            yield from decoder.add(ledger, entry, data, first, stop)
+    decoder = ArrowDecoder(one.topic, value_decoder(options, lookup, one.topic), chosen_columns(options.metadata))
+    for block in opened(options, lookup, one, window):
+        yield from decoder.add_block(block)
     yield from decoder.flush()
 
 
