@@ -21,6 +21,7 @@ from magnetar.model.names import TopicName
 from magnetar.protocol.batches import BatchWriter
 from magnetar.runtime.clock import SystemClock, steady_seconds
 from magnetar.spark.encode import Router, Rows
+from magnetar.spark.keys import sealing
 from magnetar.spark.options import SinkOptions
 from magnetar.spark.sequences import FINE_ROWS, Known, check_rows, digest_bits, first_number, numbers
 
@@ -49,8 +50,9 @@ class _Target:
     def __init__(self, lookup: Lookup, options: SinkOptions, topic: str, numbering: Numbering | None) -> None:
         self._numbering = numbering
         name = None if numbering is None else numbering.name
+        seal = sealing(options.encryption)
         try:
-            self.producer = Producer(lookup, topic, name, send_timeout=options.send_timeout)
+            self.producer = Producer(lookup, topic, name, send_timeout=options.send_timeout, encrypted=seal is not None)
         except RefusedError as error:
             if name is None or error.error is not ServerError.ProducerBusy:
                 raise
@@ -64,6 +66,7 @@ class _Target:
             compression=options.compression,
             max_messages=options.batch_messages,
             max_bytes=options.batch_bytes,
+            seal=seal,
         )
         self.key = options.service_url, topic
         self.unproven = numbering is not None and self.producer.last_sequence_id < 0
