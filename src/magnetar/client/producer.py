@@ -39,8 +39,20 @@ class _Unconfirmed(NamedTuple):
 class Producer:
     """On one topic or partition, for one thread. Use as a context manager, and `flush` before leaving it."""
 
-    def __init__(self, lookup: Lookup, topic: str, name: str | None = None, *, send_timeout: float = 60.0) -> None:
+    def __init__(
+        self,
+        lookup: Lookup,
+        topic: str,
+        name: str | None = None,
+        *,
+        send_timeout: float = 60.0,
+        schema: c.Schema | None = None,
+    ) -> None:
+        """``schema`` is registered if it is new; the broker refuses what may not follow (SEMANTICS 10.4)."""
         self.topic = topic
+        self.schema_version: bytes | None = None
+        """Of the schema that was given, to be put into entries."""
+        self._schema = schema
         self.name = name or ""
         self.messages_confirmed = 0
         self._lookup = lookup
@@ -113,6 +125,7 @@ class Producer:
                     producer_id,
                     connection.new_request_id(),
                     self.name or self._given_name,
+                    schema=self._schema,
                     epoch=self._epoch,
                     user_provided_producer_name=self._given_name is not None,
                 ),
@@ -123,6 +136,7 @@ class Producer:
             connection.close()
             raise
         self.name = answer.producer_name
+        self.schema_version = answer.schema_version if self._schema is not None else None
         return connection, producer_id, answer.last_sequence_id
 
     def _append_frame(self, waiting: _Unconfirmed) -> None:

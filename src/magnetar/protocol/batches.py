@@ -58,8 +58,10 @@ class BatchWriter:
         max_messages: int = MAX_MESSAGES,
         max_bytes: int = MAX_BYTES,
         digest_bits: int = 0,
+        schema_version: bytes | None = None,
     ) -> None:
         self.producer_name = producer_name
+        self._schema_version = schema_version
         self.digest_bits = digest_bits
         """May be changed between two calls of `pack`, as far as the sequence ids leave room."""
         self.digest = 0
@@ -146,6 +148,7 @@ class BatchWriter:
             compression=self._compression,
             uncompressed_size=len(plain),
             num_messages_in_batch=stop - start,
+            schema_version=self._schema_version,
             highest_sequence_id=last,
         )
         return Batch(build_entry(metadata, compress(self._compression, plain)), stop - start, first, last)
