@@ -47,8 +47,12 @@ class Producer:
         *,
         send_timeout: float = 60.0,
         schema: c.Schema | None = None,
+        encrypted: bool = False,
     ) -> None:
-        """``schema`` is registered if it is new; the broker refuses what may not follow (SEMANTICS 10.4)."""
+        """``schema`` is registered if it is new; the broker refuses what may not follow (SEMANTICS 10.4).
+
+        ``encrypted`` says that all entries will be; a namespace may demand it.
+        """
         self.topic = topic
         self.schema_version: bytes | None = None
         """Of the schema that was given, to be put into entries."""
@@ -57,6 +61,7 @@ class Producer:
         self.messages_confirmed = 0
         self._lookup = lookup
         self._given_name = name
+        self._encrypted = encrypted
         self._send_timeout = send_timeout
         self._unconfirmed: deque[_Unconfirmed] = deque()
         self._bytes = 0
@@ -126,6 +131,7 @@ class Producer:
                     connection.new_request_id(),
                     self.name or self._given_name,
                     schema=self._schema,
+                    encrypted=self._encrypted,
                     epoch=self._epoch,
                     user_provided_producer_name=self._given_name is not None,
                 ),

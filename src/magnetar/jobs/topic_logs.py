@@ -14,6 +14,7 @@ from typing import Final, NamedTuple, cast
 from magnetar.broker.topic.transactions import ANNEX, TransactionsBesideLog
 from magnetar.jobs.glance import Glance, ledgers_of
 from magnetar.model.ids import Position
+from magnetar.storage.archive import Offload
 from magnetar.storage.journal import Journal
 from magnetar.storage.managed_ledger import LogHome, ManagedLedger
 from magnetar.storage.recovery import recover
@@ -50,6 +51,8 @@ class LedgerInfo(NamedTuple):
     id: int
     base: int
     """Ordinal of its entry 0."""
+    stop: int
+    """Ordinal behind its last entry; also where some of them are damaged and not counted."""
     entries: int
     messages: int
     bytes: int
@@ -93,7 +96,7 @@ class TopicLog(NamedTuple):
             if ledger.id > position.ledger:
                 return max(min(ledger.base, self.end), self.first)
             if ledger.id == position.ledger:
-                inside = min(ledger.base + max(position.entry, 0), ledger.base + ledger.entries)
+                inside = min(ledger.base + max(position.entry, 0), ledger.stop)
                 return max(min(inside, self.end), self.first)
         return max(self.end, self.first)
 
@@ -123,6 +126,10 @@ class _Home:
 
     journal = cast("Journal", None)
 
+    def __init__(self) -> None:
+        self.discarded: dict[str, Offload] = {}
+
+    def copy_discarded(self, offload: Offload) -> None: ...
     def make_log(self, log_id: int, name: str) -> ManagedLedger:
         return ManagedLedger(cast("LogHome", self), log_id, name)
 
@@ -142,9 +149,13 @@ def _topic_log(log: ManagedLedger) -> TopicLog:
     end, hidden = log.end, _Hidden(log)
     if hidden.limit is not None:
         end = min(end, hidden.limit)
+    table = log.table.ledgers
+    stops = [*(following.ordinal for following in table[1:]), log.end]
     ledgers = tuple(
-        LedgerInfo(one.id, one.ordinal, one.entries, one.messages, one.bytes, one.index, one.opened_ms, one.closed_ms)
-        for one in log.table.ledgers
+        LedgerInfo(
+            one.id, one.ordinal, stop, one.entries, one.messages, one.bytes, one.index, one.opened_ms, one.closed_ms
+        )
+        for one, stop in zip(table, stops, strict=False)
     )
     bases = {one.id: one.base for one in ledgers}
     pieces = tuple(

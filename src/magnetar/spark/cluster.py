@@ -25,7 +25,7 @@ from magnetar.spark.java import check_java
 _HOST: Final = "127.0.0.1"
 _START: Final = 60.0
 _STOP: Final = 10.0
-_PACKAGES: Final = Path(magnetar.__file__).parent.parent
+_PACKAGES: Final = str(Path(magnetar.__file__).parent.parent)
 """Where this package is imported from."""
 _POLL: Final = 0.05
 
@@ -61,7 +61,7 @@ def _running(command: list[str], log: Path, ready: str) -> Iterator[None]:
         "SPARK_DAEMON_JAVA_OPTS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
         "PYSPARK_PYTHON": sys.executable,
         # Executors work in directories of their own, where a relative path leads elsewhere.
-        "PYTHONPATH": os.pathsep.join(os.path.abspath(path) for path in (_PACKAGES, *_python_path())),
+        "PYTHONPATH": os.pathsep.join(os.path.abspath(str(path)) for path in (_PACKAGES, *_python_path())),
     }
     line = [str(home / "bin" / "spark-class"), f"org.apache.spark.deploy.{command[0]}", *command[1:]]
     with log.open("w") as errors:

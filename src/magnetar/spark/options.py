@@ -19,7 +19,7 @@ from magnetar.model.errors import InvalidValueError, MagnetarError
 from magnetar.model.names import TopicName
 from magnetar.protocol.compression import CompressionType
 from magnetar.spark.admission import Limits
-from magnetar.spark.keys import Decryption, decryption
+from magnetar.spark.keys import Decryption, Encryption, decryption, encryption
 from magnetar.spark.offsets import At, Moment, Word, parse_at, parse_time
 from magnetar.spark.topics import Topics, assigned, listed, pattern
 from magnetar.spark.value_options import KINDS, WRITTEN_KINDS, ValueOptions
@@ -47,6 +47,7 @@ OPTIONS: Final[dict[str, Option]] = {
         Option("endingTime", "publish time before which a batch read ends", True, False),
         Option("maxMessagesPerTrigger", "messages in a micro-batch at most", True, False),
         Option("maxBytesPerTrigger", "bytes in a micro-batch at most, as stored; one message goes beyond", True, False),
+        Option("backlogBytesPerTrigger", "without a limit: about so much at most, 2 GiB; 0 is everything", True, False),
         Option("minMessagesPerTrigger", "a micro-batch waits until there are so many", True, False),
         Option("maxTriggerDelayMs", "but not longer than this", True, False),
         Option("value", "binary, string, auto (the registry's schema), avro, json, protobuf, int32, ...", True, False),
@@ -78,6 +79,7 @@ OPTIONS: Final[dict[str, Option]] = {
         Option(
             "schema", "columns as avro, json, protobuf, string, bytes, int32, ... values; auto: registry's", False, True
         ),
+        Option("encryption.publicKey", "PEM text or its file, or JSON of key names to these", False, True),
         Option("pulsar.producer.compressionType", "NONE, LZ4, ZLIB, ZSTD or SNAPPY", False, True),
         Option("pulsar.producer.batchingMaxMessages", "messages in a batch, 1000", False, True),
         Option("pulsar.producer.batchingMaxBytes", "bytes in a batch, 131072", False, True),
@@ -126,6 +128,8 @@ class SourceOptions:
     """Seconds."""
     decryption: Decryption | None = None
     push_down: bool = False
+    backlog_bytes: int = 0
+    """Of a micro-batch without limits, about; 0 is everything."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,6 +155,7 @@ class SinkOptions:
     """None: the column ``value`` is bytes or text, and the broker is told no schema."""
     value_schema: str | None = None
     value_message: str | None = None
+    encryption: Encryption | None = None
 
 
 def source_options(given: Mapping[str, str]) -> SourceOptions:
@@ -173,6 +178,7 @@ def source_options(given: Mapping[str, str]) -> SourceOptions:
         poll_timeout=table.number("pollTimeoutMs", 120_000, 1) / 1000,
         operation_timeout=table.number("operationTimeoutMs", 30_000, 1) / 1000,
         token=table.get("token"),
+        backlog_bytes=table.number("backlogBytesPerTrigger", 2 << 30, 0),
         push_down=table.flag("pushDownFilters", False),
         chunk_timeout=table.number("chunkTimeoutMs", 60_000, 0) / 1000,
         decryption=decryption(table.get("decryption.privateKey"), table.get("decryption.onFailure")),
@@ -207,6 +213,7 @@ def sink_options(given: Mapping[str, str]) -> SinkOptions:
         schema=None if table.get("schema") is None else table.choice("schema", WRITTEN_KINDS, ""),
         value_schema=table.get("valueSchema"),
         value_message=table.get("valueMessage"),
+        encryption=encryption(table.get("encryption.publicKey")),
     )
 
 

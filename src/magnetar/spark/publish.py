@@ -16,11 +16,12 @@ from typing import Any, Final, NamedTuple
 from magnetar.client.errors import RefusedError
 from magnetar.client.lookup import Lookup
 from magnetar.client.producer import Producer
-from magnetar.model.errors import InvalidValueError, NotAllowedError
+from magnetar.model.errors import InvalidValueError, NotAllowedError, ServerError
 from magnetar.model.names import TopicName
 from magnetar.protocol.batches import BatchWriter
 from magnetar.runtime.clock import SystemClock, steady_seconds
 from magnetar.spark.encode import Router, Rows
+from magnetar.spark.keys import sealing
 from magnetar.spark.options import SinkOptions
 from magnetar.spark.sequences import FINE_ROWS, Known, check_rows, digest_bits, first_number, numbers
 from magnetar.spark.value_writer import ValueWriter, value_writer
@@ -52,17 +53,33 @@ class _Target:
     ) -> None:
         self._numbering = numbering
         name = None if numbering is None else numbering.name
-        schema = None if values is None else values.command()
+        seal = sealing(options.encryption)
         try:
-            self.producer = Producer(lookup, topic, name, send_timeout=options.send_timeout, schema=schema)
-        except RefusedError as refusal:
-            raise (refusal if values is None else values.explained(refusal, topic)) from None
+            self.producer = Producer(
+                lookup,
+                topic,
+                name,
+                send_timeout=options.send_timeout,
+                schema=None if values is None else values.command(),
+                encrypted=seal is not None,
+            )
+        except RefusedError as error:
+            if values is not None and error.error is ServerError.IncompatibleSchema:
+                raise values.explained(error, topic) from None
+            if name is None or error.error is not ServerError.ProducerBusy:
+                raise
+            text = (
+                f"it is taken after {options.operation_timeout:g} s still, so another attempt of this task still "
+                "writes: spark.speculation must be false; or another query has the same checkpoint, or txnAppId"
+            )
+            raise RefusedError(f"open producer {name} on {topic}", error.error, text) from error
         self.writer = BatchWriter(
             self.producer.name,
             compression=options.compression,
             max_messages=options.batch_messages,
             max_bytes=options.batch_bytes,
             schema_version=self.producer.schema_version,
+            seal=seal,
         )
         self.key = options.service_url, topic
         self.unproven = numbering is not None and self.producer.last_sequence_id < 0

@@ -19,7 +19,7 @@ import pyarrow as pa  # type: ignore[import-untyped]  # publishes no types
 from magnetar.client.errors import RefusedError
 from magnetar.client.lookup import Lookup
 from magnetar.client.schemas import Registry
-from magnetar.model.errors import InvalidValueError, ServerError
+from magnetar.model.errors import InvalidValueError
 from magnetar.model.schemas import SchemaDefinition, SchemaType
 from magnetar.protocol import commands as c
 from magnetar.schema import protobuf_native
@@ -103,11 +103,9 @@ class ValueWriter:
 
     def explained(self, refusal: RefusedError, topic: str) -> Exception:
         """Why the broker did not take the schema, as exactly as can be found out."""
-        if refusal.error is not ServerError.IncompatibleSchema or self.definition is None:
-            return refusal
         latest = Registry(self._lookup, topic).latest()
         why = ""
-        if latest is not None:
+        if latest is not None and self.definition is not None:
             why = f" Against version {latest.version}: {_difference(latest.definition, self.definition)}."
         return InvalidValueError(f"{topic}: the broker refuses the schema of these columns.{why} It says: {refusal}")
 
