@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import polars
 import pyarrow as pa  # type: ignore[import-untyped]  # publishes no types
+import pyarrow.compute as pc  # type: ignore[import-untyped]  # the same
 
 from magnetar.model.errors import InvalidValueError
 
@@ -48,7 +49,7 @@ def write_json(columns: dict[str, Any], present: Any) -> Any:
     ends = np.zeros(len(present) + 1, np.int32)
     ends[1:] = lines + 1
     values = pa.Array.from_buffers(pa.binary(), len(present), [None, pa.py_buffer(ends), pa.py_buffer(octets)])
-    return values.take(pa.array(np.arange(len(present)), mask=~present))
+    return pc.binary_slice(values, 0, -1).take(pa.array(np.arange(len(present)), mask=~present))
 
 
 def _plain(column: Any, arrow: Any) -> Any:
