@@ -23,6 +23,7 @@ from magnetar.client.place import Place
 from magnetar.client.reader import Entry, RangeReader
 from magnetar.columnar.values import Binary, ValueDecoder
 from magnetar.jobs.as_stored import as_stored
+from magnetar.jobs.copies import read_copy
 from magnetar.jobs.extents import Entries, Missing, SegmentGoneError, read_piece
 from magnetar.jobs.units import Access, Unit, tasks_of, units
 from magnetar.spark.decode import ArrowDecoder, sql_schema
@@ -40,6 +41,8 @@ def entries(access: Access, unit: Unit) -> Iterator[Entries | Missing]:
     """What is stored, in order. Blocks are valid until the next one is asked for (see `extents.Entries`)."""
     if unit.lost:
         yield Missing(unit.start, unit.stop, unit.lost)
+    elif unit.copy is not None:
+        yield from read_copy(unit.copy)
     elif unit.piece is None:
         yield from _by_protocol(access, unit.topic, unit.start, unit.stop)
     else:
