@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from magnetar.broker.topic.sequence_ids import SequenceIds
+from magnetar.broker.topic.sequence_ids import SequenceIds, Verdict
 from magnetar.model.errors import ServerError
 from magnetar.model.names import TopicName
 from magnetar.protocol import commands as c
@@ -24,6 +24,7 @@ ON = Settings(brokerDeduplicationEnabled=True)
 OFTEN = replace(SMALL, segment_bytes=1500)
 """A checkpoint every few groups."""
 WRONG = (
+    "an overlapping batch is dropped",
     "a returning producer is told what is in flight",
     "a failed write does not take the ids back",
     "nothing reaches the disk",
@@ -143,6 +144,67 @@ async def harm(world: World, kind: str) -> None:
             link.cut()
 
 
+class Rebatcher:
+    """Sends values in batches that are cut anew in each life, and does not ask first what the broker has.
+
+    A batch that the broker has in part must be refused; then, and only then, it is asked and sent from there.
+    """
+
+    def __init__(self, world: World, total: int) -> None:
+        self.world = world
+        self.total = total
+        self.overlaps = 0
+        self._at = 0
+
+    async def run(self) -> None:
+        while self._at < self.total:
+            try:
+                await self._life()
+            except TROUBLE as error:
+                if isinstance(error, RefusedError) and "begins with messages that are stored" in str(error):
+                    self.overlaps += 1
+                    self._at = int(str(error).partition("stored up to ")[2].partition(";")[0]) + 1
+                await asyncio.sleep(self.world.rng.uniform(0.02, 0.2))
+
+    async def _life(self) -> None:
+        client = await RawClient.open(HOST, PORT, patience_s=8.0)
+        try:
+            await client.connect()
+            producer = await client.producer(T, "r")
+            while self._at < self.total:
+                first = self._at
+                last = min(first + self.world.rng.randint(0, 4), self.total - 1)
+                text = " ".join(f"r-{value}" for value in range(first, last + 1))
+                entry = make_entry(text.encode(), producer="r", sequence_id=first)
+                client.say(c.Send(producer.producer_id, first, last - first + 1, last, False, None, False, None, entry))
+                await producer.receipt(first)
+                self._at = last + 1
+        finally:
+            client.transport.close()
+
+
+async def rebatching(world: World) -> None:
+    """Connections are cut between an entry and its receipt, and the broker crashes."""
+    world.loop.disk_delay_s = (0.0005, 0.06)
+    await world.boot()
+    await keep(T)
+    rng = world.rng
+    sender = Rebatcher(world, 150)
+    world.start(sender.run())
+    for _ in range(30):
+        await asyncio.sleep(rng.uniform(0.02, 0.2))
+        await harm(world, rng.choice(("cut", "cut", "cut", "crash", "disk")))
+    for _ in range(60):
+        if sender._at >= sender.total:
+            break
+        await asyncio.sleep(1)
+    world.check_tasks()
+    found = " ".join(await contents(world, T)).split()
+    assert found == [f"r-{value}" for value in range(sender.total)]
+    overlaps.append(sender.overlaps)
+
+
+overlaps: list[int] = []
 resent: list[int] = []
 duplicates: list[int] = []
 
@@ -153,6 +215,12 @@ def test_what_is_sent_again_is_stored_once() -> None:
     run_seeds(resending, 25, settings=ON, storage=OFTEN)
     assert sum(resent) > 20
     assert sum(duplicates) > 20
+
+
+def test_batches_that_are_cut_otherwise_lose_nothing() -> None:
+    overlaps.clear()
+    run_seeds(rebatching, 12, settings=ON, storage=OFTEN)
+    assert sum(overlaps) > 10
 
 
 def wrong_builds(patch: pytest.MonkeyPatch) -> dict[str, Callable[[], None]]:
@@ -166,7 +234,17 @@ def wrong_builds(patch: pytest.MonkeyPatch) -> dict[str, Callable[[], None]]:
         patch.setattr(SequenceIds, "settled", lambda self, name: True)
         patch.setattr(SequenceIds, "last", lambda self, name: self._pushed.get(name, -1))
 
+    def drop_overlaps() -> None:
+        judge = SequenceIds.judge
+
+        def wrong(self: SequenceIds, name: str, sequence_id: int, highest: int) -> Verdict:
+            verdict = judge(self, name, sequence_id, highest)
+            return Verdict.DUPLICATE if verdict is Verdict.OVERLAP else verdict
+
+        patch.setattr(SequenceIds, "judge", wrong)
+
     return {
+        "an overlapping batch is dropped": drop_overlaps,
         "a returning producer is told what is in flight": report_pushed,
         "a failed write does not take the ids back": lambda: patch.setattr(SequenceIds, "lost", SequenceIds.durable),
         "nothing reaches the disk": lambda: patch.setattr(SequenceIds, "changes", nothing_said),
@@ -177,4 +255,5 @@ def wrong_builds(patch: pytest.MonkeyPatch) -> dict[str, Callable[[], None]]:
 @pytest.mark.parametrize("wrong", WRONG)
 def test_a_wrong_build_is_noticed(wrong: str, monkeypatch: pytest.MonkeyPatch) -> None:
     wrong_builds(monkeypatch)[wrong]()
-    assert caught(resending, lambda broker: None, 12, settings=ON, storage=OFTEN)
+    scenario = rebatching if "batch" in wrong else resending
+    assert caught(scenario, lambda broker: None, 12, settings=ON, storage=OFTEN)

@@ -14,6 +14,7 @@ from magnetar.protocol.entries import EntryMetadata, SingleMetadata, build_entry
 from magnetar.testing.rawclient import RawClient, RawProducer
 from magnetar.testing.rawtransaction import RawTransaction
 
+COORDINATOR: Final = "persistent://pulsar/system/transaction_coordinator_assign-partition-0"
 HOUR_MS: Final = 3_600_000
 
 
@@ -39,7 +40,12 @@ class _Author:
         entry = build_entry(metadata, payload)
         count = metadata.num_messages_in_batch or 1
         sent = producer.send(
-            b"", entry=entry, count=count, sequence_id=metadata.sequence_id, txn=None if txn is None else txn.id
+            b"",
+            entry=entry,
+            count=count,
+            sequence_id=metadata.sequence_id,
+            txn=None if txn is None else txn.id,
+            chunk=metadata.uuid is not None,
         )
         await producer.receipt(sent)
         self.owned.append(owned)
@@ -76,6 +82,7 @@ def _now() -> int:
 
 async def write_mixed(client: RawClient, topic: str) -> Written:
     """On an empty topic. The last transaction stays open, and what follows it cannot be read."""
+    await client.lookup(COORDINATOR)
     assert (await client.request(c.TcClientConnectRequest(client.new_id(), 0), c.TcClientConnectResponse)).error is None
     producers = {name: await client.producer(topic, name) for name in ("main", "a", "b", "dead", "txn")}
     author = _Author(client, producers)

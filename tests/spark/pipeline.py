@@ -1,8 +1,13 @@
 """A driver of its own: topic to topic, with a share of its task attempts failing. Started and killed by `rounds`.
 
-Half of those attempts fail on the way, after some rows were sent, the others after everything was stored. The wrong
-variants show that the counting works: ``random-names`` gives every attempt a name of its own, as connectors without
-deduplication have it; ``no-resume`` begins each attempt at the first row, so that the broker drops or refuses entries.
+Half of those attempts fail on the way, after some rows were sent, the others after everything was stored.
+
+* ``ours`` has no shuffle; ``staged`` has one, whose number of tasks changes with each life, and the option ``staging``.
+* ``refused`` has that shuffle and no staging: it must end with an error that names the ways out.
+
+The wrong variants show that the counting works: ``random-names`` gives every attempt a name of its own, as connectors
+without deduplication have it; ``no-resume`` begins each attempt at the first row, so that the broker drops or refuses
+entries; ``unguarded`` is ``refused`` with the guard and the digest switched off.
 """
 
 from __future__ import annotations
@@ -16,9 +21,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from pyspark import TaskContext
+from pyspark.sql.datasource import WriterCommitMessage
 
 from magnetar.spark.options import sink_options
-from magnetar.spark.publish import Published, TaskSink
+from magnetar.spark.publish import TaskSink
 from magnetar.spark.sequences import Known
 from magnetar.spark.session import local_session
 from magnetar.spark.source import PulsarSource
@@ -33,54 +39,76 @@ class OnPurposeError(Exception):
     """Injected."""
 
 
-class FlakySink(TaskSink):
+class FlakyStream(StreamSink):
     """Fails in a share of the attempts, but not in the last one."""
 
-    def run(self, batches: Iterator[Any]) -> Published:
+    def write(self, iterator: Iterator[Any]) -> WriterCommitMessage:
         context = TaskContext.get()
         assert context is not None
         share = float(context.getLocalProperty(SHARE) or 0.25)
         chance = random.random() if context.attemptNumber() < _ATTEMPTS - 1 else 1.0
         if chance < share / 2:
-            return super().run(self._broken_off(batches))
-        done = super().run(batches)
+            return super().write(_broken_off(iterator))
+        done = super().write(iterator)
         if chance < share:
             raise OnPurposeError("after everything was stored")
         return done
 
-    def _broken_off(self, batches: Iterator[Any]) -> Iterator[Any]:
-        for batch in batches:
-            cut = random.randrange(batch.num_rows + 1)
-            yield batch.slice(0, cut)
-            raise OnPurposeError("on the way")
+
+def _broken_off(batches: Iterator[Any]) -> Iterator[Any]:
+    for batch in batches:
+        cut = random.randrange(batch.num_rows + 1)
+        yield batch.slice(0, cut)
+        raise OnPurposeError("on the way")
 
 
-class NamelessSink(FlakySink):
+class NamelessSink(TaskSink):
     """Wrong on purpose."""
 
     def __init__(self, options: Any, numbering: Any) -> None:
         super().__init__(options, numbering._replace(name=f"{numbering.name}.{uuid.uuid4().hex}"))
 
 
-class ForgetfulSink(FlakySink):
+class ForgetfulSink(TaskSink):
     """Wrong on purpose."""
 
     def known(self, last_sequence_id: int, batch: int, where: str) -> Known:
         return Known(-1, batch, where)
 
 
+class Credulous(Known):
+    """Wrong on purpose: skips rows by their number alone."""
+
+    def compare(self, row: int, digest: int) -> None:
+        assert self._stored is not None, "there are rows to compare with"
+        super().compare(row, self._stored.digest)
+
+    def finish(self) -> None:
+        """A task with fewer rows than before."""
+
+
+class CredulousSink(TaskSink):
+    """Wrong on purpose."""
+
+    def known(self, last_sequence_id: int, batch: int, where: str) -> Known:
+        return Credulous(last_sequence_id, batch, where)
+
+
 SINKS: dict[str, type[TaskSink]] = {
-    "plain": TaskSink,
-    "ours": FlakySink,
+    "ours": TaskSink,
+    "staged": TaskSink,
+    "refused": TaskSink,
     "random-names": NamelessSink,
     "no-resume": ForgetfulSink,
+    "unguarded": CredulousSink,
 }
+SHUFFLED = ("staged", "refused", "unguarded")
 
 
 def source_class(variant: str) -> type[PulsarSource]:
     """``format("pulsar")`` with that sink."""
 
-    class Stream(StreamSink):
+    class Stream(FlakyStream):
         task_sink = SINKS[variant]
 
     class Source(PulsarSource):
@@ -101,9 +129,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     for name in ("url", "source", "target", "checkpoint", "variant"):
         parser.add_argument(f"--{name}", required=True)
+    parser.add_argument("--adaptive", choices=["true", "false"], default="false")
     parser.add_argument("--finish", action="store_true")
     arguments = parser.parse_args()
-    settings = {"spark.master": f"local[2,{_ATTEMPTS}]", "spark.sql.execution.arrow.maxRecordsPerBatch": "200"}
+    settings = {
+        "spark.master": f"local[2,{1 if arguments.variant == 'refused' else _ATTEMPTS}]",
+        "spark.sql.execution.arrow.maxRecordsPerBatch": "200",
+        "spark.sql.adaptive.enabled": arguments.adaptive,
+        "spark.sql.shuffle.partitions": "4",
+    }
     spark = local_session("once", brief=True, memory="768m", settings={**settings, "spark.log.level": "OFF"})
     spark.dataSource.register(source_class(arguments.variant))
     frame = (
@@ -117,6 +151,9 @@ def main() -> None:
         .option("maxMessagesPerTrigger", "7777")
         .load()
     )
+    if arguments.variant in SHUFFLED:
+        # With adaptive execution one task, without it four.
+        frame = frame.repartition("__key")
     writer = (
         frame.writeStream.format("pulsar")
         .option("service.url", arguments.url)
@@ -124,6 +161,10 @@ def main() -> None:
         .option("pulsar.producer.batchingMaxMessages", "50")
         .option("checkpointLocation", arguments.checkpoint)
     )
+    if arguments.variant == "staged":
+        writer = writer.option("staging", f"{arguments.checkpoint}-stage")
+    elif arguments.variant == "unguarded":
+        writer = writer.option("repeatable", "true")
     query = (writer.trigger(availableNow=True) if arguments.finish else writer).start()
     seen = -1
     while query.isActive:

@@ -17,6 +17,7 @@ import sys
 import tempfile
 import threading
 import time
+import urllib.request
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -28,10 +29,11 @@ from magnetar.client.errors import ClientError
 from magnetar.client.lookup import Lookup
 from magnetar.client.place import START
 from magnetar.client.reader import RangeReader, last_place
-from magnetar.protocol.columns import Columns
 from magnetar.spark.options import sink_options
 from magnetar.spark.publish import Numbering, TaskSink
+from tests.columns import Columns
 from tests.live_broker import LiveBroker
+from tests.spark.pipeline import SHUFFLED, SINKS
 
 PARTITIONS = 3
 KEYS = 61
@@ -151,23 +153,66 @@ def count(url: str, topic: str, expected: int) -> Outcome:
     return Outcome(expected, found, lost, found - (expected - lost), disordered)
 
 
+class Foreign:
+    """A broker that somebody else runs, with deduplication on; topics of our own, made and removed over REST."""
+
+    def __init__(self, url: str, admin: str) -> None:
+        self.url = url
+        self._topics = f"{admin.rstrip('/')}/admin/v2/persistent/public/default"
+        self._made: list[str] = []
+
+    def make(self, topic: str) -> None:
+        self._ask("PUT", topic, str(PARTITIONS).encode())
+        self._made.append(topic)
+
+    def start(self) -> None:
+        """It runs."""
+
+    def end(self, number: int = signal.SIGTERM) -> None:
+        """It goes on."""
+        if number == signal.SIGKILL:
+            raise ValueError("somebody else's broker is not killed: --broker-kills 0")
+        while self._made:
+            self._ask("DELETE", self._made.pop(), None)
+
+    def _ask(self, method: str, topic: str, body: bytes | None) -> None:
+        url = f"{self._topics}/{topic.rpartition('/')[2]}/partitions" + ("?force=true" if body is None else "")
+        request = urllib.request.Request(url, body, {"Content-Type": "application/json"}, method=method)
+        with urllib.request.urlopen(request, timeout=30):
+            pass
+
+
 class Experiment:
     """One query through all its lives."""
 
-    def __init__(self, directory: Path, variant: str, seed: int, say: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        variant: str,
+        seed: int,
+        say: Callable[[str], None],
+        foreign: Foreign | None = None,
+    ) -> None:
         self.batches = 0
+        self.refusal = ""
+        """With which error the variant ``refused`` ended."""
         self._directory = directory
         self._variant = variant
         self._rng = random.Random(seed)
         self._say = say
-        self._broker = LiveBroker(
+        self._broker: LiveBroker | Foreign = foreign or LiveBroker(
             directory,
             allowAutoTopicCreationType="partitioned",
             defaultNumPartitions=PARTITIONS,
             brokerDeduplicationEnabled="true",
         )
-        self._source, self._target = f"{_NAMESPACE}/source", f"{_NAMESPACE}/target"
+        suffix = f"{seed}-{os.getpid()}"
+        self._source, self._target = f"{_NAMESPACE}/source-{suffix}", f"{_NAMESPACE}/target-{suffix}"
+        if foreign is not None:
+            foreign.make(self._source)
+            foreign.make(self._target)
         self._driver: Driver | None = None
+        self._lives = 0
 
     def run(self, driver_kills: int, broker_kills: int, seconds: float) -> Outcome:
         """Accidents in any order, then to the end of the source."""
@@ -176,6 +221,9 @@ class Experiment:
             keep(self._broker.url, self._target)
             feeder = Feeder(self._broker.url, self._source, 0.1)
             feeder.start()
+            if self._variant == "refused":
+                self._refused()
+                return count(self._broker.url, self._target, feeder.finish())
             accidents = ["driver"] * (driver_kills - 1) + ["broker"] * broker_kills
             self._rng.shuffle(accidents)
             for accident in accidents:
@@ -195,6 +243,10 @@ class Experiment:
     def _start(self, *more: str) -> Driver:
         arguments = ["--url", self._broker.url, "--source", self._source, "--target", self._target]
         arguments += ["--variant", self._variant, "--checkpoint", str(self._directory / "checkpoint"), *more]
+        if self._variant in SHUFFLED:
+            # The number of tasks changes with every life.
+            self._lives += 1
+            arguments += ["--adaptive", "true" if self._lives % 2 else "false"]
         self._driver = Driver(arguments, self._directory / "driver.log")
         return self._driver
 
@@ -209,8 +261,20 @@ class Experiment:
             self._say("the driver ended by itself")
             driver.wait()
             self._driver = None
-        if self._variant == "ours":
+        self._ended()
+
+    def _ended(self) -> None:
+        """The query ended by itself too often."""
+        if self._variant in ("ours", "staged"):
             raise AssertionError(self._log())
+
+    def _refused(self) -> None:
+        driver = self._start()
+        assert not driver.read(), "a micro-batch was written"
+        driver.wait()
+        self._driver = None
+        log = (self._directory / "driver.log").read_text()
+        self.refusal = next((line for line in log.splitlines() if "UnreplayableError: " in line), "")
 
     def _accident(self, victim: str) -> None:
         self._say(f"kill the {victim}")
@@ -230,8 +294,7 @@ class Experiment:
             code, self._driver = driver.wait(), None
             if not code:
                 return
-        if self._variant == "ours":
-            raise AssertionError(self._log())
+        self._ended()
 
     def _kill_driver(self) -> None:
         if self._driver is not None:
@@ -250,17 +313,25 @@ def say(line: str) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--variant", default="ours", choices=["ours", "random-names", "no-resume"])
+    parser.add_argument("--variant", default="ours", choices=list(SINKS))
+    parser.add_argument("--url", help="somebody else's broker, which is not killed; with --admin")
+    parser.add_argument("--admin", help="its REST address, http://host:port, to make partitioned topics")
     parser.add_argument("--driver-kills", type=int, default=5)
     parser.add_argument("--broker-kills", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=10.0, help="how long to go on after the last accident")
     parser.add_argument("--seed", type=int, default=int(time.time()))
     arguments = parser.parse_args()
     say(f"seed {arguments.seed}")
+    if (arguments.url is None) != (arguments.admin is None) or (arguments.url and arguments.broker_kills):
+        parser.error("--url and --admin belong together, and want --broker-kills 0")
+    foreign = Foreign(arguments.url, arguments.admin) if arguments.url else None
     with tempfile.TemporaryDirectory() as directory:
-        experiment = Experiment(Path(directory), arguments.variant, arguments.seed, say)
+        experiment = Experiment(Path(directory), arguments.variant, arguments.seed, say, foreign)
         outcome = experiment.run(arguments.driver_kills, arguments.broker_kills, arguments.seconds)
     say(f"{arguments.variant}, {experiment.batches} micro-batches seen; {outcome}")
+    if arguments.variant == "refused":
+        say(f"refused: {experiment.refusal or 'no'}")
+        sys.exit(not experiment.refusal or bool(outcome.found))
     sys.exit(bool(outcome.lost or outcome.repeated or outcome.disordered))
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from magnetar.spark.source import PulsarSource
 from tests.live_broker import LiveBroker
 from tests.spark.pipeline import SHARE, source_class
 from tests.spark.rounds import Experiment
@@ -48,7 +49,7 @@ def test_failing_attempts(spark: Any, broker: LiveBroker, tmp_path: Path, varian
                     query.awaitTermination(60)
     finally:
         context.setLocalProperty(SHARE, None)
-        spark.dataSource.register(source_class("plain"))
+        spark.dataSource.register(PulsarSource)
     copy = spark.read.format("pulsar").options(**{**pulsar, "topic": f"{topic}-copy"}, value="string").load()
     found = sorted(int(row.value) for row in copy.collect())
     assert set(found) == set(range(ROWS))

@@ -18,8 +18,8 @@ from magnetar.client.place import START, Place
 from magnetar.client.producer import Producer
 from magnetar.client.reader import RangeReader, first_place, last_place
 from magnetar.protocol.batches import BatchWriter
-from magnetar.protocol.columns import Columns
 from magnetar.protocol.compression import CompressionType
+from tests.columns import Columns
 from tests.live_broker import LiveBroker, live_broker
 
 pulsar = pytest.importorskip("pulsar")

@@ -222,6 +222,31 @@ def test_who_is_away_too_long_and_who_is_too_many_is_forgotten() -> None:
     )
 
 
+def test_producers_of_streaming_queries_are_remembered_for_longer() -> None:
+    """And others do not push them out."""
+
+    async def test(wires: Wires) -> None:
+        client = await wires.open()
+        await client.producer(T, "here")  # a topic that nobody uses is removed
+        await leave_behind(client, "spark.a", "spark.b", "spark.c", "x", "y", "z")
+        await asyncio.sleep(15)
+        names = ("spark.a", "spark.b", "spark.c", "x", "y", "z")
+        # 2 of each may be remembered
+        assert [await last(client, name) for name in names] == [-1, 1, 1, -1, 1, 1]
+        await asyncio.sleep(61 * 60)
+        assert [await last(client, name) for name in names] == [-1, 1, 1, -1, -1, -1]
+        await asyncio.sleep(181 * 60)
+        assert [await last(client, name) for name in names] == [-1] * 6
+
+    on_broker(
+        test,
+        brokerDeduplicationEnabled=True,
+        brokerDeduplicationMaxNumberOfProducers=2,
+        brokerDeduplicationProducerInactivityTimeoutMinutes=60,
+        brokerDeduplicationStreamInactivityTimeoutMinutes=180,
+    )
+
+
 async def leave_behind(client: RawClient, *names: str) -> None:
     for name in names:
         producer = await client.producer(T, name)

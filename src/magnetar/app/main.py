@@ -104,6 +104,39 @@ def verify(
 
 app.add_typer(explain_app, name="explain")
 
+# What brings its own commands gets all arguments, so that none of it is imported before it is asked for.
+_PASSED_ON = {"ignore_unknown_options": True, "allow_extra_args": True, "help_option_names": []}
+
+
+@app.command(context_settings=_PASSED_ON, add_help_option=False)
+def jobs(context: typer.Context) -> None:
+    """Maintenance jobs on Spark: audit, compare, replay, report."""
+    try:
+        from magnetar.jobs.command import app as jobs_app
+    except ModuleNotFoundError as error:
+        print(f"magnetar: {error}; jobs need: pip install 'magnetar[pipelines]'", file=sys.stderr)
+        raise typer.Exit(1) from None
+    jobs_app(context.args, prog_name="magnetar jobs")
+
+
+@app.command(context_settings=_PASSED_ON, add_help_option=False)
+def pipeline(context: typer.Context) -> None:
+    """Run, check, plan, watch, verify and replay pipelines on Spark that a YAML file declares."""
+    try:
+        from magnetar.pipelines.command import app as pipeline_app
+    except ModuleNotFoundError as error:
+        print(f"magnetar: {error}; pipelines need: pip install 'magnetar[pipelines]'", file=sys.stderr)
+        raise typer.Exit(1) from None
+    pipeline_app(context.args, prog_name="magnetar pipeline")
+
+
+@app.command(context_settings={"ignore_unknown_options": True, "help_option_names": []}, add_help_option=False)
+def lake(arguments: Annotated[list[str] | None, typer.Argument(metavar="COMMAND")] = None) -> None:
+    """Tables that streams are written to: history, positions, holding, compact, vacuum."""
+    from magnetar.lakehouse.command import app as lake_app
+
+    lake_app(arguments or ["--help"], prog_name="magnetar lake")
+
 
 def main() -> None:
     """Entry point of the ``magnetar`` script."""

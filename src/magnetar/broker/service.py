@@ -317,6 +317,7 @@ def publish_settings(settings: Settings) -> PublishSettings:
         DeduplicationSettings(
             settings.brokerDeduplicationMaxNumberOfProducers,
             settings.brokerDeduplicationProducerInactivityTimeoutMinutes * 60_000,
+            settings.brokerDeduplicationStreamInactivityTimeoutMinutes * 60_000,
         ),
         settings.maxSameAddressProducersPerTopic,
     )

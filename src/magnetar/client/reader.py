@@ -39,7 +39,7 @@ _FAR: Final = Place(1 << 62, 0)
 
 
 class Entry(NamedTuple):
-    """One entry as it is stored; `protocol.entries` and `protocol.columns` read it."""
+    """One entry as it is stored; `protocol.entries` and `columnar.messages` read it."""
 
     ledger: int
     entry: int
@@ -60,7 +60,7 @@ def written_place(lookup: Lookup, topic: str) -> Place:
     """After the last entry that is there, readable or not: markers and open transactions included."""
 
     def ask() -> Place:
-        with Session(lookup, topic, _FAR) as session:
+        with Session(lookup, topic, _FAR, at_end=True) as session:
             return session.stands()
 
     return lookup.patiently(ask)

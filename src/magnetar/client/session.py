@@ -13,8 +13,11 @@ from magnetar.protocol import commands as c
 class Session:
     """One connection with one non-durable consumer; nothing of it stays at the broker when it is closed."""
 
-    def __init__(self, lookup: Lookup, topic: str, start: Place, *, back: int = 0) -> None:
-        """At ``start``, or at what was published ``back`` seconds ago."""
+    def __init__(self, lookup: Lookup, topic: str, start: Place, *, back: int = 0, at_end: bool = False) -> None:
+        """At ``start``, or at what was published ``back`` seconds ago.
+
+        A start behind everything is, for Apache Pulsar, the beginning unless ``at_end``.
+        """
         self.topic = topic
         self.connection: Connection = lookup.connect(topic)
         self.consumer_id = self.connection.new_handle()
@@ -32,7 +35,7 @@ class Session:
                     self.connection.new_request_id(),
                     durable=False,
                     start_message_id=first,
-                    initial_position=c.InitialPosition.Earliest,
+                    initial_position=c.InitialPosition.Latest if at_end else c.InitialPosition.Earliest,
                     force_topic_creation=False,
                     start_message_rollback_duration_sec=back,
                 ),

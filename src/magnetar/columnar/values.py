@@ -24,6 +24,8 @@ ERROR_COLUMN: Final = "__decodeError"
 RAW_COLUMN: Final = "__rawValue"
 ERRORS: Final = ("fail", "null", "column")
 """What may become of a value that cannot be read."""
+NEW_SCHEMAS: Final = ("fail", "ignore", "raw")
+"""What may become of values whose writer's schema cannot be read as the reader's: null, or null and shown raw."""
 
 
 class Unreadable(NamedTuple):
@@ -32,6 +34,8 @@ class Unreadable(NamedTuple):
     row: int
     reason: str
     """What does not fit where: field, versions, rule."""
+    new_schema: bool = False
+    """The writer's whole schema is the reason, not this value."""
 
 
 class Decoded(NamedTuple):
@@ -48,6 +52,8 @@ class Values(Protocol):
     """pa.Schema: ``value`` alone, or a record's fields one by one, or ``key`` and ``value``; all nullable."""
     needs_keys: bool
     """Whether the messages' keys are part of it (KEY_VALUE, SEPARATED)."""
+    record: bool
+    """Whether the columns are fields of one record."""
 
     def read(self, values: Any, runs: Runs, keys: Any = None) -> Decoded:
         """``values`` (and ``keys``): pa.BinaryArray; ``runs`` cover all of them."""
@@ -67,10 +73,11 @@ class UndecodableError(InvalidValueError):
 class ValueDecoder:
     """What sources use: a `Values`, and what becomes of values that do not fit (one of `ERRORS`)."""
 
-    def __init__(self, values: Values, on_error: str = "fail") -> None:
+    def __init__(self, values: Values, on_error: str = "fail", on_new_schema: str = "fail") -> None:
         self._values = values
-        self._fails = on_error == "fail"
-        self._shows = on_error == "column"
+        self._fails = {False: on_error == "fail", True: on_new_schema == "fail"}
+        self._shown = {False: on_error == "column", True: on_new_schema == "raw"}
+        self._shows = any(self._shown.values())
         self.needs_keys = values.needs_keys
         self.schema: Any = with_error_columns(values.schema) if self._shows else values.schema
         """pa.Schema of what `decode` gives."""
@@ -78,9 +85,11 @@ class ValueDecoder:
     def decode(self, values: Any, runs: Runs, keys: Any = None) -> list[Any]:
         """Arrow arrays, one for each field of the schema. Raises UndecodableError if that is what was chosen."""
         columns, unreadable = self._values.read(values, runs, keys)
-        if unreadable and self._fails:
-            raise UndecodableError(*unreadable[0])
-        return [*columns, *_error_columns(values, unreadable)] if self._shows else columns
+        for one in unreadable:
+            if self._fails[one.new_schema]:
+                raise UndecodableError(one.row, one.reason)
+        shown = [one for one in unreadable if self._shown[one.new_schema]]
+        return [*columns, *_error_columns(values, shown)] if self._shows else columns
 
 
 def with_error_columns(schema: Any) -> Any:
@@ -93,7 +102,7 @@ def _error_columns(values: Any, unreadable: list[Unreadable]) -> list[Any]:
         return [pa.nulls(len(values), pa.string()), pa.nulls(len(values), pa.binary())]
     reasons: list[str | None] = [None] * len(values)
     raw: list[bytes | None] = [None] * len(values)
-    for row, reason in unreadable:
+    for row, reason, _ in unreadable:
         reasons[row] = reason
         raw[row] = values[row].as_py()
     return [pa.array(reasons, pa.string()), pa.array(raw, pa.binary())]
@@ -104,6 +113,7 @@ class Binary:
 
     schema: Any = pa.schema([pa.field("value", pa.binary())])
     needs_keys = False
+    record = False
 
     def read(self, values: Any, runs: Runs, keys: Any = None) -> Decoded:
         """Nothing can be wrong with them."""
@@ -115,6 +125,7 @@ class Text:
 
     schema: Any = pa.schema([pa.field("value", pa.string())])
     needs_keys = False
+    record = False
 
     def read(self, values: Any, runs: Runs, keys: Any = None) -> Decoded:
         """What is no UTF-8 is unreadable."""

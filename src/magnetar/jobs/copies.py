@@ -33,7 +33,7 @@ def read_copy(copy: Copied) -> Iterator[Entries | Missing]:
     at = copy.first
     while at < copy.stop:
         try:
-            first, data, _, index = archive.columns(copy.offload, copy.ledger, at - copy.base)
+            first, data, counts, index = archive.columns(copy.offload, copy.ledger, at - copy.base)
         except (PersistenceError, OSError) as error:
             yield Missing(Place(copy.ledger, at - copy.base), Place(copy.ledger, copy.stop - copy.base), str(error))
             return
@@ -45,8 +45,9 @@ def read_copy(copy: Copied) -> Iterator[Entries | Missing]:
         lengths = sizes.astype(np.int64)
         block = np.frombuffer(joined, np.uint8)
         ledgers = np.full(int(keep.sum()), copy.ledger, np.int64)
+        columns = (column[keep] for column in (ordinals - copy.base, starts, lengths, index, counts.astype(np.int64)))
         if len(ledgers):
-            yield Entries(block, ledgers, ordinals[keep] - copy.base, starts[keep], lengths[keep], index[keep])
+            yield Entries(block, ledgers, *columns)
         at = copy.base + first + n
 
 
@@ -74,8 +75,6 @@ def write_copy(
 
 
 def _fill(writer: LedgerWriter, ledgers: Path, pieces: Sequence[Piece], info: LedgerInfo, topic: str) -> None:
-    """Entries know the index of their first message; how many they hold follows from the next one's."""
-    held: tuple[Any, Any, Any, Any] | None = None
     expected = 0
     for piece in pieces:
         # what is hidden from readers (markers, what aborted transactions wrote) is part of the ledger
@@ -85,25 +84,12 @@ def _fill(writer: LedgerWriter, ledgers: Path, pieces: Sequence[Piece], info: Le
             if int(block.entries[0]) != expected:
                 raise DataLossError(f"{topic}: entries from {info.id}:{expected} on are in no segment")
             expected += len(block)
-            indexes = cast("NDArray[np.int64]", block.indexes)
-            if held is not None:
-                _write(writer, held, int(indexes[0]))
-            held = (
-                _gathered(block.data, block.offsets, block.lengths),
-                block.lengths.astype(np.uint32),
-                indexes,
-                publish_times(block.data, block.offsets, block.lengths),
-            )
-    if held is not None:
-        _write(writer, held, info.first_index + info.messages)
+            counts = cast("NDArray[np.int64]", block.counts)
+            data = _gathered(block.data, block.offsets, block.lengths)
+            times = publish_times(block.data, block.offsets, block.lengths)
+            writer.add_columns(data, block.lengths.astype(np.uint32), counts.astype(np.int32), times)
     if expected != info.entries:
         raise DataLossError(f"{topic}: ledger {info.id} has {info.entries} entries, {expected} were found")
-
-
-def _write(writer: LedgerWriter, held: tuple[Any, Any, Any, Any], following_index: int) -> None:
-    data, sizes, indexes, times = held
-    counts = np.diff(np.append(indexes, following_index)).astype(np.int32)
-    writer.add_columns(data, sizes, counts, times)
 
 
 def publish_times(data: Any, offsets: Any, lengths: Any) -> Any:

@@ -59,6 +59,8 @@ class Entries(NamedTuple):
     lengths: NDArray[np.int64]
     indexes: NDArray[np.int64] | None
     """Message index of its first message (SEMANTICS 1.1.6), if it is known."""
+    counts: NDArray[np.int64] | None = None
+    """Messages that the broker counts it as, if that is known."""
 
     def __len__(self) -> int:
         return len(self.offsets)
@@ -241,14 +243,14 @@ class _Walk:
 
     def _block(self, data: NDArray[np.uint8], starts: NDArray[np.int64], counts: NDArray[np.int64]) -> Entries:
         piece = self._piece
-        ordinals, offsets, lengths, indexes = _entries(data, starts, int(counts.sum()))
+        ordinals, *columns = _entries(data, starts, int(counts.sum()))
         keep = (ordinals >= self._next) & (ordinals < piece.stop)
         if len(self._hidden):
             keep &= ~np.isin(ordinals, self._hidden)
         if not keep.all():
-            ordinals, offsets, lengths, indexes = ordinals[keep], offsets[keep], lengths[keep], indexes[keep]
+            ordinals, columns = ordinals[keep], [column[keep] for column in columns]
         ledgers = np.full(len(ordinals), piece.ledger, np.int64)
-        return Entries(data, ledgers, ordinals - piece.base, offsets, lengths, indexes)
+        return Entries(data, ledgers, ordinals - piece.base, *columns)
 
     def _missing(self, stop: int, why: str) -> Missing:
         """Up to an ordinal; goes on behind it."""
@@ -321,11 +323,12 @@ def _counts(data: Any, starts: Any) -> Any:
 
 @_kernel
 def _entries(data: Any, starts: Any, total: Any) -> Any:
-    """Of each entry: ordinal, offset, length, message index."""
+    """Of each entry: ordinal, offset, length, message index, messages."""
     ordinals = np.empty(total, np.int64)
     offsets = np.empty(total, np.int64)
     lengths = np.empty(total, np.int64)
     indexes = np.empty(total, np.int64)
+    counts = np.empty(total, np.int64)
     row = 0
     for i in range(len(starts)):
         start = starts[i]
@@ -342,7 +345,8 @@ def _entries(data: Any, starts: Any, total: Any) -> Any:
             offsets[row] = position
             lengths[row] = length
             indexes[row] = index
-            index += _u32(data, table + 4 * (n + j)) if counted else 1
+            counts[row] = _u32(data, table + 4 * (n + j)) if counted else 1
+            index += counts[row]
             position += length
             row += 1
-    return ordinals, offsets, lengths, indexes
+    return ordinals, offsets, lengths, indexes, counts

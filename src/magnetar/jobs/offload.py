@@ -9,7 +9,6 @@ is deleted. A job that is killed may leave objects that no ledger names; they ca
 
 from __future__ import annotations
 
-import json
 import pickle
 import secrets
 import time
@@ -178,14 +177,6 @@ def _arrow() -> Any:
     return pa.schema(list(zip(Outcome._fields, kinds, strict=True)))
 
 
-def shown(outcomes: Sequence[Outcome]) -> str:
-    """One JSON object per line, and a last one with the sums."""
-    done = [one for one in outcomes if not one.refused]
-    total = {
-        "ledgers": len(done),
-        "refused": len(outcomes) - len(done),
-        "entries": sum(one.entries for one in done),
-        "bytes": sum(one.bytes for one in done),
-        "object_bytes": sum(one.size for one in done),
-    }
-    return "\n".join(json.dumps(line) for line in [*(one._asdict() for one in outcomes), total])
+def planned(work: Sequence[Work]) -> list[Outcome]:
+    """What a run would do, as if nothing took any time."""
+    return [Outcome(one.topic, one.info.id, one.info.entries, one.info.bytes, 0, 0.0, "") for one in work]

@@ -22,7 +22,7 @@ from magnetar.client.gap import DataGap
 from magnetar.client.place import Place
 from magnetar.client.reader import Entry, RangeReader
 from magnetar.columnar.values import Binary, ValueDecoder
-from magnetar.jobs.as_stored import as_stored
+from magnetar.jobs.as_stored import as_stored, checksum_matches
 from magnetar.jobs.copies import read_copy
 from magnetar.jobs.extents import Entries, Missing, SegmentGoneError, read_piece
 from magnetar.jobs.units import Access, Unit, tasks_of, units
@@ -63,27 +63,45 @@ def read(
     *,
     values: bool = True,
     on_missing: OnMissing | None = None,
+    for_audit: bool = False,
 ) -> Iterator[Any]:
     """Arrow record batches: ``value`` unless ``values`` is false, then the ``metadata`` columns of `spark.decode`.
 
-    Raises DataLossError for what is missing if nobody takes it.
+    ``for_audit``: each entry's own checksum is checked, and of a message in chunks only the first one is a row. Raises
+    DataLossError for what is missing or damaged if nobody takes it.
     """
     decoder = ArrowDecoder(unit.topic, ValueDecoder(Binary()), tuple(metadata))
     for block in entries(access, unit):
         if isinstance(block, Missing):
-            if on_missing is None:
-                raise DataLossError(f"{unit.topic}: {block}")
-            on_missing(unit.topic, block)
+            _tell(unit.topic, block, on_missing)
             continue
-        data = block.data.data
-        rows = (column.tolist() for column in (block.ledgers, block.entries, block.offsets, block.lengths))
-        for ledger, entry, at, length in zip(*rows, strict=True):
-            first = unit.start.batch if (ledger, entry) == unit.start[:2] else 0
-            stop = unit.stop.batch if (ledger, entry) == unit.stop[:2] else _ALL
-            for batch in decoder.add(ledger, entry, as_stored(bytes(data[at : at + length])), first, stop):
+        for place, entry in _each(block):
+            if for_audit and not checksum_matches(entry):
+                after = Place(place.ledger, place.entry + 1)
+                _tell(unit.topic, Missing(place, after, "the producer's checksum does not match"), on_missing)
+                continue
+            row = as_stored(entry, first_chunks=for_audit)
+            if row is None:
+                continue
+            first = unit.start.batch if place[:2] == unit.start[:2] else 0
+            stop = unit.stop.batch if place[:2] == unit.stop[:2] else _ALL
+            for batch in decoder.add(place.ledger, place.entry, row, first, stop):
                 yield _without_value(batch, values)
     for batch in decoder.flush():
         yield _without_value(batch, values)
+
+
+def _each(block: Entries) -> Iterator[tuple[Place, bytes]]:
+    data = block.data.data
+    columns = (column.tolist() for column in (block.ledgers, block.entries, block.offsets, block.lengths))
+    for ledger, entry, at, length in zip(*columns, strict=True):
+        yield Place(ledger, entry), bytes(data[at : at + length])
+
+
+def _tell(topic: str, missing: Missing, on_missing: OnMissing | None) -> None:
+    if on_missing is None:
+        raise DataLossError(f"{topic}: {missing}")
+    on_missing(topic, missing)
 
 
 def frame(

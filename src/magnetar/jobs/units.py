@@ -98,7 +98,7 @@ def units(
             end = _of(stop, partition) or last_place(lookup, partition)
             log = None if directory is None else directory.logs.get(partition)
             if log is not None and directory is not None:
-                found += _direct(directory, log, first, end, log.sealed_end)
+                found += direct(directory, log, first, end, log.sealed_end)
                 border = log.position(log.sealed_end)
                 first = max(first, Place(border.ledger, border.entry))
             found += _by_protocol(lookup, partition, first, end, least)
@@ -135,11 +135,11 @@ def _direct_only(
         hint = f"did you mean {near[0]}?" if near else f"it has {', '.join(known[:10]) or 'none'}"
         raise TopicNotFoundError(f"{directory.path} has no topic {name}; {hint}")
     for log in logs:
-        yield from _direct(directory, log, _of(start, log.name) or START, _of(stop, log.name), log.end)
+        yield from direct(directory, log, _of(start, log.name) or START, _of(stop, log.name), log.end)
 
 
-def _direct(directory: Directory, log: TopicLog, start: Place, stop: Place | None, border: int) -> Iterator[Unit]:
-    """What lies in segments below the ordinal ``border``."""
+def direct(directory: Directory, log: TopicLog, start: Place, stop: Place | None, border: int) -> Iterator[Unit]:
+    """What lies in segments, or in copies of ledgers, below the ordinal ``border``."""
     first = log.ordinal(Position(start.ledger, start.entry))
     end = border
     if stop is not None:
@@ -197,7 +197,7 @@ def _elsewhere(log: TopicLog, first: int, end: int, start: Place, stop: Place | 
 def _lost(log: TopicLog, first: int, end: int) -> Iterator[Unit]:
     """Entries that the log counts and no segment has, ledger by ledger."""
     for ledger in log.ledgers:
-        begin, stop = max(first, ledger.base), min(end, ledger.base + ledger.entries)
+        begin, stop = max(first, ledger.base), min(end, ledger.stop)
         if begin < stop:
             places = Place(ledger.id, begin - ledger.base), Place(ledger.id, stop - ledger.base)
             yield Unit(log.name, *places, 0, lost="no segment holds them; magnetar verify names what is damaged")

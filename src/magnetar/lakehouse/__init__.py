@@ -1,1 +1,39 @@
-"""Sinks that commit tables: Parquet, Delta, Iceberg; exactly once by transaction id."""
+"""Sinks that commit tables: Parquet, Delta, Iceberg; exactly once by transaction id.
+
+May import spark and what is below it, pyarrow, deltalake, pyiceberg and obstore. In reading order:
+
+* `options`        what can be set, checked once
+* `partition`      rows to partitions
+* `schema`         does a query's schema fit a table's
+* `history`        commits, and from versions to topic positions and back
+* `data_file`, `layout`, `statistics`  what a task says of a file, and how files are to be
+* `store`          the one way to files, local or in an object store
+* `file_writer`    what a task does with its rows
+* `checkpoint`     what a sink can learn from its query's checkpoint
+* `table`          what every kind of table can do
+* `packing`        which small files are put together
+* `parquet_log`, `parquet_table`     a directory of Parquet with a commit log of ours
+* `delta_table`, `iceberg_table`, `iceberg_files`  by delta-rs and pyiceberg
+* `kinds`          from options to a table
+* `committing`     the driver's side of a sink
+* `sink`           what Spark is told; `register`
+* `lake`, `command` a table from outside of Spark: history, topic positions, upkeep
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from magnetar.lakehouse.lake import Lake, open_lake
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["Lake", "open_lake", "register"]
+
+
+def register(spark: SparkSession) -> None:
+    """Make ``format("magnetar-parquet")``, ``magnetar-delta`` and ``magnetar-iceberg`` known to a session."""
+    from magnetar.lakehouse.sink import register as register_sinks
+
+    register_sinks(spark)

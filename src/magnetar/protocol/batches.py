@@ -60,9 +60,10 @@ class BatchWriter:
         digest_bits: int = 0,
     ) -> None:
         self.producer_name = producer_name
+        self.digest_bits = digest_bits
+        """May be changed between two calls of `pack`, as far as the sequence ids leave room."""
         self.digest = 0
         """Of everything packed so far; `digest_bits` wide."""
-        self._digest_mask = (1 << digest_bits) - 1
         self._checksum = 0
         self._compression = compression
         self._max_messages = max_messages
@@ -126,9 +127,9 @@ class BatchWriter:
         key, first, last = keys[start], sequence_ids[start], sequence_ids[stop - 1]
         text, encoded = (None, False) if key is None else key_text(key)
         ordering, deliver_at = extras if extras is not None else (None, None)
-        if self._digest_mask:
+        if self.digest_bits:
             self._checksum = zlib.crc32(plain, self._checksum)
-            self.digest = self._checksum & self._digest_mask
+            self.digest = self._checksum & ((1 << self.digest_bits) - 1)
             last |= self.digest
             if stop - start == 1:
                 # The SEND of a single message has one sequence id only.

@@ -137,6 +137,14 @@ class Settings(PolicySettings):
     brokerDeduplicationProducerInactivityTimeoutMinutes: int = _setting(
         360, "A producer that was not connected for so long is forgotten by deduplication.", "Topics", 1, _INT_MAX
     )
+    brokerDeduplicationStreamInactivityTimeoutMinutes: int = _setting(
+        20_160,
+        "magnetar's own: the same for producers of streaming queries, whose names begin with `spark.`: 14 days. There "
+        "may be `brokerDeduplicationMaxNumberOfProducers` of them beside the others.",
+        "Topics",
+        1,
+        _INT_MAX,
+    )
     maxSameAddressProducersPerTopic: int = _setting(
         0, "Most producers of a topic from one address; 0 without limit.", "Topics", 0, _INT_MAX
     )

@@ -71,10 +71,10 @@ class Problem(NamedTuple):
 
 def problem(writer: Schema, reader: Schema) -> Problem | None:
     """None: the reader can read it."""
-    return _Resolution(reader).resolve(writer, reader, "the schema", 0)
+    return Resolution(reader).resolve(writer, reader, "the schema", 0)
 
 
-class _Resolution:
+class Resolution:
     """One question. Pairs under way or answered are not asked again; ids are safe, the trees outlive this."""
 
     def __init__(self, reader: Schema) -> None:
@@ -136,14 +136,27 @@ class _Resolution:
         return Problem(path, Rule.TYPE, f"{describe(writer)} was written, the reader has {describe(reader)}")
 
     def _union(self, writer: Union, reader: Schema, path: str, depth: int) -> Problem | None:
-        targets = [reader] * len(writer.branches)
-        if isinstance(reader, Union) and self._equivalent(writer, reader, set()):
-            targets = reader.branches
-        for branch, target in zip(writer.branches, targets, strict=True):
+        for branch, target in zip(writer.branches, self.targets(writer, reader), strict=True):
             found = self.resolve(branch, target, path, depth + 1)
             if found is not None:
                 return found
         return None
+
+    def targets(self, writer: Union, reader: Schema) -> list[Schema]:
+        """What reads each branch of the writer's union: the branch in its place, or whatever ``reader`` makes of it."""
+        if isinstance(reader, Union) and self._equivalent(writer, reader, set()):
+            return reader.branches
+        return [reader] * len(writer.branches)
+
+    def branch(self, writer: Schema, reader: Union) -> Schema | None:
+        """The branch of the reader's union that reads what is no union."""
+        return self._branch(writer, reader, "", 0)
+
+    def written(self, writer: Record, reader: Record) -> list[tuple[Field, Field | None]]:
+        """Each field of the writer, in order, and the reader's that takes it."""
+        renamed = self._fields.get(self._name(writer), {})
+        wanted = {field.name: field for field in reader.fields}
+        return [(field, wanted.get(renamed.get(field.name, field.name))) for field in writer.fields]
 
     def _equivalent(self, writer: Schema, reader: Schema, seen: set[tuple[int, int]]) -> bool:
         """Whether two unions match branch by branch; namespaces do not matter then, as they do in ``_branch``."""

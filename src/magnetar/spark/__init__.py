@@ -15,9 +15,11 @@ May import client, protocol, runtime, model and pyspark. In reading order:
 * `stream`   streaming mode
 * `publish`  what a task does to write
 * `writer`   the sink
-* `staging`  the sink behind a shuffle
+* `straight` whether a repeated task will have the same rows, and `stage`, if not: micro-batches as files
+* `staging`  the same with foreachBatch
 * `source`   what Spark is told; `register`
-* `session`  a local session with the settings that these need
+* `session`  a local session with the settings that these need, and `java`, which it needs
+* `cluster`  a standalone cluster on this machine
 * `demo`     all of it on 336,776 flights, with the helpers of `flights`
 
 `options`, `offsets`, `admission`, `planner`, `decode`, `encode` and `sequences` need no Spark.

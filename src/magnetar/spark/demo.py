@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import os
 import shutil
 import signal
 import subprocess
@@ -31,9 +30,10 @@ from rich.table import Table
 from magnetar.model.errors import MagnetarError, ServiceNotReadyError
 from magnetar.runtime.clock import steady_seconds
 from magnetar.spark import flights
+from magnetar.spark.cluster import standalone_cluster
 from magnetar.spark.options import sink_options
 from magnetar.spark.publish import TaskSink
-from magnetar.spark.session import end_session, local_session
+from magnetar.spark.session import end_session, errors_into, local_session
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -53,6 +53,13 @@ class Stage(NamedTuple):
     flights: str
     delays: str
     directory: Path
+
+
+class Place(NamedTuple):
+    """Where Spark works: in this process, on a cluster of our own, or on somebody's."""
+
+    master: str | None = None
+    workers: int = 0
 
 
 class Steps:
@@ -110,27 +117,19 @@ def running_broker(directory: Path) -> Iterator[str]:
 
 
 @contextlib.contextmanager
-def errors_into(path: Path) -> Iterator[None]:
-    """What this process's children say on stderr goes into a file; they keep that for life."""
-    kept = os.dup(2)
-    with path.open("w") as log:
-        os.dup2(log.fileno(), 2)
-    try:
-        yield
-    finally:
-        os.dup2(kept, 2)
-        os.close(kept)
-
-
-@contextlib.contextmanager
-def starting_spark(directory: Path, steps: Steps) -> Iterator[Future[SparkSession]]:
+def starting_spark(directory: Path, steps: Steps, place: Place) -> Iterator[Future[SparkSession]]:
     """A session that a second thread starts; ended in any case."""
 
     def start() -> SparkSession:
+        master = place.master
+        if place.workers:
+            with steps.step(f"starting a Spark cluster of {place.workers} workers"):
+                master = cluster.enter_context(standalone_cluster(directory, place.workers))
         with steps.step("starting Spark"), errors_into(directory / "spark.log"):
-            return local_session("magnetar demo", brief=True)
+            settings = {} if master is None else {"spark.master": master, "spark.executor.memory": "512m"}
+            return local_session("magnetar demo", brief=True, settings=settings)
 
-    with ThreadPoolExecutor(1) as thread:
+    with contextlib.ExitStack() as cluster, ThreadPoolExecutor(1) as thread:
         session = thread.submit(start)
         try:
             yield session
@@ -278,15 +277,15 @@ def show(console: Console, expected: Any, results: dict[str, Any]) -> bool:
     return good
 
 
-def run(directory: Path, service_url: str | None, console: Console) -> bool:
+def run(directory: Path, service_url: str | None, console: Console, place: Place, rows: int | None) -> bool:
     """The whole demo; whether everything was as expected."""
     steps = Steps(console)
     with contextlib.ExitStack() as stack:
         stack.enter_context(steps.progress)
         # Java takes its seconds while the broker works.
-        session = stack.enter_context(starting_spark(directory, steps))
+        session = stack.enter_context(starting_spark(directory, steps, place))
         with steps.step("reading the flights"):
-            table = flights.load()
+            table = flights.load().slice(0, rows)
             expected = flights.expected(table)
             messages = flights.messages(table)
         suffix = ""
@@ -323,6 +322,10 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="make demo", description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--keep", metavar="DIR", type=Path, help="keep topics, Parquet and logs in this new directory")
     parser.add_argument("--broker", metavar="URL", help="use this broker, pulsar://host:port, instead of starting one")
+    parser.add_argument("--flights", metavar="N", type=int, help="only the first ones")
+    where = parser.add_mutually_exclusive_group()
+    where.add_argument("--master", metavar="URL", help="let this Spark work, spark://host:port; it must see our files")
+    where.add_argument("--workers", metavar="N", type=int, default=0, help="start a Spark cluster with so many workers")
     arguments = parser.parse_args()
     console = Console()
     warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)
@@ -334,7 +337,8 @@ def main() -> int:
     directory.mkdir(parents=True, exist_ok=True)
     good = False
     try:
-        good = run(directory, arguments.broker, console)
+        place = Place(arguments.master, arguments.workers)
+        good = run(directory, arguments.broker, console, place, arguments.flights)
     except KeyboardInterrupt:
         return 130
     except MagnetarError as error:
@@ -347,7 +351,8 @@ def main() -> int:
     console.print(
         "Look next: src/magnetar/spark/demo.py is this job. `make run` starts a broker to stay; "
         'spark.readStream.format("pulsar") reads it.\n`make demo ARGS="--keep DIR"` keeps topics and Parquet, '
-        '`ARGS="--broker pulsar://host:6650"` uses your broker.'
+        '`ARGS="--broker pulsar://host:6650"` uses your broker, '
+        '`ARGS="--workers 2"` a Spark cluster.'
     )
     return 0 if good else 1
 

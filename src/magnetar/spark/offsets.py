@@ -3,7 +3,10 @@
 A user says for each topic-partition: earliest, latest, ``ledger:entry[:batch]``, a publish time (``@`` and milliseconds
 since 1970 or ISO 8601), or a number, which is the message's index. Only a broker can make a place of most of these.
 
-    {"v": 1, "p": {"persistent://public/default/t-partition-0": "12:400:0", ...}}
+    {"v": 1, "p": {"persistent://public/default/t-partition-0": "12:400:0", ...}, "n": [0, 0]}
+
+``n``, in the ends of micro-batches, is minPartitions and maxPartitions when it was planned: a repetition is cut into
+tasks as the first attempt was, whatever the options say by then.
 
 Each value is a place, the point before the next message to read (`client.place`), perhaps followed by ``@index`` (the
 broker's running number of that message), which this version accepts and does not need. Keys are sorted, so equal
@@ -74,9 +77,18 @@ def parse_time(text: str) -> int:
     return int((moment - dt.datetime(1970, 1, 1, tzinfo=dt.UTC)) / dt.timedelta(milliseconds=1))
 
 
-def to_json(places: Mapping[str, Place]) -> dict[str, Any]:
-    """What Spark stores."""
-    return {"v": VERSION, "p": {topic: str(places[topic]) for topic in sorted(places)}}
+def to_json(places: Mapping[str, Place], tasks: tuple[int, int] | None = None) -> dict[str, Any]:
+    """What Spark stores; ``tasks`` are the least and the most that are wanted, 0 is "no limit"."""
+    found: dict[str, Any] = {"v": VERSION, "p": {topic: str(places[topic]) for topic in sorted(places)}}
+    if tasks is not None:
+        found["n"] = list(tasks)
+    return found
+
+
+def tasks_of(offset: Mapping[str, Any], otherwise: tuple[int, int]) -> tuple[int, int]:
+    """The ``tasks`` that went into an offset."""
+    least, most = offset.get("n", otherwise)
+    return int(least), int(most)
 
 
 def from_json(offset: Mapping[str, Any]) -> dict[str, Place]:

@@ -22,8 +22,9 @@ from magnetar.client.reader import RangeReader, last_place
 from magnetar.columnar.chunks import Opened
 from magnetar.columnar.encryption import Decryptor
 from magnetar.columnar.opening import Failure, Opener
-from magnetar.protocol.entries import measure
+from magnetar.protocol.entries import measure, publish_time
 from magnetar.runtime.clock import SystemClock, steady_seconds
+from magnetar.spark.filters import EVERYTHING, Window
 from magnetar.spark.options import SourceOptions
 from magnetar.spark.planner import Range
 
@@ -33,8 +34,22 @@ SKEW: Final = 10
 """Publish times are those of several clocks: a chunk is late for sure after so many times ``chunkTimeoutMs``."""
 
 
-def opened(options: SourceOptions, lookup: Lookup, one: Range) -> Iterator[list[Opened]]:
-    """Lists of entries of the range, each whole even if the range begins or ends inside it."""
+def opened(
+    options: SourceOptions, lookup: Lookup, one: Range, window: Window = EVERYTHING.window
+) -> Iterator[list[Opened]]:
+    """Lists of entries of the range, each whole even if the range begins or ends inside it.
+
+    Those outside ``window`` are left out.
+    """
+    found = _all_opened(options, lookup, one)
+    if window == EVERYTHING.window:
+        return found
+    return (
+        [entry for entry in some if window.keeps(entry.ledger, entry.entry, publish_time(entry.data))] for some in found
+    )
+
+
+def _all_opened(options: SourceOptions, lookup: Lookup, one: Range) -> Iterator[list[Opened]]:
     opener = opener_of(options, one.topic)
     entries = RangeReader(
         lookup,

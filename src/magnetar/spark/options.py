@@ -51,6 +51,9 @@ OPTIONS: Final[dict[str, Option]] = {
         Option("metadata", "all, none, or a list of __columns", True, False),
         Option("minPartitions", "split ranges until there are this many tasks", True, False),
         Option("maxPartitions", "put ranges together so that there are no more tasks", True, False),
+        Option(
+            "pushDownFilters", "true: batch reads take filters over, for a DataFrame that is used once", True, False
+        ),
         Option("failOnDataLoss", "true: a range of which something is gone ends the query", True, False),
         Option("pollTimeoutMs", "how long a range may bring nothing", True, False),
         Option("operationTimeoutMs", "how long the broker may take to answer, reconnecting included", True, True),
@@ -59,6 +62,8 @@ OPTIONS: Final[dict[str, Option]] = {
         Option("decryption.onFailure", "what no key opens: fail, skip, or consume (as it is)", True, False),
         Option("token", "authentication by this token", True, True),
         Option("delivery", "effectively-once (streams, and batches with txnAppId) or at-least-once", False, True),
+        Option("staging", "streams: a directory in which each micro-batch is stored before it is sent", False, True),
+        Option("repeatable", "true: your word that a repeated micro-batch has the same tasks and rows", False, True),
         Option(
             "txnAppId", "batch writes: who writes; with txnVersion, what is written again is kept once", False, True
         ),
@@ -110,6 +115,7 @@ class SourceOptions:
     chunk_timeout: float = 60.0
     """Seconds."""
     decryption: Decryption | None = None
+    push_down: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +127,9 @@ class SinkOptions:
     """Effectively once; None: where it can be."""
     app: tuple[str, int] | None
     """txnAppId and txnVersion."""
+    staging: str | None
+    """A directory or URI."""
+    repeatable: bool
     compression: CompressionType
     batch_messages: int
     batch_bytes: int
@@ -150,6 +159,7 @@ def source_options(given: Mapping[str, str]) -> SourceOptions:
         poll_timeout=table.number("pollTimeoutMs", 120_000, 1) / 1000,
         operation_timeout=table.number("operationTimeoutMs", 30_000, 1) / 1000,
         token=table.get("token"),
+        push_down=table.flag("pushDownFilters", False),
         chunk_timeout=table.number("chunkTimeoutMs", 60_000, 0) / 1000,
         decryption=decryption(table.get("decryption.privateKey"), table.get("decryption.onFailure")),
     )
@@ -162,11 +172,17 @@ def sink_options(given: Mapping[str, str]) -> SinkOptions:
     compression = table.choice("pulsar.producer.compressionType", tuple(kind.name for kind in CompressionType), "NONE")
     delivery = table.get("delivery")
     once = None if delivery is None else table.choice("delivery", _DELIVERIES, "") == _DELIVERIES[0]
+    if once is False and table.get("staging") is not None:
+        raise InvalidValueError(
+            "option 'staging' is for effectively-once, and option 'delivery' is at-least-once: leave one of them out"
+        )
     return SinkOptions(
         service_url=_service_url(table),
         topic=None if topic is None else _topic(topic),
         once=once,
         app=_application(table),
+        staging=table.get("staging"),
+        repeatable=table.flag("repeatable", False),
         compression=CompressionType[compression],
         batch_messages=table.number("pulsar.producer.batchingMaxMessages", 1_000, 1),
         batch_bytes=table.number("pulsar.producer.batchingMaxBytes", 128 << 10, 1),
@@ -186,7 +202,7 @@ class _Table:
             option = OPTIONS.get(key)
             if option is None:
                 if key not in _SPARK_KEYS:
-                    raise InvalidValueError(_unknown(key))
+                    raise InvalidValueError(_unknown(key, side))
             elif not (option.source if side == "source" else option.sink):
                 raise InvalidValueError(f"option {option.title!r} has no meaning for a {side}")
 
@@ -222,14 +238,12 @@ def _application(table: _Table) -> tuple[str, int] | None:
     return None if name is None else (name, table.number("txnVersion", 0, 0))
 
 
-def _unknown(key: str) -> str:
-    near = difflib.get_close_matches(key, OPTIONS, 1, 0.6)
-    hint = f"did you mean {OPTIONS[near[0]].title!r}?" if near else f"known are {', '.join(_titles())}"
+def _unknown(key: str, side: str) -> str:
+    known = {key: option for key, option in OPTIONS.items() if (option.source if side == "source" else option.sink)}
+    near = difflib.get_close_matches(key, known, 1, 0.6)
+    titles = ", ".join(sorted(option.title for option in known.values()))
+    hint = f"did you mean {known[near[0]].title!r}?" if near else f"a {side} has {titles}"
     return f"option {key!r} is not known; {hint}"
-
-
-def _titles() -> list[str]:
-    return sorted(option.title for option in OPTIONS.values())
 
 
 def _service_url(table: _Table) -> str:

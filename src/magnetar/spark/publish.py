@@ -8,6 +8,7 @@ remembers after its first entry proves it, and so a name that the broker does no
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator
 from contextlib import ExitStack
 from typing import Any, Final, NamedTuple
@@ -20,7 +21,7 @@ from magnetar.protocol.batches import BatchWriter
 from magnetar.runtime.clock import SystemClock, steady_seconds
 from magnetar.spark.encode import Router, Rows
 from magnetar.spark.options import SinkOptions
-from magnetar.spark.sequences import DIGEST_BITS, Known, check_rows, first_number
+from magnetar.spark.sequences import FINE_ROWS, Known, check_rows, digest_bits, first_number, numbers
 
 _TRUSTED: Final = 60.0
 """How long a topic that was seen to have deduplication on is believed to have it still, seconds."""
@@ -53,7 +54,6 @@ class _Target:
             compression=options.compression,
             max_messages=options.batch_messages,
             max_bytes=options.batch_bytes,
-            digest_bits=0 if numbering is None else DIGEST_BITS,
         )
         self.key = options.service_url, topic
         self.unproven = numbering is not None and self.producer.last_sequence_id < 0
@@ -131,17 +131,36 @@ class TaskSink:
     def _send(self, rows: Rows, stack: ExitStack) -> int:
         """How many rows the broker had already."""
         target, known = self._opened(rows, stack)
-        numbered = self._numbering is not None
-        ids = [self._first + (row << DIGEST_BITS) for row in rows.ordinals] if numbered else rows.ordinals
+        if known is None:
+            self._send_numbered(target, rows, rows.ordinals, slice(0, None))
+            return 0
+        # Ids of early rows are made in another way than those of late ones.
+        border = bisect_left(rows.ordinals, FINE_ROWS)
+        return sum(
+            self._resume(target, known, rows, part)
+            for part in (slice(0, border), slice(border, len(rows.ordinals)))
+            if part.start < part.stop
+        )
+
+    def _resume(self, target: _Target, known: Known, rows: Rows, part: slice) -> int:
+        """Skip what the broker has, send the rest; how many rows were skipped."""
+        ids = numbers(self._first, rows.ordinals[part])
+        target.writer.digest_bits = digest_bits(rows.ordinals[part.start])
         skip = 0
-        if known is not None and known.pending:
+        if known.pending:
             skip = known.stored_of(ids)
-            for _ in self._packed(target, rows, ids, slice(0, skip)):
+            border = part.start + skip
+            for _ in self._packed(target, rows, ids[:skip], slice(part.start, border)):
                 pass  # for the digest
             if skip:
                 known.compare(ids[skip - 1], target.writer.digest)
+            part = slice(border, part.stop)
+        self._send_numbered(target, rows, ids[skip:], part)
+        return skip
+
+    def _send_numbered(self, target: _Target, rows: Rows, ids: list[int], part: slice) -> None:
         limit = target.producer.max_message_size
-        for batch in self._packed(target, rows, ids, slice(skip, None)):
+        for batch in self._packed(target, rows, ids, part):
             if len(batch.entry) > limit:
                 raise InvalidValueError(
                     f"a message of {len(batch.entry)} bytes is larger than the {limit} that the broker takes; "
@@ -150,7 +169,6 @@ class TaskSink:
             target.producer.send(*batch)
             if target.unproven:
                 target.prove()
-        return skip
 
     def _packed(self, target: _Target, rows: Rows, ids: list[int], part: slice) -> Iterator[Any]:
         extras = rows.extras
@@ -162,7 +180,7 @@ class TaskSink:
         return target.writer.pack(
             self._clock.now_ms(),
             rows.values[part],
-            ids[part],
+            ids,
             None if rows.keys is None else rows.keys[part],
             None if rows.event_times is None else rows.event_times[part],
             None if rows.properties is None else rows.properties[part],

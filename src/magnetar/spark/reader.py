@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,12 +12,15 @@ from magnetar.client.borders import parts_by_ledger
 from magnetar.client.lookup import Lookup
 from magnetar.client.place import START
 from magnetar.client.reader import first_place
-from magnetar.spark.decode import MAX_BYTES, ArrowDecoder, chosen_columns
+from magnetar.columnar.block import MAX_BYTES as MAX_BATCH_BYTES
+from magnetar.spark.decode import ArrowDecoder, chosen_columns
+from magnetar.spark.filters import EVERYTHING, Pushed, Window, understood
 from magnetar.spark.frontier import open_lookup, resolve, resolve_end
 from magnetar.spark.offsets import Word
 from magnetar.spark.opening import opened
 from magnetar.spark.options import Offsets, SourceOptions
 from magnetar.spark.planner import Range, Task, tasks_of
+from magnetar.spark.pruning import pruned
 from magnetar.spark.topics import check_known, topic_partitions
 from magnetar.spark.values import value_decoder
 
@@ -29,21 +32,21 @@ class ReadTask(InputPartition):
     ranges: Task
 
 
-def read_task(options: SourceOptions, task: Task) -> Iterator[Any]:
+def read_task(options: SourceOptions, task: Task, pushed: Pushed = EVERYTHING) -> Iterator[Any]:
     """Arrow record batches of all ranges of one task."""
     with open_lookup(options) as lookup:
         for one in task:
-            yield from _read_range(options, lookup, one)
+            yield from map(pushed.rows, _read_range(options, lookup, one, pushed.window))
 
 
-def _read_range(options: SourceOptions, lookup: Lookup, one: Range) -> Iterator[Any]:
+def _read_range(options: SourceOptions, lookup: Lookup, one: Range, window: Window) -> Iterator[Any]:
     decoder = ArrowDecoder(one.topic, value_decoder(options), chosen_columns(options.metadata))
-    for found in opened(options, lookup, one):
+    for found in opened(options, lookup, one, window):
         for ledger, entry, data in found:
             at = (ledger, entry)
             first = one.start.batch if at == one.start[:2] else 0
             stop = one.end.batch if at == one.end[:2] else None
-            if len(data) > MAX_BYTES:
+            if len(data) > MAX_BATCH_BYTES:
                 # A column of a record batch holds less than 2 GiB, and one message may be nearly that.
                 yield from decoder.flush()
             yield from decoder.add(ledger, entry, data, first, stop)
@@ -64,25 +67,29 @@ def _merged(options: SourceOptions, ranges: list[Range]) -> int:
 class BatchReader(DataSourceReader):
     """For ``spark.read``: from startingOffsets (earliest) to endingOffsets (latest when the job is planned)."""
 
-    def __init__(self, options: SourceOptions) -> None:
+    def __init__(self, options: SourceOptions, schema: Any) -> None:
+        """``schema``: pa.Schema of the rows."""
         self._options = options
+        self._schema = schema
+        self._pushed = EVERYTHING
 
     def partitions(self) -> list[InputPartition]:
         """Asks the broker where the topics end now."""
-        options = self._options
+        options, pushed = self._options, self._pushed
         starting = options.starting if options.starting is not None else Offsets(Word.EARLIEST, {})
         ending = options.ending if options.ending is not None else Offsets(Word.LATEST, {})
         with open_lookup(options) as lookup:
             names = topic_partitions(lookup, options.topics, create=False)
             check_known(starting.exceptions, names, "startingOffsets")
             check_known(ending.exceptions, names, "endingOffsets")
+            names = [name for name in names if pushed.keeps_topic(name)]
             strict = options.fail_on_data_loss
             ends = {name: resolve_end(lookup, name, ending.of(name), strict=strict) for name in names}
             starts = {
                 name: ends[name] if (at := starting.of(name)) is Word.LATEST else resolve(lookup, name, at)
                 for name in names
             }
-            ranges = [Range(name, starts[name], ends[name]) for name in names]
+            ranges = [pruned(lookup, pushed, Range(name, starts[name], ends[name])) for name in names]
             if len(names) < options.min_partitions:
                 ranges = [part for one in ranges for part in _by_ledger(lookup, one)]
         tasks = tasks_of(ranges, least=options.min_partitions, most=options.max_partitions or _merged(options, ranges))
@@ -91,4 +98,18 @@ class BatchReader(DataSourceReader):
     def read(self, partition: InputPartition) -> Iterator[Any]:
         """One task's record batches."""
         assert isinstance(partition, ReadTask), f"planned by somebody else: {partition}"
-        return read_task(self._options, partition.ranges)
+        return read_task(self._options, partition.ranges, self._pushed)
+
+
+class FilteringBatchReader(BatchReader):
+    """With the option ``pushDownFilters``.
+
+    A class of its own, since Spark refuses a reader with this method while the setting
+    spark.sql.python.filterPushdown.enabled is off. And an option, since Spark 4.3 keeps what was planned with pushed
+    filters and gives it to the next query over the same DataFrame too, if that has no filter to push.
+    """
+
+    def pushFilters(self, filters: list[Any]) -> Iterable[Any]:
+        """Apply what is understood; returns the filters that Spark has to apply."""
+        self._pushed, left = understood(filters, self._schema)
+        return left

@@ -1,14 +1,17 @@
 """How rows are numbered so that a broker with deduplication keeps each once (docs/decisions/009). Pure.
 
     producer name   spark.<query id>.<task>      one per task and topic-partition, the same after every restart
-    sequence id     [29 bits batch id][26 bits row of the task][8 bits digest]
+    sequence id     [29 bits batch id][34 bits: row of the task, and a digest]
+                      rows before 131,072   [0][row: 17 bits][digest: 16 bits]
+                      the others            [1][row - 131,072: 26 bits][digest: 7 bits]
 
 Ids grow with batch and row, whatever the digest. The broker remembers the highest id it has stored for each name. A
 task that starts over asks for it (`Known`) and goes on behind that row. The digest stands only in the last id of an
 entry: it is a checksum over everything that the task has sent to that topic-partition in this micro-batch so far. If
 the rows that the task is given now do not lead to the same digest at that row, they are not the rows of the first
 attempt, and what would be skipped as known is not what the broker has. That is an error, and nothing is sent: the
-layout of the query cannot be replayed.
+layout of the query cannot be replayed. Few rows leave room for a longer digest: other rows pass for the same ones with
+a chance of 1 in 65,536, and in tasks of more than 131,072 rows, which stream in after an outage, of 1 in 128.
 """
 
 from __future__ import annotations
@@ -17,21 +20,31 @@ from typing import Final, NamedTuple
 
 from magnetar.model.errors import InvalidValueError, MagnetarError
 
-DIGEST_BITS: Final = 8
-ROW_BITS: Final = 26
 BATCH_BITS: Final = 29
-_ROWS: Final = 1 << ROW_BITS
+FINE_ROWS: Final = 1 << 17
+"""Rows before this one leave room for the longer digest."""
+ROWS: Final = FINE_ROWS + (1 << 26)
+"""Of a task in a micro-batch, at most."""
+_FINE_BITS: Final = 16
+_COARSE_BITS: Final = 7
+_PART_BITS: Final = 34
+_COARSE: Final = 1 << 33
 _BATCHES: Final = 1 << BATCH_BITS
 
 WAYS_OUT: Final = (
     "a shuffle (groupBy, join, repartition, dropDuplicates), rand() or a changing side input gives other rows or "
-    "another order when a micro-batch is repeated; write the result through magnetar.spark.staging.staged, which "
-    "stores each micro-batch before it sends it, or use the option delivery=at-least-once"
+    "another order when a micro-batch is repeated; set the option staging=<directory>, which stores each micro-batch "
+    "before it is sent, or the option delivery=at-least-once"
 )
 
 
 class UnreplayableError(MagnetarError):
     """A repeated micro-batch does not have the rows of the first attempt."""
+
+
+def digest_bits(row: int) -> int:
+    """How many there are in the id of that row."""
+    return _FINE_BITS if row < FINE_ROWS else _COARSE_BITS
 
 
 class Sequence(NamedTuple):
@@ -43,13 +56,20 @@ class Sequence(NamedTuple):
 
     def number(self) -> int:
         """As the broker keeps it."""
-        return (self.batch << ROW_BITS | self.row) << DIGEST_BITS | self.digest
+        return self.batch << _PART_BITS | _part(self.row) | self.digest
 
     @staticmethod
     def of(number: int) -> Sequence:
         """The reverse of `number`; not for -1."""
-        row = number >> DIGEST_BITS
-        return Sequence(row >> ROW_BITS, row & (_ROWS - 1), number & ((1 << DIGEST_BITS) - 1))
+        batch, part = number >> _PART_BITS, number & ((1 << _PART_BITS) - 1)
+        if part < _COARSE:
+            return Sequence(batch, part >> _FINE_BITS, part & ((1 << _FINE_BITS) - 1))
+        part -= _COARSE
+        return Sequence(batch, FINE_ROWS + (part >> _COARSE_BITS), part & ((1 << _COARSE_BITS) - 1))
+
+
+def _part(row: int) -> int:
+    return row << _FINE_BITS if row < FINE_ROWS else _COARSE + (row - FINE_ROWS << _COARSE_BITS)
 
 
 def first_number(batch: int) -> int:
@@ -61,11 +81,19 @@ def first_number(batch: int) -> int:
     return Sequence(batch, 0).number()
 
 
+def numbers(first: int, rows: list[int]) -> list[int]:
+    """The ids of rows of a micro-batch whose row 0 has the id ``first``; all before `FINE_ROWS`, or none."""
+    if rows and rows[0] >= FINE_ROWS:
+        base = first + _COARSE - (FINE_ROWS << _COARSE_BITS)
+        return [base + (row << _COARSE_BITS) for row in rows]
+    return [first + (row << _FINE_BITS) for row in rows]
+
+
 def check_rows(rows: int) -> None:
     """A task has so many rows by now."""
-    if rows > _ROWS:
+    if rows > ROWS:
         raise InvalidValueError(
-            f"a task has more than {_ROWS} rows in one micro-batch; set maxMessagesPerTrigger, or minPartitions"
+            f"a task has more than {ROWS} rows in one micro-batch; set maxMessagesPerTrigger, or minPartitions"
         )
 
 

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
+
+from magnetar.model.errors import ServiceNotReadyError
+from magnetar.spark.java import check_java, explain_failed_start
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -17,6 +23,8 @@ SETTINGS: Final[dict[str, str]] = {
     "spark.python.unix.domain.socket.enabled": "true",
     # Hours and days are cut in this zone, whatever the machine's is.
     "spark.sql.session.timeZone": "UTC",
+    # Needed by the option pushDownFilters; without it nothing is pushed.
+    "spark.sql.python.filterPushdown.enabled": "true",
     # Two attempts of one task must not write at the same time.
     "spark.speculation": "false",
     # The number of tasks of a replayed micro-batch must not depend on sizes.
@@ -32,6 +40,7 @@ SETTINGS: Final[dict[str, str]] = {
 BRIEF: Final[dict[str, str]] = {
     # Java's optimising compiler pays off after a minute or two and takes a third of the CPU until then.
     "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    "spark.executor.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
     "spark.log.level": "ERROR",
 }
 
@@ -39,11 +48,17 @@ BRIEF: Final[dict[str, str]] = {
 def local_session(
     name: str, *, cores: int = 2, memory: str = "1g", brief: bool = False, settings: dict[str, str] | None = None
 ) -> SparkSession:
-    """One for this process, with `register` done; ``brief`` for what runs a minute and not for hours."""
+    """One for this process, with `register` done; ``brief`` for what runs a minute and not for hours.
+
+    ``settings`` go before all else; with ``spark.master`` it runs elsewhere (docs/clusters.md). Raises NotFoundError
+    and ServiceNotReadyError, which say what is wrong with Java.
+    """
+    from pyspark.errors import PySparkRuntimeError
     from pyspark.sql import SparkSession
 
     from magnetar.spark import register
 
+    check_java()
     # Else workers are whatever python3 the PATH names, without what is installed here.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
@@ -58,9 +73,27 @@ def local_session(
     }
     for key, value in chosen.items():
         builder = builder.config(key, value)
-    spark = builder.getOrCreate()
+    try:
+        spark = builder.getOrCreate()
+    except PySparkRuntimeError as error:
+        if error.getCondition() == "JAVA_GATEWAY_EXITED" and (why := explain_failed_start()):
+            raise ServiceNotReadyError(why) from error
+        raise
     register(spark)
     return spark
+
+
+@contextlib.contextmanager
+def errors_into(path: Path) -> Iterator[None]:
+    """What this process's children say on stderr goes into a file; they keep that for life."""
+    kept = os.dup(2)
+    with path.open("w") as log:
+        os.dup2(log.fileno(), 2)
+    try:
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
 
 
 def end_session(spark: SparkSession) -> None:

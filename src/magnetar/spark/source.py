@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 from pyspark.sql.datasource import DataSource
 
 from magnetar.model.errors import InvalidValueError
-from magnetar.spark.decode import chosen_columns, sql_schema
+from magnetar.spark.decode import arrow_schema, chosen_columns, sql_schema
 from magnetar.spark.options import SourceOptions, sink_options, source_options
-from magnetar.spark.reader import BatchReader
+from magnetar.spark.reader import BatchReader, FilteringBatchReader
 from magnetar.spark.stream import StreamReader
 from magnetar.spark.values import value_decoder
 from magnetar.spark.writer import BatchSink, StreamSink, check_schema
@@ -41,7 +41,9 @@ class PulsarSource(DataSource):
 
     def reader(self, schema: StructType) -> BatchReader:
         """For ``spark.read``."""
-        return BatchReader(self._source(schema))
+        options = self._source(schema)
+        kind = FilteringBatchReader if options.push_down else BatchReader
+        return kind(options, arrow_schema(value_decoder(options).schema, chosen_columns(options.metadata)))
 
     def streamReader(self, schema: StructType) -> StreamReader:
         """For ``spark.readStream``."""

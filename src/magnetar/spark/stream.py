@@ -34,10 +34,11 @@ from magnetar.model.errors import InvalidValueError
 from magnetar.runtime.clock import steady_seconds
 from magnetar.spark.admission import Limits
 from magnetar.spark.frontier import Frontier
-from magnetar.spark.offsets import from_json, to_json
+from magnetar.spark.offsets import from_json, tasks_of, to_json
 from magnetar.spark.options import SourceOptions
 from magnetar.spark.planner import plan
 from magnetar.spark.reader import ReadTask, read_task
+from magnetar.spark.straight import note_reading
 
 
 class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -92,7 +93,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if self._options.limits != Limits() and not isinstance(limit, ReadAllAvailable):
             end = live.admit(places, end, self._options.limits)
         self._planned = steady_seconds()
-        return to_json(end)
+        return to_json(end, (self._options.min_partitions, self._options.max_partitions))
 
     def _waits(self, live: Frontier, start: Mapping[str, Place], end: Mapping[str, Place]) -> bool:
         """Whether there are too few messages for a micro-batch yet; not when no more can be expected."""
@@ -112,13 +113,14 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._target = dict(live.latest())
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
-        """A function of its arguments and the options only."""
-        options = self._options
-        tasks = plan(from_json(start), from_json(end), least=options.min_partitions, most=options.max_partitions)
+        """A function of its arguments only, so that a repeated micro-batch has the tasks it had."""
+        least, most = tasks_of(end, (self._options.min_partitions, self._options.max_partitions))
+        tasks = plan(from_json(start), from_json(end), least=least, most=most)
         return [ReadTask(task) for task in tasks] or [ReadTask(())]
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
         """One task's record batches."""
+        note_reading()
         assert isinstance(partition, ReadTask), f"planned by somebody else: {partition}"
         return read_task(self._options, partition.ranges)
 

@@ -5,6 +5,9 @@ A stream writes effectively once unless the option ``delivery`` says at-least-on
 Python sink, but both are in the task's local properties. A batch write has no such identity; with the options
 ``txnAppId`` and ``txnVersion`` it has one, for whoever can repeat the same rows in the same order.
 
+That holds for rows that come straight from a stream of ours (`straight`); others are refused, or with the option
+``staging`` stored by the tasks and sent by the driver (`stage`).
+
 Spark runs a task that fails again, and after a crash of the driver the last micro-batch as a whole.
 """
 
@@ -21,6 +24,9 @@ from magnetar.model.errors import InvalidValueError
 from magnetar.spark.encode import check_columns
 from magnetar.spark.options import SinkOptions
 from magnetar.spark.publish import Numbering, Published, TaskSink
+from magnetar.spark.sequences import UnreplayableError
+from magnetar.spark.stage import Stage
+from magnetar.spark.straight import comes_straight
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -45,12 +51,42 @@ def check_schema(options: SinkOptions, schema: StructType, overwrite: bool) -> N
     check_columns({field.name: field.dataType.simpleString() for field in schema.fields}, options.topic)
 
 
+@dataclass
+class Staged(WriterCommitMessage):
+    """What one task has stored, to be sent by the driver."""
+
+    query: str
+    path: str | None
+    """None: it had no rows."""
+
+
+def straight_only(batches: Iterator[Any]) -> Iterator[Any]:
+    """The same, unless there are rows that did not come straight from a stream of ours: UnreplayableError."""
+    checked = False
+    for batch in batches:
+        if not checked and batch.num_rows:
+            if not comes_straight():
+                raise UnreplayableError(
+                    "the rows of this task do not come straight from a stream of format('pulsar'), but through a "
+                    "shuffle (groupBy, join, repartition, dropDuplicates) or from another source, so they may come "
+                    "otherwise when the micro-batch is repeated, and nothing was sent. Set the option "
+                    "staging=<directory>, which stores each micro-batch before it is sent; or "
+                    "delivery=at-least-once; or, if there is no shuffle and the source is repeatable, repeatable=true"
+                )
+            checked = True
+        yield batch
+
+
 class BatchSink(DataSourceArrowWriter):
     """For ``df.write``."""
 
     task_sink: ClassVar[type[TaskSink]] = TaskSink
 
     def __init__(self, options: SinkOptions) -> None:
+        if options.staging is not None:
+            raise InvalidValueError(
+                "option 'staging' has no meaning for a batch write, which is not repeated by itself"
+            )
         if options.once and options.app is None:
             raise InvalidValueError(
                 "option 'delivery' is effectively-once: a batch write needs 'txnAppId' and 'txnVersion' for that, "
@@ -87,11 +123,18 @@ class StreamSink(DataSourceStreamArrowWriter):
 
     def write(self, iterator: Iterator[Any]) -> WriterCommitMessage:
         """One task's rows of one micro-batch."""
-        return Written(self.task_sink(self._options, self._numbering()).run(iterator))
+        options = self._options
+        if options.once is False:
+            return Written(self.task_sink(options, None).run(iterator))
+        query, batch, task = self._identity()
+        if options.staging is not None:
+            return Staged(query, Stage(options.staging, query).put(batch, task, iterator))
+        if not options.repeatable:
+            iterator = straight_only(iterator)
+        return Written(self.task_sink(options, Numbering(f"spark.{query}.{task}", batch)).run(iterator))
 
-    def _numbering(self) -> Numbering | None:
-        if self._options.once is False:
-            return None
+    def _identity(self) -> tuple[str, int, int]:
+        """Query, micro-batch and task."""
         context = TaskContext.get()
         query = context.getLocalProperty(_QUERY_ID) if context is not None else None
         batch = context.getLocalProperty(_BATCH_ID) if context is not None else None
@@ -100,10 +143,20 @@ class StreamSink(DataSourceStreamArrowWriter):
                 "this Spark does not tell a task its query and micro-batch, without which rows cannot be numbered; "
                 "use Spark 4.3, or the option delivery=at-least-once"
             )
-        return Numbering(f"spark.{query}.{context.partitionId()}", int(batch))
+        return query, int(batch), context.partitionId()
 
     def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:
-        """Nothing: what a task has sent is there."""
+        """What tasks have sent is there; what they have stored is sent now, under one name, in the order of tasks."""
+        staged = [message for message in messages if isinstance(message, Staged)]
+        if self._options.staging is None or not staged:
+            return
+        query = staged[0].query
+        stage = Stage(self._options.staging, query)
+        paths = stage.settle(batchId, [message.path for message in staged if message.path is not None])
+        numbering = Numbering(f"spark.{query}.staged", batchId)
+        if paths:
+            self.task_sink(self._options, numbering).run(stage.read(paths))
+        stage.forget_before(batchId)
 
     def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:
         """Nothing: a topic takes nothing back."""

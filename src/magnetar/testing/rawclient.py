@@ -252,6 +252,7 @@ class RawProducer:
         entry: bytes | None = None,
         count: int = 1,
         txn: c.TxnId | None = None,
+        chunk: bool = False,
     ) -> int:
         """Write one SEND and wait for nothing; returns its sequence id. ``entry`` replaces the one made here."""
         if sequence_id is None:
@@ -259,7 +260,7 @@ class RawProducer:
         self.next_sequence_id = sequence_id + 1
         if entry is None:
             entry = make_entry(payload, producer=self.name, sequence_id=sequence_id, key=key)
-        self.client.say(c.Send(self.producer_id, sequence_id, count, None, False, txn, False, None, entry))
+        self.client.say(c.Send(self.producer_id, sequence_id, count, None, chunk, txn, False, None, entry))
         return sequence_id
 
     async def receipt(self, sequence_id: int | None = None) -> c.SendReceipt:

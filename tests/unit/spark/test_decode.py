@@ -12,7 +12,6 @@ from magnetar.columnar.values import Binary, Text, ValueDecoder
 from magnetar.model.errors import InvalidValueError
 from magnetar.protocol.batches import BatchWriter
 from magnetar.protocol.entries import EntryMetadata, build_entry
-from magnetar.spark import decode
 from magnetar.spark.decode import METADATA, STANDARD, ArrowDecoder, arrow_schema, chosen_columns, sql_schema
 
 TOPIC = "persistent://public/default/t-partition-3"
@@ -24,7 +23,7 @@ STRING = ValueDecoder(Text())
 def batches(decoder: ArrowDecoder, *entries: bytes) -> list[Any]:
     found = []
     for number, data in enumerate(entries):
-        found += list(decoder.add(7, number, data))
+        found += list(decoder.add(7, number, data, index=100 + number))
     return [*found, *decoder.flush()]
 
 
@@ -35,7 +34,7 @@ def a_batch() -> bytes:
 
 
 def test_every_column_of_a_batch_and_a_single_message() -> None:
-    single = build_entry(EntryMetadata("other", 5, AT, ordering_key=b"o"), b"s")
+    single = build_entry(EntryMetadata("other", 5, AT, ordering_key=b"o", schema_version=b"v1"), b"s")
     (found,) = batches(ArrowDecoder(TOPIC, STRING, tuple(METADATA)), a_batch(), single)
     assert found.schema.equals(arrow_schema(STRING.schema, tuple(METADATA)))
     utc = dt.UTC
@@ -56,9 +55,11 @@ def test_every_column_of_a_batch_and_a_single_message() -> None:
         "__ledgerId": [7, 7, 7],
         "__entryId": [0, 0, 1],
         "__batchIndex": [0, 1, 0],
+        "__index": [99, 100, 101],
         "__producerName": ["producer", "producer", "other"],
         "__sequenceId": [40, 41, 5],
         "__orderingKey": [None, None, b"o"],
+        "__schemaVersion": [None, None, b"v1"],
     }
 
 
@@ -90,12 +91,10 @@ def test_the_schema_is_the_one_that_spark_derives(value: ValueDecoder, metadata:
     assert found.schema == arrow_schema(value.schema, metadata)
 
 
-def test_batches_are_closed_by_rows_and_by_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(decode, "MAX_ROWS", 4)
-    sizes = [one.num_rows for one in batches(ArrowDecoder(TOPIC, BINARY, ()), *[a_batch()] * 5)]
+def test_batches_are_closed_by_rows_and_by_bytes() -> None:
+    sizes = [one.num_rows for one in batches(ArrowDecoder(TOPIC, BINARY, (), max_rows=4), *[a_batch()] * 5)]
     assert sizes == [4, 4, 2]
-    monkeypatch.setattr(decode, "MAX_BYTES", 1)
-    sizes = [one.num_rows for one in batches(ArrowDecoder(TOPIC, BINARY, ()), *[a_batch()] * 2)]
+    sizes = [one.num_rows for one in batches(ArrowDecoder(TOPIC, BINARY, (), max_bytes=1), *[a_batch()] * 2)]
     assert sizes == [2, 2]
     assert batches(ArrowDecoder(TOPIC, BINARY, STANDARD)) == []
 

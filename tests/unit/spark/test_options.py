@@ -76,7 +76,7 @@ def test_keys_in_any_case_as_spark_hands_them_over() -> None:
         ({"maxMessagesPerTrigger": "0"}, "a number from 1"),
         ({"topic": "a/b"}, "is no topic"),
         ({"startingofsets": "earliest"}, "did you mean 'startingOffsets'"),
-        ({"zzz": "1"}, "option 'zzz' is not known; known are"),
+        ({"zzz": "1"}, "option 'zzz' is not known; a source has assign"),
         ({"startingOffsets": "middle"}, "'middle' is no offset: write earliest, latest"),
         ({"startingOffsets": '{"t": -5}'}, "-5 is no offset"),
         ({"startingOffsets": '{"t": "x:y"}'}, "no place in a topic"),
@@ -102,6 +102,12 @@ def test_bad_sink_options() -> None:
     with pytest.raises(InvalidValueError, match="'txnAppId' and 'txnVersion' belong together"):
         sink_options({**BASE, "txnappid": "nightly"})
     sink_options({**BASE, "queryname": "q", "checkpointlocation": "/tmp/c"})
+    with pytest.raises(InvalidValueError, match="'stagging' is not known; did you mean 'staging'"):
+        sink_options({**BASE, "stagging": "/tmp/c"})
+    with pytest.raises(InvalidValueError, match="'subscripton' is not known; a sink has delivery"):
+        sink_options({**BASE, "subscripton": "s"})
+    with pytest.raises(InvalidValueError, match="'staging' is for effectively-once"):
+        sink_options({**BASE, "staging": "/tmp/c", "delivery": "at-least-once"})
 
 
 def test_offsets_and_topics_in_all_their_forms() -> None:

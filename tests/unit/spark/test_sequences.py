@@ -10,17 +10,20 @@ from magnetar.model.errors import InvalidValueError
 from magnetar.protocol.batches import Batch, BatchWriter
 from magnetar.spark.sequences import (
     BATCH_BITS,
-    DIGEST_BITS,
-    ROW_BITS,
+    FINE_ROWS,
+    ROWS,
     Known,
     Sequence,
     UnreplayableError,
     check_rows,
+    digest_bits,
     first_number,
+    numbers,
 )
 
-parts = st.tuples(
-    st.integers(0, 2**BATCH_BITS - 1), st.integers(0, 2**ROW_BITS - 1), st.integers(0, 2**DIGEST_BITS - 1)
+row_numbers = st.one_of(st.integers(0, ROWS - 1), st.integers(FINE_ROWS - 2, FINE_ROWS + 2), st.just(ROWS - 1))
+parts = row_numbers.flatmap(
+    lambda row: st.tuples(st.integers(0, 2**BATCH_BITS - 1), st.just(row), st.integers(0, (1 << digest_bits(row)) - 1))
 )
 
 
@@ -33,12 +36,18 @@ def test_numbers_order_as_batches_and_rows_do(one: tuple[int, int, int], other: 
         assert (first.number() < second.number()) == (one[:2] < other[:2])
 
 
+@given(st.integers(0, 2**BATCH_BITS - 1), row_numbers)
+def test_numbers_in_bulk_are_those_one_by_one(batch: int, row: int) -> None:
+    rows = [one for one in range(row, row + 3) if one < ROWS and (one < FINE_ROWS) == (row < FINE_ROWS)]
+    assert numbers(first_number(batch), rows) == [Sequence(batch, one).number() for one in rows]
+
+
 def test_limits_are_said() -> None:
     with pytest.raises(InvalidValueError, match="new checkpoint"):
         first_number(1 << BATCH_BITS)
-    check_rows(1 << ROW_BITS)
+    check_rows(ROWS)
     with pytest.raises(InvalidValueError, match="maxMessagesPerTrigger"):
-        check_rows((1 << ROW_BITS) + 1)
+        check_rows(ROWS + 1)
 
 
 class Broker:
@@ -57,10 +66,10 @@ class Broker:
 def attempt(broker: Broker, number: int, chunks: list[list[bytes]], fail_after: int | None = None) -> None:
     """A task as `publish` does it; fails after so many entries."""
     known = Known(broker.last, number, "t")
-    writer = BatchWriter("p", max_messages=3, digest_bits=DIGEST_BITS)
+    writer = BatchWriter("p", max_messages=3, digest_bits=digest_bits(0))
     row = sent = 0
     for chunk in chunks:
-        ids = [first_number(number) + ((row + index) << DIGEST_BITS) for index in range(len(chunk))]
+        ids = numbers(first_number(number), list(range(row, row + len(chunk))))
         row += len(chunk)
         skip = known.stored_of(ids) if known.pending else 0
         for _ in writer.pack(0, chunk[:skip], ids[:skip]):

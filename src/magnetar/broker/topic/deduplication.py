@@ -1,5 +1,8 @@
 """Deduplication of one topic while it is on: what was sent twice is kept once (SEMANTICS 3.4).
 
+Streaming queries may be down for days and rely on what is remembered of them (docs/spark.md): producers whose names
+begin as theirs do are remembered for longer, and counted by themselves, so that nobody else's push them out.
+
 Judged is the name of the PRODUCER command with the sequence id of the SEND, a batch by its first one. A batch of which
 a part is on disk and a part is not is refused: the broker does not unpack batches, and dropping it would lose the rest.
 """
@@ -20,6 +23,8 @@ from magnetar.protocol.entries import metadata_of
 from magnetar.storage.managed_ledger import ManagedLedger
 
 ANNEX: Final = "dedup"
+STREAM_PREFIX: Final = "spark."
+"""How names of producers of streaming queries begin."""
 
 
 class DeduplicationSettings(NamedTuple):
@@ -29,6 +34,8 @@ class DeduplicationSettings(NamedTuple):
     """Names remembered; those of connected producers always are."""
     inactivity_ms: int = 360 * 60_000
     """A producer that was away for so long is forgotten."""
+    stream_inactivity_ms: int = 14 * 24 * 60 * 60_000
+    """The same for producers of streaming queries, of which there may be ``producers_max`` too."""
 
 
 class Deduplication:
@@ -92,22 +99,40 @@ class Deduplication:
 
     def tidy(self, now_ms: int) -> None:
         """Forget who was away for too long, and who is too many."""
-        ids, away = self._ids, self._away
+        ids, away, settings = self._ids, self._away, self._settings
+        count = {True: 0, False: 0}
+        """By whether they are of streaming queries."""
         for name in ids:
+            count[name.startswith(STREAM_PREFIX)] += 1
             if self._connected(name):
                 away.pop(name, None)
             else:
                 away.setdefault(name, now_ms)
-        gone = [name for name, since in away.items() if now_ms - since >= self._settings.inactivity_ms]
-        surplus = len(ids) - len(gone) - self._settings.producers_max
-        if surplus > 0:
-            leaving = set(gone)
-            gone += ids.oldest(surplus, lambda name: name in leaving or self._connected(name) or not ids.settled(name))
+        gone: list[str] = []
+        for streams, patience in ((False, settings.inactivity_ms), (True, settings.stream_inactivity_ms)):
+            late = [
+                name
+                for name, since in away.items()
+                if now_ms - since >= patience and name.startswith(STREAM_PREFIX) == streams
+            ]
+            gone += late
+            surplus = count[streams] - len(late) - settings.producers_max
+            if surplus > 0:
+                gone += self._oldest(surplus, streams, frozenset(late))
         if gone:
             ids.forget(gone)
             for name in gone:
                 away.pop(name, None)
             self._annex.touch()
+
+    def _oldest(self, count: int, streams: bool, leaving: frozenset[str]) -> list[str]:
+        """Who of streaming queries, or of the others, published longest ago and may be forgotten."""
+
+        def keep(name: str) -> bool:
+            other = name.startswith(STREAM_PREFIX) != streams
+            return other or name in leaving or self._connected(name) or not self._ids.settled(name)
+
+        return self._ids.oldest(count, keep)
 
     def remove(self) -> None:
         """The policy says no: forget everything, because from now on nobody takes note."""

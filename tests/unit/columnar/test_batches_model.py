@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 
 from magnetar.model.errors import MagnetarError, NotAvailableError, ProtocolError
 from magnetar.protocol.batches import BatchWriter, key_text
-from magnetar.protocol.columns import Columns
 from magnetar.protocol.compression import CompressionType, compress, decompress
 from magnetar.protocol.entries import (
     EncryptionKey,
@@ -20,6 +19,7 @@ from magnetar.protocol.entries import (
     payload_of,
     split_batch,
 )
+from tests.columns import Columns
 
 texts = st.text(max_size=6)
 pairs = st.lists(st.tuples(texts, texts), max_size=2).map(tuple)

@@ -1,0 +1,66 @@
+"""Stored entries as they lie in one received buffer: where each begins and ends, and nothing taken apart yet."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+MAX_BYTES: Final = 32 << 20
+"""Columns are taken when they have this much; one entry may go beyond, far below Arrow's 2 GiB for a column."""
+ALL: Final = (1 << 31) - 1
+"""More messages than a batch can have."""
+NO_INDEX: Final = -1
+
+
+class Stored(NamedTuple):
+    """One entry as it is stored."""
+
+    ledger: int
+    entry: int
+    data: bytes
+    last_index: int = NO_INDEX
+    """Of its last message, if the broker tells."""
+
+
+class Block(NamedTuple):
+    """Consecutive entries of one topic. The rows of ``table`` are the first ones of `columnar.heads`."""
+
+    data: NDArray[np.uint8]
+    """Read-only; several blocks may share it."""
+    table: NDArray[np.int64]
+    """Ledger, entry, index of the last message, first message wanted, message to stop at, start and end in data."""
+
+    def __len__(self) -> int:
+        return int(self.table.shape[1])
+
+    def stored(self, number: int) -> Stored:
+        """A copy of one entry."""
+        ledger, entry, index, _, _, start, end = self.table[:, number].tolist()
+        return Stored(ledger, entry, self.data[start:end].tobytes(), index)
+
+    def part(self, first: int, last: int) -> Block:
+        """Some of the entries; the same bytes."""
+        return Block(self.data, self.table[:, first:last])
+
+
+def octets(data: bytes | bytearray | memoryview) -> NDArray[np.uint8]:
+    """The bytes for a kernel: read-only always, since kernels are compiled for either kind of array."""
+    return np.frombuffer(memoryview(data).toreadonly(), np.uint8)
+
+
+def block_of(entries: Iterable[Stored], first: int = 0, stop: int = ALL) -> Block:
+    """Entries put together; a single one is not copied. All but messages ``[first, stop)`` of each are left out."""
+    kept = list(entries)
+    data = kept[0].data if len(kept) == 1 else b"".join(one.data for one in kept)
+    table = np.empty((7, len(kept)), np.int64)
+    at = 0
+    for number, one in enumerate(kept):
+        end = at + len(one.data)
+        table[:, number] = (one.ledger, one.entry, one.last_index, first, stop, at, end)
+        at = end
+    return Block(octets(data), table)

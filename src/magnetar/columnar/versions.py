@@ -1,0 +1,72 @@
+"""Which schema the writers of some values had: by the version that stands in each entry.
+
+The registry is asked by whoever reads (`Lookup`); a value without a version was written by a client without a schema,
+and is taken for one of the reader's own. Values of one version are read together and then put back in their order, so
+versions that alternate cost little.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+import pyarrow as pa  # type: ignore[import-untyped]  # publishes no types
+
+from magnetar.columnar.values import Decoded, Runs, Unreadable
+from magnetar.model.schemas import SchemaDefinition
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+Lookup: TypeAlias = Callable[[bytes], SchemaDefinition]
+"""A version as on the wire to its schema. Raises MagnetarError if there is none."""
+
+
+def version_text(version: bytes | None) -> str:
+    """For people."""
+    if version is None:
+        return "none"
+    return str(int.from_bytes(version, "big", signed=True)) if len(version) == 8 else version.hex()
+
+
+def groups(runs: Runs) -> Iterator[tuple[bytes | None, NDArray[np.int64] | None]]:
+    """Each version and the rows that have it; None for the rows if all have."""
+    versions = list(dict.fromkeys(version for count, version in runs if count))
+    if len(versions) == 1:
+        yield versions[0], None
+        return
+    numbers = {version: number for number, version in enumerate(versions)}
+    counts = np.array([count for count, _ in runs if count], np.int64)
+    of_rows = np.repeat(np.array([numbers[version] for count, version in runs if count], np.int64), counts)
+    for version, number in numbers.items():
+        yield version, np.flatnonzero(of_rows == number)
+
+
+def by_version(values: Any, runs: Runs, schema: Any, read: Callable[[bytes | None, Any], Decoded]) -> Decoded:
+    """``read`` with the values of each version; the results in the order of ``values``."""
+    parts: list[Decoded] = []
+    order: list[NDArray[np.int64]] = []
+    for version, rows in groups(runs):
+        if rows is None:
+            return read(version, values)
+        part = read(version, values.take(pa.array(rows)))
+        parts.append(part)
+        order.append(rows)
+    if not parts:
+        return Decoded([pa.array([], field.type) for field in schema], [])
+    back = pa.array(np.argsort(np.concatenate(order), kind="stable"))
+    columns = [pa.concat_arrays([part.columns[index] for part in parts]).take(back) for index in range(len(schema))]
+    unreadable = [
+        one._replace(row=int(rows[one.row])) for part, rows in zip(parts, order, strict=True) for one in part.unreadable
+    ]
+    return Decoded(columns, sorted(unreadable, key=lambda one: one.row))
+
+
+def all_unreadable(values: Any, schema: Any, reason: str, *, new_schema: bool) -> Decoded:
+    """Nothing of these can be read, for one reason; tombstones are null anyway."""
+    there = np.flatnonzero(values.is_valid().to_numpy(zero_copy_only=False))
+    return Decoded(
+        [pa.nulls(len(values), field.type) for field in schema],
+        [Unreadable(int(row), reason, new_schema) for row in there],
+    )

@@ -1,0 +1,121 @@
+"""``magnetar jobs``: maintenance of topics with Spark. Also the file to give to spark-submit (docs/jobs.md)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from magnetar.jobs.findings import check_file, show, write_rows
+from magnetar.jobs.running import CLEAN, FOUND, errors_told, session
+from magnetar.jobs.units import Access
+
+app = typer.Typer(help="Maintenance jobs on Spark: local, or through spark-submit.", no_args_is_help=True)
+
+Url = Annotated[str | None, typer.Option(help="The broker, pulsar://host:port.", metavar="URL")]
+Data = Annotated[
+    Path | None,
+    typer.Option(help="The broker's data directory: sealed ledgers are read from there, whether it runs or not."),
+]
+Token = Annotated[str | None, typer.Option(help="Authentication by this token.", envvar="PULSAR_TOKEN")]
+Cores = Annotated[int, typer.Option(help="Of the local Spark session.", min=1)]
+Memory = Annotated[str, typer.Option(help="Of the local Spark session's Java process.")]
+Out = Annotated[Path | None, typer.Option(help="Write the result there too: FILE.json or FILE.parquet.")]
+
+
+def access(url: str | None, data: Path | None, token: str | None = None) -> Access:
+    """How the topics are reached."""
+    return Access(url=url, directory=None if data is None else str(data), token=token)
+
+
+@app.command()
+def audit(
+    topic: Annotated[str, typer.Argument(help="A topic; all its partitions are looked at.")],
+    url: Url = None,
+    data: Data = None,
+    dense: Annotated[bool, typer.Option("--dense", help="Ids that a producer left out are findings as well.")] = False,
+    out: Out = None,
+    token: Token = None,
+    cores: Cores = 2,
+    memory: Memory = "1g",
+) -> None:
+    """Look for gaps, repetitions, damage and messages out of order; exit 1 if there are any."""
+    from magnetar.jobs.audit import audit as look
+    from magnetar.jobs.reading import units
+
+    with errors_told():
+        check_file(out)
+        way = access(url, data, token)
+        found = units(way, topic, least=cores)
+        with session("audit", cores, memory) as spark:
+            result = look(spark, way, found, dense=dense)
+        if out is not None:
+            write_rows(out, result.findings)
+    names = ("kind", "topic", "at", "until", "producer", "id", "messages", "what")
+    counts = ", ".join(f"{count} x {kind}" for kind, count in sorted(result.counts.items())) or "nothing wrong"
+    show(f"{topic}: {result.messages} messages of {result.producers} producers: {counts}", names, result.findings)
+    raise typer.Exit(FOUND if result.counts else CLEAN)
+
+
+@app.command()
+def offload(
+    topics: Annotated[list[str], typer.Argument(help="Topics; all their partitions are looked at.")],
+    rest: Annotated[str, typer.Option(help="The broker's REST interface, http://host:port.", metavar="URL")],
+    data: Annotated[Path, typer.Option(help="The broker's data directory, as the workers reach it.")],
+    to: Annotated[str | None, typer.Option(help="The broker's offloadUrl as the workers reach it.")] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be done.")] = False,
+    token: Token = None,
+    cores: Cores = 2,
+    memory: Memory = "1g",
+) -> None:
+    """Copy sealed ledgers to the broker's offloadUrl and have them adopted; exit 1 if any was refused."""
+    from magnetar.jobs import offload as job
+    from magnetar.jobs.rest import Rest
+
+    with errors_told():
+        work, left = job.plan(Rest(rest, token), data, topics, to)
+        done: list[job.Outcome] = []
+        if work and not dry_run:
+            with session("offload", cores, memory) as spark:
+                done = job.offload(spark, work)
+    rows = [*(job.planned(work) if dry_run else done), *left]
+    refused = sum(bool(one.refused) for one in rows)
+    ready = [one for one in rows if not one.refused]
+    size = sum(one.bytes for one in ready) / 1e6
+    what = "to copy" if dry_run else "offloaded"
+    show(f"{len(ready)} ledgers of {size:.1f} MB {what}, {refused} left", job.Outcome._fields, rows)
+    raise typer.Exit(FOUND if refused else CLEAN)
+
+
+@app.command()
+def compact(
+    topic: Annotated[str, typer.Argument(help="A topic without partitions, or one partition.")],
+    rest: Annotated[str, typer.Option(help="The broker's REST interface, http://host:port.", metavar="URL")],
+    data: Annotated[Path, typer.Option(help="The broker's data directory, as the workers reach it.")],
+    to: Annotated[str | None, typer.Option(help="The broker's offloadUrl as the workers reach it.")] = None,
+    token: Token = None,
+    cores: Cores = 2,
+    memory: Memory = "1g",
+) -> None:
+    """Compact a large topic; the broker takes the result over as if it had been its own run."""
+    from magnetar.jobs import compaction as job
+    from magnetar.jobs.rest import Rest
+
+    with errors_told():
+        plan = job.plan(Rest(rest, token), data, topic, to)
+        done: list[job.Compacted] = []
+        if plan is not None:
+            with session("compact", cores, memory) as spark:
+                done.append(job.compact(spark, plan))
+    title = "compacted" if done else "nothing to do: all closed ledgers are compacted"
+    show(f"{topic}: {title}", job.Compacted._fields, done)
+
+
+def main() -> None:
+    """For spark-submit."""
+    app(prog_name="magnetar jobs")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,111 @@
+"""``magnetar lake``: history, topic positions and upkeep of tables, at a prompt."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable
+from typing import Annotated, TypeVar
+
+import typer
+
+from magnetar.lakehouse.history import Commit
+from magnetar.lakehouse.lake import WEEK, Lake, open_lake
+from magnetar.model.errors import InvalidValueError, MagnetarError
+
+app = typer.Typer(help="Tables that streams of topics are written to.", no_args_is_help=True, add_completion=False)
+
+Path = Annotated[str, typer.Argument(help="Directory or URL of the table.")]
+Kind = Annotated[str | None, typer.Option(help="parquet, delta or iceberg; found out if not given.")]
+Options = Annotated[
+    list[str] | None,
+    typer.Option("--option", help="As for the sink, name=value (storage.*, catalog.*, table); may be repeated."),
+]
+Version = Annotated[int | None, typer.Option(help="As it was at this version.")]
+_T = TypeVar("_T")
+At = Annotated[str | None, typer.Option(help="As it was at this time, milliseconds or ISO 8601.")]
+
+
+@app.command()
+def history(path: Path, kind: Kind = None, option: Options = None) -> None:
+    """One line per commit, oldest first: version, time, operation, rows, query and micro-batch."""
+    for commit in _call(path, kind, option, Lake.history):
+        typer.echo(line_of(commit))
+
+
+@app.command()
+def positions(
+    path: Path,
+    version: Version = None,
+    at: At = None,
+    query: Annotated[str | None, typer.Option(help="Id of the query, if several write the table.")] = None,
+    kind: Kind = None,
+    option: Options = None,
+) -> None:
+    """How far the topics were read, as JSON for startingOffsets and endingOffsets."""
+    typer.echo(_call(path, kind, option, lambda lake: lake.offsets(version, at, query)))
+
+
+@app.command()
+def holding(
+    path: Path,
+    topic: Annotated[str, typer.Argument(help="Topic-partition, as `positions` names it.")],
+    place: Annotated[str, typer.Argument(help="ledger:entry or ledger:entry:batch.")],
+    kind: Kind = None,
+    option: Options = None,
+) -> None:
+    """The first version that holds a message; exit 1 if none does."""
+    found = _call(path, kind, option, lambda lake: lake.version_holding(topic, place))
+    typer.echo("none" if found is None else str(found))
+    if found is None:
+        raise typer.Exit(1)
+
+
+@app.command()
+def compact(path: Path, kind: Kind = None, option: Options = None) -> None:
+    """Put small files together; streams may write meanwhile."""
+    done = _call(path, kind, option, Lake.compact)
+    if done.version is None:
+        typer.echo("nothing to put together")
+    else:
+        typer.echo(f"version {done.version}: {done.removed} files became {done.added}")
+
+
+@app.command()
+def vacuum(
+    path: Path,
+    hours: Annotated[float, typer.Option(help="Keep what versions of so many hours need.", min=0)] = WEEK,
+    dry: Annotated[bool, typer.Option("--dry", help="Only say what would go.")] = False,
+    kind: Kind = None,
+    option: Options = None,
+) -> None:
+    """Remove files that no version needs, and those of attempts that failed."""
+    gone = _call(path, kind, option, lambda lake: lake.vacuum(hours, dry=dry))
+    for name in gone:
+        typer.echo(name)
+    typer.echo(f"{len(gone)} files {'would go' if dry else 'are gone'}")
+
+
+def line_of(commit: Commit) -> str:
+    """For people, in columns."""
+    time = dt.datetime.fromtimestamp(commit.time_ms / 1000, dt.UTC).strftime("%Y-%m-%d %H:%M:%S")
+    rows = "" if commit.rows is None else f"{commit.rows} rows"
+    owner = "" if commit.app is None else f"{commit.app} #{commit.batch}"
+    return f"{commit.version:>8}  {time}  {commit.operation:<12}  {rows:>16}  {owner}".rstrip()
+
+
+def _call(path: str, kind: str | None, option: list[str] | None, act: Callable[[Lake], _T]) -> _T:
+    try:
+        return act(open_lake(path, kind, _options(option or [])))
+    except (MagnetarError, OSError) as error:
+        typer.echo(f"magnetar: {error}", err=True)
+        raise typer.Exit(1) from None
+
+
+def _options(given: list[str]) -> dict[str, str]:
+    options = {}
+    for one in given:
+        name, equals, value = one.partition("=")
+        if not equals:
+            raise InvalidValueError(f"--option {one}: write name=value")
+        options[name] = value
+    return options

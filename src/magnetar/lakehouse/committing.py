@@ -1,0 +1,108 @@
+"""The driver's side of a sink: from what the tasks say to one transaction of the table.
+
+Spark makes the sink anew for every micro-batch and calls it in processes that live as long as the session, so tables
+stay open in them, and a schema is compared with the table's before the first rows are written and not at each commit
+only.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import replace
+from typing import Final
+
+import pyarrow as pa  # type: ignore[import-untyped]  # publishes no types
+
+from magnetar.lakehouse.checkpoint import Checkpoint
+from magnetar.lakehouse.data_file import DataFile
+from magnetar.lakehouse.history import Note, Positions
+from magnetar.lakehouse.kinds import open_table
+from magnetar.lakehouse.options import LakeOptions
+from magnetar.lakehouse.table import Change, Table
+from magnetar.model.errors import InvalidValueError
+
+_log: Final = logging.getLogger(__name__)
+_tables: Final[dict[str, Table]] = {}
+_checked: Final[set[tuple[str, str]]] = set()
+_LIMIT: Final = 64
+"""Tables that are kept open, and schemas that are remembered."""
+
+
+def check_once(options: LakeOptions, schema: pa.Schema) -> None:
+    """Raises IncompatibleSchemaError or InvalidValueError when rows of ``schema`` will not fit the table."""
+    key = _key(options), schema.to_string()
+    if key in _checked:
+        return
+    _opened(options).check(schema)
+    if len(_checked) >= _LIMIT:
+        _checked.clear()
+    _checked.add(key)
+
+
+def change_of_batch(options: LakeOptions, schema: pa.Schema, files: list[DataFile], overwrite: bool) -> Change:
+    """Of a batch write."""
+    app, version = options.transaction or (None, None)
+    return Change(files, schema, Note(app, version, rows=_rows(files)), overwrite)
+
+
+def change_of_stream(
+    options: LakeOptions, schema: pa.Schema, files: list[DataFile], query: str | None, batch: int, overwrite: bool
+) -> Change | None:
+    """Of a micro-batch; None if it had no tasks and the query cannot be found out, so that nothing is to be done."""
+    checkpoint = _checkpoint(options)
+    if query is None and checkpoint is not None:
+        query = checkpoint.query_id()
+    if query is None:
+        return None
+    positions: Positions | None = None
+    since: Positions | None = None
+    if checkpoint is not None:
+        positions, since = checkpoint.positions(batch), checkpoint.positions(batch - 1)
+    return Change(files, schema, Note(query, batch, positions, since, _rows(files)), overwrite)
+
+
+def commit(options: LakeOptions, change: Change) -> int | None:
+    """The version that this made, None if it was there before; then compaction, if it is due."""
+    table = _opened(options)
+    version = table.commit(change)
+    number = version if change.note.batch is None else change.note.batch
+    if (
+        version is not None
+        and number is not None
+        and options.compact_every
+        and not (number + 1) % options.compact_every
+    ):
+        try:
+            table.compact()
+        except Exception as error:
+            # The rows are committed; small files are no reason to stop a query.
+            _log.warning("%s: compaction failed, the next one will try again: %s", options.path, error)
+    return version
+
+
+def _opened(options: LakeOptions) -> Table:
+    key = _key(options)
+    table = _tables.get(key)
+    if table is None:
+        if len(_tables) >= _LIMIT:
+            _tables.clear()
+        table = _tables[key] = open_table(options)
+    return table
+
+
+def _key(options: LakeOptions) -> str:
+    return repr(replace(options, checkpoint=None, transaction=None))
+
+
+def _checkpoint(options: LakeOptions) -> Checkpoint | None:
+    if options.checkpoint is None:
+        return None
+    try:
+        return Checkpoint(options.checkpoint, options.storage)
+    except InvalidValueError as error:
+        _log.warning("%s: commits will not say how far topics were read: %s", options.path, error)
+        return None
+
+
+def _rows(files: list[DataFile]) -> int:
+    return sum(file.rows for file in files)

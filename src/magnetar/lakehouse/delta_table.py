@@ -1,0 +1,208 @@
+"""A Delta table by delta-rs, without a server or a jar: executors write Parquet, the driver commits add actions.
+
+The transaction of a stream is Delta's own ``txn`` action (application = query, version = micro-batch), which readers of
+every Delta implementation understand and which delta-rs checks once more while it commits. New columns are a commit of
+their own just before, because delta-rs leaves the schema alone when it appends; repeated, it finds them there.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Final
+
+import pyarrow as pa  # type: ignore[import-untyped]  # publishes no types
+from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties, Schema, Transaction
+from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
+from deltalake.transaction import AddAction, RemoveAction, create_table_with_add_actions
+
+from magnetar.lakehouse.data_file import DataFile
+from magnetar.lakehouse.history import Commit, Note, newest
+from magnetar.lakehouse.options import LakeOptions
+from magnetar.lakehouse.partition import check, text_of
+from magnetar.lakehouse.schema import fit, plain_schema
+from magnetar.lakehouse.store import local_path
+from magnetar.lakehouse.table import Change, Compacted, too_many_conflicts, tries
+from magnetar.model.errors import InvalidValueError, NotFoundError
+from magnetar.runtime.clock import Clock, SystemClock
+
+NOTE: Final = "magnetar"
+"""Key of the note in commitInfo."""
+
+
+class LakeDelta:
+    """See `table.Table`."""
+
+    def __init__(self, options: LakeOptions, clock: Clock | None = None) -> None:
+        self._options = options
+        self._clock = clock or SystemClock()
+        self._uri = local_path(options.path) or options.path
+        self._opened: DeltaTable | None = None
+
+    def exists(self) -> bool:
+        return self._open() is not None
+
+    def schema(self) -> pa.Schema | None:
+        table = self._open()
+        return None if table is None else _schema(table)
+
+    def check(self, schema: pa.Schema) -> None:
+        """See `table.Table`."""
+        self._fit(self._open(), plain_schema(schema))
+
+    def committed(self, app: str) -> int | None:
+        table = self._open()
+        return None if table is None else table.transaction_version(app)
+
+    def commit(self, change: Change) -> int | None:
+        """See `table.Table`."""
+        if not change.files and not change.overwrite:
+            return None
+        cause: Exception | None = None
+        for _ in tries(self._options):
+            try:
+                return self._try(change)
+            except CommitFailedError as error:
+                cause = error
+            except DeltaError as error:
+                # Two queries made the table at the same time.
+                if "already exists" not in str(error):
+                    raise
+                cause = error
+        raise too_many_conflicts(self._uri, self._options.commit_retries + 1, cause)
+
+    def _try(self, change: Change) -> int | None:
+        note = change.note
+        table = self._open()
+        if table is not None and note.app is not None and note.batch is not None:
+            last = table.transaction_version(note.app)
+            if last is not None and last >= note.batch:
+                return None
+        added = self._fit(table, change.schema)
+        actions = [self._action(file, change.schema) for file in change.files]
+        names = [field.column for field in self._options.partitioning]
+        if table is None:
+            create_table_with_add_actions(
+                self._uri,
+                Schema.from_arrow(change.schema),
+                actions,
+                mode="error",
+                partition_by=names,
+                storage_options=self._options.storage or None,
+                commit_properties=properties(note),
+            )
+            return 0
+        if added:
+            wanted = list(Schema.from_arrow(pa.schema(added)).fields)
+            table.alter.add_columns(wanted, commit_properties=CommitProperties(custom_metadata={NOTE: {}}))
+            table.update_incremental()
+        table.create_write_transaction(
+            list[AddAction | RemoveAction](actions),
+            "overwrite" if change.overwrite else "append",
+            table.schema(),
+            partition_by=names,
+            commit_properties=properties(note),
+            post_commithook_properties=PostCommitHookProperties(create_checkpoint=True),
+        )
+        table.update_incremental()
+        if note.app is None:
+            return table.version()
+        return next(
+            (one.version for one in reversed(self.history(8)) if (one.app, one.batch) == note[:2]), table.version()
+        )
+
+    def history(self, limit: int | None = None) -> list[Commit]:
+        """See `table.Table`; as far as Delta keeps its log (delta.logRetentionDuration, 30 days)."""
+        table = self._open()
+        if table is None:
+            return []
+        return [_commit(one) for one in reversed(table.history(limit))]
+
+    def read(self, version: int | None = None) -> pa.Table:
+        """See `table.Table`."""
+        if self._open() is None:
+            raise NotFoundError(f"{self._uri}: there is no Delta table")
+        if version is not None:
+            newest(self.history(), version, None)
+        table = DeltaTable(self._uri, version=version, storage_options=self._options.storage or None)
+        return table.to_pyarrow_table()
+
+    def compact(self) -> Compacted:
+        """See `table.Table`."""
+        table = self._open()
+        if table is None:
+            return Compacted(None, 0, 0)
+        before = table.version()
+        found = table.optimize.compact(
+            target_size=self._options.target_file_bytes, commit_properties=CommitProperties(custom_metadata={NOTE: {}})
+        )
+        table.update_incremental()
+        removed, added = found["numFilesRemoved"], found["numFilesAdded"]
+        return Compacted(table.version() if table.version() > before else None, removed, added)
+
+    def vacuum(self, hours: float, *, dry: bool = False) -> list[str]:
+        """See `table.Table`; files that no log entry names go too (delta-rs calls that full)."""
+        table = self._open()
+        if table is None:
+            return []
+        return table.vacuum(int(hours), dry_run=dry, enforce_retention_duration=False, full=True)
+
+    def _open(self) -> DeltaTable | None:
+        if self._opened is not None:
+            self._opened.update_incremental()
+            return self._opened
+        try:
+            self._opened = DeltaTable(self._uri, storage_options=self._options.storage or None)
+        except TableNotFoundError:
+            return None
+        return self._opened
+
+    def _fit(self, table: DeltaTable | None, schema: pa.Schema) -> list[pa.Field]:
+        fields = self._options.partitioning
+        check(fields, schema, transforms=False)
+        where = f"Delta table {self._uri}"
+        if table is None:
+            return []
+        names, there = [field.column for field in fields], list(table.metadata().partition_columns)
+        if names != there:
+            raise InvalidValueError(
+                f"{where} is partitioned by {', '.join(there) or 'nothing'} and not by "
+                f"{', '.join(names) or 'nothing'}; set partitionColumns as it is, or write another table"
+            )
+        return fit(_schema(table), schema, add=self._options.add_columns, where=where)
+
+    def _action(self, file: DataFile, schema: pa.Schema) -> AddAction:
+        fields = self._options.partitioning
+        values = {
+            field.column: text_of(value, schema.field(field.column).type, field)
+            for field, value in zip(fields, file.partition, strict=True)
+        }
+        return AddAction(file.path, file.size, values, self._clock.now_ms(), True, json.dumps(file.statistics))
+
+
+def properties(note: Note, retries: int | None = None) -> CommitProperties:
+    """With the note, and its transaction if it has one."""
+    transactions = []
+    if note.app is not None and note.batch is not None:
+        transactions = [Transaction(note.app, note.batch)]
+    return CommitProperties(
+        custom_metadata={NOTE: note.to_dict()}, max_commit_retries=retries, app_transactions=transactions
+    )
+
+
+def _schema(table: DeltaTable) -> pa.Schema:
+    return plain_schema(pa.schema(table.schema().to_arrow()))
+
+
+def _commit(one: dict[str, Any]) -> Commit:
+    note = Note.from_dict(one.get(NOTE) or {})
+    rows = note.rows if note.app is not None or note.rows else None
+    return Commit(
+        one["version"],
+        one["timestamp"],
+        one["operation"].lower(),
+        note.app,
+        note.batch,
+        note.positions,
+        note.since,
+        rows,
+    )

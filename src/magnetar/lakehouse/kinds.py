@@ -1,0 +1,30 @@
+"""From options to a table, with only its own library imported."""
+
+from __future__ import annotations
+
+from magnetar.lakehouse.options import Kind, LakeOptions
+from magnetar.lakehouse.table import Table
+from magnetar.model.errors import InvalidValueError
+
+
+def open_table(options: LakeOptions) -> Table:
+    """Raises InvalidValueError with what to install if the library of its kind is missing."""
+    try:
+        match options.kind:
+            case Kind.PARQUET:
+                from magnetar.lakehouse.parquet_table import ParquetTable
+
+                return ParquetTable(options)
+            case Kind.DELTA:
+                from magnetar.lakehouse.delta_table import LakeDelta
+
+                return LakeDelta(options)
+            case Kind.ICEBERG:
+                from magnetar.lakehouse.iceberg_table import LakeIceberg
+
+                return LakeIceberg(options)
+    except ImportError as error:
+        raise InvalidValueError(
+            f"magnetar-{options.kind.value} needs {error.name}, which is not installed; "
+            "pip install 'magnetar[pipelines]'"
+        ) from None

@@ -1,0 +1,101 @@
+"""A table from outside of Spark: its history, its topic positions, what it holds, and its upkeep.
+
+lake = open_lake("/lake/flights")
+lake.history()[-1].version
+spark.read.format("pulsar").options(startingOffsets=lake.offsets(3), endingOffsets=lake.offsets(7), ...)
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Final
+
+from magnetar.client.place import Place
+from magnetar.lakehouse.history import Commit, Positions, as_text, newest, positions_at, version_holding
+from magnetar.lakehouse.kinds import open_table
+from magnetar.lakehouse.options import Kind, lake_options
+from magnetar.lakehouse.store import Store, local_path
+from magnetar.lakehouse.table import Compacted, Table
+from magnetar.model.errors import InvalidValueError, NotFoundError
+
+if TYPE_CHECKING:
+    import pyarrow as pa  # type: ignore[import-untyped]  # publishes no types
+
+WEEK: Final = 168.0
+"""How long files of earlier versions and of attempts under way are kept unless said otherwise, hours."""
+_SIGNS: Final = {Kind.PARQUET: "_magnetar_log", Kind.DELTA: "_delta_log", Kind.ICEBERG: "metadata"}
+
+
+class Lake:
+    """One table. Every call looks at what is committed by then; for one thread."""
+
+    def __init__(self, path: str, kind: Kind, table: Table) -> None:
+        self.path = path
+        self.kind = kind
+        self.table = table
+
+    def history(self) -> list[Commit]:
+        """Oldest first; NotFoundError if there is no such table."""
+        if not self.table.exists():
+            raise NotFoundError(f"{self.path}: there is no {self.kind.value} table")
+        return self.table.history()
+
+    def read(self, version: int | None = None, at: str | None = None) -> pa.Table:
+        """All rows as an Arrow table, of the last version, of another, or of that at a time (ms or ISO 8601)."""
+        if version is None and at is None:
+            return self.table.read()
+        return self.table.read(newest(self.history(), version, at))
+
+    def positions(self, version: int | None = None, at: str | None = None, query: str | None = None) -> Positions:
+        """How far the topics were read: topic-partition to the place of the first message that is not in the table.
+
+        Raises InvalidValueError if no stream of topics has committed by then, or several that read the same one.
+        """
+        commits = self.history()
+        return positions_at(commits, newest(commits, version, at), query)
+
+    def offsets(self, version: int | None = None, at: str | None = None, query: str | None = None) -> str:
+        """`positions` as the JSON that the options startingOffsets and endingOffsets of format("pulsar") take."""
+        return as_text(self.positions(version, at, query))
+
+    def version_holding(self, topic: str, place: str, query: str | None = None) -> int | None:
+        """The first version with the message at ``place`` (``ledger:entry[:batch]``) of a topic-partition; or None."""
+        return version_holding(self.history(), topic, Place.parse(place), query)
+
+    def compact(self) -> Compacted:
+        """Put small files together; streams may run meanwhile."""
+        return self.table.compact()
+
+    def vacuum(self, hours: float = WEEK, *, dry: bool = False) -> list[str]:
+        """Remove what no version of the last ``hours`` needs; less than the longest micro-batch takes is a mistake."""
+        return self.table.vacuum(hours, dry=dry)
+
+
+def open_lake(path: str, kind: str | None = None, options: Mapping[str, str] | None = None) -> Lake:
+    """By its path and the options that its sink has; ``kind`` (parquet, delta, iceberg) is found out if not given."""
+    given = {key.lower(): value for key, value in (options or {}).items()}
+    chosen = _found(path, given) if kind is None else _named(kind)
+    checked = lake_options(chosen, {**given, "path": path})
+    return Lake(checked.path, chosen, open_table(checked))
+
+
+def _named(kind: str) -> Kind:
+    try:
+        return Kind(kind.lower())
+    except ValueError:
+        raise InvalidValueError(f"{kind!r} is no kind of table; it can be parquet, delta or iceberg") from None
+
+
+def _found(path: str, given: Mapping[str, str]) -> Kind:
+    if given.get("table"):
+        return Kind.ICEBERG
+    directory = local_path(path)
+    if directory is not None and not os.path.isdir(directory):
+        raise NotFoundError(f"{path}: there is no such directory")
+    storage = {key.removeprefix("storage."): value for key, value in given.items() if key.startswith("storage.")}
+    store = Store(path, storage)
+    for kind, sign in _SIGNS.items():
+        if next(store.list(sign), None) is not None:
+            return kind
+    raise NotFoundError(f"{path}: there is no table of magnetar, Delta or Iceberg")

@@ -1,0 +1,148 @@
+"""Options of the lakehouse sinks, checked once, with errors that say what to write instead; pure.
+
+Spark hands over all keys in lower case. Keys that begin with ``storage.`` go to the object store (names of the
+object_store crate, as delta-rs and obstore use them: ``storage.aws_region``), keys that begin with ``catalog.`` to
+pyiceberg's catalog (``catalog.uri``, ``catalog.type``); everything else must be in the table, and a key that is not is
+an error with the nearest name.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Final, NamedTuple
+
+from magnetar.lakehouse.partition import Field, parse
+from magnetar.model.errors import InvalidValueError
+
+
+class Kind(Enum):
+    """Of table; the value is what follows ``magnetar-`` in the name of the format."""
+
+    PARQUET = "parquet"
+    DELTA = "delta"
+    ICEBERG = "iceberg"
+
+
+class Option(NamedTuple):
+    title: str
+    help: str
+
+
+OPTIONS: Final[dict[str, Option]] = {
+    option.title.lower(): option
+    for option in (
+        Option("path", "directory or URL of the table, what start(...) or save(...) is given"),
+        Option("partitionColumns", "columns with commas; for Iceberg also day(ts), bucket(16, key) and the like"),
+        Option("schemaEvolution", "none, or add: columns that the table does not have are added to it"),
+        Option("targetFileBytes", "a data file is closed when it has reached this size, 134217728"),
+        Option("rowGroupRows", "rows in a row group of a file, 262144"),
+        Option("compressionLevel", "of zstd, 1"),
+        Option("compactEvery", "small files are put together every so many commits; 0, the default, is never"),
+        Option("commitRetries", "how often a commit is tried again when another writer was first, 10"),
+        Option("txnAppId", "batch writes: who writes; with txnVersion, what is written again is kept once"),
+        Option("txnVersion", "batch writes: a number that grows with each write of txnAppId"),
+        Option("table", "Iceberg: namespace.name in the catalog; by default lake.<last part of path>"),
+    )
+}
+_PREFIXES: Final = ("storage.", "catalog.")
+_SPARK_KEYS: Final = frozenset({"queryname", "checkpointlocation", "outputmode"})
+
+
+@dataclass(frozen=True, slots=True)
+class LakeOptions:
+    kind: Kind
+    path: str
+    partitioning: tuple[Field, ...] = ()
+    add_columns: bool = False
+    target_file_bytes: int = 128 << 20
+    row_group_rows: int = 256 << 10
+    compression_level: int = 1
+    compact_every: int = 0
+    commit_retries: int = 10
+    transaction: tuple[str, int] | None = None
+    """txnAppId and txnVersion."""
+    table: tuple[str, str] | None = None
+    checkpoint: str | None = None
+    """The streaming query's, if Spark told."""
+    storage: dict[str, str] = field(default_factory=dict)
+    catalog: dict[str, str] = field(default_factory=dict)
+
+
+def lake_options(kind: Kind, given: Mapping[str, str]) -> LakeOptions:
+    """Checked. Raises InvalidValueError."""
+    table = _Table(given)
+    path = table.get("path")
+    if path is None:
+        raise InvalidValueError("option 'path' is missing: where the table is, what start(...) or save(...) is given")
+    columns = table.get("partitionColumns")
+    name, version = table.get("txnAppId"), table.get("txnVersion")
+    if (name is None) != (version is None):
+        raise InvalidValueError("the options 'txnAppId' and 'txnVersion' belong together: give both or none")
+    return LakeOptions(
+        kind=kind,
+        path=path.rstrip("/"),
+        partitioning=parse(columns) if columns else (),
+        add_columns=table.choice("schemaEvolution", ("none", "add")) == "add",
+        target_file_bytes=table.number("targetFileBytes", 128 << 20, 1 << 10),
+        row_group_rows=table.number("rowGroupRows", 256 << 10, 1),
+        compression_level=table.number("compressionLevel", 1, 1),
+        compact_every=table.number("compactEvery", 0, 0),
+        commit_retries=table.number("commitRetries", 10, 0),
+        transaction=None if name is None else (name, table.number("txnVersion", 0, 0)),
+        table=_identifier(table.get("table")),
+        checkpoint=table.get("checkpointLocation"),
+        storage=table.prefixed("storage."),
+        catalog=table.prefixed("catalog."),
+    )
+
+
+class _Table:
+    """What was given, in lower case, with typed look-ups."""
+
+    def __init__(self, given: Mapping[str, str]) -> None:
+        self._values = {key.lower(): value for key, value in given.items()}
+        for key in self._values:
+            if key not in OPTIONS and key not in _SPARK_KEYS and not key.startswith(_PREFIXES):
+                raise InvalidValueError(_unknown(key))
+
+    def get(self, title: str) -> str | None:
+        value = self._values.get(title.lower())
+        return value.strip() if value and value.strip() else None
+
+    def choice(self, title: str, choices: tuple[str, ...]) -> str:
+        value = (self.get(title) or choices[0]).lower()
+        if value not in choices:
+            raise InvalidValueError(f"option {title!r} is {value!r}; it can be {', '.join(choices)}")
+        return value
+
+    def number(self, title: str, default: int, least: int) -> int:
+        value = self.get(title)
+        if value is None:
+            return default
+        if not value.isdecimal() or int(value) < least:
+            raise InvalidValueError(f"option {title!r} is {value!r}; it must be a number from {least} on")
+        return int(value)
+
+    def prefixed(self, prefix: str) -> dict[str, str]:
+        return {key[len(prefix) :]: value for key, value in self._values.items() if key.startswith(prefix)}
+
+
+def _identifier(text: str | None) -> tuple[str, str] | None:
+    if text is None:
+        return None
+    namespace, dot, name = text.rpartition(".")
+    if not dot or not namespace or not name:
+        raise InvalidValueError(f"option 'table' is {text!r}; write namespace.name")
+    return namespace, name
+
+
+def _unknown(key: str) -> str:
+    if key == "partitionby":
+        return "option 'partitionBy' is not known; Spark keeps it from Python sinks, so write 'partitionColumns'"
+    near = difflib.get_close_matches(key, OPTIONS, 1, 0.6)
+    titles = ", ".join(sorted(option.title for option in OPTIONS.values()))
+    hint = f"did you mean {OPTIONS[near[0]].title!r}?" if near else f"known are {titles}, storage.* and catalog.*"
+    return f"option {key!r} is not known; {hint}"

@@ -1,0 +1,306 @@
+"""A directory of Parquet files with a commit log of our own (`parquet_log` has the format).
+
+Readers here see exactly the committed files. Readers of the plain directory (Spark, Arrow, DuckDB) see whole, committed
+files only; while a commit puts its files into place they may see a part of it, and while compaction exchanges files
+rows may be missing for a moment, and never be double.
+"""
+
+from __future__ import annotations
+
+import json
+import posixpath
+from collections.abc import Callable
+from typing import Any, Final
+
+import pyarrow as pa  # type: ignore[import-untyped]  # publishes no types
+
+from magnetar.lakehouse import parquet_log as log
+from magnetar.lakehouse.data_file import DataFile
+from magnetar.lakehouse.file_writer import FileWriter
+from magnetar.lakehouse.history import Commit, Note, newest
+from magnetar.lakehouse.layout import STAGING, layout_of
+from magnetar.lakehouse.options import LakeOptions
+from magnetar.lakehouse.packing import bins
+from magnetar.lakehouse.parquet_log import Entry, State
+from magnetar.lakehouse.partition import Field, check
+from magnetar.lakehouse.schema import aligned, fit, plain_schema, widened
+from magnetar.lakehouse.store import Store
+from magnetar.lakehouse.table import Change, Compacted, too_many_conflicts, tries
+from magnetar.model.errors import InvalidValueError, NotFoundError
+from magnetar.runtime.clock import Clock, SystemClock
+
+_CHECKPOINT_EVERY: Final = 32
+_MOVES: Final = 3
+"""How often a file is looked for in all its places; it may be moved meanwhile, in one direction."""
+
+
+class ParquetTable:
+    """See `table.Table`. Holds the state of the log up to where it has read it."""
+
+    def __init__(self, options: LakeOptions, clock: Clock | None = None) -> None:
+        self._options = options
+        self._clock = clock or SystemClock()
+        self._store = Store(options.path, options.storage)
+        self._state = State()
+        self._settled = False
+
+    def exists(self) -> bool:
+        return self._refresh().version >= 0
+
+    def schema(self) -> pa.Schema | None:
+        return self._refresh().schema
+
+    def check(self, schema: pa.Schema) -> None:
+        """See `table.Table`."""
+        self._fit(self._refresh(), plain_schema(schema))
+
+    def committed(self, app: str) -> int | None:
+        return self._refresh().transactions.get(app)
+
+    def commit(self, change: Change) -> int | None:
+        """See `table.Table`."""
+        if not self._settled:
+            self.settle()
+
+        def build(state: State) -> dict[str, Any] | None:
+            note = change.note
+            if note.batch is not None and state.transactions.get(note.app or "", -1) >= note.batch:
+                return None
+            schema, changed = self._fit(state, change.schema)
+            first = state.schema is None
+            return log.encode_commit(
+                self._clock.now_ms(),
+                "overwrite" if change.overwrite else "append",
+                note,
+                schema=schema if changed or first else None,
+                partitioning=[field.column for field in self._options.partitioning] if first else None,
+                add=[_entry(file) for file in change.files],
+                remove=list(state.files) if change.overwrite else None,
+            )
+
+        if not change.files and not change.overwrite:
+            return None
+        version = self._append(build)
+        if version is None:
+            # A crash between that commit and now may have left its files in the staging directory.
+            self.settle()
+        self._clean(change.files)
+        return version
+
+    def history(self) -> list[Commit]:
+        return [log.summary(version, self._manifest(version)) for version in self._versions()]
+
+    def read(self, version: int | None = None) -> pa.Table:
+        """See `table.Table`."""
+        state = self._at(version)
+        if state.schema is None:
+            raise NotFoundError(f"{self._options.path}: there is no table; nothing was committed there")
+        parts = [self._rows(entry, state) for entry in state.files.values()]
+        return pa.concat_tables(parts) if parts else state.schema.empty_table()
+
+    def paths(self, version: int | None = None) -> list[DataFile]:
+        """The files of a version, in the order of their commits."""
+        return [entry.file for entry in self._at(version).files.values()]
+
+    def compact(self) -> Compacted:
+        """See `table.Table`."""
+        self.settle()
+        state = self._state
+        groups = bins([entry.file for entry in state.files.values()], self._options.target_file_bytes)
+        if not groups or state.schema is None:
+            return Compacted(None, 0, 0)
+        fields = tuple(Field(name) for name in state.partitioning)
+        layout = layout_of(self._options, None, None)._replace(partitioning=fields)
+        writer = FileWriter(self._store, layout, f"compacted-{state.version:08}")
+        removed = []
+        batches = []
+        for group in groups:
+            removed += [file.path for file in group]
+            batches += group
+        files = writer.run(
+            batch for file in batches for batch in self._rows(state.files[file.path], state).to_batches()
+        )
+
+        def build(now: State) -> dict[str, Any] | None:
+            if any(path not in now.files for path in removed):
+                # Somebody compacted or replaced them: then what was written here is an orphan, and nothing is wrong.
+                return None
+            note = Note(rows=sum(file.rows for file in files))
+            return log.encode_commit(
+                self._clock.now_ms(), "compact", note, add=[_entry(file) for file in files], remove=removed
+            )
+
+        version = self._append(build)
+        self._clean(files)
+        return Compacted(version, *((len(removed), len(files)) if version is not None else (0, 0)))
+
+    def vacuum(self, hours: float, *, dry: bool = False) -> list[str]:
+        """See `table.Table`."""
+        self.settle()
+        horizon = self._clock.now_ms() - hours * 3_600_000
+        live = {entry.staged for entry in self._state.files.values()}
+        gone = [
+            path for path, _, written in self._store.list(STAGING) if path not in live and written * 1000 <= horizon
+        ]
+        retired = [path for path, removed in self._state.retired.items() if removed <= horizon]
+        found = gone + [f"{log.RETIRED}/{path}" for path in retired]
+        if dry:
+            return found
+        for path in found:
+            self._store.delete(path)
+        self._store.prune(STAGING)
+        self._store.prune(log.RETIRED)
+        if retired:
+            self._append(lambda _: log.encode_commit(self._clock.now_ms(), "vacuum", Note(), forget=retired))
+        return found
+
+    def settle(self) -> None:
+        """Put every committed file into its place, and every removed one out of it; may be done at any time.
+
+        Old files go before new ones come, so that plain readers never see a row twice.
+        """
+        state = self._refresh()
+        present = {path for path, _, _ in self._store.list() if not path.startswith("_")}
+        for path in state.retired:
+            if path in present:
+                self._move(path, f"{log.RETIRED}/{path}")
+        staged = {entry.staged: path for path, entry in state.files.items() if path not in present}
+        if staged:
+            for path, _, _ in list(self._store.list(STAGING)):
+                if path in staged:
+                    self._move(path, staged[path])
+        self._settled = True
+
+    def _append(self, build: Callable[[State], dict[str, Any] | None]) -> int | None:
+        """Commit what ``build`` makes of the newest state; None if it makes nothing of it."""
+        for _ in tries(self._options):
+            state = self._refresh()
+            commit = build(state)
+            if commit is None:
+                return None
+            version = state.version + 1
+            if self._store.create(log.commit_path(version), json.dumps(commit).encode()):
+                state.apply(version, commit)
+                self._place(commit)
+                self._checkpoint(state)
+                return version
+        raise too_many_conflicts(self._options.path, self._options.commit_retries + 1)
+
+    def _place(self, commit: dict[str, Any]) -> None:
+        for path in commit["remove"]:
+            self._move(path, f"{log.RETIRED}/{path}")
+        for one in commit["add"]:
+            self._move(one["staged"], one["path"])
+
+    def _move(self, source: str, target: str) -> None:
+        try:
+            self._store.move(source, target)
+        except FileNotFoundError:
+            # Another process settles too, and has done it.
+            pass
+
+    def _clean(self, files: list[DataFile]) -> None:
+        """What attempts of these transactions have left; committed files have moved away."""
+        live = {entry.staged for entry in self._state.files.values()}
+        for directory in {"/".join(file.path.split("/")[:2]) for file in files}:
+            for path, _, _ in list(self._store.list(directory)):
+                if path not in live:
+                    self._store.delete(path)
+            self._store.prune(directory)
+
+    def _checkpoint(self, state: State) -> None:
+        if (state.version + 1) % _CHECKPOINT_EVERY:
+            return
+        self._store.create(log.checkpoint_path(state.version), state.to_json())
+        self._store.delete(log.checkpoint_path(state.version - 2 * _CHECKPOINT_EVERY))
+
+    def _fit(self, state: State, schema: pa.Schema) -> tuple[pa.Schema, bool]:
+        """The table's schema with what ``schema`` adds, and whether it adds anything."""
+        fields = self._options.partitioning
+        check(fields, schema, transforms=False)
+        where = f"table {self._options.path}"
+        if state.schema is None:
+            return schema, True
+        names = [field.column for field in fields]
+        if names != state.partitioning:
+            raise InvalidValueError(
+                f"{where} is partitioned by {', '.join(state.partitioning) or 'nothing'} and not by "
+                f"{', '.join(names) or 'nothing'}; set partitionColumns as it is, or write another table"
+            )
+        added = fit(state.schema, schema, add=self._options.add_columns, where=where)
+        return widened(state.schema, added), bool(added)
+
+    def _refresh(self) -> State:
+        """Read what was committed since."""
+        self._state = self._replayed(self._state, None)
+        return self._state
+
+    def _at(self, version: int | None) -> State:
+        if version is None:
+            return self._refresh()
+        newest(self.history(), version, None)
+        return self._replayed(State(), version)
+
+    def _replayed(self, state: State, until: int | None) -> State:
+        after = None if state.version < 0 else log.commit_path(state.version)
+        found = sorted(
+            found
+            for path, _, _ in self._store.list(log.DIRECTORY, after)
+            if (found := log.version_of(path)) is not None
+        )
+        found = [one for one in found if until is None or one[0] <= until]
+        checkpoints = [version for version, whole in found if whole and version > state.version]
+        if checkpoints and len(found) > _CHECKPOINT_EVERY:
+            try:
+                state = State.from_json(self._store.read(log.checkpoint_path(checkpoints[-1])))
+            except FileNotFoundError:
+                # Replaced by a later one at this moment; the commits are all there.
+                pass
+        for version, whole in found:
+            if not whole and version > state.version:
+                state.apply(version, self._manifest(version))
+        return state
+
+    def _versions(self) -> list[int]:
+        found = (log.version_of(path) for path, _, _ in self._store.list(log.DIRECTORY))
+        return sorted(one[0] for one in found if one is not None and not one[1])
+
+    def _manifest(self, version: int) -> dict[str, Any]:
+        content: dict[str, Any] = json.loads(self._store.read(log.commit_path(version)))
+        return content
+
+    def _rows(self, entry: Entry, state: State) -> pa.Table:
+        """Of one file, in the table's schema."""
+        assert state.schema is not None
+        path = entry.file.path
+        for _ in range(_MOVES):
+            for place in (path, entry.staged, f"{log.RETIRED}/{path}"):
+                try:
+                    rows = self._store.parquet(place)
+                except FileNotFoundError:
+                    continue
+                return aligned(_with_partition(rows, entry.file, state), state.schema)
+        raise NotFoundError(
+            f"{self._options.path}: file {path} is gone; vacuum has removed what this version needs, read a later one"
+        )
+
+
+def _entry(file: DataFile) -> Entry:
+    return Entry(
+        DataFile(log.final_path(file.path), file.size, file.rows, file.partition),
+        posixpath.normpath(file.path),
+    )
+
+
+def _with_partition(rows: pa.Table, file: DataFile, state: State) -> pa.Table:
+    """The columns that stand in the path."""
+    assert state.schema is not None
+    for name, value in zip(state.partitioning, file.partition, strict=True):
+        kind = state.schema.field(name).type
+        base = pa.int32() if pa.types.is_date32(kind) else pa.int64() if pa.types.is_timestamp(kind) else None
+        if base is None:
+            one = pa.array([value if value is None or not pa.types.is_decimal(kind) else str(value)])
+        else:
+            one = pa.array([value], base)
+        rows = rows.append_column(name, one.cast(kind).take(pa.array([0] * len(rows), pa.int64())))
+    return rows

@@ -1,0 +1,175 @@
+"""``format("magnetar-parquet")``, ``format("magnetar-delta")``, ``format("magnetar-iceberg")``: what Spark is told.
+
+    from magnetar.lakehouse import register
+    register(spark)
+    query = rows.writeStream.format("magnetar-delta").option("checkpointLocation", c).start("/lake/flights")
+
+A task writes files and tells the driver which; the driver commits them as one transaction. A stream's transaction is
+its query's id and the micro-batch: the tasks find both in their local properties and hand the query on, because Spark
+tells the committing side neither it nor where the topics stand (`checkpoint` has that). A batch write's transaction is
+what the options ``txnAppId`` and ``txnVersion`` say; without them it is committed whole, and again if repeated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Final
+
+from pyspark import TaskContext
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceArrowWriter,
+    DataSourceStreamArrowWriter,
+    WriterCommitMessage,
+)
+
+from magnetar.lakehouse.data_file import DataFile
+from magnetar.lakehouse.file_writer import FileWriter
+from magnetar.lakehouse.layout import layout_of
+from magnetar.lakehouse.options import Kind, LakeOptions, lake_options
+from magnetar.lakehouse.store import Store
+from magnetar.model.errors import InvalidValueError
+
+if TYPE_CHECKING:
+    import pyarrow as pa  # type: ignore[import-untyped]  # publishes no types
+    from pyspark.sql import SparkSession
+    from pyspark.sql.types import StructType
+
+_QUERY_ID: Final = "sql.streaming.queryId"
+_BATCH_ID: Final = "streaming.sql.batchId"
+
+
+@dataclass
+class Written(WriterCommitMessage):
+    """What one task did."""
+
+    files: list[DataFile]
+    query: str | None = None
+
+
+class LakeSource(DataSource):
+    """Sink of one kind of table; Spark makes one for every use."""
+
+    kind: ClassVar[Kind]
+
+    @classmethod
+    def name(cls) -> str:
+        """What stands in ``format(...)``."""
+        return f"magnetar-{cls.kind.value}"
+
+    def writer(self, schema: StructType, overwrite: bool) -> BatchSink:
+        """For ``df.write.mode("append")`` and ``"overwrite"``."""
+        return BatchSink(lake_options(self.kind, self.options), schema, overwrite)
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> StreamSink:
+        """For ``df.writeStream``; ``overwrite`` is the output mode complete."""
+        return StreamSink(lake_options(self.kind, self.options), schema, overwrite)
+
+
+class ParquetSource(LakeSource):
+    kind = Kind.PARQUET
+
+
+class DeltaSource(LakeSource):
+    kind = Kind.DELTA
+
+
+class IcebergSource(LakeSource):
+    kind = Kind.ICEBERG
+
+
+class BatchSink(DataSourceArrowWriter):
+    """For ``df.write``."""
+
+    def __init__(self, options: LakeOptions, schema: StructType, overwrite: bool) -> None:
+        self._options = options
+        self._schema = schema
+        self._overwrite = overwrite
+        _checked(options, schema)
+
+    def write(self, iterator: Iterator[Any]) -> WriterCommitMessage:
+        """One task's rows."""
+        app, version = self._options.transaction or (None, None)
+        return Written(_write(self._options, iterator, app, version))
+
+    def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
+        """All files of all tasks, or none."""
+        from magnetar.lakehouse.committing import change_of_batch, commit
+
+        commit(
+            self._options, change_of_batch(self._options, arrow_schema(self._schema), _files(messages), self._overwrite)
+        )
+
+    def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
+        """Nothing: files that are not committed are no part of a table, and vacuum removes them."""
+
+
+class StreamSink(DataSourceStreamArrowWriter):
+    """For ``df.writeStream``."""
+
+    def __init__(self, options: LakeOptions, schema: StructType, overwrite: bool) -> None:
+        if options.transaction is not None:
+            raise InvalidValueError("option 'txnAppId' has no meaning for a stream, whose checkpoint has an id")
+        self._options = options
+        self._schema = schema
+        self._overwrite = overwrite
+        _checked(options, schema)
+
+    def write(self, iterator: Iterator[Any]) -> WriterCommitMessage:
+        """One task's rows of one micro-batch."""
+        context = TaskContext.get()
+        query = context.getLocalProperty(_QUERY_ID) if context is not None else None
+        batch = context.getLocalProperty(_BATCH_ID) if context is not None else None
+        if query is None or batch is None:
+            raise InvalidValueError(
+                "this Spark does not tell a task its query and micro-batch, without which a table cannot tell what it "
+                "has; use Spark 4.3"
+            )
+        return Written(_write(self._options, iterator, query, int(batch)), query)
+
+    def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:
+        """All files of the micro-batch, or none; nothing if the table has it."""
+        from magnetar.lakehouse.committing import change_of_stream, commit
+
+        query = next((one.query for one in messages if isinstance(one, Written) and one.query is not None), None)
+        schema = arrow_schema(self._schema)
+        change = change_of_stream(self._options, schema, _files(messages), query, batchId, self._overwrite)
+        if change is not None:
+            commit(self._options, change)
+
+    def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:
+        """Nothing: a commit that failed may have happened, so its files stay until vacuum knows."""
+
+
+def register(spark: SparkSession) -> None:
+    """Make the three formats known to a session."""
+    for source in (ParquetSource, DeltaSource, IcebergSource):
+        spark.dataSource.register(source)
+
+
+def arrow_schema(schema: StructType) -> pa.Schema:
+    """As tasks get it, in a table's terms."""
+    from pyspark.sql.pandas.types import to_arrow_schema
+
+    from magnetar.lakehouse.schema import plain_schema
+
+    return plain_schema(to_arrow_schema(schema, timezone="UTC"))
+
+
+def _checked(options: LakeOptions, schema: StructType) -> None:
+    from magnetar.lakehouse.committing import check_once
+
+    check_once(options, arrow_schema(schema))
+
+
+def _write(options: LakeOptions, batches: Iterator[Any], app: str | None, version: int | None) -> list[DataFile]:
+    context = TaskContext.get()
+    task = 0 if context is None else context.partitionId()
+    name = f"part-{0 if version is None else version:08}-{task:05}"
+    writer = FileWriter(Store(options.path, options.storage), layout_of(options, app, version), name)
+    return writer.run(batches)
+
+
+def _files(messages: Sequence[WriterCommitMessage | None]) -> list[DataFile]:
+    return [file for message in messages if isinstance(message, Written) for file in message.files]

@@ -1,0 +1,89 @@
+"""What every kind of table can do, and what a sink hands it to commit.
+
+A commit is one transaction: all files of a micro-batch or none, with the note that says whose it is. `committed` is the
+promise that makes a stream exactly once: a transaction (query, micro-batch) that the table has is never committed
+again, whether the same driver, its successor or a forgotten twin tries.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from typing import Final, NamedTuple, Protocol
+
+import pyarrow as pa  # type: ignore[import-untyped]  # publishes no types
+
+from magnetar.lakehouse.data_file import DataFile
+from magnetar.lakehouse.history import Commit, Note
+from magnetar.lakehouse.options import LakeOptions
+from magnetar.model.errors import ConflictError
+
+_PAUSE: Final = 0.05
+
+
+class Change(NamedTuple):
+    files: list[DataFile]
+    schema: pa.Schema
+    """The query's, with partition columns; as `schema.plain_schema` gives it."""
+    note: Note
+    overwrite: bool = False
+    """In place of everything that is there."""
+
+
+class Compacted(NamedTuple):
+    version: int | None
+    """None: there was nothing to do."""
+    removed: int
+    added: int
+    """Files."""
+
+
+class TooManyConflictsError(ConflictError):
+    """Other writers were first each time."""
+
+
+def too_many_conflicts(where: str, tries: int, cause: object = None) -> TooManyConflictsError:
+    """Says what to do."""
+    because = "" if cause is None else f" ({cause})"
+    return TooManyConflictsError(
+        f"{where}: other writers committed first {tries} times{because}; raise option commitRetries, or let fewer "
+        "queries write the table"
+    )
+
+
+def tries(options: LakeOptions) -> Iterator[int]:
+    """Numbers of attempts at a commit, with a pause that grows before each but the first."""
+    for attempt in range(options.commit_retries + 1):
+        time.sleep(min(attempt * _PAUSE, 1.0))
+        yield attempt
+
+
+class Table(Protocol):
+    """Opened for use by one thread; says at each call what is true then, not when it was opened."""
+
+    def exists(self) -> bool:
+        """Somebody has committed to it."""
+
+    def schema(self) -> pa.Schema | None:
+        """None before the first commit."""
+
+    def check(self, schema: pa.Schema) -> None:
+        """Raises IncompatibleSchemaError or InvalidValueError when rows of ``schema`` could not be committed."""
+
+    def committed(self, app: str) -> int | None:
+        """The last transaction of ``app`` that the table has."""
+
+    def commit(self, change: Change) -> int | None:
+        """The new version; None if the table has this transaction, or there is nothing to commit."""
+
+    def history(self) -> list[Commit]:
+        """Oldest first."""
+
+    def read(self, version: int | None = None) -> pa.Table:
+        """All rows, of the last version or of an earlier one."""
+
+    def compact(self) -> Compacted:
+        """Small files of a partition become one; rows and their number stay. Beside running writers."""
+
+    def vacuum(self, hours: float, *, dry: bool = False) -> list[str]:
+        """Delete files that no version younger than ``hours`` has, and those of failed attempts; which they are."""

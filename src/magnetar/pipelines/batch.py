@@ -1,0 +1,281 @@
+"""One micro-batch, so that it can be repeated from any point.
+
+1. If its manifest is there, everything is done.
+2. Its ranges are taken from Spark's offset log, its rows are read by range, judged and computed, and every output is
+   stored as Parquet (``staged/<batch>``). Counts and prints go beside them, in one file that is written last: without
+   it the step begins anew, with it the step is done. An expectation with the action ``fail`` ends here: nothing has
+   been sent.
+3. Every output is written from its files (`outputs`), which may happen again without effect.
+4. The manifest is written, and the files are removed.
+
+Spark notes the micro-batch as finished afterwards, and repeats it if it could not.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import threading
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+from magnetar.model.errors import InvalidValueError, MagnetarError
+from magnetar.pipelines import outputs, rows
+from magnetar.pipelines.checkpoint import Checkpoint, Places, write_whole
+from magnetar.pipelines.frames import Check, Frames, read_range
+from magnetar.pipelines.manifest import CheckPart, Manifest, OutputPart, SourcePart, print_text
+from magnetar.pipelines.model import DEAD_LETTERS, Action, Pipeline, Sink, TopicSink, TopicSource
+from magnetar.pipelines.plan import Analysis, target_of
+from magnetar.runtime.clock import SystemClock
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+_STAGED: Final = "staged.json"
+_SPLIT: Final = {
+    # Files to tasks by these alone, and not by the number of cores that there happen to be.
+    "spark.sql.files.maxPartitionBytes": "128MB",
+    "spark.sql.files.minPartitionNum": "1",
+}
+
+
+class ExpectationError(MagnetarError):
+    """A row does not meet an expectation whose action is ``fail``."""
+
+
+class BatchRun:
+    """For ``foreachBatch``; ``told`` gets every manifest."""
+
+    def __init__(
+        self, pipeline: Pipeline, checkpoint: Checkpoint, analysis: Analysis, told: Callable[[Manifest], None]
+    ) -> None:
+        self._pipeline = pipeline
+        self._checkpoint = checkpoint
+        self._analysis = analysis
+        self._told = told
+        self._schemas = {name: frame.schema for name, frame in analysis.streams.items()}
+        self._starts = checkpoint.starts()
+        self.busy = threading.Lock()
+        """Held while a micro-batch is under way."""
+        self.failure: BaseException | None = None
+        """Why the query ends, before Spark has wrapped it."""
+
+    def __call__(self, frame: DataFrame, batch: int) -> None:
+        with self.busy:
+            try:
+                self._run(frame, batch)
+            except BaseException as error:
+                self.failure = error
+                raise
+
+    def _run(self, frame: DataFrame, batch: int) -> None:
+        query = self._checkpoint.query_id()
+        if query is None:
+            raise InvalidValueError(f"{self._checkpoint.directory}/metadata is missing: Spark's checkpoint was changed")
+        ranges = self._ranges(batch)
+        done = self._checkpoint.manifest(batch)
+        if done is not None:
+            self._check_same(done, ranges)
+            self._told(done)
+            return
+        spark = frame.sparkSession
+        for key, value in _SPLIT.items():
+            spark.conf.set(key, value)
+        began = SystemClock().now_ms()
+        staged = self._checkpoint.staged(batch)
+        if not (staged / _STAGED).exists():
+            shutil.rmtree(self._checkpoint.directory / "staged", ignore_errors=True)
+            self._stage(spark, frame, batch, ranges)
+        given = json.loads((staged / _STAGED).read_text())
+        computed = SystemClock().now_ms()
+        self._send(spark, query, batch, given["outputs"])
+        sources = {
+            name: SourcePart(
+                {topic: str(place) for topic, place in sorted(start.items())},
+                {topic: str(place) for topic, place in sorted(end.items())},
+                given["rows"][name],
+                given["prints"][name],
+            )
+            for name, (start, end) in ranges.items()
+        }
+        ended = SystemClock().now_ms()
+        manifest = self._checkpoint.write(
+            Manifest(
+                self._pipeline.name,
+                query,
+                batch,
+                sources,
+                {name: CheckPart(**part) for name, part in given["checks"].items()},
+                {name: OutputPart(**part) for name, part in given["outputs"].items()},
+                {"began_ms": began, "computed_ms": computed, "ended_ms": ended},
+                "",
+            )
+        )
+        self._checkpoint.remove_staged()
+        self._told(manifest)
+
+    def _ranges(self, batch: int) -> dict[str, tuple[Places, Places]]:
+        """Start and end of each source; both are in Spark's log, except where the first one began."""
+        order = self._analysis.order
+        ends = self._checkpoint.ends(batch)
+        before = self._checkpoint.ends(batch - 1) if batch else [self._starts.get(name) for name in order]
+        if not len(ends) == len(before) == len(order):
+            raise InvalidValueError(
+                f"the checkpoint has {len(ends)} sources and the pipeline {len(order)}: sources cannot be added or "
+                "removed; use a new checkpoint"
+            )
+        found = {}
+        for name, start, end in zip(order, before, ends, strict=True):
+            first = start if start is not None else self._starts.get(name, {})
+            found[name] = first, dict(end if end is not None else first)
+        return found
+
+    def _check_same(self, done: Manifest, ranges: dict[str, tuple[Places, Places]]) -> None:
+        for name, (_, end) in ranges.items():
+            written = done.sources.get(name)
+            if written is None or written.end != {topic: str(place) for topic, place in end.items()}:
+                raise InvalidValueError(
+                    f"manifest {done.batch} has another range of {name} than Spark's checkpoint: one of them was "
+                    "replaced; restore both, or start with a new checkpoint"
+                )
+
+    # What comes, and what becomes of it
+
+    def _stage(
+        self, spark: SparkSession, frame: DataFrame, batch: int, ranges: dict[str, tuple[Places, Places]]
+    ) -> None:
+        kept: list[DataFrame] = []
+
+        def keep(one: DataFrame) -> DataFrame:
+            kept.append(one.persist())
+            return kept[-1]
+
+        def read(source: TopicSource) -> DataFrame:
+            start, end = ranges[source.name]
+            found = read_range(spark, self._pipeline, source, start, end)
+            return spark.createDataFrame([], self._schemas[source.name]) if found is None else found
+
+        streamed = self._analysis.streamed
+        try:
+            given = {streamed: keep(frame)} if streamed is not None else {}
+            frames = Frames(spark, self._pipeline, read, keep=keep, given=given)
+            self._write_staged(frames, batch, ranges)
+        finally:
+            for one in kept:
+                one.unpersist()
+
+    def _write_staged(self, frames: Frames, batch: int, ranges: dict[str, tuple[Places, Places]]) -> None:
+        counted: dict[str, dict[str, int]] = {}
+        prints: dict[str, dict[str, str]] = {}
+        checks = {}
+        for check in frames.checks.values():
+            checks[check.name], by_topic = _judged(check)
+            if check.whole:
+                topics = ranges[check.name][1]
+                counted[check.name] = {topic: by_topic.get(topic, (0, 0))[0] for topic in sorted(topics)}
+                prints[check.name] = {topic: print_text(by_topic.get(topic, (0, 0))[1]) for topic in sorted(topics)}
+        self._refuse(frames, checks)
+        parts = {}
+        for sink in self._pipeline.sinks:
+            parts[sink.name] = self._stored(frames.sinks[sink.name], sink.name, batch, _kind(sink), target_of(sink))
+            parts[sink.name]["of"] = self._analysis.chains[sink.name]
+        dead = frames.dead
+        if self._pipeline.dead_letter is not None:
+            if dead is not None and sum(one["dead"] for one in checks.values()):
+                parts[DEAD_LETTERS] = self._stored(dead, DEAD_LETTERS, batch, "topic", self._pipeline.dead_letter)
+            else:
+                parts[DEAD_LETTERS] = _part("topic", self._pipeline.dead_letter, 0, 0)
+        text = json.dumps({"rows": counted, "prints": prints, "checks": checks, "outputs": parts})
+        write_whole(self._checkpoint.staged(batch) / _STAGED, text)
+
+    def _refuse(self, frames: Frames, checks: dict[str, dict[str, Any]]) -> None:
+        """An expectation with the action ``fail`` is not met."""
+        from pyspark.sql import functions as f
+
+        for name, part in checks.items():
+            if not part.pop("failed"):
+                continue
+            outcome = f.col(rows.OUTCOME + name)
+            bad = frames.checks[name].frame.where(outcome.startswith(f"{Action.FAIL.value}:"))
+            first = bad.drop(rows.HASH, rows.RAW).first()
+            assert first is not None, "it was counted"
+            cause = first[rows.OUTCOME + name].partition(":")[2]
+            shown = {key: value for key, value in first.asDict().items() if not key.startswith("__")}
+            at = ":".join(str(first[key]) for key in rows.POSITION) if set(rows.POSITION) <= set(bad.columns) else ""
+            raise ExpectationError(
+                f"{bad.count()} rows at {name} do not meet {cause!r}, whose action is fail; the first one is {shown}"
+                + (f" at {at}" if at else "")
+                + (f": {first[rows.ERROR]}" if rows.ERROR in bad.columns and first[rows.ERROR] else "")
+                + ". Nothing of this micro-batch was written"
+            )
+
+    def _stored(self, frame: DataFrame, name: str, batch: int, kind: str, target: str) -> dict[str, Any]:
+        """Write one output to files, and say what they hold."""
+        from pyspark.sql import functions as f
+
+        path = str(self._checkpoint.staged(batch) / name)
+        frame.write.mode("overwrite").parquet(path)
+        stored = frame.sparkSession.read.schema(frame.schema).parquet(path)
+        if kind == "topic":
+            for column in ("__key", "value"):
+                if column not in stored.columns:
+                    stored = stored.withColumn(column, f.lit(None).cast("binary"))
+            number = rows.message_print()
+        else:
+            number = f.xxhash64(f.to_json(f.struct("*")))
+        found = stored.select(number.alias("__number")).agg(f.count("*"), *rows.sums(f.col("__number"))).first()
+        assert found is not None, "an aggregate has a row"
+        return _part(kind, target, found[0], rows.sum_of(found[1], found[2]))
+
+    # Where it goes
+
+    def _send(self, spark: SparkSession, query: str, batch: int, parts: dict[str, dict[str, Any]]) -> None:
+        targets: list[tuple[str, Callable[[DataFrame], None]]] = [
+            (sink.name, partial(self._write, sink, query, batch)) for sink in self._pipeline.sinks
+        ]
+        if self._pipeline.dead_letter is not None:
+            targets.append((DEAD_LETTERS, partial(self._bury, query, batch)))
+        for name, write in targets:
+            if parts[name]["rows"]:
+                write(spark.read.parquet(str(self._checkpoint.staged(batch) / name)))
+
+    def _write(self, sink: Sink, query: str, batch: int, stored: DataFrame) -> None:
+        outputs.write(self._pipeline, sink, stored, query, batch)
+
+    def _bury(self, query: str, batch: int, stored: DataFrame) -> None:
+        assert self._pipeline.dead_letter is not None, "there is a dead letter"
+        app = outputs.application(query, DEAD_LETTERS)
+        outputs.to_topic(self._pipeline, self._pipeline.dead_letter, stored, app, batch)
+
+
+def _kind(sink: Sink) -> str:
+    return "topic" if isinstance(sink, TopicSink) else sink.format
+
+
+def _part(kind: str, target: str, count: int, total: int) -> dict[str, Any]:
+    return {"kind": kind, "target": target, "rows": count, "print": print_text(total), "of": None}
+
+
+def _judged(check: Check) -> tuple[dict[str, Any], dict[str, tuple[int, int]]]:
+    """Counts by outcome; and for a source rows and sum of prints by topic-partition."""
+    from pyspark.sql import functions as f
+
+    outcome = rows.OUTCOME + check.name
+    keys = [outcome, "__topic"] if check.whole else [outcome]
+    sums = rows.sums(f.col(rows.HASH)) if check.whole else []
+    counts = {"rows": 0, "dead": 0, "dropped": 0, "failed": 0}
+    causes: dict[str, int] = {}
+    by_topic: dict[str, tuple[int, int]] = {}
+    field = {Action.DEAD_LETTER.value: "dead", Action.DROP.value: "dropped", Action.FAIL.value: "failed"}
+    for row in check.frame.groupBy(*keys).agg(f.count("*").alias("__rows"), *sums).collect():
+        counts["rows"] += row["__rows"]
+        if row[outcome] is not None:
+            action, _, cause = row[outcome].partition(":")
+            counts[field[action]] += row["__rows"]
+            causes[cause] = causes.get(cause, 0) + row["__rows"]
+        if check.whole:
+            before = by_topic.get(row["__topic"], (0, 0))
+            total = rows.sum_of(row["__high"], row["__low"])
+            by_topic[row["__topic"]] = before[0] + row["__rows"], before[1] + total
+    return {**counts, "causes": causes}, by_topic

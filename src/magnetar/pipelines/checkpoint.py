@@ -1,0 +1,176 @@
+"""The directory of one pipeline.
+
+    metadata, offsets/, commits/, state/   Spark's own: query id, the end of each micro-batch before it runs, and so on
+    pipeline.json                          whose directory this is, and where each source began
+    manifests/<batch>.json                 what was done (`manifest`)
+    staged/<batch>/                        results of the micro-batch that is under way
+    replays/<number>.json                  what `replay` has put back
+
+Files of ours are written beside their place, synchronised and renamed, so each is there whole or not at all. The start
+of micro-batch 0 is not in Spark's log (it asks the source again), hence pipeline.json.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from magnetar.client.place import Place
+from magnetar.model.errors import InvalidValueError
+from magnetar.pipelines.manifest import FIRST, Manifest, ManifestError, from_text, to_text
+from magnetar.spark.offsets import from_json
+
+Places = dict[str, Place]
+_OFFSET_VERSION: Final = "v1"
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Atomic and durable."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    beside = path.with_name(f".{path.name}.new")
+    with beside.open("w") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())  # noqa: TID251  # storage.files is the broker's; this is no part of it
+    beside.replace(path)
+    directory = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(directory)  # noqa: TID251  # the same
+    finally:
+        os.close(directory)
+
+
+class Checkpoint:
+    """Reads afresh each time; two processes may look, one may run."""
+
+    def __init__(self, directory: str) -> None:
+        self.directory = Path(directory)
+        self._read: dict[int, Manifest] = {}
+
+    # Spark's part
+
+    def query_id(self) -> str | None:
+        """None before the first start."""
+        try:
+            found: str = json.loads((self.directory / "metadata").read_text())["id"]
+            return found
+        except FileNotFoundError:
+            return None
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise InvalidValueError(f"{self.directory}/metadata is no file of Spark's: {error}") from None
+
+    def batches(self) -> list[int]:
+        """Micro-batches that Spark has an end of: begun, perhaps not finished. Spark keeps the last hundred."""
+        return _numbers(self.directory / "offsets", "")
+
+    def committed(self) -> int:
+        """The last micro-batch that Spark knows as finished; -1 if none."""
+        return max(_numbers(self.directory / "commits", ""), default=-1)
+
+    def ends(self, batch: int) -> list[Places | None]:
+        """Of each source, in Spark's order; None for one that has nothing yet. InvalidValueError for other files."""
+        path = self.directory / "offsets" / str(batch)
+        try:
+            lines = path.read_text().splitlines()
+        except FileNotFoundError:
+            raise InvalidValueError(f"{path} is gone: Spark's part of the checkpoint was changed") from None
+        if not lines or lines[0] != _OFFSET_VERSION:
+            raise InvalidValueError(f"{path} has version {lines[:1]}, and {_OFFSET_VERSION} is known; use Spark 4.3")
+        return [None if line == "-" else from_json(json.loads(line)) for line in lines[2:]]
+
+    # ours
+
+    def identity(self) -> dict[str, Any] | None:
+        """pipeline.json; None before the first start."""
+        try:
+            found: dict[str, Any] = json.loads((self.directory / "pipeline.json").read_text())
+            return found
+        except FileNotFoundError:
+            return None
+
+    def begin(self, pipeline: str, starts: Mapping[str, Places]) -> None:
+        """Write pipeline.json."""
+        places = {name: {topic: str(place) for topic, place in one.items()} for name, one in starts.items()}
+        text = json.dumps({"v": 1, "pipeline": pipeline, "start": places}, indent=1)
+        write_whole(self.directory / "pipeline.json", text + "\n")
+
+    def starts(self) -> dict[str, Places]:
+        """Where each source began."""
+        given = self.identity()
+        if given is None:
+            raise InvalidValueError(f"{self.directory} is no checkpoint of a pipeline: pipeline.json is missing")
+        return {
+            name: {topic: Place.parse(text) for topic, text in places.items()}
+            for name, places in given["start"].items()
+        }
+
+    def manifest(self, batch: int) -> Manifest | None:
+        """One, if it is there."""
+        found = self._read.get(batch)
+        if found is None:
+            path = self._manifest(batch)
+            try:
+                found = from_text(path.read_text(), str(path))
+            except FileNotFoundError:
+                return None
+            self._read[batch] = found
+        return found
+
+    def manifests(self) -> tuple[list[Manifest], list[str]]:
+        """All in order, and what is wrong with files that cannot be read."""
+        found, wrong = [], []
+        for batch in self.manifest_numbers():
+            try:
+                one = self.manifest(batch)
+            except ManifestError as error:
+                wrong.append(str(error))
+            else:
+                if one is not None:
+                    found.append(one)
+        return found, wrong
+
+    def manifest_numbers(self) -> list[int]:
+        """In order."""
+        return _numbers(self.directory / "manifests", ".json")
+
+    def write(self, manifest: Manifest) -> Manifest:
+        """Sealed behind the one before; gives it as it was written."""
+        before = self.manifest(manifest.batch - 1) if manifest.batch else None
+        if manifest.batch and before is None:
+            raise InvalidValueError(f"{self._manifest(manifest.batch - 1)} is missing: somebody removed it")
+        assert manifest.previous in ("", FIRST if before is None else before.fingerprint), "sealed here only"
+        whole = Manifest(
+            manifest.pipeline,
+            manifest.query,
+            manifest.batch,
+            manifest.sources,
+            manifest.checks,
+            manifest.outputs,
+            manifest.times,
+            FIRST if before is None else before.fingerprint,
+        ).sealed()
+        write_whole(self._manifest(whole.batch), to_text(whole))
+        self._read = {whole.batch: whole}
+        return whole
+
+    def staged(self, batch: int) -> Path:
+        """The directory for a micro-batch's results."""
+        return self.directory / "staged" / str(batch)
+
+    def remove_staged(self) -> None:
+        """Of all micro-batches."""
+        shutil.rmtree(self.directory / "staged", ignore_errors=True)
+
+    def _manifest(self, batch: int) -> Path:
+        return self.directory / "manifests" / f"{batch}.json"
+
+
+def _numbers(directory: Path, suffix: str) -> list[int]:
+    if not directory.is_dir():
+        return []
+    names = (path.name for path in directory.iterdir() if path.name.endswith(suffix))
+    return sorted(int(name) for one in names if (name := one.removesuffix(suffix)).isdecimal())

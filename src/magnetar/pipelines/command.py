@@ -1,0 +1,184 @@
+"""``magnetar pipeline``: arguments in, text and exit codes out. Spark is imported by the commands that need it."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from magnetar.model.errors import MagnetarError
+from magnetar.pipelines.declared import load, problems_of_functions
+from magnetar.pipelines.document import InvalidPipelineError
+from magnetar.pipelines.model import Pipeline, Trigger
+from magnetar.pipelines.secrets import redact
+
+FAILED = 1
+INVALID = 2
+UNPROVEN = 3
+
+app = typer.Typer(
+    help="Pipelines on Spark that a YAML file declares (docs/pipelines.md). "
+    "Exit codes: 0 good, 1 failed, 2 the file is not valid, 3 verify has found something.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+)
+
+File = Annotated[Path, typer.Argument(help="The pipeline, as YAML.", metavar="FILE")]
+
+
+def _say(line: str) -> None:
+    sys.stdout.write(redact(line) + "\n")
+    sys.stdout.flush()
+
+
+@contextlib.contextmanager
+def _explained() -> Iterator[None]:
+    """Errors of ours as one paragraph and an exit code."""
+    warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)
+    try:
+        yield
+    except InvalidPipelineError as error:
+        sys.stderr.write(f"{error}\n")
+        raise typer.Exit(INVALID) from None
+    except (MagnetarError, OSError) as error:
+        sys.stderr.write(f"magnetar: {redact(str(error))}\n")
+        raise typer.Exit(FAILED) from None
+    except KeyboardInterrupt:
+        raise typer.Exit(130) from None
+
+
+def _loaded(file: Path) -> Pipeline:
+    pipeline = load(file)
+    if wrong := problems_of_functions(pipeline):
+        sys.stderr.write("\n".join(wrong) + "\n")
+        raise typer.Exit(INVALID)
+    return pipeline
+
+
+@app.command()
+def check(
+    file: File,
+    connect: Annotated[bool, typer.Option("--connect", help="Also ask the broker for every topic.")] = False,
+) -> None:
+    """Find all mistakes of a file, without Spark; functions of Python steps are imported."""
+    with _explained():
+        pipeline = _loaded(file)
+        if connect:
+            from magnetar.pipelines.status import topics_of
+
+            for line in topics_of(pipeline):
+                _say(line)
+        _say(
+            f"{file}: pipeline {pipeline.name} with {len(pipeline.sources)} sources, {len(pipeline.steps)} steps and "
+            f"{len(pipeline.sinks)} sinks is valid"
+        )
+
+
+@app.command()
+def plan(file: File) -> None:
+    """Show the graph: sources, steps, sinks, their columns, and what each sink promises."""
+    with _explained():
+        pipeline = _loaded(file)
+        from magnetar.pipelines.plan import analyse, text
+        from magnetar.pipelines.run import session
+
+        with session(pipeline) as spark:
+            lines = text(pipeline, analyse(spark, pipeline))
+        for line in lines:
+            _say(line)
+
+
+@app.command()
+def run(
+    file: File,
+    available_now: Annotated[
+        bool, typer.Option("--available-now", help="Process what is there and end, whatever the file's trigger is.")
+    ] = False,
+) -> None:
+    """Run until it is done or stopped (Ctrl-C, SIGTERM: after the micro-batch); start again to go on."""
+    with _explained():
+        pipeline = _loaded(file)
+        from magnetar.pipelines.run import Stop, session
+        from magnetar.pipelines.run import run as run_query
+        from magnetar.pipelines.watch import Watch
+
+        stop = Stop()
+        trigger = Trigger.AVAILABLE_NOW if available_now else pipeline.trigger
+        brief = trigger in (Trigger.AVAILABLE_NOW, Trigger.ONCE)
+        with stop.listening(), session(pipeline, brief=brief) as spark, Watch(pipeline) as watch:
+            done = run_query(spark, pipeline, watch, stop, trigger)
+        _say(
+            f"{'stopped' if done.stopped else 'done'}: {done.batches:,} micro-batches, {done.rows:,} rows, "
+            f"{done.dead:,} dead letters, {done.dropped:,} dropped"
+        )
+
+
+@app.command()
+def status(file: File) -> None:
+    """Show where a pipeline is: last micro-batch, rates, lag of each source, dead letters by cause. Without Spark."""
+    with _explained():
+        pipeline = _loaded(file)
+        from magnetar.pipelines.status import status as status_of
+
+        for line in status_of(pipeline):
+            _say(line)
+
+
+@app.command()
+def verify(
+    file: File,
+    since: Annotated[int, typer.Option(min=0, help="The first micro-batch to look at.")] = 0,
+    sources: Annotated[bool, typer.Option(help="Read the sources again, which needs Spark.")] = True,
+) -> None:
+    """Prove from manifests and topics that nothing was skipped, repeated or changed; exit 3 if something was."""
+    with _explained():
+        pipeline = _loaded(file)
+        from magnetar.pipelines.run import session
+        from magnetar.pipelines.verify import verify as judge
+
+        with contextlib.ExitStack() as stack:
+            report = judge(pipeline, stack.enter_context(session(pipeline)) if sources else None, since=since)
+        for line in report.lines:
+            _say(line)
+        for finding in report.findings:
+            _say(f"WRONG: {finding}")
+        if report.findings:
+            _say(f"{len(report.findings)} findings: this is not what the pipeline wrote down")
+            raise typer.Exit(UNPROVEN)
+        _say("proven: nothing skipped, nothing repeated, nothing changed")
+
+
+@app.command()
+def replay(
+    file: File,
+    since: Annotated[
+        str, typer.Option(help="Only what died then or later: milliseconds since 1970, or as 2013-01-01T10:15:00Z.")
+    ] = "",
+    cause: Annotated[str, typer.Option(help="Only what died of this: an expectation's name, decode or marked.")] = "",
+) -> None:
+    """Put dead letters back into the topics they came from, each once. Without Spark."""
+    with _explained():
+        pipeline = _loaded(file)
+        from magnetar.pipelines.replay import replay as put_back
+        from magnetar.spark.offsets import parse_time
+
+        done = put_back(pipeline, since_ms=parse_time(since) if since else 0, cause=cause)
+        _say(
+            f"{done.sent + done.known:,} messages are back in their topics"
+            + (f", {done.known:,} of them since an earlier call that was broken off" if done.known else "")
+        )
+        if done.left:
+            _say(
+                f"{done.left:,} rows have no position of a message: carry __topic, __ledgerId, __entryId, __batchIndex"
+            )
+        if done.gone:
+            _say(f"{done.gone:,} rows were made of messages that their topic does not have any more")
+
+
+if __name__ == "__main__":
+    app(prog_name="magnetar pipeline")

@@ -1,0 +1,167 @@
+"""From a file to a `Pipeline`, or to all of its mistakes at once."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Final
+
+from magnetar.client.address import parse_service_url
+from magnetar.model.errors import InvalidValueError, MagnetarError
+from magnetar.model.names import TopicName
+from magnetar.pipelines import functions
+from magnetar.pipelines.document import InvalidPipelineError, Item, read
+from magnetar.pipelines.elements import sink, source, step
+from magnetar.pipelines.model import Pipeline, PythonStep, Sink, Source, Step, TopicSource, Trigger
+from magnetar.pipelines.secrets import is_reference, problem_of
+
+_KEYS: Final = (
+    "name",
+    "broker",
+    "checkpoint",
+    "trigger",
+    "output-mode",
+    "spark",
+    "dead-letter",
+    "sources",
+    "steps",
+    "sinks",
+)
+_REQUIRED: Final = ("name", "broker", "checkpoint", "sources", "sinks")
+_NAME: Final = re.compile(r"[A-Za-z0-9][\w.-]*")
+_OUTPUT_MODES: Final = ("append", "update", "complete")
+
+
+def load(path: Path) -> Pipeline:
+    """Read and check a file. InvalidPipelineError with all mistakes."""
+    try:
+        text = path.read_text()
+    except (OSError, UnicodeDecodeError) as error:
+        raise InvalidValueError(f"{path} cannot be read: {error}") from None
+    return parse(text, str(path))
+
+
+def parse(text: str, file: str) -> Pipeline:
+    """The same from text; ``file`` is for the errors, and relative paths begin in its directory."""
+    root = read(text, file)
+    items = root.keys(_KEYS, required=_REQUIRED)
+    name = items["name"].text() if "name" in items else ""
+    if name and not _NAME.fullmatch(name):
+        items["name"].problem(f"{name!r} cannot be a name; letters, digits, '.', '_' and '-' can")
+    service_url, token = _broker(items["broker"]) if "broker" in items else ("", None)
+    dead_letter = _topic(items["dead-letter"]) if "dead-letter" in items else None
+    given = items["sources"].entries("sources by name") if "sources" in items else {}
+    sources = [source(item, key, name, dead_letter is not None) for key, item in given.items()]
+    known = [one.name for one in sources if one is not None]
+    steps: list[Step] = []
+    for item in items["steps"].items() if "steps" in items else []:
+        made = step(item, known, dead_letter is not None)
+        if made is not None and made.name:
+            steps.append(made)
+            known.append(made.name)
+    given_sinks = items["sinks"].entries("sinks by name") if "sinks" in items else {}
+    sinks = [sink(item, key, known, dead_letter is not None) for key, item in given_sinks.items()]
+    _complete(items, [one for one in sources if one], [one for one in sinks if one])
+    trigger, interval = _trigger(items["trigger"]) if "trigger" in items else (Trigger.CONTINUOUS, 0.0)
+    settings = items["spark"].entries("settings of Spark") if "spark" in items else {}
+    pipeline = Pipeline(
+        name=name,
+        file=file,
+        service_url=service_url,
+        token=token,
+        sources=tuple(one for one in sources if one is not None),
+        steps=tuple(steps),
+        sinks=tuple(one for one in sinks if one is not None),
+        dead_letter=dead_letter,
+        trigger=trigger,
+        interval=interval,
+        output_mode=items["output-mode"].choice(_OUTPUT_MODES) if "output-mode" in items else "append",
+        checkpoint=_directory(items["checkpoint"], file) if "checkpoint" in items else "",
+        spark={key: item.text() for key, item in settings.items()},
+    )
+    if root.problems:
+        raise InvalidPipelineError(root.problems)
+    return pipeline
+
+
+def problems_of_functions(pipeline: Pipeline) -> list[str]:
+    """What is wrong with the Python steps, which are imported for this."""
+    functions.make_findable(Path(pipeline.file).parent)
+    found = []
+    for one in pipeline.steps:
+        if isinstance(one, PythonStep):
+            try:
+                wrong = functions.problem_of_call(functions.find(one.function), len(one.inputs), one.parameters)
+            except MagnetarError as error:
+                wrong = str(error)
+            if wrong:
+                found.append(f"{one.where}: steps.{one.name}.python: {wrong}")
+    return found
+
+
+def _complete(items: dict[str, Item], sources: list[Source], sinks: list[Sink]) -> None:
+    if "sources" in items and not any(isinstance(one, TopicSource) for one in sources):
+        items["sources"].problem("there is no source with a topic, so there is nothing to stream")
+    if "sinks" in items and items["sinks"].is_mapping and not sinks:
+        items["sinks"].problem("there is no sink; {format: noop} is one that keeps nothing")
+    taken: dict[str, str] = {}
+    for one in sources:
+        if isinstance(one, TopicSource):
+            if one.subscription in taken:
+                items["sources"].problem(
+                    f"{taken[one.subscription]} and {one.name} have one subscription, {one.subscription!r}; "
+                    "each source needs its own"
+                )
+            taken[one.subscription] = one.name
+
+
+def _broker(item: Item) -> tuple[str, str | None]:
+    parts = item.keys(("service.url", "token"), required=("service.url",))
+    url = parts["service.url"].text() if "service.url" in parts else ""
+    if url and "${" not in url:
+        try:
+            parse_service_url(url)
+        except MagnetarError as error:
+            parts["service.url"].problem(str(error))
+    elif url and (wrong := problem_of(url)):
+        parts["service.url"].problem(wrong)
+    if "token" not in parts:
+        return url, None
+    token = parts["token"].text()
+    if token and not is_reference(token):
+        parts["token"].problem("a token does not belong into a file; write ${env:NAME} or ${file:/path}")
+        return url, None
+    if wrong := problem_of(token):
+        parts["token"].problem(wrong)
+    return url, token
+
+
+def _topic(item: Item) -> str:
+    text = item.text()
+    try:
+        return TopicName.parse(text).fqn if text else ""
+    except MagnetarError as error:
+        item.problem(f"{text!r} is no topic: {error}")
+        return ""
+
+
+def _trigger(item: Item) -> tuple[Trigger, float]:
+    if item.is_mapping:
+        parts = item.keys(("interval",), required=("interval",))
+        return Trigger.INTERVAL, parts["interval"].seconds() if "interval" in parts else 0.0
+    words = [one.value for one in Trigger if one is not Trigger.INTERVAL]
+    text = item.text()
+    if text and text not in words:
+        item.problem(f"{text!r} is no trigger; it can be {', '.join(words)}, or {{interval: 10 s}}")
+        return Trigger.CONTINUOUS, 0.0
+    return Trigger(text or Trigger.CONTINUOUS.value), 0.0
+
+
+def _directory(item: Item, file: str) -> str:
+    text = item.text()
+    if "://" in text and not text.startswith("file://"):
+        item.problem(
+            f"{text!r}: manifests are kept beside Spark's own checkpoint, in a directory that this machine can write"
+        )
+    text = text.removeprefix("file://")
+    return str((Path(file).parent / text).resolve()) if text else ""

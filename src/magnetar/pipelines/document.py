@@ -1,0 +1,185 @@
+"""YAML with places: every value knows its file, line, column and key path, and mistakes are collected, not raised.
+
+The text is composed into nodes and never constructed: a scalar is what was written, so ``header: true`` is the text
+"true" and no boolean that an option would have to be turned back into. A mapping tells which keys it may have; others
+are mistakes with the nearest known name. One look at a file gives all its mistakes.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterable
+from typing import Final, NamedTuple
+
+import yaml
+
+from magnetar.model.errors import InvalidValueError
+
+_NULLS: Final = ("", "null", "~", "Null", "NULL")
+_UNITS: Final = {"ms": 0.001, "s": 1.0, "sec": 1.0, "min": 60.0, "m": 60.0, "h": 3600.0}
+_DURATION: Final = re.compile(r"(\d+(?:\.\d+)?)\s*([a-z]+)")
+_DEPTH: Final = 40
+
+
+class Problem(NamedTuple):
+    """One mistake."""
+
+    where: str
+    """file:line:column"""
+    path: str
+    """The key path, as in ``sources.flights.topic``."""
+    text: str
+    """What is wrong and what to write instead."""
+
+    def __str__(self) -> str:
+        return f"{self.where}: {self.path}: {self.text}" if self.path else f"{self.where}: {self.text}"
+
+
+class InvalidPipelineError(InvalidValueError):
+    """A file with mistakes, one per line of the text."""
+
+    def __init__(self, problems: Iterable[Problem]) -> None:
+        self.problems = tuple(problems)
+        super().__init__("\n".join(map(str, self.problems)))
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """``did you mean ...?``, or what is known."""
+    names = sorted(set(known))
+    near = difflib.get_close_matches(name, names, 1, 0.6)
+    return f"did you mean {near[0]!r}?" if near else f"known are {', '.join(names)}" if names else "there is none"
+
+
+class Item:
+    """One value of the document; all items of a document share one list of problems."""
+
+    def __init__(self, node: yaml.Node, path: str, file: str, problems: list[Problem]) -> None:
+        self._node = node
+        self._file = file
+        self.path = path
+        self.problems = problems
+
+    @property
+    def where(self) -> str:
+        """file:line:column, counted from 1."""
+        mark = self._node.start_mark
+        return f"{self._file}:{mark.line + 1}:{mark.column + 1}"
+
+    def problem(self, text: str) -> None:
+        """Note a mistake here."""
+        self.problems.append(Problem(self.where, self.path, text))
+
+    @property
+    def is_mapping(self) -> bool:
+        return isinstance(self._node, yaml.MappingNode)
+
+    @property
+    def is_scalar(self) -> bool:
+        return isinstance(self._node, yaml.ScalarNode)
+
+    def _child(self, node: yaml.Node, name: str) -> Item:
+        return Item(node, f"{self.path}.{name}" if self.path else name, self._file, self.problems)
+
+    def entries(self, what: str) -> dict[str, Item]:
+        """All keys of a mapping with any names; ``what`` they are, for the error."""
+        node = self._node
+        if not isinstance(node, yaml.MappingNode):
+            self.problem(f"this must be a mapping of {what}")
+            return {}
+        found: dict[str, Item] = {}
+        for key, value in node.value:
+            child = self._child(value, str(key.value))
+            mark = key.start_mark
+            place = f"{self._file}:{mark.line + 1}:{mark.column + 1}"
+            if not isinstance(key, yaml.ScalarNode):
+                self.problems.append(Problem(place, self.path, "a key must be a plain name"))
+            elif key.value in found:
+                self.problems.append(Problem(place, child.path, "this key stands here twice; remove one"))
+            else:
+                found[key.value] = child
+        return found
+
+    def keys(self, known: Iterable[str], *, required: Iterable[str] = ()) -> dict[str, Item]:
+        """A mapping with known keys; unknown and missing ones are noted."""
+        names = list(known)
+        found = self.entries(", ".join(names))
+        for name in [name for name in found if name not in names]:
+            found.pop(name).problem(f"{name!r} is not known here; {nearest(name, names)}")
+        if self.is_mapping:
+            for name in required:
+                if name not in found:
+                    self.problem(f"{name!r} is missing")
+        return found
+
+    def text(self) -> str:
+        """What is written; empty (and noted) if that is nothing or no single value."""
+        node = self._node
+        if not isinstance(node, yaml.ScalarNode):
+            self.problem("this must be a single value")
+            return ""
+        if node.style is None and node.value in _NULLS:
+            self.problem("there is no value; write one or remove the key")
+            return ""
+        return str(node.value).strip()
+
+    def texts(self) -> list[str]:
+        """A list of values, or one."""
+        return [one.text() for one in self.items()] if isinstance(self._node, yaml.SequenceNode) else [self.text()]
+
+    def items(self) -> list[Item]:
+        """The elements of a list."""
+        node = self._node
+        if not isinstance(node, yaml.SequenceNode):
+            self.problem("this must be a list, each element beginning with '- '")
+            return []
+        return [Item(one, f"{self.path}[{index}]", self._file, self.problems) for index, one in enumerate(node.value)]
+
+    def choice(self, choices: Iterable[str]) -> str:
+        """One of these words; the first one if it is none (and noted)."""
+        names = list(choices)
+        text = self.text()
+        if text and text not in names:
+            self.problem(f"{text!r} cannot be; it can be {', '.join(names)}")
+        return text if text in names else names[0]
+
+    def seconds(self) -> float:
+        """A duration as ``500 ms``, ``10 s``, ``5 min``, ``1 h``."""
+        text = self.text()
+        match = _DURATION.fullmatch(text)
+        if match is None or match[2] not in _UNITS:
+            if text:
+                self.problem(f"{text!r} is no duration; write for instance 500 ms, 10 s, 5 min or 1 h")
+            return 0.0
+        return float(match[1]) * _UNITS[match[2]]
+
+    def plain(self) -> object:
+        """As JSON would have it: for parameters of functions."""
+        return _plain(self._node, 0)
+
+
+def _plain(node: yaml.Node, depth: int) -> object:
+    if depth > _DEPTH:
+        raise InvalidValueError("values are nested too deeply")
+    if isinstance(node, yaml.MappingNode):
+        return {str(key.value): _plain(value, depth + 1) for key, value in node.value}
+    if isinstance(node, yaml.SequenceNode):
+        return [_plain(one, depth + 1) for one in node.value]
+    value: object = yaml.safe_load(yaml.serialize(node))
+    return value
+
+
+def read(text: str, file: str) -> Item:
+    """The root of a document. InvalidPipelineError if it is no YAML."""
+    try:
+        node = yaml.compose(text, Loader=yaml.SafeLoader)
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        place = f"{file}:{mark.line + 1}:{mark.column + 1}" if mark is not None else file
+        told = "; ".join(part for part in (error.context, error.problem) if part)
+        raise InvalidPipelineError([Problem(place, "", f"this is no YAML: {told}")]) from None
+    except yaml.YAMLError as error:
+        raise InvalidPipelineError([Problem(file, "", f"this is no YAML: {error}")]) from None
+    if node is None:
+        raise InvalidPipelineError([Problem(f"{file}:1:1", "", "the file is empty; docs/pipelines.md has an example")])
+    return Item(node, "", file, [])

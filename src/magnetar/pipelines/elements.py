@@ -1,0 +1,248 @@
+"""From the document to sources, steps, sinks and expectations; every mistake is noted at its place.
+
+Options of ``format("pulsar")`` stand beside the pipeline's own keys, under the names of docs/spark.md, and are checked
+by the same code that the data source uses.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from magnetar.model.errors import MagnetarError
+from magnetar.pipelines.document import Item, nearest
+from magnetar.pipelines.functions import problem_of_name
+from magnetar.pipelines.model import (
+    DEAD_LETTERS,
+    Action,
+    Expectation,
+    PlainSink,
+    PythonStep,
+    Sink,
+    Source,
+    SqlStep,
+    Step,
+    TableSink,
+    TableSource,
+    TopicSink,
+    TopicSource,
+    Watermark,
+)
+from magnetar.pipelines.secrets import problem_of
+from magnetar.spark.options import OPTIONS, sink_options, source_options
+
+_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_SINK_NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]*")
+_OURS: Final = frozenset(
+    {"service.url", "token", "endingoffsets", "endingtime", "delivery", "txnappid", "txnversion", "ondecodeerror"}
+)
+"""Options of format("pulsar") that the pipeline sets itself."""
+SINK_COLUMNS: Final = {
+    "value": "value",
+    "key": "__key",
+    "event-time": "__eventTime",
+    "properties": "__messageProperties",
+    "ordering-key": "__orderingKey",
+    "partition": "__partition",
+    "deliver-at": "__deliverAt",
+}
+"""Keys of a topic sink and the columns of docs/spark.md that they make."""
+_FORMATS: Final = ("parquet", "delta", "iceberg", "noop", "console")
+_NEXT_TO_FROM: Final = re.compile(r"\b(?:FROM|JOIN)\s+([A-Za-z_]\w*)\b(?!\s*[.(`])", re.IGNORECASE)
+_SAID_BEFORE: Final = re.compile(r"\b([A-Za-z_]\w*)\s+AS\s*\(", re.IGNORECASE)
+_NOT_SQL: Final = re.compile(r"--[^\n]*|/\*.*?\*/|'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"", re.DOTALL)
+
+
+def pulsar_keys(side: str) -> list[str]:
+    """Options that stand beside the keys of a topic source or sink."""
+    return [
+        option.title
+        for key, option in OPTIONS.items()
+        if key not in _OURS and (option.source if side == "source" else option.sink)
+    ]
+
+
+def _texts(items: Mapping[str, Item], names: Iterable[str]) -> dict[str, str]:
+    found = {}
+    for name in names:
+        if name in items:
+            found[name] = items[name].text()
+            if wrong := problem_of(found[name]):
+                items[name].problem(wrong)
+    return found
+
+
+def _any_texts(items: Mapping[str, Item], key: str) -> dict[str, str]:
+    given = items[key].entries("options and their values") if key in items else {}
+    return _texts(given, given)
+
+
+def _checked_name(item: Item, name: str, pattern: re.Pattern[str]) -> None:
+    if not pattern.fullmatch(name):
+        item.problem(f"{name!r} cannot be a name; letters, digits and _ can, and it is used as a table's name in SQL")
+
+
+def expectations(items: Mapping[str, Item], dead_letter: bool) -> tuple[Expectation, ...]:
+    """Those of the key ``expect``: a name to ``that`` and ``otherwise``."""
+    found = []
+    for name, item in (items["expect"].entries("expectations by name") if "expect" in items else {}).items():
+        parts = item.keys(("that", "otherwise"), required=("that", "otherwise"))
+        if not re.fullmatch(r"[\w .-]+", name):
+            item.problem(f"{name!r} cannot be a name; letters, digits, spaces, '.', '_' and '-' can")
+        if len(parts) == 2:
+            action = Action(parts["otherwise"].choice([one.value for one in Action]))
+            if action is Action.DEAD_LETTER and not dead_letter:
+                parts["otherwise"].problem("there is no dead-letter topic; add the key 'dead-letter' to the pipeline")
+            found.append(Expectation(name, parts["that"].text(), action, parts["that"].where))
+    return tuple(found)
+
+
+def source(item: Item, name: str, pipeline: str, dead_letter: bool) -> Source | None:
+    """One of ``sources``; None if nothing can be made of it."""
+    _checked_name(item, name, _NAME)
+    if not item.is_mapping:
+        item.problem("a source is a mapping, for instance with 'topic'")
+        return None
+    given = item.entries("a source's keys")
+    if "format" in given and given["format"].text() != "pulsar":
+        return _table_source(item, name)
+    return _topic_source(item, name, pipeline, dead_letter)
+
+
+def _table_source(item: Item, name: str) -> TableSource:
+    items = item.keys(("format", "path", "fields", "options"), required=("format",))
+    texts = _texts(items, ("format", "path", "fields"))
+    return TableSource(
+        name,
+        item.where,
+        texts.get("format", ""),
+        texts.get("path"),
+        texts.get("fields", ""),
+        _any_texts(items, "options"),
+    )
+
+
+def _topic_source(item: Item, name: str, pipeline: str, dead_letter: bool) -> TopicSource:
+    titles = pulsar_keys("source")
+    items = item.keys(("format", *titles, "fields", "watermark", "expect"))
+    options = _texts(items, [title for title in titles if title not in ("value", "subscription")])
+    value = "schema" if "schema" in options else "binary"
+    if "value" in items:
+        value = items["value"].choice(("binary", "string", "json"))
+    fields = items["fields"].text() if "fields" in items else ""
+    if value == "json" and not fields:
+        item.problem("value: json needs 'fields', the columns of the JSON, for instance: origin STRING, delay BIGINT")
+    if fields and value != "json":
+        items["fields"].problem("'fields' belongs to value: json")
+    watermark = None
+    if "watermark" in items:
+        parts = items["watermark"].keys(("column", "delay"), required=("column", "delay"))
+        if len(parts) == 2:
+            watermark = Watermark(parts["column"].text(), parts["delay"].text())
+    subscription = items["subscription"].text() if "subscription" in items else f"{pipeline}.{name}"
+    try:
+        source_options({"service.url": "pulsar://checked-elsewhere:6650", "subscription": subscription, **options})
+    except MagnetarError as error:
+        _at_option(item, items, str(error))
+    return TopicSource(
+        name, item.where, options, subscription, value, fields, watermark, expectations(items, dead_letter)
+    )
+
+
+def _at_option(item: Item, items: Mapping[str, Item], text: str) -> None:
+    """A mistake at the option that the data source's error names, else at the whole."""
+    named = next((one for title, one in items.items() if f"'{title}'" in text), None)
+    scalars = (one for one in items.values() if one.is_scalar)
+    named = named or next((one for one in scalars if repr(one.text()) in text), None)
+    (named or items.get("topic") or item).problem(text)
+
+
+def step(item: Item, known: list[str], dead_letter: bool) -> Step | None:
+    """One of ``steps``; ``known`` are the names that its SQL may use."""
+    items = item.keys(("name", "sql", "python", "from", "with", "expect"), required=("name",))
+    name = items["name"].text() if "name" in items else ""
+    if name:
+        _checked_name(items["name"], name, _NAME)
+        if name in known:
+            items["name"].problem(f"{name!r} is the name of an earlier source or step; choose another")
+    if ("sql" in items) == ("python" in items):
+        item.problem("a step has either 'sql' or 'python'")
+        return None
+    expected = expectations(items, dead_letter)
+    if "sql" in items:
+        for key in ("from", "with"):
+            if key in items:
+                items[key].problem(f"{key!r} belongs to python steps; SQL names what it reads itself")
+        sql = items["sql"].text().rstrip("; \n")
+        for name_used in _unknown_tables(sql, known):
+            items["sql"].problem(
+                f"it reads {name_used!r}, which is no source or earlier step; {nearest(name_used, known)}"
+            )
+        return SqlStep(name, items["sql"].where, sql, expected)
+    inputs = items["from"].texts() if "from" in items else known[-1:]
+    for one in inputs:
+        if one and one not in known:
+            items["from"].problem(f"{one!r} is no source or earlier step; {nearest(one, known)}")
+    given = items["with"].entries("parameters") if "with" in items else {}
+    function = items["python"].text()
+    if function and (wrong := problem_of_name(function)):
+        items["python"].problem(wrong)
+    return PythonStep(
+        name, items["python"].where, function, tuple(inputs), {key: one.plain() for key, one in given.items()}, expected
+    )
+
+
+def _unknown_tables(sql: str, known: list[str]) -> list[str]:
+    """Names behind FROM and JOIN that look like a misspelt one of ours; others may be Spark's own tables."""
+    text = _NOT_SQL.sub(" ", sql)
+    local = {one.lower() for one in (*known, *_SAID_BEFORE.findall(text))}
+    used = dict.fromkeys(_NEXT_TO_FROM.findall(text))
+    return [name for name in used if name.lower() not in local and nearest(name, known).startswith("did you")]
+
+
+def sink(item: Item, name: str, known: list[str], dead_letter: bool) -> Sink | None:
+    """One of ``sinks``."""
+    _checked_name(item, name, _SINK_NAME)
+    if name == DEAD_LETTERS:
+        item.problem(f"{name!r} is the name of the dead-letter topic's own output; choose another")
+    given = item.entries("a sink's keys")
+    titles = [title for title in pulsar_keys("sink") if title != "topic"]
+    is_topic = "topic" in given or ("format" in given and given["format"].text() == "pulsar")
+    keys = (
+        ("from", "format", "topic", *SINK_COLUMNS, *titles, "expect")
+        if is_topic
+        else ("from", "format", "path", "options", "expect")
+    )
+    items = item.keys(keys, required=("topic",) if is_topic else ("format",))
+    start = items["from"].text() if "from" in items else (known[-1] if known else "")
+    if start and start not in known:
+        items["from"].problem(f"{start!r} is no source or step; {nearest(start, known)}")
+    expected = expectations(items, dead_letter)
+    if is_topic:
+        return _topic_sink(item, items, name, start, titles, expected)
+    if "format" not in items:
+        return None
+    form = items["format"].choice(_FORMATS)
+    if form in ("noop", "console"):
+        for key in ("path", "options"):
+            if key in items:
+                items[key].problem(f"{key!r} has no meaning for {form}")
+        return PlainSink(name, item.where, start, form, expected)
+    if "path" not in items:
+        item.problem(f"a sink of format {form} needs 'path'")
+    path = _texts(items, ("path",)).get("path", "")
+    return TableSink(name, item.where, start, form, path, _any_texts(items, "options"), expected)
+
+
+def _topic_sink(
+    item: Item, items: Mapping[str, Item], name: str, start: str, titles: list[str], expected: tuple[Expectation, ...]
+) -> TopicSink:
+    topic = items["topic"].text() if "topic" in items else ""
+    options = _texts(items, titles)
+    try:
+        if topic:
+            sink_options({"service.url": "pulsar://checked-elsewhere:6650", "topic": topic, **options})
+    except MagnetarError as error:
+        _at_option(item, items, str(error))
+    return TopicSink(name, item.where, start, topic, _texts(items, SINK_COLUMNS), options, expected)

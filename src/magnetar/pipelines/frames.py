@@ -1,0 +1,229 @@
+"""Sources, steps, sinks and dead letters as DataFrames: the same description for the stream and for one micro-batch.
+
+`Frames` is built from a function that gives a source's messages: as a stream (to see what keeps state, and to run what
+does), or as the range of one micro-batch. Names of sources and steps are temporary views for SQL. ``keep`` is told of
+every frame that is needed more than once, such as those whose rows are checked.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from magnetar.client.place import START, Place
+from magnetar.model.errors import InvalidValueError
+from magnetar.pipelines import functions, rows
+from magnetar.pipelines.model import (
+    Action,
+    Expectation,
+    Pipeline,
+    PythonStep,
+    Sink,
+    Step,
+    TableSource,
+    TopicSink,
+    TopicSource,
+)
+from magnetar.pipelines.secrets import resolve
+from magnetar.spark.options import OPTIONS
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+Read = Callable[[TopicSource], "DataFrame"]
+_STREAMS_ONLY: Final = frozenset(
+    {
+        *("topic", "topics", "topicsPattern", "assign", "metadata", "subscription", "startingOffsets", "startingTime"),
+        *("maxMessagesPerTrigger", "maxBytesPerTrigger", "minMessagesPerTrigger", "maxTriggerDelayMs"),
+    }
+)
+
+
+class Check(NamedTuple):
+    """A place where rows are judged."""
+
+    name: str
+    frame: DataFrame
+    """All rows, with their outcome."""
+    dead: DataFrame | None
+    whole: bool
+    """Rows are messages of a source."""
+
+
+class StepError(InvalidValueError):
+    """A step, expectation or sink that Spark does not understand; names its place in the file."""
+
+
+def short(error: BaseException) -> str:
+    """What Spark says, without plan and trace."""
+    text = str(error).strip()
+    return text.split("\n\n", 1)[0].split(";\n", 1)[0].split("\nJVM stacktrace", 1)[0]
+
+
+def stream(spark: SparkSession, pipeline: Pipeline, source: TopicSource) -> DataFrame:
+    """Its messages as they come."""
+    reader = spark.readStream.format("pulsar").options(**source_options(pipeline, source))
+    return reader.option("subscription", source.subscription).load()
+
+
+def source_options(pipeline: Pipeline, source: TopicSource) -> dict[str, str]:
+    """Of format("pulsar"), with secrets."""
+    given = {**pipeline.broker(), **source.options, "metadata": rows.metadata_of(source)}
+    if source.value == "schema" and "ondecodeerror" in OPTIONS:
+        given["onDecodeError"] = "column"
+    return {name: resolve(text) for name, text in given.items()}
+
+
+def read_range(
+    spark: SparkSession,
+    pipeline: Pipeline,
+    source: TopicSource,
+    start: Mapping[str, Place],
+    end: Mapping[str, Place],
+    *,
+    lossy: bool = False,
+) -> DataFrame | None:
+    """The messages between two offsets; None if there can be none."""
+    ranges = {topic: (start.get(topic, START), place) for topic, place in end.items()}
+    ranges = {topic: one for topic, one in ranges.items() if one[0] < one[1]}
+    if not ranges:
+        return None
+    options = {name: text for name, text in source_options(pipeline, source).items() if name not in _STREAMS_ONLY}
+    options |= {
+        "metadata": rows.metadata_of(source),
+        "topics": ",".join(ranges),
+        "startingOffsets": json.dumps({topic: str(one[0]) for topic, one in ranges.items()}),
+        "endingOffsets": json.dumps({topic: str(one[1]) for topic, one in ranges.items()}),
+    }
+    if lossy:
+        options["failOnDataLoss"] = "false"
+    return spark.read.format("pulsar").options(**options).load()
+
+
+class Frames:
+    """All frames of a pipeline; ``views``, ``checks`` and ``sinks`` by name once built."""
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        pipeline: Pipeline,
+        read: Read,
+        *,
+        keep: Callable[[DataFrame], DataFrame] = lambda frame: frame,
+        given: Mapping[str, DataFrame] | None = None,
+    ) -> None:
+        """``given``: steps whose rows are known already."""
+        self._spark = spark
+        self._pipeline = pipeline
+        self._keep = keep
+        self._given = given or {}
+        self.views: dict[str, DataFrame] = {}
+        self.checks: dict[str, Check] = {}
+        self.sinks: dict[str, DataFrame] = {}
+        for source in pipeline.sources:
+            frame = self._table(source) if isinstance(source, TableSource) else self._source(source, read(source))
+            self._view(source.name, frame)
+        for step in pipeline.steps:
+            self._view(step.name, self._step(step))
+        for sink in pipeline.sinks:
+            self.sinks[sink.name] = self._sink(sink)
+
+    @property
+    def dead(self) -> DataFrame | None:
+        """All dead letters."""
+        frames = [one.dead for one in self.checks.values() if one.dead is not None]
+        whole = frames[0] if frames else None
+        for frame in frames[1:]:
+            assert whole is not None, "there is a first one"
+            whole = whole.union(frame)
+        return whole
+
+    def _view(self, name: str, frame: DataFrame) -> None:
+        frame.createOrReplaceTempView(name)
+        self.views[name] = frame
+
+    def _table(self, source: TableSource) -> DataFrame:
+        reader = self._spark.read.format(source.format)
+        reader = reader.options(**{name: resolve(text) for name, text in source.options.items()})
+        if source.fields:
+            reader = reader.schema(source.fields)
+        return self._understood(source.where, f"sources.{source.name}", lambda: reader.load(source.path))
+
+    def _source(self, source: TopicSource, frame: DataFrame) -> DataFrame:
+        bad = Action.DEAD_LETTER if self._pipeline.dead_letter is not None else Action.FAIL
+        where = f"sources.{source.name}"
+        whole = self._understood(source.where, where, lambda: rows.decoded(rows.hashed(frame), source))
+        if source.watermark is not None and whole.isStreaming:
+            watermark = source.watermark
+            whole = self._understood(
+                source.where, f"{where}.watermark", lambda: whole.withWatermark(watermark.column, watermark.delay)
+            )
+        checked = self._checked(whole, source.name, source.expectations, where, decode=bad)
+        return rows.good_rows(checked, source.name)
+
+    def _step(self, step: Step) -> DataFrame:
+        if step.name in self._given:
+            frame = self._given[step.name]
+        else:
+            frame = self._understood(step.where, f"steps.{step.name}", lambda: self._made(step))
+        mark = None
+        if rows.MARK in frame.columns:
+            mark = Action.DEAD_LETTER if self._pipeline.dead_letter is not None else Action.FAIL
+        if mark is None and not step.expectations:
+            return frame
+        return rows.good_rows(
+            self._checked(frame, step.name, step.expectations, f"steps.{step.name}", mark=mark), step.name
+        )
+
+    def _made(self, step: Step) -> DataFrame:
+        if isinstance(step, PythonStep):
+            result: Any = functions.find(step.function)(*(self.views[name] for name in step.inputs), **step.parameters)
+            if not hasattr(result, "createOrReplaceTempView"):
+                raise InvalidValueError(f"{step.function} gives {type(result).__name__} and no DataFrame")
+            return result  # type: ignore[no-any-return]  # just looked at
+        return self._spark.sql(step.sql)
+
+    def _sink(self, sink: Sink) -> DataFrame:
+        frame, where = self.views[sink.source], f"sinks.{sink.name}"
+        if sink.expectations:
+            frame = rows.good_rows(self._checked(frame, sink.name, sink.expectations, where), sink.name)
+        if isinstance(sink, TopicSink):
+            return self._understood(sink.where, where, lambda: rows.sink_rows(frame, sink))
+        return frame
+
+    def _checked(
+        self,
+        frame: DataFrame,
+        name: str,
+        expectations: tuple[Expectation, ...],
+        where: str,
+        *,
+        decode: Action | None = None,
+        mark: Action | None = None,
+    ) -> DataFrame:
+        for one in expectations:
+            # One by one, so that an error is at its line.
+            self._understood(
+                one.where,
+                f"{where}.expect.{one.name}",
+                lambda one=one: frame.where(one.condition),  # type: ignore[misc]  # mypy cannot see the default
+            )
+        outcome = rows.outcome_of(expectations, decode=decode, mark=mark)
+        checked = self._keep(frame.withColumn(rows.OUTCOME + name, outcome))
+        whole = decode is not None
+        dead = None
+        if Action.DEAD_LETTER in {decode, mark, *(one.action for one in expectations)}:
+            dead = rows.dead_letters(checked, name, expectations, self._pipeline.name, whole=whole)
+        self.checks[name] = Check(name, checked, dead, whole)
+        return checked
+
+    def _understood(self, place: str, path: str, make: Callable[[], DataFrame]) -> DataFrame:
+        from pyspark.errors import PySparkException
+
+        try:
+            return make()
+        except StepError:
+            raise
+        except (PySparkException, InvalidValueError) as error:
+            raise StepError(f"{place}: {path}: {short(error)}") from None

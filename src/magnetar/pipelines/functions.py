@@ -1,0 +1,67 @@
+"""``module:function`` of Python steps: found and called.
+
+A function takes one DataFrame for each input, in order, and the parameters of ``with`` by name, and returns a
+DataFrame. It describes work and does none: it is called with streaming DataFrames to see what it does, and again for
+each micro-batch. Modules are looked for beside the pipeline's file first.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import os
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from magnetar.model.errors import InvalidValueError
+from magnetar.pipelines.document import nearest
+
+
+def problem_of_name(text: str) -> str | None:
+    """What is wrong with the form."""
+    module, colon, name = text.partition(":")
+    if not colon or not name.isidentifier() or not all(part.isidentifier() for part in module.split(".")):
+        return f"{text!r} is no function; write module:function, for instance cleaning:without_cancelled"
+    return None
+
+
+def make_findable(directory: Path) -> None:
+    """Modules in ``directory`` can be imported here and by the processes that Spark starts from here."""
+    path = str(directory.resolve())
+    if path not in sys.path:
+        sys.path.insert(0, path)
+    others = [one for one in os.environ.get("PYTHONPATH", "").split(os.pathsep) if one]
+    if path not in others:
+        os.environ["PYTHONPATH"] = os.pathsep.join([path, *others])
+
+
+def find(text: str) -> Callable[..., Any]:
+    """The function. InvalidValueError says which part is not there."""
+    module, _, name = text.partition(":")
+    try:
+        found = importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        where = "beside the file or in the Python path" if error.name == module.split(".")[0] else f"in {module}"
+        raise InvalidValueError(
+            f"there is no module {error.name} {where}; set PYTHONPATH, or correct the name"
+        ) from None
+    except Exception as error:
+        raise InvalidValueError(f"module {module} fails when it is imported: {type(error).__name__}: {error}") from None
+    function = getattr(found, name, None)
+    if not callable(function):
+        names = [one for one, value in vars(found).items() if inspect.isfunction(value) and not one.startswith("_")]
+        raise InvalidValueError(f"module {module} has no function {name}; {nearest(name, names)}")
+    return function  # type: ignore[no-any-return]  # callable() does not say of what
+
+
+def problem_of_call(function: Callable[..., Any], inputs: int, parameters: Mapping[str, object]) -> str | None:
+    """Whether it can be called so."""
+    try:
+        inspect.signature(function).bind(*[None] * inputs, **parameters)
+    except TypeError as error:
+        given = f"{inputs} DataFrame{'s' if inputs != 1 else ''}"
+        names = f" and {', '.join(parameters)}" if parameters else ""
+        return f"it cannot be called with {given}{names}: {error}"
+    return None

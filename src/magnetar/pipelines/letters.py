@@ -1,0 +1,63 @@
+"""The form of a dead letter: the original message with properties that say where it comes from and why. Pure.
+
+Value, key and event time are the original ones, properties too; ours are added, all beginning with `PREFIX`. A row that
+failed behind the first step is no message any more: its value is the row as JSON (kind ``row``), and it has a position
+only if the steps carried ``__topic``, ``__ledgerId``, ``__entryId`` and ``__batchIndex`` along.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from magnetar.client.place import START, Place
+from magnetar.model.errors import InvalidValueError
+from magnetar.protocol.commands import Pairs
+
+PREFIX: Final = "pipeline."
+MESSAGE: Final = "message"
+ROW: Final = "row"
+NAME: Final = f"{PREFIX}name"
+KIND: Final = f"{PREFIX}kind"
+CAUSE: Final = f"{PREFIX}cause"
+DETAIL: Final = f"{PREFIX}detail"
+PLACE: Final = f"{PREFIX}at"
+TOPIC: Final = f"{PREFIX}topic"
+POSITION: Final = f"{PREFIX}position"
+
+
+class Letter(NamedTuple):
+    """What its properties say."""
+
+    pipeline: str
+    kind: str
+    cause: str
+    """Name of the expectation, ``decode`` or ``marked``."""
+    detail: str
+    at: str
+    """The source, step or sink."""
+    topic: str
+    """Topic-partition of the original; empty if the position was not carried."""
+    position: Place
+    original: Pairs
+    """Properties of the original message."""
+
+
+def letter(properties: Pairs) -> Letter | None:
+    """None for a message that is no dead letter of a pipeline."""
+    ours = {name: value for name, value in properties if name.startswith(PREFIX)}
+    if NAME not in ours or KIND not in ours:
+        return None
+    try:
+        position = Place.parse(ours.get(POSITION) or "-1:-1")
+    except InvalidValueError:
+        position = START
+    return Letter(
+        ours[NAME],
+        ours[KIND],
+        ours.get(CAUSE, ""),
+        ours.get(DETAIL, ""),
+        ours.get(PLACE, ""),
+        ours.get(TOPIC, ""),
+        position,
+        tuple(pair for pair in properties if not pair[0].startswith(PREFIX)),
+    )

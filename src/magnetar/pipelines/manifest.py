@@ -1,0 +1,142 @@
+"""What is written down of each micro-batch, and how one manifest seals the one before it. Pure.
+
+    {"v": 1, "pipeline": "late", "query": "<id>", "batch": 3,
+     "sources": {"flights": {"start": {"<topic-partition>": "12:400:0"}, "end": {...},
+                             "rows": {"<topic-partition>": 1000}, "prints": {"<topic-partition>": "<16 hex>"}}},
+     "checks": {"flights": {"rows": 1000, "dead": 3, "dropped": 0, "causes": {"has-origin": 3}}},
+     "outputs": {"late": {"kind": "topic", "target": "persistent://...", "rows": 997, "print": "<16 hex>",
+                          "of": ["flights"]}},
+     "times": {"began_ms": ..., "ended_ms": ...}, "previous": "<64 hex>", "fingerprint": "<64 hex>"}
+
+Ranges are half-open places, as in Spark's checkpoint (`spark.offsets`). A *print* is the sum of the 64-bit hashes of
+rows, modulo 2^64: it does not depend on their order, and the print of many batches is the sum of theirs. ``of`` names
+the checks that the rows of an output went through, the source first, if every row that passed them is in the output;
+it is null if the rows were selected, joined or aggregated on the way.
+
+``fingerprint`` is SHA-256 over ``previous`` and the rest in canonical form, and ``previous`` is the fingerprint of the
+batch before, so no manifest can be changed, left out or put in without the next one showing it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Final
+
+from magnetar.model.errors import InvalidValueError
+
+VERSION: Final = 1
+FIRST: Final = "0" * 64
+"""What the first manifest of a pipeline follows."""
+_MASK: Final = (1 << 64) - 1
+
+
+class ManifestError(InvalidValueError):
+    """A file that is no manifest, or not of this version."""
+
+
+def print_text(number: int) -> str:
+    """A sum of row hashes, as it is stored."""
+    return f"{number & _MASK:016x}"
+
+
+def print_sum(texts: list[str]) -> str:
+    """The print of all together."""
+    return print_text(sum(int(text, 16) for text in texts))
+
+
+@dataclass(frozen=True, slots=True)
+class SourcePart:
+    """What was read of one source, by topic-partition."""
+
+    start: Mapping[str, str]
+    end: Mapping[str, str]
+    rows: Mapping[str, int]
+    prints: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class CheckPart:
+    """What expectations and decoding made of the rows at one place."""
+
+    rows: int
+    """That came."""
+    dead: int
+    dropped: int
+    causes: Mapping[str, int]
+
+    @property
+    def passed(self) -> int:
+        return self.rows - self.dead - self.dropped
+
+
+@dataclass(frozen=True, slots=True)
+class OutputPart:
+    """What was written to one sink, or to the dead-letter topic."""
+
+    kind: str
+    target: str
+    rows: int
+    print: str
+    of: tuple[str, ...] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    pipeline: str
+    query: str
+    batch: int
+    sources: Mapping[str, SourcePart]
+    checks: Mapping[str, CheckPart]
+    outputs: Mapping[str, OutputPart]
+    times: Mapping[str, int]
+    previous: str
+    fingerprint: str = ""
+
+    @property
+    def rows_in(self) -> int:
+        return sum(sum(one.rows.values()) for one in self.sources.values())
+
+    @property
+    def dead(self) -> int:
+        return sum(one.dead for one in self.checks.values())
+
+    @property
+    def dropped(self) -> int:
+        return sum(one.dropped for one in self.checks.values())
+
+    def sealed(self) -> Manifest:
+        """With its fingerprint."""
+        return replace(self, fingerprint=self.digest())
+
+    def digest(self) -> str:
+        """What the fingerprint must be."""
+        content = {name: value for name, value in asdict(self).items() if name not in ("previous", "fingerprint")}
+        text = json.dumps({"v": VERSION, **content}, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+        return hashlib.sha256(f"{self.previous}\n{text}".encode()).hexdigest()
+
+
+def to_text(manifest: Manifest) -> str:
+    """As it is stored."""
+    return json.dumps({"v": VERSION, **asdict(manifest)}, indent=1, ensure_ascii=False) + "\n"
+
+
+def from_text(text: str, where: str) -> Manifest:
+    """The reverse. ManifestError names ``where``."""
+    try:
+        given: dict[str, Any] = json.loads(text)
+        if given.pop("v") != VERSION:
+            raise ManifestError(f"{where} was written by another release; use that one")
+        given["sources"] = {name: SourcePart(**part) for name, part in given["sources"].items()}
+        given["checks"] = {name: CheckPart(**part) for name, part in given["checks"].items()}
+        given["outputs"] = {
+            name: OutputPart(**{**part, "of": None if part["of"] is None else tuple(part["of"])})
+            for name, part in given["outputs"].items()
+        }
+        return Manifest(**given)
+    except ManifestError:
+        raise
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        raise ManifestError(f"{where} is no manifest: {type(error).__name__}: {error}") from None

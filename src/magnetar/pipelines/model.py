@@ -1,0 +1,167 @@
+"""What a pipeline is, once its file is checked. Frozen; texts are as written, with references to secrets unresolved."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Final
+
+DEAD_LETTERS: Final = "dead-letters"
+"""The name of that output among the sinks."""
+
+
+class Action(Enum):
+    """What happens to a row that does not meet an expectation."""
+
+    DROP = "drop"
+    DEAD_LETTER = "dead-letter"
+    FAIL = "fail"
+
+
+class Trigger(Enum):
+    CONTINUOUS = "continuous"
+    INTERVAL = "interval"
+    AVAILABLE_NOW = "available-now"
+    ONCE = "once"
+
+
+@dataclass(frozen=True, slots=True)
+class Expectation:
+    """A condition that is true for a good row; null counts as not true."""
+
+    name: str
+    condition: str
+    action: Action
+    where: str
+
+
+@dataclass(frozen=True, slots=True)
+class Watermark:
+    column: str
+    delay: str
+
+
+@dataclass(frozen=True, slots=True)
+class TopicSource:
+    """Rows that come: a stream of topics."""
+
+    name: str
+    where: str
+    options: Mapping[str, str]
+    """Of format("pulsar"), by the names of docs/spark.md, without broker and subscription."""
+    subscription: str
+    value: str
+    """binary, string, json or schema: what becomes of a message's bytes."""
+    fields: str
+    """The columns of a JSON value, as Spark's DDL."""
+    watermark: Watermark | None
+    expectations: tuple[Expectation, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TableSource:
+    """Rows that are there: any format of Spark, read again in every micro-batch."""
+
+    name: str
+    where: str
+    format: str
+    path: str | None
+    fields: str
+    options: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class SqlStep:
+    name: str
+    where: str
+    sql: str
+    expectations: tuple[Expectation, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PythonStep:
+    name: str
+    where: str
+    function: str
+    """module:function"""
+    inputs: tuple[str, ...]
+    parameters: Mapping[str, object]
+    expectations: tuple[Expectation, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TopicSink:
+    """Effectively once."""
+
+    name: str
+    where: str
+    source: str
+    """The source or step whose rows these are."""
+    topic: str
+    columns: Mapping[str, str]
+    """value, key, event-time, properties, ordering-key, partition, deliver-at: SQL expressions."""
+    options: Mapping[str, str]
+    expectations: tuple[Expectation, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class TableSink:
+    """Files and tables: parquet, delta, iceberg."""
+
+    name: str
+    where: str
+    source: str
+    format: str
+    path: str
+    options: Mapping[str, str]
+    expectations: tuple[Expectation, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class PlainSink:
+    """console or noop: nothing stays."""
+
+    name: str
+    where: str
+    source: str
+    format: str
+    expectations: tuple[Expectation, ...] = ()
+
+
+Source = TopicSource | TableSource
+Step = SqlStep | PythonStep
+Sink = TopicSink | TableSink | PlainSink
+
+
+@dataclass(frozen=True, slots=True)
+class Pipeline:
+    name: str
+    file: str
+    service_url: str
+    token: str | None
+    """A reference."""
+    sources: tuple[Source, ...]
+    steps: tuple[Step, ...]
+    sinks: tuple[Sink, ...]
+    dead_letter: str | None
+    """The topic."""
+    trigger: Trigger
+    interval: float
+    """Seconds, for Trigger.INTERVAL."""
+    output_mode: str
+    """append, update or complete: what a step with state gives."""
+    checkpoint: str
+    spark: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def topic_sources(self) -> tuple[TopicSource, ...]:
+        return tuple(one for one in self.sources if isinstance(one, TopicSource))
+
+    @property
+    def topic_sinks(self) -> tuple[TopicSink, ...]:
+        return tuple(one for one in self.sinks if isinstance(one, TopicSink))
+
+    def broker(self) -> dict[str, str]:
+        """Options of format("pulsar") for the connection; the token is still a reference."""
+        return {"service.url": self.service_url, **({"token": self.token} if self.token is not None else {})}

@@ -1,0 +1,183 @@
+"""Expressions over rows: decoding, what becomes of a row, its hash, its dead letter.
+
+The outcome of a row at a place (source, step or sink) is a column ``__outcome_<place>``: null for a good row, else
+action and cause, as in ``dead-letter:has-origin``. Causes beside the names of expectations: ``decode`` for bytes that
+cannot be read as declared, ``marked`` for what a step marked itself, by a text in the column ``__deadLetter``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+from magnetar.pipelines import letters
+from magnetar.pipelines.elements import SINK_COLUMNS
+from magnetar.pipelines.model import Action, Expectation, TopicSink, TopicSource
+from magnetar.spark.decode import METADATA, STANDARD, chosen_columns
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+    from pyspark.sql.types import DataType
+
+OUTCOME: Final = "__outcome_"
+MARK: Final = "__deadLetter"
+RAW: Final = "__rawValue"
+ERROR: Final = "__decodeError"
+HASH: Final = "__print"
+POSITION: Final = ("__topic", "__ledgerId", "__entryId", "__batchIndex")
+_CORRUPT: Final = "__corrupt"
+_HIDDEN: Final = frozenset({RAW, ERROR, HASH, MARK})
+
+
+def metadata_of(source: TopicSource) -> str:
+    """The option ``metadata``: what the user wants, the position, and what a dead letter needs."""
+    wanted = source.options.get("metadata", "")
+    chosen = {"__key", "__eventTime", "__messageProperties", *POSITION, *chosen_columns(wanted)}
+    chosen |= set() if wanted else set(STANDARD)
+    return ",".join(name for name in METADATA if name in chosen)
+
+
+def hashed(frame: DataFrame) -> DataFrame:
+    """With `HASH`: 64 bits over all columns as they were read."""
+    from pyspark.sql import functions as f
+
+    columns = [
+        f.col(field.name) if _is_simple(field.dataType) else f.to_json(f.struct(field.name)) for field in frame.schema
+    ]
+    return frame.withColumn(HASH, f.xxhash64(*columns))
+
+
+def _is_simple(kind: DataType) -> bool:
+    return kind.typeName() not in ("map", "struct", "array", "variant")
+
+
+def decoded(frame: DataFrame, source: TopicSource) -> DataFrame:
+    """With the declared columns, `RAW` and `ERROR`."""
+    from pyspark.sql import functions as f
+
+    others = [name for name in frame.columns if name not in ("value", RAW, ERROR)]
+    if source.value == "schema":
+        # The data source has decoded; it gives RAW and ERROR for what it could not.
+        missing = [f.lit(None).cast("binary").alias(RAW), f.lit(None).cast("string").alias(ERROR)]
+        return frame.select(
+            "*", *(one for one, name in zip(missing, (RAW, ERROR), strict=True) if name not in frame.columns)
+        )
+    raw = f.col("value").alias(RAW)
+    if source.value == "binary":
+        return frame.select("value", *others, raw, f.lit(None).cast("string").alias(ERROR))
+    is_text = f.is_valid_utf8(f.col("value").cast("string"))
+    no_text = f.when(f.col("value").isNotNull() & ~is_text, "the value is no UTF-8 text")
+    text = f.when(is_text, f.col("value").cast("string"))
+    if source.value == "string":
+        return frame.select(text.alias("value"), *others, raw, no_text.alias(ERROR))
+    fields = f"{source.fields}, {_CORRUPT} STRING"
+    options = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": _CORRUPT}
+    parsed = frame.select("value", *others, f.from_json(text, fields, options).alias("__parsed"))
+    corrupt = f.col("value").isNotNull() & (f.col("__parsed").isNull() | f.col(f"__parsed.{_CORRUPT}").isNotNull())
+    error = f.coalesce(no_text, f.when(corrupt, f"the value is no JSON with the fields {source.fields}"))
+    return parsed.select("__parsed.*", *others, raw, error.alias(ERROR)).drop(_CORRUPT)
+
+
+def outcome_of(expectations: Sequence[Expectation], *, decode: Action | None, mark: Action | None) -> Column:
+    """The first thing that is wrong with a row; null if nothing is."""
+    from pyspark.sql import functions as f
+
+    found = []
+    if decode is not None:
+        found.append(f.when(f.col(ERROR).isNotNull(), f"{decode.value}:decode"))
+    if mark is not None:
+        found.append(f.when(f.col(MARK).isNotNull(), f"{mark.value}:marked"))
+    for one in expectations:
+        good = f.coalesce(f.expr(one.condition), f.lit(False))
+        found.append(f.when(~good, f"{one.action.value}:{one.name}"))
+    return f.coalesce(*found, f.lit(None).cast("string")) if found else f.lit(None).cast("string")
+
+
+def good_rows(frame: DataFrame, place: str) -> DataFrame:
+    """What goes on, without the columns of this bookkeeping."""
+    from pyspark.sql import functions as f
+
+    outcome = OUTCOME + place
+    return frame.where(f.col(outcome).isNull()).drop(outcome, *_HIDDEN)
+
+
+def dead_letters(
+    frame: DataFrame, place: str, expectations: Sequence[Expectation], pipeline: str, *, whole: bool
+) -> DataFrame:
+    """Messages for the dead-letter topic; ``whole``: rows are still messages."""
+    from pyspark.sql import functions as f
+
+    outcome = f.col(OUTCOME + place)
+    dead = frame.where(outcome.startswith(f"{Action.DEAD_LETTER.value}:"))
+    cause = f.substring_index(outcome, ":", -1)
+    detail = f.coalesce(
+        *([f.col(ERROR)] if ERROR in frame.columns else []),
+        *([f.col(MARK)] if MARK in frame.columns else []),
+        *(f.when(cause == one.name, f"{one.condition} is not true") for one in expectations),
+        f.lit(""),
+    )
+    columns = set(frame.columns)
+    shown = [name for name in frame.columns if not name.startswith(OUTCOME) and name not in _HIDDEN]
+    value = f.col(RAW) if whole else f.to_json(f.struct(*shown)).cast("binary")
+    topic = position = f.lit("")
+    if columns.issuperset(POSITION):
+        topic = f.coalesce("__topic", f.lit(""))
+        position = f.coalesce(f.concat_ws(":", "__ledgerId", "__entryId", "__batchIndex"), f.lit(""))
+    ours = {
+        letters.NAME: f.lit(pipeline),
+        letters.KIND: f.lit(letters.MESSAGE if whole else letters.ROW),
+        letters.CAUSE: cause,
+        letters.DETAIL: detail,
+        letters.PLACE: f.lit(place),
+        letters.TOPIC: topic,
+        letters.POSITION: position,
+    }
+    properties = f.create_map(*(part for name, text in ours.items() for part in (f.lit(name), text)))
+    if "__messageProperties" in columns:
+        theirs = f.map_filter("__messageProperties", lambda name, _: ~f.startswith(name, f.lit(letters.PREFIX)))
+        properties = f.map_concat(f.coalesce(theirs, f.create_map().cast("map<string,string>")), properties)
+    nothing = f.lit(None)
+    return dead.select(
+        value.alias("value"),
+        (f.col("__key") if "__key" in columns else nothing).cast("binary").alias("__key"),
+        (f.col("__eventTime") if "__eventTime" in columns else nothing).cast("timestamp").alias("__eventTime"),
+        properties.alias("__messageProperties"),
+    )
+
+
+def sink_rows(frame: DataFrame, sink: TopicSink) -> DataFrame:
+    """The columns that format("pulsar") writes."""
+    from pyspark.sql import functions as f
+
+    made = {SINK_COLUMNS[key]: f.expr(text) for key, text in sink.columns.items()}
+    for name in ("value", "__key", "__eventTime", "__messageProperties"):
+        if name not in made and name in frame.columns:
+            made[name] = f.col(name)
+    if "value" not in made:
+        made["value"] = f.to_json(f.struct(*(name for name in frame.columns if not name.startswith("__"))))
+    return frame.select(*(column.alias(name) for name, column in made.items()))
+
+
+def message_print() -> Column:
+    """The hash of a message that `verify` computes from the topic: CRC-32 of key, a zero byte, value."""
+    from pyspark.sql import functions as f
+
+    def filled(name: str) -> Column:
+        return f.coalesce(f.col(name).cast("binary"), f.lit(b""))
+
+    return f.crc32(f.concat(filled("__key"), f.lit(b"\0"), filled("value")))
+
+
+def sums(column: Column) -> list[Column]:
+    """Two sums of 32 bits each that cannot overflow; `sum_of` puts them together."""
+    from pyspark.sql import functions as f
+
+    return [
+        f.sum(f.shiftrightunsigned(column, 32)).alias("__high"),
+        f.sum(column.bitwiseAND(f.lit(0xFFFFFFFF))).alias("__low"),
+    ]
+
+
+def sum_of(high: int | None, low: int | None) -> int:
+    """Modulo 2^64 it is the sum of the 64-bit numbers."""
+    return ((high or 0) << 32) + (low or 0)

@@ -1,0 +1,193 @@
+"""The query of a pipeline: started, watched, stopped.
+
+A signal (Ctrl-C, SIGTERM) lets the micro-batch that is under way end and stops then; a second one stops at once, which
+does no harm either, since a micro-batch is repeated from wherever it was. An error ends the query, and so does the
+command: whoever starts it again goes on where it was.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from magnetar.model.errors import InvalidValueError, MagnetarError
+from magnetar.pipelines import functions
+from magnetar.pipelines.batch import BatchRun
+from magnetar.pipelines.checkpoint import Checkpoint
+from magnetar.pipelines.frames import short, source_options
+from magnetar.pipelines.model import Pipeline, Trigger
+from magnetar.pipelines.plan import Analysis, analyse
+from magnetar.pipelines.secrets import redact
+from magnetar.pipelines.watch import Watch
+from magnetar.spark.frontier import Frontier
+from magnetar.spark.options import source_options as checked_options
+from magnetar.spark.session import end_session, errors_into, local_session
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_POLL: Final = 0.25
+_LAST_BATCH: Final = 60.0
+"""How long a micro-batch may take to end once a signal has come, seconds."""
+_LOG: Final = "spark.log"
+
+
+class PipelineFailedError(MagnetarError):
+    """The query has ended with an error; the text is for people."""
+
+
+class Stop:
+    """Set by signals."""
+
+    def __init__(self) -> None:
+        self.asked = threading.Event()
+
+    def __call__(self, number: int, _frame: object) -> None:
+        if self.asked.is_set():
+            raise KeyboardInterrupt
+        self.asked.set()
+
+    @contextlib.contextmanager
+    def listening(self) -> Iterator[None]:
+        """From now on; only in the main thread can signals be asked for."""
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+        before = {number: signal.signal(number, self) for number in (signal.SIGINT, signal.SIGTERM)}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+
+class Outcome(NamedTuple):
+    batches: int
+    rows: int
+    dead: int
+    dropped: int
+    stopped: bool
+    """By a signal."""
+
+
+@contextlib.contextmanager
+def session(pipeline: Pipeline, *, brief: bool = True) -> Iterator[SparkSession]:
+    """A session of this process with the settings of the file; Spark's own log goes into the checkpoint.
+
+    ``brief``: for what takes minutes and not hours (`spark.session`).
+    """
+    directory = Path(pipeline.checkpoint)
+    directory.mkdir(parents=True, exist_ok=True)
+    functions.make_findable(Path(pipeline.file).parent)
+    with errors_into(directory / _LOG):
+        spark = local_session(
+            f"magnetar pipeline {pipeline.name}",
+            cores=os.cpu_count() or 2,
+            brief=brief,
+            settings={"spark.log.level": "ERROR", **pipeline.spark},
+        )
+        try:
+            yield spark
+        finally:
+            end_session(spark)
+
+
+def prepare(pipeline: Pipeline) -> Checkpoint:
+    """The checkpoint; a new one learns where each source begins, which the broker keeps as a durable subscription."""
+    checkpoint = Checkpoint(pipeline.checkpoint)
+    identity = checkpoint.identity()
+    if identity is None:
+        if checkpoint.batches():
+            raise InvalidValueError(
+                f"{pipeline.checkpoint} is the checkpoint of another query; name an empty or a new directory"
+            )
+        starts = {}
+        for source in pipeline.topic_sources:
+            frontier = Frontier(checked_options(source_options(pipeline, source)), source.subscription)
+            try:
+                starts[source.name] = frontier.initial()
+            finally:
+                frontier.close()
+        checkpoint.begin(pipeline.name, starts)
+    elif identity["pipeline"] != pipeline.name:
+        raise InvalidValueError(
+            f"{pipeline.checkpoint} belongs to pipeline {identity['pipeline']!r} and not to {pipeline.name!r}; "
+            "name another directory"
+        )
+    return checkpoint
+
+
+def run(spark: SparkSession, pipeline: Pipeline, watch: Watch, stop: Stop, trigger: Trigger | None = None) -> Outcome:
+    """Until there is nothing more to do, or somebody stops it. PipelineFailedError says why it failed."""
+    checkpoint = prepare(pipeline)
+    analysis = analyse(spark, pipeline)
+    batches = BatchRun(pipeline, checkpoint, analysis, watch.told)
+    query = _start(pipeline, checkpoint, analysis, batches, trigger or pipeline.trigger)
+    stopped = False
+    try:
+        while query.isActive:
+            if stop.asked.wait(_POLL) and not stopped:
+                stopped = True
+                watch.say("stopping when this micro-batch is done; once more to stop at once")
+                _stop_between(query, batches)
+            progress = query.lastProgress
+            if progress is not None:
+                watch.progressed(progress, analysis.order)
+        error = query.exception()
+    finally:
+        if query.isActive:
+            query.stop()
+    if not stopped and (batches.failure is not None or error is not None):
+        watch.errors += 1
+        raise PipelineFailedError(explanation(pipeline, batches.failure or error)) from None
+    return Outcome(watch.batches, watch.rows_in, watch.dead, watch.dropped, stopped)
+
+
+def _start(pipeline: Pipeline, checkpoint: Checkpoint, analysis: Analysis, batches: BatchRun, trigger: Trigger) -> Any:
+    writer = analysis.clock.writeStream.foreachBatch(batches).queryName(pipeline.name)
+    writer = writer.option("checkpointLocation", str(checkpoint.directory)).outputMode(pipeline.output_mode)
+    if trigger is Trigger.AVAILABLE_NOW:
+        writer = writer.trigger(availableNow=True)
+    elif trigger is Trigger.ONCE:
+        writer = writer.trigger(once=True)
+    elif trigger is Trigger.INTERVAL:
+        writer = writer.trigger(processingTime=f"{round(pipeline.interval * 1000)} milliseconds")
+    return writer.start()
+
+
+def _stop_between(query: Any, batches: BatchRun) -> None:
+    got = batches.busy.acquire(timeout=_LAST_BATCH)
+    try:
+        query.stop()
+    finally:
+        if got:
+            batches.busy.release()
+
+
+def cause_of(error: BaseException) -> str:
+    """The innermost reason, without traces: of a task's Python error its last line."""
+    if isinstance(error, MagnetarError):
+        return str(error)
+    lines = str(error).splitlines()
+    ours = [line.strip() for line in lines if line.strip().startswith("magnetar.") and "Error: " in line]
+    if ours:
+        return ours[-1].partition("Error: ")[2]
+    named = [line.strip() for line in lines if line[:1].isalpha() and "Error: " in line.split(" ", 2)[0] + " "]
+    return named[-1] if named else f"{type(error).__name__}: {short(error)}"
+
+
+def explanation(pipeline: Pipeline, error: BaseException | None) -> str:
+    """One paragraph: what happened, where, what to do."""
+    checkpoint = Checkpoint(pipeline.checkpoint)
+    begun, done = max(checkpoint.batches(), default=-1), checkpoint.committed()
+    where = f"in micro-batch {begun}" if begun > done else f"after micro-batch {done}"
+    cause = redact(cause_of(error) if error is not None else "unknown").rstrip(".")
+    return (
+        f"pipeline {pipeline.name} has failed {where}: {cause}. Nothing is lost: `magnetar pipeline run "
+        f"{pipeline.file}` goes on at this point. Spark's log is {Path(pipeline.checkpoint) / _LOG}."
+    )

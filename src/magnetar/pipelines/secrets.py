@@ -1,0 +1,64 @@
+"""References to secrets: ``${env:NAME}`` and ``${file:/path}``, put in at the last moment and never printed.
+
+A model keeps the text as it was written; only `resolve` gives values, to whoever connects. What it has given is known
+here, so that `redact` can take it out of texts that others have made, such as errors of Spark.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+from typing import Final
+
+from magnetar.model.errors import InvalidValueError
+
+_REFERENCE: Final = re.compile(r"\$\{([^}]*)\}")
+_SHORTEST: Final = 4
+"""Shorter values would take ordinary words out of texts."""
+
+_given: set[str] = set()
+
+
+def is_reference(text: str) -> bool:
+    """Whether the whole text is one reference."""
+    return _REFERENCE.fullmatch(text) is not None
+
+
+def problem_of(text: str) -> str | None:
+    """What is wrong with the form of the references in a text; they need not exist yet."""
+    for found in _REFERENCE.finditer(text):
+        kind, colon, name = found[1].partition(":")
+        if kind not in ("env", "file") or not colon or not name:
+            return f"{found[0]!r} is no reference; write ${{env:NAME}} or ${{file:/path}}"
+    return None
+
+
+def resolve(text: str) -> str:
+    """With the values put in. InvalidValueError names the reference that leads nowhere."""
+    return _REFERENCE.sub(_value, text)
+
+
+def _value(found: re.Match[str]) -> str:
+    kind, _, name = found[1].partition(":")
+    if kind == "env":
+        value = os.environ.get(name)
+        if value is None:
+            raise InvalidValueError(f"the environment has no variable {name}, which ${{env:{name}}} stands for")
+    elif kind == "file":
+        try:
+            value = Path(name).read_text().strip()
+        except (OSError, UnicodeDecodeError) as error:
+            raise InvalidValueError(f"${{file:{name}}} cannot be read: {error}") from None
+    else:
+        raise InvalidValueError(problem_of(found[0]) or f"{found[0]!r} is no reference")
+    if len(value) >= _SHORTEST:
+        _given.add(value)
+    return value
+
+
+def redact(text: str) -> str:
+    """Without any secret that was given out in this process."""
+    for value in sorted(_given, key=len, reverse=True):
+        text = text.replace(value, "***")
+    return text

@@ -1,0 +1,132 @@
+"""What is known of a pipeline without running it: from its checkpoint, and from the broker if that answers."""
+
+from __future__ import annotations
+
+from magnetar.client.errors import ClientError
+from magnetar.client.lookup import Lookup
+from magnetar.client.place import START, Place
+from magnetar.client.reader import last_place
+from magnetar.client.survey import Surveyor
+from magnetar.model.errors import InvalidValueError
+from magnetar.pipelines.checkpoint import Checkpoint
+from magnetar.pipelines.manifest import Manifest
+from magnetar.pipelines.model import DEAD_LETTERS, Pipeline, TopicSource
+from magnetar.pipelines.secrets import resolve
+from magnetar.runtime.clock import SystemClock
+from magnetar.spark.options import source_options
+from magnetar.spark.topics import listed, topic_partitions
+
+_COUNTED = 20_000
+"""A lag is counted up to so many messages per topic-partition; counting means reading."""
+_RECENT = 10
+
+
+def open_lookup(pipeline: Pipeline) -> Lookup:
+    """With the secrets of the file."""
+    token = None if pipeline.token is None else resolve(pipeline.token)
+    return Lookup(resolve(pipeline.service_url), token=token)
+
+
+def topic_partitions_of(lookup: Lookup, source: TopicSource) -> list[str]:
+    """What a source would read now."""
+    given = {"service.url": "pulsar://not-used:6650", "subscription": source.subscription, **source.options}
+    return topic_partitions(lookup, source_options(given).topics, create=False)
+
+
+def topics_of(pipeline: Pipeline) -> list[str]:
+    """Every topic of the file with its partitions, asked of the broker. ClientError if it does not answer."""
+    lines = []
+    with open_lookup(pipeline) as lookup:
+        for source in pipeline.topic_sources:
+            found = topic_partitions_of(lookup, source)
+            if not found:
+                raise InvalidValueError(f"{source.where}: sources.{source.name}: no topic matches")
+            lines.append(f"source {source.name}: {', '.join(found)}")
+        sinks = [(f"sink {sink.name}", sink.topic) for sink in pipeline.topic_sinks]
+        if pipeline.dead_letter is not None:
+            sinks.append(("dead letters", pipeline.dead_letter))
+        for title, topic in sinks:
+            count = len(topic_partitions(lookup, listed([topic]), create=False))
+            lines.append(f"{title}: {topic}, {count} topic-partition{'s' if count != 1 else ''}")
+    return lines
+
+
+def status(pipeline: Pipeline) -> list[str]:
+    """For people."""
+    checkpoint = Checkpoint(pipeline.checkpoint)
+    identity = checkpoint.identity()
+    if identity is None:
+        return [f"pipeline {pipeline.name} has not run yet: there is no checkpoint in {pipeline.checkpoint}"]
+    manifests, wrong = checkpoint.manifests()
+    lines = [f"pipeline {identity['pipeline']}, query {checkpoint.query_id() or 'not started yet'}", *wrong]
+    begun, done = max(checkpoint.batches(), default=-1), checkpoint.committed()
+    if begun > done:
+        lines.append(f"micro-batch {begun} is under way, or was when the pipeline ended; it will be repeated")
+    if manifests:
+        lines += _history(manifests)
+    return lines + _lags(pipeline, manifests, checkpoint.starts())
+
+
+def _history(manifests: list[Manifest]) -> list[str]:
+    last, recent = manifests[-1], manifests[-_RECENT:]
+    ago = (SystemClock().now_ms() - last.times["ended_ms"]) / 1000
+    took = sum(one.times["ended_ms"] - one.times["began_ms"] for one in recent) / 1000
+    rows = sum(one.rows_in for one in recent)
+    lines = [
+        f"last micro-batch {last.batch}: {last.rows_in:,} rows, {_duration(ago)} ago, "
+        f"{(last.times['ended_ms'] - last.times['began_ms']) / 1000:.1f} s",
+        f"last {len(recent)} micro-batches: {rows:,} rows in {took:.1f} s, {rows / max(took, 0.001):,.0f} rows/s",
+    ]
+    for name, output in last.outputs.items():
+        total = sum(one.outputs[name].rows for one in manifests if name in one.outputs)
+        title = "dead letters" if name == DEAD_LETTERS else f"sink {name}"
+        lines.append(f"{title}: {total:,} rows in all, {output.target}")
+    causes: dict[str, int] = {}
+    for one in manifests:
+        for place, check in one.checks.items():
+            for cause, times in check.causes.items():
+                causes[f"{place}: {cause}"] = causes.get(f"{place}: {cause}", 0) + times
+    lines += [f"    {cause}: {times:,} rows" for cause, times in sorted(causes.items())]
+    return lines
+
+
+def _duration(seconds: float) -> str:
+    return (
+        f"{seconds:.0f} s"
+        if seconds < 120
+        else f"{seconds / 60:.0f} min"
+        if seconds < 7200
+        else f"{seconds / 3600:.0f} h"
+    )
+
+
+def _lags(pipeline: Pipeline, manifests: list[Manifest], starts: dict[str, dict[str, Place]]) -> list[str]:
+    lines = []
+    try:
+        with open_lookup(pipeline) as lookup:
+            for source in pipeline.topic_sources:
+                at = starts.get(source.name, {})
+                if manifests and source.name in manifests[-1].sources:
+                    ends = manifests[-1].sources[source.name].end
+                    at = {topic: Place.parse(text) for topic, text in ends.items()}
+                messages, more = 0, False
+                for topic in topic_partitions_of(lookup, source):
+                    counted = _behind(lookup, topic, at.get(topic, START))
+                    messages += counted
+                    more = more or counted >= _COUNTED
+                lines.append(f"source {source.name}: lag {'at least ' if more else ''}{messages:,} messages")
+    except ClientError as error:
+        lines.append(f"the broker does not answer, so there is no lag: {error}")
+    return lines
+
+
+def _behind(lookup: Lookup, topic: str, at: Place) -> int:
+    last = last_place(lookup, topic)
+    if at >= last:
+        return 0
+    surveyor = Surveyor(lookup, topic)
+    try:
+        extents = surveyor.survey(at, last, messages=_COUNTED).extents
+    finally:
+        surveyor.close()
+    return min(sum(one.messages for one in extents) - at.batch, _COUNTED)

@@ -1,0 +1,46 @@
+"""The Java that Spark runs on: whether there is one, said in one sentence if not."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from typing import Final
+
+from magnetar.model.errors import NotFoundError
+
+_LEAST: Final = 17
+_PATIENCE: Final = 30.0
+_FIX: Final = (
+    f"install Java {_LEAST} or 21 (Debian and Ubuntu: apt-get install openjdk-17-jre-headless; macOS: brew install "
+    "openjdk@17), or let JAVA_HOME name it"
+)
+
+
+def check_java() -> None:
+    """NotFoundError if Spark would find no Java; takes no time, since it does not start it."""
+    home = os.environ.get("JAVA_HOME")
+    if home:
+        if not os.access(os.path.join(home, "bin", "java"), os.X_OK):
+            raise NotFoundError(f"Spark needs Java, and JAVA_HOME is {home}, where there is no bin/java: {_FIX}")
+    elif shutil.which("java") is None:
+        raise NotFoundError(f"Spark needs Java, and there is none: {_FIX}")
+
+
+def explain_failed_start() -> str | None:
+    """Why Spark's Java ended at once, if it is too old or does not run; None if it seems to be right."""
+    home = os.environ.get("JAVA_HOME")
+    java = os.path.join(home, "bin", "java") if home else "java"
+    try:
+        answer = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=_PATIENCE)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return f"Spark needs Java, and {java} does not run ({error}): {_FIX}"
+    found = re.search(r'version "(\d+)(?:\.(\d+))?', answer.stderr)
+    if found is None:
+        return f"Spark needs Java, and {java} does not say its version: {_FIX}"
+    # Java 8 called itself 1.8.
+    version = int(found[2]) if found[1] == "1" and found[2] else int(found[1])
+    if version < _LEAST:
+        return f"Spark needs Java {_LEAST}, and {java} is Java {version}: {_FIX}"
+    return None

@@ -1,0 +1,92 @@
+"""What the official client writes in chunks and encrypted, in every compression, read as a task does it."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from magnetar.client.lookup import Lookup
+from magnetar.client.place import START
+from magnetar.client.reader import last_place
+from magnetar.columnar.encryption import UndecryptableError
+from magnetar.spark.options import source_options
+from magnetar.spark.planner import Range
+from magnetar.spark.reader import read_task
+from tests.live_broker import LiveBroker
+from tests.unit.columnar.test_encryption import pair
+
+pulsar = pytest.importorskip("pulsar")
+pytestmark = pytest.mark.spark
+KINDS = ("NONE", "LZ4", "ZLib", "ZSTD", "SNAPPY")
+
+
+def everything(url: str, topic: str, **options: str) -> list[bytes]:
+    with Lookup(url, timeout=10) as lookup:
+        end = last_place(lookup, topic)
+    checked = source_options({"service.url": url, "topic": topic, "metadata": "none", **options})
+    batches = read_task(checked, (Range(topic, START, end),))
+    return [value.as_py() for batch in batches for value in batch.column("value")]
+
+
+def write(client: Any, topic: str, directory: Path) -> list[bytes]:
+    """Batches and singles in every compression, encrypted and not; large messages of two producers in turn."""
+    files = [directory / "public.pem", directory / "private.pem"]
+    for file, text in zip(files, reversed(pair()), strict=True):
+        file.write_text(text)
+    keys = pulsar.CryptoKeyReader(*map(str, files))
+    sent = []
+    for kind in KINDS:
+        for batching in (False, True):
+            producer = client.create_producer(
+                topic,
+                compression_type=getattr(pulsar.CompressionType, kind),
+                batching_enabled=batching,
+                batching_max_publish_delay_ms=20,
+                encryption_key="reader",
+                crypto_key_reader=keys,
+            )
+            for number in range(3):
+                sent.append(f"{kind} {batching} {number} ".encode() * 20)
+                producer.send_async(sent[-1], lambda *_: None)
+            producer.flush()
+            producer.close()
+    large = [random.Random(number).randbytes(6 << 20) + bytes(6 << 20) for number in range(2)]
+    common = {"chunking_enabled": True, "batching_enabled": False}
+    plain = client.create_producer(topic, **common)
+    locked = client.create_producer(
+        topic,
+        compression_type=pulsar.CompressionType.LZ4,
+        encryption_key="reader",
+        crypto_key_reader=keys,
+        **common,
+    )
+    for producer, value in zip((plain, locked), large, strict=True):
+        producer.send_async(value, lambda *_: None)
+    for producer in (plain, locked):
+        producer.flush()
+        producer.close()
+    return sent + large
+
+
+def check(url: str, topic: str, directory: Path) -> None:
+    client = pulsar.Client(url, logger=pulsar.ConsoleLogger(pulsar.LoggerLevel.Error))
+    try:
+        sent = write(client, topic, directory)
+    finally:
+        client.close()
+    found = everything(url, topic, **{"decryption.privateKey": str(directory / "private.pem")})
+    assert sorted(found) == sorted(sent)
+    with pytest.raises(UndecryptableError, match=r"encrypted for the keys 'reader'.*'decryption.privateKey'"):
+        everything(url, topic, **{"decryption.privateKey": pair(5)[0]})
+    assert everything(url, topic, **{"decryption.onFailure": "skip"}) == [sent[-2]]
+    consumed = everything(url, topic, **{"decryption.onFailure": "consume"})
+    # A batch is one message then, and so is each chunk.
+    assert len(consumed) >= 5 * (3 + 1) + 1 + 2
+    assert sent[-2] in consumed and not set(sent[:-2]) & set(consumed)
+
+
+def test_chunks_and_encryption_of_the_official_client(broker: LiveBroker, tmp_path: Path) -> None:
+    check(broker.url, "persistent://public/default/official-partition-0", tmp_path)

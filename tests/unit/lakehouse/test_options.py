@@ -1,0 +1,58 @@
+"""Options: one table, errors with the way out; schemas that do not fit."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from magnetar.lakehouse.options import OPTIONS, Kind, lake_options
+from magnetar.lakehouse.partition import Field
+from magnetar.model.errors import InvalidValueError
+
+ROOT = Path(__file__).parents[3]
+
+
+def test_defaults_and_prefixes() -> None:
+    options = lake_options(
+        Kind.DELTA,
+        {
+            "path": "s3://b/t/",
+            "storage.aws_region": "eu",
+            "catalog.uri": "u",
+            "partitioncolumns": "a",
+            "txnappid": "x",
+            "txnversion": "3",
+            "checkpointlocation": "/c",
+            "schemaevolution": "ADD",
+        },
+    )
+    assert (options.path, options.storage, options.catalog) == ("s3://b/t", {"aws_region": "eu"}, {"uri": "u"})
+    assert (options.partitioning, options.transaction, options.checkpoint) == ((Field("a"),), ("x", 3), "/c")
+    assert options.add_columns
+    assert not lake_options(Kind.DELTA, {"path": "t"}).add_columns
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({}, "option 'path' is missing"),
+        ({"path": "t", "partitioncolums": "a"}, "did you mean 'partitionColumns'"),
+        ({"path": "t", "partitionby": "a"}, "write 'partitionColumns'"),
+        ({"path": "t", "qwertz": "a"}, "known are commitRetries"),
+        ({"path": "t", "schemaevolution": "merge"}, "it can be none, add"),
+        ({"path": "t", "txnappid": "x"}, "belong together"),
+        ({"path": "t", "targetfilebytes": "1"}, "a number from 1024 on"),
+        ({"path": "t", "table": "name"}, "write namespace.name"),
+    ],
+)
+def test_wrong_options(given: dict[str, str], message: str) -> None:
+    with pytest.raises(InvalidValueError, match=message):
+        lake_options(Kind.PARQUET, given)
+
+
+def test_every_option_is_documented_as_it_is() -> None:
+    text = (ROOT / "docs" / "lakehouse.md").read_text()
+    rows = dict(re.findall(r"^\| `(\w+)` \| (.+) \|$", text, re.MULTILINE))
+    assert rows == {option.title: option.help for option in OPTIONS.values()}

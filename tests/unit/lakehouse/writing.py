@@ -1,0 +1,64 @@
+"""A micro-batch as a sink makes it: files of tasks, then a change for the driver to commit."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa  # type: ignore[import-untyped]  # publishes no types
+
+from magnetar.lakehouse.file_writer import FileWriter
+from magnetar.lakehouse.history import Note
+from magnetar.lakehouse.layout import layout_of
+from magnetar.lakehouse.options import Kind, LakeOptions, lake_options
+from magnetar.lakehouse.schema import plain_schema
+from magnetar.lakehouse.store import Store
+from magnetar.lakehouse.table import Change
+
+QUERY = "query-1"
+
+
+def options_of(kind: Kind, directory: Path, **given: str) -> LakeOptions:
+    """Of table ``t`` in ``directory``."""
+    return lake_options(kind, {"path": str(directory / "t"), **given})
+
+
+def batch_of(ids: Sequence[int], **more: Any) -> pa.RecordBatch:
+    """Rows with an id, a country (two, and none) and a time (an hour apart); ``more`` are further columns."""
+    columns = {
+        "id": pa.array(ids, pa.int64()),
+        "country": pa.array([("NL", "a/b %", None)[i % 3] for i in ids], pa.string()),
+        "at": pa.array(
+            [dt.datetime(2013, 1, 1, tzinfo=dt.UTC) + dt.timedelta(hours=i) for i in ids], pa.timestamp("us", "UTC")
+        ),
+        **more,
+    }
+    return pa.RecordBatch.from_pydict(columns)
+
+
+def change_of(
+    options: LakeOptions,
+    batch: pa.RecordBatch,
+    number: int | None,
+    *,
+    query: str | None = QUERY,
+    positions: dict[str, str] | None = None,
+    overwrite: bool = False,
+) -> Change:
+    """What two tasks have written, half of the rows each."""
+    half = batch.num_rows // 2
+    files = []
+    for task, rows in enumerate((batch.slice(0, half), batch.slice(half))):
+        writer = FileWriter(
+            Store(options.path, {}), layout_of(options, query, number), f"part-{number or 0:08}-{task:05}"
+        )
+        files += writer.run([rows] if rows.num_rows else [])
+    note = Note(query, number, positions, None, batch.num_rows)
+    return Change(files, plain_schema(batch.schema), note, overwrite)
+
+
+def ids_of(table: pa.Table) -> list[int]:
+    """Sorted."""
+    return sorted(table.column("id").to_pylist())

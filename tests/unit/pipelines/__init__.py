@@ -1,0 +1,1 @@
+"""Pipelines, the parts that need no Spark."""

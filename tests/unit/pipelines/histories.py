@@ -1,0 +1,61 @@
+"""Manifests of a pipeline that never ran, right in every respect: one source with one topic, two outputs."""
+
+from __future__ import annotations
+
+from magnetar.client.place import Place
+from magnetar.pipelines.manifest import FIRST, CheckPart, Manifest, OutputPart, SourcePart, print_text
+from magnetar.spark.sequences import Sequence
+
+TOPIC = "persistent://public/default/flights"
+QUERY = "q-1"
+ROWS = 10
+"""Of each micro-batch; one of them is dead, one dropped."""
+
+
+def row_print(entry: int) -> int:
+    """Of the source's row at that entry: one row per entry."""
+    return (entry + 1) * 0x9E3779B97F4A7C15
+
+
+def manifest(batch: int, previous: str) -> Manifest:
+    start, end = batch * ROWS, (batch + 1) * ROWS
+    written = range(ROWS - 2)
+    return Manifest(
+        "p",
+        QUERY,
+        batch,
+        {
+            "flights": SourcePart(
+                {TOPIC: str(Place(1, start))},
+                {TOPIC: str(Place(1, end))},
+                {TOPIC: ROWS},
+                {TOPIC: print_text(sum(map(row_print, range(start, end))))},
+            )
+        },
+        {"flights": CheckPart(ROWS, 1, 1, {"bad": 1, "dull": 1})},
+        {
+            "out": OutputPart(
+                "topic", "t", len(written), print_text(sum(100 * batch + row for row in written)), ("flights",)
+            ),
+            "dead-letters": OutputPart("topic", "d", 1, print_text(7), None),
+        },
+        {"began_ms": 1000 * batch, "computed_ms": 1000 * batch + 5, "ended_ms": 1000 * batch + 9},
+        previous,
+    ).sealed()
+
+
+def history(batches: int) -> list[Manifest]:
+    """From batch 0 on."""
+    found: list[Manifest] = []
+    for batch in range(batches):
+        found.append(manifest(batch, found[-1].fingerprint if found else FIRST))
+    return found
+
+
+def messages(batches: int) -> list[tuple[str, int, int]]:
+    """Producer, sequence id and print of what stands in the topic of ``out``: two tasks, four rows each."""
+    return [
+        (f"spark.{QUERY}/out.{row % 2}", Sequence(batch, row // 2, 9).number(), 100 * batch + row)
+        for batch in range(batches)
+        for row in range(ROWS - 2)
+    ]

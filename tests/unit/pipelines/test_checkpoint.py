@@ -1,0 +1,72 @@
+"""The directory of a pipeline: files whole or not at all, Spark's log read, manifests in one chain."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from magnetar.client.place import Place
+from magnetar.model.errors import InvalidValueError
+from magnetar.pipelines.checkpoint import Checkpoint, write_whole
+from magnetar.pipelines.manifest import FIRST, ManifestError, from_text, print_sum, print_text, to_text
+from tests.unit.pipelines.histories import TOPIC, history
+
+V1 = 'v1\n{"batchWatermarkMs":0}\n'
+
+
+def spark_log(directory: Path, batch: int, *lines: str) -> None:
+    write_whole(directory / "offsets" / str(batch), V1 + "\n".join(lines))
+
+
+def test_spark_s_part(tmp_path: Path) -> None:
+    checkpoint = Checkpoint(str(tmp_path))
+    assert (checkpoint.query_id(), checkpoint.batches(), checkpoint.committed()) == (None, [], -1)
+    write_whole(tmp_path / "metadata", '{"id":"q"}')
+    spark_log(tmp_path, 0, json.dumps({"v": 1, "p": {TOPIC: "3:4:1"}}), "-")
+    spark_log(tmp_path, 10, "-", "-")
+    write_whole(tmp_path / "commits" / "0", "v1\n{}")
+    (tmp_path / "offsets" / ".11.crc").write_text("x")
+    assert (checkpoint.query_id(), checkpoint.batches(), checkpoint.committed()) == ("q", [0, 10], 0)
+    assert checkpoint.ends(0) == [{TOPIC: Place(3, 4, 1)}, None]
+    with pytest.raises(InvalidValueError, match="is gone"):
+        checkpoint.ends(5)
+    write_whole(tmp_path / "offsets" / "12", "v9\n{}\n-")
+    with pytest.raises(InvalidValueError, match="v9"):
+        checkpoint.ends(12)
+
+
+def test_begins(tmp_path: Path) -> None:
+    checkpoint = Checkpoint(str(tmp_path))
+    assert checkpoint.identity() is None
+    checkpoint.begin("p", {"flights": {TOPIC: Place(3, 4)}})
+    assert checkpoint.starts() == {"flights": {TOPIC: Place(3, 4)}}
+
+
+def test_manifests_are_chained(tmp_path: Path) -> None:
+    checkpoint = Checkpoint(str(tmp_path))
+    given = [replace(one, previous="", fingerprint="") for one in history(3)]
+    written = [checkpoint.write(one) for one in given]
+    assert written[0].previous == FIRST
+    assert [one.previous for one in written[1:]] == [one.fingerprint for one in written[:-1]]
+    again, wrong = Checkpoint(str(tmp_path)).manifests()
+    assert again == written and not wrong
+    assert not list(tmp_path.glob("manifests/.*"))
+    with pytest.raises(InvalidValueError, match="missing"):
+        checkpoint.write(replace(given[2], batch=9))
+
+
+def test_what_is_no_manifest_is_named(tmp_path: Path) -> None:
+    write_whole(tmp_path / "manifests" / "0.json", "{}")
+    found, wrong = Checkpoint(str(tmp_path)).manifests()
+    assert not found and "0.json is no manifest" in wrong[0]
+    text = to_text(history(1)[0])
+    assert from_text(text, "x") == history(1)[0]
+    with pytest.raises(ManifestError, match="another release"):
+        from_text(text.replace('"v": 1', '"v": 7'), "x")
+
+
+def test_prints_add_up() -> None:
+    assert print_sum([print_text((1 << 64) - 1), print_text(2)]) == print_text(1)

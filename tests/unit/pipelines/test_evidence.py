@@ -1,0 +1,147 @@
+"""Everything that can go wrong is found, at its place; what is right is left alone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from magnetar.client.place import Place
+from magnetar.pipelines import evidence
+from magnetar.pipelines.evidence import Delivered, Finding
+from magnetar.pipelines.manifest import Manifest
+from tests.unit.pipelines.histories import QUERY, ROWS, TOPIC, history, messages, row_print
+
+STARTS = {"flights": {TOPIC: Place(1, 0)}}
+
+
+class Topic:
+    """A source's topic, one row per entry; counts how much is read."""
+
+    def __init__(self, batches: int) -> None:
+        self.rows = {entry: row_print(entry) for entry in range(batches * ROWS)}
+        self.read = 0
+
+    def recount(
+        self, _name: str, start: Mapping[str, Place], end: Mapping[str, Place]
+    ) -> Mapping[str, tuple[int, int]]:
+        there = [self.rows[one] for one in range(start[TOPIC].entry, end[TOPIC].entry) if one in self.rows]
+        self.read += len(there)
+        return {TOPIC: (len(there), sum(there))}
+
+
+def deliver(sent: list[tuple[str, int, int]]) -> Delivered:
+    seen = Delivered(QUERY, "out")
+    for index, one in enumerate(sent):
+        seen.add("t", Place(5, index), *one)
+    return seen
+
+
+def judge(manifests: list[Manifest], topic: Topic, sent: list[tuple[str, int, int]]) -> list[Finding]:
+    return [
+        *evidence.chain(manifests),
+        *evidence.ranges(manifests, STARTS, lambda _: None),
+        *evidence.counts(manifests),
+        *evidence.sources(manifests, topic.recount),
+        *evidence.delivered(manifests, "out", deliver(sent)),
+    ]
+
+
+def test_what_is_right() -> None:
+    topic = Topic(5)
+    assert judge(history(5), topic, messages(5)) == []
+    assert topic.read == 5 * ROWS
+
+
+def test_a_micro_batch_that_is_under_way_is_no_finding() -> None:
+    assert judge(history(3), Topic(4), messages(4)) == []
+    (found,) = judge(history(3), Topic(5), [*messages(3), *messages(5)[-3:]])
+    assert str(found).startswith("batch 4, output out: rows are in the topic, and no manifest")
+
+
+@given(st.integers(1, 9), st.data())
+def test_one_lost_or_changed_message_is_found_in_its_batch(batches: int, data: st.DataObject) -> None:
+    topic = Topic(batches)
+    entry = data.draw(st.sampled_from(sorted(topic.rows)))
+    if data.draw(st.booleans()):
+        del topic.rows[entry]
+    else:
+        topic.rows[entry] += 1
+    (found,) = evidence.sources(history(batches), topic.recount)
+    assert found.where == f"batch {entry // ROWS}, source flights"
+    assert TOPIC in found.text
+
+
+@given(st.integers(1, 6), st.data())
+def test_an_output_row_that_is_missing_repeated_or_changed(batches: int, data: st.DataObject) -> None:
+    sent = messages(batches)
+    index = data.draw(st.integers(0, len(sent) - 1))
+    change = data.draw(st.sampled_from(["missing", "repeated", "changed"]))
+    batch = index // (ROWS - 2)
+    if change == "missing":
+        del sent[index]
+    elif change == "repeated":
+        sent.insert(data.draw(st.integers(index, len(sent))), sent[index])
+    else:
+        sent[index] = (*sent[index][:2], sent[index][2] + 1)
+    found = evidence.delivered(history(batches), "out", deliver(sent))
+    assert found and all(one.where.startswith(f"batch {batch}") for one in found)
+    assert {"missing": "are there", "repeated": "repeats row", "changed": "other contents"}[change] in " ".join(
+        one.text for one in found
+    )
+
+
+@given(st.integers(2, 6), st.data())
+def test_a_manifest_cannot_be_changed_or_taken_away(batches: int, data: st.DataObject) -> None:
+    manifests = history(batches)
+    batch = data.draw(st.integers(0, batches - 1))
+    if data.draw(st.booleans()):
+        wrong = replace(manifests[batch], times={**manifests[batch].times, "ended_ms": 1})
+        if data.draw(st.booleans()):
+            wrong = wrong.sealed()  # by somebody who knows how
+        manifests[batch] = wrong
+        found = evidence.chain(manifests)
+        # The last one of a chain can be sealed anew: nothing follows it yet.
+        assert bool(found) == (wrong.digest() != wrong.fingerprint or batch < batches - 1)
+        assert all(one.where in (f"batch {batch}", f"batch {batch + 1}") for one in found)
+    elif batch < batches - 1:
+        del manifests[batch]
+        assert evidence.chain(manifests)[0].where == f"batch {batch}"
+
+
+@pytest.mark.parametrize(
+    ("begins", "told"), [(9, "1:9:0 to 1:10:0 was read twice"), (12, "1:10:0 to 1:12:0 was skipped")]
+)
+def test_ranges_must_join(begins: int, told: str) -> None:
+    manifests = history(3)
+    source = replace(manifests[1].sources["flights"], start={TOPIC: f"1:{begins}:0"})
+    manifests[1] = replace(manifests[1], sources={"flights": source})
+    (found,) = evidence.ranges(manifests, STARTS, lambda _: None)
+    assert found.where == "batch 1, source flights" and told in found.text
+
+
+def test_ranges_against_the_beginning_and_spark_s_log() -> None:
+    (found,) = evidence.ranges(history(2), {"flights": {TOPIC: Place(0, 3)}}, lambda _: None)
+    assert found.where == "batch 0, source flights" and "was skipped" in found.text
+    log = {0: {"flights": {TOPIC: Place(1, 10)}}, 1: {"flights": {TOPIC: Place(1, 21)}}}
+    (found,) = evidence.ranges(history(3), STARTS, log.get)
+    assert found.where == "batch 1, source flights"
+
+
+def test_counts() -> None:
+    (one,) = history(1)
+    short = replace(one, outputs={**one.outputs, "out": replace(one.outputs["out"], rows=7)})
+    assert "7 rows were written of 8 that passed flights" in str(evidence.counts([short])[0])
+    selected = replace(one, outputs={**one.outputs, "out": replace(one.outputs["out"], rows=7, of=None)})
+    assert evidence.counts([selected]) == []
+    check = replace(one.checks["flights"], rows=9)
+    assert "10 rows were read and 9 judged" in str(evidence.counts([replace(one, checks={"flights": check})])[0])
+
+
+def test_other_producers_are_counted_apart() -> None:
+    seen = deliver([("somebody", 5, 1), (f"spark.{QUERY}/out2.0", 5, 1), *messages(1)])
+    assert seen.others == 2
+    assert evidence.delivered(history(1), "out", seen) == []

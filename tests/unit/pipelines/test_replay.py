@@ -1,0 +1,59 @@
+"""Which dead letters a replay takes: each is taken once, whatever the replays ask for."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from magnetar.client.place import Place
+from magnetar.pipelines.letters import letter
+from magnetar.pipelines.replay import Found, Plan, chosen
+
+TOPIC = "persistent://public/default/dead"
+CAUSES = ("decode", "known")
+
+
+def dead(number: int) -> Found:
+    properties = (
+        ("mine", "1"),
+        ("pipeline.name", "p"),
+        ("pipeline.kind", "message"),
+        ("pipeline.cause", CAUSES[number % 2]),
+        ("pipeline.topic", "persistent://public/default/flights"),
+        ("pipeline.position", f"3:{number}:0"),
+    )
+    return Found(TOPIC, Place(1, number), b"x", None, 0, 100 + number, properties)
+
+
+def test_a_letter() -> None:
+    one = letter(dead(4).properties)
+    assert one is not None
+    assert (one.pipeline, one.cause, one.position, one.original) == ("p", "decode", Place(3, 4), (("mine", "1"),))
+    assert letter((("mine", "1"),)) is None
+
+
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 20), st.sampled_from([0, 100, 105, 110]), st.sampled_from(["", *CAUSES])), max_size=6
+    )
+)
+def test_each_is_taken_once(asked: list[tuple[int, int, str]]) -> None:
+    ends = sorted(end for end, _, _ in asked)
+    plans = [
+        Plan(number, {TOPIC: f"1:{end}:0"}, since, cause)
+        for number, (end, (_, since, cause)) in enumerate(zip(ends, asked, strict=True))
+    ]
+    for number in range(20):
+        found = dead(number)
+        one = letter(found.properties)
+        assert one is not None
+        taken = [plan.number for plan in plans if chosen(plans, plan, found, one)]
+        # The naive model: the first that wants it and was made when it was there.
+        wanted = [
+            plan.number
+            for plan in plans
+            if number < Place.parse(plan.end[TOPIC]).entry
+            and 100 + number >= plan.since_ms
+            and plan.cause in ("", CAUSES[number % 2])
+        ]
+        assert taken == wanted[:1]

@@ -1,0 +1,32 @@
+"""Secrets come in late and never out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from magnetar.model.errors import InvalidValueError
+from magnetar.pipelines.secrets import is_reference, problem_of, redact, resolve
+
+
+def test_references(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "token").write_text("from-a-file\n")
+    monkeypatch.setenv("PIPELINE_TOKEN", "very-secret")
+    assert resolve("a ${env:PIPELINE_TOKEN} b") == "a very-secret b"
+    assert resolve(f"${{file:{tmp_path}/token}}") == "from-a-file"
+    assert redact("refused: very-secret, from-a-file") == "refused: ***, ***"
+
+
+def test_what_leads_nowhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("PIPELINE_TOKEN", raising=False)
+    with pytest.raises(InvalidValueError, match="PIPELINE_TOKEN"):
+        resolve("${env:PIPELINE_TOKEN}")
+    with pytest.raises(InvalidValueError, match="/nowhere"):
+        resolve("${file:/nowhere}")
+
+
+def test_forms() -> None:
+    assert is_reference("${env:X}") and not is_reference("x${env:X}")
+    assert problem_of("${env:X} and ${file:/a}") is None
+    assert "${env:NAME}" in str(problem_of("${X}"))

@@ -1,0 +1,50 @@
+"""What is shown while a pipeline runs."""
+
+from __future__ import annotations
+
+import io
+from types import SimpleNamespace
+
+import pytest
+from rich.console import Console
+
+from magnetar.client.place import Place
+from magnetar.pipelines.declared import parse
+from magnetar.pipelines.watch import Watch, lag_text
+from tests.unit.pipelines.example import TEXT
+from tests.unit.pipelines.histories import TOPIC, history
+
+
+@pytest.mark.parametrize(
+    ("end", "latest", "text"),
+    [
+        ((3, 5), (3, 5), "none"),
+        ((3, 5), (3, 9), "4 entries"),
+        ((3, 5, 2), (3, 6), "1 entries"),
+        ((3, 5), (4, 2), "more than 2 entries"),
+    ],
+)
+def test_lag(end: tuple[int, ...], latest: tuple[int, ...], text: str) -> None:
+    assert lag_text({TOPIC: Place(*end)}, {TOPIC: Place(*latest)}) == text
+
+
+def test_lines_elsewhere_and_a_table_on_a_terminal() -> None:
+    pipeline = parse(TEXT, "f.yaml")
+    for terminal in (False, True):
+        console = Console(file=io.StringIO(), force_terminal=terminal, record=True, width=120)
+        with Watch(pipeline, console) as watch:
+            for one in history(2):
+                watch.told(one)
+            offset = {"v": 1, "p": {TOPIC: "1:20:0"}}
+            latest = {"v": 1, "p": {TOPIC: "1:25:0"}}
+            watch.progressed(
+                SimpleNamespace(sources=[SimpleNamespace(endOffset=offset, latestOffset=latest)]), ["flights"]
+            )
+            table = Console(file=io.StringIO(), record=True, width=120)
+            table.print(watch.table())
+            shown = " ".join(table.export_text().split())
+        assert (watch.batches, watch.rows_in, watch.dead, watch.dropped) == (2, 20, 2, 2)
+        assert "5 entries" in shown and "dead-letters" in shown and "2 batches, 2 dead letters, 2 dropped" in shown
+        said = console.export_text()
+        assert ("batch 1: 10 rows in 0.0 s: 8 to out, 1 to dead-letters, 1 dropped" in said) == (not terminal)
+        console.file.close()
