@@ -13,6 +13,7 @@ import pytest
 from magnetar.client.lookup import Lookup
 from magnetar.client.producer import Producer
 from magnetar.jobs.audit import audit
+from magnetar.jobs.compare import WAYS, Comparison, Side, compare
 from magnetar.jobs.reading import Access, Unit, frame, units
 from magnetar.protocol.batches import Batch, BatchWriter
 from magnetar.storage.segment import segment_name
@@ -207,5 +208,39 @@ def test_audit(spark: Any, tmp_path: Path) -> None:
         assert counts["gap"] == 1
         _, place, _ = next(one for one in found if one[0] == "gap")
         assert place.startswith(f"{ledger}:")
+
+    tell(tmp_path, story)
+
+
+def test_compare(spark: Any, tmp_path: Path) -> None:
+    """Two topics with other batches, and then some differences: found are exactly these."""
+
+    async def story(broker: RealBroker, url: str) -> None:
+        a, b = T, "persistent://public/default/b"
+        numbers = [*range(300), *range(20_000, 20_300)]
+        await asyncio.to_thread(send, url, entries_of(numbers, batch=7), a)
+        await asyncio.to_thread(send, url, entries_of(numbers, batch=11), b)
+        assert (await broker.ask("PUT", f"{TOPIC}/t/unload"))[0] == 204
+        access = Access(url=url, directory=str(tmp_path))
+
+        def compared(way: str) -> tuple[Comparison, list[tuple[str, int, int]]]:
+            result = compare(spark, Side("a", access, units(access, a)), Side("b", access, units(access, b)), way=way)
+            return result, [(one.kind, one.copies_a, one.copies_b) for one in result.differences]
+
+        for way in WAYS:
+            result, found = await asyncio.to_thread(compared, way)
+            assert (result.messages_a, result.messages_b, result.counts, found) == (600, 600, {}, [])
+        await asyncio.to_thread(send, url, entries_of([20_300]), a)
+        await asyncio.to_thread(send, url, entries_of([20_301], text=b"w%d"), a)
+        await asyncio.to_thread(send, url, entries_of([20_301, 20_302]), b)
+        result, found = await asyncio.to_thread(compared, "producer")
+        assert found == [("only in A", 1, 0), ("differs", 1, 1), ("only in B", 0, 1)]
+        assert [one.id for one in result.differences] == [20_300, 20_301, 20_302]
+        assert result.differing == 1
+        log = broker.node.broker.service.topics[a].log
+        assert result.differences[0].place_a == f"{a} {log.position(log.end - 2)}:0"
+        assert result.differences[0].place_b == ""
+        result, found = await asyncio.to_thread(compared, "content")
+        assert sorted(found) == [("only in A", 1, 0), ("only in A", 1, 0), ("only in B", 0, 1), ("only in B", 0, 1)]
 
     tell(tmp_path, story)

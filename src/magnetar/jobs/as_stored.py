@@ -22,11 +22,11 @@ ENCRYPTED: Final = "__encrypted"
 """Property of a row whose value is a ciphertext: how many messages are in it."""
 
 
-def checksum_matches(entry: bytes) -> bool:
+def checksum_matches(entry: memoryview) -> bool:
     """Whether the entry is as its producer sent it; False for what is no entry."""
     if len(entry) < ENTRY_HEADER_SIZE or int.from_bytes(entry[:2], "big") != CHECKSUM_MAGIC:
         return False
-    return crc32c(memoryview(entry)[6:]) == int.from_bytes(entry[2:6], "big")
+    return crc32c(entry[6:]) == int.from_bytes(entry[2:6], "big")
 
 
 def as_stored(entry: bytes, *, first_chunks: bool = False) -> bytes | None:

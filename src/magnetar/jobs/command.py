@@ -112,6 +112,47 @@ def compact(
     show(f"{topic}: {title}", job.Compacted._fields, done)
 
 
+@app.command()
+def compare(
+    topic_a: Annotated[str, typer.Argument(help="One topic, with all its partitions.")],
+    url_a: Annotated[str, typer.Argument(help="Its broker, pulsar://host:port; - for only --data-a.")],
+    topic_b: Annotated[str, typer.Argument(help="The other topic.")],
+    url_b: Annotated[str, typer.Argument(help="Its broker; - for only --data-b.")],
+    by: Annotated[str, typer.Option(help="Match messages by producer (and sequence id) or by content.")] = "producer",
+    data_a: Data = None,
+    data_b: Data = None,
+    out: Out = None,
+    token_a: Annotated[str | None, typer.Option(help="Authentication at the first broker.")] = None,
+    token_b: Annotated[str | None, typer.Option(help="Authentication at the second broker.")] = None,
+    cores: Cores = 2,
+    memory: Memory = "1g",
+) -> None:
+    """Compare two topics or clusters by digests; exit 1 if a message is not the same on both sides."""
+    from magnetar.jobs.compare import Side, matching_for
+    from magnetar.jobs.compare import compare as differences
+    from magnetar.jobs.reading import units
+
+    with errors_told():
+        check_file(out)
+        sides = []
+        for topic, url, data, token in ((topic_a, url_a, data_a, token_a), (topic_b, url_b, data_b, token_b)):
+            way = access(None if url == "-" else url, data, token)
+            sides.append(Side(topic, way, units(way, topic, least=cores)))
+        a, b = sides
+        matching_for(a, b, by)
+        with session("compare", cores, memory) as spark:
+            result = differences(spark, a, b, way=by)
+        if out is not None:
+            write_rows(out, result.differences)
+    counts = ", ".join(f"{count} {kind}" for kind, count in sorted(result.counts.items())) or "the same messages"
+    title = f"A {topic_a}: {result.messages_a} messages, B {topic_b}: {result.messages_b}: {counts}"
+    names = ("kind", "partition and producer", "id", "in A", "in B", "at A", "at B")
+    show(title, names, result.differences)
+    if result.missing:
+        show("not readable", ("what",), [(one,) for one in result.missing])
+    raise typer.Exit(FOUND if result.counts or result.missing else CLEAN)
+
+
 def main() -> None:
     """For spark-submit."""
     app(prog_name="magnetar jobs")

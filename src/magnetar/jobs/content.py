@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pyarrow as pa  # type: ignore[import-untyped]  # publishes no types
-from numba import njit
+
+from magnetar.columnar.compiled import kernel
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -56,11 +57,7 @@ def _add(out: NDArray[np.uint64], octets: tuple[Any, Any, Any], salt: int) -> No
     _add_octets(out, *octets, np.uint64(salt))
 
 
-def _kernel(function: Any) -> Any:
-    return njit(cache=True)(function)
-
-
-@_kernel
+@kernel
 def _mixed(number: Any) -> Any:
     number ^= number >> np.uint64(32)
     number *= _MIXER
@@ -69,7 +66,7 @@ def _mixed(number: Any) -> Any:
     return number ^ (number >> np.uint64(32))
 
 
-@_kernel
+@kernel
 def _add_octets(out: Any, data: Any, offsets: Any, there: Any, salt: Any) -> None:
     for row in range(len(out)):
         if not there[row]:
@@ -89,13 +86,13 @@ def _add_octets(out: Any, data: Any, offsets: Any, there: Any, salt: Any) -> Non
         out[row] = _mixed(out[row] + _mixed(number ^ word))
 
 
-@_kernel
+@kernel
 def _add_numbers(out: Any, numbers: Any, salt: Any) -> None:
     for row in range(len(out)):
         out[row] = _mixed(out[row] + _mixed(np.uint64(numbers[row]) ^ salt))
 
 
-@_kernel
+@kernel
 def _add_groups(out: Any, inner: Any, offsets: Any) -> None:
     base = offsets[0]
     for row in range(len(out)):

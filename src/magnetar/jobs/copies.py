@@ -4,27 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
-from numba import njit
 
 from magnetar.client.errors import DataLossError
 from magnetar.client.place import Place
+from magnetar.columnar.block import ENTRY_END, ENTRY_START
+from magnetar.columnar.compiled import Numbers, Octets, copy_bytes, kernel
+from magnetar.columnar.heads import HEADS, PUBLISH_TIME, read_heads
 from magnetar.jobs.extents import Entries, Missing, read_piece
 from magnetar.jobs.topic_logs import Copied, LedgerInfo, Piece
 from magnetar.model.errors import PersistenceError
 from magnetar.offload.archive import ParquetArchive
 from magnetar.offload.format import NO_TIME, Facts, LedgerWriter, buffers
 from magnetar.offload.places import Place as ObjectPlace
-from magnetar.protocol.frames import ENTRY_HEADER_SIZE
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-
-_HEADER: Final = ENTRY_HEADER_SIZE
-_PUBLISH_TIME: Final = 3
-"""Number of the field publish_time in MessageMetadata."""
 
 
 def read_copy(copy: Copied) -> Iterator[Entries | Missing]:
@@ -92,75 +89,29 @@ def _fill(writer: LedgerWriter, ledgers: Path, pieces: Sequence[Piece], info: Le
         raise DataLossError(f"{topic}: ledger {info.id} has {info.entries} entries, {expected} were found")
 
 
-def publish_times(data: Any, offsets: Any, lengths: Any) -> Any:
+def publish_times(data: NDArray[np.uint8], offsets: NDArray[np.int64], lengths: NDArray[np.int64]) -> Any:
     """Of each entry, ms (i64); ``NO_TIME`` where its metadata cannot be read."""
-    return _times(data, offsets, lengths, NO_TIME)
-
-
-def _kernel(function: Any) -> Any:
-    return njit(cache=True, nogil=True)(function)
-
-
-@_kernel
-def _gathered(data: Any, offsets: Any, lengths: Any) -> Any:
-    """The entries one behind the other."""
-    out = np.empty(lengths.sum(), np.uint8)
+    count = len(offsets)
+    table = np.empty((HEADS, count), np.int64)
+    table[ENTRY_START], table[ENTRY_END] = offsets, offsets + lengths
     at = 0
-    for i in range(len(offsets)):
-        out[at : at + lengths[i]] = data[offsets[i] : offsets[i] + lengths[i]]
-        at += lengths[i]
+    while (at := read_heads(data, table, at, count)) < count:
+        table[PUBLISH_TIME, at] = NO_TIME
+        at += 1
+    return table[PUBLISH_TIME]
+
+
+def _gathered(data: NDArray[np.uint8], offsets: NDArray[np.int64], lengths: NDArray[np.int64]) -> NDArray[np.uint8]:
+    """The entries one behind the other."""
+    out = np.empty(int(lengths.sum()), np.uint8)
+    _gather(data, offsets, lengths, out)
     return out
 
 
-@_kernel
-def _varint(data: Any, at: Any, end: Any) -> Any:
-    """Value, and where it ends; -1 there if it is none."""
-    value = np.uint64(0)
-    for i in range(10):
-        if at + i >= end:
-            return value, -1
-        byte = np.uint64(data[at + i])
-        value |= (byte & np.uint64(0x7F)) << np.uint64(7 * i)
-        if byte < np.uint64(0x80):
-            return value, at + i + 1
-    return value, -1
-
-
-@_kernel
-def _times(data: Any, offsets: Any, lengths: Any, unknown: Any) -> Any:
-    out = np.empty(len(offsets), np.int64)
+@kernel
+def _gather(data: Octets, offsets: Numbers, lengths: Numbers, out: Octets) -> None:
+    to = 0
     for i in range(len(offsets)):
-        at, stop = offsets[i], offsets[i] + lengths[i]
-        out[i] = unknown
-        if lengths[i] < _HEADER or data[at] != 0x0E or data[at + 1] != 0x01:
-            continue
-        size = np.int64(0)
-        for j in range(_HEADER - 4, _HEADER):
-            size = size << 8 | np.int64(data[at + j])
-        at += _HEADER
-        end = at + size
-        if end > stop:
-            continue
-        found = unknown
-        while 0 <= at < end:
-            tag, at = _varint(data, at, end)
-            if at < 0:
-                break
-            kind = np.int64(tag & np.uint64(7))
-            if kind == 0:
-                value, at = _varint(data, at, end)
-                if at >= 0 and np.int64(tag >> np.uint64(3)) == _PUBLISH_TIME:
-                    found = np.int64(value)
-            elif kind == 1:
-                at += 8
-            elif kind == 2:
-                value, at = _varint(data, at, end)
-                if at >= 0:
-                    at = at + np.int64(value) if value <= np.uint64(size) else -1
-            elif kind == 5:
-                at += 4
-            else:
-                at = -1
-        if at == end:
-            out[i] = found
-    return out
+        start, size = offsets[i], lengths[i]
+        copy_bytes(out, to, data, start, size)
+        to += size
