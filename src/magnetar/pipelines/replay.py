@@ -29,11 +29,10 @@ from magnetar.pipelines.checkpoint import Checkpoint, write_whole
 from magnetar.pipelines.letters import MESSAGE, Letter, letter
 from magnetar.pipelines.model import Pipeline
 from magnetar.pipelines.secrets import resolve
-from magnetar.pipelines.status import open_lookup
+from magnetar.pipelines.status import open_lookup, partitions_there
 from magnetar.protocol.commands import Pairs
 from magnetar.spark.options import sink_options
 from magnetar.spark.publish import Numbering, TaskSink
-from magnetar.spark.topics import listed, topic_partitions
 
 _ROWS: Final = 1_000
 
@@ -100,13 +99,13 @@ def replay(pipeline: Pipeline, *, since_ms: int = 0, cause: str = "") -> Replaye
     query = checkpoint.query_id()
     if query is None:
         raise InvalidValueError(f"pipeline {pipeline.name} has not run yet, so there are no dead letters of it")
-    with open_lookup(pipeline) as lookup:
+    with checkpoint.alone(), open_lookup(pipeline) as lookup:
         known = plans(checkpoint)
         total = Replayed(0, 0, 0, 0)
         for plan in known:
             if not plan.done:
                 total = _carried_out(pipeline, checkpoint, lookup, query, known, plan)
-        topics = topic_partitions(lookup, listed([pipeline.dead_letter]), create=False)
+        topics = partitions_there(lookup, pipeline.dead_letter)
         end = {topic: str(last_place(lookup, topic)) for topic in topics}
         plan = Plan(len(known), end, since_ms, cause)
         _keep(checkpoint, plan)
