@@ -25,6 +25,7 @@ from magnetar.columnar import heads
 from magnetar.columnar.block import ALL, ENTRY, ENTRY_END, ENTRY_START, FIRST, INDEX, LEDGER, NO_INDEX, STOP, Block
 from magnetar.columnar.values import Binary, ValueDecoder
 from magnetar.jobs.as_stored import as_stored, checksum_matches
+from magnetar.jobs.copies import read_copy
 from magnetar.jobs.extents import Entries, Missing, SegmentGoneError, read_piece
 from magnetar.jobs.units import Access, Unit, tasks_of, units
 from magnetar.spark.decode import ArrowDecoder, sql_schema
@@ -54,6 +55,8 @@ def entries(access: Access, unit: Unit) -> Iterator[Entries | Missing]:
     """What is stored, in order. Blocks are valid until the next one is asked for (see `extents.Entries`)."""
     if unit.lost:
         yield Missing(unit.start, unit.stop, unit.lost)
+    elif unit.copy is not None:
+        yield from read_copy(unit.copy)
     elif unit.piece is None:
         yield from _by_protocol(access, unit.topic, unit.start, unit.stop)
     else:
