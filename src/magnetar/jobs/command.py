@@ -64,6 +64,60 @@ def audit(
 
 
 @app.command()
+def offload(
+    topics: Annotated[list[str], typer.Argument(help="Topics; all their partitions are looked at.")],
+    rest: Annotated[str, typer.Option(help="The broker's REST interface, http://host:port.", metavar="URL")],
+    data: Annotated[Path, typer.Option(help="The broker's data directory, as the workers reach it.")],
+    to: Annotated[str | None, typer.Option(help="The broker's offloadUrl as the workers reach it.")] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be done.")] = False,
+    token: Token = None,
+    cores: Cores = 2,
+    memory: Memory = "1g",
+) -> None:
+    """Copy sealed ledgers to the broker's offloadUrl and have them adopted; exit 1 if any was refused."""
+    from magnetar.jobs import offload as job
+    from magnetar.jobs.rest import Rest
+
+    with errors_told():
+        work, left = job.plan(Rest(rest, token), data, topics, to)
+        done: list[job.Outcome] = []
+        if work and not dry_run:
+            with session("offload", cores, memory) as spark:
+                done = job.offload(spark, work)
+    rows = [*(job.planned(work) if dry_run else done), *left]
+    refused = sum(bool(one.refused) for one in rows)
+    ready = [one for one in rows if not one.refused]
+    size = sum(one.bytes for one in ready) / 1e6
+    what = "to copy" if dry_run else "offloaded"
+    show(f"{len(ready)} ledgers of {size:.1f} MB {what}, {refused} left", job.Outcome._fields, rows)
+    raise typer.Exit(FOUND if refused else CLEAN)
+
+
+@app.command()
+def compact(
+    topic: Annotated[str, typer.Argument(help="A topic without partitions, or one partition.")],
+    rest: Annotated[str, typer.Option(help="The broker's REST interface, http://host:port.", metavar="URL")],
+    data: Annotated[Path, typer.Option(help="The broker's data directory, as the workers reach it.")],
+    to: Annotated[str | None, typer.Option(help="The broker's offloadUrl as the workers reach it.")] = None,
+    token: Token = None,
+    cores: Cores = 2,
+    memory: Memory = "1g",
+) -> None:
+    """Compact a large topic; the broker takes the result over as if it had been its own run."""
+    from magnetar.jobs import compaction as job
+    from magnetar.jobs.rest import Rest
+
+    with errors_told():
+        plan = job.plan(Rest(rest, token), data, topic, to)
+        done: list[job.Compacted] = []
+        if plan is not None:
+            with session("compact", cores, memory) as spark:
+                done.append(job.compact(spark, plan))
+    title = "compacted" if done else "nothing to do: all closed ledgers are compacted"
+    show(f"{topic}: {title}", job.Compacted._fields, done)
+
+
+@app.command()
 def compare(
     topic_a: Annotated[str, typer.Argument(help="One topic, with all its partitions.")],
     url_a: Annotated[str, typer.Argument(help="Its broker, pulsar://host:port; - for only --data-a.")],

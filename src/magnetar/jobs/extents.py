@@ -59,6 +59,8 @@ class Entries(NamedTuple):
     lengths: NDArray[np.int64]
     indexes: NDArray[np.int64] | None
     """Message index of its first message (SEMANTICS 1.1.6), if it is known."""
+    counts: NDArray[np.int64] | None = None
+    """Messages that the broker counts it as, if that is known."""
 
     def __len__(self) -> int:
         return len(self.offsets)
@@ -244,15 +246,15 @@ class _Walk:
 
     def _block(self, data: NDArray[np.uint8], starts: NDArray[np.int64], counts: NDArray[np.int64]) -> Entries:
         piece = self._piece
-        ordinals, offsets, lengths, indexes = (np.empty(int(counts.sum()), np.int64) for _ in range(4))
-        _find_entries(data, starts, ordinals, offsets, lengths, indexes)
+        ordinals, *columns = (np.empty(int(counts.sum()), np.int64) for _ in range(5))
+        _find_entries(data, starts, ordinals, *columns)
         keep = (ordinals >= self._next) & (ordinals < piece.stop)
         if len(self._hidden):
             keep &= ~np.isin(ordinals, self._hidden)
         if not keep.all():
-            ordinals, offsets, lengths, indexes = ordinals[keep], offsets[keep], lengths[keep], indexes[keep]
+            ordinals, columns = ordinals[keep], [column[keep] for column in columns]
         ledgers = np.full(len(ordinals), piece.ledger, np.int64)
-        return Entries(data, ledgers, ordinals - piece.base, offsets, lengths, indexes)
+        return Entries(data, ledgers, ordinals - piece.base, *columns)
 
     def _missing(self, stop: int, why: str) -> Missing:
         """Up to an ordinal; goes on behind it."""
@@ -316,8 +318,8 @@ def _count_entries(data: Any, starts: Any, out: Any) -> None:
 
 
 @kernel
-def _find_entries(data: Any, starts: Any, ordinals: Any, offsets: Any, lengths: Any, indexes: Any) -> None:
-    """Of each entry: ordinal, offset, length, message index."""
+def _find_entries(data: Any, starts: Any, ordinals: Any, offsets: Any, lengths: Any, indexes: Any, counts: Any) -> None:
+    """Of each entry: ordinal, offset, length, message index, messages."""
     row = 0
     for i in range(len(starts)):
         start = starts[i]
@@ -334,6 +336,7 @@ def _find_entries(data: Any, starts: Any, ordinals: Any, offsets: Any, lengths: 
             offsets[row] = position
             lengths[row] = length
             indexes[row] = index
-            index += _u32(data, table + 4 * (n + j)) if counted else np.int64(1)
+            counts[row] = _u32(data, table + 4 * (n + j)) if counted else np.int64(1)
+            index += counts[row]
             position += length
             row += 1

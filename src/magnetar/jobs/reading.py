@@ -22,9 +22,10 @@ from magnetar.client.gap import DataGap
 from magnetar.client.place import Place
 from magnetar.client.reader import Entry, RangeReader
 from magnetar.columnar import heads
-from magnetar.columnar.block import ALL, NO_INDEX, Block
+from magnetar.columnar.block import ALL, ENTRY, ENTRY_END, ENTRY_START, FIRST, INDEX, LEDGER, NO_INDEX, STOP, Block
 from magnetar.columnar.values import Binary, ValueDecoder
 from magnetar.jobs.as_stored import as_stored, checksum_matches
+from magnetar.jobs.copies import read_copy
 from magnetar.jobs.extents import Entries, Missing, SegmentGoneError, read_piece
 from magnetar.jobs.units import Access, Unit, tasks_of, units
 from magnetar.spark.decode import ArrowDecoder, sql_schema
@@ -54,6 +55,8 @@ def entries(access: Access, unit: Unit) -> Iterator[Entries | Missing]:
     """What is stored, in order. Blocks are valid until the next one is asked for (see `extents.Entries`)."""
     if unit.lost:
         yield Missing(unit.start, unit.stop, unit.lost)
+    elif unit.copy is not None:
+        yield from read_copy(unit.copy)
     elif unit.piece is None:
         yield from _by_protocol(access, unit.topic, unit.start, unit.stop)
     else:
@@ -111,10 +114,10 @@ def read(
 def _table(block: Entries, unit: Unit) -> NDArray[np.int64]:
     """What `columnar.heads` wants to know of each entry."""
     table = np.zeros((heads.HEADS, len(block)), np.int64)
-    table[heads.LEDGER], table[heads.ENTRY], table[heads.INDEX] = block.ledgers, block.entries, NO_INDEX
-    table[heads.ENTRY_START], table[heads.ENTRY_END] = block.offsets, block.offsets + block.lengths
-    table[heads.STOP] = ALL
-    for row, place in ((heads.FIRST, unit.start), (heads.STOP, unit.stop)):
+    table[LEDGER], table[ENTRY], table[INDEX] = block.ledgers, block.entries, NO_INDEX
+    table[ENTRY_START], table[ENTRY_END] = block.offsets, block.offsets + block.lengths
+    table[STOP] = ALL
+    for row, place in ((FIRST, unit.start), (STOP, unit.stop)):
         if place.batch:
             table[row, (block.ledgers == place.ledger) & (block.entries == place.entry)] = place.batch
     return table
@@ -132,7 +135,7 @@ def _apart(data: NDArray[np.uint8], table: NDArray[np.int64], *, checked: bool) 
         found.setdefault(index, "")
     if checked:
         view = data.data
-        for index, (at, end) in enumerate(table[heads.ENTRY_START : heads.ENTRY_END + 1].T.tolist()):
+        for index, (at, end) in enumerate(table[ENTRY_START : ENTRY_END + 1].T.tolist()):
             if not checksum_matches(view[at:end]):
                 found[index] = "the producer's checksum does not match"
     yield from sorted(found.items())
