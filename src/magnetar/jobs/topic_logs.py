@@ -14,6 +14,7 @@ from typing import Final, NamedTuple, cast
 from magnetar.broker.topic.transactions import ANNEX, TransactionsBesideLog
 from magnetar.jobs.glance import Glance, ledgers_of
 from magnetar.model.ids import Position
+from magnetar.storage.archive import Offload
 from magnetar.storage.journal import Journal
 from magnetar.storage.managed_ledger import LogHome, ManagedLedger
 from magnetar.storage.recovery import recover
@@ -123,6 +124,10 @@ class _Home:
 
     journal = cast("Journal", None)
 
+    def __init__(self) -> None:
+        self.discarded: dict[str, Offload] = {}
+
+    def copy_discarded(self, offload: Offload) -> None: ...
     def make_log(self, log_id: int, name: str) -> ManagedLedger:
         return ManagedLedger(cast("LogHome", self), log_id, name)
 

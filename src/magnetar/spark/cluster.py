@@ -61,7 +61,7 @@ def _running(command: list[str], log: Path, ready: str) -> Iterator[None]:
         "SPARK_DAEMON_JAVA_OPTS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
         "PYSPARK_PYTHON": sys.executable,
         # Executors work in directories of their own, where a relative path leads elsewhere.
-        "PYTHONPATH": os.pathsep.join(os.path.abspath(path) for path in (_PACKAGES, *_python_path())),
+        "PYTHONPATH": os.pathsep.join(os.path.abspath(str(path)) for path in (_PACKAGES, *_python_path())),
     }
     line = [str(home / "bin" / "spark-class"), f"org.apache.spark.deploy.{command[0]}", *command[1:]]
     with log.open("w") as errors:
