@@ -32,6 +32,8 @@ from magnetar.spark.writer import StreamSink, check_schema
 
 SHARE = "tests.failing"
 """A local property of the session: which share of the attempts fails."""
+AFTER = "after"
+"""In its place: all attempts, after everything was stored."""
 _ATTEMPTS = 12
 
 
@@ -45,9 +47,10 @@ class FlakyStream(StreamSink):
     def write(self, iterator: Iterator[Any]) -> WriterCommitMessage:
         context = TaskContext.get()
         assert context is not None
-        share = float(context.getLocalProperty(SHARE) or 0.25)
+        wish = context.getLocalProperty(SHARE) or "0.25"
+        share = 1.0 if wish == AFTER else float(wish)
         chance = random.random() if context.attemptNumber() < _ATTEMPTS - 1 else 1.0
-        if chance < share / 2:
+        if chance < share / 2 and wish != AFTER:
             return super().write(_broken_off(iterator))
         done = super().write(iterator)
         if chance < share:

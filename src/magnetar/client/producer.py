@@ -39,12 +39,22 @@ class _Unconfirmed(NamedTuple):
 class Producer:
     """On one topic or partition, for one thread. Use as a context manager, and `flush` before leaving it."""
 
-    def __init__(self, lookup: Lookup, topic: str, name: str | None = None, *, send_timeout: float = 60.0) -> None:
+    def __init__(
+        self,
+        lookup: Lookup,
+        topic: str,
+        name: str | None = None,
+        *,
+        send_timeout: float = 60.0,
+        encrypted: bool = False,
+    ) -> None:
+        """``encrypted`` says that all entries will be; a namespace may demand it."""
         self.topic = topic
         self.name = name or ""
         self.messages_confirmed = 0
         self._lookup = lookup
         self._given_name = name
+        self._encrypted = encrypted
         self._send_timeout = send_timeout
         self._unconfirmed: deque[_Unconfirmed] = deque()
         self._bytes = 0
@@ -113,6 +123,7 @@ class Producer:
                     producer_id,
                     connection.new_request_id(),
                     self.name or self._given_name,
+                    encrypted=self._encrypted,
                     epoch=self._epoch,
                     user_provided_producer_name=self._given_name is not None,
                 ),

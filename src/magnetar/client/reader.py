@@ -42,7 +42,7 @@ _FAR: Final = Place(1 << 62, 0)
 
 
 class Entry(NamedTuple):
-    """One entry as it is stored; `protocol.entries` and `columnar.messages` read it."""
+    """One entry as it is stored; `protocol.entries` reads it."""
 
     ledger: int
     entry: int

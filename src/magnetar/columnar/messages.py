@@ -12,7 +12,7 @@ cannot be read on their own and are refused by name: whoever can joins and decry
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -21,7 +21,7 @@ import pyarrow.compute as pc  # type: ignore[import-untyped]  # the same
 
 from magnetar.columnar import block as block_rows
 from magnetar.columnar import heads, rows
-from magnetar.columnar.block import ALL, MAX_BYTES, Block, Stored, block_of, octets
+from magnetar.columnar.block import MAX_BYTES, Block, octets
 from magnetar.model.errors import NotAvailableError, ProtocolError
 from magnetar.protocol.compression import CompressionType, decompress
 
@@ -306,14 +306,6 @@ class Messages:
     def _column(self, row: int, name: str) -> Any:
         offsets = self._offsets[row, : len(self) + 1]
         return _binary(self._bytes[name][: offsets[-1]], offsets, self._present[row, : len(self)])
-
-
-def columns_of(entries: Iterable[Stored], first: int = 0, stop: int = ALL) -> Messages:
-    """The messages of few entries, ``[first, stop)`` of each, whatever their size."""
-    messages = Messages(max_rows=ALL, max_bytes=ALL)
-    for _ in messages.add(block_of(entries, first, stop)):
-        raise AssertionError("there is no limit to reach")
-    return messages
 
 
 _SHORT: Final = {

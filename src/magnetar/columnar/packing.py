@@ -7,15 +7,15 @@ starts over relies on (docs/decisions/009).
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa  # type: ignore[import-untyped]  # publishes no types
+from crc32c import crc32c
 
 from magnetar.columnar.pack import NO_ROOM, pack_batch
-from magnetar.protocol.batches import MAX_BYTES, MAX_MESSAGES, Batch, key_text
+from magnetar.protocol.batches import MAX_BYTES, MAX_MESSAGES, Batch, Seal, key_text
 from magnetar.protocol.compression import CompressionType, compress
 from magnetar.protocol.entries import EntryMetadata, build_entry
 
@@ -146,7 +146,9 @@ class Packer:
         max_messages: int = MAX_MESSAGES,
         max_bytes: int = MAX_BYTES,
         digest_bits: int = 0,
+        seal: Seal | None = None,
     ) -> None:
+        """``seal`` encrypts each entry's payload, which is compressed then."""
         self.producer_name = producer_name
         self.digest_bits = digest_bits
         """May be changed between two calls of `pack`, as far as the sequence ids leave room."""
@@ -154,6 +156,7 @@ class Packer:
         """Of everything packed so far; `digest_bits` wide."""
         self._checksum = 0
         self._compression = compression
+        self._seal = seal
         self._max_messages = max_messages
         self._max_bytes = max_bytes
         self._target = np.empty(2 * max_bytes if max_bytes < 1 << 24 else max_bytes, np.uint8)
@@ -191,7 +194,7 @@ class Packer:
     ) -> Batch:
         row, first, last = int(picked[start]), int(ids[start]), int(ids[stop - 1])
         if self.digest_bits:
-            self._checksum = zlib.crc32(plain, self._checksum)
+            self._checksum = crc32c(plain, self._checksum)
             self.digest = self._checksum & ((1 << self.digest_bits) - 1)
             last |= self.digest
             if stop - start == 1:
@@ -212,4 +215,7 @@ class Packer:
             num_messages_in_batch=stop - start,
             highest_sequence_id=last,
         )
-        return Batch(build_entry(metadata, compress(self._compression, plain)), stop - start, first, last)
+        payload = compress(self._compression, plain)
+        if self._seal is not None:
+            metadata, payload = self._seal(metadata, payload)
+        return Batch(build_entry(metadata, payload), stop - start, first, last)

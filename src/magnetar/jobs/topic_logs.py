@@ -51,6 +51,8 @@ class LedgerInfo(NamedTuple):
     id: int
     base: int
     """Ordinal of its entry 0."""
+    stop: int
+    """Ordinal behind its last entry; also where some of them are damaged and not counted."""
     entries: int
     messages: int
     bytes: int
@@ -94,7 +96,7 @@ class TopicLog(NamedTuple):
             if ledger.id > position.ledger:
                 return max(min(ledger.base, self.end), self.first)
             if ledger.id == position.ledger:
-                inside = min(ledger.base + max(position.entry, 0), ledger.base + ledger.entries)
+                inside = min(ledger.base + max(position.entry, 0), ledger.stop)
                 return max(min(inside, self.end), self.first)
         return max(self.end, self.first)
 
@@ -147,9 +149,13 @@ def _topic_log(log: ManagedLedger) -> TopicLog:
     end, hidden = log.end, _Hidden(log)
     if hidden.limit is not None:
         end = min(end, hidden.limit)
+    table = log.table.ledgers
+    stops = [*(following.ordinal for following in table[1:]), log.end]
     ledgers = tuple(
-        LedgerInfo(one.id, one.ordinal, one.entries, one.messages, one.bytes, one.index, one.opened_ms, one.closed_ms)
-        for one in log.table.ledgers
+        LedgerInfo(
+            one.id, one.ordinal, stop, one.entries, one.messages, one.bytes, one.index, one.opened_ms, one.closed_ms
+        )
+        for one, stop in zip(table, stops, strict=False)
     )
     bases = {one.id: one.base for one in ledgers}
     pieces = tuple(

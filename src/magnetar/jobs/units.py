@@ -178,7 +178,7 @@ def _parts(directory: Directory, log: TopicLog, piece: Piece, start: Place, stop
 def _lost(log: TopicLog, first: int, end: int) -> Iterator[Unit]:
     """Entries that the log counts and no segment has, ledger by ledger."""
     for ledger in log.ledgers:
-        begin, stop = max(first, ledger.base), min(end, ledger.base + ledger.entries)
+        begin, stop = max(first, ledger.base), min(end, ledger.stop)
         if begin < stop:
             places = Place(ledger.id, begin - ledger.base), Place(ledger.id, stop - ledger.base)
             yield Unit(log.name, *places, 0, lost="no segment holds them; magnetar verify names what is damaged")

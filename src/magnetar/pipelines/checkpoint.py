@@ -5,6 +5,7 @@
     manifests/<batch>.json                 what was done (`manifest`)
     staged/<batch>/                        results of the micro-batch that is under way
     replays/<number>.json                  what `replay` has put back
+    lock                                   held by the process that runs or replays
 
 Files of ours are written beside their place, synchronised and renamed, so each is there whole or not at all. The start
 of micro-batch 0 is not in Spark's log (it asks the source again), hence pipeline.json.
@@ -12,15 +13,17 @@ of micro-batch 0 is not in Spark's log (it asks the source again), hence pipelin
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import json
 import os
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
 from magnetar.client.place import Place
-from magnetar.model.errors import InvalidValueError
+from magnetar.model.errors import ConflictError, InvalidValueError
 from magnetar.pipelines.manifest import FIRST, Manifest, ManifestError, from_text, to_text
 from magnetar.spark.offsets import from_json
 
@@ -50,6 +53,20 @@ class Checkpoint:
     def __init__(self, directory: str) -> None:
         self.directory = Path(directory)
         self._read: dict[int, Manifest] = {}
+
+    @contextlib.contextmanager
+    def alone(self) -> Iterator[None]:
+        """Hold the directory: nobody else runs or replays meanwhile. ConflictError if somebody does."""
+        self.directory.mkdir(parents=True, exist_ok=True)
+        with (self.directory / "lock").open("w") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise ConflictError(
+                    f"{self.directory} is in use: another process runs or replays this pipeline; wait for it or stop it"
+                ) from None
+            # Let go by the system when this process ends, however it does.
+            yield
 
     # Spark's part
 

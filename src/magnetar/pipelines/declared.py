@@ -15,7 +15,7 @@ from magnetar.pipelines.elements import sink, source, step
 from magnetar.pipelines.model import Pipeline, PythonStep, Sink, Source, Step, TopicSource, Trigger
 from magnetar.pipelines.secrets import is_reference, problem_of
 
-_KEYS: Final = (
+KEYS: Final = (
     "name",
     "broker",
     "checkpoint",
@@ -44,7 +44,7 @@ def load(path: Path) -> Pipeline:
 def parse(text: str, file: str) -> Pipeline:
     """The same from text; ``file`` is for the errors, and relative paths begin in its directory."""
     root = read(text, file)
-    items = root.keys(_KEYS, required=_REQUIRED)
+    items = root.keys(KEYS, required=_REQUIRED)
     name = items["name"].text() if "name" in items else ""
     if name and not _NAME.fullmatch(name):
         items["name"].problem(f"{name!r} cannot be a name; letters, digits, '.', '_' and '-' can")

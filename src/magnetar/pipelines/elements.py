@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Final
 
+from magnetar.lakehouse.options import Kind, lake_options
 from magnetar.model.errors import MagnetarError
 from magnetar.pipelines.document import Item, nearest
 from magnetar.pipelines.functions import problem_of_name
@@ -35,7 +36,10 @@ from magnetar.spark.options import OPTIONS, sink_options, source_options
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _SINK_NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]*")
 _OURS: Final = frozenset(
-    {"service.url", "token", "endingoffsets", "endingtime", "delivery", "txnappid", "txnversion", "ondecodeerror"}
+    {
+        *("service.url", "token", "endingoffsets", "endingtime", "ondecodeerror", "pushdownfilters"),
+        *("delivery", "txnappid", "txnversion", "staging", "repeatable"),
+    }
 )
 """Options of format("pulsar") that the pipeline sets itself."""
 SINK_COLUMNS: Final = {
@@ -232,7 +236,14 @@ def sink(item: Item, name: str, known: list[str], dead_letter: bool) -> Sink | N
     if "path" not in items:
         item.problem(f"a sink of format {form} needs 'path'")
     path = _texts(items, ("path",)).get("path", "")
-    return TableSink(name, item.where, start, form, path, _any_texts(items, "options"), expected)
+    options = _any_texts(items, "options")
+    for key in [key for key in options if key.lower() in ("txnappid", "txnversion")]:
+        items["options"].problem(f"{key!r} is set by the pipeline itself; remove it")
+    try:
+        lake_options(Kind(form), {**options, "path": path or "checked elsewhere"})
+    except MagnetarError as error:
+        (items.get("options") or item).problem(str(error))
+    return TableSink(name, item.where, start, form, path, options, expected)
 
 
 def _topic_sink(

@@ -1,6 +1,6 @@
 """Manifests against topics: whether anything was skipped, repeated or changed, and exactly where. Pure.
 
-Five questions, each with its own function:
+Six questions, each with its own function:
 
 * `chain`: are the manifests there, unchanged, and in one chain?
 * `ranges`: does each micro-batch begin where the one before ended, as Spark's checkpoint has it too?
@@ -9,6 +9,7 @@ Five questions, each with its own function:
   where the sums differ the range is halved, until the micro-batch is found.
 * `delivered`: does an output topic hold every row of every micro-batch once? Rows carry their number: producer
   ``spark.<query>/<output>.<task>``, sequence id = micro-batch and row of the task (`spark.sequences`).
+* `committed`: does a table have one commit of each micro-batch, with its rows?
 """
 
 from __future__ import annotations
@@ -231,6 +232,30 @@ def delivered(manifests: Sequence[Manifest], name: str, seen: Delivered, first: 
         found += _whole(where, output, {task: rows for (one, task), rows in seen.rows.items() if one == batch})
         if not found and print_text(seen.prints.get(batch, 0)) != output.print:
             found.append(Finding(where, f"{output.target}: as many rows as were written, but with other contents"))
+    return found
+
+
+def committed(
+    manifests: Sequence[Manifest], name: str, commits: Mapping[int, Sequence[int]], first: int, whole: bool
+) -> list[Finding]:
+    """A table: rows of its commits by micro-batch. Without its ``whole`` history old ones may be unknown."""
+    known = {one.batch: one.outputs[name] for one in manifests if name in one.outputs}
+    last, oldest = max(known, default=-1), min(commits, default=0)
+    found = []
+    for batch in sorted(known.keys() | commits.keys()):
+        where, there = f"batch {batch}, output {name}", commits.get(batch, ())
+        output = known.get(batch)
+        if batch < first or (not whole and batch < oldest):
+            continue
+        if output is None:
+            if batch > last + 1:
+                found.append(Finding(where, "a commit is in the table, and no manifest tells of it"))
+        elif len(there) > 1:
+            found.append(Finding(where, f"{output.target}: it was committed {len(there)} times"))
+        elif sum(there) != output.rows:
+            found.append(
+                Finding(where, f"{output.target}: {output.rows} rows were written, the commit has {sum(there)}")
+            )
     return found
 
 

@@ -121,7 +121,7 @@ def analyse(spark: SparkSession, pipeline: Pipeline) -> Analysis:
     with_state = [step for step in pipeline.steps if state_of(frames.views[step.name])]
     if not with_state:
         return Analysis(frames, streams, None, _ticks(streams), tuple(streams), chains)
-    for step in reversed(with_state):
+    for step in with_state:
         empty = spark.createDataFrame([], frames.views[step.name].schema)
         rest = Frames(spark, pipeline, read, given={step.name: empty})
         outputs = {**rest.sinks, **{name: check.frame for name, check in rest.checks.items()}}
@@ -195,11 +195,7 @@ def guarantee(sink: Sink) -> str:
             "broker (deduplication must be on) drops what it has"
         )
     if isinstance(sink, TableSink):
-        if sink.format == "parquet":
-            return "exactly once: each micro-batch has a directory of its own, replaced if it is written again"
-        return (
-            f"exactly once: the commit carries the query's id and the micro-batch, and {sink.format} refuses a second"
-        )
+        return "exactly once: the table's commit carries the query's id and the micro-batch, and a second is refused"
     assert isinstance(sink, PlainSink), "there is no other"
     return (
         "at least once: a micro-batch that is repeated is shown again" if sink.format == "console" else "keeps nothing"

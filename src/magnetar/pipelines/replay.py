@@ -23,18 +23,16 @@ from magnetar.client.errors import ClientError
 from magnetar.client.lookup import Lookup
 from magnetar.client.place import START, Place
 from magnetar.client.reader import RangeReader, last_place
-from magnetar.columnar.block import ALL, Stored
-from magnetar.columnar.messages import columns_of
+from magnetar.columnar.messages import Messages
 from magnetar.model.errors import InvalidValueError
 from magnetar.pipelines.checkpoint import Checkpoint, write_whole
 from magnetar.pipelines.letters import MESSAGE, Letter, letter
 from magnetar.pipelines.model import Pipeline
 from magnetar.pipelines.secrets import resolve
-from magnetar.pipelines.status import open_lookup
+from magnetar.pipelines.status import open_lookup, partitions_there
 from magnetar.protocol.commands import Pairs
 from magnetar.spark.options import sink_options
 from magnetar.spark.publish import Numbering, TaskSink
-from magnetar.spark.topics import listed, topic_partitions
 
 _ROWS: Final = 1_000
 
@@ -101,13 +99,13 @@ def replay(pipeline: Pipeline, *, since_ms: int = 0, cause: str = "") -> Replaye
     query = checkpoint.query_id()
     if query is None:
         raise InvalidValueError(f"pipeline {pipeline.name} has not run yet, so there are no dead letters of it")
-    with open_lookup(pipeline) as lookup:
+    with checkpoint.alone(), open_lookup(pipeline) as lookup:
         known = plans(checkpoint)
         total = Replayed(0, 0, 0, 0)
         for plan in known:
             if not plan.done:
                 total = _carried_out(pipeline, checkpoint, lookup, query, known, plan)
-        topics = topic_partitions(lookup, listed([pipeline.dead_letter]), create=False)
+        topics = partitions_there(lookup, pipeline.dead_letter)
         end = {topic: str(last_place(lookup, topic)) for topic in topics}
         plan = Plan(len(known), end, since_ms, cause)
         _keep(checkpoint, plan)
@@ -160,22 +158,26 @@ def _original(lookup: Lookup, one: Letter) -> Found | None:
 
 def messages(lookup: Lookup, topic: str, start: Place, end: Place) -> Iterator[Found]:
     """All of a range, as they are stored."""
-    for entries in RangeReader(lookup, topic, start, end, fail_on_data_loss=False):
-        for ledger, entry, data in entries:
-            first = start.batch if (ledger, entry) == start[:2] else 0
-            stop = end.batch if (ledger, entry) == end[:2] else ALL
-            columns = columns_of([Stored(ledger, entry, data)], first, stop)
-            for index, value, key, event_time, publish_time, properties in zip(
-                columns.places().tolist(),
-                columns.values().to_pylist(),
-                columns.keys().to_pylist(),
-                columns.event_times().tolist(),
-                columns.publish_times().tolist(),
-                columns.properties().to_pylist(),
-                strict=True,
-            ):
-                place = Place(ledger, entry, index)
-                yield Found(topic, place, value, key, event_time, publish_time, tuple(properties))
+    found = Messages()
+    for block in RangeReader(lookup, topic, start, end, fail_on_data_loss=False).blocks():
+        for _ in found.add(block):
+            yield from _rows_of(topic, found)
+    yield from _rows_of(topic, found)
+
+
+def _rows_of(topic: str, found: Messages) -> Iterator[Found]:
+    columns = (
+        found.ledgers().tolist(),
+        found.entries().tolist(),
+        found.places().tolist(),
+        found.values().to_pylist(),
+        found.keys().to_pylist(),
+        found.event_times().tolist(),
+        found.publish_times().tolist(),
+        found.properties().to_pylist(),
+    )
+    for ledger, entry, place, value, key, event_time, publish_time, pairs in zip(*columns, strict=True):
+        yield Found(topic, Place(ledger, entry, place), value, key, event_time, publish_time, tuple(pairs))
 
 
 def _batches(found: Iterator[Found]) -> Iterator[Any]:

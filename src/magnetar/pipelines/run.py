@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from magnetar.lakehouse import register
 from magnetar.model.errors import InvalidValueError, MagnetarError
 from magnetar.pipelines import functions
 from magnetar.pipelines.batch import BatchRun
@@ -124,7 +125,13 @@ def prepare(pipeline: Pipeline) -> Checkpoint:
 
 def run(spark: SparkSession, pipeline: Pipeline, watch: Watch, stop: Stop, trigger: Trigger | None = None) -> Outcome:
     """Until there is nothing more to do, or somebody stops it. PipelineFailedError says why it failed."""
+    with Checkpoint(pipeline.checkpoint).alone():
+        return _run_alone(spark, pipeline, watch, stop, trigger)
+
+
+def _run_alone(spark: SparkSession, pipeline: Pipeline, watch: Watch, stop: Stop, trigger: Trigger | None) -> Outcome:
     checkpoint = prepare(pipeline)
+    register(spark)
     analysis = analyse(spark, pipeline)
     batches = BatchRun(pipeline, checkpoint, analysis, watch.told)
     query = _start(pipeline, checkpoint, analysis, batches, trigger or pipeline.trigger)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from magnetar.client.errors import ClientError
+from magnetar.client.errors import ClientError, RefusedError
 from magnetar.client.lookup import Lookup
 from magnetar.client.place import START, Place
 from magnetar.client.reader import last_place
 from magnetar.client.survey import Surveyor
-from magnetar.model.errors import InvalidValueError
+from magnetar.model.errors import InvalidValueError, ServerError
 from magnetar.pipelines.checkpoint import Checkpoint
 from magnetar.pipelines.manifest import Manifest
 from magnetar.pipelines.model import DEAD_LETTERS, Pipeline, TopicSource
@@ -33,6 +33,16 @@ def topic_partitions_of(lookup: Lookup, source: TopicSource) -> list[str]:
     return topic_partitions(lookup, source_options(given).topics, create=False)
 
 
+def partitions_there(lookup: Lookup, topic: str) -> list[str]:
+    """Topic-partitions of an output; none if nothing was ever written to it."""
+    try:
+        return topic_partitions(lookup, listed([topic]), create=False)
+    except RefusedError as error:
+        if error.error is ServerError.TopicNotFound:
+            return []
+        raise
+
+
 def topics_of(pipeline: Pipeline) -> list[str]:
     """Every topic of the file with its partitions, asked of the broker. ClientError if it does not answer."""
     lines = []
@@ -46,8 +56,9 @@ def topics_of(pipeline: Pipeline) -> list[str]:
         if pipeline.dead_letter is not None:
             sinks.append(("dead letters", pipeline.dead_letter))
         for title, topic in sinks:
-            count = len(topic_partitions(lookup, listed([topic]), create=False))
-            lines.append(f"{title}: {topic}, {count} topic-partition{'s' if count != 1 else ''}")
+            count = len(partitions_there(lookup, topic))
+            there = f"{count} topic-partition{'s' if count != 1 else ''}" if count else "not there yet"
+            lines.append(f"{title}: {topic}, {there}")
     return lines
 
 

@@ -8,22 +8,22 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from magnetar.client.lookup import Lookup
 from magnetar.client.place import START, Place
 from magnetar.client.reader import RangeReader, last_place
-from magnetar.columnar.block import Stored
-from magnetar.columnar.messages import Messages, columns_of
-from magnetar.model.errors import InvalidValueError
+from magnetar.columnar.messages import Messages
+from magnetar.lakehouse import open_lake
+from magnetar.model.errors import InvalidValueError, NotFoundError
 from magnetar.pipelines import evidence, outputs, rows
 from magnetar.pipelines.checkpoint import Checkpoint
 from magnetar.pipelines.evidence import Delivered, Finding
 from magnetar.pipelines.frames import read_range
 from magnetar.pipelines.manifest import Manifest
 from magnetar.pipelines.model import DEAD_LETTERS, Pipeline, TableSink
-from magnetar.pipelines.status import open_lookup
-from magnetar.spark.topics import listed, topic_partitions
+from magnetar.pipelines.secrets import resolve
+from magnetar.pipelines.status import open_lookup, partitions_there
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -71,8 +71,9 @@ def verify(pipeline: Pipeline, spark: SparkSession | None, *, since: int = 0) ->
             )
     for sink in pipeline.sinks:
         if isinstance(sink, TableSink):
-            findings += _table(sink, manifests, query)
-            lines.append(f"sink {sink.name}: {sink.format} {sink.path}")
+            commits, whole_history = _commits(sink, outputs.application(query, sink.name))
+            findings += evidence.committed(manifests, sink.name, commits, since, whole_history)
+            lines.append(f"sink {sink.name}: {len(commits):,} commits of {sink.format} {sink.path}")
     return Report(lines, findings)
 
 
@@ -127,65 +128,40 @@ def recounting(spark: SparkSession, pipeline: Pipeline) -> evidence.Recount:
 
 def delivered(lookup: Lookup, topic: str, seen: Delivered) -> Delivered:
     """Every message of an output topic, from the first that is still there."""
-    for name in topic_partitions(lookup, listed([topic]), create=False):
-        for entries in RangeReader(lookup, name, START, last_place(lookup, name), fail_on_data_loss=False):
-            _feed(name, columns_of(Stored(*entry) for entry in entries), seen)
+    for name in partitions_there(lookup, topic):
+        messages = Messages()
+        for block in RangeReader(lookup, name, START, last_place(lookup, name), fail_on_data_loss=False).blocks():
+            for _ in messages.add(block):
+                _feed(name, messages, seen)
+        _feed(name, messages, seen)
     return seen
 
 
-def _feed(topic: str, columns: Messages, seen: Delivered) -> None:
-    for ledger, entry, index, key, value, producer, sequence_id in zip(
-        columns.ledgers().tolist(),
-        columns.entries().tolist(),
-        columns.places().tolist(),
-        columns.keys().to_pylist(),
-        columns.values().to_pylist(),
-        columns.producer_names().to_pylist(),
-        columns.sequence_ids().tolist(),
+def _feed(topic: str, messages: Messages, seen: Delivered) -> None:
+    rows = zip(
+        messages.ledgers().tolist(),
+        messages.entries().tolist(),
+        messages.places().tolist(),
+        messages.producer_names().to_pylist(),
+        messages.sequence_ids().tolist(),
+        messages.keys().to_pylist(),
+        messages.values().to_pylist(),
         strict=True,
-    ):
+    )
+    for ledger, entry, place, producer, sequence, key, value in rows:
         number = zlib.crc32((key or b"") + b"\0" + (value or b""))
-        seen.add(topic, Place(ledger, entry, index), producer, sequence_id, number)
+        seen.add(topic, Place(ledger, entry, place), producer, sequence, number)
 
 
-def _table(sink: TableSink, manifests: list[Manifest], query: str) -> list[Finding]:
-    if sink.format == "parquet":
-        return _parquet(sink, manifests)
-    if sink.format == "delta":
-        return _delta(sink, manifests, query)
-    return []
-
-
-def _parquet(sink: TableSink, manifests: list[Manifest]) -> list[Finding]:
-    import pyarrow.dataset as pa_dataset  # type: ignore[import-untyped]  # publishes no types
-
-    there = outputs.parquet_batches(sink)
-    found = []
-    for one in manifests:
-        output, path = one.outputs[sink.name], there.get(one.batch)
-        count: Any = 0 if path is None else pa_dataset.dataset(str(path), format="parquet").count_rows()
-        if count != output.rows:
-            where = f"batch {one.batch}, output {sink.name}"
-            found.append(Finding(where, f"{path or sink.path}: {output.rows} rows were written and {count} are there"))
-    last = max((one.batch for one in manifests), default=-1)
-    for batch in sorted(there):
-        if batch > last + 1:
-            found.append(
-                Finding(f"batch {batch}, output {sink.name}", f"{there[batch]} is there, and no manifest tells of it")
-            )
-    return found
-
-
-def _delta(sink: TableSink, manifests: list[Manifest], query: str) -> list[Finding]:
-    from deltalake import DeltaTable
-
-    written = [one.batch for one in manifests if one.outputs[sink.name].rows]
-    if not written:
-        return []
-    where = f"batch {written[-1]}, output {sink.name}"
-    if not DeltaTable.is_deltatable(sink.path):
-        return [Finding(where, f"there is no Delta table {sink.path}")]
-    version = DeltaTable(sink.path).transaction_version(outputs.application(query, sink.name))
-    if version is None or version < written[-1]:
-        return [Finding(where, f"the table {sink.path} has batches up to {version}, the manifests up to {written[-1]}")]
-    return []
+def _commits(sink: TableSink, app: str) -> tuple[dict[int, list[int]], bool]:
+    """Rows of each commit by micro-batch, and whether the history is whole."""
+    try:
+        options = {name: resolve(text) for name, text in sink.options.items()}
+        history = open_lake(sink.path, sink.format, options).history()
+    except NotFoundError:
+        return {}, True
+    found: dict[int, list[int]] = {}
+    for one in history:
+        if one.app == app and one.batch is not None:
+            found.setdefault(one.batch, []).append(one.rows or 0)
+    return found, not history or min(one.version for one in history) <= 1

@@ -49,10 +49,9 @@ def lag_text(end: Mapping[str, Place], latest: Mapping[str, Place]) -> str:
 
 
 def places_of(text: Any) -> dict[str, Place]:
-    """An offset in Spark's progress: JSON, perhaps still a text."""
-    if text is None:
-        return {}
-    return from_json(json.loads(text) if isinstance(text, str) else text)
+    """An offset in Spark's progress: JSON, perhaps still a text; null before the first one and when repeated."""
+    found = json.loads(text) if isinstance(text, str) else text
+    return from_json(found) if isinstance(found, dict) else {}
 
 
 class Watch:

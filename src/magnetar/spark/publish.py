@@ -14,12 +14,14 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
+from magnetar.client.errors import RefusedError
 from magnetar.client.lookup import Lookup
 from magnetar.client.producer import Producer
-from magnetar.model.errors import InvalidValueError, NotAllowedError
+from magnetar.model.errors import InvalidValueError, NotAllowedError, ServerError
 from magnetar.model.names import TopicName
 from magnetar.runtime.clock import SystemClock, steady_seconds
 from magnetar.spark.encode import Router, Rows
+from magnetar.spark.keys import sealing
 from magnetar.spark.options import SinkOptions
 from magnetar.spark.sequences import FINE_ROWS, Known, check_rows, digest_bits, first_number, numbers
 
@@ -54,12 +56,23 @@ class _Target:
 
         self._numbering = numbering
         name = None if numbering is None else numbering.name
-        self.producer = Producer(lookup, topic, name, send_timeout=options.send_timeout)
+        seal = sealing(options.encryption)
+        try:
+            self.producer = Producer(lookup, topic, name, send_timeout=options.send_timeout, encrypted=seal is not None)
+        except RefusedError as error:
+            if name is None or error.error is not ServerError.ProducerBusy:
+                raise
+            text = (
+                f"it is taken after {options.operation_timeout:g} s still, so another attempt of this task still "
+                "writes: spark.speculation must be false; or another query has the same checkpoint, or txnAppId"
+            )
+            raise RefusedError(f"open producer {name} on {topic}", error.error, text) from error
         self.packer = Packer(
             self.producer.name,
             compression=options.compression,
             max_messages=options.batch_messages,
             max_bytes=options.batch_bytes,
+            seal=seal,
         )
         self.key = options.service_url, topic
         self.unproven = numbering is not None and self.producer.last_sequence_id < 0

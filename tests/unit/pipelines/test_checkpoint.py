@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from magnetar.client.place import Place
-from magnetar.model.errors import InvalidValueError
+from magnetar.model.errors import ConflictError, InvalidValueError
 from magnetar.pipelines.checkpoint import Checkpoint, write_whole
 from magnetar.pipelines.manifest import FIRST, ManifestError, from_text, print_sum, print_text, to_text
 from tests.unit.pipelines.histories import TOPIC, history
@@ -36,6 +36,14 @@ def test_spark_s_part(tmp_path: Path) -> None:
     write_whole(tmp_path / "offsets" / "12", "v9\n{}\n-")
     with pytest.raises(InvalidValueError, match="v9"):
         checkpoint.ends(12)
+
+
+def test_only_one_may_run(tmp_path: Path) -> None:
+    one, other = Checkpoint(str(tmp_path)), Checkpoint(str(tmp_path))
+    with one.alone(), pytest.raises(ConflictError, match="another process"), other.alone():
+        pass
+    with Checkpoint(str(tmp_path)).alone():
+        pass
 
 
 def test_begins(tmp_path: Path) -> None:

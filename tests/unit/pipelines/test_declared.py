@@ -6,8 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from magnetar.pipelines.declared import parse, problems_of_functions
+from magnetar.pipelines.command import app
+from magnetar.pipelines.declared import KEYS, load, parse, problems_of_functions
 from magnetar.pipelines.document import InvalidPipelineError
+from magnetar.pipelines.elements import SINK_COLUMNS
 from magnetar.pipelines.model import Action, PythonStep, SqlStep, TableSource, TopicSink, TopicSource, Trigger
 from tests.unit.pipelines.example import TEXT, changed
 
@@ -49,6 +51,12 @@ def test_the_whole(tmp_path: Path) -> None:
         ("  - name: late\n", "  - name: flights\n", "steps[0].name", "earlier source or step"),
         ("    topic: late\n", "    format: parket\n    path: x\n", "sinks.out.format", "it can be parquet"),
         ("    topic: late\n", "    format: parquet\n", "sinks.out", "needs 'path'"),
+        (
+            "    topic: late\n",
+            "    format: delta\n    path: x\n    options: {partitionColums: a}\n",
+            "f.yaml:24:14: sinks.out.options",
+            "did you mean 'partitionColumns'?",
+        ),
         ("dead-letter: dead\n", "dead-letter: dead\ntrigger: {interval: 10 parsecs}\n", "trigger.interval", "10 s"),
         ("dead-letter: dead\n", "dead-letter: dead\ntrigger: now\n", "f.yaml:6:10: trigger", "available-now"),
         ("dead-letter: dead\n", "dead-letter: dead\ndead-letter: x\n", "f.yaml:6:1: dead-letter", "twice"),
@@ -120,3 +128,41 @@ def test_parameters_keep_their_types(tmp_path: Path) -> None:
     (step,) = parse(text, str(tmp_path / "f.yaml")).steps
     assert isinstance(step, PythonStep)
     assert step.parameters == {"a": 5, "b": True, "c": [1.5, "x"], "d": {"e": None}}
+
+
+ROOT = Path(__file__).parents[3]
+
+
+@pytest.mark.parametrize("file", sorted((ROOT / "examples/pipelines").glob("*.yaml")), ids=lambda file: file.name)
+def test_examples_are_valid(file: Path) -> None:
+    assert not problems_of_functions(load(file))
+
+
+def test_every_word_is_documented() -> None:
+    document = (ROOT / "docs/pipelines.md").read_text()
+    commands = [f"magnetar pipeline {one.callback.__name__} FILE" for one in app.registered_commands if one.callback]
+    words = [
+        *KEYS,
+        *SINK_COLUMNS,
+        *(one.value for one in (*Action, *Trigger)),
+        *commands,
+        "watermark",
+        "fields",
+        "with",
+    ]
+    assert len(commands) == 6
+    assert [word for word in words if word not in document] == []
+
+
+def test_the_command_tells_all_mistakes(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "f.yaml"
+    file.write_text(changed("otherwise: dead-letter", "otherwise: dead").replace("topic: late", "tpic: late"))
+    with pytest.raises(SystemExit) as ended:
+        app(["check", str(file)])
+    assert ended.value.code == 2
+    assert len(capfd.readouterr().err.splitlines()) >= 2
+    file.write_text(TEXT)
+    with pytest.raises(SystemExit) as ended:
+        app(["check", str(file)])
+    assert ended.value.code == 0
+    assert "pipeline small with 2 sources, 1 steps and 1 sinks is valid" in capfd.readouterr().out

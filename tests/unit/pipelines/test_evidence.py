@@ -141,6 +141,19 @@ def test_counts() -> None:
     assert "10 rows were read and 9 judged" in str(evidence.counts([replace(one, checks={"flights": check})])[0])
 
 
+def test_a_table_has_one_commit_of_each_micro_batch() -> None:
+    manifests = history(3)
+
+    def told(commits: dict[int, list[int]], *, first: int = 0, whole: bool = True) -> list[str]:
+        return [str(one) for one in evidence.committed(manifests, "out", commits, first, whole)]
+
+    assert told({0: [8], 1: [8], 2: [8], 3: [8]}) == []
+    assert "batch 1, output out: t: 8 rows were written, the commit has 0" in told({0: [8], 2: [8]})[0]
+    assert "committed 2 times" in told({0: [8], 1: [8, 8], 2: [8]})[0]
+    assert "no manifest tells" in told({0: [8], 1: [8], 2: [8], 5: [8]})[0]
+    assert told({2: [8]}, whole=False) == told({2: [8]}, first=2) == []
+
+
 def test_other_producers_are_counted_apart() -> None:
     seen = deliver([("somebody", 5, 1), (f"spark.{QUERY}/out2.0", 5, 1), *messages(1)])
     assert seen.others == 2

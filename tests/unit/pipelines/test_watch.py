@@ -10,7 +10,7 @@ from rich.console import Console
 
 from magnetar.client.place import Place
 from magnetar.pipelines.declared import parse
-from magnetar.pipelines.watch import Watch, lag_text
+from magnetar.pipelines.watch import Watch, lag_text, places_of
 from tests.unit.pipelines.example import TEXT
 from tests.unit.pipelines.histories import TOPIC, history
 
@@ -26,6 +26,11 @@ from tests.unit.pipelines.histories import TOPIC, history
 )
 def test_lag(end: tuple[int, ...], latest: tuple[int, ...], text: str) -> None:
     assert lag_text({TOPIC: Place(*end)}, {TOPIC: Place(*latest)}) == text
+
+
+def test_places_of_progress() -> None:
+    assert places_of('{"v": 1, "p": {"t": "1:2:3"}}') == {"t": Place(1, 2, 3)}
+    assert places_of("null") == places_of(None) == {}
 
 
 def test_lines_elsewhere_and_a_table_on_a_terminal() -> None:

@@ -1,0 +1,279 @@
+"""Declared pipelines on real Spark: bad records, crashes at every point, SIGKILL, and what `verify` makes of it."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa  # type: ignore[import-untyped]  # publishes no types
+import pytest
+
+from magnetar.client.lookup import Lookup
+from magnetar.client.place import START
+from magnetar.client.reader import last_place
+from magnetar.lakehouse import open_lake
+from magnetar.pipelines import batch, outputs
+from magnetar.pipelines.checkpoint import Checkpoint
+from magnetar.pipelines.declared import parse, problems_of_functions
+from magnetar.pipelines.frames import StepError
+from magnetar.pipelines.letters import letter
+from magnetar.pipelines.manifest import Manifest
+from magnetar.pipelines.model import Pipeline, Trigger
+from magnetar.pipelines.plan import analyse, text
+from magnetar.pipelines.replay import Found, messages, replay
+from magnetar.pipelines.run import PipelineFailedError, Stop, run
+from magnetar.pipelines.status import partitions_there
+from magnetar.pipelines.verify import verify
+from magnetar.pipelines.watch import Watch
+from magnetar.spark.options import sink_options
+from magnetar.spark.publish import Numbering, TaskSink
+from tests.live_broker import LiveBroker
+from tests.spark.conftest import PARTITIONS
+
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas"),
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),
+]
+NAMESPACE = "persistent://public/default"
+ROWS = 90
+STEPS = """
+def doubled(frame, factor):
+    from pyspark.sql import functions as f
+
+    mark = f.when(f.col("n") == 7, "seven is not wanted")
+    return frame.withColumn("n2", f.col("n") * factor).withColumn("__deadLetter", mark)
+"""
+
+
+def declared(directory: Path, url: str, name: str, rest: str) -> Pipeline:
+    """A pipeline that reads JSON with a number n and a key."""
+    head = f"""
+name: {name}
+broker: {{service.url: "{url}"}}
+checkpoint: work
+dead-letter: {name}-dead
+trigger: available-now
+sources:
+  numbers:
+    topic: {name}
+    startingOffsets: earliest
+    maxMessagesPerTrigger: 60
+    value: json
+    fields: n BIGINT, at TIMESTAMP
+    expect:
+      small: {{that: n < 1000, otherwise: dead-letter}}
+      not eleven: {{that: n <> 11, otherwise: drop}}
+"""
+    (directory / f"{name}_steps.py").write_text(STEPS)
+    file = directory / f"{name}.yaml"
+    file.write_text(head + rest)
+    pipeline = parse(file.read_text(), str(file))
+    assert not problems_of_functions(pipeline)
+    return pipeline
+
+
+def publish(url: str, topic: str, values: list[str], name: str | None = None, number: int = 0) -> None:
+    rows = pa.RecordBatch.from_pydict({"value": values, "__key": [f"k{len(value)}" for value in values]})
+    options = sink_options({"service.url": url, "topic": f"{NAMESPACE}/{topic}"})
+    TaskSink(options, None if name is None else Numbering(name, number)).run(iter([rows]))
+
+
+def stored(url: str, topic: str) -> Iterator[Found]:
+    with Lookup(url) as lookup:
+        for index in range(PARTITIONS):
+            partition = f"{NAMESPACE}/{topic}-partition-{index}"
+            yield from messages(lookup, partition, START, last_place(lookup, partition))
+
+
+def finish(spark: Any, pipeline: Pipeline) -> Watch:
+    watch = Watch(pipeline)
+    run(spark, pipeline, watch, Stop(), Trigger.AVAILABLE_NOW)
+    return watch
+
+
+class OnPurposeError(Exception):
+    """Injected."""
+
+
+def fail(*_: object, **__: object) -> None:
+    raise OnPurposeError("here")
+
+
+def test_crashes_bad_records_and_replay(
+    spark: Any, broker: LiveBroker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rest = f"""
+steps:
+  - name: doubles
+    python: rows_steps:doubled
+    with: {{factor: 2}}
+sinks:
+  out: {{topic: rows-out, key: "CAST(n AS STRING)"}}
+  files: {{from: numbers, format: parquet, path: "{tmp_path}/files"}}
+"""
+    pipeline = declared(tmp_path, broker.url, "rows", rest)
+    good = [json.dumps({"n": n}) for n in range(ROWS)]
+    publish(broker.url, "rows", [*good[:50], "{bad", '{"n": 5000}', *good[50:]])
+
+    def sent_and_fail(*arguments: Any, **more: Any) -> None:
+        whole(*arguments, **more)
+        raise OnPurposeError("after it was sent")
+
+    whole = outputs.to_topic
+    # Before anything is computed, before it is sent, after it was sent, and before it is written down.
+    for place, what, wrong in (
+        (batch.BatchRun, "_stage", fail),
+        (batch.BatchRun, "_send", fail),
+        (outputs, "to_topic", sent_and_fail),
+        (Checkpoint, "write", fail),
+    ):
+        with monkeypatch.context() as patched:
+            patched.setattr(place, what, wrong)
+            with pytest.raises(PipelineFailedError, match="OnPurposeError") as caught:
+                finish(spark, pipeline)
+            assert "in micro-batch 0" in str(caught.value)
+    watch = finish(spark, pipeline)
+    assert (watch.rows_in, watch.dead, watch.dropped) == (ROWS + 2, 3, 1)
+    found = sorted(json.loads(one.value or b"")["n2"] for one in stored(broker.url, "rows-out"))
+    assert found == [2 * n for n in range(ROWS) if n not in (7, 11)]
+    files = open_lake(f"{tmp_path}/files").read()
+    assert sorted(files["n"].to_pylist()) == [n for n in range(ROWS) if n != 11]
+
+    dead = {}
+    for one in stored(broker.url, "rows-dead"):
+        told = letter(one.properties)
+        assert told is not None
+        dead[told.cause] = one, told
+    assert dead["decode"][0].value == b"{bad" and dead["decode"][0].key == b"k4"
+    assert dead["small"][0].value == b'{"n": 5000}' and dead["small"][1].detail == "n < 1000 is not true"
+    assert dead["marked"][1].kind == "row" and dead["marked"][1].detail == "seven is not wanted"
+    with Lookup(broker.url) as lookup:
+        at = dead["decode"][1].position
+        (original,) = messages(lookup, dead["decode"][1].topic, at, at._replace(batch=at.batch + 1))
+    assert original.value == b"{bad"
+    assert verify(pipeline, spark).findings == []
+
+    assert replay(pipeline, cause="decode").sent == 1
+    assert replay(pipeline).sent == 2
+    assert replay(pipeline).sent == 0
+    watch = finish(spark, pipeline)
+    assert (watch.rows_in, watch.dead) == (3, 3)
+    assert verify(pipeline, spark).findings == []
+    _spoil(spark, pipeline, broker.url)
+
+
+def _spoil(spark: Any, pipeline: Pipeline, url: str) -> None:
+    """What is wrong is told, with its place."""
+    checkpoint = Checkpoint(pipeline.checkpoint)
+    query = checkpoint.query_id()
+    publish(url, "rows-out", ["forged"] * 3, f"spark.{query}/out.0", 99)
+    (found,) = verify(pipeline, None).findings
+    assert found.where == "batch 99, output out"
+    path = checkpoint.directory / "manifests" / "1.json"
+    kept = path.read_text()
+    given = json.loads(kept)
+    rows = given["sources"]["numbers"]["rows"]
+    rows[next(iter(rows))] += 1
+    path.write_text(json.dumps(given))
+    told = [str(one) for one in verify(pipeline, spark).findings]
+    assert any(one.startswith("batch 1: the manifest was changed") for one in told)
+    assert any(one.startswith("batch 1, source numbers") and "has" in one and "now" in one for one in told)
+    path.unlink()
+    assert str(verify(pipeline, None).findings[0]).startswith("batch 1: the manifest is missing")
+    path.write_text(kept)
+
+
+def test_killed(spark: Any, broker: LiveBroker, tmp_path: Path) -> None:
+    """SIGKILL for Python and Java while micro-batches are under way; then to the end."""
+    pipeline = declared(
+        tmp_path, broker.url, "killed", "sinks:\n  out: {topic: killed-out, value: to_json(struct(n))}\n"
+    )
+    publish(broker.url, "killed", [json.dumps({"n": n}) for n in range(200)])
+    command = [sys.executable, "-m", "magnetar.app.main", "pipeline", "run", pipeline.file]
+    with (tmp_path / "log").open("w") as log:
+        process = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)
+    deadline = time.monotonic() + 120
+    checkpoint = Checkpoint(pipeline.checkpoint)
+    while not checkpoint.staged(1).exists() and process.poll() is None and time.monotonic() < deadline:
+        time.sleep(0.02)
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    assert checkpoint.batches()[-1] >= 1, (tmp_path / "log").read_text()
+    stop = Stop()
+
+    class Stopping(Watch):
+        def told(self, manifest: Manifest) -> None:
+            super().told(manifest)
+            stop.asked.set()
+
+    assert run(spark, pipeline, Stopping(pipeline), stop, Trigger.CONTINUOUS).stopped
+    assert checkpoint.committed() < 3
+    finish(spark, pipeline)
+    found = sorted(json.loads(one.value or b"")["n"] for one in stored(broker.url, "killed-out"))
+    assert found == [n for n in range(200) if n != 11]
+    assert verify(pipeline, spark).findings == []
+
+
+def test_state(spark: Any, broker: LiveBroker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A step that keeps state comes from the stream; what is behind it, and dead letters, from the micro-batch."""
+    rest = """
+output-mode: update
+steps:
+  - name: counts
+    sql: SELECT n % 3 AS rest, count(*) AS times FROM numbers GROUP BY 1
+  - name: named
+    sql: SELECT concat('rest ', rest) AS name, times FROM counts
+sinks:
+  out: {topic: state-out, key: name}
+"""
+    pipeline = declared(tmp_path, broker.url, "state", rest)
+    publish(broker.url, "state", [json.dumps({"n": n}) for n in range(90)] + ["{bad"])
+    with monkeypatch.context() as patched:
+        patched.setattr(Checkpoint, "write", fail)
+        with pytest.raises(PipelineFailedError, match="OnPurposeError"):
+            finish(spark, pipeline)
+    watch = finish(spark, pipeline)
+    assert (watch.rows_in, watch.dead, watch.dropped) == (91, 1, 1)
+    times: dict[str, int] = {}
+    for one in stored(broker.url, "state-out"):
+        row = json.loads(one.value or b"")
+        times[row["name"]] = max(times.get(row["name"], 0), row["times"])
+    assert times == {"rest 0": 30, "rest 1": 30, "rest 2": 29}
+    assert verify(pipeline, spark).findings == []
+    shown = "\n".join(text(pipeline, analyse(spark, pipeline)))
+    assert "step counts keeps state (Aggregate), output mode update" in shown
+
+
+def test_what_spark_does_not_understand(spark: Any, broker: LiveBroker, tmp_path: Path) -> None:
+    def told(rest: str) -> str:
+        with pytest.raises(StepError) as caught:
+            analyse(spark, declared(tmp_path, broker.url, "wrong", rest))
+        return str(caught.value)
+
+    sink = "sinks:\n  out: {format: noop}\n"
+    found = told(f"steps:\n  - name: s\n    sql: SELECT m FROM numbers\n{sink}")
+    assert "wrong.yaml:19:10: steps.s" in found and "`m`" in found and "Project" not in found
+    one, other = ("SELECT n, count(*) AS c FROM numbers GROUP BY n", "SELECT max(n) AS x FROM numbers")
+    sinks = "sinks:\n  a: {from: a, format: noop}\n  b: {from: b, format: noop}\n"
+    found = told(
+        f"output-mode: update\nsteps:\n  - {{name: a, sql: '{one}'}}\n  - {{name: b, sql: '{other}'}}\n{sinks}"
+    )
+    assert "steps a and b keep state" in found
+
+
+def test_an_expectation_that_fails(spark: Any, broker: LiveBroker, tmp_path: Path) -> None:
+    rest = "sinks:\n  out: {topic: fails-out, expect: {even: {that: n % 2 = 0, otherwise: fail}}}\n"
+    pipeline = declared(tmp_path, broker.url, "fails", rest)
+    publish(broker.url, "fails", ['{"n": 2}', '{"n": 3}'])
+    with pytest.raises(PipelineFailedError, match=r"1 rows at out do not meet 'even'.*\{'n': 3"):
+        finish(spark, pipeline)
+    with Lookup(broker.url) as lookup:
+        assert partitions_there(lookup, f"{NAMESPACE}/fails-out") == []
