@@ -17,6 +17,7 @@ import random
 import sys
 import time
 import uuid
+from bisect import bisect_right
 from collections.abc import Iterator
 from typing import Any
 
@@ -80,14 +81,16 @@ class ForgetfulSink(TaskSink):
 
 
 class Credulous(Known):
-    """Wrong on purpose: skips rows by their number alone."""
+    """Wrong on purpose: skips rows by their number alone, as if they were the same."""
+
+    def stored_of(self, ids: list[int]) -> int:
+        return bisect_right(ids, self.last)
 
     def compare(self, row: int, digest: int) -> None:
-        assert self._stored is not None, "there are rows to compare with"
-        super().compare(row, self._stored.digest)
+        """It will be right."""
 
     def finish(self) -> None:
-        """A task with fewer rows than before."""
+        """It will be right."""
 
 
 class CredulousSink(TaskSink):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,12 @@ from magnetar.client.lookup import Lookup
 from magnetar.client.producer import Producer
 from magnetar.jobs.audit import audit
 from magnetar.jobs.compare import WAYS, Comparison, Side, compare
-from magnetar.jobs.reading import Access, Unit, frame, units
+from magnetar.jobs.reading import Access, Unit, frame, read, units
+from magnetar.jobs.replay import Request, load_or_make, make_plan, replay
+from magnetar.jobs.report import TopicReport, WhatIf, facts_of, topic_report, topics_of
+from magnetar.jobs.rest import Rest
+from magnetar.model.errors import InvalidValueError, NotFoundError
+from magnetar.protocol import commands as c
 from magnetar.protocol.batches import Batch, BatchWriter
 from magnetar.storage.segment import segment_name
 from magnetar.testing.rawtransaction import RawTransaction
@@ -242,5 +247,91 @@ def test_compare(spark: Any, tmp_path: Path) -> None:
         assert result.differences[0].place_b == ""
         result, found = await asyncio.to_thread(compared, "content")
         assert sorted(found) == [("only in A", 1, 0), ("only in A", 1, 0), ("only in B", 0, 1), ("only in B", 0, 1)]
+
+    tell(tmp_path, story)
+
+
+def test_replay(spark: Any, tmp_path: Path) -> None:
+    """A backlog with holes, filtered, run three times, published once; the last time from other tasks."""
+
+    async def story(broker: RealBroker, url: str) -> None:
+        client = await broker.client()
+        consumer = await client.subscribe(T, "s", sub_type=c.SubType.Shared)
+        await asyncio.to_thread(publish, url, 0, 20)
+        consumer.flow(100)
+        ids = [(await consumer.receive()).message_id for _ in range(20)]
+        await consumer.ack(*[ids[number] for number in (0, 1, 2, 7, 8, 11)])
+        service = broker.node.broker.service
+        access, rest = Access(url=url), Rest(service.web_service_url)
+        target = "persistent://public/default/again"
+        wanted = Request("one", T, "s", target, "cast(value AS string) != '13'").checked()
+
+        def run() -> tuple[int, bool]:
+            path = tmp_path / "plan.json"
+            ranges, again = load_or_make(path, wanted, lambda: make_plan(access, rest, wanted))
+            return replay(spark, access, wanted, ranges), again
+
+        kept = [number for number in range(20) if number not in (0, 1, 2, 7, 8, 11, 13)]
+        for again in (False, True):
+            assert await asyncio.to_thread(run) == (len(kept), again)
+            # what is acknowledged after the plan was made changes nothing
+            await consumer.ack(ids[15])
+        rows = await asyncio.to_thread(lambda: list(_values(access, target)))
+        assert sorted(rows) == sorted((b"%d" % number, b"k%d" % (number % 7)) for number in kept)
+        with pytest.raises(InvalidValueError, match=r"the filter 'nothing = 1' cannot be used.*columns: value, __key"):
+            plain = Request("x", T, None, target, None)
+            ranges = await asyncio.to_thread(make_plan, access, None, plain)
+            await asyncio.to_thread(replay, spark, access, Request("x", T, None, target, "nothing = 1"), ranges)
+        with pytest.raises(NotFoundError, match="no subscription 'other'; it has s"):
+            await asyncio.to_thread(make_plan, access, rest, Request("x", T, "other", target, None))
+        assert list(service.topics[T].subscriptions) == ["s"]
+        await client.close()
+
+    tell(tmp_path / "data", story, brokerDeduplicationEnabled=True)
+
+
+def _values(access: Access, topic: str) -> Iterator[tuple[bytes, bytes]]:
+    for unit in units(access, topic):
+        for batch in read(access, unit, ["__key"]):
+            yield from zip(batch.column("value").to_pylist(), batch.column("__key").to_pylist(), strict=True)
+
+
+def test_report(tmp_path: Path) -> None:
+    """Against what was sent, and at a broker that has just that."""
+
+    async def story(broker: RealBroker, url: str) -> None:
+        client = await broker.client()
+        consumer = await client.subscribe(T, "s")
+        for first in (0, 10):
+            await asyncio.to_thread(publish, url, first, first + 10)
+            assert (await broker.ask("PUT", f"{TOPIC}/t/unload"))[0] == 204
+        await client.close()
+        client = await broker.client()
+        consumer = await client.subscribe(T, "s")
+        consumer.flow(15)
+        ids = [(await consumer.receive()).message_id for _ in range(15)]
+        await consumer.ack(ids[-1], cumulative=True)
+        rest = Rest(broker.node.broker.service.web_service_url)
+
+        def reported(what_if: WhatIf) -> TopicReport:
+            assert topics_of(rest, "public/default") == [T]
+            facts = facts_of(Access(url=url), rest, T, aged=True)
+            return topic_report(facts, what_if, 1_700_000_000_000 + 120_000, 1.0)
+
+        found = await asyncio.to_thread(reported, WhatIf())
+        log = broker.node.broker.service.topics[T].log
+        assert (found.size, found.entries) == (log.retained_bytes(), 20)
+        ledgers = {one.id: one for one in log.table.ledgers}
+        whole, half = (ledgers[one.ledger] for one in (ids[0], ids[14]))
+        assert found.kept == whole.bytes + half.bytes // 2
+        assert found.backlog == found.size - found.kept
+        assert (found.slowest, found.until, found.oldest_ms) == ("s", "for ever", 1_700_000_000_000)
+        assert found.zstd is not None
+        assert found.lz4 is not None
+        assert (await asyncio.to_thread(reported, WhatIf(retention_minutes=1))).freed == whole.bytes
+        assert (await asyncio.to_thread(reported, WhatIf(retention_minutes=3))).freed == 0
+        with pytest.raises(InvalidValueError, match="there is no namespace public/nothing"):
+            await asyncio.to_thread(topics_of, rest, "public/nothing")
+        await client.close()
 
     tell(tmp_path, story)

@@ -15,6 +15,7 @@ from typing import Any
 import pyarrow as pa  # type: ignore[import-untyped]  # publishes no types
 import pytest
 
+from magnetar.client.anchor import Anchor
 from magnetar.client.lookup import Lookup
 from magnetar.client.place import START
 from magnetar.client.reader import last_place
@@ -158,6 +159,10 @@ sinks:
     with Lookup(broker.url) as lookup:
         at = dead["decode"][1].position
         (original,) = messages(lookup, dead["decode"][1].topic, at, at._replace(batch=at.batch + 1))
+        # Somebody holds the dead letters: a subscription made now would stand at the end.
+        for partition in range(PARTITIONS):
+            with Anchor(lookup, f"{NAMESPACE}/rows-dead-partition-{partition}", "rows.dead-letters") as anchor:
+                assert anchor.hold(None) == START
     assert original.value == b"{bad"
     assert verify(pipeline, spark).findings == []
 

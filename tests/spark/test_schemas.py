@@ -83,6 +83,29 @@ def test_avro_of_two_versions_and_what_does_not_fit(spark: Any, broker: LiveBrok
     assert len(shown) == 3
 
 
+def test_columns_are_written_under_a_schema(spark: Any, broker: LiveBroker) -> None:
+    topic = "persistent://public/default/typed-sink"
+    frame = spark.sql("SELECT 1L AS id, 'a' AS name, ARRAY(1.5D) AS xs, CAST('k' AS BINARY) AS __key")
+    rows = frame.unionAll(spark.sql("SELECT NULL, NULL, NULL, CAST('gone' AS BINARY)"))
+
+    def save(frame: Any, **options: str) -> None:
+        writer = frame.coalesce(1).write.format("pulsar").option("service.url", broker.url).option("topic", topic)
+        writer.options(**options).mode("append").save()
+
+    save(rows, schema="avro")
+    found = load(spark, broker, topic=topic, value="auto", metadata="__key,__schemaVersion").collect()
+    by_key = {bytes(row["__key"]): row for row in found}
+    assert tuple(by_key[b"k"])[:3] == (1, "a", [1.5])
+    assert tuple(by_key[b"gone"])[:3] == (None, None, None)
+    assert {bytes(row["__schemaVersion"]) for row in found} == {bytes(8)}
+    save(spark.sql("SELECT 2L AS id, 'b' AS name"), schema="auto")
+    assert sorted(row.id for row in load(spark, broker, topic=topic, value="auto").collect() if row.id) == [1, 2]
+    with pytest.raises(Exception, match=r"refuses the schema .* Against version 0: .*field id: .*rule: a reader"):
+        save(spark.sql("SELECT 'x' AS id"), schema="avro")
+    with pytest.raises(Exception, match=r"takes one column 'value', these are id"):
+        save(frame.select("id"), schema="int64")
+
+
 def test_json_of_two_versions_and_topics_that_differ(spark: Any, broker: LiveBroker, produce: Produce) -> None:
     topic, other = (f"persistent://public/default/typed-{name}" for name in ("json", "text"))
     produce(topic, schema.JsonSchema(Old), Old(name="a", count=1))

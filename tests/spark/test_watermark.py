@@ -6,6 +6,7 @@ the other; it shows that the harness sees what alignment is for.
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ import pytest
 from magnetar.client.lookup import Lookup
 from magnetar.client.producer import Producer
 from magnetar.protocol.batches import BatchWriter
+from magnetar.spark.progress import SourceProgress, watch
 from tests.live_broker import LiveBroker
 
 pytestmark = [
@@ -51,6 +53,8 @@ def test_a_lagging_partition(spark: Any, broker: LiveBroker, tmp_path: Path, tel
     def keep(batch: Any, number: int) -> None:
         counted.update({row["__eventTime"]: row["count"] for row in batch.collect()})
 
+    told: list[SourceProgress] = []
+    listener = watch(spark, told.append)
     query = (
         windows.writeStream.outputMode("update")
         .foreachBatch(keep)
@@ -60,6 +64,14 @@ def test_a_lagging_partition(spark: Any, broker: LiveBroker, tmp_path: Path, tel
     )
     query.awaitTermination(120)
     assert query.exception() is None
+    # Listeners hear of a micro-batch some time after it.
+    deadline = time.monotonic() + 20
+    while sum(one.rows for one in told) < 2 * SECONDS and time.monotonic() < deadline:
+        time.sleep(0.05)
+    spark.streams.removeListener(listener)
+    assert sum(one.rows for one in told) == 2 * SECONDS
+    assert [len(one.topics) for one in told] == [2] * len(told)
+    assert (bool(told[0].behind), told[-1].behind) == (True, ())
     assert (sum(counted.values()) == 2 * SECONDS) == all_counted
     dropped = sum(one["numRowsDroppedByWatermark"] for p in query.recentProgress for one in p["stateOperators"])
     assert (dropped == 0) == all_counted

@@ -162,7 +162,8 @@ class Connection:
     def read_more(self, buffer: memoryview) -> int:
         """What else is here already; 0 at the end of the connection too, which the next to wait will be told."""
         try:
-            return self._socket.recv_into(buffer, 0, socket.MSG_DONTWAIT)
+            self._socket.settimeout(0.0)
+            return self._socket.recv_into(buffer)
         except OSError:
             return 0
 

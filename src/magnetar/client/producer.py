@@ -46,10 +46,17 @@ class Producer:
         name: str | None = None,
         *,
         send_timeout: float = 60.0,
+        schema: c.Schema | None = None,
         encrypted: bool = False,
     ) -> None:
-        """``encrypted`` says that all entries will be; a namespace may demand it."""
+        """``schema`` is registered if it is new; the broker refuses what may not follow (SEMANTICS 10.4).
+
+        ``encrypted`` says that all entries will be; a namespace may demand it.
+        """
         self.topic = topic
+        self.schema_version: bytes | None = None
+        """Of the schema that was given, to be put into entries."""
+        self._schema = schema
         self.name = name or ""
         self.messages_confirmed = 0
         self._lookup = lookup
@@ -123,6 +130,7 @@ class Producer:
                     producer_id,
                     connection.new_request_id(),
                     self.name or self._given_name,
+                    schema=self._schema,
                     encrypted=self._encrypted,
                     epoch=self._epoch,
                     user_provided_producer_name=self._given_name is not None,
@@ -134,6 +142,7 @@ class Producer:
             connection.close()
             raise
         self.name = answer.producer_name
+        self.schema_version = answer.schema_version if self._schema is not None else None
         return connection, producer_id, answer.last_sequence_id
 
     def _append_frame(self, waiting: _Unconfirmed) -> None:

@@ -21,9 +21,11 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa  # type: ignore[import-untyped]  # publishes no types
+import pyarrow.compute as pc  # type: ignore[import-untyped]  # the same
 
 from magnetar.columnar.octets import octets_of
 from magnetar.columnar.values import Decoded, Runs, Unreadable
+from magnetar.model.errors import InvalidValueError
 from magnetar.model.schemas import SchemaType
 
 if TYPE_CHECKING:
@@ -70,6 +72,46 @@ KINDS: Final[dict[SchemaType, _Kind]] = {
         16, pa.timestamp("us"), lambda raw: _long(raw) * _DAY_MICROS + _long(raw, 8) // 1000
     ),
 }
+
+
+_WRITTEN: Final[dict[SchemaType, str]] = {
+    SchemaType.BOOLEAN: "u1",
+    SchemaType.INT8: "i1",
+    SchemaType.INT16: "i2",
+    SchemaType.INT32: "i4",
+    SchemaType.INT64: "i8",
+    SchemaType.FLOAT: "f4",
+    SchemaType.DOUBLE: "f8",
+    SchemaType.DATE: "i8",
+    SchemaType.TIMESTAMP: "i8",
+    SchemaType.LOCAL_DATE: "i8",
+}
+WRITABLE: Final = tuple(_WRITTEN)
+
+
+def write_primitives(type_: SchemaType, column: Any) -> Any:
+    """A column as values (pa.BinaryArray), the other way round. Raises InvalidValueError if its type does not fit."""
+    kind, raw = KINDS[type_], np.dtype(_WRITTEN[type_])
+    try:
+        whole = column.cast(kind.arrow)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        raise InvalidValueError(f"column 'value' is {column.type}, which is no {type_.name}: {error}") from None
+    if pa.types.is_date(kind.arrow):
+        whole = whole.cast(pa.int32())
+    elif not pa.types.is_floating(kind.arrow):
+        whole = whole.cast(pa.int64() if pa.types.is_timestamp(kind.arrow) else kind.arrow)
+    zero = False if pa.types.is_boolean(whole.type) else 0
+    numbers = pc.fill_null(whole, zero).to_numpy(zero_copy_only=False).astype(raw if raw.kind != "u" else "u1")
+    if type_ is SchemaType.DATE:
+        numbers = numbers * _DAY_MILLIS
+    elif type_ is SchemaType.TIMESTAMP:
+        numbers = numbers // 1000
+    there = whole.is_valid().to_numpy(zero_copy_only=False)
+    octets = np.ascontiguousarray(numbers[there]).astype(raw.newbyteorder(">")).view(np.uint8)
+    ends = np.zeros(len(whole) + 1, np.int32)
+    np.cumsum(there * kind.size, out=ends[1:])
+    bitmap = pa.py_buffer(np.packbits(there, bitorder="little"))
+    return pa.Array.from_buffers(pa.binary(), len(whole), [bitmap, pa.py_buffer(ends), pa.py_buffer(octets)])
 
 
 class Primitives:

@@ -96,3 +96,58 @@ def _check_recursion(descriptor: Any, around: tuple[str, ...]) -> None:
     for field in descriptor.fields:
         if field.message_type is not None:
             _check_recursion(field.message_type, (*around, descriptor.full_name))
+
+
+class ProtobufWriter:
+    """Columns to messages."""
+
+    def __init__(self, descriptor: Any, names: list[str]) -> None:
+        """``names`` of the columns. Raises InvalidValueError if they are not the message's fields."""
+        _check_recursion(descriptor, ())
+        self._handler = ptars.HandlerPool([descriptor.file], _CONFIG).get_for_message(descriptor)
+        self._schema = self._handler.schema()
+        self._name = descriptor.full_name
+        if unknown := [name for name in names if name not in self._schema.names]:
+            raise InvalidValueError(f"column {unknown[0]!r} is no field of {self._name}; drop it or rename it")
+
+    def write(self, columns: dict[str, Any], present: Any) -> Any:
+        """pa.BinaryArray; ``present`` (NDArray[bool]) is false where a value is null. Raises InvalidValueError."""
+        arrays = []
+        for field in self._schema:
+            given = columns.get(field.name)
+            arrays.append(self._field(pa.nulls(len(present), field.type) if given is None else given, field))
+        batch = pa.RecordBatch.from_arrays(arrays, schema=self._schema)
+        values = self._handler.record_batch_to_array(batch)
+        return values.take(pa.array(range(len(present)), mask=~present))
+
+    def _field(self, column: Any, field: Any) -> Any:
+        try:
+            return _whole(column, field)
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+            raise InvalidValueError(f"column {field.name!r} does not fit {self._name}: {error}") from None
+
+
+def _whole(column: Any, field: Any) -> Any:
+    """In the type that ptars wants; what may not be null is its type's zero instead."""
+    if pa.types.is_struct(field.type) and pa.types.is_struct(column.type):
+        names = [one.name for one in column.type]
+        children = [
+            _whole(column.field(names.index(one.name)), one) if one.name in names else _zeros(len(column), one)
+            for one in field.type
+        ]
+        return pa.StructArray.from_arrays(children, fields=list(field.type), mask=column.is_null())
+    if pa.types.is_list(field.type) and pa.types.is_list(column.type):
+        valid, ends = column.buffers()[:2]
+        items = _whole(column.values, field.type.value_field)
+        return pa.Array.from_buffers(field.type, len(column), [valid, ends], column.null_count, column.offset, [items])
+    found = column.cast(field.type)
+    return found if field.nullable or not found.null_count else found.fill_null(_zero(field.type))
+
+
+def _zeros(count: int, field: Any) -> Any:
+    return pa.nulls(count, field.type) if field.nullable else pa.repeat(_zero(field.type), count)
+
+
+def _zero(arrow: Any) -> Any:
+    empty = "" if pa.types.is_string(arrow) else b"" if pa.types.is_binary(arrow) else 0
+    return pa.scalar(empty).cast(arrow)

@@ -24,9 +24,13 @@ Memory = Annotated[str, typer.Option(help="Of the local Spark session's Java pro
 Out = Annotated[Path | None, typer.Option(help="Write the result there too: FILE.json or FILE.parquet.")]
 
 
-def access(url: str | None, data: Path | None, token: str | None = None) -> Access:
+Patience = Annotated[float, typer.Option(help="Seconds that the broker may take to answer.", min=0)]
+
+
+def access(url: str | None, data: Path | None, token: str | None, patience: float) -> Access:
     """How the topics are reached."""
-    return Access(url=url, directory=None if data is None else str(data), token=token)
+    directory = None if data is None else str(data)
+    return Access(url=url, directory=directory, token=token, operation_timeout=patience)
 
 
 @app.command()
@@ -37,6 +41,7 @@ def audit(
     dense: Annotated[bool, typer.Option("--dense", help="Ids that a producer left out are findings as well.")] = False,
     out: Out = None,
     token: Token = None,
+    patience: Patience = 30.0,
     cores: Cores = 2,
     memory: Memory = "1g",
 ) -> None:
@@ -46,7 +51,7 @@ def audit(
 
     with errors_told():
         check_file(out)
-        way = access(url, data, token)
+        way = access(url, data, token, patience)
         found = units(way, topic, least=cores)
         with session("audit", cores, memory) as spark:
             result = look(spark, way, found, dense=dense)
@@ -124,6 +129,7 @@ def compare(
     out: Out = None,
     token_a: Annotated[str | None, typer.Option(help="Authentication at the first broker.")] = None,
     token_b: Annotated[str | None, typer.Option(help="Authentication at the second broker.")] = None,
+    patience: Patience = 30.0,
     cores: Cores = 2,
     memory: Memory = "1g",
 ) -> None:
@@ -136,7 +142,7 @@ def compare(
         check_file(out)
         sides = []
         for topic, url, data, token in ((topic_a, url_a, data_a, token_a), (topic_b, url_b, data_b, token_b)):
-            way = access(None if url == "-" else url, data, token)
+            way = access(None if url == "-" else url, data, token, patience)
             sides.append(Side(topic, way, units(way, topic, least=cores)))
         a, b = sides
         matching_for(a, b, by)
@@ -151,6 +157,77 @@ def compare(
     if result.missing:
         show("not readable", ("what",), [(one,) for one in result.missing])
     raise typer.Exit(FOUND if result.counts or result.missing else CLEAN)
+
+
+Admin = Annotated[str | None, typer.Option(help="The broker's REST address, http://host:port.", metavar="URL")]
+
+
+@app.command()
+def replay(
+    source: Annotated[str, typer.Argument(help="A topic: a dead-letter topic, or one with a subscription's backlog.")],
+    target: Annotated[str, typer.Argument(help="Where the messages are published once more.")],
+    id: Annotated[str, typer.Option("--id", help="Names this replay: two runs of one name publish once.")],
+    url: Annotated[str, typer.Option(help="The broker, pulsar://host:port.", metavar="URL")],
+    subscription: Annotated[str | None, typer.Option(help="Only what it has not acknowledged.")] = None,
+    admin: Admin = None,
+    where: Annotated[str | None, typer.Option(help="SQL: which messages, e.g. \"__key = 'a'\".")] = None,
+    plan: Annotated[Path | None, typer.Option(help="Where the plan is kept; replay-ID.json if not given.")] = None,
+    token: Token = None,
+    patience: Patience = 30.0,
+    cores: Cores = 2,
+    memory: Memory = "1g",
+) -> None:
+    """Publish a backlog or a dead-letter topic once more, each message once however often this runs."""
+    from magnetar.jobs.replay import Request, load_or_make, make_plan
+    from magnetar.jobs.replay import replay as publish
+    from magnetar.jobs.rest import Rest
+
+    with errors_told():
+        wanted = Request(id, source, subscription, target, where).checked()
+        way, rest = access(url, None, token, patience), None if admin is None else Rest(admin, token)
+        path = plan or Path(f"replay-{id}.json")
+        ranges, again = load_or_make(path, wanted, lambda: make_plan(way, rest, wanted))
+        if not ranges:
+            count = 0
+        else:
+            with session("replay", cores, memory) as spark:
+                count = publish(spark, way, wanted, ranges)
+    what = "again: what was published before was skipped" if again else "done"
+    show(f"replay {id} {what}", ("messages", "to", "plan"), [(count, wanted.target, path)])
+
+
+@app.command()
+def report(
+    namespace: Annotated[str, typer.Argument(help="tenant/namespace; all its topics.")] = "public/default",
+    url: Annotated[
+        str, typer.Option(help="The broker, pulsar://host:port.", metavar="URL")
+    ] = "pulsar://localhost:6650",
+    admin: Annotated[str, typer.Option(help="Its REST address.", metavar="URL")] = "http://localhost:8080",
+    price: Annotated[float, typer.Option(help="Of a GB for a month.", min=0)] = 0.0,
+    retention: Annotated[int | None, typer.Option(help="What would go with so many minutes of retention?")] = None,
+    ttl: Annotated[int | None, typer.Option(help="What would go with a TTL of so many seconds?", min=1)] = None,
+    out: Out = None,
+    token: Token = None,
+    patience: Patience = 30.0,
+) -> None:
+    """What topics hold and why, what other policies would free, how well it compresses, what it costs."""
+    from magnetar.jobs.report import WhatIf, facts_of, report_rows, topic_report, topics_of
+    from magnetar.jobs.rest import Rest
+    from magnetar.runtime.clock import SystemClock
+
+    with errors_told():
+        check_file(out)
+        way, rest, what_if = access(url, None, token, patience), Rest(admin, token), WhatIf(retention, ttl)
+        aged = what_if != WhatIf()
+        now = SystemClock().now_ms()
+        rows = [
+            topic_report(facts_of(way, rest, one, aged=aged), what_if, now, price) for one in topics_of(rest, namespace)
+        ]
+        if out is not None:
+            write_rows(out, rows)
+    names = ("topic", "size", "entries", "subs", "backlog", "slowest", "kept", "until", "oldest", "freed", "zstd",
+             "lz4", "cost")  # fmt: skip
+    show(f"{namespace}: {len(rows)} topics", names, report_rows(namespace, rows))
 
 
 def main() -> None:

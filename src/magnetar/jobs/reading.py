@@ -34,7 +34,19 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["Access", "Entries", "Missing", "Unit", "entries", "frame", "read", "tasks_of", "units"]
+__all__ = [
+    "Access",
+    "Entries",
+    "Missing",
+    "Unit",
+    "entries",
+    "frame",
+    "read",
+    "spread",
+    "spread_rows",
+    "tasks_of",
+    "units",
+]
 
 OnMissing = Callable[[str, Missing], None]
 
@@ -156,15 +168,25 @@ def frame(
 
 def spread(spark: SparkSession, found: Sequence[Unit], rows: Callable[[Unit], Iterator[Any]], schema: str) -> DataFrame:
     """``rows`` of every unit (record batches of that schema), computed by Spark's tasks, several units in each."""
-    tasks = tasks_of(list(found), spark.sparkContext.defaultParallelism) or [[]]
+
+    def run(task: list[Unit]) -> Iterator[Any]:
+        for unit in task:
+            yield from rows(unit)
+
+    return spread_rows(spark, tasks_of(list(found), spark.sparkContext.defaultParallelism), run, schema)
+
+
+def spread_rows(
+    spark: SparkSession, tasks: Sequence[Any], rows: Callable[[Any], Iterator[Any]], schema: str
+) -> DataFrame:
+    """``rows`` of each task, which can be pickled, in a Spark task of its own; task n is Spark's partition n."""
     context = spark.sparkContext
-    packed = context.parallelize([(pickle.dumps(task),) for task in tasks], len(tasks))
+    packed = context.parallelize([(pickle.dumps(task),) for task in tasks], max(len(tasks), 1))
 
     def run(batches: Iterator[Any]) -> Iterator[Any]:
         for batch in batches:
             for one in batch.column(0):
-                for unit in pickle.loads(one.as_py()):
-                    yield from rows(unit)
+                yield from rows(pickle.loads(one.as_py()))
 
     with warnings.catch_warnings():
         # pyspark 4.3 looks for pandas here, which is not used

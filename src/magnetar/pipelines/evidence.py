@@ -220,6 +220,13 @@ def delivered(manifests: Sequence[Manifest], name: str, seen: Delivered, first: 
     found = list(seen.repeated)
     known = {one.batch: one.outputs[name] for one in manifests if name in one.outputs}
     last = max(known, default=-1)
+    written = [one for batch, one in known.items() if batch >= first and one.rows]
+    if written and not seen.rows:
+        text = (
+            f"{written[0].target}: {sum(one.rows for one in written)} rows were written and none is there: a topic "
+            "without a subscription is trimmed, and deleted when it is idle, unless its retention forbids"
+        )
+        return [Finding(f"output {name}", text)]
     for batch in sorted({batch for batch, _ in seen.rows} | known.keys()):
         if batch < first:
             continue

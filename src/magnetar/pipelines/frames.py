@@ -40,6 +40,9 @@ _STREAMS_ONLY: Final = frozenset(
 )
 
 
+_ENDS: Final = ("\n\n", ";\n", "\nJVM stacktrace", "\n=== Streaming Query")
+
+
 class Check(NamedTuple):
     """A place where rows are judged."""
 
@@ -58,7 +61,9 @@ class StepError(InvalidValueError):
 def short(error: BaseException) -> str:
     """What Spark says, without plan and trace."""
     text = str(error).strip()
-    return text.split("\n\n", 1)[0].split(";\n", 1)[0].split("\nJVM stacktrace", 1)[0]
+    for end in _ENDS:
+        text = text.split(end, 1)[0]
+    return text
 
 
 def stream(spark: SparkSession, pipeline: Pipeline, source: TopicSource) -> DataFrame:

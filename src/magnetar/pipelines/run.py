@@ -15,19 +15,23 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from magnetar.client.anchor import Anchor
+from magnetar.client.place import START
 from magnetar.lakehouse import register
 from magnetar.model.errors import InvalidValueError, MagnetarError
 from magnetar.pipelines import functions
 from magnetar.pipelines.batch import BatchRun
 from magnetar.pipelines.checkpoint import Checkpoint
 from magnetar.pipelines.frames import short, source_options
-from magnetar.pipelines.model import Pipeline, Trigger
+from magnetar.pipelines.model import DEAD_LETTERS, Pipeline, Trigger
 from magnetar.pipelines.plan import Analysis, analyse
 from magnetar.pipelines.secrets import redact
+from magnetar.pipelines.status import open_lookup
 from magnetar.pipelines.watch import Watch
 from magnetar.spark.frontier import Frontier
 from magnetar.spark.options import source_options as checked_options
 from magnetar.spark.session import end_session, errors_into, local_session
+from magnetar.spark.topics import listed, topic_partitions
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -120,7 +124,17 @@ def prepare(pipeline: Pipeline) -> Checkpoint:
             f"{pipeline.checkpoint} belongs to pipeline {identity['pipeline']!r} and not to {pipeline.name!r}; "
             "name another directory"
         )
+    if pipeline.dead_letter is not None:
+        _keep_letters(pipeline, pipeline.dead_letter)
     return checkpoint
+
+
+def _keep_letters(pipeline: Pipeline, topic: str) -> None:
+    """A subscription that nobody reads: without any, brokers trim the topic, and delete it when it is idle."""
+    with open_lookup(pipeline) as lookup:
+        for name in topic_partitions(lookup, listed([topic]), create=True):
+            with Anchor(lookup, name, f"{pipeline.name}.{DEAD_LETTERS}") as anchor:
+                anchor.hold(START)
 
 
 def run(spark: SparkSession, pipeline: Pipeline, watch: Watch, stop: Stop, trigger: Trigger | None = None) -> Outcome:
@@ -192,7 +206,7 @@ def explanation(pipeline: Pipeline, error: BaseException | None) -> str:
     """One paragraph: what happened, where, what to do."""
     checkpoint = Checkpoint(pipeline.checkpoint)
     begun, done = max(checkpoint.batches(), default=-1), checkpoint.committed()
-    where = f"in micro-batch {begun}" if begun > done else f"after micro-batch {done}"
+    where = f"in micro-batch {begun}" if begun > done else f"behind micro-batch {done}" if done >= 0 else "at its start"
     cause = redact(cause_of(error) if error is not None else "unknown").rstrip(".")
     return (
         f"pipeline {pipeline.name} has failed {where}: {cause}. Nothing is lost: `magnetar pipeline run "

@@ -61,10 +61,12 @@ class BatchWriter:
         max_messages: int = MAX_MESSAGES,
         max_bytes: int = MAX_BYTES,
         digest_bits: int = 0,
+        schema_version: bytes | None = None,
         seal: Seal | None = None,
     ) -> None:
         """``seal`` encrypts each entry's payload, which is compressed then."""
         self.producer_name = producer_name
+        self._schema_version = schema_version
         self.digest_bits = digest_bits
         """May be changed between two calls of `pack`, as far as the sequence ids leave room."""
         self.digest = 0
@@ -152,6 +154,7 @@ class BatchWriter:
             compression=self._compression,
             uncompressed_size=len(plain),
             num_messages_in_batch=stop - start,
+            schema_version=self._schema_version,
             highest_sequence_id=last,
         )
         payload = compress(self._compression, plain)

@@ -25,7 +25,7 @@ from magnetar.columnar.block import ALL, NO_INDEX, Block, Stored, block_of
 from magnetar.columnar.chunks import Opened
 from magnetar.columnar.encryption import Decryptor
 from magnetar.columnar.opening import Failure, Opener
-from magnetar.protocol.entries import measure
+from magnetar.protocol.entries import measure, publish_time
 from magnetar.runtime.clock import SystemClock, steady_seconds
 from magnetar.spark.filters import EVERYTHING, Window
 from magnetar.spark.options import SourceOptions
@@ -59,22 +59,27 @@ def opened(options: SourceOptions, lookup: Lookup, one: Range, window: Window = 
         apart, times = glance(block)
         if window != EVERYTHING.window:
             facts = zip(*block.table[:2].tolist(), times.tolist(), strict=True)
-            kept = np.array([window.keeps(*fact) for fact in facts])
+            # A message in chunks goes by its first one, so all chunks are opened.
+            kept = np.array([window.keeps(*fact) for fact in facts]) | apart
             block, apart = block.where(kept), apart[kept]
-        yield from _plain(opener, one, block, np.flatnonzero(apart).tolist())
+        yield from _plain(opener, one, block, np.flatnonzero(apart).tolist(), window)
     if opener.joiner.waiting:
         for some in _rest(options, lookup, one, opener):
-            yield from (_alone(one, whole) for whole in some)
+            yield from (_alone(one, whole) for whole in some if _wanted(window, whole))
 
 
-def _plain(opener: Opener, one: Range, block: Block, apart: list[int]) -> Iterator[Block]:
+def _wanted(window: Window, whole: Opened) -> bool:
+    return window == EVERYTHING.window or window.keeps(whole.ledger, whole.entry, publish_time(whole.data))
+
+
+def _plain(opener: Opener, one: Range, block: Block, apart: list[int], window: Window) -> Iterator[Block]:
     """The block without those that are ``apart``, which are opened one by one."""
     first = 0
     for number in apart:
         if first < number:
             yield block.part(first, number)
         stored = block.stored(number)
-        if (whole := opener.open(*stored[:3])) is not None:
+        if (whole := opener.open(*stored[:3])) is not None and _wanted(window, whole):
             yield _alone(one, whole, stored.last_index)
         first = number + 1
     if first < len(block):

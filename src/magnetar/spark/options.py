@@ -22,7 +22,7 @@ from magnetar.spark.admission import Limits
 from magnetar.spark.keys import Decryption, Encryption, decryption, encryption
 from magnetar.spark.offsets import At, Moment, Word, parse_at, parse_time
 from magnetar.spark.topics import Topics, assigned, listed, pattern
-from magnetar.spark.value_options import KINDS, ValueOptions
+from magnetar.spark.value_options import KINDS, WRITTEN_KINDS, ValueOptions
 
 
 class Option(NamedTuple):
@@ -51,8 +51,8 @@ OPTIONS: Final[dict[str, Option]] = {
         Option("minMessagesPerTrigger", "a micro-batch waits until there are so many", True, False),
         Option("maxTriggerDelayMs", "but not longer than this", True, False),
         Option("value", "binary, string, auto (the registry's schema), avro, json, protobuf, int32, ...", True, False),
-        Option("valueSchema", "for value=avro, json, protobuf: the schema's text, or a path", True, False),
-        Option("valueMessage", "for value=protobuf: the message's full name", True, False),
+        Option("valueSchema", "of avro, json, protobuf: the schema's text, or a path", True, True),
+        Option("valueMessage", "of protobuf: the message's full name", True, True),
         Option("schemaVersion", "latest, or the number of the version that rows are read as", True, False),
         Option("onNewSchema", "writer's schema that cannot be read as ours: fail, ignore (null) or raw", True, False),
         Option("onDecodeError", "fail, null, or column: null and __decodeError, __rawValue", True, False),
@@ -76,6 +76,9 @@ OPTIONS: Final[dict[str, Option]] = {
             "txnAppId", "batch writes: who writes; with txnVersion, what is written again is kept once", False, True
         ),
         Option("txnVersion", "batch writes: a number that grows with each write of txnAppId", False, True),
+        Option(
+            "schema", "columns as avro, json, protobuf, string, bytes, int32, ... values; auto: registry's", False, True
+        ),
         Option("encryption.publicKey", "PEM text or its file, or JSON of key names to these", False, True),
         Option("pulsar.producer.compressionType", "NONE, LZ4, ZLIB, ZSTD or SNAPPY", False, True),
         Option("pulsar.producer.batchingMaxMessages", "messages in a batch, 1000", False, True),
@@ -148,6 +151,10 @@ class SinkOptions:
     murmur: bool
     operation_timeout: float
     token: str | None
+    schema: str | None = None
+    """None: the column ``value`` is bytes or text, and the broker is told no schema."""
+    value_schema: str | None = None
+    value_message: str | None = None
     encryption: Encryption | None = None
 
 
@@ -203,6 +210,9 @@ def sink_options(given: Mapping[str, str]) -> SinkOptions:
         murmur=table.choice("pulsar.producer.hashingScheme", _HASHING, _HASHING[0]) == _HASHING[1],
         operation_timeout=table.number("operationTimeoutMs", 30_000, 1) / 1000,
         token=table.get("token"),
+        schema=None if table.get("schema") is None else table.choice("schema", WRITTEN_KINDS, ""),
+        value_schema=table.get("valueSchema"),
+        value_message=table.get("valueMessage"),
         encryption=encryption(table.get("encryption.publicKey")),
     )
 

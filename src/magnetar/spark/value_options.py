@@ -31,6 +31,8 @@ PRIMITIVES: Final = {
 STRUCTURED: Final = ("avro", "json", "protobuf")
 KINDS: Final = ("binary", "string", "auto", *STRUCTURED, *PRIMITIVES)
 """What the option ``value`` can be."""
+WRITTEN_KINDS: Final = ("string", "bytes", "auto", *STRUCTURED, *PRIMITIVES)
+"""What the sink's option ``schema`` can be."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,12 +7,15 @@ import json
 from decimal import Decimal
 from typing import Any
 
+import numpy as np
 import pyarrow as pa  # type: ignore[import-untyped]  # publishes no types
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from magnetar.columnar.avro_writing import document_of
 from magnetar.columnar.json_values import Json
+from magnetar.columnar.json_writing import check_json, write_json
 from magnetar.model.errors import InvalidValueError
 from magnetar.schema.avro import parse
 from tests.unit.columnar.avro_cases import INTS, LONGS, TEXTS, rows
@@ -129,6 +132,32 @@ def test_types_that_arrow_does_not_read_and_moments() -> None:
     assert found[0] == {**expected, "m": [("k", 1)], "b": b"\0\xff", "n": Decimal("12345678901234567.125")}
     assert [one.row for one in unreadable] == [1, 3, 4]
     assert "field m{}: 'x' is no int" in unreadable[0].reason
+
+
+def test_columns_are_written_so_that_they_are_read_again() -> None:
+    at = dt.datetime(2013, 1, 1, 10, 15, 0, 7, dt.UTC)
+    kinds = {
+        "t": pa.timestamp("us", "UTC"),
+        "d": pa.date32(),
+        "s": pa.struct([pa.field("x", pa.int16()), pa.field("ts", pa.list_(pa.timestamp("us", "UTC")))]),
+        "v": pa.string(),
+    }
+    table: dict[str, list[Any]] = {
+        "t": [at, None, at],
+        "d": [dt.date(1969, 12, 31), None, None],
+        "s": [{"x": 1, "ts": [at, None]}, None, {"x": None, "ts": None}],
+        "v": ['a"\n', None, "\u00e9"],
+    }
+    columns = {name: pa.array(values, kinds[name]) for name, values in table.items()}
+    values = write_json(columns, np.array([True, False, True]))
+    assert values[1].as_py() is None
+    assert values[2].as_py().endswith(b"}")
+    decoder = reader(document_of(pa.schema(list(kinds.items()))))
+    found, unreadable = decoder.read(values, [(3, None)])
+    assert not unreadable
+    assert rows(decoder.schema, found) == [{name: table[name][row] for name in kinds} for row in range(3)]
+    with pytest.raises(InvalidValueError, match=r"column 'm\.b' is binary, which is not written as JSON"):
+        check_json([pa.field("m", pa.struct([pa.field("b", pa.binary())]))])
 
 
 def test_a_union_of_several_types_is_refused() -> None:

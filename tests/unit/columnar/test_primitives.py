@@ -9,7 +9,8 @@ from typing import Any
 import pyarrow as pa  # type: ignore[import-untyped]  # publishes no types
 import pytest
 
-from magnetar.columnar.primitives import KINDS, Primitives
+from magnetar.columnar.primitives import KINDS, WRITABLE, Primitives, write_primitives
+from magnetar.model.errors import InvalidValueError
 from magnetar.model.schemas import SchemaType
 
 DAY = dt.date(1969, 12, 31)
@@ -45,6 +46,23 @@ def test_one_of_each(kind: SchemaType, raw: bytes, expected: Any) -> None:
     assert decoder.read(values[3:4], [(1, None)]).columns[0].to_pylist() == [expected]
     assert decoder.read(pa.array([raw, raw], pa.binary()), [(2, None)]).columns[0].to_pylist() == [expected] * 2
     assert decoder.read(values[:0], []).columns[0].to_pylist() == []
+
+
+@pytest.mark.parametrize("kind", WRITABLE, ids=[kind.name for kind in WRITABLE])
+def test_what_is_read_is_written_again(kind: SchemaType) -> None:
+    raw = next(raw for one, raw, _ in CASES if one is kind)
+    if kind is SchemaType.DATE:
+        # The column has days, and so has what is written from it.
+        raw = struct.pack(">q", -86_400_000)
+    values = pa.array([raw, None, raw], pa.binary())
+    column = Primitives(kind).read(values, [(3, None)]).columns[0]
+    assert write_primitives(kind, column).to_pylist() == [raw, None, raw]
+    assert write_primitives(kind, column[1:]).to_pylist() == [None, raw]
+
+
+def test_a_column_that_does_not_fit() -> None:
+    with pytest.raises(InvalidValueError, match="'value' is int64, which is no INT8"):
+        write_primitives(SchemaType.INT8, pa.array([1000]))
 
 
 def test_every_kind_is_here() -> None:

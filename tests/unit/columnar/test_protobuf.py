@@ -7,6 +7,7 @@ import datetime as dt
 from decimal import Decimal
 from typing import Any
 
+import numpy as np
 import pyarrow as pa  # type: ignore[import-untyped]  # publishes no types
 import pytest
 from google.protobuf import descriptor_pb2 as d
@@ -15,7 +16,7 @@ from google.protobuf.message_factory import GetMessageClass
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from magnetar.columnar.protobuf import Protobuf
+from magnetar.columnar.protobuf import Protobuf, ProtobufWriter
 from magnetar.model.errors import InvalidValueError
 from magnetar.model.schemas import SchemaDefinition, SchemaType, version_bytes
 from magnetar.schema import protobuf_native
@@ -109,6 +110,22 @@ def test_tombstones_and_what_is_no_protobuf() -> None:
     assert columns[0].to_pylist() == [3, None, None, 0, None]
     assert [one.row for one in unreadable] == [2, 4]
     assert unreadable[0].reason.startswith("does not fit p.M (given): ")
+
+
+def test_columns_are_written_so_that_they_are_read_again() -> None:
+    decoder, message = reader()
+    made = message(i=-3, u=2**64 - 1, s="x", many=[1, 2], e="B", counts={"k": 1})
+    made.n.x = 0.5
+    values = pa.array([made.SerializeToString(), None, b""], pa.binary())
+    columns, _ = decoder.read(values, [(3, None)])
+    writer = ProtobufWriter(type(made).DESCRIPTOR, decoder.schema.names)
+    again = writer.write(dict(zip(decoder.schema.names, columns, strict=True)), np.array([True, False, True]))
+    assert message.FromString(again[0].as_py()) == made
+    assert again.to_pylist()[1:] == [None, b""]
+    only = ProtobufWriter(type(made).DESCRIPTOR, ["i"]).write({"i": pa.array([7, None])}, np.array([True, True]))
+    assert [message.FromString(one).i for one in only.to_pylist()] == [7, 0]
+    with pytest.raises(InvalidValueError, match=r"column 'z' is no field of p\.M"):
+        ProtobufWriter(type(made).DESCRIPTOR, ["z"])
 
 
 def test_other_types_and_messages_without_columns() -> None:

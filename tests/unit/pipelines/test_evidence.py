@@ -141,6 +141,11 @@ def test_counts() -> None:
     assert "10 rows were read and 9 judged" in str(evidence.counts([replace(one, checks={"flights": check})])[0])
 
 
+def test_a_topic_that_is_gone_is_one_finding() -> None:
+    (found,) = evidence.delivered(history(3), "out", deliver([]))
+    assert "24 rows were written and none is there" in found.text and "subscription" in found.text
+
+
 def test_a_table_has_one_commit_of_each_micro_batch() -> None:
     manifests = history(3)
 

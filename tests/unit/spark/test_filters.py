@@ -94,6 +94,10 @@ NULLS = [dict.fromkeys(VALUES), {**dict.fromkeys(VALUES), "__ledgerId": 1}]
 
 @example(NULLS, [make("In", "__ledgerId", [2], negated=True)])
 @example(NULLS, [make("In", "__ledgerId", [2, None], negated=True)])
+@example(
+    [dict.fromkeys(VALUES, None) | {"__entryId": 1, "__ledgerId": 0, "__publishTime": moment(0)}],
+    [make("IsNotNull", "__entryId", 0)],
+)
 @settings(deadline=None)
 @given(st.lists(rows, max_size=8), st.lists(filters(), max_size=3))
 def test_rows_are_those_that_sql_keeps(table: list[dict[str, Any]], given_filters: list[Any]) -> None:

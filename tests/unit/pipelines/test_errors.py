@@ -1,0 +1,43 @@
+"""What is said when a pipeline fails: cause, place, next step; no traces, no secrets."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from magnetar.model.errors import InvalidValueError
+from magnetar.pipelines.checkpoint import write_whole
+from magnetar.pipelines.declared import parse
+from magnetar.pipelines.frames import short
+from magnetar.pipelines.run import cause_of, explanation
+from magnetar.pipelines.secrets import resolve
+from tests.unit.pipelines.example import TEXT
+
+TRACE = """[STREAM_FAILED] Query ended: Job aborted: Traceback (most recent call last):
+  File "x.py", line 1, in read
+    raise DataLossError("gone")
+magnetar.client.errors.DataLossError: t: 1:2:0 to 1:9:0 is gone; set failOnDataLoss=false to go on without it
+
+\tat org.apache.spark.Task(Task.scala)
+"""
+
+
+def test_the_cause() -> None:
+    assert cause_of(InvalidValueError("this")) == "this"
+    assert cause_of(RuntimeError(TRACE)).startswith("t: 1:2:0 to 1:9:0 is gone")
+    assert cause_of(RuntimeError("no worker\n=== Streaming Query ===\nIdentifier: x")) == "RuntimeError: no worker"
+    assert short(RuntimeError("[A] `m` is not there;\n'Project ['m]\n")) == "[A] `m` is not there"
+
+
+def test_one_paragraph(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pipeline = parse(TEXT, str(tmp_path / "f.yaml"))
+    monkeypatch.setenv("PIPELINE_PASSWORD", "swordfish")
+    resolve("${env:PIPELINE_PASSWORD}")
+    said = explanation(pipeline, RuntimeError("swordfish was refused"))
+    assert "has failed at its start: RuntimeError: *** was refused. Nothing is lost" in said
+    assert f"magnetar pipeline run {tmp_path}/f.yaml" in said
+    write_whole(tmp_path / "work/offsets/3", "v1\n{}")
+    assert "in micro-batch 3" in explanation(pipeline, None)
+    write_whole(tmp_path / "work/commits/3", "v1\n{}")
+    assert "behind micro-batch 3" in explanation(pipeline, None)
