@@ -1,5 +1,5 @@
 # Two commands are enough: `make run` and `make test`. Everything else is a part of them or a longer programme.
-.PHONY: help run test check demo bench oracle crash churn once official lock proto clean
+.PHONY: help run test check demo bench oracle crash churn once cluster official lock proto clean
 DEV = python3 tools/dev.py
 
 help:       ; @$(DEV) help
@@ -13,6 +13,7 @@ official:   ; @$(DEV) official $(ARGS)
 crash:      ; @$(DEV) crash $(if $(ROUNDS),--rounds $(ROUNDS))
 churn:      ; @$(DEV) churn
 once:       ; @$(DEV) once $(ARGS)
+cluster:    ; @$(DEV) cluster $(ARGS)
 lock:       ; @$(DEV) lock
 proto:      ; @$(DEV) proto
 clean:      ; @$(DEV) clean

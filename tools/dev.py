@@ -133,6 +133,12 @@ def once(arguments: Sequence[str]) -> None:
     call(BIN / "python", "-m", "tests.spark.rounds", *arguments)
 
 
+def cluster(arguments: Sequence[str]) -> None:
+    """the demo on a Spark standalone cluster of two workers, started for it"""
+    install("all")
+    call(BIN / "python", "-m", "magnetar.spark.demo", "--workers", "2", *arguments)
+
+
 def proto(arguments: Sequence[str]) -> None:
     """compile src/magnetar/protocol/pulsar.proto"""
     install("all")
@@ -178,7 +184,7 @@ def clean(arguments: Sequence[str]) -> None:
 
 COMMANDS: dict[str, Callable[[Sequence[str]], None]] = {
     command.__name__: command
-    for command in (run, test, check, demo, bench, oracle, official, crash, churn, once, lock, proto, clean)
+    for command in (run, test, check, demo, bench, oracle, official, crash, churn, once, cluster, lock, proto, clean)
 }
 
 

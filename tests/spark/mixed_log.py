@@ -110,7 +110,7 @@ async def write_mixed(client: RawClient, topic: str) -> Written:
     await author.in_transaction(last, b"x2", 2, commits=False)
     await author.end(last, commit=False)
     stable = len(author.owned)
-    still_open = await RawTransaction.begin(client)
+    still_open = await RawTransaction.begin(client, ttl_ms=600_000)
     await still_open.add_partitions(topic)
     await author.in_transaction(still_open, b"x3", 3, commits=False)
     await author.single(b"hidden", 6)

@@ -7,10 +7,12 @@ task is called directly.
 from __future__ import annotations
 
 import asyncio
+import datetime as dt
 import time
 from pathlib import Path
 
 import pytest
+from pyspark.sql.datasource import EqualTo
 
 from magnetar.client.errors import DataLossError
 from magnetar.client.lookup import Lookup
@@ -18,10 +20,13 @@ from magnetar.client.place import START, Place
 from magnetar.client.reader import last_place, written_place
 from magnetar.protocol.entries import EntryMetadata, build_entry
 from magnetar.spark.admission import Limits
+from magnetar.spark.decode import arrow_schema
+from magnetar.spark.filters import understood
 from magnetar.spark.frontier import Frontier, resolve_end
 from magnetar.spark.options import source_options
 from magnetar.spark.planner import Range
 from magnetar.spark.reader import read_task
+from magnetar.spark.values import value_decoder
 from tests.admin.real_broker import real_broker
 from tests.spark.mixed_log import Written, write_mixed
 
@@ -35,6 +40,15 @@ def read(url: str, start: Place, end: Place, topic: str = T, **options: str) -> 
     )
     batches = read_task(checked, (Range(topic, start, end),))
     return [value.as_py() for batch in batches for value in batch.column("value")]
+
+
+def read_published_at(url: str, one: Range, ms: int) -> list[bytes]:
+    options = source_options({"service.url": url, "topic": one.topic, "metadata": "__publishTime"})
+    schema = arrow_schema(value_decoder(options).schema, ("__publishTime",))
+    at = dt.datetime.fromtimestamp(ms // 1000, dt.UTC) + dt.timedelta(milliseconds=ms % 1000)
+    pushed, left = understood([EqualTo(("__publishTime",), at)], schema)
+    assert left == []
+    return [value.as_py() for batch in read_task(options, (one,), pushed) for value in batch.column("value")]
 
 
 def check_ranges(url: str, topic: str, written: Written) -> None:
@@ -94,7 +108,13 @@ def test_a_message_whose_chunks_are_still_to_come_is_waited_for(tmp_path: Path) 
 
             def chunk(number: int) -> bytes:
                 metadata = EntryMetadata(
-                    producer.name, 1, now, uuid="u", num_chunks_from_msg=3, chunk_id=number, total_chunk_msg_size=6
+                    producer.name,
+                    1,
+                    now + number,
+                    uuid="u",
+                    num_chunks_from_msg=3,
+                    chunk_id=number,
+                    total_chunk_msg_size=6,
                 )
                 return build_entry(metadata, b"%d-" % number)
 
@@ -109,6 +129,8 @@ def test_a_message_whose_chunks_are_still_to_come_is_waited_for(tmp_path: Path) 
             assert not reading.done()
             await producer.receipt(producer.send(b"", entry=chunk(2)))
             assert sorted(await reading) == [b"0-1-2-", b"behind"]
+            # A filter that lets its first chunk through lets all of it through.
+            assert await asyncio.to_thread(read_published_at, url, Range(T, START, end), now) == [b"0-1-2-"]
             # Whose range has the rest only has nothing of it.
             assert await asyncio.to_thread(read, url, Place(ledger, 1), Place(ledger, 4)) == [b"behind"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +12,16 @@ import pytest
 
 from magnetar.client.lookup import Lookup
 from magnetar.client.producer import Producer
-from magnetar.jobs.reading import Access, Unit, frame, units
-from magnetar.protocol.batches import BatchWriter
+from magnetar.jobs.audit import audit
+from magnetar.jobs.compare import WAYS, Comparison, Side, compare
+from magnetar.jobs.reading import Access, Unit, frame, read, units
+from magnetar.jobs.replay import Request, load_or_make, make_plan, replay
+from magnetar.jobs.report import TopicReport, WhatIf, facts_of, topic_report, topics_of
+from magnetar.jobs.rest import Rest
+from magnetar.model.errors import InvalidValueError, NotFoundError
+from magnetar.protocol import commands as c
+from magnetar.protocol.batches import Batch, BatchWriter
+from magnetar.storage.segment import segment_name
 from magnetar.testing.rawtransaction import RawTransaction
 from tests.admin.real_broker import TOPIC, RealBroker, real_broker
 from tests.unit.jobs.stores import T, stored
@@ -35,8 +43,15 @@ def publish(url: str, first: int, stop: int, *, batch: int = 1, topic: str = T) 
 
 
 def tell(tmp_path: Path, story: Callable[[RealBroker, str], Any], **settings: Any) -> None:
+    # nothing is subscribed, and a slow machine must not find that the broker has trimmed what a test looks at
+    kept = {
+        "defaultRetentionTimeInMinutes": -1,
+        "defaultRetentionSizeInMB": -1,
+        "brokerDeleteInactiveTopicsEnabled": False,
+    }
+
     async def run() -> None:
-        async with real_broker(tmp_path, **settings) as broker:
+        async with real_broker(tmp_path, **kept, **settings) as broker:
             await story(broker, broker.node.broker.service.service_url)
 
     asyncio.run(run())
@@ -135,5 +150,188 @@ def test_rows_in_spark(spark: Any, tmp_path: Path) -> None:
 
         got = [(bytes(row[0]), bytes(row[1]), row[2]) for row in await asyncio.to_thread(rows)]
         assert got == [(b"%d" % number, b"k%d" % (number % 7), number) for number in range(400)]
+
+    tell(tmp_path, story)
+
+
+def entries_of(numbers: Sequence[int], *, name: str = "p", batch: int = 3, text: bytes = b"v%d") -> list[Batch]:
+    writer = BatchWriter(name, max_messages=batch)
+    return list(writer.pack(1_700_000_000_000, [text % number for number in numbers], numbers))
+
+
+def send(url: str, entries: Sequence[Batch], topic: str = T) -> None:
+    """Entries as they are, in this order, whoever made them."""
+    with Lookup(url, timeout=10) as lookup, Producer(lookup, topic) as producer:
+        for one in entries:
+            producer.send(*one)
+        producer.flush()
+
+
+def test_audit(spark: Any, tmp_path: Path) -> None:
+    """Everything that was put wrong on purpose is found, by name and place, and nothing else."""
+
+    async def story(broker: RealBroker, url: str) -> None:
+        clean = entries_of(range(60))
+        other = entries_of(range(1000, 1030), name="q")
+        await asyncio.to_thread(send, url, [one for pair in zip(clean, other, strict=False) for one in pair])
+        ledger = broker.node.broker.service.topics[T].log.position(0).ledger
+        assert (await broker.ask("PUT", f"{TOPIC}/t/unload"))[0] == 204
+        access = Access(url=url, directory=str(tmp_path))
+
+        def audited(*, dense: bool = False) -> tuple[dict[str, int], list[tuple[str, str, int | None]], int]:
+            result = audit(spark, access, units(access, "t"), dense=dense)
+            found = [(one.kind, one.place, one.sequence) for one in result.findings]
+            return result.counts, found, result.messages
+
+        assert await asyncio.to_thread(audited) == ({}, [], 60)
+        # 30 to 59 of p were never sent; then ids 90, 91, 92 twice, 93 with another content, 94 before 93
+        again = entries_of([90, 91, 92])
+        wrong = [*again, *again, *entries_of([94]), *entries_of([93]), *entries_of([93], text=b"w%d")]
+        await asyncio.to_thread(send, url, wrong)
+        last = broker.node.broker.service.topics[T].log.position(24).ledger
+        counts, found, messages = await asyncio.to_thread(audited)
+        assert messages == 69
+        assert counts == {"repeat": 3, "reused": 1}
+        assert sorted(found) == [
+            ("repeat", f"{last}:0:0", 90),
+            ("repeat", f"{last}:0:1", 91),
+            ("repeat", f"{last}:0:2", 92),
+            ("reused", f"{last}:3:0", 93),
+        ]
+        await asyncio.to_thread(send, url, entries_of([80]))
+        counts, found, _ = await asyncio.to_thread(audited)
+        assert counts == {"repeat": 3, "reused": 1, "order": 1}
+        assert ("order", f"{last}:5:0", 80) in found
+        counts, found, _ = await asyncio.to_thread(audited, dense=True)
+        assert ("skipped", f"{ledger}:18:2", 30) in found
+        # bits that turn on the disk: the entries around them are named
+        store = Path(tmp_path) / "ledgers"
+        data = bytearray((store / segment_name(1)).read_bytes())
+        data[data.index(b"v17")] ^= 1
+        (store / segment_name(1)).write_bytes(data)
+        counts, found, _ = await asyncio.to_thread(audited)
+        assert counts["gap"] == 1
+        _, place, _ = next(one for one in found if one[0] == "gap")
+        assert place.startswith(f"{ledger}:")
+
+    tell(tmp_path, story)
+
+
+def test_compare(spark: Any, tmp_path: Path) -> None:
+    """Two topics with other batches, and then some differences: found are exactly these."""
+
+    async def story(broker: RealBroker, url: str) -> None:
+        a, b = T, "persistent://public/default/b"
+        numbers = [*range(300), *range(20_000, 20_300)]
+        await asyncio.to_thread(send, url, entries_of(numbers, batch=7), a)
+        await asyncio.to_thread(send, url, entries_of(numbers, batch=11), b)
+        assert (await broker.ask("PUT", f"{TOPIC}/t/unload"))[0] == 204
+        access = Access(url=url, directory=str(tmp_path))
+
+        def compared(way: str) -> tuple[Comparison, list[tuple[str, int, int]]]:
+            result = compare(spark, Side("a", access, units(access, a)), Side("b", access, units(access, b)), way=way)
+            return result, [(one.kind, one.copies_a, one.copies_b) for one in result.differences]
+
+        for way in WAYS:
+            result, found = await asyncio.to_thread(compared, way)
+            assert (result.messages_a, result.messages_b, result.counts, found) == (600, 600, {}, [])
+        await asyncio.to_thread(send, url, entries_of([20_300]), a)
+        await asyncio.to_thread(send, url, entries_of([20_301], text=b"w%d"), a)
+        await asyncio.to_thread(send, url, entries_of([20_301, 20_302]), b)
+        result, found = await asyncio.to_thread(compared, "producer")
+        assert found == [("only in A", 1, 0), ("differs", 1, 1), ("only in B", 0, 1)]
+        assert [one.id for one in result.differences] == [20_300, 20_301, 20_302]
+        assert result.differing == 1
+        log = broker.node.broker.service.topics[a].log
+        assert result.differences[0].place_a == f"{a} {log.position(log.end - 2)}:0"
+        assert result.differences[0].place_b == ""
+        result, found = await asyncio.to_thread(compared, "content")
+        assert sorted(found) == [("only in A", 1, 0), ("only in A", 1, 0), ("only in B", 0, 1), ("only in B", 0, 1)]
+
+    tell(tmp_path, story)
+
+
+def test_replay(spark: Any, tmp_path: Path) -> None:
+    """A backlog with holes, filtered, run three times, published once; the last time from other tasks."""
+
+    async def story(broker: RealBroker, url: str) -> None:
+        client = await broker.client()
+        consumer = await client.subscribe(T, "s", sub_type=c.SubType.Shared)
+        await asyncio.to_thread(publish, url, 0, 20)
+        consumer.flow(100)
+        ids = [(await consumer.receive()).message_id for _ in range(20)]
+        await consumer.ack(*[ids[number] for number in (0, 1, 2, 7, 8, 11)])
+        service = broker.node.broker.service
+        access, rest = Access(url=url), Rest(service.web_service_url)
+        target = "persistent://public/default/again"
+        wanted = Request("one", T, "s", target, "cast(value AS string) != '13'").checked()
+
+        def run() -> tuple[int, bool]:
+            path = tmp_path / "plan.json"
+            ranges, again = load_or_make(path, wanted, lambda: make_plan(access, rest, wanted))
+            return replay(spark, access, wanted, ranges), again
+
+        kept = [number for number in range(20) if number not in (0, 1, 2, 7, 8, 11, 13)]
+        for again in (False, True):
+            assert await asyncio.to_thread(run) == (len(kept), again)
+            # what is acknowledged after the plan was made changes nothing
+            await consumer.ack(ids[15])
+        rows = await asyncio.to_thread(lambda: list(_values(access, target)))
+        assert sorted(rows) == sorted((b"%d" % number, b"k%d" % (number % 7)) for number in kept)
+        with pytest.raises(InvalidValueError, match=r"the filter 'nothing = 1' cannot be used.*columns: value, __key"):
+            plain = Request("x", T, None, target, None)
+            ranges = await asyncio.to_thread(make_plan, access, None, plain)
+            await asyncio.to_thread(replay, spark, access, Request("x", T, None, target, "nothing = 1"), ranges)
+        with pytest.raises(NotFoundError, match="no subscription 'other'; it has s"):
+            await asyncio.to_thread(make_plan, access, rest, Request("x", T, "other", target, None))
+        assert list(service.topics[T].subscriptions) == ["s"]
+        await client.close()
+
+    tell(tmp_path / "data", story, brokerDeduplicationEnabled=True)
+
+
+def _values(access: Access, topic: str) -> Iterator[tuple[bytes, bytes]]:
+    for unit in units(access, topic):
+        for batch in read(access, unit, ["__key"]):
+            yield from zip(batch.column("value").to_pylist(), batch.column("__key").to_pylist(), strict=True)
+
+
+def test_report(tmp_path: Path) -> None:
+    """Against what was sent, and at a broker that has just that."""
+
+    async def story(broker: RealBroker, url: str) -> None:
+        client = await broker.client()
+        consumer = await client.subscribe(T, "s")
+        for first in (0, 10):
+            await asyncio.to_thread(publish, url, first, first + 10)
+            assert (await broker.ask("PUT", f"{TOPIC}/t/unload"))[0] == 204
+        await client.close()
+        client = await broker.client()
+        consumer = await client.subscribe(T, "s")
+        consumer.flow(15)
+        ids = [(await consumer.receive()).message_id for _ in range(15)]
+        await consumer.ack(ids[-1], cumulative=True)
+        rest = Rest(broker.node.broker.service.web_service_url)
+
+        def reported(what_if: WhatIf) -> TopicReport:
+            assert topics_of(rest, "public/default") == [T]
+            facts = facts_of(Access(url=url), rest, T, aged=True)
+            return topic_report(facts, what_if, 1_700_000_000_000 + 120_000, 1.0)
+
+        found = await asyncio.to_thread(reported, WhatIf())
+        log = broker.node.broker.service.topics[T].log
+        assert (found.size, found.entries) == (log.retained_bytes(), 20)
+        ledgers = {one.id: one for one in log.table.ledgers}
+        whole, half = (ledgers[one.ledger] for one in (ids[0], ids[14]))
+        assert found.kept == whole.bytes + half.bytes // 2
+        assert found.backlog == found.size - found.kept
+        assert (found.slowest, found.until, found.oldest_ms) == ("s", "for ever", 1_700_000_000_000)
+        assert found.zstd is not None
+        assert found.lz4 is not None
+        assert (await asyncio.to_thread(reported, WhatIf(retention_minutes=1))).freed == whole.bytes
+        assert (await asyncio.to_thread(reported, WhatIf(retention_minutes=3))).freed == 0
+        with pytest.raises(InvalidValueError, match="there is no namespace public/nothing"):
+            await asyncio.to_thread(topics_of, rest, "public/nothing")
+        await client.close()
 
     tell(tmp_path, story)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import random
+import time
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +12,13 @@ import pytest
 
 from magnetar.client.lookup import Lookup
 from magnetar.client.place import START
+from magnetar.client.producer import Producer
 from magnetar.client.reader import last_place
 from magnetar.columnar.encryption import UndecryptableError
-from magnetar.spark.options import source_options
+from magnetar.protocol.batches import BatchWriter
+from magnetar.protocol.compression import CompressionType
+from magnetar.spark.keys import sealing
+from magnetar.spark.options import sink_options, source_options
 from magnetar.spark.planner import Range
 from magnetar.spark.reader import read_task
 from tests.live_broker import LiveBroker
@@ -86,6 +92,37 @@ def check(url: str, topic: str, directory: Path) -> None:
     # A batch is one message then, and so is each chunk.
     assert len(consumed) >= 5 * (3 + 1) + 1 + 2
     assert sent[-2] in consumed and not set(sent[:-2]) & set(consumed)
+
+
+def check_sealed(url: str, topic: str, directory: Path) -> None:
+    """What the sink encrypts is read by the official client and by ours."""
+    private, public = pair()
+    options = sink_options(
+        {"service.url": url, "topic": topic, "encryption.publicKey": f'{{"reader": {json.dumps(public)}}}'}
+    )
+    values: list[bytes | None] = [b"%d" % number for number in range(30)]
+    with Lookup(url, timeout=10) as lookup, Producer(lookup, topic, encrypted=True) as producer:
+        writer = BatchWriter(
+            producer.name, compression=CompressionType.ZSTD, max_messages=10, seal=sealing(options.encryption)
+        )
+        for batch in writer.pack(int(time.time() * 1000), values, range(30)):
+            producer.send(*batch)
+        producer.flush()
+    assert everything(url, topic, **{"decryption.privateKey": private}) == values
+    files = [directory / "public.pem", directory / "private.pem"]
+    for file, text in zip(files, (public, private), strict=True):
+        file.write_text(text)
+    client = pulsar.Client(url, logger=pulsar.ConsoleLogger(pulsar.LoggerLevel.Error))
+    try:
+        keys = pulsar.CryptoKeyReader(*map(str, files))
+        reader = client.create_reader(topic, pulsar.MessageId.earliest, crypto_key_reader=keys)
+        assert [reader.read_next(10_000).data() for _ in values] == values
+    finally:
+        client.close()
+
+
+def test_what_is_encrypted_here_is_read_by_the_official_client(broker: LiveBroker, tmp_path: Path) -> None:
+    check_sealed(broker.url, "persistent://public/default/sealed-partition-0", tmp_path)
 
 
 def test_chunks_and_encryption_of_the_official_client(broker: LiveBroker, tmp_path: Path) -> None:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Request
 from starlette.responses import Response
 
-from magnetar.admin.bodies import answer, done
+from magnetar.admin.bodies import answer, done, object_body
 from magnetar.admin.parameters import TOPIC, PathText, topic_name
 from magnetar.admin.ports import Admin
 from magnetar.admin.topics import existing, parts_of
@@ -30,6 +30,19 @@ def routes(admin: Admin) -> APIRouter:
         if admin.resources.partitioned.count(name):
             raise TopicNotFoundError(f"Topic {name.fqn} not found")
         return answer(await admin.broker.compaction_status(_persistent(existing(admin, name))))
+
+    @router.post(TOPIC + "/compaction/plan")
+    async def plan(domain: PathText, tenant: PathText, namespace: PathText, topic: PathText) -> Response:
+        name = _persistent(existing(admin, topic_name(domain, tenant, namespace, topic)))
+        return answer(await admin.broker.offloads().plan_compaction(name))
+
+    @router.post(TOPIC + "/compaction/view")
+    async def adopt(
+        domain: PathText, tenant: PathText, namespace: PathText, topic: PathText, request: Request
+    ) -> Response:
+        name = _persistent(existing(admin, topic_name(domain, tenant, namespace, topic)))
+        admin.broker.offloads().adopt_view(name, await object_body(request) or {})
+        return done()
 
     return router
 

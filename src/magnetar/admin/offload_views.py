@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+from magnetar.admin.bodies import number
+from magnetar.admin.topic_operations import durable
 from magnetar.broker.offloading import complete
 from magnetar.broker.service import BrokerService
 from magnetar.broker.topic.topic import Topic
-from magnetar.model.errors import ConflictError, MagnetarError, PersistenceError, TopicNotFoundError
+from magnetar.model.errors import (
+    ConflictError,
+    InvalidValueError,
+    MagnetarError,
+    PersistenceError,
+    TopicNotFoundError,
+)
 from magnetar.model.ids import Position
 from magnetar.model.names import TopicName
-from magnetar.model.policies import JsonObject
+from magnetar.model.policies import Json, JsonObject
+from magnetar.offload.places import require_name
 from magnetar.storage.archive import Offload
 from magnetar.storage.ledger import Ledger
 from magnetar.storage.managed_ledger import ManagedLedger
@@ -53,6 +62,37 @@ class OffloadViews:
             raise PersistenceError(f"the object cannot be read: {error}") from error
         return _copy(copy)
 
+    async def plan_compaction(self, name: TopicName) -> JsonObject:
+        """What a job has to read and where its result goes. Raises ConflictError during a run."""
+        topic = self._topic(name)
+        plan, log = topic.compaction().plan(), topic.log
+        # who looks at the directory from outside counts a block when there is one behind it (docs/disk.md)
+        await durable(lambda done, failed: log.barrier(done, failed))
+        await durable(lambda done, _: log.write_birth(done))
+        return {
+            "url": self._service.offloading.url,
+            "log": log.id,
+            "generation": plan.generation,
+            "view": plan.view,
+            "start": plan.start,
+            "horizon": plan.horizon,
+            "startPosition": list(log.position(plan.start)),
+            "horizonPosition": list(log.position(plan.horizon)),
+            "retainKeyless": self._service.settings.topicCompactionRetainNullKey,
+        }
+
+    def adopt_view(self, name: TopicName, given: JsonObject) -> None:
+        """Begin to take over what a job computed. Raises ConflictError, InvalidValueError, PreconditionFailedError."""
+        files = given.get("files")
+        if not isinstance(files, list):
+            raise InvalidValueError('expected "files" as a list')
+        offloading = self._service.offloading
+        copies = [_file(offloading.required_place(), file) for file in files]
+        generation, horizon, removed = (
+            number(given.get(word), f'"{word}"') for word in ("generation", "horizon", "removed")
+        )
+        self._topic(name).compaction().begin_adoption(generation, horizon, removed, offloading.result(copies))
+
     def _topic(self, name: TopicName) -> Topic:
         found = self._service.find(name)
         if found is None:
@@ -76,6 +116,16 @@ def _ledger(managed: ManagedLedger, ledger: Ledger) -> JsonObject:
         "copy": None if ledger.offload is None else _copy(ledger.offload),
         "refused": refused,
     }
+
+
+def _file(url: str, given: Json) -> tuple[int, Offload]:
+    if not isinstance(given, dict):
+        raise InvalidValueError("expected a JSON object for each file")
+    name, digest = given.get("name"), given.get("digest")
+    if not isinstance(name, str) or not isinstance(digest, str):
+        raise InvalidValueError('expected "name" and "digest" of each file as texts')
+    unit, entries, size = (number(given.get(word), f'"{word}"') for word in ("unit", "entries", "bytes"))
+    return unit, Offload(url, require_name(name), digest, entries, size, 0, 0)
 
 
 def _copy(copy: Offload) -> JsonObject:

@@ -109,6 +109,17 @@ _PASSED_ON = {"ignore_unknown_options": True, "allow_extra_args": True, "help_op
 
 
 @app.command(context_settings=_PASSED_ON, add_help_option=False)
+def jobs(context: typer.Context) -> None:
+    """Maintenance jobs on Spark: audit, compare, replay, report."""
+    try:
+        from magnetar.jobs.command import app as jobs_app
+    except ModuleNotFoundError as error:
+        print(f"magnetar: {error}; jobs need: pip install 'magnetar[pipelines]'", file=sys.stderr)
+        raise typer.Exit(1) from None
+    jobs_app(context.args, prog_name="magnetar jobs")
+
+
+@app.command(context_settings=_PASSED_ON, add_help_option=False)
 def pipeline(context: typer.Context) -> None:
     """Run, check, plan, watch, verify and replay pipelines on Spark that a YAML file declares."""
     try:

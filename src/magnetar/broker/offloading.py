@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from random import Random
 from typing import Any, Final, NamedTuple, TypeVar
@@ -133,7 +133,7 @@ class Offloading:
         Raises ConflictError if it is not a copy of that ledger, PersistenceError or OSError if it cannot be read.
         """
         require_name(name)
-        url = self._place()
+        url = self.required_place()
         ledger = complete(topic.log, ledger_id)
         if ledger.offload is not None and (ledger.offload.url, ledger.offload.name) == (url, name):
             return ledger.offload
@@ -146,10 +146,22 @@ class Offloading:
                 raise ConflictError(f"not adopted: {error}") from error
             return await self._record(topic, ledger, copy._replace(size=size))
 
+    async def result(self, files: Sequence[tuple[int, Offload]]) -> AsyncIterator[tuple[list[bytes], list[int] | None]]:
+        """What a job left in files at our place, piece by piece; each has a number where copies have their ledger.
+
+        Raises PersistenceError, OSError if one cannot be read.
+        """
+        for number, file in files:
+            at = 0
+            while at < file.entries:
+                piece = await self._thread(self._archive.piece, file, number, at)
+                yield piece.entries, piece.counts
+                at += len(piece.entries)
+
     # one ledger --------------------------------------------------------------------------------------------------
 
     async def _copy(self, topic: Topic, ledger: Ledger) -> None:
-        managed, url = topic.log, self._place()
+        managed, url = topic.log, self.required_place()
         complete(managed, ledger.id)
         if ledger.offload is not None:
             return
@@ -201,7 +213,13 @@ class Offloading:
         self.counters.ledgers += 1
         return copy
 
-    def _place(self) -> str:
+    @property
+    def url(self) -> str:
+        """The place for copies and for what jobs hand over; empty: none."""
+        return self._url
+
+    def required_place(self) -> str:
+        """The same. Raises PreconditionFailedError if there is none."""
         if not self._url:
             raise PreconditionFailedError(
                 "there is no place to offload to: set offloadUrl (file:///path, s3://bucket/prefix, ...)"

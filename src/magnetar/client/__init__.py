@@ -10,6 +10,7 @@ May import protocol, security, runtime, model. In reading order:
 * `gap`        what a reader did not get because it is gone
 * `session`     reading from a place on, the wire's side of it
 * `reader`      every entry of a range of one topic, in bulk, without a lasting trace at the broker
+* `lag`         how far a reader is behind
 * `onward`      what comes after a range, for ever
 * `survey`      what stands in a range without keeping it: messages, bytes, publish times; places by time and index
 * `borders`     where ledgers begin and end

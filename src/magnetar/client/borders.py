@@ -22,10 +22,15 @@ _LEDGERS_MAX: Final = 1_000
 """Looked at; the rest of the range stays in one part."""
 
 
-def parts_by_ledger(lookup: Lookup, topic: str, start: Place, end: Place) -> list[tuple[Place, Place]]:
-    """``[start, end)`` as parts that follow each other, each within one ledger as far as that can be found out."""
+def parts_by_ledger(
+    lookup: Lookup, topic: str, start: Place, end: Place, most: int = _LEDGERS_MAX
+) -> list[tuple[Place, Place]]:
+    """``[start, end)`` as parts that follow each other, each within one ledger as far as that can be found out.
+
+    After ``most`` of them the rest is one part, in several ledgers.
+    """
     parts: list[tuple[Place, Place]] = []
-    while start.ledger < end.ledger and start.ledger >= 0 and len(parts) < _LEDGERS_MAX:
+    while start.ledger < end.ledger and start.ledger >= 0 and len(parts) < most:
         following = lookup.patiently(partial(_following, lookup, topic, start.ledger))
         if following is None or following[0] >= end:
             break

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import socket
 from collections import deque
+from collections.abc import Callable
 from typing import Final, TypeVar
 
 from magnetar.client.address import Address
@@ -21,12 +22,13 @@ from magnetar.protocol.client import ClientConnection
 from magnetar.runtime.clock import steady_seconds
 
 Answer = TypeVar("Answer")
+Read = TypeVar("Read", bytes, int)
 
 CLIENT_VERSION: Final = "magnetar-client-0.1.0"
 PROTOCOL_VERSION: Final = 21
 DEFAULT_TIMEOUT: Final = 30.0
 _READ_SIZE: Final = 1 << 18
-_MAX_FRAME_SIZE: Final = 1 << 28
+MAX_FRAME_SIZE: Final = 1 << 28
 """Brokers may be configured for messages larger than 5 MiB, and the decoder must know before it is told."""
 _FEATURES: Final = c.FeatureFlags(
     supports_auth_refresh=False,
@@ -51,7 +53,7 @@ class Connection:
         self.address = address
         self.timeout = timeout
         self.max_message_size = 5 * 1024 * 1024
-        self._state = ClientConnection(_MAX_FRAME_SIZE)
+        self._state = ClientConnection(MAX_FRAME_SIZE)
         self._pushes: deque[c.Command] = deque()
         self._answers: dict[int, c.Command] = {}
         self._next_handle = 0
@@ -141,25 +143,64 @@ class Connection:
             deadline = steady_seconds() + wait
             while not self._pushes and self._read(deadline - steady_seconds()):
                 pass
+        return self.take_pushes()
+
+    def take_pushes(self) -> list[c.Command]:
+        """What has arrived on the broker's own accord and was read already."""
         pushes = list(self._pushes)
         self._pushes.clear()
         return pushes
 
+    def take_held(self) -> bytes:
+        """The beginning of a frame that is not whole, for whoever reads on by `read_into`."""
+        return self._state.take_held()
+
+    def read_into(self, buffer: memoryview, wait: float) -> int:
+        """Bytes as they come, for `decode`; how many, 0 if none came in ``wait`` seconds."""
+        return self._received(lambda: self._socket.recv_into(buffer), wait) or 0
+
+    def read_more(self, buffer: memoryview) -> int:
+        """What else is here already; 0 at the end of the connection too, which the next to wait will be told."""
+        try:
+            self._socket.settimeout(0.0)
+            return self._socket.recv_into(buffer)
+        except OSError:
+            return 0
+
+    def decode(self, data: bytes) -> list[c.Command]:
+        """Bytes that were read by `read_into`, as `receive` would have given them."""
+        self._take_in(data)
+        return self.take_pushes()
+
+    def hold(self, data: bytes) -> None:
+        """The reverse of `take_held`."""
+        self._take_in(data)
+
     def _read(self, wait: float) -> bool:
         """Take in one chunk; False if none came in ``wait`` seconds."""
+        data = self._received(lambda: self._socket.recv(_READ_SIZE), wait)
+        if data:
+            self._take_in(data)
+        return bool(data)
+
+    def _received(self, read: Callable[[], Read], wait: float) -> Read | None:
+        """What one read gives; None if nothing came in ``wait`` seconds."""
         if self.closed:
             raise ConnectionLostError(f"the connection to the broker at {self.address} is closed")
         try:
             self._socket.settimeout(max(wait, 0.0))
-            data = self._socket.recv(_READ_SIZE)
+            found = read()
         except (TimeoutError, BlockingIOError):
-            return False
+            return None
         except OSError as error:
             self.close()
             raise ConnectionLostError(f"the connection to the broker at {self.address} broke: {error}") from None
-        if not data:
+        if not found:
             self.close()
             raise ConnectionLostError(f"the broker at {self.address} closed the connection")
+        return found
+
+    def _take_in(self, data: bytes) -> None:
         try:
             for command in self._state.receive(data):
                 self._arrived(command)
@@ -168,7 +209,6 @@ class Connection:
             raise ConnectionLostError(
                 f"the broker at {self.address} sent what is no Pulsar protocol: {error}"
             ) from None
-        return True
 
     def _arrived(self, command: c.Command) -> None:
         if type(command) is c.Message:

@@ -39,6 +39,7 @@ class Lookup:
         self._addresses = parse_service_url(service_url)
         self._token = token
         self.timeout = timeout
+        self.name = service_url
         self._asked: Connection | None = None
 
     def __enter__(self) -> Lookup:
@@ -116,6 +117,19 @@ class Lookup:
                 f"ask for the topics of {namespace}",
             )
             return list(answer.topics)
+
+        return self.patiently(ask)
+
+    def schema(self, topic: str, version: bytes | None) -> c.GetSchemaResponse:
+        """What the registry has of a topic (SEMANTICS 10.9); None asks for the latest version."""
+
+        def ask() -> c.GetSchemaResponse:
+            connection = self._question()
+            return connection.request(
+                c.GetSchema(connection.new_request_id(), topic, version),
+                c.GetSchemaResponse,
+                f"ask for the schema of {topic}",
+            )
 
         return self.patiently(ask)
 

@@ -39,12 +39,29 @@ class _Unconfirmed(NamedTuple):
 class Producer:
     """On one topic or partition, for one thread. Use as a context manager, and `flush` before leaving it."""
 
-    def __init__(self, lookup: Lookup, topic: str, name: str | None = None, *, send_timeout: float = 60.0) -> None:
+    def __init__(
+        self,
+        lookup: Lookup,
+        topic: str,
+        name: str | None = None,
+        *,
+        send_timeout: float = 60.0,
+        schema: c.Schema | None = None,
+        encrypted: bool = False,
+    ) -> None:
+        """``schema`` is registered if it is new; the broker refuses what may not follow (SEMANTICS 10.4).
+
+        ``encrypted`` says that all entries will be; a namespace may demand it.
+        """
         self.topic = topic
+        self.schema_version: bytes | None = None
+        """Of the schema that was given, to be put into entries."""
+        self._schema = schema
         self.name = name or ""
         self.messages_confirmed = 0
         self._lookup = lookup
         self._given_name = name
+        self._encrypted = encrypted
         self._send_timeout = send_timeout
         self._unconfirmed: deque[_Unconfirmed] = deque()
         self._bytes = 0
@@ -113,6 +130,8 @@ class Producer:
                     producer_id,
                     connection.new_request_id(),
                     self.name or self._given_name,
+                    schema=self._schema,
+                    encrypted=self._encrypted,
                     epoch=self._epoch,
                     user_provided_producer_name=self._given_name is not None,
                 ),
@@ -123,6 +142,7 @@ class Producer:
             connection.close()
             raise
         self.name = answer.producer_name
+        self.schema_version = answer.schema_version if self._schema is not None else None
         return connection, producer_id, answer.last_sequence_id
 
     def _append_frame(self, waiting: _Unconfirmed) -> None:

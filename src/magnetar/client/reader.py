@@ -22,11 +22,14 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple
 
+import numpy as np
+
 from magnetar.client.errors import ClientTimeoutError, ConnectionLostError, DataLossError, RefusedError
 from magnetar.client.gap import DataGap, Hole, gaps
 from magnetar.client.lookup import Lookup
 from magnetar.client.place import START, Place
 from magnetar.client.session import Session
+from magnetar.columnar.block import FIRST, NO_INDEX, STOP, Block, Stored, block_of
 from magnetar.protocol import commands as c
 from magnetar.runtime.clock import steady_seconds
 
@@ -39,7 +42,7 @@ _FAR: Final = Place(1 << 62, 0)
 
 
 class Entry(NamedTuple):
-    """One entry as it is stored; `protocol.entries` and `columnar.messages` read it."""
+    """One entry as it is stored; `protocol.entries` reads it."""
 
     ledger: int
     entry: int
@@ -111,60 +114,112 @@ class RangeReader:
 
     def __iter__(self) -> Iterator[list[Entry]]:
         """Lists of consecutive entries; an entry is given whole even if the range begins or ends inside it."""
+        for block in self.blocks():
+            yield [Entry(*block.stored(number)[:3]) for number in range(len(block))]
+
+    def blocks(self) -> Iterator[Block]:
+        """The same without an object per entry. What lies outside of the range is marked as not wanted."""
         if self._start >= self._end:
             return
         self._quiet_since = steady_seconds()
         while True:
             try:
                 with self._lookup.patiently(lambda: Session(self._lookup, self._topic, self._next)) as session:
-                    yield from self._entries(session)
+                    yield from self._blocks(session)
                 return
             except ConnectionLostError:
                 self._check_patience("its connection keeps breaking")
                 time.sleep(_PAUSE)
 
-    def _entries(self, session: Session) -> Iterator[list[Entry]]:
+    def _blocks(self, session: Session) -> Iterator[Block]:
+        # Its kernels take a quarter of a second to load, and most who import this module only ask for places.
+        from magnetar.client.blocks import BlockReceiver
+
+        receiver = BlockReceiver(session.connection, session.consumer_id)
         session.flow(PERMITS)
         while True:
-            found, done, closed = self._take(session.connection.receive(_SILENCE))
+            found, done, closed = self._take(receiver.receive(_SILENCE))
             if self._holes:
                 self._look_into_holes()
-            if found:
-                self._next = Place(found[-1].ledger, found[-1].entry + 1)
-                yield found
+            for block in found:
+                ledger, entry = block.table[:2, -1].tolist()
+                self._next = Place(ledger, entry + 1)
+                yield block
                 self._quiet_since = steady_seconds()
+            if not done and not found:
+                receiver.release()
             if done or (not found and self._over(session)):
                 return
             if closed or not found:
                 # Also after silence with entries left: whatever kept them away, a new reader begins afresh.
                 raise ConnectionLostError(f"the broker does not serve the reader of {self._topic} any more")
 
-    def _take(self, pushes: list[c.Command]) -> tuple[list[Entry], bool, bool]:
+    def _take(self, items: list[Block | c.Command]) -> tuple[list[Block], bool, bool]:
         """Entries inside the range, whether it is over, whether the broker ended the consumer."""
-        found: list[Entry] = []
-        for push in pushes:
-            if type(push) is c.Message:
-                ledger, number = push.message_id[:2]
-                at = (ledger, number)
-                if at != self._expected and at > self._expected >= (0, 0):
-                    self._holes.append(Hole(Place(*self._expected), min(Place(*at), self._end)))
-                if at >= self._end[:2] and (at > self._end[:2] or not self._end.batch):
-                    return found, True, False
-                if at < self._next[:2]:
-                    continue
-                if not push.checksum_ok:
-                    raise DataLossError(
-                        f"{self._topic}: entry {ledger}:{number} does not have the checksum its producer gave it; "
-                        "read around it with startingOffsets",
-                        DataGap(self._topic, Place(ledger, number), Place(ledger, number + 1), certain=True),
-                    )
-                found.append(Entry(ledger, number, push.entry))
-                self._expected = (ledger, number + 1)
-                if (ledger, number) == self._last_wanted():
-                    return found, True, False
-            elif isinstance(push, c.CloseConsumer | c.TopicMigrated):
+        found: list[Block] = []
+        for item in items:
+            if isinstance(item, c.CloseConsumer | c.TopicMigrated):
                 return found, False, True
+            if not isinstance(item, Block):
+                if type(item) is not c.Message:
+                    continue
+                item = self._alone(item)
+            first, last, done = self._inside(item)
+            if first < last:
+                found.append(self._trimmed(item.part(first, last)))
+            if done:
+                return found, True, False
         return found, False, False
+
+    def _inside(self, block: Block) -> tuple[int, int, bool]:
+        """Which entries of a block belong to the range and are new, and whether the range ends there; notes holes."""
+        table = block.table
+        ledger, entry = table[:2, 0].tolist()
+        last_ledger, last = table[:2, -1].tolist()
+        if (
+            (ledger, entry) == self._expected
+            and last_ledger == ledger
+            and last - entry == len(block) - 1
+            and (last_ledger, last) < self._last_wanted()
+            and bool((np.diff(table[1]) == 1).all())
+        ):
+            self._expected = (ledger, last + 1)
+            return 0, len(block), False
+        first = 0
+        for number, at in enumerate(zip(*table[:2].tolist(), strict=True)):
+            if at != self._expected and at > self._expected >= (0, 0):
+                self._holes.append(Hole(Place(*self._expected), min(Place(*at), self._end)))
+            if at >= self._end[:2] and (at > self._end[:2] or not self._end.batch):
+                return first, number, True
+            if at < self._next[:2]:
+                first = number + 1
+                continue
+            self._expected = (at[0], at[1] + 1)
+            if at == self._last_wanted():
+                return first, number + 1, True
+        return first, len(block), False
+
+    def _alone(self, message: c.Message) -> Block:
+        """What did not come in a block. Its checksum counts only if it is inside the range."""
+        ledger, number = message.message_id[:2]
+        if not message.checksum_ok and self._next[:2] <= (ledger, number) <= self._last_wanted():
+            raise DataLossError(
+                f"{self._topic}: entry {ledger}:{number} does not have the checksum its producer gave it; "
+                "read around it with startingOffsets",
+                DataGap(self._topic, Place(ledger, number), Place(ledger, number + 1), certain=True),
+            )
+        told = message.broker_metadata
+        index = told.index if told is not None and told.index is not None else NO_INDEX
+        return block_of([Stored(ledger, number, message.entry, index)])
+
+    def _trimmed(self, block: Block) -> Block:
+        """Messages before the start and from the end on are not wanted."""
+        table = block.table
+        if self._start.batch and tuple(table[:2, 0].tolist()) == self._start[:2]:
+            table[FIRST, 0] = self._start.batch
+        if self._end.batch and tuple(table[:2, -1].tolist()) == self._end[:2]:
+            table[STOP, -1] = self._end.batch
+        return block
 
     def _look_into_holes(self) -> None:
         holes, self._holes = self._holes, []

@@ -113,6 +113,22 @@ class Surveyor:
             self._session = None
 
 
+def extents_at(lookup: Lookup, topic: str, place: Place, messages: int = 1) -> list[Extent]:
+    """What stands there: the first entries with about so many messages, fewer if they do not come at once."""
+
+    def ask() -> list[Extent]:
+        with Session(lookup, topic, place) as session:
+            session.flow(messages)
+            pushes = session.connection.receive(_SILENCE)
+            return [
+                Extent(push.message_id.ledger, push.message_id.entry, one.messages, one.size, one.publish_time)
+                for push in pushes
+                if type(push) is c.Message and (one := measure(push.entry))
+            ]
+
+    return lookup.patiently(ask)
+
+
 def _entries(session: Session, end: Place) -> Iterator[c.Message]:
     """Everything from where the session begins up to ``end``."""
     at = START

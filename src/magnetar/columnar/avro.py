@@ -12,10 +12,11 @@ from magnetar.columnar.avro_arena import Arena
 from magnetar.columnar.avro_defaults import default_of
 from magnetar.columnar.avro_program import Program, columns_of, program_of
 from magnetar.columnar.avro_shape import Shape
+from magnetar.columnar.octets import octets_of
 from magnetar.columnar.values import Decoded, Runs, Unreadable
 from magnetar.columnar.versions import Lookup, all_unreadable, by_version, version_text
 from magnetar.model.errors import MagnetarError
-from magnetar.model.schemas import SchemaDefinition, SchemaType
+from magnetar.model.schemas import SchemaType
 from magnetar.schema.avro import AvroSchemaError, parse
 from magnetar.schema.avro_types import Record, Schema
 
@@ -91,15 +92,10 @@ class Avro:
             return f"{before}: {error}"
 
 
-def parsed(definition: SchemaDefinition) -> Schema:
-    """The Avro schema of a definition. Raises AvroSchemaError."""
-    return parse(definition.data)
-
-
 def run(program: Program, values: Any) -> tuple[list[Any], list[tuple[int, int, int]]]:
     """Columns, and what does not fit: row, reason, instruction. ``values`` is a pa.BinaryArray."""
     rows = len(values)
-    offsets, data = _octets(values)
+    offsets, data = octets_of(values)
     present = values.is_valid().to_numpy(zero_copy_only=False).view(np.uint8)
     arena = Arena(program.nodes, _parallel(program), rows, int(offsets[-1] - offsets[0]))
     bad = np.zeros((rows, 3), np.int64)
@@ -117,14 +113,6 @@ def run(program: Program, values: Any) -> tuple[list[Any], list[tuple[int, int, 
     wanted[found[:, 0]] = False
     columns = [_column(program, arena, column.shape, wanted) for column in program.columns]
     return columns, [(int(row), int(reason), int(ip)) for row, reason, ip in found]
-
-
-def _octets(values: Any) -> tuple[NDArray[np.int32], NDArray[np.uint8]]:
-    """Offsets and bytes of a pa.BinaryArray; the bytes begin at offset 0."""
-    _, ends, data = values.buffers()
-    offsets = np.frombuffer(ends, np.int32)[values.offset : values.offset + len(values) + 1] if ends else np.zeros(1)
-    octets = np.frombuffer(data, np.uint8) if data is not None and data.size else np.zeros(1, np.uint8)
-    return np.ascontiguousarray(offsets, np.int32), octets
 
 
 def _parallel(program: Program) -> set[int]:

@@ -17,6 +17,19 @@ ALL: Final = (1 << 31) - 1
 NO_INDEX: Final = -1
 
 
+# Rows of a block's table.
+LEDGER: Final = 0
+ENTRY: Final = 1
+INDEX: Final = 2
+"""What the broker says is the index of the entry's last message, or `NO_INDEX`."""
+FIRST: Final = 3
+STOP: Final = 4
+"""Messages ``[FIRST, STOP)`` are wanted."""
+ENTRY_START: Final = 5
+ENTRY_END: Final = 6
+ROWS: Final = 7
+
+
 class Stored(NamedTuple):
     """One entry as it is stored."""
 
@@ -28,12 +41,12 @@ class Stored(NamedTuple):
 
 
 class Block(NamedTuple):
-    """Consecutive entries of one topic. The rows of ``table`` are the first ones of `columnar.heads`."""
+    """Consecutive entries of one topic."""
 
     data: NDArray[np.uint8]
     """Read-only; several blocks may share it."""
     table: NDArray[np.int64]
-    """Ledger, entry, index of the last message, first message wanted, message to stop at, start and end in data."""
+    """int64, a row per fact (above) and a column per entry."""
 
     def __len__(self) -> int:
         return int(self.table.shape[1])
@@ -47,6 +60,10 @@ class Block(NamedTuple):
         """Some of the entries; the same bytes."""
         return Block(self.data, self.table[:, first:last])
 
+    def where(self, kept: NDArray[np.bool_]) -> Block:
+        """The entries for which it is true; the same bytes."""
+        return Block(self.data, self.table[:, kept])
+
 
 def octets(data: bytes | bytearray | memoryview) -> NDArray[np.uint8]:
     """The bytes for a kernel: read-only always, since kernels are compiled for either kind of array."""
@@ -57,7 +74,7 @@ def block_of(entries: Iterable[Stored], first: int = 0, stop: int = ALL) -> Bloc
     """Entries put together; a single one is not copied. All but messages ``[first, stop)`` of each are left out."""
     kept = list(entries)
     data = kept[0].data if len(kept) == 1 else b"".join(one.data for one in kept)
-    table = np.empty((7, len(kept)), np.int64)
+    table = np.empty((ROWS, len(kept)), np.int64)
     at = 0
     for number, one in enumerate(kept):
         end = at + len(one.data)

@@ -7,20 +7,18 @@ noted here: `protocol.entries.metadata_of` reads it for those.
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
+import numpy as np
+
+from magnetar.columnar.block import ENTRY_END, ENTRY_START, ROWS, Block
 from magnetar.columnar.compiled import Numbers, Octets, int64, kernel, uint64
 from magnetar.columnar.wire import pair_spans, read_span, read_tag, read_u32, read_varint, skip_field, to_int32
 
-LEDGER: Final = 0
-ENTRY: Final = 1
-INDEX: Final = 2
-"""What the broker says is the index of the entry's last message; -1: it does not."""
-FIRST: Final = 3
-STOP: Final = 4
-"""Messages ``[FIRST, STOP)`` are wanted."""
-ENTRY_START: Final = 5
-ENTRY_END: Final = 6
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+# The first rows are those of a block's table.
 HEAD: Final = 7
 """Where the metadata begins."""
 PAYLOAD: Final = 8
@@ -166,3 +164,19 @@ def _note_number(table: Numbers, index: int, tag: int, value: Any) -> None:
         _flag(table, index, NULL_VALUE, value != uint64(0))
     elif tag == 0xD8:
         _flag(table, index, CHUNK, to_int32(value) > 1)
+
+
+def glance(block: Block) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
+    """Of each entry: whether it is encrypted or a chunk, and its publish time (milliseconds).
+
+    What cannot be read is neither, published at 0; who takes it apart says what is wrong.
+    """
+    table = np.zeros((HEADS, len(block)), np.int64)
+    table[:ROWS] = block.table
+    at = 0
+    while at < len(block):
+        at = read_heads(block.data, table, at, len(block))
+        if at < len(block):
+            table[FLAGS, at] = table[PUBLISH_TIME, at] = 0
+            at += 1
+    return table[FLAGS] & (ENCRYPTED | CHUNK) != 0, table[PUBLISH_TIME]

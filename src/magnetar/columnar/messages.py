@@ -12,15 +12,16 @@ cannot be read on their own and are refused by name: whoever can joins and decry
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pyarrow as pa  # type: ignore[import-untyped]  # publishes no types
 import pyarrow.compute as pc  # type: ignore[import-untyped]  # the same
 
+from magnetar.columnar import block as block_rows
 from magnetar.columnar import heads, rows
-from magnetar.columnar.block import ALL, MAX_BYTES, Block, Stored, block_of, octets
+from magnetar.columnar.block import MAX_BYTES, Block, octets
 from magnetar.model.errors import NotAvailableError, ProtocolError
 from magnetar.protocol.compression import CompressionType, decompress
 
@@ -168,12 +169,12 @@ class Messages:
 
     def _unpacked(self, data: NDArray[np.uint8], index: int) -> bytes:
         fact = self._table[:, index].tolist()
-        where = f"entry {fact[heads.LEDGER]}:{fact[heads.ENTRY]}"
+        where = f"entry {fact[block_rows.LEDGER]}:{fact[block_rows.ENTRY]}"
         if fact[heads.FLAGS] & heads.ENCRYPTED:
             raise NotAvailableError(f"{where} is encrypted, and nothing here has its key")
         if fact[heads.FLAGS] & heads.CHUNK:
             raise NotAvailableError(f"{where} is a chunk of a larger message and cannot be read on its own")
-        packed = data[fact[heads.PAYLOAD] : fact[heads.ENTRY_END]].tobytes()
+        packed = data[fact[heads.PAYLOAD] : fact[block_rows.ENTRY_END]].tobytes()
         kind = CompressionType(fact[heads.COMPRESSION])
         return decompress(kind, packed, fact[heads.PLAIN_SIZE], MAX_UNCOMPRESSED)
 
@@ -191,7 +192,7 @@ class Messages:
     def _make_room(self, status: int, index: int) -> None:
         """For entry ``index``, which met with ``status``."""
         if status == rows.DAMAGED:
-            ledger, entry, batch = self._table[[heads.LEDGER, heads.ENTRY, heads.BATCH], index].tolist()
+            ledger, entry, batch = self._table[[block_rows.LEDGER, block_rows.ENTRY, heads.BATCH], index].tolist()
             raise ProtocolError(f"entry {ledger}:{entry} is damaged: a batch of {batch} messages that cannot be split")
         if status == rows.NO_ROWS:
             self._row_room = 2 * self._row_room
@@ -247,11 +248,11 @@ class Messages:
 
     def ledgers(self) -> NDArray[np.int64]:
         """Of each message's entry; so for what follows."""
-        return self._each(heads.LEDGER)
+        return self._each(block_rows.LEDGER)
 
     def entries(self) -> NDArray[np.int64]:
         """Numbers in the ledger."""
-        return self._each(heads.ENTRY)
+        return self._each(block_rows.ENTRY)
 
     def publish_times(self) -> NDArray[np.int64]:
         """Milliseconds."""
@@ -267,7 +268,7 @@ class Messages:
 
     def broker_indexes(self) -> Any:
         """int64: the number that the broker gave the message in its topic; null if it does not tell."""
-        last = self._each(heads.INDEX)
+        last = self._each(block_rows.INDEX)
         inside = np.maximum(self._each(heads.BATCH), 1) - 1 - self.places()
         return pa.array(last - inside, pa.int64(), mask=last < 0)
 
@@ -287,8 +288,8 @@ class Messages:
         data = np.empty(len(self) * _MESSAGE_ID_BYTES, np.uint8)
         offsets = np.empty(len(self) + 1, np.int32)
         rows.write_message_ids(
-            table[heads.LEDGER],
-            table[heads.ENTRY],
+            table[block_rows.LEDGER],
+            table[block_rows.ENTRY],
             table[heads.BATCH],
             table[heads.KEPT],
             self.places(),
@@ -305,14 +306,6 @@ class Messages:
     def _column(self, row: int, name: str) -> Any:
         offsets = self._offsets[row, : len(self) + 1]
         return _binary(self._bytes[name][: offsets[-1]], offsets, self._present[row, : len(self)])
-
-
-def columns_of(entries: Iterable[Stored], first: int = 0, stop: int = ALL) -> Messages:
-    """The messages of few entries, ``[first, stop)`` of each, whatever their size."""
-    messages = Messages(max_rows=ALL, max_bytes=ALL)
-    for _ in messages.add(block_of(entries, first, stop)):
-        raise AssertionError("there is no limit to reach")
-    return messages
 
 
 _SHORT: Final = {

@@ -26,6 +26,9 @@ from magnetar.protocol.entries import EntryMetadata, build_entry, is_encrypted, 
 PROPERTY: Final = "pulsar.encryption."
 """Begins the names of the properties of a message that is given encrypted."""
 
+NAMED: Final = 10
+"""So many entries of a range that were left out are named."""
+
 
 class Failure(Enum):
     """What to do with what no key opens."""
@@ -36,7 +39,7 @@ class Failure(Enum):
 
 
 class Opener:
-    """Of one range of one topic. ``decryptor`` None: encrypted entries are for the decoder to refuse."""
+    """Of one range of one topic. Without a ``decryptor`` there are no keys."""
 
     def __init__(
         self,
@@ -48,27 +51,27 @@ class Opener:
     ) -> None:
         self.joiner = Joiner(patience_ms)
         self._topic = topic
-        self._decryptor = decryptor
+        self._decryptor = decryptor or Decryptor({})
+        self._unopened = 0
         self._failure = failure
         self._tell = on_left_out or (lambda _: None)
 
     def open(self, ledger: int, entry: int, data: bytes) -> Opened | None:
         """An entry of the range; None if it gives nothing now. UndecryptableError, ProtocolError."""
-        if not may_be_chunk(data) and (self._decryptor is None or not is_encrypted(data)):
+        if not may_be_chunk(data) and not is_encrypted(data):
             return Opened(ledger, entry, data)
         metadata, payload = metadata_of(data), payload_of(data)
-        sealed = bool(metadata.encryption_keys)
-        if sealed and self._decryptor is not None:
+        if metadata.encryption_keys:
             try:
                 metadata, payload = self._decryptor.decrypt(metadata, payload)
             except UndecryptableError as error:
                 return self._undecryptable(ledger, entry, metadata, payload, error)
-            sealed = False
-        if is_chunk(metadata) and not sealed:
-            whole = self.joiner.add(ledger, entry, metadata, payload)
-            self.report()
-            return whole
-        return Opened(ledger, entry, data if metadata.encryption_keys else build_entry(metadata, payload))
+            data = build_entry(metadata, payload)
+        if not is_chunk(metadata):
+            return Opened(ledger, entry, data)
+        whole = self.joiner.add(ledger, entry, metadata, payload)
+        self.report()
+        return whole
 
     def continue_(self, data: bytes) -> Opened | None:
         """An entry behind the range: only what it adds to a message in chunks that began inside counts."""
@@ -78,8 +81,6 @@ class Opener:
         if not is_chunk(metadata):
             return None
         if metadata.encryption_keys:
-            if self._decryptor is None:
-                return None
             try:
                 metadata, payload = self._decryptor.decrypt(metadata, payload)
             except UndecryptableError:
@@ -102,7 +103,10 @@ class Opener:
                 f"{where}; give the option 'decryption.privateKey', or let 'decryption.onFailure' be skip or consume"
             )
         if self._failure is Failure.SKIP:
-            self._tell(f"{where}; it is left out")
+            self._unopened += 1
+            if self._unopened <= NAMED:
+                more = "" if self._unopened < NAMED else ", as all others that follow, which are not named"
+                self._tell(f"{where}; it is left out{more}")
             return None
         return Opened(ledger, entry, build_entry(_as_it_is(metadata), payload))
 

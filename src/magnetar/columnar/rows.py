@@ -9,13 +9,12 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from magnetar.columnar.block import ENTRY_END, FIRST, STOP
 from magnetar.columnar.compiled import Numbers, Octets, Offsets, int64, kernel, uint64
 from magnetar.columnar.heads import (
     BASE64_KEY,
     BATCH,
-    ENTRY_END,
     EVENT_TIME,
-    FIRST,
     FLAGS,
     HEAD,
     KEPT,
@@ -29,7 +28,6 @@ from magnetar.columnar.heads import (
     PAIRS,
     PAYLOAD,
     SEQUENCE,
-    STOP,
 )
 from magnetar.columnar.wire import (
     copy,

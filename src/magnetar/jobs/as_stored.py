@@ -10,8 +10,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
+from crc32c import crc32c
+
 from magnetar.protocol.compression import CompressionType
 from magnetar.protocol.entries import build_entry, is_encrypted, may_be_chunk, metadata_of, payload_of
+from magnetar.protocol.frames import CHECKSUM_MAGIC, ENTRY_HEADER_SIZE
 
 CHUNK: Final = "__chunk"
 """Property of a row that is one chunk of a message: uuid, number and how many there are, with blanks between."""
@@ -19,8 +22,18 @@ ENCRYPTED: Final = "__encrypted"
 """Property of a row whose value is a ciphertext: how many messages are in it."""
 
 
-def as_stored(entry: bytes) -> bytes:
-    """The entry itself, or one message without encryption and chunks that has its payload. Raises ProtocolError."""
+def checksum_matches(entry: memoryview) -> bool:
+    """Whether the entry is as its producer sent it; False for what is no entry."""
+    if len(entry) < ENTRY_HEADER_SIZE or int.from_bytes(entry[:2], "big") != CHECKSUM_MAGIC:
+        return False
+    return crc32c(entry[6:]) == int.from_bytes(entry[2:6], "big")
+
+
+def as_stored(entry: bytes, *, first_chunks: bool = False) -> bytes | None:
+    """The entry itself, or one message without encryption and chunks that has its payload. Raises ProtocolError.
+
+    None for a further chunk if only ``first_chunks`` are wanted.
+    """
     if not may_be_chunk(entry) and not is_encrypted(entry):
         return entry
     metadata = metadata_of(entry)
@@ -29,6 +42,8 @@ def as_stored(entry: bytes) -> bytes:
         notes += ((ENCRYPTED, str(metadata.num_messages_in_batch or 1)),)
     if (metadata.num_chunks_from_msg or 0) > 1:
         notes += ((CHUNK, f"{metadata.uuid} {metadata.chunk_id} {metadata.num_chunks_from_msg}"),)
+        if first_chunks and metadata.chunk_id:
+            return None
     if not notes:
         return entry
     plain = replace(

@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 from crc32c import crc32c
-from numba import njit
 
 from magnetar.client.place import Place
+from magnetar.columnar.compiled import kernel
 from magnetar.jobs.glance import FrozenFiles
 from magnetar.jobs.topic_logs import Piece
 from magnetar.model.errors import MagnetarError
@@ -59,6 +59,8 @@ class Entries(NamedTuple):
     lengths: NDArray[np.int64]
     indexes: NDArray[np.int64] | None
     """Message index of its first message (SEMANTICS 1.1.6), if it is known."""
+    counts: NDArray[np.int64] | None = None
+    """Messages that the broker counts it as, if that is known."""
 
     def __len__(self) -> int:
         return len(self.offsets)
@@ -208,7 +210,9 @@ class _Walk:
         data = self._file.read(at, int(offsets[-1] + lengths[-1]) - at)
         starts = offsets - at
         good = _checked(data, starts, lengths)
-        good[good] = _belong(data, starts[good], firsts[good], piece.log, piece.ledger)
+        own = np.zeros(int(good.sum()), np.uint8)
+        _mark_own(data, starts[good], firsts[good], piece.log, piece.ledger, own)
+        good[good] = own.view(np.bool_)
         run = 0
         for bad in [*np.flatnonzero(~good).tolist(), len(good)]:
             if run < bad:
@@ -225,7 +229,8 @@ class _Walk:
         self, data: NDArray[np.uint8], starts: NDArray[np.int64], firsts: NDArray[np.int64]
     ) -> Iterator[Entries | Missing]:
         """Whole extents; they may leave entries out between each other."""
-        counts = _counts(data, starts)
+        counts = np.empty(len(starts), np.int64)
+        _count_entries(data, starts, counts)
         ends = firsts + counts
         expected = np.concatenate(([self._next], ends[:-1]))
         run = 0
@@ -241,14 +246,15 @@ class _Walk:
 
     def _block(self, data: NDArray[np.uint8], starts: NDArray[np.int64], counts: NDArray[np.int64]) -> Entries:
         piece = self._piece
-        ordinals, offsets, lengths, indexes = _entries(data, starts, int(counts.sum()))
+        ordinals, *columns = (np.empty(int(counts.sum()), np.int64) for _ in range(5))
+        _find_entries(data, starts, ordinals, *columns)
         keep = (ordinals >= self._next) & (ordinals < piece.stop)
         if len(self._hidden):
             keep &= ~np.isin(ordinals, self._hidden)
         if not keep.all():
-            ordinals, offsets, lengths, indexes = ordinals[keep], offsets[keep], lengths[keep], indexes[keep]
+            ordinals, columns = ordinals[keep], [column[keep] for column in columns]
         ledgers = np.full(len(ordinals), piece.ledger, np.int64)
-        return Entries(data, ledgers, ordinals - piece.base, offsets, lengths, indexes)
+        return Entries(data, ledgers, ordinals - piece.base, *columns)
 
     def _missing(self, stop: int, why: str) -> Missing:
         """Up to an ordinal; goes on behind it."""
@@ -284,48 +290,36 @@ def _checked(data: NDArray[np.uint8], starts: NDArray[np.int64], lengths: NDArra
     return good
 
 
-def _kernel(function: Any) -> Any:
-    return njit(cache=True)(function)
-
-
-@_kernel
+@kernel
 def _u32(data: Any, at: Any) -> Any:
     return (
         np.int64(data[at]) | np.int64(data[at + 1]) << 8 | np.int64(data[at + 2]) << 16 | np.int64(data[at + 3]) << 24
     )
 
 
-@_kernel
+@kernel
 def _u64(data: Any, at: Any) -> Any:
     return _u32(data, at) | _u32(data, at + 4) << 32
 
 
-@_kernel
-def _belong(data: Any, starts: Any, firsts: Any, log: Any, ledger: Any) -> Any:
+@kernel
+def _mark_own(data: Any, starts: Any, firsts: Any, log: Any, ledger: Any, out: Any) -> None:
     """Whether each extent is what the table says: this log's, this ledger's, from this ordinal on."""
-    out = np.empty(len(starts), np.bool_)
     for i in range(len(starts)):
         head = starts[i] + _HEAD
         out[i] = _u64(data, head) == log and _u64(data, head + 8) == ledger and _u64(data, head + 24) == firsts[i]
-    return out
 
 
-@_kernel
-def _counts(data: Any, starts: Any) -> Any:
+@kernel
+def _count_entries(data: Any, starts: Any, out: Any) -> None:
     """Entries of each extent."""
-    out = np.empty(len(starts), np.int64)
     for i in range(len(starts)):
         out[i] = _u32(data, starts[i] + _COUNT_AT)
-    return out
 
 
-@_kernel
-def _entries(data: Any, starts: Any, total: Any) -> Any:
-    """Of each entry: ordinal, offset, length, message index."""
-    ordinals = np.empty(total, np.int64)
-    offsets = np.empty(total, np.int64)
-    lengths = np.empty(total, np.int64)
-    indexes = np.empty(total, np.int64)
+@kernel
+def _find_entries(data: Any, starts: Any, ordinals: Any, offsets: Any, lengths: Any, indexes: Any, counts: Any) -> None:
+    """Of each entry: ordinal, offset, length, message index, messages."""
     row = 0
     for i in range(len(starts)):
         start = starts[i]
@@ -333,7 +327,7 @@ def _entries(data: Any, starts: Any, total: Any) -> Any:
         ordinal = _u64(data, head + 24)
         index = _u64(data, head + 32)
         n = _u32(data, start + _COUNT_AT)
-        counted = data[start + 1] & 1
+        counted = np.int64(data[start + 1] & 1)
         table = start + _LENGTHS_AT
         position = table + 4 * n * (1 + counted)
         for j in range(n):
@@ -342,7 +336,7 @@ def _entries(data: Any, starts: Any, total: Any) -> Any:
             offsets[row] = position
             lengths[row] = length
             indexes[row] = index
-            index += _u32(data, table + 4 * (n + j)) if counted else 1
+            counts[row] = _u32(data, table + 4 * (n + j)) if counted else np.int64(1)
+            index += counts[row]
             position += length
             row += 1
-    return ordinals, offsets, lengths, indexes

@@ -13,7 +13,7 @@ import pickle
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,25 +21,42 @@ from magnetar.client.errors import DataLossError
 from magnetar.client.gap import DataGap
 from magnetar.client.place import Place
 from magnetar.client.reader import Entry, RangeReader
+from magnetar.columnar import heads
+from magnetar.columnar.block import ALL, ENTRY, ENTRY_END, ENTRY_START, FIRST, INDEX, LEDGER, NO_INDEX, STOP, Block
 from magnetar.columnar.values import Binary, ValueDecoder
-from magnetar.jobs.as_stored import as_stored
+from magnetar.jobs.as_stored import as_stored, checksum_matches
+from magnetar.jobs.copies import read_copy
 from magnetar.jobs.extents import Entries, Missing, SegmentGoneError, read_piece
 from magnetar.jobs.units import Access, Unit, tasks_of, units
 from magnetar.spark.decode import ArrowDecoder, sql_schema
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["Access", "Entries", "Missing", "Unit", "entries", "frame", "read", "tasks_of", "units"]
+__all__ = [
+    "Access",
+    "Entries",
+    "Missing",
+    "Unit",
+    "entries",
+    "frame",
+    "read",
+    "spread",
+    "spread_rows",
+    "tasks_of",
+    "units",
+]
 
 OnMissing = Callable[[str, Missing], None]
-_ALL: Final = (1 << 31) - 1
 
 
 def entries(access: Access, unit: Unit) -> Iterator[Entries | Missing]:
     """What is stored, in order. Blocks are valid until the next one is asked for (see `extents.Entries`)."""
     if unit.lost:
         yield Missing(unit.start, unit.stop, unit.lost)
+    elif unit.copy is not None:
+        yield from read_copy(unit.copy)
     elif unit.piece is None:
         yield from _by_protocol(access, unit.topic, unit.start, unit.stop)
     else:
@@ -60,27 +77,74 @@ def read(
     *,
     values: bool = True,
     on_missing: OnMissing | None = None,
+    for_audit: bool = False,
 ) -> Iterator[Any]:
     """Arrow record batches: ``value`` unless ``values`` is false, then the ``metadata`` columns of `spark.decode`.
 
-    Raises DataLossError for what is missing if nobody takes it.
+    ``for_audit``: each entry's own checksum is checked, and of a message in chunks only the first one is a row. Raises
+    DataLossError for what is missing or damaged if nobody takes it.
     """
     decoder = ArrowDecoder(unit.topic, ValueDecoder(Binary()), tuple(metadata))
     for block in entries(access, unit):
         if isinstance(block, Missing):
-            if on_missing is None:
-                raise DataLossError(f"{unit.topic}: {block}")
-            on_missing(unit.topic, block)
+            _tell(unit.topic, block, on_missing)
             continue
-        data = block.data.data
-        rows = (column.tolist() for column in (block.ledgers, block.entries, block.offsets, block.lengths))
-        for ledger, entry, at, length in zip(*rows, strict=True):
-            first = unit.start.batch if (ledger, entry) == unit.start[:2] else 0
-            stop = unit.stop.batch if (ledger, entry) == unit.stop[:2] else _ALL
-            for batch in decoder.add(ledger, entry, as_stored(bytes(data[at : at + length])), first, stop):
+        table = _table(block, unit)
+        data = block.data.view()
+        data.flags.writeable = False
+        done = 0
+        for index, why in _apart(data, table, checked=for_audit):
+            for batch in decoder.add_block(Block(data, table[:7, done:index])):
                 yield _without_value(batch, values)
+            done = index + 1
+            stored = Block(data, table[:7]).stored(index)
+            if why:
+                here = Place(stored.ledger, stored.entry)
+                _tell(unit.topic, Missing(here, here._replace(entry=here.entry + 1), why), on_missing)
+                continue
+            row = as_stored(stored.data, first_chunks=for_audit)
+            for batch in decoder.add(stored.ledger, stored.entry, row) if row is not None else ():
+                yield _without_value(batch, values)
+        for batch in decoder.add_block(Block(data, table[:7, done:])):
+            yield _without_value(batch, values)
     for batch in decoder.flush():
         yield _without_value(batch, values)
+
+
+def _table(block: Entries, unit: Unit) -> NDArray[np.int64]:
+    """What `columnar.heads` wants to know of each entry."""
+    table = np.zeros((heads.HEADS, len(block)), np.int64)
+    table[LEDGER], table[ENTRY], table[INDEX] = block.ledgers, block.entries, NO_INDEX
+    table[ENTRY_START], table[ENTRY_END] = block.offsets, block.offsets + block.lengths
+    table[STOP] = ALL
+    for row, place in ((FIRST, unit.start), (STOP, unit.stop)):
+        if place.batch:
+            table[row, (block.ledgers == place.ledger) & (block.entries == place.entry)] = place.batch
+    return table
+
+
+def _apart(data: NDArray[np.uint8], table: NDArray[np.int64], *, checked: bool) -> Iterator[tuple[int, str]]:
+    """Entries that need a look of their own, in order: what is wrong with them, or "" for a chunk or a ciphertext."""
+    count = table.shape[1]
+    found: dict[int, str] = {}
+    good = heads.read_heads(data, table, 0, count)
+    while good < count:
+        found[good] = "its metadata cannot be read"
+        good = heads.read_heads(data, table, good + 1, count)
+    for index in np.flatnonzero(table[heads.FLAGS] & (heads.ENCRYPTED | heads.CHUNK)).tolist():
+        found.setdefault(index, "")
+    if checked:
+        view = data.data
+        for index, (at, end) in enumerate(table[ENTRY_START : ENTRY_END + 1].T.tolist()):
+            if not checksum_matches(view[at:end]):
+                found[index] = "the producer's checksum does not match"
+    yield from sorted(found.items())
+
+
+def _tell(topic: str, missing: Missing, on_missing: OnMissing | None) -> None:
+    if on_missing is None:
+        raise DataLossError(f"{topic}: {missing}")
+    on_missing(topic, missing)
 
 
 def frame(
@@ -104,15 +168,25 @@ def frame(
 
 def spread(spark: SparkSession, found: Sequence[Unit], rows: Callable[[Unit], Iterator[Any]], schema: str) -> DataFrame:
     """``rows`` of every unit (record batches of that schema), computed by Spark's tasks, several units in each."""
-    tasks = tasks_of(list(found), spark.sparkContext.defaultParallelism) or [[]]
+
+    def run(task: list[Unit]) -> Iterator[Any]:
+        for unit in task:
+            yield from rows(unit)
+
+    return spread_rows(spark, tasks_of(list(found), spark.sparkContext.defaultParallelism), run, schema)
+
+
+def spread_rows(
+    spark: SparkSession, tasks: Sequence[Any], rows: Callable[[Any], Iterator[Any]], schema: str
+) -> DataFrame:
+    """``rows`` of each task, which can be pickled, in a Spark task of its own; task n is Spark's partition n."""
     context = spark.sparkContext
-    packed = context.parallelize([(pickle.dumps(task),) for task in tasks], len(tasks))
+    packed = context.parallelize([(pickle.dumps(task),) for task in tasks], max(len(tasks), 1))
 
     def run(batches: Iterator[Any]) -> Iterator[Any]:
         for batch in batches:
             for one in batch.column(0):
-                for unit in pickle.loads(one.as_py()):
-                    yield from rows(unit)
+                yield from rows(pickle.loads(one.as_py()))
 
     with warnings.catch_warnings():
         # pyspark 4.3 looks for pandas here, which is not used

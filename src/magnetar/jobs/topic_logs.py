@@ -8,6 +8,7 @@ lies (segment, and for segments without an index the places of its extents), whi
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Final, NamedTuple, cast
 
@@ -45,12 +46,29 @@ class Piece(NamedTuple):
     """Ordinals that no reader gets, ascending."""
 
 
+class Copied(NamedTuple):
+    """A ledger whose entries only its copy has (docs/offload.md)."""
+
+    offload: Offload
+    ledger: int
+    base: int
+    """Ordinal of the ledger's entry 0."""
+    first: int
+    """Ordinal of the first entry that readers get."""
+    stop: int
+    """Ordinal behind the last one."""
+    hidden: tuple[int, ...]
+    """Ordinals that no reader gets, ascending."""
+
+
 class LedgerInfo(NamedTuple):
     """One ledger of a topic."""
 
     id: int
     base: int
     """Ordinal of its entry 0."""
+    stop: int
+    """Ordinal behind its last entry; also where some of them are damaged and not counted."""
     entries: int
     messages: int
     bytes: int
@@ -72,7 +90,10 @@ class TopicLog(NamedTuple):
     ledgers: tuple[LedgerInfo, ...]
     """Oldest first; the last one is open."""
     pieces: tuple[Piece, ...]
-    """Ascending; between two that do not meet entries are missing."""
+    """Ascending; between two that do not meet entries are missing, or in ``copies``."""
+    copies: tuple[Copied, ...] = ()
+    """Ascending."""
+    id: int = 0
 
     @property
     def sealed_end(self) -> int:
@@ -94,7 +115,7 @@ class TopicLog(NamedTuple):
             if ledger.id > position.ledger:
                 return max(min(ledger.base, self.end), self.first)
             if ledger.id == position.ledger:
-                inside = min(ledger.base + max(position.entry, 0), ledger.base + ledger.entries)
+                inside = min(ledger.base + max(position.entry, 0), ledger.stop)
                 return max(min(inside, self.end), self.first)
         return max(self.end, self.first)
 
@@ -127,12 +148,13 @@ class _Home:
     def __init__(self) -> None:
         self.discarded: dict[str, Offload] = {}
 
-    def copy_discarded(self, offload: Offload) -> None: ...
     def make_log(self, log_id: int, name: str) -> ManagedLedger:
         return ManagedLedger(cast("LogHome", self), log_id, name)
 
     def span_added(self, span: Span) -> None: ...
     def span_dropped(self, span: Span) -> None: ...
+    def copy_discarded(self, offload: Offload) -> None: ...
+    def copy_needed(self, offload: Offload) -> None: ...
 
 
 def look(directory: Path) -> Directory:
@@ -147,9 +169,13 @@ def _topic_log(log: ManagedLedger) -> TopicLog:
     end, hidden = log.end, _Hidden(log)
     if hidden.limit is not None:
         end = min(end, hidden.limit)
+    table = log.table.ledgers
+    stops = [*(following.ordinal for following in table[1:]), log.end]
     ledgers = tuple(
-        LedgerInfo(one.id, one.ordinal, one.entries, one.messages, one.bytes, one.index, one.opened_ms, one.closed_ms)
-        for one in log.table.ledgers
+        LedgerInfo(
+            one.id, one.ordinal, stop, one.entries, one.messages, one.bytes, one.index, one.opened_ms, one.closed_ms
+        )
+        for one, stop in zip(table, stops, strict=False)
     )
     bases = {one.id: one.base for one in ledgers}
     pieces = tuple(
@@ -157,7 +183,15 @@ def _topic_log(log: ManagedLedger) -> TopicLog:
         for span in log.spans
         if span.ledger in bases and max(span.first, log.first) < min(span.end, end)
     )
-    return TopicLog(log.name, log.first, max(end, log.first), ledgers, pieces)
+    copies = tuple(_copies(log, end, hidden))
+    return TopicLog(log.name, log.first, max(end, log.first), ledgers, pieces, copies, log.id)
+
+
+def _copies(log: ManagedLedger, end: int, hidden: _Hidden) -> Iterator[Copied]:
+    for ledger in log.table.ledgers:
+        first, stop = max(ledger.ordinal, log.first), min(ledger.end, end)
+        if ledger.offload is not None and ledger.offload.released and first < stop:
+            yield Copied(ledger.offload, ledger.id, ledger.ordinal, first, stop, tuple(hidden.within(first, stop)))
 
 
 def _piece(span: Span, base: int, first: int, stop: int, hidden: _Hidden) -> Piece:

@@ -19,7 +19,7 @@ from magnetar.client.borders import parts_by_ledger
 from magnetar.client.lookup import Lookup
 from magnetar.client.place import START, Place
 from magnetar.client.reader import first_place, last_place
-from magnetar.jobs.topic_logs import Directory, Piece, TopicLog, look
+from magnetar.jobs.topic_logs import Copied, Directory, Piece, TopicLog, look
 from magnetar.model.errors import InvalidValueError, TopicNotFoundError
 from magnetar.model.ids import Position
 from magnetar.model.names import TopicName
@@ -66,6 +66,8 @@ class Unit(NamedTuple):
     """Where the entries lie; None: by protocol."""
     lost: str = ""
     """Why nothing of it can be read, if that is known already."""
+    copy: Copied | None = None
+    """It lies in an offloaded ledger's copy."""
 
 
 def units(
@@ -96,7 +98,7 @@ def units(
             end = _of(stop, partition) or last_place(lookup, partition)
             log = None if directory is None else directory.logs.get(partition)
             if log is not None and directory is not None:
-                found += _direct(directory, log, first, end, log.sealed_end)
+                found += direct(directory, log, first, end, log.sealed_end)
                 border = log.position(log.sealed_end)
                 first = max(first, Place(border.ledger, border.entry))
             found += _by_protocol(lookup, partition, first, end, least)
@@ -110,7 +112,7 @@ def tasks_of(found: list[Unit], least: int = 1) -> list[list[Unit]]:
     tasks: list[list[Unit]] = []
     size = target
     for unit in found:
-        alone = unit.piece is None and not unit.lost
+        alone = unit.piece is None and unit.copy is None and not unit.lost
         if alone or size >= target or size + unit.size // 2 > target:
             tasks.append([])
             size = 0
@@ -133,11 +135,11 @@ def _direct_only(
         hint = f"did you mean {near[0]}?" if near else f"it has {', '.join(known[:10]) or 'none'}"
         raise TopicNotFoundError(f"{directory.path} has no topic {name}; {hint}")
     for log in logs:
-        yield from _direct(directory, log, _of(start, log.name) or START, _of(stop, log.name), log.end)
+        yield from direct(directory, log, _of(start, log.name) or START, _of(stop, log.name), log.end)
 
 
-def _direct(directory: Directory, log: TopicLog, start: Place, stop: Place | None, border: int) -> Iterator[Unit]:
-    """What lies in segments below the ordinal ``border``."""
+def direct(directory: Directory, log: TopicLog, start: Place, stop: Place | None, border: int) -> Iterator[Unit]:
+    """What lies in segments, or in copies of ledgers, below the ordinal ``border``."""
     first = log.ordinal(Position(start.ledger, start.entry))
     end = border
     if stop is not None:
@@ -149,11 +151,11 @@ def _direct(directory: Directory, log: TopicLog, start: Place, stop: Place | Non
             continue
         begin = max(piece.first, first)
         if begin > at:
-            yield from _lost(log, at, begin)
+            yield from _elsewhere(log, at, begin, start, stop)
         at = min(piece.stop, end)
         yield from _parts(directory, log, piece._replace(first=begin, stop=at), start, stop)
     if at < end:
-        yield from _lost(log, at, end)
+        yield from _elsewhere(log, at, end, start, stop)
 
 
 def _parts(directory: Directory, log: TopicLog, piece: Piece, start: Place, stop: Place | None) -> Iterator[Unit]:
@@ -175,10 +177,27 @@ def _parts(directory: Directory, log: TopicLog, piece: Piece, start: Place, stop
         yield Unit(log.name, from_, to, part.size, str(directory.path), part)
 
 
+def _elsewhere(log: TopicLog, first: int, end: int, start: Place, stop: Place | None) -> Iterator[Unit]:
+    """Entries that no segment has: in copies of their ledgers, or lost."""
+    at = first
+    for copy in log.copies:
+        begin, until = max(copy.first, first), min(copy.stop, end)
+        if begin >= until:
+            continue
+        yield from _lost(log, at, begin)
+        from_, to = Place(copy.ledger, begin - copy.base), Place(copy.ledger, until - copy.base)
+        from_ = start if start[:2] == from_[:2] else from_
+        to = stop if stop is not None and stop.batch and (stop.ledger, stop.entry + 1) == to[:2] else to
+        size = copy.offload.bytes * (until - begin) // copy.offload.entries
+        yield Unit(log.name, from_, to, size, copy=copy._replace(first=begin, stop=until))
+        at = until
+    yield from _lost(log, at, end)
+
+
 def _lost(log: TopicLog, first: int, end: int) -> Iterator[Unit]:
     """Entries that the log counts and no segment has, ledger by ledger."""
     for ledger in log.ledgers:
-        begin, stop = max(first, ledger.base), min(end, ledger.base + ledger.entries)
+        begin, stop = max(first, ledger.base), min(end, ledger.stop)
         if begin < stop:
             places = Place(ledger.id, begin - ledger.base), Place(ledger.id, stop - ledger.base)
             yield Unit(log.name, *places, 0, lost="no segment holds them; magnetar verify names what is damaged")

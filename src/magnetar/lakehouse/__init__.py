@@ -17,6 +17,7 @@ May import spark and what is below it, pyarrow, deltalake, pyiceberg and obstore
 * `kinds`          from options to a table
 * `committing`     the driver's side of a sink
 * `sink`           what Spark is told; `register`
+* `merge`, `delta_merge`  change capture into a Delta table
 * `lake`, `command` a table from outside of Spark: history, topic positions, upkeep
 """
 

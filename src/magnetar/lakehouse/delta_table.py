@@ -91,10 +91,7 @@ class LakeDelta:
                 commit_properties=properties(note),
             )
             return 0
-        if added:
-            wanted = list(Schema.from_arrow(pa.schema(added)).fields)
-            table.alter.add_columns(wanted, commit_properties=CommitProperties(custom_metadata={NOTE: {}}))
-            table.update_incremental()
+        _add_columns(table, added)
         table.create_write_transaction(
             list[AddAction | RemoveAction](actions),
             "overwrite" if change.overwrite else "append",
@@ -109,6 +106,21 @@ class LakeDelta:
         return next(
             (one.version for one in reversed(self.history(8)) if (one.app, one.batch) == note[:2]), table.version()
         )
+
+    def prepared(self, schema: pa.Schema) -> DeltaTable:
+        """The table, made if there is none, with the columns of ``schema`` added if that is allowed."""
+        table = self._open()
+        added = self._fit(table, plain_schema(schema))
+        if table is None:
+            table = DeltaTable.create(
+                self._uri,
+                Schema.from_arrow(plain_schema(schema)),
+                mode="ignore",
+                partition_by=[field.column for field in self._options.partitioning],
+                storage_options=self._options.storage or None,
+            )
+        _add_columns(table, added)
+        return table
 
     def history(self, limit: int | None = None) -> list[Commit]:
         """See `table.Table`; as far as Delta keeps its log (delta.logRetentionDuration, 30 days)."""
@@ -187,6 +199,13 @@ def properties(note: Note, retries: int | None = None) -> CommitProperties:
     return CommitProperties(
         custom_metadata={NOTE: note.to_dict()}, max_commit_retries=retries, app_transactions=transactions
     )
+
+
+def _add_columns(table: DeltaTable, added: list[pa.Field]) -> None:
+    if added:
+        wanted = list(Schema.from_arrow(pa.schema(added)).fields)
+        table.alter.add_columns(wanted, commit_properties=CommitProperties(custom_metadata={NOTE: {}}))
+        table.update_incremental()
 
 
 def _schema(table: DeltaTable) -> pa.Schema:

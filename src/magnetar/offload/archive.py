@@ -45,13 +45,19 @@ class ParquetArchive:
 
     def piece(self, offload: Offload, ledger: int, entry: int) -> Piece:
         """See :meth:`magnetar.storage.archive.Archive.piece`."""
+        first, data, counts, _ = self.columns(offload, ledger, entry)
+        plain = bool((counts == 1).all())
+        return Piece(first, data.to_pylist(), None if plain else counts.tolist())
+
+    def columns(self, offload: Offload, ledger: int, entry: int) -> tuple[int, Any, Any, Any]:
+        """The row group that holds an entry: its first entry's number, entries (pyarrow binary array), message counts
+        (numpy i32) and message indexes (numpy i64). Raises as :meth:`piece`."""
         form, place = _format(), self.place(offload.url)
         with closing(place.open(offload.name)) as source:
             file = self._file(form, offload, ledger, source)
             number, first = file.group_of(entry)
             data, counts = file.group(source, number)
-        plain = bool((counts == 1).all())
-        return Piece(first, data.to_pylist(), None if plain else counts.tolist())
+        return first, data, counts, file.index_of(number) + counts.cumsum(dtype="int64") - counts
 
     def writer(self, target: Any, topic: str, ledger: int, first_index: int) -> LedgerWriter:
         """What writes a copy: a path, or a file that is open for writing."""

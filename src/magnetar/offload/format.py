@@ -15,7 +15,8 @@ A row group holds consecutive entries of about 4 MB and is what is read back at 
 group that the row counts of the footer say. Pages are compressed with zstd and carry checksums. The key
 ``magnetar.ledger`` of the file's metadata is a JSON object: ``version`` (1), ``topic``, ``ledger``, ``entries``,
 ``messages``, ``bytes``, ``first_publish_ms``, ``last_publish_ms`` (null if unknown), ``digest``
-(:mod:`magnetar.offload.digest`), ``groups`` (for each row group the CRC-32C of its entries, lengths and counts).
+(:mod:`magnetar.offload.digest`), ``groups`` (for each row group the CRC-32C of its entries, lengths and counts),
+``indexes`` (for each row group the message index of its first message).
 
 What a group's checksum or the digest does not confirm is refused: a broker never gives an entry that it did not get.
 """
@@ -23,10 +24,9 @@ What a group's checksum or the digest does not confirm is refused: a broker neve
 from __future__ import annotations
 
 import json
-from array import array
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa  # type: ignore[import-untyped]  # publishes no types
@@ -41,6 +41,8 @@ VERSION: Final = 1
 KEY: Final = b"magnetar.ledger"
 GROUP_BYTES: Final = 4 << 20
 GROUP_ENTRIES: Final = 1 << 16
+NO_TIME: Final = -(1 << 63)
+"""Publish time of an entry whose metadata cannot be read."""
 
 SCHEMA: Final = pa.schema(
     [
@@ -74,6 +76,17 @@ class Facts:
     digest: str
     groups: tuple[int, ...]
     """CRC-32C of each row group."""
+    indexes: tuple[int, ...]
+    """Message index of each row group's first message."""
+
+
+class _Part(NamedTuple):
+    """Some entries of the next group, as columns."""
+
+    data: bytes
+    sizes: Any
+    counts: Any
+    times: Any
 
 
 class LedgerWriter:
@@ -83,77 +96,90 @@ class LedgerWriter:
         """``target``: a path, or a writable file."""
         self._writer = pq.ParquetWriter(
             target, SCHEMA, compression="zstd", compression_level=1, use_dictionary=["ledger", "messages"],
-            column_encoding=_ENCODINGS, write_page_checksum=True, store_schema=False, write_statistics=[
-                "ledger", "entry", "publish_time", "index",
-            ],
+            column_encoding=_ENCODINGS, write_page_checksum=True, store_schema=False,
+            write_statistics=["ledger", "entry", "publish_time", "index"],
         )  # fmt: skip
         self._topic = topic
         self._ledger = ledger
         self._index = first_index
         self._group_bytes = group_bytes
         self._digest = Digest()
-        self._entries: list[bytes] = []
-        self._counts = array("i")
-        self._size = 0
+        self._parts: list[_Part] = []
+        self._rows = self._size = 0
+        """Of the parts: what the next group will have."""
         self._written = 0
         self._groups: list[int] = []
+        self._indexes: list[int] = []
         self._first_ms: int | None = None
         self._last_ms: int | None = None
 
     def add(self, entries: Sequence[bytes], counts: Sequence[int] | None) -> None:
         """The next entries; ``counts``: messages per entry, None means all are 1."""
-        for i, entry in enumerate(entries):
-            if self._entries and (self._size + len(entry) > self._group_bytes or len(self._entries) >= GROUP_ENTRIES):
-                self._write_group()
-            self._entries.append(entry)
-            self._counts.append(1 if counts is None else counts[i])
-            self._size += len(entry)
+        n = len(entries)
+        sizes = np.fromiter(map(len, entries), np.uint32, n)
+        numbers = np.ones(n, np.int32) if counts is None else np.array(counts, np.int32)
+        self.add_columns(b"".join(entries), sizes, numbers, np.fromiter(map(_time, entries), np.int64, n))
+
+    def add_columns(self, data: Any, sizes: Any, counts: Any, times: Any) -> None:
+        """The same as columns: entries one behind the other in a buffer, their sizes (u32), message counts (i32) and
+        publish times (i64, ``NO_TIME`` where there is none). The buffer is copied."""
+        ends = np.cumsum(sizes, dtype=np.int64)
+        view, at, n = memoryview(data), 0, len(sizes)
+        while at < n:
+            begin = int(ends[at - 1]) if at else 0
+            stop = int(np.searchsorted(ends, begin + self._group_bytes - self._size, side="right"))
+            stop = min(stop, at + GROUP_ENTRIES - self._rows, n)
+            if stop <= at:
+                if self._rows:
+                    self._write_group()
+                    continue
+                stop = at + 1
+            end = int(ends[stop - 1])
+            self._parts.append(_Part(bytes(view[begin:end]), sizes[at:stop], counts[at:stop], times[at:stop]))
+            self._rows += stop - at
+            self._size += end - begin
+            at = stop
 
     def _write_group(self) -> None:
-        entries, counts = self._entries, np.array(self._counts, dtype=np.int32)
-        n = len(entries)
-        times = [_time(entry) for entry in entries]
-        known = [ms for ms in times if ms is not None]
-        if known:
-            self._first_ms = known[0] if self._first_ms is None else self._first_ms
-            self._last_ms = known[-1]
-        index = np.empty(n, dtype=np.int64)
-        index[0] = self._index
-        np.cumsum(counts[:-1], out=index[1:])
-        index[1:] += self._index
-        data = pa.array(entries, pa.binary())
-        joined, sizes = buffers(data)
-        first = self._written
-        self._writer.write_table(
-            pa.Table.from_arrays(
-                [
-                    pa.array(np.full(n, self._ledger, dtype=np.int64)),
-                    pa.array(np.arange(first, first + n, dtype=np.int64)),
-                    pa.array(times, pa.timestamp("ms", tz="UTC")),
-                    pa.array(index),
-                    pa.array(counts),
-                    pa.array(sizes.astype(np.int32)),
-                    data,
-                ],
-                schema=SCHEMA,
-            ),
-            row_group_size=n,
+        n, first = self._rows, self._written
+        joined = b"".join([part.data for part in self._parts])
+        sizes, counts, times = (
+            np.concatenate([part[column] for part in self._parts]) for column in range(1, len(_Part._fields))
         )
+        index = np.cumsum(counts, dtype=np.int64) - counts + self._index
+        offsets = np.concatenate(([0], np.cumsum(sizes))).astype(np.int32)
+        unknown = times == NO_TIME
+        columns = [
+            pa.array(np.full(n, self._ledger, np.int64)),
+            pa.array(np.arange(first, first + n, dtype=np.int64)),
+            pa.array(times, pa.timestamp("ms", tz="UTC"), mask=unknown),
+            pa.array(index),
+            pa.array(counts.astype(np.int32)),
+            pa.array(sizes.astype(np.int32)),
+            pa.BinaryArray.from_buffers(pa.binary(), n, [None, pa.py_buffer(offsets), pa.py_buffer(joined)]),
+        ]
+        self._writer.write_table(pa.Table.from_arrays(columns, schema=SCHEMA), row_group_size=n)
+        known = times[~unknown]
+        if len(known):
+            self._first_ms = int(known[0]) if self._first_ms is None else self._first_ms
+            self._last_ms = int(known[-1])
         self._groups.append(_checksum(joined, sizes, counts))
-        self._digest.add_columns(joined, sizes, counts.astype(np.uint32))
-        self._index += int(counts.sum())
-        self._digest.messages += int(counts.sum())
+        self._digest.add_columns(joined, sizes.astype("<u4"), counts.astype("<u4"))
+        self._indexes.append(self._index)
+        messages = int(counts.sum())
+        self._digest.messages += messages
+        self._index += messages
         self._written += n
-        self._entries, self._counts, self._size = [], array("i"), 0
+        self._parts, self._rows, self._size = [], 0, 0
 
     def close(self) -> Facts:
         """Everything is in the file, which is not synced."""
-        if self._entries:
+        if self._rows:
             self._write_group()
         digest = self._digest
         facts = Facts(
             self._topic, self._ledger, digest.entries, digest.messages, digest.bytes, self._first_ms, self._last_ms,
-            digest.hexdigest(), tuple(self._groups),
+            digest.hexdigest(), tuple(self._groups), tuple(self._indexes),
         )  # fmt: skip
         self._writer.add_key_value_metadata({KEY: json.dumps({"version": VERSION, **asdict(facts)}).encode()})
         self._writer.close()
@@ -177,7 +203,7 @@ class LedgerFile:
         for number in range(metadata.num_row_groups):
             end += metadata.row_group(number).num_rows
             self._ends.append(end)
-        if end != facts.entries or len(facts.groups) != len(self._ends):
+        if end != facts.entries or {len(facts.groups), len(facts.indexes)} != {len(self._ends)}:
             raise PersistenceError(f"{where} holds {end} entries where its metadata says {facts.entries}")
 
     def group_of(self, entry: int) -> tuple[int, int]:
@@ -187,6 +213,10 @@ class LedgerFile:
             raise PersistenceError(f"{self.where} has no entry {entry}, only {self.facts.entries} entries")
         number = int(np.searchsorted(np.array(ends), entry, side="right"))
         return number, ends[number - 1] if number else 0
+
+    def index_of(self, number: int) -> int:
+        """Message index of a row group's first message."""
+        return self.facts.indexes[number]
 
     def group(self, source: Any, number: int) -> tuple[Any, Any]:
         """Entries (pyarrow binary array) and message counts (numpy int32) of a row group, checked.
@@ -256,11 +286,11 @@ def _checksum(joined: Any, sizes: Any, counts: Any) -> int:
     return int(crc32c(counts.astype("<u4").tobytes(), crc))
 
 
-def _time(entry: bytes) -> int | None:
+def _time(entry: bytes) -> int:
     try:
         return publish_time(entry)
     except ProtocolError:
-        return None
+        return NO_TIME
 
 
 def _facts(metadata: Any, where: str) -> Facts:
@@ -272,6 +302,7 @@ def _facts(metadata: Any, where: str) -> Facts:
         version = fields.pop("version")
         if version != VERSION:
             raise PersistenceError(f"{where} is of format version {version}; this magnetar knows {VERSION}")
-        return Facts(**{**fields, "groups": tuple(fields["groups"])})
+        lists = {name: tuple(map(int, fields[name])) for name in ("groups", "indexes")}
+        return Facts(**{**fields, **lists})
     except (ValueError, TypeError, KeyError) as error:
         raise PersistenceError(f"{where} has a damaged {KEY.decode()} in its metadata: {error}") from error

@@ -23,8 +23,7 @@ from magnetar.client.errors import ClientError
 from magnetar.client.lookup import Lookup
 from magnetar.client.place import START, Place
 from magnetar.client.reader import RangeReader, last_place
-from magnetar.columnar.block import ALL, Stored
-from magnetar.columnar.messages import columns_of
+from magnetar.columnar.messages import Messages
 from magnetar.model.errors import InvalidValueError
 from magnetar.pipelines.checkpoint import Checkpoint, write_whole
 from magnetar.pipelines.letters import MESSAGE, Letter, letter
@@ -159,22 +158,26 @@ def _original(lookup: Lookup, one: Letter) -> Found | None:
 
 def messages(lookup: Lookup, topic: str, start: Place, end: Place) -> Iterator[Found]:
     """All of a range, as they are stored."""
-    for entries in RangeReader(lookup, topic, start, end, fail_on_data_loss=False):
-        for ledger, entry, data in entries:
-            first = start.batch if (ledger, entry) == start[:2] else 0
-            stop = end.batch if (ledger, entry) == end[:2] else ALL
-            columns = columns_of([Stored(ledger, entry, data)], first, stop)
-            for index, value, key, event_time, publish_time, properties in zip(
-                columns.places().tolist(),
-                columns.values().to_pylist(),
-                columns.keys().to_pylist(),
-                columns.event_times().tolist(),
-                columns.publish_times().tolist(),
-                columns.properties().to_pylist(),
-                strict=True,
-            ):
-                place = Place(ledger, entry, index)
-                yield Found(topic, place, value, key, event_time, publish_time, tuple(properties))
+    found = Messages()
+    for block in RangeReader(lookup, topic, start, end, fail_on_data_loss=False).blocks():
+        for _ in found.add(block):
+            yield from _rows_of(topic, found)
+    yield from _rows_of(topic, found)
+
+
+def _rows_of(topic: str, found: Messages) -> Iterator[Found]:
+    columns = (
+        found.ledgers().tolist(),
+        found.entries().tolist(),
+        found.places().tolist(),
+        found.values().to_pylist(),
+        found.keys().to_pylist(),
+        found.event_times().tolist(),
+        found.publish_times().tolist(),
+        found.properties().to_pylist(),
+    )
+    for ledger, entry, place, value, key, event_time, publish_time, pairs in zip(*columns, strict=True):
+        yield Found(topic, Place(ledger, entry, place), value, key, event_time, publish_time, tuple(pairs))
 
 
 def _batches(found: Iterator[Found]) -> Iterator[Any]:

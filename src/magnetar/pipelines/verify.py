@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from magnetar.client.lookup import Lookup
 from magnetar.client.place import START, Place
 from magnetar.client.reader import RangeReader, last_place
-from magnetar.columnar.block import Stored
-from magnetar.columnar.messages import Messages, columns_of
+from magnetar.columnar.messages import Messages
 from magnetar.lakehouse import open_lake
 from magnetar.model.errors import InvalidValueError, NotFoundError
 from magnetar.pipelines import evidence, outputs, rows
@@ -130,24 +129,28 @@ def recounting(spark: SparkSession, pipeline: Pipeline) -> evidence.Recount:
 def delivered(lookup: Lookup, topic: str, seen: Delivered) -> Delivered:
     """Every message of an output topic, from the first that is still there."""
     for name in partitions_there(lookup, topic):
-        for entries in RangeReader(lookup, name, START, last_place(lookup, name), fail_on_data_loss=False):
-            _feed(name, columns_of(Stored(*entry) for entry in entries), seen)
+        messages = Messages()
+        for block in RangeReader(lookup, name, START, last_place(lookup, name), fail_on_data_loss=False).blocks():
+            for _ in messages.add(block):
+                _feed(name, messages, seen)
+        _feed(name, messages, seen)
     return seen
 
 
-def _feed(topic: str, columns: Messages, seen: Delivered) -> None:
-    for ledger, entry, index, key, value, producer, sequence_id in zip(
-        columns.ledgers().tolist(),
-        columns.entries().tolist(),
-        columns.places().tolist(),
-        columns.keys().to_pylist(),
-        columns.values().to_pylist(),
-        columns.producer_names().to_pylist(),
-        columns.sequence_ids().tolist(),
+def _feed(topic: str, messages: Messages, seen: Delivered) -> None:
+    rows = zip(
+        messages.ledgers().tolist(),
+        messages.entries().tolist(),
+        messages.places().tolist(),
+        messages.producer_names().to_pylist(),
+        messages.sequence_ids().tolist(),
+        messages.keys().to_pylist(),
+        messages.values().to_pylist(),
         strict=True,
-    ):
+    )
+    for ledger, entry, place, producer, sequence, key, value in rows:
         number = zlib.crc32((key or b"") + b"\0" + (value or b""))
-        seen.add(topic, Place(ledger, entry, index), producer, sequence_id, number)
+        seen.add(topic, Place(ledger, entry, place), producer, sequence, number)
 
 
 def _commits(sink: TableSink, app: str) -> tuple[dict[int, list[int]], bool]:

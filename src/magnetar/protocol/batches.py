@@ -17,8 +17,8 @@ from __future__ import annotations
 
 import base64
 import zlib
-from collections.abc import Iterator, Sequence
-from typing import Final, NamedTuple
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final, NamedTuple, TypeAlias
 
 from magnetar.protocol.commands import Pairs
 from magnetar.protocol.compression import CompressionType, compress
@@ -28,6 +28,9 @@ from magnetar.protocol.varints import varint
 MAX_MESSAGES: Final = 1_000
 MAX_BYTES: Final = 128 << 10
 _CACHED: Final = 1 << 16
+
+
+Seal: TypeAlias = Callable[[EntryMetadata, bytes], tuple[EntryMetadata, bytes]]
 
 
 class Batch(NamedTuple):
@@ -58,14 +61,19 @@ class BatchWriter:
         max_messages: int = MAX_MESSAGES,
         max_bytes: int = MAX_BYTES,
         digest_bits: int = 0,
+        schema_version: bytes | None = None,
+        seal: Seal | None = None,
     ) -> None:
+        """``seal`` encrypts each entry's payload, which is compressed then."""
         self.producer_name = producer_name
+        self._schema_version = schema_version
         self.digest_bits = digest_bits
         """May be changed between two calls of `pack`, as far as the sequence ids leave room."""
         self.digest = 0
         """Of everything packed so far; `digest_bits` wide."""
         self._checksum = 0
         self._compression = compression
+        self._seal = seal
         self._max_messages = max_messages
         self._max_bytes = max_bytes
         self._key_fields: dict[bytes | None, bytes] = {None: b""}
@@ -146,9 +154,13 @@ class BatchWriter:
             compression=self._compression,
             uncompressed_size=len(plain),
             num_messages_in_batch=stop - start,
+            schema_version=self._schema_version,
             highest_sequence_id=last,
         )
-        return Batch(build_entry(metadata, compress(self._compression, plain)), stop - start, first, last)
+        payload = compress(self._compression, plain)
+        if self._seal is not None:
+            metadata, payload = self._seal(metadata, payload)
+        return Batch(build_entry(metadata, payload), stop - start, first, last)
 
     def _remember_key(self, key: bytes | None) -> bytes:
         assert key is not None, "no key is there from the start"

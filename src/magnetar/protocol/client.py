@@ -111,6 +111,10 @@ class ClientConnection:
         """Whole commands in order; MalformedBytesError carries those before the bytes that are none."""
         return self._decoder.feed(data)
 
+    def take_held(self) -> bytes:
+        """The bytes of a frame that is not whole, which `receive` does not know any more then."""
+        return self._decoder.take_held()
+
     def match(self, command: c.Command) -> Arrival | None:
         """The arrival of one command, None for an answer nobody waits for; ProtocolError if it may not come now."""
         kind = type(command)

@@ -71,6 +71,10 @@ class Decoder:
         """Bytes of an unfinished frame that wait here."""
         return self._splitter.held
 
+    def take_held(self) -> bytes:
+        """Give up the bytes of an unfinished frame."""
+        return self._splitter.take_held()
+
     def feed(self, data: bytes) -> list[Command]:
         """Every command completed by ``data``; MalformedBytesError, and nothing else, if a frame cannot be read."""
         if self._broken is not None:

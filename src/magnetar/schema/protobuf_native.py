@@ -14,7 +14,7 @@ from __future__ import annotations
 import base64
 import binascii
 import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from google.protobuf.descriptor_pool import DescriptorPool
 from google.protobuf.message import DecodeError
@@ -29,6 +29,12 @@ _NAMES = ("fileDescriptorSet", "rootMessageTypeName", "rootFileDescriptorName")
 
 def root_message(data: bytes) -> str:
     """Full name of the root message. Raises InvalidSchemaDataError unless the descriptors define it."""
+    full_name: str = descriptor(data).full_name
+    return full_name
+
+
+def descriptor(data: bytes) -> Any:
+    """protobuf's Descriptor of the root message. Raises InvalidSchemaDataError."""
     try:
         document = json.loads(data.decode())
     except (ValueError, RecursionError) as error:
@@ -44,16 +50,27 @@ def root_message(data: bytes) -> str:
     names = [file.name for file in files.file]
     if file_name not in names:
         raise _invalid(f"rootFileDescriptorName {file_name[:80]!r} is not among the files of fileDescriptorSet")
+    return _message(files, root)
+
+
+def definition(files: bytes, root: str) -> bytes:
+    """Schema data from a serialised FileDescriptorSet and a message's full name. Raises InvalidSchemaDataError."""
+    encoded = base64.b64encode(files).decode()
+    found = _message(_files(encoded), root)
+    values = (encoded, found.full_name, found.file.name)
+    return json.dumps(dict(zip(_NAMES, values, strict=True)), separators=(",", ":")).encode()
+
+
+def _message(files: FileDescriptorSet, root: str) -> Any:
     pool = DescriptorPool()
     try:
         for file in _in_order(files):
             pool.AddSerializedFile(file)
-        full_name: str = pool.FindMessageTypeByName(root).full_name
+        return pool.FindMessageTypeByName(root)
     except KeyError:
         raise _invalid(f"rootMessageTypeName {root[:80]!r} is not defined in fileDescriptorSet") from None
     except TypeError as error:
         raise _invalid(f"fileDescriptorSet: {error}") from None
-    return full_name
 
 
 def _files(encoded: str) -> FileDescriptorSet:

@@ -25,7 +25,7 @@ from magnetar.spark.java import check_java
 _HOST: Final = "127.0.0.1"
 _START: Final = 60.0
 _STOP: Final = 10.0
-_PACKAGES: Final = Path(magnetar.__file__).parent.parent
+_PACKAGES: Final = str(Path(magnetar.__file__).parent.parent)
 """Where this package is imported from."""
 _POLL: Final = 0.05
 

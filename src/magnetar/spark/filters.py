@@ -166,6 +166,11 @@ def _window(conditions: Iterable[Condition]) -> Window:
     return Window(*spans["__ledgerId"], *spans["__entryId"], *times)
 
 
+_NARROWING: Final = frozenset(
+    {"EqualTo", "EqualNullSafe", "GreaterThan", "GreaterThanOrEqual", "LessThan", "LessThanOrEqual"}
+)
+
+
 def _span(one: Condition) -> tuple[int, int]:
     """Between which numbers (for times microseconds) it can be true."""
     if one.negated:
@@ -173,7 +178,7 @@ def _span(one: Condition) -> tuple[int, int]:
     if one.test == "In":
         numbers = [_number(value) for value in one.value if value is not None]
         return (min(numbers), max(numbers)) if numbers else (1, 0)
-    if one.value is None:
+    if one.value is None or one.test not in _NARROWING:
         return -_LAST, _LAST
     number = _number(one.value)
     if one.test in ("EqualTo", "EqualNullSafe"):

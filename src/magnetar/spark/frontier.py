@@ -12,12 +12,14 @@ from typing import Final
 
 from magnetar.client.anchor import Anchor
 from magnetar.client.errors import DataLossError
+from magnetar.client.lag import Lag, lag
 from magnetar.client.lookup import Lookup
 from magnetar.client.place import START, Place
 from magnetar.client.reader import last_place, written_place
 from magnetar.client.survey import Surveyor, place_at_time, place_of_index
 from magnetar.runtime.clock import SystemClock, steady_seconds
 from magnetar.spark.admission import Limits, admit, waiting
+from magnetar.spark.backlog import bounded, few, heaps
 from magnetar.spark.offsets import At, Index, Moment, Word
 from magnetar.spark.options import Offsets, SourceOptions
 from magnetar.spark.topics import check_known, topic_partitions
@@ -25,6 +27,7 @@ from magnetar.spark.topics import check_known, topic_partitions
 _FRESH: Final = 0.02
 """Spark asks for the latest offset up to a hundred times a second; so long an answer is good, seconds."""
 _DISCOVERY_INTERVAL: Final = 10.0
+_LAG_INTERVAL: Final = 5.0
 
 
 def open_lookup(options: SourceOptions) -> Lookup:
@@ -73,6 +76,8 @@ class Frontier:
         self._discovered = float("-inf")
         self._asked = float("-inf")
         self._last: dict[str, Place] = {}
+        self._lags: dict[str, Lag] = {}
+        self._lags_asked = float("-inf")
 
     def initial(self) -> dict[str, Place]:
         """Where the query began: the same until the subscriptions are moved, whatever is published."""
@@ -131,6 +136,28 @@ class Frontier:
         }
         known = {**end, **{name: one.end for name, one in found.items()}}
         return admit({name: one.extents for name, one in found.items()}, start, known, limits)
+
+    def bound(
+        self, start: Mapping[str, Place], end: Mapping[str, Place], least: int, allowance: int
+    ) -> tuple[dict[str, Place], dict[str, list[Place]]]:
+        """Where a micro-batch without limits ends, and where it is cut for at least so many tasks (`spark.backlog`)."""
+        if few(start, end):
+            return dict(end), {}
+        found = heaps(self._lookup, start, end)
+        if allowance:
+            end = bounded(self._lookup, found, start, end, allowance)
+        if len(found) >= least:
+            return dict(end), {}
+        return dict(end), {name: [part[0] for part in heap.parts[1:]] for name, heap in found.items()}
+
+    def lags(self, end: Mapping[str, Place]) -> dict[str, Lag]:
+        """How far behind a query is that has read up to ``end``; looked at from time to time only."""
+        if steady_seconds() - self._lags_asked > _LAG_INTERVAL:
+            last = self.latest()
+            behind = {name: end.get(name, START) for name, place in last.items() if end.get(name, START) < place}
+            self._lags = {name: lag(self._lookup, name, place, last[name]) for name, place in behind.items()}
+            self._lags_asked = steady_seconds()
+        return self._lags
 
     def move_to(self, places: Mapping[str, Place]) -> None:
         """Everything before is processed."""

@@ -11,10 +11,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from magnetar.columnar.encryption import ANY, Decryptor
+from magnetar.columnar.encryption import ANY, Decryptor, Encryptor
 from magnetar.columnar.opening import Failure
 from magnetar.model.errors import InvalidValueError
+from magnetar.protocol.batches import Seal
 
+DEFAULT_NAME: Final = "magnetar"
+"""Of a public key that was given without a name."""
 _PEM: Final = "-----BEGIN "
 
 
@@ -39,6 +42,28 @@ def decryption(private_key: str | None, on_failure: str | None) -> Decryption | 
     keys = {} if private_key is None else pem_texts("decryption.privateKey", private_key)
     Decryptor(keys)  # a key that is none is found here and not by a task
     return Decryption(keys, failure)
+
+
+@dataclass(frozen=True, slots=True)
+class Encryption:
+    """For whom a sink encrypts."""
+
+    keys: dict[str, str]
+    """Names, which readers see, to PEM texts."""
+
+
+def encryption(public_key: str | None) -> Encryption | None:
+    """From the option; None if it is not given. Raises InvalidValueError."""
+    if public_key is None:
+        return None
+    keys = {name or DEFAULT_NAME: text for name, text in pem_texts("encryption.publicKey", public_key).items()}
+    Encryptor(keys)  # a key that is none is found here and not by a task
+    return Encryption(keys)
+
+
+def sealing(found: Encryption | None) -> Seal | None:
+    """What encrypts the entries of one producer, under a data key of its own."""
+    return None if found is None else Encryptor(found.keys).encrypt
 
 
 def pem_texts(title: str, text: str) -> dict[str, str]:

@@ -11,12 +11,15 @@ tasks as the first attempt was, whatever the options say by then.
 Each value is a place, the point before the next message to read (`client.place`), perhaps followed by ``@index`` (the
 broker's running number of that message), which this version accepts and does not need. Keys are sorted, so equal
 offsets are equal texts; Spark compares texts to see whether there is something new.
+
+The end of a micro-batch may say more, under "c": places where the ranges that end there are cut into tasks. Only the
+driver that made it could ask the broker for them, and who plans the micro-batch again must cut alike.
 """
 
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from enum import Enum
 from typing import Any, Final, NamedTuple
 
@@ -77,11 +80,19 @@ def parse_time(text: str) -> int:
     return int((moment - dt.datetime(1970, 1, 1, tzinfo=dt.UTC)) / dt.timedelta(milliseconds=1))
 
 
-def to_json(places: Mapping[str, Place], tasks: tuple[int, int] | None = None) -> dict[str, Any]:
+Cuts = Mapping[str, Sequence[Place]]
+"""Per topic-partition, in order."""
+
+
+def to_json(
+    places: Mapping[str, Place], tasks: tuple[int, int] | None = None, cuts: Cuts | None = None
+) -> dict[str, Any]:
     """What Spark stores; ``tasks`` are the least and the most that are wanted, 0 is "no limit"."""
     found: dict[str, Any] = {"v": VERSION, "p": {topic: str(places[topic]) for topic in sorted(places)}}
     if tasks is not None:
         found["n"] = list(tasks)
+    if cuts:
+        found["c"] = {topic: [str(place) for place in cuts[topic]] for topic in sorted(cuts)}
     return found
 
 
@@ -100,3 +111,8 @@ def from_json(offset: Mapping[str, Any]) -> dict[str, Place]:
             "another source or a later release; use that release, or a new checkpoint"
         )
     return {topic: Place.parse(str(text).partition("@")[0]) for topic, text in places.items()}
+
+
+def cuts_of(offset: Mapping[str, Any]) -> dict[str, list[Place]]:
+    """Where the micro-batch that ends at this offset is cut; nothing if it does not say."""
+    return {topic: [Place.parse(text) for text in texts] for topic, texts in offset.get("c", {}).items()}

@@ -14,11 +14,14 @@ import logging
 from collections.abc import Iterator
 from typing import Final
 
+import numpy as np
+
 from magnetar.client.gap import DataGap
 from magnetar.client.lookup import Lookup
 from magnetar.client.onward import onward
 from magnetar.client.place import Place
 from magnetar.client.reader import RangeReader, last_place
+from magnetar.columnar.block import ALL, NO_INDEX, Block, Stored, block_of
 from magnetar.columnar.chunks import Opened
 from magnetar.columnar.encryption import Decryptor
 from magnetar.columnar.opening import Failure, Opener
@@ -34,22 +37,14 @@ SKEW: Final = 10
 """Publish times are those of several clocks: a chunk is late for sure after so many times ``chunkTimeoutMs``."""
 
 
-def opened(
-    options: SourceOptions, lookup: Lookup, one: Range, window: Window = EVERYTHING.window
-) -> Iterator[list[Opened]]:
-    """Lists of entries of the range, each whole even if the range begins or ends inside it.
+def opened(options: SourceOptions, lookup: Lookup, one: Range, window: Window = EVERYTHING.window) -> Iterator[Block]:
+    """Blocks of entries of the range; messages of an entry that are outside of it are marked as not wanted.
 
-    Those outside ``window`` are left out.
+    Entries outside ``window`` are left out.
     """
-    found = _all_opened(options, lookup, one)
-    if window == EVERYTHING.window:
-        return found
-    return (
-        [entry for entry in some if window.keeps(entry.ledger, entry.entry, publish_time(entry.data))] for some in found
-    )
+    # Its kernels take a quarter of a second to load, and the driver imports this module too.
+    from magnetar.columnar.heads import glance
 
-
-def _all_opened(options: SourceOptions, lookup: Lookup, one: Range) -> Iterator[list[Opened]]:
     opener = opener_of(options, one.topic)
     entries = RangeReader(
         lookup,
@@ -60,10 +55,42 @@ def _all_opened(options: SourceOptions, lookup: Lookup, one: Range) -> Iterator[
         fail_on_data_loss=options.fail_on_data_loss,
         on_gap=_warn_of_gap,
     )
-    for found in entries:
-        yield [whole for entry in found if (whole := opener.open(*entry)) is not None]
+    for block in entries.blocks():
+        apart, times = glance(block)
+        if window != EVERYTHING.window:
+            facts = zip(*block.table[:2].tolist(), times.tolist(), strict=True)
+            # A message in chunks goes by its first one, so all chunks are opened.
+            kept = np.array([window.keeps(*fact) for fact in facts]) | apart
+            block, apart = block.where(kept), apart[kept]
+        yield from _plain(opener, one, block, np.flatnonzero(apart).tolist(), window)
     if opener.joiner.waiting:
-        yield from _rest(options, lookup, one, opener)
+        for some in _rest(options, lookup, one, opener):
+            yield from (_alone(one, whole) for whole in some if _wanted(window, whole))
+
+
+def _wanted(window: Window, whole: Opened) -> bool:
+    return window == EVERYTHING.window or window.keeps(whole.ledger, whole.entry, publish_time(whole.data))
+
+
+def _plain(opener: Opener, one: Range, block: Block, apart: list[int], window: Window) -> Iterator[Block]:
+    """The block without those that are ``apart``, which are opened one by one."""
+    first = 0
+    for number in apart:
+        if first < number:
+            yield block.part(first, number)
+        stored = block.stored(number)
+        if (whole := opener.open(*stored[:3])) is not None and _wanted(window, whole):
+            yield _alone(one, whole, stored.last_index)
+        first = number + 1
+    if first < len(block):
+        yield block.part(first, len(block))
+
+
+def _alone(one: Range, whole: Opened, last_index: int = NO_INDEX) -> Block:
+    at = whole.ledger, whole.entry
+    first = one.start.batch if at == one.start[:2] else 0
+    stop = one.end.batch if one.end.batch and at == one.end[:2] else ALL
+    return block_of([Stored(*whole, last_index)], first, stop)
 
 
 def opener_of(options: SourceOptions, topic: str) -> Opener:

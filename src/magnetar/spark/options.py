@@ -14,13 +14,15 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from magnetar.client.address import parse_service_url
+from magnetar.columnar.values import ERRORS, NEW_SCHEMAS
 from magnetar.model.errors import InvalidValueError, MagnetarError
 from magnetar.model.names import TopicName
 from magnetar.protocol.compression import CompressionType
 from magnetar.spark.admission import Limits
-from magnetar.spark.keys import Decryption, decryption
+from magnetar.spark.keys import Decryption, Encryption, decryption, encryption
 from magnetar.spark.offsets import At, Moment, Word, parse_at, parse_time
 from magnetar.spark.topics import Topics, assigned, listed, pattern
+from magnetar.spark.value_options import KINDS, WRITTEN_KINDS, ValueOptions
 
 
 class Option(NamedTuple):
@@ -45,9 +47,15 @@ OPTIONS: Final[dict[str, Option]] = {
         Option("endingTime", "publish time before which a batch read ends", True, False),
         Option("maxMessagesPerTrigger", "messages in a micro-batch at most", True, False),
         Option("maxBytesPerTrigger", "bytes in a micro-batch at most, as stored; one message goes beyond", True, False),
+        Option("backlogBytesPerTrigger", "without a limit: about so much at most, 2 GiB; 0 is everything", True, False),
         Option("minMessagesPerTrigger", "a micro-batch waits until there are so many", True, False),
         Option("maxTriggerDelayMs", "but not longer than this", True, False),
-        Option("value", "binary or string: the type of the column value", True, False),
+        Option("value", "binary, string, auto (the registry's schema), avro, json, protobuf, int32, ...", True, False),
+        Option("valueSchema", "of avro, json, protobuf: the schema's text, or a path", True, True),
+        Option("valueMessage", "of protobuf: the message's full name", True, True),
+        Option("schemaVersion", "latest, or the number of the version that rows are read as", True, False),
+        Option("onNewSchema", "writer's schema that cannot be read as ours: fail, ignore (null) or raw", True, False),
+        Option("onDecodeError", "fail, null, or column: null and __decodeError, __rawValue", True, False),
         Option("metadata", "all, none, or a list of __columns", True, False),
         Option("minPartitions", "split ranges until there are this many tasks", True, False),
         Option("maxPartitions", "put ranges together so that there are no more tasks", True, False),
@@ -68,6 +76,10 @@ OPTIONS: Final[dict[str, Option]] = {
             "txnAppId", "batch writes: who writes; with txnVersion, what is written again is kept once", False, True
         ),
         Option("txnVersion", "batch writes: a number that grows with each write of txnAppId", False, True),
+        Option(
+            "schema", "columns as avro, json, protobuf, string, bytes, int32, ... values; auto: registry's", False, True
+        ),
+        Option("encryption.publicKey", "PEM text or its file, or JSON of key names to these", False, True),
         Option("pulsar.producer.compressionType", "NONE, LZ4, ZLIB, ZSTD or SNAPPY", False, True),
         Option("pulsar.producer.batchingMaxMessages", "messages in a batch, 1000", False, True),
         Option("pulsar.producer.batchingMaxBytes", "bytes in a batch, 131072", False, True),
@@ -104,7 +116,7 @@ class SourceOptions:
     least_messages: int
     trigger_delay: float
     """Seconds that a micro-batch may wait for ``least_messages``."""
-    value: str
+    value: ValueOptions
     metadata: str
     min_partitions: int
     max_partitions: int
@@ -116,6 +128,8 @@ class SourceOptions:
     """Seconds."""
     decryption: Decryption | None = None
     push_down: bool = False
+    backlog_bytes: int = 0
+    """Of a micro-batch without limits, about; 0 is everything."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,6 +151,11 @@ class SinkOptions:
     murmur: bool
     operation_timeout: float
     token: str | None
+    schema: str | None = None
+    """None: the column ``value`` is bytes or text, and the broker is told no schema."""
+    value_schema: str | None = None
+    value_message: str | None = None
+    encryption: Encryption | None = None
 
 
 def source_options(given: Mapping[str, str]) -> SourceOptions:
@@ -151,7 +170,7 @@ def source_options(given: Mapping[str, str]) -> SourceOptions:
         limits=Limits(table.number("maxMessagesPerTrigger", 0, 1), table.number("maxBytesPerTrigger", 0, 1)),
         least_messages=table.number("minMessagesPerTrigger", 0, 1),
         trigger_delay=table.number("maxTriggerDelayMs", 900_000, 0) / 1000,
-        value=table.choice("value", ("binary", "string"), "binary"),
+        value=_value(table),
         metadata=table.get("metadata") or "",
         min_partitions=table.number("minPartitions", 0, 0),
         max_partitions=table.number("maxPartitions", 0, 0),
@@ -159,6 +178,7 @@ def source_options(given: Mapping[str, str]) -> SourceOptions:
         poll_timeout=table.number("pollTimeoutMs", 120_000, 1) / 1000,
         operation_timeout=table.number("operationTimeoutMs", 30_000, 1) / 1000,
         token=table.get("token"),
+        backlog_bytes=table.number("backlogBytesPerTrigger", 2 << 30, 0),
         push_down=table.flag("pushDownFilters", False),
         chunk_timeout=table.number("chunkTimeoutMs", 60_000, 0) / 1000,
         decryption=decryption(table.get("decryption.privateKey"), table.get("decryption.onFailure")),
@@ -190,6 +210,10 @@ def sink_options(given: Mapping[str, str]) -> SinkOptions:
         murmur=table.choice("pulsar.producer.hashingScheme", _HASHING, _HASHING[0]) == _HASHING[1],
         operation_timeout=table.number("operationTimeoutMs", 30_000, 1) / 1000,
         token=table.get("token"),
+        schema=None if table.get("schema") is None else table.choice("schema", WRITTEN_KINDS, ""),
+        value_schema=table.get("valueSchema"),
+        value_message=table.get("valueMessage"),
+        encryption=encryption(table.get("encryption.publicKey")),
     )
 
 
@@ -229,6 +253,20 @@ class _Table:
         if not value.isdecimal() or int(value) < least:
             raise InvalidValueError(f"option {title!r} is {value!r}; it must be a number from {least} on")
         return int(value)
+
+
+def _value(table: _Table) -> ValueOptions:
+    version = table.get("schemaVersion")
+    found = ValueOptions(
+        kind=table.choice("value", KINDS, "binary"),
+        version=None if version is None or version.lower() == "latest" else table.number("schemaVersion", 0, 0),
+        given=table.get("valueSchema"),
+        message=table.get("valueMessage"),
+        on_new_schema=table.choice("onNewSchema", NEW_SCHEMAS, "fail"),
+        on_error=table.choice("onDecodeError", ERRORS, "fail"),
+    )
+    found.check()
+    return found
 
 
 def _application(table: _Table) -> tuple[str, int] | None:

@@ -3,19 +3,21 @@
 Spark replays a micro-batch with the same offsets after a failure, and a sink that numbers its rows relies on getting
 the same tasks then (PIPELINES 4.4). So nothing here looks at load, time or the broker.
 
-One range per topic-partition that has something new; batch reads cut them at ledgers first if more tasks are wanted
-(`client.borders`). With fewer ranges than ``least``, the largest that lie within one ledger are halved until there are
-enough: only there the number of entries is known from the places alone. With more
-ranges than ``most``, they are dealt out to that many tasks, largest first.
+One range per topic-partition that has something new, cut where the caller says: if more tasks are wanted, at the
+ledgers that the driver has asked the broker for (`client.borders`). With fewer ranges than ``least``, the largest that
+lie within one ledger are halved until there are enough: only there the number of entries is known from the places
+alone. With more ranges than ``most``, they are dealt out to that many tasks, largest first.
 """
 
 from __future__ import annotations
 
 import heapq
-from collections.abc import Mapping
+import itertools
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from magnetar.client.place import START, Place
+from magnetar.spark.offsets import Cuts
 
 
 class Range(NamedTuple):
@@ -50,11 +52,24 @@ def tasks_of(ranges: list[Range], *, least: int = 0, most: int = 0) -> list[Task
     return [(one,) for one in ranges]
 
 
-def plan(start: Mapping[str, Place], end: Mapping[str, Place], *, least: int = 0, most: int = 0) -> list[Task]:
+def plan(
+    start: Mapping[str, Place], end: Mapping[str, Place], *, least: int = 0, most: int = 0, cuts: Cuts | None = None
+) -> list[Task]:
     """Tasks for everything between two offsets; 0 is "no limit". A topic ``start`` lacks is read from its start."""
-    return tasks_of(
-        [Range(topic, start.get(topic, START), end[topic]) for topic in sorted(end)], least=least, most=most
-    )
+    whole = [Range(topic, start.get(topic, START), end[topic]) for topic in sorted(end)]
+    ranges = [part for one in whole for part in cut(one, (cuts or {}).get(one.topic, ()))]
+    return tasks_of(ranges, least=least, most=most or merged(len(ranges), least))
+
+
+def cut(one: Range, places: Sequence[Place]) -> list[Range]:
+    """At those places that lie inside."""
+    inside = sorted({place for place in places if one.start < place < one.end})
+    return [Range(one.topic, *pair) for pair in itertools.pairwise([one.start, *inside, one.end])]
+
+
+def merged(ranges: int, least: int) -> int:
+    """Into how many tasks at most so many ranges are put: many small ledgers make no more than were asked for."""
+    return least if ranges > least > 0 else 0
 
 
 def _largest_split(ranges: list[Range]) -> tuple[int, list[Range]]:

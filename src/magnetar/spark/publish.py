@@ -13,15 +13,18 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from typing import Any, Final, NamedTuple
 
+from magnetar.client.errors import RefusedError
 from magnetar.client.lookup import Lookup
 from magnetar.client.producer import Producer
-from magnetar.model.errors import InvalidValueError, NotAllowedError
+from magnetar.model.errors import InvalidValueError, NotAllowedError, ServerError
 from magnetar.model.names import TopicName
 from magnetar.protocol.batches import BatchWriter
 from magnetar.runtime.clock import SystemClock, steady_seconds
 from magnetar.spark.encode import Router, Rows
+from magnetar.spark.keys import sealing
 from magnetar.spark.options import SinkOptions
 from magnetar.spark.sequences import FINE_ROWS, Known, check_rows, digest_bits, first_number, numbers
+from magnetar.spark.value_writer import ValueWriter, value_writer
 
 _TRUSTED: Final = 60.0
 """How long a topic that was seen to have deduplication on is believed to have it still, seconds."""
@@ -45,15 +48,38 @@ class Published(NamedTuple):
 class _Target:
     """One topic or partition that the task writes."""
 
-    def __init__(self, lookup: Lookup, options: SinkOptions, topic: str, numbering: Numbering | None) -> None:
+    def __init__(
+        self, lookup: Lookup, options: SinkOptions, topic: str, numbering: Numbering | None, values: ValueWriter | None
+    ) -> None:
         self._numbering = numbering
         name = None if numbering is None else numbering.name
-        self.producer = Producer(lookup, topic, name, send_timeout=options.send_timeout)
+        seal = sealing(options.encryption)
+        try:
+            self.producer = Producer(
+                lookup,
+                topic,
+                name,
+                send_timeout=options.send_timeout,
+                schema=None if values is None else values.command(),
+                encrypted=seal is not None,
+            )
+        except RefusedError as error:
+            if values is not None and error.error is ServerError.IncompatibleSchema:
+                raise values.explained(error, topic) from None
+            if name is None or error.error is not ServerError.ProducerBusy:
+                raise
+            text = (
+                f"it is taken after {options.operation_timeout:g} s still, so another attempt of this task still "
+                "writes: spark.speculation must be false; or another query has the same checkpoint, or txnAppId"
+            )
+            raise RefusedError(f"open producer {name} on {topic}", error.error, text) from error
         self.writer = BatchWriter(
             self.producer.name,
             compression=options.compression,
             max_messages=options.batch_messages,
             max_bytes=options.batch_bytes,
+            schema_version=self.producer.schema_version,
+            seal=seal,
         )
         self.key = options.service_url, topic
         self.unproven = numbering is not None and self.producer.last_sequence_id < 0
@@ -90,6 +116,7 @@ class TaskSink:
         self._numbering = numbering
         self._first = 0 if numbering is None else first_number(numbering.batch)
         self._lookup = Lookup(options.service_url, timeout=options.operation_timeout, token=options.token)
+        self._values = value_writer(options, self._lookup)
         self._counts: dict[str, int] = {}
         self._open: dict[tuple[str, int], tuple[_Target, Known | None]] = {}
         self._clock = SystemClock()
@@ -100,7 +127,8 @@ class TaskSink:
         router = Router(options.topic, self._partition_count, murmur=options.murmur, run=options.batch_messages)
         skipped = 0
         with self._lookup, ExitStack() as stack:
-            for batch in batches:
+            for given in batches:
+                batch = given if self._values is None else self._values.encoded(given)
                 if self._numbering is not None:
                     check_rows(router.ordinal + batch.num_rows)
                 for rows in router.split(batch):
@@ -118,7 +146,7 @@ class TaskSink:
     def _opened(self, rows: Rows, stack: ExitStack) -> tuple[_Target, Known | None]:
         found = self._open.get(rows[:2])
         if found is None:
-            target = _Target(self._lookup, self._options, rows.target, self._numbering)
+            target = _Target(self._lookup, self._options, rows.target, self._numbering, self._values)
             producer = target.producer
             stack.callback(producer.close)
             known = None

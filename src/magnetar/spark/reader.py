@@ -12,14 +12,13 @@ from magnetar.client.borders import parts_by_ledger
 from magnetar.client.lookup import Lookup
 from magnetar.client.place import START
 from magnetar.client.reader import first_place
-from magnetar.columnar.block import MAX_BYTES as MAX_BATCH_BYTES
 from magnetar.spark.decode import ArrowDecoder, chosen_columns
 from magnetar.spark.filters import EVERYTHING, Pushed, Window, understood
 from magnetar.spark.frontier import open_lookup, resolve, resolve_end
 from magnetar.spark.offsets import Word
 from magnetar.spark.opening import opened
 from magnetar.spark.options import Offsets, SourceOptions
-from magnetar.spark.planner import Range, Task, tasks_of
+from magnetar.spark.planner import Range, Task, merged, tasks_of
 from magnetar.spark.pruning import pruned
 from magnetar.spark.topics import check_known, topic_partitions
 from magnetar.spark.values import value_decoder
@@ -40,16 +39,9 @@ def read_task(options: SourceOptions, task: Task, pushed: Pushed = EVERYTHING) -
 
 
 def _read_range(options: SourceOptions, lookup: Lookup, one: Range, window: Window) -> Iterator[Any]:
-    decoder = ArrowDecoder(one.topic, value_decoder(options), chosen_columns(options.metadata))
-    for found in opened(options, lookup, one, window):
-        for ledger, entry, data in found:
-            at = (ledger, entry)
-            first = one.start.batch if at == one.start[:2] else 0
-            stop = one.end.batch if at == one.end[:2] else None
-            if len(data) > MAX_BATCH_BYTES:
-                # A column of a record batch holds less than 2 GiB, and one message may be nearly that.
-                yield from decoder.flush()
-            yield from decoder.add(ledger, entry, data, first, stop)
+    decoder = ArrowDecoder(one.topic, value_decoder(options, lookup, one.topic), chosen_columns(options.metadata))
+    for block in opened(options, lookup, one, window):
+        yield from decoder.add_block(block)
     yield from decoder.flush()
 
 
@@ -57,11 +49,6 @@ def _by_ledger(lookup: Lookup, one: Range) -> list[Range]:
     """Only ranges within one ledger can be split, so the planner has to know where ledgers begin and end."""
     start = first_place(lookup, one.topic) if one.start == START else one.start
     return [Range(one.topic, *part) for part in parts_by_ledger(lookup, one.topic, start, one.end)]
-
-
-def _merged(options: SourceOptions, ranges: list[Range]) -> int:
-    """Many small ledgers make no more tasks than were asked for."""
-    return options.min_partitions if len(ranges) > options.min_partitions > 0 else 0
 
 
 class BatchReader(DataSourceReader):
@@ -92,7 +79,11 @@ class BatchReader(DataSourceReader):
             ranges = [pruned(lookup, pushed, Range(name, starts[name], ends[name])) for name in names]
             if len(names) < options.min_partitions:
                 ranges = [part for one in ranges for part in _by_ledger(lookup, one)]
-        tasks = tasks_of(ranges, least=options.min_partitions, most=options.max_partitions or _merged(options, ranges))
+        tasks = tasks_of(
+            ranges,
+            least=options.min_partitions,
+            most=options.max_partitions or merged(len(ranges), options.min_partitions),
+        )
         return [ReadTask(task) for task in tasks] or [ReadTask(())]
 
     def read(self, partition: InputPartition) -> Iterator[Any]:

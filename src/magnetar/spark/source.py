@@ -18,7 +18,7 @@ from magnetar.spark.decode import arrow_schema, chosen_columns, sql_schema
 from magnetar.spark.options import SourceOptions, sink_options, source_options
 from magnetar.spark.reader import BatchReader, FilteringBatchReader
 from magnetar.spark.stream import StreamReader
-from magnetar.spark.values import value_decoder
+from magnetar.spark.values import column_texts, matching, resolved, value_decoder
 from magnetar.spark.writer import BatchSink, StreamSink, check_schema
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ class PulsarSource(DataSource):
 
     def schema(self) -> str:
         """Fixed by the options ``value`` and ``metadata``."""
-        options = source_options(self.options)
+        options = resolved(source_options(self.options))
         return sql_schema(value_decoder(options).schema, chosen_columns(options.metadata))
 
     def reader(self, schema: StructType) -> BatchReader:
@@ -62,12 +62,13 @@ class PulsarSource(DataSource):
         return StreamSink(options)
 
     def _source(self, schema: StructType) -> SourceOptions:
-        options = source_options(self.options)
-        names = [*value_decoder(options).schema.names, *chosen_columns(options.metadata)]
-        if schema.fieldNames() != names:
+        given = [f"{field.name} {field.dataType.simpleString()}" for field in schema.fields]
+        options = matching(source_options(self.options), given)
+        found = column_texts(options)
+        if given != found:
             raise InvalidValueError(
-                f"the columns are {', '.join(names)} and not {', '.join(schema.fieldNames())}: leave out .schema(), "
-                "choose with the options 'value' and 'metadata', and decode with from_json and the like"
+                f"the columns are {', '.join(found)} and not {', '.join(given)}: leave out .schema(), choose with the "
+                "options 'value' and 'metadata', and load again if the topic's schema has changed since"
             )
         return options
 

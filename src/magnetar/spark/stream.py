@@ -31,12 +31,13 @@ from pyspark.sql.streaming.datasource import (
 
 from magnetar.client.place import START, Place
 from magnetar.model.errors import InvalidValueError
-from magnetar.runtime.clock import steady_seconds
+from magnetar.runtime.clock import SystemClock, steady_seconds
 from magnetar.spark.admission import Limits
 from magnetar.spark.frontier import Frontier
-from magnetar.spark.offsets import from_json, tasks_of, to_json
+from magnetar.spark.offsets import Cuts, cuts_of, from_json, tasks_of, to_json
 from magnetar.spark.options import SourceOptions
 from magnetar.spark.planner import plan
+from magnetar.spark.progress import lag_json
 from magnetar.spark.reader import ReadTask, read_task
 from magnetar.spark.straight import note_reading
 
@@ -56,6 +57,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._subscription = options.subscription
         self._frontier: Frontier | None = None
         self._target: dict[str, Place] | None = None
+        self._end: Mapping[str, Place] | None = None
         self._planned = steady_seconds()
 
     def __getstate__(self) -> dict[str, Any]:
@@ -78,7 +80,9 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return ReadMaxRows(messages)
         if size:
             return ReadMaxBytes(size)
-        return ReadMinRows(self._options.least_messages) if self._options.least_messages else ReadAllAvailable()
+        if self._options.least_messages:
+            return ReadMinRows(self._options.least_messages)
+        return ReadMaxBytes(self._options.backlog_bytes) if self._options.backlog_bytes else ReadAllAvailable()
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
         """Never behind ``start``; with Trigger.AvailableNow never beyond what there was at the beginning."""
@@ -88,12 +92,19 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         live.move_to(places)
         end = {**places, **{name: max(last, places.get(name, START)) for name, last in latest.items()}}
         if end == places or self._waits(live, places, end):
+            self._end = places
             return start
         # Trigger.Once asks for everything, whatever the options say.
-        if self._options.limits != Limits() and not isinstance(limit, ReadAllAvailable):
+        limited = not isinstance(limit, ReadAllAvailable)
+        if self._options.limits != Limits() and limited:
             end = live.admit(places, end, self._options.limits)
+        allowance = self._options.backlog_bytes if limited and self._options.limits == Limits() else 0
+        cuts: Cuts = {}
+        if allowance or self._options.min_partitions > len(end):
+            end, cuts = live.bound(places, end, self._options.min_partitions, allowance)
         self._planned = steady_seconds()
-        return to_json(end, (self._options.min_partitions, self._options.max_partitions))
+        self._end = end
+        return to_json(end, (self._options.min_partitions, self._options.max_partitions), cuts)
 
     def _waits(self, live: Frontier, start: Mapping[str, Place], end: Mapping[str, Place]) -> bool:
         """Whether there are too few messages for a micro-batch yet; not when no more can be expected."""
@@ -103,8 +114,12 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return live.waiting(start, end, least) < least
 
     def reportLatestOffset(self) -> dict[str, Any] | None:
-        """For Spark's progress: its lag is this minus the batch's end."""
-        return to_json(self._live().latest())
+        """For Spark's progress: how far the topics go, and how far behind the micro-batch that was planned last is."""
+        live = self._live()
+        found = to_json(live.latest())
+        if self._end is not None and (lags := live.lags(self._end)):
+            found["lag"] = lag_json(lags, SystemClock().now_ms())
+        return found
 
     def prepareForTriggerAvailableNow(self) -> None:
         """What is there now is what this run reads."""
@@ -115,7 +130,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         """A function of its arguments only, so that a repeated micro-batch has the tasks it had."""
         least, most = tasks_of(end, (self._options.min_partitions, self._options.max_partitions))
-        tasks = plan(from_json(start), from_json(end), least=least, most=most)
+        tasks = plan(from_json(start), from_json(end), least=least, most=most, cuts=cuts_of(end))
         return [ReadTask(task) for task in tasks] or [ReadTask(())]
 
     def read(self, partition: InputPartition) -> Iterator[Any]:

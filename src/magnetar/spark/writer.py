@@ -27,6 +27,7 @@ from magnetar.spark.publish import Numbering, Published, TaskSink
 from magnetar.spark.sequences import UnreplayableError
 from magnetar.spark.stage import Stage
 from magnetar.spark.straight import comes_straight
+from magnetar.spark.value_writer import check_value_columns
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -48,7 +49,10 @@ def check_schema(options: SinkOptions, schema: StructType, overwrite: bool) -> N
         raise InvalidValueError(
             "a topic cannot be overwritten: use .mode('append'), in streams .outputMode('update') or 'append'"
         )
-    check_columns({field.name: field.dataType.simpleString() for field in schema.fields}, options.topic)
+    types = {field.name: field.dataType.simpleString() for field in schema.fields}
+    if options.schema is not None:
+        types = check_value_columns(options.schema, options.value_schema, options.value_message, types, options.topic)
+    check_columns(types, options.topic)
 
 
 @dataclass

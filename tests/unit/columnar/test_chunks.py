@@ -98,6 +98,9 @@ def test_what_is_sent_again_and_what_is_missing() -> None:
     assert join(Joiner(PATIENCE), a, b, b, c) == [b"abcdef"]
     assert join(Joiner(PATIENCE), a, b, c, a, b, c) == [b"abcdef"] * 2
     assert join(Joiner(PATIENCE), b, c) == []
+    # Whoever reads up to the second beginning leaves the message to who reads that.
+    assert [read([a, b, a, b, c], *cut) for cut in ((0, 2), (0, 1), (1, 2))] == [[], [], []]
+    assert [one.entry for one in read([a, b, a, b, c], 2, 3)] == [2]
     joiner = Joiner(PATIENCE)
     assert join(joiner, a, c, b, c) == []
     (lost,) = joiner.given_up()

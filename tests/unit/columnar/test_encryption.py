@@ -86,6 +86,12 @@ def test_what_no_key_opens_fails_or_is_left_out() -> None:
     told: list[str] = []
     assert opener(Failure.SKIP, told).open(1, 2, entry) is None
     assert told[0].endswith("it is left out")
+    skipping = opener(Failure.SKIP, told)
+    for number in range(30):
+        skipping.open(1, number, entry)
+    assert len(told) == 11 and told[-1].endswith("which are not named")
+    with pytest.raises(UndecryptableError, match=r"give the option 'decryption\.privateKey'"):
+        Opener("t", 1).open(1, 2, entry)
 
 
 def test_what_no_key_opens_is_given_with_all_that_a_key_holder_needs() -> None:

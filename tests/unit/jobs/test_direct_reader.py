@@ -160,6 +160,32 @@ def test_damage_is_named_and_the_rest_is_read(tmp_path: Path) -> None:
     asyncio.run(story())
 
 
+def test_entries_that_a_recovery_does_not_find_are_missing(tmp_path: Path) -> None:
+    """Damage in a segment that no checkpoint covers yet."""
+
+    async def story() -> None:
+        store = open_store(
+            tmp_path, StoreSettings(segment_bytes=1 << 20, ledger_entries_max=10, ledger_min_rollover_ms=0)
+        )
+        log = store.open_log(T)
+        await store.journal.drain()
+        sent = [message(number) for number in range(40)]
+        await append(store, log, sent, 5)
+        await append(store, log, [message(40)])
+        path = tmp_path / "ledgers" / segment_name(1)
+        data = bytearray(path.read_bytes())
+        data[data.index(sent[17])] ^= 1
+        path.write_bytes(data)
+        found, missing = stored(direct(tmp_path), units(direct(tmp_path), "t"))
+        want = expected(log, sent)
+        lost = want[15][0]
+        assert [(one.start, one.stop) for one in missing] == [(Place(lost, 5), Place(lost, 10))]
+        assert found == want[:15] + want[20:]
+        await store.close()
+
+    asyncio.run(story())
+
+
 def test_an_index_is_not_needed(tmp_path: Path) -> None:
     async def story() -> None:
         store, log, sent = await filled(tmp_path, 60)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow.dataset as ds  # type: ignore[import-untyped]  # publishes no types
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from magnetar.lakehouse.kinds import open_table
@@ -49,6 +49,7 @@ def plain_ids(directory: Path) -> list[int]:
 
 
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@example(steps=[("append", 9), ("append", 9), ("compact", 2)], partitioned=False)
 @given(
     steps=st.lists(
         st.tuples(st.sampled_from(["append", "append", "compact", "vacuum"]), st.integers(0, 9)), max_size=7

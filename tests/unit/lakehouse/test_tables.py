@@ -64,6 +64,28 @@ def test_a_twin_of_the_driver_commits_the_same_micro_batch_at_the_same_time(kind
     assert len(open_table(options).read()) == 11
 
 
+@pytest.mark.parametrize("query", [QUERY, "another"])
+def test_another_driver_commits_between_the_look_and_the_commit(
+    kind: Kind, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, query: str
+) -> None:
+    options = options_of(kind, tmp_path)
+    one, two = open_table(options), open_table(options)
+    one.commit(change_of(options, batch_of([0]), 0))
+    two.committed(QUERY)
+    mine, theirs = change_of(options, batch_of([1, 2]), 1), change_of(options, batch_of([1, 2]), 1, query=query)
+    # Where the schema is compared, the transaction was looked up and nothing is committed.
+    fit = type(one)._fit  # type: ignore[attr-defined]  # all three have it
+
+    def late(*arguments: object) -> object:
+        monkeypatch.setattr(type(one), "_fit", fit)
+        assert two.commit(theirs) is not None
+        return fit(*arguments)
+
+    monkeypatch.setattr(type(one), "_fit", late)
+    assert (one.commit(mine) is None) == (query == QUERY)
+    assert ids_of(open_table(options).read()) == ([0, 1, 2] if query == QUERY else [0, 1, 1, 2, 2])
+
+
 def test_two_queries_in_one_table(kind: Kind, tmp_path: Path) -> None:
     options = options_of(kind, tmp_path)
     one, two = open_table(options), open_table(options)

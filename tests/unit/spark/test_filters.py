@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa  # type: ignore[import-untyped]  # publishes no types
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from magnetar.client.place import START, Place
@@ -89,6 +89,15 @@ def sql(one: Any, row: dict[str, Any]) -> bool | None:
     return bool(TRUTHS[name](have, value))
 
 
+NULLS = [dict.fromkeys(VALUES), {**dict.fromkeys(VALUES), "__ledgerId": 1}]
+
+
+@example(NULLS, [make("In", "__ledgerId", [2], negated=True)])
+@example(NULLS, [make("In", "__ledgerId", [2, None], negated=True)])
+@example(
+    [dict.fromkeys(VALUES, None) | {"__entryId": 1, "__ledgerId": 0, "__publishTime": moment(0)}],
+    [make("IsNotNull", "__entryId", 0)],
+)
 @settings(deadline=None)
 @given(st.lists(rows, max_size=8), st.lists(filters(), max_size=3))
 def test_rows_are_those_that_sql_keeps(table: list[dict[str, Any]], given_filters: list[Any]) -> None:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from magnetar.client.place import START, Place
 from magnetar.model.errors import InvalidValueError
-from magnetar.spark.offsets import from_json, to_json
+from magnetar.spark.offsets import cuts_of, from_json, to_json
 from magnetar.spark.planner import Range, plan
 
 places = st.builds(Place, st.integers(0, 3), st.integers(0, 50), st.integers(0, 3))
@@ -22,6 +22,35 @@ def test_json_there_and_back(offset: dict[str, Place]) -> None:
     assert from_json(to_json(offset)) == offset
     backwards = dict(reversed(offset.items()))
     assert str(to_json(backwards)) == str(to_json(offset))
+
+
+cuts_given = st.dictionaries(st.sampled_from("abcd"), st.lists(places, max_size=4), max_size=4)
+
+
+@given(offsets, cuts_given)
+def test_cuts_there_and_back(offset: dict[str, Place], cuts: dict[str, list[Place]]) -> None:
+    assert cuts_of(to_json(offset, None, cuts)) == cuts
+    assert from_json(to_json(offset, None, cuts)) == offset
+    assert to_json(offset, None, {}) == to_json(offset)
+
+
+@given(offsets, offsets, cuts_given, st.integers(0, 9))
+def test_cuts_change_who_reads_and_not_what(
+    start: dict[str, Place], end: dict[str, Place], cuts: dict[str, list[Place]], least: int
+) -> None:
+    tasks = plan(start, end, least=least, cuts=cuts)
+    assert tasks == plan(start, end, least=least, cuts=cuts_of(to_json(end, None, cuts)))
+    found = sorted(one for task in tasks for one in task)
+    borders = {(one.topic, one.start) for one in found}
+    for topic in end:
+        mine = [one for one in found if one.topic == topic]
+        if start.get(topic, START) < end[topic]:
+            assert (mine[0].start, mine[-1].end) == (start.get(topic, START), end[topic])
+            assert all(one.end == two.start for one, two in itertools.pairwise(mine))
+            inside = [place for place in cuts.get(topic, ()) if start.get(topic, START) < place < end[topic]]
+            assert all((topic, place) in borders for place in inside)
+        else:
+            assert mine == []
 
 
 def test_json_of_others() -> None:

@@ -9,15 +9,17 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Final, Protocol
 
 from magnetar.broker.delivery.dispatcher import SubType
 from magnetar.broker.topic.backlog import bytes_behind
+from magnetar.broker.topic.compaction.adoption import CompactionPlan, Pieces, adopt
 from magnetar.broker.topic.compaction.run import CompactionRun
 from magnetar.broker.topic.compaction.source import CompactedSource
 from magnetar.broker.topic.compaction.view import PROPERTY, Facts, View, view_name
+from magnetar.broker.topic.compaction.writing import ViewWriter
 from magnetar.broker.topic.gate import Reason
 from magnetar.broker.topic.subscription import Subscription
 from magnetar.model.errors import ConflictError, MagnetarError
@@ -166,6 +168,9 @@ class Compactor:
 
     def begin(self, *, retain_keyless: bool) -> None:
         """Begin a run. Raises ConflictError while there is one."""
+        self._begin(lambda: self._compact(retain_keyless))
+
+    def _begin(self, work: Callable[[], Awaitable[int]]) -> None:
         if self._running is not None:
             raise ConflictError("Compaction already in progress")
         self.prepare()
@@ -173,7 +178,7 @@ class Compactor:
         self._topic.subscriptions[SUBSCRIPTION].sub_type = SubType.EXCLUSIVE
         self.status, self.last_error = "RUNNING", ""
         started = self._topic.clock.now_ms()
-        self._running = self._tasks.start(self._run(retain_keyless), self._topic.log.name)
+        self._running = self._tasks.start(self._run(work), self._topic.log.name)
         # not at the end of the coroutine: one that is cancelled before its first step never comes there
         self._running.add_done_callback(lambda _: self._ended(started))
 
@@ -201,10 +206,10 @@ class Compactor:
         ):
             self.begin(retain_keyless=retain_keyless)
 
-    async def _run(self, retain_keyless: bool) -> None:
+    async def _run(self, work: Callable[[], Awaitable[int]]) -> None:
         stats, clock = self.stats, self._topic.clock
         try:
-            removed = await self._compact(retain_keyless)
+            removed = await work()
         except Exception as error:
             known = isinstance(error, MagnetarError)
             log.error("%s: compaction failed: %s", self._topic.log.name, error, exc_info=None if known else error)
@@ -219,10 +224,7 @@ class Compactor:
 
     async def _compact(self, retain_keyless: bool) -> int:
         topic_log, view, reasons = self._topic.log, self.view, self._topic.reasons
-        horizon = topic_log.end
-        for reason in reasons:
-            # what a consumer may not see yet (open transactions) is not compacted yet either
-            horizon = min(horizon, reason.readable_end(horizon))
+        horizon = self._readable_end()
         if horizon <= (topic_log.first if view is None else view.horizon):
             return 0
         self._delete(self._generation + 1)
@@ -238,6 +240,48 @@ class Compactor:
         )  # fmt: skip
         await self._switch(View(target, facts))
         return run.removed
+
+    def _readable_end(self) -> int:
+        horizon = self._topic.log.end
+        for reason in self._topic.reasons:
+            # what a consumer may not see yet (open transactions) is not compacted yet either
+            horizon = min(horizon, reason.readable_end(horizon))
+        return horizon
+
+    # runs of others ----------------------------------------------------------------------------------------------
+
+    def plan(self) -> CompactionPlan:
+        """What a job would have to do now; from now on nothing of it is trimmed. Raises ConflictError during a run."""
+        if self._running is not None:
+            raise ConflictError("Compaction already in progress")
+        self.prepare()
+        log, view = self._topic.log, self.view
+        start = log.first if view is None else view.horizon
+        horizon = max(start, min(self._readable_end(), log.table.ledgers[-1].ordinal))
+        return CompactionPlan(self._generation, "" if view is None else view.log.name, start, horizon)
+
+    def begin_adoption(self, generation: int, horizon: int, removed: int, pieces: Pieces) -> None:
+        """Make a job's result the view, as a run of its own. Raises ConflictError if it is of another past."""
+        start = self._topic.log.first if self.view is None else self.view.horizon
+        if generation != self._generation or self._cursor is None:
+            raise ConflictError(
+                f"{self._topic.log.name} was compacted since the job began: it has view {self._generation}, the job "
+                f"began with {generation}"
+            )
+        if not start < horizon <= self._readable_end():
+            raise ConflictError(f"{self._topic.log.name} cannot be compacted up to {horizon}, only behind {start}")
+        self._begin(lambda: self._adopt(horizon, removed, pieces))
+
+    async def _adopt(self, horizon: int, removed: int, pieces: Pieces) -> int:
+        self._delete(self._generation + 1)
+        target = self._store.open_log(self._name(self._generation + 1))
+        writer = ViewWriter(target)
+        await adopt(self._topic.log, self.view, horizon, pieces, writer)
+        facts = Facts(
+            self._generation + 1, self._oldest, horizon, target.table.ledgers[0].id, tuple(writer.ledgers)
+        )  # fmt: skip
+        await self._switch(View(target, facts))
+        return removed
 
     async def _switch(self, view: View) -> None:
         """The new view is durable: one record, and it is the one."""

@@ -14,9 +14,9 @@ from typing import Final
 
 from magnetar.broker.topic.compaction.source import CompactedSource
 from magnetar.broker.topic.compaction.survivors import Survivors
-from magnetar.broker.topic.compaction.view import Ledger, pack
+from magnetar.broker.topic.compaction.view import Ledger
+from magnetar.broker.topic.compaction.writing import ViewWriter
 from magnetar.broker.topic.gate import Reason
-from magnetar.model.errors import PersistenceError
 from magnetar.protocol.compacting import Batched, Look, Marker, look
 from magnetar.runtime.answers import answered
 from magnetar.storage.cache import Run
@@ -27,8 +27,6 @@ _STEP_BYTES: Final = 256 << 10
 """After so much the loop goes on with others; one entry is never divided."""
 _READ_ENTRIES: Final = 1000
 _READ_BYTES: Final = 1 << 20
-_WRITE_BYTES: Final = 1 << 20
-"""Written and not durable yet, at most."""
 
 
 class CompactionRun:
@@ -40,14 +38,15 @@ class CompactionRun:
     ) -> None:  # fmt: skip
         self._source = source
         self._reasons = reasons
-        self._target = target
+        self._writer = ViewWriter(target)
         self._horizon = horizon
         self._survivors = Survivors(retain_keyless=retain_keyless)
-        self._failed: PersistenceError | None = None
-        self._messages = self._bytes = self._unwritten = 0
-        self.ledgers: list[Ledger] = []
+        self._messages = self._bytes = 0
+
+    @property
+    def ledgers(self) -> list[Ledger]:
         """Those of which something stays, in the end."""
-        target.on_failed = lambda extent, error: self._lost(error)
+        return self._writer.ledgers
 
     @property
     def removed(self) -> int:
@@ -68,9 +67,10 @@ class CompactionRun:
                 seen = look(entry) if run.first + i not in dead else Marker()
                 stays = self._survivors.kept(run.first + i, seen, entry)
                 if stays is not None:
-                    await self._write(run, i, stays)
+                    count = 1 if run.counts is None else run.counts[i]
+                    await self._writer.write(run.first + i, run.ledger, run.entry + i, stays, count)
                 await self._step(entry, seen)
-        await self._durable()
+        await self._writer.durable()
 
     def _dead(self, run: Run) -> Collection[int]:
         """Entries that are for no consumer: of aborted transactions, markers."""
@@ -101,37 +101,3 @@ class CompactionRun:
         if self._messages >= _STEP_MESSAGES or self._bytes >= _STEP_BYTES:
             self._messages = self._bytes = 0
             await asyncio.sleep(0)
-
-    async def _write(self, run: Run, i: int, entry: bytes) -> None:
-        ordinal = run.first + i
-        self._count_ledger(run.ledger, run.entry + i, ordinal)
-        self._target.append(
-            pack(ordinal, run.ledger, run.entry + i, entry), 1 if run.counts is None else run.counts[i], None
-        )
-        self._unwritten += len(entry)
-        if self._unwritten >= _WRITE_BYTES:
-            await self._durable()
-
-    def _count_ledger(self, ledger: int, entry: int, ordinal: int) -> None:
-        if not self.ledgers or self.ledgers[-1].id != ledger:
-            self.ledgers.append(Ledger(ledger, ordinal - entry, ordinal + 1))
-        else:
-            self.ledgers[-1] = self.ledgers[-1]._replace(end=ordinal + 1)
-
-    async def _durable(self) -> None:
-        answer: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-
-        def done() -> None:
-            if not answer.done():
-                answer.set_result(None)
-
-        self._target.barrier(done, lambda error: self._lost(error, answer))
-        await answer
-        self._unwritten = 0
-        if self._failed is not None:
-            raise self._failed
-
-    def _lost(self, error: PersistenceError, answer: asyncio.Future[None] | None = None) -> None:
-        self._failed = error
-        if answer is not None and not answer.done():
-            answer.set_result(None)

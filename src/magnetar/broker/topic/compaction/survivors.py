@@ -9,9 +9,11 @@ would otherwise get a part of it. Apache Pulsar 4.0.8 keeps the last chunk alone
 
 from __future__ import annotations
 
+from typing import Final
+
 from magnetar.protocol.compacting import Batched, Chunk, Key, Keyed, Look, Marker, Single, rebatch
 
-_INDEX_BITS = 24
+INDEX_BITS: Final = 24
 """A place is an ordinal and, below, the index in the batch."""
 
 
@@ -38,13 +40,13 @@ class Survivors:
         if isinstance(seen, Batched):
             for index, message in enumerate(seen.messages):
                 if message is not None:
-                    self._message(ordinal << _INDEX_BITS | index, message)
+                    self._message(ordinal << INDEX_BITS | index, message)
         elif isinstance(seen, Single):
             chunk = seen.chunk
             if chunk is not None and not chunk.last:
                 self._unfinished.add(chunk.uuid)
                 return
-            self._message(ordinal << _INDEX_BITS, seen.message)
+            self._message(ordinal << INDEX_BITS, seen.message)
             if chunk is not None:
                 self._unfinished.discard(chunk.uuid)
                 if seen.message.key is not None:
@@ -69,24 +71,25 @@ class Survivors:
     def kept(self, ordinal: int, seen: Look, entry: bytes) -> bytes | None:
         """Second pass: the entry as it stays, or None."""
         if isinstance(seen, Batched):
-            place = ordinal << _INDEX_BITS
+            place = ordinal << INDEX_BITS
             messages = seen.messages
-            keep = {i for i, message in enumerate(messages) if message and self._stays(place | i, message)}
+            keep = {i for i, message in enumerate(messages) if message and self.stays(place | i, message)}
             if not keep:
                 return None
             gone_now = len(keep) < sum(message is not None for message in messages)
             return rebatch(entry, keep) if gone_now else entry
         if isinstance(seen, Single):
-            stays = self._stays(ordinal << _INDEX_BITS, seen.message) or self._needed(seen.message.key, seen.chunk)
+            stays = self.stays(ordinal << INDEX_BITS, seen.message) or self.needed(seen.message.key, seen.chunk)
             return entry if stays else None
         return None if isinstance(seen, Marker) else entry
 
-    def _stays(self, place: int, message: Keyed) -> bool:
+    def stays(self, place: int, message: Keyed) -> bool:
+        """Whether the message at that place stays."""
         if message.key is None:
             return self._retain_keyless
         return self._latest.get(message.key) == place
 
-    def _needed(self, key: Key | None, chunk: Chunk | None) -> bool:
+    def needed(self, key: Key | None, chunk: Chunk | None) -> bool:
         """A chunk that is not the last of its message."""
         if chunk is None or chunk.last:
             return False

@@ -71,6 +71,11 @@ def pack(ordinal: int, ledger: int, entry: int, data: bytes) -> bytes:
     return _PLACE.pack(ordinal, ledger, entry) + data
 
 
+def place_of(packed: bytes) -> tuple[int, int, int, bytes]:
+    """Ordinal, ledger and entry that an entry of the view has in the topic, and the entry as it stays."""
+    return *_PLACE.unpack_from(packed), packed[_PLACE.size :]
+
+
 def unpack(run: Run) -> list[StoredRun]:
     """The topic's entries in a piece of the view's log: a run for each stretch without a gap."""
     runs: list[StoredRun] = []

@@ -1,0 +1,36 @@
+"""To find the values that spoil a batch, when whoever reads batches says only that something is wrong.
+
+A batch that cannot be read is read in halves, and these in halves, until each value that does not fit stands alone: a
+few steps per bad value, while all others are still read together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pyarrow as pa  # type: ignore[import-untyped]  # publishes no types
+
+from magnetar.columnar.values import Decoded, Unreadable
+
+
+def by_halves(
+    values: Any, schema: Any, read: Callable[[Any], list[Any]], errors: tuple[type[Exception], ...], misfit: str
+) -> Decoded:
+    """``read`` gives the columns of all values, or raises one of ``errors``; ``misfit`` begins the reasons."""
+    unreadable: list[Unreadable] = []
+
+    def parts(part: Any, first: int) -> list[list[Any]]:
+        count = len(part)
+        try:
+            return [read(part)]
+        except errors as error:
+            if count == 1:
+                unreadable.append(Unreadable(first, f"{misfit}: {str(error)[:300]}"))
+                return [[pa.nulls(1, field.type) for field in schema]]
+        half = count // 2
+        return [*parts(part[:half], first), *parts(part[half:], first + half)]
+
+    found = parts(values, 0)
+    columns = found[0] if len(found) == 1 else [pa.concat_arrays(list(one)) for one in zip(*found, strict=True)]
+    return Decoded(columns, unreadable)

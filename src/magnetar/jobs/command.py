@@ -1,0 +1,239 @@
+"""``magnetar jobs``: maintenance of topics with Spark. Also the file to give to spark-submit (docs/jobs.md)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from magnetar.jobs.findings import check_file, show, write_rows
+from magnetar.jobs.running import CLEAN, FOUND, errors_told, session
+from magnetar.jobs.units import Access
+
+app = typer.Typer(help="Maintenance jobs on Spark: local, or through spark-submit.", no_args_is_help=True)
+
+Url = Annotated[str | None, typer.Option(help="The broker, pulsar://host:port.", metavar="URL")]
+Data = Annotated[
+    Path | None,
+    typer.Option(help="The broker's data directory: sealed ledgers are read from there, whether it runs or not."),
+]
+Token = Annotated[str | None, typer.Option(help="Authentication by this token.", envvar="PULSAR_TOKEN")]
+Cores = Annotated[int, typer.Option(help="Of the local Spark session.", min=1)]
+Memory = Annotated[str, typer.Option(help="Of the local Spark session's Java process.")]
+Out = Annotated[Path | None, typer.Option(help="Write the result there too: FILE.json or FILE.parquet.")]
+
+
+Patience = Annotated[float, typer.Option(help="Seconds that the broker may take to answer.", min=0)]
+
+
+def access(url: str | None, data: Path | None, token: str | None, patience: float) -> Access:
+    """How the topics are reached."""
+    directory = None if data is None else str(data)
+    return Access(url=url, directory=directory, token=token, operation_timeout=patience)
+
+
+@app.command()
+def audit(
+    topic: Annotated[str, typer.Argument(help="A topic; all its partitions are looked at.")],
+    url: Url = None,
+    data: Data = None,
+    dense: Annotated[bool, typer.Option("--dense", help="Ids that a producer left out are findings as well.")] = False,
+    out: Out = None,
+    token: Token = None,
+    patience: Patience = 30.0,
+    cores: Cores = 2,
+    memory: Memory = "1g",
+) -> None:
+    """Look for gaps, repetitions, damage and messages out of order; exit 1 if there are any."""
+    from magnetar.jobs.audit import audit as look
+    from magnetar.jobs.reading import units
+
+    with errors_told():
+        check_file(out)
+        way = access(url, data, token, patience)
+        found = units(way, topic, least=cores)
+        with session("audit", cores, memory) as spark:
+            result = look(spark, way, found, dense=dense)
+        if out is not None:
+            write_rows(out, result.findings)
+    names = ("kind", "topic", "at", "until", "producer", "id", "messages", "what")
+    counts = ", ".join(f"{count} x {kind}" for kind, count in sorted(result.counts.items())) or "nothing wrong"
+    show(f"{topic}: {result.messages} messages of {result.producers} producers: {counts}", names, result.findings)
+    raise typer.Exit(FOUND if result.counts else CLEAN)
+
+
+@app.command()
+def offload(
+    topics: Annotated[list[str], typer.Argument(help="Topics; all their partitions are looked at.")],
+    rest: Annotated[str, typer.Option(help="The broker's REST interface, http://host:port.", metavar="URL")],
+    data: Annotated[Path, typer.Option(help="The broker's data directory, as the workers reach it.")],
+    to: Annotated[str | None, typer.Option(help="The broker's offloadUrl as the workers reach it.")] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be done.")] = False,
+    token: Token = None,
+    cores: Cores = 2,
+    memory: Memory = "1g",
+) -> None:
+    """Copy sealed ledgers to the broker's offloadUrl and have them adopted; exit 1 if any was refused."""
+    from magnetar.jobs import offload as job
+    from magnetar.jobs.rest import Rest
+
+    with errors_told():
+        work, left = job.plan(Rest(rest, token), data, topics, to)
+        done: list[job.Outcome] = []
+        if work and not dry_run:
+            with session("offload", cores, memory) as spark:
+                done = job.offload(spark, work)
+    rows = [*(job.planned(work) if dry_run else done), *left]
+    refused = sum(bool(one.refused) for one in rows)
+    ready = [one for one in rows if not one.refused]
+    size = sum(one.bytes for one in ready) / 1e6
+    what = "to copy" if dry_run else "offloaded"
+    show(f"{len(ready)} ledgers of {size:.1f} MB {what}, {refused} left", job.Outcome._fields, rows)
+    raise typer.Exit(FOUND if refused else CLEAN)
+
+
+@app.command()
+def compact(
+    topic: Annotated[str, typer.Argument(help="A topic without partitions, or one partition.")],
+    rest: Annotated[str, typer.Option(help="The broker's REST interface, http://host:port.", metavar="URL")],
+    data: Annotated[Path, typer.Option(help="The broker's data directory, as the workers reach it.")],
+    to: Annotated[str | None, typer.Option(help="The broker's offloadUrl as the workers reach it.")] = None,
+    token: Token = None,
+    cores: Cores = 2,
+    memory: Memory = "1g",
+) -> None:
+    """Compact a large topic; the broker takes the result over as if it had been its own run."""
+    from magnetar.jobs import compaction as job
+    from magnetar.jobs.rest import Rest
+
+    with errors_told():
+        plan = job.plan(Rest(rest, token), data, topic, to)
+        done: list[job.Compacted] = []
+        if plan is not None:
+            with session("compact", cores, memory) as spark:
+                done.append(job.compact(spark, plan))
+    title = "compacted" if done else "nothing to do: all closed ledgers are compacted"
+    show(f"{topic}: {title}", job.Compacted._fields, done)
+
+
+@app.command()
+def compare(
+    topic_a: Annotated[str, typer.Argument(help="One topic, with all its partitions.")],
+    url_a: Annotated[str, typer.Argument(help="Its broker, pulsar://host:port; - for only --data-a.")],
+    topic_b: Annotated[str, typer.Argument(help="The other topic.")],
+    url_b: Annotated[str, typer.Argument(help="Its broker; - for only --data-b.")],
+    by: Annotated[str, typer.Option(help="Match messages by producer (and sequence id) or by content.")] = "producer",
+    data_a: Data = None,
+    data_b: Data = None,
+    out: Out = None,
+    token_a: Annotated[str | None, typer.Option(help="Authentication at the first broker.")] = None,
+    token_b: Annotated[str | None, typer.Option(help="Authentication at the second broker.")] = None,
+    patience: Patience = 30.0,
+    cores: Cores = 2,
+    memory: Memory = "1g",
+) -> None:
+    """Compare two topics or clusters by digests; exit 1 if a message is not the same on both sides."""
+    from magnetar.jobs.compare import Side, matching_for
+    from magnetar.jobs.compare import compare as differences
+    from magnetar.jobs.reading import units
+
+    with errors_told():
+        check_file(out)
+        sides = []
+        for topic, url, data, token in ((topic_a, url_a, data_a, token_a), (topic_b, url_b, data_b, token_b)):
+            way = access(None if url == "-" else url, data, token, patience)
+            sides.append(Side(topic, way, units(way, topic, least=cores)))
+        a, b = sides
+        matching_for(a, b, by)
+        with session("compare", cores, memory) as spark:
+            result = differences(spark, a, b, way=by)
+        if out is not None:
+            write_rows(out, result.differences)
+    counts = ", ".join(f"{count} {kind}" for kind, count in sorted(result.counts.items())) or "the same messages"
+    title = f"A {topic_a}: {result.messages_a} messages, B {topic_b}: {result.messages_b}: {counts}"
+    names = ("kind", "partition and producer", "id", "in A", "in B", "at A", "at B")
+    show(title, names, result.differences)
+    if result.missing:
+        show("not readable", ("what",), [(one,) for one in result.missing])
+    raise typer.Exit(FOUND if result.counts or result.missing else CLEAN)
+
+
+Admin = Annotated[str | None, typer.Option(help="The broker's REST address, http://host:port.", metavar="URL")]
+
+
+@app.command()
+def replay(
+    source: Annotated[str, typer.Argument(help="A topic: a dead-letter topic, or one with a subscription's backlog.")],
+    target: Annotated[str, typer.Argument(help="Where the messages are published once more.")],
+    id: Annotated[str, typer.Option("--id", help="Names this replay: two runs of one name publish once.")],
+    url: Annotated[str, typer.Option(help="The broker, pulsar://host:port.", metavar="URL")],
+    subscription: Annotated[str | None, typer.Option(help="Only what it has not acknowledged.")] = None,
+    admin: Admin = None,
+    where: Annotated[str | None, typer.Option(help="SQL: which messages, e.g. \"__key = 'a'\".")] = None,
+    plan: Annotated[Path | None, typer.Option(help="Where the plan is kept; replay-ID.json if not given.")] = None,
+    token: Token = None,
+    patience: Patience = 30.0,
+    cores: Cores = 2,
+    memory: Memory = "1g",
+) -> None:
+    """Publish a backlog or a dead-letter topic once more, each message once however often this runs."""
+    from magnetar.jobs.replay import Request, load_or_make, make_plan
+    from magnetar.jobs.replay import replay as publish
+    from magnetar.jobs.rest import Rest
+
+    with errors_told():
+        wanted = Request(id, source, subscription, target, where).checked()
+        way, rest = access(url, None, token, patience), None if admin is None else Rest(admin, token)
+        path = plan or Path(f"replay-{id}.json")
+        ranges, again = load_or_make(path, wanted, lambda: make_plan(way, rest, wanted))
+        if not ranges:
+            count = 0
+        else:
+            with session("replay", cores, memory) as spark:
+                count = publish(spark, way, wanted, ranges)
+    what = "again: what was published before was skipped" if again else "done"
+    show(f"replay {id} {what}", ("messages", "to", "plan"), [(count, wanted.target, path)])
+
+
+@app.command()
+def report(
+    namespace: Annotated[str, typer.Argument(help="tenant/namespace; all its topics.")] = "public/default",
+    url: Annotated[
+        str, typer.Option(help="The broker, pulsar://host:port.", metavar="URL")
+    ] = "pulsar://localhost:6650",
+    admin: Annotated[str, typer.Option(help="Its REST address.", metavar="URL")] = "http://localhost:8080",
+    price: Annotated[float, typer.Option(help="Of a GB for a month.", min=0)] = 0.0,
+    retention: Annotated[int | None, typer.Option(help="What would go with so many minutes of retention?")] = None,
+    ttl: Annotated[int | None, typer.Option(help="What would go with a TTL of so many seconds?", min=1)] = None,
+    out: Out = None,
+    token: Token = None,
+    patience: Patience = 30.0,
+) -> None:
+    """What topics hold and why, what other policies would free, how well it compresses, what it costs."""
+    from magnetar.jobs.report import WhatIf, facts_of, report_rows, topic_report, topics_of
+    from magnetar.jobs.rest import Rest
+    from magnetar.runtime.clock import SystemClock
+
+    with errors_told():
+        check_file(out)
+        way, rest, what_if = access(url, None, token, patience), Rest(admin, token), WhatIf(retention, ttl)
+        aged = what_if != WhatIf()
+        now = SystemClock().now_ms()
+        rows = [
+            topic_report(facts_of(way, rest, one, aged=aged), what_if, now, price) for one in topics_of(rest, namespace)
+        ]
+        if out is not None:
+            write_rows(out, rows)
+    names = ("topic", "size", "entries", "subs", "backlog", "slowest", "kept", "until", "oldest", "freed", "zstd",
+             "lz4", "cost")  # fmt: skip
+    show(f"{namespace}: {len(rows)} topics", names, report_rows(namespace, rows))
+
+
+def main() -> None:
+    """For spark-submit."""
+    app(prog_name="magnetar jobs")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,256 @@
+"""Compaction of a large topic with Spark, with the exact result of the broker's own (docs/offload.md, decision 015).
+
+The broker says what is to be compacted (its view so far, and closed ledgers up to a horizon) and keeps that from being
+trimmed. Tasks read it from the broker's directory, unit by unit. First pass: the last event of every key per unit,
+and by a shuffle the last of all (:mod:`magnetar.jobs.latest`); payloads do not travel. Second pass: each unit is read
+again by the task that got its surviving places, and what stays is written as a file at the broker's ``offloadUrl``. The
+broker takes the files over as a run of compaction of its own, unless somebody compacted meanwhile; then they are
+deleted, either way.
+"""
+
+from __future__ import annotations
+
+import secrets
+import time
+import warnings
+from collections.abc import Callable, Container, Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from urllib.parse import quote
+
+from magnetar.broker.topic.compaction.view import pack, place_of
+from magnetar.client.errors import DataLossError
+from magnetar.client.place import START, Place
+from magnetar.jobs.extents import Entries, Missing
+from magnetar.jobs.latest import CHUNKED, KEY, Heard, Kept, Stored, events, messages_of
+from magnetar.jobs.reading import Access, Unit, entries
+from magnetar.jobs.rest import Rest, path_of
+from magnetar.jobs.topic_logs import look
+from magnetar.jobs.units import direct
+from magnetar.model.errors import ConflictError, InvalidValueError
+from magnetar.model.names import TopicName
+from magnetar.offload.format import LedgerWriter
+from magnetar.offload.places import place_at
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+_EVENTS: Final = "kind int, name binary, place bigint, over boolean, uuid binary, unit int, messages bigint"
+_FILES: Final = "unit int, name string, digest string, entries bigint, bytes bigint, messages bigint"
+_NOBODY: Final = 2
+"""Kind of a row that only says that there is a unit, and how many messages it has."""
+_POLL_SECONDS: Final = 0.1
+_PIECE: Final = 1000
+"""Entries that are given to the file at a time."""
+
+
+class Plan(NamedTuple):
+    """What is to be compacted; travels to workers."""
+
+    rest: Rest
+    topic: str
+    generation: int
+    horizon: int
+    retain_keyless: bool
+    units: tuple[Unit, ...]
+    """In order: those of the view before, then the topic's."""
+    from_view: int
+    """How many of them are the view's."""
+    url: str
+    """The place, as the workers reach it."""
+    folder: str
+    """Of this job, in that place."""
+
+
+class Compacted(NamedTuple):
+    """What came of it."""
+
+    topic: str
+    messages: int
+    """That were looked at."""
+    kept: int
+    entries: int
+    bytes: int
+    """Of the entries that stay."""
+    seconds: float
+
+
+def plan(rest: Rest, directory: Path, topic: str, to: str | None = None) -> Plan | None:
+    """None if there is nothing to do. ``topic``: without partitions, or one partition.
+
+    ``to``: the broker's ``offloadUrl`` as the workers reach it. Raises RefusedError, InvalidValueError, DataLossError.
+    """
+    name = TopicName.parse(topic)
+    said = rest.ask("POST", f"{path_of(topic)}/compaction/plan")
+    if not said["url"]:
+        raise InvalidValueError("the broker has no place where a result could be handed over: start it with offloadUrl")
+    if said["horizon"] <= said["start"]:
+        return None
+    found = look(directory)
+    log = found.logs.get(name.fqn)
+    if log is None or log.id != said["log"]:
+        raise InvalidValueError(f"{directory} is not the directory of the broker at {rest.url}: no such {name.fqn}")
+    before: list[Unit] = []
+    if said["view"]:
+        view = found.logs[said["view"]]
+        before = list(direct(found, view, START, None, view.end))
+    start, stop = (Place(*said[which]) for which in ("startPosition", "horizonPosition"))
+    units = [*before, *direct(found, log, start, stop, said["horizon"])]
+    for unit in units:
+        if unit.lost:
+            raise DataLossError(f"{unit.topic}: {unit.start.ledger}:{unit.start.entry} and behind: {unit.lost}")
+    if log.end < said["horizon"]:
+        raise ConflictError(f"{topic}: the directory shows less than the broker has; try again in a moment")
+    url = to or said["url"]
+    place_at(url)
+    folder = f"compaction/{quote(name.fqn.partition('://')[2], safe='')}/{secrets.token_hex(8)}"
+    return Plan(
+        rest, name.fqn, said["generation"], said["horizon"], said["retainKeyless"], tuple(units), len(before), url,
+        folder,
+    )  # fmt: skip
+
+
+def compact(spark: SparkSession, plan: Plan) -> Compacted:
+    """Do it. Raises RefusedError (409: somebody compacted meanwhile), ConflictError, PySparkException."""
+    began = time.perf_counter()
+    place = place_at(plan.url)
+    try:
+        with warnings.catch_warnings():
+            # pyspark 4.3 looks for pandas here, which is not used
+            warnings.simplefilter("ignore", FutureWarning)
+            messages, rows = _passes(spark, plan)
+        kept = sum(row["messages"] for row in rows)
+        files = [row for row in rows if row["entries"]]
+        _hand_over(plan, files, messages - kept)
+    finally:
+        for number in range(len(plan.units)):
+            place.delete(_file_name(plan, number))
+    size = sum(row["bytes"] for row in files)
+    count = sum(row["entries"] for row in files)
+    return Compacted(plan.topic, messages, kept, count, size, time.perf_counter() - began)
+
+
+def _passes(spark: SparkSession, plan: Plan) -> tuple[int, list[dict[str, Any]]]:
+    """Messages looked at, and a row of `_FILES` for every unit, in order."""
+    from pyspark.sql import functions as f
+
+    said = f.struct("place", "over", "uuid", "unit", "messages")
+    last = _events(spark, plan).groupBy("kind", "name").agg(f.max_by(said, "place").alias("last"))
+    last = last.select("kind", "name", "last.*").persist()
+    try:
+        chunks = last.where((f.col("kind") == CHUNKED) & ~f.col("over")).select("name").collect()
+        pairs = last.where((f.col("kind") == KEY) & f.col("uuid").isNotNull()).select("name", "uuid").collect()
+        heard = Heard(
+            frozenset(bytes(row[0]) for row in chunks), frozenset((bytes(row[0]), bytes(row[1])) for row in pairs)
+        )
+        messages = last.where(f.col("kind") == _NOBODY).agg(f.sum("messages")).collect()[0][0]
+        stays = last.where((f.col("kind") == _NOBODY) | ((f.col("kind") == KEY) & ~f.col("over")))
+        found = stays.select("unit", "place").groupBy("unit").applyInArrow(_second_pass(plan, heard), _FILES).collect()
+        return messages, sorted((row.asDict() for row in found), key=lambda row: int(row["unit"]))
+    finally:
+        last.unpersist()
+
+
+def _events(spark: SparkSession, plan: Plan) -> DataFrame:
+    """First pass: `Event` rows of all units, and one for each unit itself."""
+    import pyarrow as pa  # type: ignore[import-untyped]  # publishes no types
+
+    count = len(plan.units)
+    numbers = spark.sparkContext.parallelize([(number,) for number in range(count)], count)
+
+    def run(batches: Iterator[Any]) -> Iterator[Any]:
+        for batch in batches:
+            for number in batch.column(0).to_pylist():
+                found, messages = events(stored(plan, number))
+                rows = [(*event, number, 0) for event in found]
+                rows.append((_NOBODY, str(number).encode(), -1, False, None, number, messages))
+                columns = [pa.array(column, kind) for column, kind in zip(zip(*rows, strict=True), kinds, strict=True)]
+                yield pa.RecordBatch.from_arrays(columns, names)
+
+    names = [word.split()[0] for word in _EVENTS.split(", ")]
+    kinds = [pa.int32(), pa.binary(), pa.int64(), pa.bool_(), pa.binary(), pa.int32(), pa.int64()]
+    return spark.createDataFrame(numbers, "unit int").mapInArrow(run, _EVENTS)
+
+
+def _second_pass(plan: Plan, heard: Heard) -> Callable[[Any], Any]:
+    """Of one unit's surviving places: its file."""
+
+    def run(table: Any) -> Any:
+        import pyarrow as pa  # the same
+
+        number = table.column("unit")[0].as_py()
+        row = write_unit(plan, number, set(table.column("place").to_pylist()), heard)
+        kinds = (pa.int32(), pa.string(), pa.string(), pa.int64(), pa.int64(), pa.int64())
+        return pa.Table.from_pylist([row], pa.schema(list(zip(row, kinds, strict=True))))
+
+    return run
+
+
+def write_unit(plan: Plan, number: int, places: Container[int], heard: Heard) -> dict[str, Any]:
+    """What of a unit stays, as a file; no file if that is nothing. A row of `_FILES`."""
+    name = _file_name(plan, number)
+    row: dict[str, Any] = {"unit": number, "name": name, "digest": "", "entries": 0, "bytes": 0, "messages": 0}
+    kept = Kept(places, heard, retain_keyless=plan.retain_keyless).of(stored(plan, number))
+    piece = list(islice(kept, _PIECE))
+    if not piece:
+        return row
+    draft = place_at(plan.url).draft(name)
+    try:
+        writer = LedgerWriter(draft.target, plan.topic, number, 0)
+        try:
+            while piece:
+                writer.add([pack(*one[:3], one.data) for one in piece], [one.messages for one in piece])
+                row["messages"] += sum(messages_of(one.data) for one in piece)
+                piece = list(islice(kept, _PIECE))
+            facts = writer.close()
+        except BaseException:
+            writer.abandon()
+            raise
+        try:
+            draft.commit()
+        except FileExistsError:
+            draft.abandon()  # an attempt before this one wrote the same
+    except BaseException:
+        draft.abandon()
+        raise
+    return {**row, "digest": facts.digest, "entries": facts.entries, "bytes": facts.bytes}
+
+
+def stored(plan: Plan, number: int) -> Iterator[Stored]:
+    """A unit's entries with their numbers in the topic. Raises DataLossError if one cannot be read."""
+    unit = plan.units[number]
+    base = unit.piece.base if unit.piece is not None else unit.copy.base if unit.copy is not None else 0
+    for block in entries(Access(), unit):
+        if isinstance(block, Missing):
+            raise DataLossError(f"{unit.topic}: {block}")
+        yield from _rows(block, base, of_view=number < plan.from_view)
+
+
+def _rows(block: Entries, base: int, *, of_view: bool) -> Iterator[Stored]:
+    assert block.counts is not None, "segments and copies know how many messages an entry counts as"
+    columns = (c.tolist() for c in (block.ledgers, block.entries, block.offsets, block.lengths, block.counts))
+    view = block.data.data
+    for ledger, entry, at, length, count in zip(*columns, strict=True):
+        data = bytes(view[at : at + length])
+        if of_view:
+            ordinal, ledger_before, entry_before, kept = place_of(data)
+            yield Stored(ordinal, ledger_before, entry_before, count, kept)
+        else:
+            yield Stored(base + entry, ledger, entry, count, data)
+
+
+def _file_name(plan: Plan, number: int) -> str:
+    return f"{plan.folder}/{number:06d}.parquet"
+
+
+def _hand_over(plan: Plan, files: Sequence[dict[str, Any]], removed: int) -> None:
+    """Return when the broker has made it the view."""
+    path = f"{path_of(plan.topic)}/compaction"
+    given = [{name: row[name] for name in ("unit", "name", "digest", "entries", "bytes")} for row in files]
+    body = {"generation": plan.generation, "horizon": plan.horizon, "removed": removed, "files": given}
+    plan.rest.ask("POST", f"{path}/view", body)
+    while (said := plan.rest.ask("GET", path))["status"] == "RUNNING":
+        time.sleep(_POLL_SECONDS)
+    if said["status"] != "SUCCESS":
+        raise ConflictError(f"{plan.topic}: the broker did not take the result over: {said['lastError']}")

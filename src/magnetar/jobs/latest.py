@@ -1,0 +1,133 @@
+"""The rules of compaction, cut in two halves that many tasks can work on: what a stretch of a topic says about keys,
+and which of its entries stay once all stretches were heard. Pure.
+
+The broker's own rules (:mod:`magnetar.broker.topic.compaction.survivors`) see one entry after the other. Everything
+they remember hangs on the *last* event of something: the last message of a key (its place, whether it deletes the key,
+whether it ended a message in chunks), the last chunk of a message (whether it was its end). So a stretch gives one
+event per key and per message in chunks, the greatest place wins over all stretches, and what stays is decided by the
+broker's own code with that knowledge (:class:`Kept`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable, Iterator
+from typing import Final, NamedTuple
+
+from typing_extensions import override
+
+from magnetar.broker.topic.compaction.survivors import INDEX_BITS, Survivors
+from magnetar.protocol.compacting import Batched, Chunk, Key, Keyed, Single, look
+
+KEY: Final = 0
+CHUNKED: Final = 1
+
+
+class Stored(NamedTuple):
+    """An entry of the topic or of the view before."""
+
+    ordinal: int
+    ledger: int
+    entry: int
+    messages: int
+    """What the broker counts it as."""
+    data: bytes
+
+
+class Event(NamedTuple):
+    """The last that a stretch says of something."""
+
+    kind: int
+    """`KEY` or `CHUNKED`."""
+    name: bytes
+    """The key, or the uuid of a message in chunks."""
+    place: int
+    """Ordinal and, below, the index in the batch."""
+    over: bool
+    """The key is deleted; the message in chunks is complete."""
+    uuid: bytes | None
+    """Of a key: the message came in chunks, and this was the last."""
+
+
+class Heard(NamedTuple):
+    """What all stretches together say, beside the places that stay."""
+
+    unfinished: frozenset[bytes]
+    """Messages whose last chunk was not seen."""
+    chunked: frozenset[tuple[bytes, bytes]]
+    """Key and uuid: the key's last message is the one in these chunks."""
+
+
+def events(entries: Iterable[Stored]) -> tuple[list[Event], int]:
+    """The events of a stretch, and how many messages it has."""
+    keys: dict[Key, tuple[int, bool, bytes | None]] = {}
+    chunks: dict[str | bytes, tuple[int, bool]] = {}
+    messages = 0
+    for one in entries:
+        place = one.ordinal << INDEX_BITS
+        seen = look(one.data)
+        if isinstance(seen, Batched):
+            for index, message in enumerate(seen.messages):
+                messages += message is not None
+                if message is not None and message.key is not None:
+                    keys[message.key] = (place | index, message.empty, None)
+        elif isinstance(seen, Single):
+            messages += 1
+            chunk, message = seen.chunk, seen.message
+            if chunk is not None:
+                chunks[chunk.uuid] = (place, chunk.last)
+            if message.key is not None and (chunk is None or chunk.last):
+                keys[message.key] = (place, message.empty, None if chunk is None else encoded(chunk.uuid))
+    found = [Event(KEY, encoded(key), *said) for key, said in keys.items()]
+    found += [Event(CHUNKED, encoded(uuid), *said, None) for uuid, said in chunks.items()]
+    return found, messages
+
+
+def latest(found: Iterable[Event]) -> tuple[set[int], Heard]:
+    """All stretches together: the places that stay, and the rest. What Spark computes, for few keys."""
+    last: dict[tuple[int, bytes], Event] = {}
+    for event in found:
+        known = last.get(event[:2])
+        if known is None or event.place > known.place:
+            last[event[:2]] = event
+    keys = [event for event in last.values() if event.kind == KEY]
+    unfinished = frozenset(event.name for event in last.values() if event.kind == CHUNKED and not event.over)
+    chunked = frozenset((event.name, event.uuid) for event in keys if event.uuid is not None)
+    return {event.place for event in keys if not event.over}, Heard(unfinished, chunked)
+
+
+class Kept(Survivors):
+    """The broker's rules for the second pass, with what was found elsewhere. ``places`` of this stretch are enough."""
+
+    def __init__(self, places: Container[int], heard: Heard, *, retain_keyless: bool) -> None:
+        super().__init__(retain_keyless=retain_keyless)
+        self._places = places
+        self._heard = heard
+
+    def of(self, entries: Iterable[Stored]) -> Iterator[Stored]:
+        """What stays, as it stays."""
+        for one in entries:
+            data = self.kept(one.ordinal, look(one.data), one.data)
+            if data is not None:
+                yield one._replace(data=data)
+
+    @override
+    def stays(self, place: int, message: Keyed) -> bool:
+        return super().stays(place, message) if message.key is None else place in self._places
+
+    @override
+    def needed(self, key: Key | None, chunk: Chunk | None) -> bool:
+        if chunk is None or chunk.last:
+            return False
+        uuid = encoded(chunk.uuid)
+        return uuid in self._heard.unfinished or (key is not None and (encoded(key), uuid) in self._heard.chunked)
+
+
+def messages_of(entry: bytes) -> int:
+    """Messages in an entry that stay."""
+    seen = look(entry)
+    return sum(message is not None for message in seen.messages) if isinstance(seen, Batched) else 1
+
+
+def encoded(text: str | bytes) -> bytes:
+    """Different for different ones: what is bytes is no UTF-8."""
+    return text.encode() if isinstance(text, str) else text

@@ -1,0 +1,182 @@
+"""Offloading many ledgers with Spark: tasks read sealed ledgers straight from the broker's directory, write the copies,
+and ask the broker to adopt them (docs/offload.md).
+
+The broker is asked which ledgers have no copy, and it decides what becomes one: it compares each object with its own
+entries before it records anything, so nothing that goes wrong here can cost a message. A ledger is the unit of work; a
+task that Spark runs again finds the object that its predecessor finished and has it adopted. What the broker refuses
+is deleted. A job that is killed may leave objects that no ledger names; they carry its number.
+"""
+
+from __future__ import annotations
+
+import pickle
+import secrets
+import time
+import warnings
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from urllib.parse import quote
+
+from magnetar.jobs.copies import write_copy
+from magnetar.jobs.rest import RefusedError, Rest, path_of
+from magnetar.jobs.topic_logs import LedgerInfo, Piece, TopicLog, look
+from magnetar.model.errors import InvalidValueError, TopicNotFoundError
+from magnetar.model.names import TopicName
+from magnetar.offload.places import place_at
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_SCHEMA: Final = (
+    "topic string, ledger bigint, entries bigint, bytes bigint, size bigint, seconds double, refused string"
+)
+_TASK_BYTES: Final = 64 << 20
+
+
+class Work(NamedTuple):
+    """One ledger that is to be copied; travels to a worker."""
+
+    rest: Rest
+    topic: str
+    ledgers: str
+    """Directory of the segments."""
+    info: LedgerInfo
+    pieces: tuple[Piece, ...]
+    url: str
+    """The place, as the workers reach it."""
+    name: str
+    """Of the object."""
+
+
+class Outcome(NamedTuple):
+    """What became of one ledger."""
+
+    topic: str
+    ledger: int
+    entries: int
+    bytes: int
+    size: int
+    """Of the object, bytes."""
+    seconds: float
+    """That its task took, the broker's check included."""
+    refused: str
+    """Why there is no copy; empty if there is."""
+
+
+def plan(rest: Rest, directory: Path, topics: Sequence[str], to: str | None = None) -> tuple[list[Work], list[Outcome]]:
+    """Ledgers to copy, and those that cannot be copied now with the reason.
+
+    ``to``: the broker's ``offloadUrl`` as this machine and the workers reach it, if that differs. Raises RefusedError,
+    NotAvailableError, InvalidValueError, TopicNotFoundError.
+    """
+    found = look(directory)
+    job = secrets.token_hex(8)
+    work: list[Work] = []
+    left: list[Outcome] = []
+    for topic in topics:
+        logs = found.partitions(TopicName.parse(topic).fqn)
+        if not logs:
+            raise TopicNotFoundError(f"{directory} has no topic {topic}")
+        for log in logs:
+            said = rest.ask("GET", f"{path_of(log.name)}/offload/ledgers")
+            url = to or said["url"]
+            if not said["url"]:
+                raise InvalidValueError("the broker has no place to offload to: start it with offloadUrl")
+            if said["log"] != log.id:
+                raise InvalidValueError(
+                    f"{directory} is not the directory of the broker at {rest.url}: its {log.name} is another one"
+                )
+            place_at(url)
+            for one in said["ledgers"]:
+                if one["copy"] is not None or one is said["ledgers"][-1]:
+                    continue
+                reason = one["refused"] or _incomplete(log, one["ledgerId"])
+                if reason:
+                    left.append(Outcome(log.name, one["ledgerId"], one["entries"], one["size"], 0, 0.0, reason))
+                else:
+                    work.append(_work(rest, log, found.path, one["ledgerId"], url, job))
+    return work, left
+
+
+def _incomplete(log: TopicLog, ledger: int) -> str:
+    """Why the directory, as it was looked at, does not have the whole ledger."""
+    info = next((one for one in log.ledgers if one.id == ledger), None)
+    if info is None or info is log.ledgers[-1]:
+        return "it was closed a moment ago: the next run takes it"
+    held = sum(piece.stop - piece.first for piece in log.pieces if piece.ledger == ledger)
+    if held == info.entries:
+        return ""
+    if info.base + info.entries > log.end:
+        return "an open transaction has written to it: the next run takes it"
+    return f"its segments have {held} of {info.entries} entries; magnetar verify names what is damaged"
+
+
+def _work(rest: Rest, log: TopicLog, ledgers: Path, ledger: int, url: str, job: str) -> Work:
+    name = TopicName.parse(log.name)
+    parts = (str(name.namespace), quote(name.local_name, safe=""), f"ledger-{ledger:016d}-{job}.parquet")
+    info = next(one for one in log.ledgers if one.id == ledger)
+    pieces = tuple(piece for piece in log.pieces if piece.ledger == ledger)
+    return Work(rest, log.name, str(ledgers), info, pieces, url, "/".join(parts))
+
+
+def copy(work: Work) -> Outcome:
+    """One ledger, in a worker. Raises what makes another attempt sensible: OSError, NotAvailableError."""
+    began = time.perf_counter()
+    place = place_at(work.url)
+    size = 0
+    try:
+        _, size = write_copy(Path(work.ledgers), work.pieces, work.info, work.topic, place, work.name)
+    except FileExistsError:
+        pass  # an earlier attempt wrote it, whole
+    refused = ""
+    try:
+        said = work.rest.ask("POST", f"{path_of(work.topic)}/offload/{work.info.id}", {"name": work.name})
+        size = said["size"]
+    except RefusedError as error:
+        refused = str(error)
+        place.delete(work.name)
+    info = work.info
+    return Outcome(work.topic, info.id, info.entries, info.bytes, size, time.perf_counter() - began, refused)
+
+
+def offload(spark: SparkSession, work: Sequence[Work]) -> list[Outcome]:
+    """All of it, as one Spark job; in the order of ``work``."""
+    if not work:
+        return []
+    import pyarrow as pa  # type: ignore[import-untyped]  # publishes no types
+
+    tasks: list[list[Work]] = []
+    size = _TASK_BYTES
+    for one in work:
+        if size >= _TASK_BYTES:
+            tasks.append([])
+            size = 0
+        tasks[-1].append(one)
+        size += one.info.bytes
+    packed = spark.sparkContext.parallelize([(pickle.dumps(task),) for task in tasks], len(tasks))
+
+    def run(batches: Iterator[Any]) -> Iterator[Any]:
+        for batch in batches:
+            for data in batch.column(0):
+                rows = [copy(one) for one in pickle.loads(data.as_py())]
+                yield pa.RecordBatch.from_pylist([row._asdict() for row in rows], schema=_arrow())
+
+    with warnings.catch_warnings():
+        # pyspark 4.3 looks for pandas here, which is not used
+        warnings.simplefilter("ignore", FutureWarning)
+        rows = spark.createDataFrame(packed, "task binary").mapInArrow(run, _SCHEMA).collect()
+    return [Outcome(*row) for row in rows]
+
+
+def _arrow() -> Any:
+    import pyarrow as pa  # the same
+
+    number, text = pa.int64(), pa.string()
+    kinds = (text, number, number, number, number, pa.float64(), text)
+    return pa.schema(list(zip(Outcome._fields, kinds, strict=True)))
+
+
+def planned(work: Sequence[Work]) -> list[Outcome]:
+    """What a run would do, as if nothing took any time."""
+    return [Outcome(one.topic, one.info.id, one.info.entries, one.info.bytes, 0, 0.0, "") for one in work]

@@ -1,0 +1,167 @@
+"""``magnetar jobs replay``: a subscription's backlog, or a dead-letter topic, published once more to a topic, once.
+
+What to read is decided when a replay of that name runs for the first time, and written to a plan file: for each
+partition the ranges that the subscription has not acknowledged, ``[mark-delete, end)`` without what was acknowledged
+singly, from the broker's internalStats; without a subscription the whole topic up to its end. Every later run of that
+name reads exactly the plan. Reading and filtering are map-only, so each run gives the same rows in the same tasks, and
+the sink's txnAppId (docs/decisions/009) makes a second run publish only what the first did not get to. The backlog
+itself stays: acknowledge it or skip it when the replay is done. No subscription is made.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from magnetar.client.place import START, Place
+from magnetar.client.reader import last_place
+from magnetar.jobs.reading import Access, spread_rows
+from magnetar.jobs.rest import Rest, path_of
+from magnetar.model.errors import InvalidValueError, NotFoundError
+from magnetar.model.names import TopicName
+from magnetar.spark.decode import sql_schema
+from magnetar.spark.options import source_options
+from magnetar.spark.planner import Range, tasks_of
+from magnetar.spark.reader import read_task
+from magnetar.spark.topics import listed, topic_partitions
+from magnetar.spark.values import value_decoder
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+METADATA: Final = (
+    "__key", "__topic", "__publishTime", "__eventTime", "__messageProperties", "__ledgerId", "__entryId",
+    "__batchIndex", "__producerName", "__sequenceId", "__orderingKey",
+)  # fmt: skip
+"""What a filter can look at, besides ``value``."""
+_PUBLISHED: Final = ("value", "__key", "__eventTime", "__messageProperties", "__orderingKey")
+_NAME: Final = re.compile(r"[A-Za-z0-9._-]{1,80}")
+_RANGE: Final = re.compile(r"([(\[])(-?\d+):(-?\d+)(?:\.\.|‥)(-?\d+):(-?\d+)([)\]])")
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What somebody wants to have replayed."""
+
+    name: str
+    """Identity: two runs of one name publish once."""
+    source: str
+    subscription: str | None
+    target: str
+    condition: str | None
+    """SQL over ``value`` and `METADATA`."""
+
+    def checked(self) -> Request:
+        """With full topic names. Raises InvalidValueError."""
+        if not _NAME.fullmatch(self.name):
+            raise InvalidValueError(f"{self.name!r} cannot name a replay: use 1 to 80 letters, digits, '.', '_' or '-'")
+        source, target = TopicName.parse(self.source).fqn, TopicName.parse(self.target).fqn
+        if source == target and self.subscription is None:
+            raise InvalidValueError(f"{source} cannot be replayed into itself as a whole: name a subscription")
+        return Request(self.name, source, self.subscription, target, self.condition)
+
+
+def acknowledged(text: str) -> list[tuple[Place, Place]]:
+    """``individuallyDeletedMessages`` of internalStats as half-open ranges of entries, ascending."""
+    out = []
+    for opening, ledger, entry, end_ledger, end_entry, closing in _RANGE.findall(text):
+        first = Place(int(ledger), int(entry) + (1 if opening == "(" else 0))
+        out.append((first, Place(int(end_ledger), int(end_entry) + (1 if closing == "]" else 0))))
+    return sorted(out)
+
+
+def backlog(cursor: Mapping[str, Any], end: Place) -> list[tuple[Place, Place]]:
+    """What a cursor of internalStats has not acknowledged up to ``end``: half-open ranges, ascending."""
+    ledger, _, entry = str(cursor["markDeletePosition"]).partition(":")
+    at = Place(int(ledger), int(entry) + 1)
+    out = []
+    for first, stop in acknowledged(str(cursor.get("individuallyDeletedMessages", ""))):
+        if at < first:
+            out.append((at, min(first, end)))
+        at = max(at, stop)
+    out.append((at, end))
+    return [(start, stop) for start, stop in out if start < stop]
+
+
+def make_plan(access: Access, rest: Rest | None, wanted: Request) -> list[Range]:
+    """Ranges as they are now. Raises NotFoundError, ClientError, RefusedError."""
+    ranges: list[Range] = []
+    with access.lookup() as lookup:
+        for partition in topic_partitions(lookup, listed([wanted.source]), create=False):
+            end = last_place(lookup, partition)
+            if wanted.subscription is None:
+                ranges.append(Range(partition, START, end))
+                continue
+            if rest is None:
+                raise InvalidValueError("the backlog of a subscription is asked for over REST: give --admin http://…")
+            cursors = rest.ask("GET", f"{path_of(partition)}/internalStats")["cursors"]
+            if wanted.subscription not in cursors:
+                known = ", ".join(sorted(cursors)) or "none"
+                raise NotFoundError(f"{partition} has no subscription {wanted.subscription!r}; it has {known}")
+            ranges += [Range(partition, *one) for one in backlog(cursors[wanted.subscription], end)]
+    return [one for one in ranges if one.start < one.end]
+
+
+def load_or_make(path: Path, wanted: Request, make: Any) -> tuple[list[Range], bool]:
+    """The plan in that file, made by ``make()`` and written if there is none; whether it was there already."""
+    if path.exists():
+        try:
+            stored = json.loads(path.read_text())
+            request = Request(**stored["request"])
+            ranges = [Range(topic, Place(*start), Place(*end)) for topic, start, end in stored["ranges"]]
+        except (ValueError, KeyError, TypeError) as error:
+            raise InvalidValueError(f"{path} is no plan of a replay: {error}; give another file or remove it") from None
+        for field, value in asdict(wanted).items():
+            if getattr(request, field) != value:
+                raise InvalidValueError(
+                    f"{path} is the plan of a replay whose {field} is {getattr(request, field)!r} and not {value!r}: "
+                    "a run with other rows would not be the same replay; use another --id"
+                )
+        return ranges, True
+    ranges = list(make())
+    new = path.with_name(path.name + ".new")
+    new.write_text(json.dumps({"request": asdict(wanted), "ranges": ranges}))
+    new.replace(path)
+    return ranges, False
+
+
+def replay(spark: SparkSession, access: Access, wanted: Request, ranges: Sequence[Range]) -> int:
+    """Publish what the plan names and the filter lets through; how many messages that are, those known included."""
+    from pyspark.errors import AnalysisException, ParseException
+    from pyspark.sql import Observation
+    from pyspark.sql import functions as f
+
+    given = {"service.url": access.url or "", "topic": wanted.source, "metadata": ",".join(METADATA)}
+    if access.token:
+        given["token"] = access.token
+    options = source_options(given)
+    columns = tuple(name for name in METADATA)
+    schema = sql_schema(value_decoder(options).schema, columns)
+    tasks = tasks_of(list(ranges))
+
+    def rows(task: Any) -> Iterator[Any]:
+        order = [*("value",), *columns]
+        for batch in read_task(options, task):
+            yield batch.select(order)
+
+    frame = spread_rows(spark, tasks, rows, schema)
+    if wanted.condition is not None:
+        try:
+            frame = frame.where(wanted.condition)
+        except (AnalysisException, ParseException) as error:
+            text = str(error).splitlines()[0]
+            names = ", ".join(("value", *columns))
+            raise InvalidValueError(
+                f"the filter {wanted.condition!r} cannot be used: {text}; columns: {names}"
+            ) from None
+    seen = Observation("replay")
+    out = frame.select(*_PUBLISHED).observe(seen, f.count(f.lit(1)).alias("messages"))
+    writer = out.write.format("pulsar").option("service.url", access.url).option("topic", wanted.target)
+    if access.token:
+        writer = writer.option("token", access.token)
+    writer.option("txnAppId", f"replay-{wanted.name}").option("txnVersion", "0").mode("append").save()
+    return int(seen.get["messages"])

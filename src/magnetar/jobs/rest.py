@@ -1,0 +1,64 @@
+"""A broker's REST interface, as jobs need it: from the driver and from tasks."""
+
+from __future__ import annotations
+
+import json
+import urllib.error
+import urllib.request
+from dataclasses import dataclass
+from typing import Any, Final
+from urllib.parse import quote
+
+from magnetar.model.errors import MagnetarError, NotAvailableError
+from magnetar.model.names import TopicName
+
+_SECONDS: Final = 600.0
+"""A broker may have to read a whole ledger before it answers."""
+
+
+class RefusedError(MagnetarError):
+    """The broker said no; ``answered`` is the HTTP status."""
+
+    def __init__(self, answered: int, reason: str) -> None:
+        super().__init__(reason)
+        self.answered = answered
+
+
+@dataclass(frozen=True, slots=True)
+class Rest:
+    """Travels to workers."""
+
+    url: str
+    """http://host:port"""
+    token: str | None = None
+
+    def ask(self, method: str, path: str, body: object = None) -> Any:
+        """The answer's JSON, None without one. Raises RefusedError, NotAvailableError."""
+        headers = {"content-type": "application/json"}
+        if self.token:
+            headers["authorization"] = f"Bearer {self.token}"
+        data = None if body is None else json.dumps(body).encode()
+        request = urllib.request.Request(self.url.rstrip("/") + path, data, headers, method=method)
+        try:
+            with urllib.request.urlopen(request, timeout=_SECONDS) as answered:
+                content = answered.read()
+        except urllib.error.HTTPError as refused:
+            raise RefusedError(refused.code, _reason(refused)) from None
+        except OSError as error:
+            raise NotAvailableError(f"{self.url} does not answer: {error}") from error
+        return json.loads(content) if content else None
+
+
+def path_of(topic: str) -> str:
+    """Where a topic's own routes begin."""
+    name = TopicName.parse(topic)
+    domain = "persistent" if name.persistent else "non-persistent"
+    return f"/admin/v2/{domain}/{name.namespace}/{quote(name.local_name, safe='')}"
+
+
+def _reason(refused: urllib.error.HTTPError) -> str:
+    text = refused.read().decode(errors="replace")
+    try:
+        return str(json.loads(text)["reason"])
+    except (ValueError, KeyError, TypeError):
+        return text or str(refused)

@@ -1,0 +1,76 @@
+"""Where a job runs: in a local Spark session of its own, or in the one that spark-submit has made."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import typer
+from rich.console import Console
+
+from magnetar.model.errors import MagnetarError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+CLEAN, FOUND, FAILED = 0, 1, 2
+"""Exit codes: nothing wrong, something found, the job could not do its work."""
+
+
+@contextmanager
+def session(name: str, cores: int, memory: str) -> Iterator[SparkSession]:
+    """Under spark-submit ``cores`` and ``memory`` are its own affair. Stopped at the end."""
+    from magnetar.spark import register
+    from magnetar.spark.session import SETTINGS, end_session, local_session
+
+    if "PYSPARK_GATEWAY_PORT" in os.environ:
+        from pyspark.sql import SparkSession
+
+        builder = SparkSession.builder.appName(f"magnetar {name}")
+        for key, value in SETTINGS.items():
+            if not key.startswith(("spark.driver.", "spark.ui.")):
+                builder = builder.config(key, value)
+        spark = builder.getOrCreate()
+        register(spark)
+        try:
+            yield spark
+        finally:
+            spark.stop()
+        return
+    spark = local_session(f"magnetar {name}", cores=cores, memory=memory, brief=True)
+    try:
+        yield spark
+    finally:
+        end_session(spark)
+
+
+@contextmanager
+def errors_told() -> Iterator[None]:
+    """What goes wrong is one sentence on standard error, and exit code `FAILED`."""
+    try:
+        yield
+    except (MagnetarError, OSError) as error:
+        raise _failed(str(error)) from None
+    except Exception as error:
+        cause = _cause(error)
+        if cause is None:
+            raise
+        raise _failed(cause) from None
+
+
+def _failed(text: str) -> typer.Exit:
+    Console(file=sys.stderr, soft_wrap=True, highlight=False).print(f"magnetar: {text}", markup=False)
+    return typer.Exit(FAILED)
+
+
+def _cause(error: Exception) -> str | None:
+    """What a task raised on purpose, out of Spark's account of it; None if it was nothing of ours."""
+    from pyspark.errors import PySparkException
+
+    if not isinstance(error, PySparkException):
+        return None
+    found: list[Any] = [line for line in str(error).splitlines() if line.startswith("magnetar.") and "Error: " in line]
+    return found[-1].partition("Error: ")[2] if found else None

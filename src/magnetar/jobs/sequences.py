@@ -1,0 +1,170 @@
+"""Sequence ids of producers as runs: what an audit keeps of millions of messages. Pure.
+
+A producer's sequence ids grow from message to message (SEMANTICS 3.1), so a stretch of a topic is, for each producer,
+one *run*: first id, last id, how many, from where to where. A new run begins where an id does not grow; with ``dense``
+also where one is left out. A clean topic of any size gives a handful of runs, and everything that is wrong shows
+between runs:
+
+* an id that does not grow begins a run behind one that ends higher: out of order, or a repetition;
+* two runs whose ids overlap may hold an id twice: only those stretches are looked at again, message by message;
+* with ``dense``, between the end of one run and the start of the next some ids are missing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby, pairwise
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from magnetar.client.place import Place
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+class Run(NamedTuple):
+    """Consecutive messages of one producer in one topic or partition, ids strictly growing."""
+
+    topic: str
+    producer: str
+    first: int
+    """Sequence id of its first message."""
+    last: int
+    messages: int
+    start: Place
+    end: Place
+    """Of its last message."""
+
+
+class Break(NamedTuple):
+    """Where a producer's ids do not go on as they should."""
+
+    before: Run
+    after: Run
+
+
+class Overlap(NamedTuple):
+    """Ids ``first`` to ``last`` may be there more than once."""
+
+    topic: str
+    producer: str
+    first: int
+    last: int
+
+
+class RunMaker:
+    """Of one unit; give it the record batches in order."""
+
+    COLUMNS = ("__ledgerId", "__entryId", "__batchIndex", "__producerName", "__sequenceId")
+
+    def __init__(self, topic: str, *, dense: bool) -> None:
+        self._topic = topic
+        self._dense = dense
+        self._open: dict[str, Run] = {}
+
+    def add(self, batch: Any) -> Iterator[Run]:
+        """Runs that ended in this batch."""
+        if not batch.num_rows:
+            return
+        coded = batch.column("__producerName").dictionary_encode()
+        names = coded.dictionary.to_pylist()
+        codes = coded.indices.to_numpy()
+        ids = batch.column("__sequenceId").to_numpy()
+        order = np.argsort(codes, kind="stable") if len(names) > 1 else np.arange(len(codes))
+        starts = _starts(codes[order], ids[order], self._dense)
+        ends = np.append(starts[1:], len(order)) - 1
+        places = [batch.column(name).to_numpy() for name in self.COLUMNS[:3]]
+        for at, to in zip(starts.tolist(), ends.tolist(), strict=True):
+            first, last = order[at], order[to]
+            found = Run(
+                self._topic,
+                names[codes[first]],
+                int(ids[first]),
+                int(ids[last]),
+                to - at + 1,
+                Place(*(int(column[first]) for column in places)),
+                Place(*(int(column[last]) for column in places)),
+            )
+            yield from self._join(found)
+
+    def _join(self, found: Run) -> Iterator[Run]:
+        before = self._open.get(found.producer)
+        if before is not None and goes_on(before, found, dense=self._dense):
+            found = joined(before, found)
+        elif before is not None:
+            yield before
+        self._open[found.producer] = found
+
+    def finish(self) -> Iterator[Run]:
+        """The runs that are still open."""
+        yield from self._open.values()
+        self._open.clear()
+
+
+def _starts(codes: NDArray[Any], ids: NDArray[Any], dense: bool) -> NDArray[Any]:
+    """Where runs begin among messages that are sorted by producer."""
+    step = np.diff(ids)
+    new = (np.diff(codes) != 0) | ((step != 1) if dense else (step <= 0))
+    return np.concatenate(([0], np.flatnonzero(new) + 1))
+
+
+def goes_on(before: Run, after: Run, *, dense: bool) -> bool:
+    """Whether the second run is the first one's continuation."""
+    return after.first == before.last + 1 if dense else after.first > before.last
+
+
+def joined(before: Run, after: Run) -> Run:
+    """Both as one."""
+    return before._replace(last=after.last, messages=before.messages + after.messages, end=after.end)
+
+
+def merged(runs: Iterable[Run], *, dense: bool) -> list[Run]:
+    """Runs of all units: by topic, producer and place, those that go on put together."""
+    out: list[Run] = []
+    for run in sorted(runs, key=lambda one: (one.topic, one.producer, one.start)):
+        last = out[-1] if out else None
+        if last is not None and last[:2] == run[:2] and goes_on(last, run, dense=dense):
+            out[-1] = joined(last, run)
+        else:
+            out.append(run)
+    return out
+
+
+def breaks(runs: list[Run]) -> Iterator[Break]:
+    """Between neighbours of `merged` runs."""
+    for before, after in pairwise(runs):
+        if before[:2] == after[:2]:
+            yield Break(before, after)
+
+
+def overlaps(runs: Iterable[Run]) -> list[Overlap]:
+    """Where ids may be there twice: ranges that lie in more than one run, those that touch put together."""
+    out: list[Overlap] = []
+    reach: Run | None = None
+    for run in sorted(runs, key=lambda one: (one.topic, one.producer, one.first)):
+        if reach is None or reach[:2] != run[:2]:
+            reach = run
+            continue
+        if run.first <= reach.last:
+            found = Overlap(run.topic, run.producer, run.first, min(run.last, reach.last))
+            last = out[-1] if out else None
+            if last is not None and last[:2] == found[:2] and found.first <= last.last + 1:
+                out[-1] = last._replace(last=max(last.last, found.last))
+            else:
+                out.append(found)
+        if run.last > reach.last:
+            reach = run
+    return out
+
+
+def coarse(found: Sequence[Overlap], most: int = 64) -> list[Overlap]:
+    """At most so many of one producer in one topic: those that are nearest to each other are put together."""
+    out: list[Overlap] = []
+    for _, group in groupby(found, key=lambda one: one[:2]):
+        listed = list(group)
+        gaps = sorted(range(1, len(listed)), key=lambda at: listed[at].first - listed[at - 1].last, reverse=True)
+        cuts = sorted([0, *gaps[: most - 1], len(listed)])
+        out += [listed[at]._replace(last=listed[to - 1].last) for at, to in pairwise(cuts)]
+    return out

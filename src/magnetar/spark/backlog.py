@@ -1,0 +1,107 @@
+"""What a stream without limits takes of a large backlog, and where its ranges are cut into tasks.
+
+A query that was away for a week should not take the week in one micro-batch. Exact limits want every entry read ahead
+(`client.survey`), which is too much for somebody who asked for none. So this estimates: entries are counted by their
+numbers, ledger by ledger (`client.borders`), and their size is that of a few at the beginning. A query that keeps up
+has so few entries before it that nothing is asked at all.
+
+If the estimate is above the allowance, each topic-partition is cut after its share, and all of them are taken up to the
+earliest publish time at any of these cuts: partitions advance together here as well, so that a watermark drops nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final, NamedTuple
+
+from magnetar.client.borders import parts_by_ledger
+from magnetar.client.lookup import Lookup
+from magnetar.client.place import START, Place
+from magnetar.client.reader import first_place
+from magnetar.client.survey import extents_at, place_at_time
+from magnetar.runtime.clock import SystemClock
+
+FEW: Final = 256
+"""So many entries, at 5 MiB at most each, are no backlog."""
+_LEDGERS: Final = 64
+"""Looked at per topic-partition and micro-batch."""
+_SAMPLE: Final = 50
+"""Messages."""
+
+Parts = Sequence[tuple[Place, Place]]
+"""Consecutive, each in one ledger, but for the last perhaps."""
+
+
+class Heap(NamedTuple):
+    """What lies before a query in one topic-partition."""
+
+    parts: Parts
+    entry_bytes: int
+    """Of one entry, about."""
+
+    @property
+    def size(self) -> float:
+        """Bytes, about; infinite if there are more ledgers than were looked at."""
+        counts = [entries(part) for part in self.parts]
+        return sum(float("inf") if count is None else count * self.entry_bytes for count in counts)
+
+
+def entries(part: tuple[Place, Place]) -> int | None:
+    """In a part of one ledger; None if it spans several."""
+    start, stop = part
+    return max(stop.entry - start.entry, 1) if start.ledger == stop.ledger else None
+
+
+def few(start: Mapping[str, Place], end: Mapping[str, Place]) -> bool:
+    """Whether nothing has to be asked: there is little for sure."""
+    news = [(start.get(name, START), place) for name, place in end.items() if start.get(name, START) < place]
+    counts = [entries(part) for part in news]
+    return None not in counts and sum(count or 0 for count in counts) <= FEW
+
+
+def after_share(heap: Heap, share: int) -> Place | None:
+    """Where about ``share`` bytes end; None if there are not so many, or nobody knows where that is."""
+    room = max(share // max(heap.entry_bytes, 1), 1)
+    for number, part in enumerate(heap.parts):
+        count = entries(part)
+        if count is None:
+            return part[0] if number else None
+        if count > room:
+            return Place(part[0].ledger, part[0].entry + room)
+        room -= count
+    return None
+
+
+def heaps(lookup: Lookup, start: Mapping[str, Place], end: Mapping[str, Place]) -> dict[str, Heap]:
+    """Of every topic-partition that has something new."""
+    found = {}
+    for name, last in end.items():
+        first = start.get(name, START)
+        if first == START < last:
+            first = first_place(lookup, name)
+        if first < last:
+            sample = extents_at(lookup, name, first, _SAMPLE)
+            size = sum(one.size for one in sample) // max(len(sample), 1)
+            found[name] = Heap(parts_by_ledger(lookup, name, first, last, _LEDGERS), size)
+    return found
+
+
+def bounded(
+    lookup: Lookup, found: Mapping[str, Heap], start: Mapping[str, Place], end: Mapping[str, Place], allowance: int
+) -> dict[str, Place]:
+    """Where a micro-batch of about ``allowance`` bytes ends; ``end`` if there is no more than that."""
+    if sum(heap.size for heap in found.values()) <= allowance:
+        return dict(end)
+    share = allowance // len(found)
+    cuts = {name: place for name, heap in found.items() if (place := after_share(heap, share)) is not None}
+    times = {name: one[0].publish_time for name, place in cuts.items() if (one := extents_at(lookup, name, place))}
+    if not times:
+        return {**end, **cuts}
+    horizon, now = min(times.values()), SystemClock().now_ms()
+    bound = dict(end)
+    for name in found:
+        place = cuts.get(name, end[name])
+        if times.get(name) != horizon:
+            place = min(place, place_at_time(lookup, name, horizon, now))
+        bound[name] = max(place, start.get(name, START))
+    return bound

@@ -1,0 +1,87 @@
+"""The options that say how values are read and written as typed columns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from magnetar.model.errors import InvalidValueError
+from magnetar.model.schemas import SchemaDefinition, SchemaType
+
+PRIMITIVES: Final = {
+    kind.name.lower(): kind
+    for kind in (
+        SchemaType.BOOLEAN,
+        SchemaType.INT8,
+        SchemaType.INT16,
+        SchemaType.INT32,
+        SchemaType.INT64,
+        SchemaType.FLOAT,
+        SchemaType.DOUBLE,
+        SchemaType.DATE,
+        SchemaType.TIME,
+        SchemaType.TIMESTAMP,
+        SchemaType.INSTANT,
+        SchemaType.LOCAL_DATE,
+        SchemaType.LOCAL_TIME,
+        SchemaType.LOCAL_DATE_TIME,
+    )
+}
+STRUCTURED: Final = ("avro", "json", "protobuf")
+KINDS: Final = ("binary", "string", "auto", *STRUCTURED, *PRIMITIVES)
+"""What the option ``value`` can be."""
+WRITTEN_KINDS: Final = ("string", "bytes", "auto", *STRUCTURED, *PRIMITIVES)
+"""What the sink's option ``schema`` can be."""
+
+
+@dataclass(frozen=True, slots=True)
+class ValueOptions:
+    """For reading. `resolved` in `magnetar.spark.values` puts in the definition."""
+
+    kind: str = "binary"
+    version: int | None = None
+    """None: the latest."""
+    given: str | None = None
+    """A schema's text, or a path."""
+    message: str | None = None
+    on_new_schema: str = "fail"
+    on_error: str = "fail"
+    definition: SchemaDefinition | None = None
+    """The reader's."""
+    label: str = ""
+    """What it is called in errors."""
+
+    def check(self) -> None:
+        """Raises InvalidValueError if options do not go together."""
+        structured = self.kind in (*STRUCTURED, "auto")
+        if self.version is not None and not structured:
+            raise InvalidValueError(f"option 'schemaVersion' has no meaning with value={self.kind}")
+        if self.given is not None and self.kind not in STRUCTURED:
+            raise InvalidValueError(
+                f"option 'valueSchema' has no meaning with value={self.kind}; say whether it is value=avro, json or "
+                "protobuf"
+            )
+        if self.given is not None and self.version is not None:
+            raise InvalidValueError("give either the option 'valueSchema' or 'schemaVersion'")
+        if self.kind == "protobuf" and self.given is not None and self.message is None:
+            raise InvalidValueError("option 'valueSchema' has many messages; name one with 'valueMessage'")
+        if self.message is not None and self.kind != "protobuf":
+            raise InvalidValueError("option 'valueMessage' has a meaning with value=protobuf only")
+
+
+def schema_text(given: str) -> str:
+    """What stands in the option, or in the file that it names. Raises InvalidValueError."""
+    return schema_bytes(given).decode(errors="replace")
+
+
+def schema_bytes(given: str) -> bytes:
+    """The same for what may be no text."""
+    if given.lstrip()[:1] in ("{", "[", '"'):
+        return given.encode()
+    try:
+        return Path(given).read_bytes()
+    except OSError as error:
+        raise InvalidValueError(
+            f"option 'valueSchema' is {given[:80]!r}, which is neither JSON nor a file that can be read here: {error}"
+        ) from None

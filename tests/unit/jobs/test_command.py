@@ -1,0 +1,43 @@
+"""Bad input and a broker that is down: one sentence, exit code 2, no Spark started."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from magnetar.app.main import app
+from tests.live_broker import free_port
+
+
+def run(*arguments: str) -> tuple[int, str]:
+    result = CliRunner().invoke(app, ["jobs", *arguments])
+    return result.exit_code, " ".join(result.output.split())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        (["audit", "t"], "neither a broker's address nor a data directory was given"),
+        (["audit", "t", "--data", "/nowhere"], "/nowhere is no data directory of a magnetar broker"),
+        (["audit", "t", "--url", "http://x"], "unknown scheme 'http'; write pulsar://host:6650"),
+        (["audit", "t", "--url", "pulsar://x", "--out", "x.csv"], "can be written as .json or .parquet"),
+        (["replay", "t", "t", "--id", "x", "--url", "pulsar://x"], "cannot be replayed into itself as a whole"),
+        (["report", "public", "--admin", "http://127.0.0.1:1"], "'public' is no namespace; write tenant/namespace"),
+        (["report", "a/b", "--admin", "http://127.0.0.1:1"], "http://127.0.0.1:1 does not answer"),
+    ],
+)
+def test_one_sentence(arguments: list[str], text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    code, output = run(*arguments)
+    assert text in output
+    assert code == 2
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_broker_that_is_down() -> None:
+    port = free_port()
+    code, output = run("audit", "t", "--url", f"pulsar://127.0.0.1:{port}", "--patience", "0.2")
+    assert f"127.0.0.1:{port}" in output
+    assert code == 2

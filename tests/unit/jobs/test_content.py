@@ -1,0 +1,55 @@
+"""Numbers of contents: equal for equal messages, different as soon as anything that counts differs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa  # type: ignore[import-untyped]  # publishes no types
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from magnetar.jobs.content import content_numbers
+
+OCTETS = st.one_of(st.none(), st.binary(max_size=20))
+ROW = st.tuples(
+    OCTETS, OCTETS, OCTETS, st.integers(0, 5), st.dictionaries(st.text(max_size=3), st.text(max_size=3), max_size=3)
+)
+MAP = pa.map_(pa.string(), pa.string())
+
+
+def batch_of(rows: list[Any]) -> pa.RecordBatch:
+    kinds = (pa.binary(), pa.binary(), pa.binary(), pa.timestamp("us", tz="UTC"), MAP)
+    columns: list[Any] = [list(column) for column in zip(*rows, strict=True)] if rows else [[] for _ in kinds]
+    columns[4] = [list(one.items()) for one in columns[4]]
+    columns[3] = [one * 1000 or None for one in columns[3]]
+    return pa.RecordBatch.from_arrays(
+        [pa.array(column, kind) for column, kind in zip(columns, kinds, strict=True)],
+        names=["value", "__key", "__orderingKey", "__eventTime", "__messageProperties"],
+    )
+
+
+@settings(deadline=None)
+@given(st.lists(ROW, max_size=8))
+def test_equal_if_and_only_if_the_messages_are(rows: list[Any]) -> None:
+    numbers = content_numbers(batch_of(rows)).tolist()
+    for row, number in zip(rows, numbers, strict=True):
+        alone = content_numbers(batch_of([row])).tolist()
+        assert alone == [number]
+        turned = (*row[:4], dict(reversed(row[4].items())))
+        assert content_numbers(batch_of([turned])).tolist() == [number]
+    distinct = {repr((*row[:4], sorted(row[4].items()))) for row in rows}
+    assert len(set(numbers)) == len(distinct)
+
+
+def test_nothing_moves_between_the_parts() -> None:
+    rows = [
+        (b"ab", b"c", None, 0, {}),
+        (b"a", b"bc", None, 0, {}),
+        (b"", None, None, 0, {}),
+        (None, b"", None, 0, {}),
+        (b"\0", None, None, 0, {}),
+        (b"\0\0", None, None, 0, {}),
+        (b"", b"", b"", 0, {"a": "b"}),
+        (b"", b"", b"", 0, {"ab": ""}),
+    ]
+    assert len(set(content_numbers(batch_of(rows)).tolist())) == len(rows)

@@ -1,0 +1,76 @@
+"""Compaction in halves, stretch by stretch, against the broker's own rules over the same entries."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from magnetar.broker.topic.compaction.survivors import Survivors
+from magnetar.jobs.latest import Heard, Kept, Stored, events, latest
+from magnetar.protocol.compacting import look
+from magnetar.protocol.entries import build_entry
+from magnetar.protocol.frames import with_checksum
+from tests.unit.topic.test_survivors import BASE, Message, batch, entries, single
+
+chunks = st.tuples(
+    st.sampled_from(["u1", "u2", "u3"]), st.sampled_from(["a", "b", None]), st.integers(0, 2), st.booleans()
+)
+markers = st.just("marker")
+raw = st.binary(max_size=30).map(lambda data: b"raw" + data)
+
+
+def entry_of(one: object) -> bytes:
+    if isinstance(one, Message):
+        return single(one)
+    if one == "marker":
+        return build_entry(replace(BASE, marker_type=20), b"")
+    if isinstance(one, bytes):
+        return with_checksum(len(one).to_bytes(4, "big") + one)
+    if isinstance(one, tuple) and isinstance(one[0], str):
+        uuid, key, number, filled = one
+        data = b"x" if filled else b""
+        return build_entry(
+            replace(
+                BASE, uuid=uuid, chunk_id=number, num_chunks_from_msg=3, total_chunk_msg_size=3, partition_key=key,
+                uncompressed_size=len(data), null_value=not filled,
+            ),
+            data,
+        )  # fmt: skip
+    assert isinstance(one, tuple)
+    inside, kind, encrypted = one
+    return batch(inside, kind, encrypted=encrypted, key="a" if encrypted else None)
+
+
+def by_broker(stored: list[Stored], dead: set[int], *, retain: bool) -> list[Stored]:
+    survivors = Survivors(retain_keyless=retain)
+    alive = [one for one in stored if one.ordinal not in dead]
+    for one in alive:
+        survivors.note(one.ordinal, look(one.data))
+    kept = ((one, survivors.kept(one.ordinal, look(one.data), one.data)) for one in alive)
+    return [one._replace(data=data) for one, data in kept if data is not None]
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.lists(st.one_of(entries, chunks, markers, raw), max_size=25), st.booleans(), st.data())
+def test_stretches_give_what_the_whole_gives(made: list[object], retain: bool, data: st.DataObject) -> None:
+    stored = [Stored(10 + 2 * i, 7, i, 1, entry_of(one)) for i, one in enumerate(made)]
+    dead = {one.ordinal for one in stored if data.draw(st.integers(0, 9)) == 0}
+    alive = [one for one in stored if one.ordinal not in dead]
+    cuts = sorted(data.draw(st.lists(st.integers(0, len(alive)), max_size=4)))
+    stretches = [alive[a:b] for a, b in zip([0, *cuts], [*cuts, len(alive)], strict=True)]
+    said = [event for stretch in stretches for event in events(stretch)[0]]
+    places, heard = latest(data.draw(st.permutations(said)))
+    kept = [one for stretch in stretches for one in Kept(places, heard, retain_keyless=retain).of(stretch)]
+    assert kept == by_broker(stored, dead, retain=retain)
+
+
+def test_forgetting_deletions_is_noticed() -> None:
+    stored = [Stored(i, 1, i, 1, single(Message("a", value))) for i, value in enumerate([b"x", b""])]
+    said = [event for one in stored for event in events([one])[0]]
+    wrong, heard = latest([event for event in said if not event.over])
+    assert list(Kept(wrong, heard, retain_keyless=False).of(stored)) != by_broker(stored, set(), retain=False)
+    right, heard = latest(said)
+    assert list(Kept(right, heard, retain_keyless=False).of(stored)) == []
+    assert heard == Heard(frozenset(), frozenset())

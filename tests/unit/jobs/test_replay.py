@@ -1,0 +1,60 @@
+"""Which ranges a replay reads: the backlog, exactly; and a plan that is made once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from magnetar.client.place import Place
+from magnetar.jobs.replay import Request, acknowledged, backlog, load_or_make
+from magnetar.model.errors import InvalidValueError
+from magnetar.spark.planner import Range
+
+WANTED = Request("r1", "persistent://public/default/dlq", None, "persistent://public/default/t", "value IS NOT NULL")
+
+
+@given(st.integers(-1, 20), st.sets(st.integers(0, 20)), st.integers(0, 22))
+def test_backlog(mark: int, acked: set[int], end: int) -> None:
+    """One ledger of entries 0 to 21, against the set of those that nobody acknowledged."""
+    ranges = [f"(7:{number - 1}..7:{number}]" for number in sorted(acked) if number > mark]
+    cursor = {"markDeletePosition": f"7:{mark}", "individuallyDeletedMessages": f"[{','.join(ranges)}]"}
+    found = backlog(cursor, Place(7, end))
+    entries = [entry for start, stop in found for entry in range(start.entry, stop.entry)]
+    assert entries == [entry for entry in range(end) if entry > mark and entry not in acked]
+
+
+def test_ranges_across_ledgers_and_in_both_spellings() -> None:
+    text = "[(3:1..3:4],(5:-1..5:2]]"
+    want = [(Place(3, 2), Place(3, 5)), (Place(5, 0), Place(5, 3))]
+    assert acknowledged(text) == acknowledged(text.replace("..", "‥")) == want
+    cursor = {"markDeletePosition": "3:-1", "individuallyDeletedMessages": text}
+    assert backlog(cursor, Place(5, 9)) == [
+        (Place(3, 0), Place(3, 2)),
+        (Place(3, 5), Place(5, 0)),
+        (Place(5, 3), Place(5, 9)),
+    ]
+    assert acknowledged("[]") == []
+
+
+def test_a_plan_is_made_once(tmp_path: Path) -> None:
+    path = tmp_path / "replay-r1.json"
+    ranges = [Range(WANTED.source, Place(1, 2), Place(3, 4, 5))]
+    assert load_or_make(path, WANTED, lambda: ranges) == (ranges, False)
+    assert load_or_make(path, WANTED, lambda: pytest.fail("it is there")) == (ranges, True)
+    other = Request("r1", WANTED.source, None, WANTED.target, None)
+    with pytest.raises(InvalidValueError, match="whose condition is 'value IS NOT NULL' and not None"):
+        load_or_make(path, other, lambda: ranges)
+    path.write_text("{}")
+    with pytest.raises(InvalidValueError, match="is no plan of a replay"):
+        load_or_make(path, WANTED, lambda: ranges)
+
+
+def test_bad_requests() -> None:
+    with pytest.raises(InvalidValueError, match="cannot name a replay"):
+        Request("a b", "dlq", None, "t", None).checked()
+    with pytest.raises(InvalidValueError, match="into itself"):
+        Request("a", "t", None, "persistent://public/default/t", None).checked()
+    assert Request("a", "t", "s", "t", None).checked().target == "persistent://public/default/t"

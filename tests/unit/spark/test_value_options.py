@@ -1,0 +1,62 @@
+"""The options about values: what goes together, and which columns the sink takes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from magnetar.model.errors import InvalidValueError
+from magnetar.model.schemas import SchemaType
+from magnetar.spark.options import source_options
+from magnetar.spark.value_options import schema_text
+from magnetar.spark.value_writer import check_value_columns
+from magnetar.spark.values import column_texts, resolved
+
+BASE = {"service.url": "pulsar://localhost:6650", "topic": "t"}
+RECORD = '{"type": "record", "name": "R", "fields": [{"name": "a", "type": "int"}]}'
+
+
+def test_a_schema_that_is_given_needs_no_broker(tmp_path: Path) -> None:
+    (tmp_path / "r.avsc").write_text(RECORD)
+    for given in (RECORD, str(tmp_path / "r.avsc")):
+        found = resolved(source_options({**BASE, "value": "avro", "valueSchema": given, "metadata": "__partition"}))
+        assert found.value.definition is not None
+        assert found.value.definition.type is SchemaType.AVRO
+        assert column_texts(found) == ["a int", "__partition int"]
+    number = resolved(source_options({**BASE, "value": "LOCAL_DATE", "metadata": "none", "onDecodeError": "column"}))
+    assert column_texts(number) == ["value date", "__decodeError string", "__rawValue binary"]
+    with pytest.raises(InvalidValueError, match="neither JSON nor a file"):
+        schema_text("missing.avsc")
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        ({"value": "string", "schemaVersion": "1"}, "'schemaVersion' has no meaning with value=string"),
+        ({"value": "auto", "valueSchema": RECORD}, "say whether it is value=avro"),
+        ({"value": "avro", "valueSchema": RECORD, "schemaVersion": "1"}, "give either"),
+        ({"value": "protobuf", "valueSchema": "x"}, "name one with 'valueMessage'"),
+        ({"value": "avro", "valueMessage": "x"}, "with value=protobuf only"),
+        ({"onDecodeError": "drop"}, "it can be fail, null, column"),
+        ({"onNewSchema": "drop"}, "it can be fail, ignore, raw"),
+    ],
+)
+def test_options_that_do_not_go_together(options: dict[str, str], text: str) -> None:
+    with pytest.raises(InvalidValueError, match=text):
+        source_options({**BASE, **options})
+
+
+def test_columns_of_the_sink() -> None:
+    types = {"a": "int", "b": "string", "__key": "binary"}
+    assert check_value_columns("avro", None, None, types, "t") == {"value": "binary", "__key": "binary"}
+    for kind, given, topic, text in (
+        ("int32", None, "t", "takes one column 'value', these are a, b"),
+        ("protobuf", None, "t", "needs 'valueSchema'"),
+        ("int32", RECORD, "t", "has no meaning with schema=int32"),
+        ("auto", None, None, "needs the option 'topic'"),
+    ):
+        with pytest.raises(InvalidValueError, match=text):
+            check_value_columns(kind, given, None, types, topic)
+    with pytest.raises(InvalidValueError, match="no column for the value"):
+        check_value_columns("avro", None, None, {"__key": "binary"}, "t")
