@@ -1,5 +1,5 @@
 # Two commands are enough: `make run` and `make test`. Everything else is a part of them or a longer programme.
-.PHONY: help run test check demo bench oracle crash churn once cluster official lock proto clean
+.PHONY: help run test check demo bench bench-spark oracle crash churn once cluster official lock proto clean
 DEV = python3 tools/dev.py
 
 help:       ; @$(DEV) help
@@ -8,6 +8,7 @@ test:       ; @$(DEV) test
 check:      ; @$(DEV) check
 demo:       ; @$(DEV) demo $(ARGS)
 bench:      ; @$(DEV) bench $(ARGS)
+bench-spark: ; @$(DEV) bench-spark $(ARGS)
 oracle:     ; @$(DEV) oracle $(ARGS)
 official:   ; @$(DEV) official $(ARGS)
 crash:      ; @$(DEV) crash $(if $(ROUNDS),--rounds $(ROUNDS))

@@ -102,6 +102,13 @@ def bench(arguments: Sequence[str]) -> None:
     call(BIN / "python", "-m", "benchmarks.run", *arguments)
 
 
+def bench_spark(arguments: Sequence[str]) -> None:
+    """rows per second that Spark reads and writes (--help)"""
+    ensure_java()
+    install("all")
+    call(BIN / "python", "-m", "benchmarks.spark_rows", *arguments)
+
+
 def oracle(arguments: Sequence[str]) -> None:
     """ask Apache Pulsar and magnetar the same questions and print where they differ"""
     install("all")
@@ -183,8 +190,24 @@ def clean(arguments: Sequence[str]) -> None:
 
 
 COMMANDS: dict[str, Callable[[Sequence[str]], None]] = {
-    command.__name__: command
-    for command in (run, test, check, demo, bench, oracle, official, crash, churn, once, cluster, lock, proto, clean)
+    command.__name__.replace("_", "-"): command
+    for command in (
+        run,
+        test,
+        check,
+        demo,
+        bench,
+        bench_spark,
+        oracle,
+        official,
+        crash,
+        churn,
+        once,
+        cluster,
+        lock,
+        proto,
+        clean,
+    )
 }
 
 

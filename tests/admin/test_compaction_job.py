@@ -11,9 +11,10 @@ from typing import Any
 import pytest
 
 from magnetar.jobs import compaction
-from magnetar.jobs.compaction import Plan, plan, stored, write_unit
-from magnetar.jobs.latest import events, latest
+from magnetar.jobs.compaction import Plan, plan, stretches, write_unit
+from magnetar.jobs.latest import latest
 from magnetar.jobs.rest import RefusedError, Rest
+from magnetar.jobs.stretches import events
 from magnetar.model.errors import ConflictError
 from magnetar.protocol.compression import CompressionType
 from magnetar.storage.managed_ledger import ManagedLedger
@@ -31,7 +32,7 @@ def life(path: Path, story: Story) -> Any:
 
     async def run() -> Any:
         options = {**SMALL_LEDGERS, "offloadUrl": f"file://{path}/place"}
-        async with asyncio.timeout(60), real_broker(path / "data", **options) as broker:
+        async with asyncio.timeout(200), real_broker(path / "data", **options) as broker:
             return await story(broker)
 
     return asyncio.run(run())
@@ -95,7 +96,7 @@ async def planned(broker: RealBroker, path: Path) -> Plan:
 
 def computed(work: Plan) -> list[dict[str, Any]]:
     """What Spark does, in one place."""
-    said = [event for number in range(len(work.units)) for event in events(stored(work, number))[0]]
+    said = [event for number in range(len(work.units)) for event in events(stretches(work, number))[0]]
     places, heard = latest(said)
     return [write_unit(work, number, places, heard) for number in range(len(work.units))]
 

@@ -23,7 +23,7 @@ def test_a_job_offloads_what_the_broker_then_reads(spark: Any, tmp_path: Path) -
     options = {**SMALL_LEDGERS, "offloadUrl": f"file://{tmp_path}/copies"}
 
     async def story() -> None:
-        async with asyncio.timeout(120), real_broker(tmp_path / "data", **options) as broker:
+        async with asyncio.timeout(200), real_broker(tmp_path / "data", **options) as broker:
             rest = Rest(broker.node.broker.service.web_service_url)
             await keep(broker)
             await publish(broker, 0, 90)

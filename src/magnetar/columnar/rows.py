@@ -29,6 +29,7 @@ from magnetar.columnar.heads import (
     PAYLOAD,
     SEQUENCE,
 )
+from magnetar.columnar.pack import put_varint
 from magnetar.columnar.wire import (
     copy,
     decode_base64,
@@ -389,17 +390,6 @@ def distinct_spans(
 
 
 @kernel
-def _put_varint(target: Octets, at: int, value: int) -> int:
-    rest = uint64(value)
-    while rest > uint64(127):
-        target[at] = (rest & uint64(127)) | uint64(128)
-        rest >>= uint64(7)
-        at += 1
-    target[at] = rest
-    return at + 1
-
-
-@kernel
 def write_message_ids(
     ledgers: Numbers,
     entries: Numbers,
@@ -419,16 +409,16 @@ def write_message_ids(
     for index in range(kept.size):
         for _ in range(kept[index]):
             target[at] = 0x08
-            at = _put_varint(target, at + 1, ledgers[index])
+            at = put_varint(target, at + 1, ledgers[index])
             target[at] = 0x10
-            at = _put_varint(target, at + 1, entries[index])
+            at = put_varint(target, at + 1, entries[index])
             if partition >= 0:
                 target[at] = 0x18
-                at = _put_varint(target, at + 1, partition)
+                at = put_varint(target, at + 1, partition)
             if batches[index] > 0:
                 target[at] = 0x20
-                at = _put_varint(target, at + 1, places[row])
+                at = put_varint(target, at + 1, places[row])
                 target[at] = 0x30
-                at = _put_varint(target, at + 1, batches[index])
+                at = put_varint(target, at + 1, batches[index])
             row += 1
             offsets[row] = at

@@ -13,19 +13,20 @@ from __future__ import annotations
 import secrets
 import time
 import warnings
-from collections.abc import Callable, Container, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from urllib.parse import quote
 
-from magnetar.broker.topic.compaction.view import pack, place_of
+from magnetar.broker.topic.compaction.view import pack
 from magnetar.client.errors import DataLossError
 from magnetar.client.place import START, Place
-from magnetar.jobs.extents import Entries, Missing
-from magnetar.jobs.latest import CHUNKED, KEY, Heard, Kept, Stored, events, messages_of
+from magnetar.jobs.extents import Missing
+from magnetar.jobs.latest import CHUNKED, KEY, Heard, messages_of
 from magnetar.jobs.reading import Access, Unit, entries
 from magnetar.jobs.rest import Rest, path_of
+from magnetar.jobs.stretches import Stretch, events, kept, of_topic, of_view
 from magnetar.jobs.topic_logs import look
 from magnetar.jobs.units import direct
 from magnetar.model.errors import ConflictError, InvalidValueError
@@ -120,15 +121,15 @@ def compact(spark: SparkSession, plan: Plan) -> Compacted:
             # pyspark 4.3 looks for pandas here, which is not used
             warnings.simplefilter("ignore", FutureWarning)
             messages, rows = _passes(spark, plan)
-        kept = sum(row["messages"] for row in rows)
+        stayed = sum(row["messages"] for row in rows)
         files = [row for row in rows if row["entries"]]
-        _hand_over(plan, files, messages - kept)
+        _hand_over(plan, files, messages - stayed)
     finally:
         for number in range(len(plan.units)):
             place.delete(_file_name(plan, number))
     size = sum(row["bytes"] for row in files)
     count = sum(row["entries"] for row in files)
-    return Compacted(plan.topic, messages, kept, count, size, time.perf_counter() - began)
+    return Compacted(plan.topic, messages, stayed, count, size, time.perf_counter() - began)
 
 
 def _passes(spark: SparkSession, plan: Plan) -> tuple[int, list[dict[str, Any]]]:
@@ -162,7 +163,7 @@ def _events(spark: SparkSession, plan: Plan) -> DataFrame:
     def run(batches: Iterator[Any]) -> Iterator[Any]:
         for batch in batches:
             for number in batch.column(0).to_pylist():
-                found, messages = events(stored(plan, number))
+                found, messages = events(stretches(plan, number))
                 rows = [(*event, number, 0) for event in found]
                 rows.append((_NOBODY, str(number).encode(), -1, False, None, number, messages))
                 columns = [pa.array(column, kind) for column, kind in zip(zip(*rows, strict=True), kinds, strict=True)]
@@ -187,12 +188,12 @@ def _second_pass(plan: Plan, heard: Heard) -> Callable[[Any], Any]:
     return run
 
 
-def write_unit(plan: Plan, number: int, places: Container[int], heard: Heard) -> dict[str, Any]:
+def write_unit(plan: Plan, number: int, places: Collection[int], heard: Heard) -> dict[str, Any]:
     """What of a unit stays, as a file; no file if that is nothing. A row of `_FILES`."""
     name = _file_name(plan, number)
     row: dict[str, Any] = {"unit": number, "name": name, "digest": "", "entries": 0, "bytes": 0, "messages": 0}
-    kept = Kept(places, heard, retain_keyless=plan.retain_keyless).of(stored(plan, number))
-    piece = list(islice(kept, _PIECE))
+    stays = kept(stretches(plan, number), places, heard, retain_keyless=plan.retain_keyless)
+    piece = list(islice(stays, _PIECE))
     if not piece:
         return row
     draft = place_at(plan.url).draft(name)
@@ -202,7 +203,7 @@ def write_unit(plan: Plan, number: int, places: Container[int], heard: Heard) ->
             while piece:
                 writer.add([pack(*one[:3], one.data) for one in piece], [one.messages for one in piece])
                 row["messages"] += sum(messages_of(one.data) for one in piece)
-                piece = list(islice(kept, _PIECE))
+                piece = list(islice(stays, _PIECE))
             facts = writer.close()
         except BaseException:
             writer.abandon()
@@ -217,27 +218,14 @@ def write_unit(plan: Plan, number: int, places: Container[int], heard: Heard) ->
     return {**row, "digest": facts.digest, "entries": facts.entries, "bytes": facts.bytes}
 
 
-def stored(plan: Plan, number: int) -> Iterator[Stored]:
-    """A unit's entries with their numbers in the topic. Raises DataLossError if one cannot be read."""
+def stretches(plan: Plan, number: int) -> Iterator[Stretch]:
+    """A unit's entries. Raises DataLossError if one cannot be read."""
     unit = plan.units[number]
     base = unit.piece.base if unit.piece is not None else unit.copy.base if unit.copy is not None else 0
     for block in entries(Access(), unit):
         if isinstance(block, Missing):
             raise DataLossError(f"{unit.topic}: {block}")
-        yield from _rows(block, base, of_view=number < plan.from_view)
-
-
-def _rows(block: Entries, base: int, *, of_view: bool) -> Iterator[Stored]:
-    assert block.counts is not None, "segments and copies know how many messages an entry counts as"
-    columns = (c.tolist() for c in (block.ledgers, block.entries, block.offsets, block.lengths, block.counts))
-    view = block.data.data
-    for ledger, entry, at, length, count in zip(*columns, strict=True):
-        data = bytes(view[at : at + length])
-        if of_view:
-            ordinal, ledger_before, entry_before, kept = place_of(data)
-            yield Stored(ordinal, ledger_before, entry_before, count, kept)
-        else:
-            yield Stored(base + entry, ledger, entry, count, data)
+        yield of_view(block) if number < plan.from_view else of_topic(block, base)
 
 
 def _file_name(plan: Plan, number: int) -> str:

@@ -57,29 +57,45 @@ class Heard(NamedTuple):
     """Key and uuid: the key's last message is the one in these chunks."""
 
 
-def events(entries: Iterable[Stored]) -> tuple[list[Event], int]:
-    """The events of a stretch, and how many messages it has."""
-    keys: dict[Key, tuple[int, bool, bytes | None]] = {}
-    chunks: dict[str | bytes, tuple[int, bool]] = {}
-    messages = 0
-    for one in entries:
+class Ear:
+    """Hears a stretch, entry by entry in order, and keeps the last of everything."""
+
+    def __init__(self) -> None:
+        self.keys: dict[bytes, tuple[int, bool, bytes | None]] = {}
+        """Of each key, `encoded`: place, whether the key is deleted, uuid of a message in chunks that ended there."""
+        self._chunks: dict[bytes, tuple[int, bool]] = {}
+        self.messages = 0
+
+    def listen(self, one: Stored) -> None:
+        """The next entry."""
         place = one.ordinal << INDEX_BITS
         seen = look(one.data)
         if isinstance(seen, Batched):
             for index, message in enumerate(seen.messages):
-                messages += message is not None
+                self.messages += message is not None
                 if message is not None and message.key is not None:
-                    keys[message.key] = (place | index, message.empty, None)
+                    self.keys[encoded(message.key)] = (place | index, message.empty, None)
         elif isinstance(seen, Single):
-            messages += 1
+            self.messages += 1
             chunk, message = seen.chunk, seen.message
-            if chunk is not None:
-                chunks[chunk.uuid] = (place, chunk.last)
+            uuid = None if chunk is None else encoded(chunk.uuid)
+            if chunk is not None and uuid is not None:
+                self._chunks[uuid] = (place, chunk.last)
             if message.key is not None and (chunk is None or chunk.last):
-                keys[message.key] = (place, message.empty, None if chunk is None else encoded(chunk.uuid))
-    found = [Event(KEY, encoded(key), *said) for key, said in keys.items()]
-    found += [Event(CHUNKED, encoded(uuid), *said, None) for uuid, said in chunks.items()]
-    return found, messages
+                self.keys[encoded(message.key)] = (place, message.empty, uuid)
+
+    def events(self) -> list[Event]:
+        """Everything that was heard."""
+        found = [Event(KEY, key, *said) for key, said in self.keys.items()]
+        return found + [Event(CHUNKED, uuid, *said, None) for uuid, said in self._chunks.items()]
+
+
+def events(entries: Iterable[Stored]) -> tuple[list[Event], int]:
+    """The events of a stretch, and how many messages it has."""
+    ear = Ear()
+    for one in entries:
+        ear.listen(one)
+    return ear.events(), ear.messages
 
 
 def latest(found: Iterable[Event]) -> tuple[set[int], Heard]:

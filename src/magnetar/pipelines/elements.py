@@ -32,6 +32,7 @@ from magnetar.pipelines.model import (
 )
 from magnetar.pipelines.secrets import problem_of
 from magnetar.spark.options import OPTIONS, sink_options, source_options
+from magnetar.spark.value_options import KINDS
 
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _SINK_NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]*")
@@ -131,12 +132,12 @@ def _topic_source(item: Item, name: str, pipeline: str, dead_letter: bool) -> To
     titles = pulsar_keys("source")
     items = item.keys(("format", *titles, "fields", "watermark", "expect"))
     options = _texts(items, [title for title in titles if title not in ("value", "subscription")])
-    value = "schema" if "schema" in options else "binary"
-    if "value" in items:
-        value = items["value"].choice(("binary", "string", "json"))
+    value = items["value"].choice(KINDS) if "value" in items else "binary"
     fields = items["fields"].text() if "fields" in items else ""
-    if value == "json" and not fields:
+    if value == "json" and not fields and "valueSchema" not in options:
         item.problem("value: json needs 'fields', the columns of the JSON, for instance: origin STRING, delay BIGINT")
+    if value not in ("binary", "string") and not (value == "json" and fields):
+        options["value"], value = value, "schema"
     if fields and value != "json":
         items["fields"].problem("'fields' belongs to value: json")
     watermark = None

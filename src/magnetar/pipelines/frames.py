@@ -26,7 +26,6 @@ from magnetar.pipelines.model import (
     TopicSource,
 )
 from magnetar.pipelines.secrets import resolve
-from magnetar.spark.options import OPTIONS
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -75,7 +74,7 @@ def stream(spark: SparkSession, pipeline: Pipeline, source: TopicSource) -> Data
 def source_options(pipeline: Pipeline, source: TopicSource) -> dict[str, str]:
     """Of format("pulsar"), with secrets."""
     given = {**pipeline.broker(), **source.options, "metadata": rows.metadata_of(source)}
-    if source.value == "schema" and "ondecodeerror" in OPTIONS:
+    if source.value == "schema":
         given["onDecodeError"] = "column"
     return {name: resolve(text) for name, text in given.items()}
 
@@ -164,7 +163,8 @@ class Frames:
             whole = self._understood(
                 source.where, f"{where}.watermark", lambda: whole.withWatermark(watermark.column, watermark.delay)
             )
-        checked = self._checked(whole, source.name, source.expectations, where, decode=bad)
+        at_source = source.value == "schema"
+        checked = self._checked(whole, source.name, source.expectations, where, decode=bad, decoded_at_source=at_source)
         return rows.good_rows(checked, source.name)
 
     def _step(self, step: Step) -> DataFrame:
@@ -206,6 +206,7 @@ class Frames:
         *,
         decode: Action | None = None,
         mark: Action | None = None,
+        decoded_at_source: bool = False,
     ) -> DataFrame:
         for one in expectations:
             # One by one, so that an error is at its line.
@@ -219,7 +220,9 @@ class Frames:
         whole = decode is not None
         dead = None
         if Action.DEAD_LETTER in {decode, mark, *(one.action for one in expectations)}:
-            dead = rows.dead_letters(checked, name, expectations, self._pipeline.name, whole=whole)
+            dead = rows.dead_letters(
+                checked, name, expectations, self._pipeline.name, whole=whole, decoded_at_source=decoded_at_source
+            )
         self.checks[name] = Check(name, checked, dead, whole)
         return checked
 

@@ -52,7 +52,7 @@ class TopicSource:
     """Of format("pulsar"), by the names of docs/spark.md, without broker and subscription."""
     subscription: str
     value: str
-    """binary, string, json or schema: what becomes of a message's bytes."""
+    """binary, string or json (with ``fields``), decoded here; or schema: decoded by the data source."""
     fields: str
     """The columns of a JSON value, as Spark's DDL."""
     watermark: Watermark | None

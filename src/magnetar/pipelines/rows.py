@@ -102,7 +102,13 @@ def good_rows(frame: DataFrame, place: str) -> DataFrame:
 
 
 def dead_letters(
-    frame: DataFrame, place: str, expectations: Sequence[Expectation], pipeline: str, *, whole: bool
+    frame: DataFrame,
+    place: str,
+    expectations: Sequence[Expectation],
+    pipeline: str,
+    *,
+    whole: bool,
+    decoded_at_source: bool = False,
 ) -> DataFrame:
     """Messages for the dead-letter topic; ``whole``: rows are still messages."""
     from pyspark.sql import functions as f
@@ -118,14 +124,19 @@ def dead_letters(
     )
     columns = set(frame.columns)
     shown = [name for name in frame.columns if not name.startswith(OUTCOME) and name not in _HIDDEN]
-    value = f.col(RAW) if whole else f.to_json(f.struct(*shown)).cast("binary")
+    row = f.to_json(f.struct(*shown)).cast("binary")
+    value, kind = row, f.lit(letters.ROW)
+    if whole:
+        # A data source that decodes keeps the bytes of what it could not decode; of others the position is enough.
+        is_message = f.col(RAW).isNotNull() if decoded_at_source else f.lit(True)
+        value, kind = f.when(is_message, f.col(RAW)).otherwise(row), f.when(is_message, letters.MESSAGE).otherwise(kind)
     topic = position = f.lit("")
     if columns.issuperset(POSITION):
         topic = f.coalesce("__topic", f.lit(""))
         position = f.coalesce(f.concat_ws(":", "__ledgerId", "__entryId", "__batchIndex"), f.lit(""))
     ours = {
         letters.NAME: f.lit(pipeline),
-        letters.KIND: f.lit(letters.MESSAGE if whole else letters.ROW),
+        letters.KIND: kind,
         letters.CAUSE: cause,
         letters.DETAIL: detail,
         letters.PLACE: f.lit(place),

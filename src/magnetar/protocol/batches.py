@@ -16,9 +16,10 @@ the broker remembers of a producer then tells a sender that starts over whether 
 from __future__ import annotations
 
 import base64
-import zlib
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final, NamedTuple, TypeAlias
+
+from crc32c import crc32c
 
 from magnetar.protocol.commands import Pairs
 from magnetar.protocol.compression import CompressionType, compress
@@ -136,7 +137,7 @@ class BatchWriter:
         text, encoded = (None, False) if key is None else key_text(key)
         ordering, deliver_at = extras if extras is not None else (None, None)
         if self.digest_bits:
-            self._checksum = zlib.crc32(plain, self._checksum)
+            self._checksum = crc32c(plain, self._checksum)
             self.digest = self._checksum & ((1 << self.digest_bits) - 1)
             last |= self.digest
             if stop - start == 1:

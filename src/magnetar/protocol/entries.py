@@ -208,7 +208,7 @@ def build_entry(metadata: EntryMetadata, payload: bytes) -> bytes:
     raw = pb.MessageMetadata()
     _METADATA.write(raw, metadata)
     data = raw.SerializeToString()
-    return with_checksum(len(data).to_bytes(4, "big") + data + payload)
+    return with_checksum(len(data).to_bytes(4, "big") + data, payload)
 
 
 def join_batch(messages: Iterable[tuple[SingleMetadata, bytes]]) -> bytes:

@@ -42,9 +42,9 @@ def command_frame(command: bytes, payload_size: int = 0) -> bytes:
     return _SIZES.pack(4 + len(command) + payload_size, len(command)) + command
 
 
-def with_checksum(body: bytes) -> bytes:
-    """The entry whose metadata size, metadata and payload are ``body``."""
-    return _CHECKSUM.pack(CHECKSUM_MAGIC, crc32c(body)) + body
+def with_checksum(body: bytes, payload: bytes = b"") -> bytes:
+    """The entry whose metadata size, metadata and payload are ``body`` and ``payload`` together."""
+    return b"".join((_CHECKSUM.pack(CHECKSUM_MAGIC, crc32c(payload, crc32c(body))), body, payload))
 
 
 def checksum_holds(entry: bytes) -> bool:

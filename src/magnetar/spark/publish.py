@@ -8,23 +8,26 @@ remembers after its first entry proves it, and so a name that the broker does no
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Iterator
 from contextlib import ExitStack
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import numpy as np
 
 from magnetar.client.errors import RefusedError
 from magnetar.client.lookup import Lookup
 from magnetar.client.producer import Producer
 from magnetar.model.errors import InvalidValueError, NotAllowedError, ServerError
 from magnetar.model.names import TopicName
-from magnetar.protocol.batches import BatchWriter
 from magnetar.runtime.clock import SystemClock, steady_seconds
 from magnetar.spark.encode import Router, Rows
 from magnetar.spark.keys import sealing
 from magnetar.spark.options import SinkOptions
 from magnetar.spark.sequences import FINE_ROWS, Known, check_rows, digest_bits, first_number, numbers
 from magnetar.spark.value_writer import ValueWriter, value_writer
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 _TRUSTED: Final = 60.0
 """How long a topic that was seen to have deduplication on is believed to have it still, seconds."""
@@ -51,6 +54,9 @@ class _Target:
     def __init__(
         self, lookup: Lookup, options: SinkOptions, topic: str, numbering: Numbering | None, values: ValueWriter | None
     ) -> None:
+        # Its kernels take a quarter of a second to load, and the driver imports this module too.
+        from magnetar.columnar.packing import Packer
+
         self._numbering = numbering
         name = None if numbering is None else numbering.name
         seal = sealing(options.encryption)
@@ -73,7 +79,7 @@ class _Target:
                 "writes: spark.speculation must be false; or another query has the same checkpoint, or txnAppId"
             )
             raise RefusedError(f"open producer {name} on {topic}", error.error, text) from error
-        self.writer = BatchWriter(
+        self.packer = Packer(
             self.producer.name,
             compression=options.compression,
             max_messages=options.batch_messages,
@@ -160,10 +166,10 @@ class TaskSink:
         """How many rows the broker had already."""
         target, known = self._opened(rows, stack)
         if known is None:
-            self._send_numbered(target, rows, rows.ordinals, slice(0, None))
+            self._send_numbered(target, rows, rows.picked, rows.ordinals)
             return 0
         # Ids of early rows are made in another way than those of late ones.
-        border = bisect_left(rows.ordinals, FINE_ROWS)
+        border = int(np.searchsorted(rows.ordinals, FINE_ROWS))
         return sum(
             self._resume(target, known, rows, part)
             for part in (slice(0, border), slice(border, len(rows.ordinals)))
@@ -172,23 +178,21 @@ class TaskSink:
 
     def _resume(self, target: _Target, known: Known, rows: Rows, part: slice) -> int:
         """Skip what the broker has, send the rest; how many rows were skipped."""
-        ids = numbers(self._first, rows.ordinals[part])
-        target.writer.digest_bits = digest_bits(rows.ordinals[part.start])
+        picked, ids = rows.picked[part], numbers(self._first, rows.ordinals[part])
+        target.packer.digest_bits = digest_bits(int(rows.ordinals[part.start]))
         skip = 0
         if known.pending:
-            skip = known.stored_of(ids)
-            border = part.start + skip
-            for _ in self._packed(target, rows, ids[:skip], slice(part.start, border)):
+            skip = known.stored_of(ids.tolist())
+            for _ in target.packer.pack(self._clock.now_ms(), rows.messages, picked[:skip], ids[:skip]):
                 pass  # for the digest
             if skip:
-                known.compare(ids[skip - 1], target.writer.digest)
-            part = slice(border, part.stop)
-        self._send_numbered(target, rows, ids[skip:], part)
+                known.compare(int(ids[skip - 1]), target.packer.digest)
+        self._send_numbered(target, rows, picked[skip:], ids[skip:])
         return skip
 
-    def _send_numbered(self, target: _Target, rows: Rows, ids: list[int], part: slice) -> None:
+    def _send_numbered(self, target: _Target, rows: Rows, picked: NDArray[np.int64], ids: NDArray[np.int64]) -> None:
         limit = target.producer.max_message_size
-        for batch in self._packed(target, rows, ids, part):
+        for batch in target.packer.pack(self._clock.now_ms(), rows.messages, picked, ids):
             if len(batch.entry) > limit:
                 raise InvalidValueError(
                     f"a message of {len(batch.entry)} bytes is larger than the {limit} that the broker takes; "
@@ -197,23 +201,6 @@ class TaskSink:
             target.producer.send(*batch)
             if target.unproven:
                 target.prove()
-
-    def _packed(self, target: _Target, rows: Rows, ids: list[int], part: slice) -> Iterator[Any]:
-        extras = rows.extras
-        if extras is not None:
-            extras = extras._replace(
-                ordering_keys=None if extras.ordering_keys is None else extras.ordering_keys[part],
-                deliver_at=None if extras.deliver_at is None else extras.deliver_at[part],
-            )
-        return target.writer.pack(
-            self._clock.now_ms(),
-            rows.values[part],
-            ids,
-            None if rows.keys is None else rows.keys[part],
-            None if rows.event_times is None else rows.event_times[part],
-            None if rows.properties is None else rows.properties[part],
-            extras,
-        )
 
     def _partition_count(self, topic: str) -> int:
         count = self._counts.get(topic)

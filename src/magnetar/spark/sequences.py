@@ -16,9 +16,13 @@ a chance of 1 in 65,536, and in tasks of more than 131,072 rows, which stream in
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from magnetar.model.errors import InvalidValueError, MagnetarError
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 BATCH_BITS: Final = 29
 FINE_ROWS: Final = 1 << 17
@@ -81,12 +85,11 @@ def first_number(batch: int) -> int:
     return Sequence(batch, 0).number()
 
 
-def numbers(first: int, rows: list[int]) -> list[int]:
+def numbers(first: int, rows: NDArray[np.int64]) -> NDArray[np.int64]:
     """The ids of rows of a micro-batch whose row 0 has the id ``first``; all before `FINE_ROWS`, or none."""
-    if rows and rows[0] >= FINE_ROWS:
-        base = first + _COARSE - (FINE_ROWS << _COARSE_BITS)
-        return [base + (row << _COARSE_BITS) for row in rows]
-    return [first + (row << _FINE_BITS) for row in rows]
+    if len(rows) and rows[0] >= FINE_ROWS:
+        return first + _COARSE - (FINE_ROWS << _COARSE_BITS) + (rows << _COARSE_BITS)
+    return first + (rows << _FINE_BITS)
 
 
 def check_rows(rows: int) -> None:

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from magnetar.broker.topic.compaction.survivors import Survivors
+from magnetar.broker.topic.compaction.view import pack
+from magnetar.jobs import stretches
+from magnetar.jobs.extents import Entries
 from magnetar.jobs.latest import Heard, Kept, Stored, events, latest
+from magnetar.jobs.stretches import Stretch, of_topic, of_view
 from magnetar.protocol.compacting import look
 from magnetar.protocol.entries import build_entry
 from magnetar.protocol.frames import with_checksum
-from tests.unit.topic.test_survivors import BASE, Message, batch, entries, single
+from tests.unit.topic.test_survivors import BASE, Message, batch, entries, messages, single
 
 chunks = st.tuples(
     st.sampled_from(["u1", "u2", "u3"]), st.sampled_from(["a", "b", None]), st.integers(0, 2), st.booleans()
@@ -59,11 +64,39 @@ def test_stretches_give_what_the_whole_gives(made: list[object], retain: bool, d
     dead = {one.ordinal for one in stored if data.draw(st.integers(0, 9)) == 0}
     alive = [one for one in stored if one.ordinal not in dead]
     cuts = sorted(data.draw(st.lists(st.integers(0, len(alive)), max_size=4)))
-    stretches = [alive[a:b] for a, b in zip([0, *cuts], [*cuts, len(alive)], strict=True)]
-    said = [event for stretch in stretches for event in events(stretch)[0]]
+    parts = [alive[a:b] for a, b in zip([0, *cuts], [*cuts, len(alive)], strict=True)]
+    said = [event for part in parts for event in events(part)[0]]
     places, heard = latest(data.draw(st.permutations(said)))
-    kept = [one for stretch in stretches for one in Kept(places, heard, retain_keyless=retain).of(stretch)]
+    kept = [one for part in parts for one in Kept(places, heard, retain_keyless=retain).of(part)]
     assert kept == by_broker(stored, dead, retain=retain)
+
+
+def stretch_of(stored: list[Stored], *, view: bool) -> Stretch:
+    """As columns; of a view with the places in front of the entries."""
+    datas = [pack(*one[:3], one.data) if view else one.data for one in stored]
+    lengths = np.array([len(data) for data in datas], np.int64)
+    numbers = np.array([one[:4] for one in stored], np.int64).reshape(-1, 4)
+    block = Entries(
+        np.frombuffer(b"".join(datas), np.uint8), numbers[:, 1], numbers[:, 2], np.cumsum(lengths) - lengths, lengths,
+        None, numbers[:, 3],
+    )  # fmt: skip
+    if view:
+        return of_view(block)
+    return of_topic(block, 0)._replace(ordinals=numbers[:, 0])
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(st.one_of(messages, entries, chunks, markers, raw), max_size=25), st.booleans(), st.booleans())
+def test_columns_give_what_single_looks_give(made: list[object], retain: bool, view: bool) -> None:
+    stored = [Stored(10 + 2 * i, 7, i, 1, entry_of(one)) for i, one in enumerate(made)]
+    half = len(stored) // 2
+    columns = [stretch_of(part, view=view) for part in (stored[:half], stored[half:]) if part]
+    said, count = stretches.events(columns)
+    assert (sorted(said, key=str), count) == (sorted(events(stored)[0], key=str), events(stored)[1])
+    places, heard = latest(said)
+    assert list(stretches.kept(columns, places, heard, retain_keyless=retain)) == by_broker(
+        stored, set(), retain=retain
+    )
 
 
 def test_forgetting_deletions_is_noticed() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from pathlib import Path
 
 import pytest
@@ -10,7 +12,7 @@ from magnetar.model.errors import InvalidValueError
 from magnetar.pipelines.checkpoint import write_whole
 from magnetar.pipelines.declared import parse
 from magnetar.pipelines.frames import short
-from magnetar.pipelines.run import cause_of, explanation
+from magnetar.pipelines.run import Stop, cause_of, explanation
 from magnetar.pipelines.secrets import resolve
 from tests.unit.pipelines.example import TEXT
 
@@ -41,3 +43,15 @@ def test_one_paragraph(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "in micro-batch 3" in explanation(pipeline, None)
     write_whole(tmp_path / "work/commits/3", "v1\n{}")
     assert "behind micro-batch 3" in explanation(pipeline, None)
+
+
+def test_signals() -> None:
+    """The first asks, the second insists; afterwards everything is as before."""
+    before = signal.getsignal(signal.SIGTERM)
+    stop = Stop()
+    with stop.listening():
+        os.kill(os.getpid(), signal.SIGTERM)
+        assert stop.asked.is_set()
+        with pytest.raises(KeyboardInterrupt):
+            os.kill(os.getpid(), signal.SIGINT)
+    assert signal.getsignal(signal.SIGTERM) is before

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -39,7 +40,9 @@ def test_numbers_order_as_batches_and_rows_do(one: tuple[int, int, int], other: 
 @given(st.integers(0, 2**BATCH_BITS - 1), row_numbers)
 def test_numbers_in_bulk_are_those_one_by_one(batch: int, row: int) -> None:
     rows = [one for one in range(row, row + 3) if one < ROWS and (one < FINE_ROWS) == (row < FINE_ROWS)]
-    assert numbers(first_number(batch), rows) == [Sequence(batch, one).number() for one in rows]
+    assert numbers(first_number(batch), np.array(rows, np.int64)).tolist() == [
+        Sequence(batch, one).number() for one in rows
+    ]
 
 
 def test_limits_are_said() -> None:
@@ -69,7 +72,7 @@ def attempt(broker: Broker, number: int, chunks: list[list[bytes]], fail_after: 
     writer = BatchWriter("p", max_messages=3, digest_bits=digest_bits(0))
     row = sent = 0
     for chunk in chunks:
-        ids = numbers(first_number(number), list(range(row, row + len(chunk))))
+        ids = numbers(first_number(number), np.arange(row, row + len(chunk))).tolist()
         row += len(chunk)
         skip = known.stored_of(ids) if known.pending else 0
         for _ in writer.pack(0, chunk[:skip], ids[:skip]):

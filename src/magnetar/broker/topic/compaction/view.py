@@ -22,6 +22,7 @@ from magnetar.storage.cache import Run as StoredRun
 from magnetar.storage.managed_ledger import ManagedLedger
 
 _PLACE: Final = struct.Struct("<qqq")
+PLACE_BYTES: Final = _PLACE.size
 PROPERTY: Final = "#compacted"
 """The broker's own: neither shown nor replaced with the others."""
 
