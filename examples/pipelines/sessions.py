@@ -44,7 +44,7 @@ from magnetar.lakehouse import open_lake
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-PER_BATCH: Final = 1_000
+PER_BATCH: Final = 500
 GAP: Final = timedelta(hours=10)
 DELAY: Final = timedelta(minutes=10)
 _STATE: Final = "began BIGINT, last BIGINT, flights BIGINT, route STRING"

@@ -37,7 +37,7 @@ from magnetar.lakehouse import open_lake
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-PER_BATCH: Final = 1_500
+PER_BATCH: Final = 1_000
 _COLUMNS: Final = ["carrier", "flight", "tailnum", "hour", "airline", "seats"]
 _FLIGHT: Final = "carrier STRING, flight BIGINT, tailnum STRING, hour STRING"
 

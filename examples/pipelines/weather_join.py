@@ -32,7 +32,7 @@ from examples.pipelines.workplace import (
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-PER_BATCH: Final = 1_000
+PER_BATCH: Final = 500
 DELAY: Final = timedelta(hours=1)
 _FLIGHT: Final = "origin STRING, time_hour TIMESTAMP, carrier STRING, flight BIGINT, dep_delay BIGINT"
 _WEATHER: Final = "origin STRING, time_hour TIMESTAMP, wind_speed DOUBLE, precip DOUBLE"
@@ -95,28 +95,27 @@ def example(place: Workplace, rows: int) -> Outcome:
 
     found = pl.DataFrame(pl.from_arrow(open_lake(place.path("joined")).read()))
     wanted = expected(flights, weather)
-    rain = (
-        pl.when(pl.col("precip").is_null())
+    wind = pl.col("wind_speed")
+    strength = (
+        pl.when(wind.is_null())
         .then(pl.lit("no observation"))
-        .when(pl.col("precip") > 0)
-        .then(pl.lit("rain or snow"))
-        .otherwise(pl.lit("dry"))
+        .when(wind < 10)
+        .then(pl.lit("below 10 mph"))
+        .when(wind < 20)
+        .then(pl.lit("from 10 mph"))
+        .otherwise(pl.lit("from 20 mph"))
     )
     summary = (
-        found.group_by(rain.alias("weather"))
-        .agg(
-            pl.len().alias("flights"),
-            pl.col("dep_delay").mean().round(1).alias("minutes late"),
-            pl.col("wind_speed").mean().round(1).alias("wind mph"),
-        )
-        .sort("weather")
+        found.group_by(strength.alias("wind"))
+        .agg(pl.len().alias("flights"), pl.col("dep_delay").mean().round(1).alias("minutes late on average"))
+        .sort("wind")
     )
     checks = {
         f"{wanted.height:,} of {flights.height:,} flights, {wanted['seen'].null_count():,} of them without an "
         f"observation; {flights.height - wanted.height:,} still wait": differences(found, wanted.select(_COLUMNS)),
         "rows that Spark has dropped: 0": [f"{dropped} rows dropped"] if dropped else [],
     }
-    return Outcome("Delays by the weather of the hour", summary, checks)
+    return Outcome("Delays by the wind of the hour", summary, checks)
 
 
 def main() -> int:

@@ -42,7 +42,9 @@ if TYPE_CHECKING:
 
 POSITION: Final = ("__ledgerId", "__entryId", "__batchIndex")
 _TIMEOUT: Final = 30.0
-_QUERY_SECONDS: Final = 600
+_QUERY_SECONDS: Final = 3_600
+# What is asked after the end must not have been forgotten meanwhile.
+_SETTINGS: Final = {"spark.sql.streaming.numRecentProgressUpdates": "10000"}
 
 
 class Workplace(NamedTuple):
@@ -178,7 +180,7 @@ def show(console: Console, outcome: Outcome) -> bool:
     for name, kind in outcome.summary.schema.items():
         table.add_column(name.replace("_", " "), justify="right" if kind.is_numeric() else "left")
     for row in outcome.summary.iter_rows():
-        table.add_row(*(f"{value:,}" if isinstance(value, int | float) else str(value) for value in row))
+        table.add_row(*(f"{value:,}" if isinstance(value, int | float) else str(value or "-") for value in row))
     console.print(table)
     for what, found in outcome.checks.items():
         verdict = f"[red]DIFFERENT[/red]  {what}: {'; '.join(found)}" if found else f"[green]equal[/green]  {what}"
@@ -199,7 +201,7 @@ def carry_out(story: str, example: Callable[[Workplace, int], Outcome], rows: in
             directory = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="magnetar-example-")))
             url = arguments.url or stack.enter_context(running_broker(directory, "brokerDeduplicationEnabled=true"))
             with errors_into(directory / "spark.log"):
-                spark = local_session("magnetar example", brief=True)
+                spark = local_session("magnetar example", brief=True, settings=_SETTINGS)
             stack.callback(end_session, spark)
             good = show(console, example(Workplace.at(spark, url, directory), arguments.rows))
     except MagnetarError as error:

@@ -20,7 +20,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas"),
     pytest.mark.filterwarnings("ignore::ResourceWarning"),
 ]
-ROWS = 1_200
+ROWS = 1_100
 
 
 @pytest.mark.parametrize(
