@@ -461,9 +461,9 @@ class ManagedLedger:
         return ledger
 
     def apply_offload(self, ledger_id: int, offload: Offload) -> None:
-        """The record is durable, or was read by a start. A ledger that was trimmed meanwhile needs no copy."""
+        """The record is durable, or was read by a start. What was trimmed or deleted meanwhile needs no copy."""
         ledger = self.table.of_id(ledger_id)
-        if ledger is None:
+        if ledger is None or self.deleted:
             self.home.copy_discarded(offload)
             return
         if ledger.offload is not None and ledger.offload.key != offload.key:
