@@ -16,7 +16,7 @@ import tempfile
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 from urllib.parse import unquote, urlsplit
 
 from typing_extensions import override
@@ -24,6 +24,8 @@ from typing_extensions import override
 from magnetar.model.errors import InvalidValueError, PersistenceError
 from magnetar.storage.files import OsFileSystem
 
+_PART: Final = ".new"
+"""Behind the name of a file that is not whole yet."""
 BUCKET_SCHEMES = ("s3", "s3a", "gs", "az", "azure", "abfs", "abfss", "adl")
 
 
@@ -54,7 +56,7 @@ class Place(Protocol):
         ...
 
     def delete(self, name: str) -> None:
-        """Fine if there is none."""
+        """Also what a draft left that was killed. Fine if there is neither."""
         ...
 
 
@@ -100,13 +102,14 @@ class Directory:
 
     def delete(self, name: str) -> None:
         Path(self.path, require_name(name)).unlink(missing_ok=True)
+        Path(self.path, name + _PART).unlink(missing_ok=True)
 
 
 class _FileDraft:
     def __init__(self, root: str, head: str, tail: str) -> None:
         self._directory = OsFileSystem(os.path.join(root, head))
         self._above = [root, *(os.path.join(root, *head.split("/")[:i]) for i in range(1, head.count("/") + 1))]
-        self._name, self._part = tail, tail + ".new"
+        self._name, self._part = tail, tail + _PART
         self.target = os.path.join(root, head, self._part)
 
     def commit(self) -> int:

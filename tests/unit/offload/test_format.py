@@ -185,7 +185,10 @@ def test_a_place_keeps_whole_objects_under_names_used_once(number: int, tmp_path
     assert source.tell() == size
     source.close()
     place.draft("public/other").abandon()
+    if isinstance(place, Directory):
+        Path(place.draft(name).target).write_bytes(b"half")
     place.delete(name)
+    assert not [path for path in tmp_path.rglob("*") if path.is_file()], "also what a kill left is deleted"
     place.delete(name)
     with pytest.raises(FileNotFoundError):
         place.open(name)
