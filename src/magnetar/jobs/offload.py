@@ -4,7 +4,7 @@ and ask the broker to adopt them (docs/offload.md).
 The broker is asked which ledgers have no copy, and it decides what becomes one: it compares each object with its own
 entries before it records anything, so nothing that goes wrong here can cost a message. A ledger is the unit of work; a
 task that Spark runs again finds the object that its predecessor finished and has it adopted. What the broker refuses
-is deleted. A job that is killed may leave objects that no ledger names; they carry its number.
+(4xx) is deleted. A job that is killed may leave objects that no ledger names; they carry its number.
 """
 
 from __future__ import annotations
@@ -135,7 +135,11 @@ def copy(work: Work) -> Outcome:
         size = said["size"]
     except RefusedError as error:
         refused = str(error)
-        place.delete(work.name)
+        if error.answered < 500:
+            place.delete(work.name)
+        else:
+            # nobody decided anything (a proxy's patience ended, say): the broker may be about to record the object
+            refused += f"; {work.name} is left where it is"
     info = work.info
     return Outcome(work.topic, info.id, info.entries, info.bytes, size, time.perf_counter() - began, refused)
 
