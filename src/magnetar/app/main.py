@@ -133,8 +133,11 @@ def pipeline(context: typer.Context) -> None:
 @app.command(context_settings={"ignore_unknown_options": True, "help_option_names": []}, add_help_option=False)
 def lake(arguments: Annotated[list[str] | None, typer.Argument(metavar="COMMAND")] = None) -> None:
     """Tables that streams are written to: history, positions, holding, compact, vacuum."""
-    from magnetar.lakehouse.command import app as lake_app
-
+    try:
+        from magnetar.lakehouse.command import app as lake_app
+    except ModuleNotFoundError as error:
+        print(f"magnetar: {error}; lakes need: pip install 'magnetar[pipelines]'", file=sys.stderr)
+        raise typer.Exit(1) from None
     lake_app(arguments or ["--help"], prog_name="magnetar lake")
 
 
