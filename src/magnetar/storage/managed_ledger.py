@@ -450,11 +450,9 @@ class ManagedLedger:
 
     def sealed(self, ledger_id: int) -> Ledger:
         """The ledger of that id, which takes no more entries. Raises ConflictError."""
-        ledgers = self.table.ledgers
-        ledger = self.table.of_id(ledger_id)
+        ledger, following = self.table.of_id(ledger_id), self.table.behind(ledger_id)
         if ledger is None or self.deleted:
             raise ConflictError(f"{self.name} has no ledger {ledger_id}: it was trimmed, or never was")
-        following = ledgers[ledgers.index(ledger) + 1] if ledger is not ledgers[-1] else None
         if following is None or following.ordinal != ledger.end:
             # closed already, perhaps, but its last entries are still being written
             raise ConflictError(f"{self.name}: ledger {ledger_id} is open")
