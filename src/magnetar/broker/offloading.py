@@ -22,7 +22,6 @@ from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from random import Random
 from typing import Any, Final, NamedTuple, TypeVar
-from urllib.parse import quote
 
 from magnetar.broker.topic.backlog import run_at
 from magnetar.broker.topic.topic import Topic
@@ -31,7 +30,7 @@ from magnetar.model.ids import EARLIEST, Position
 from magnetar.model.names import TopicName
 from magnetar.offload.archive import ParquetArchive
 from magnetar.offload.digest import Digest
-from magnetar.offload.places import require_name
+from magnetar.offload.places import folder_of, require_name
 from magnetar.runtime.clock import Clock
 from magnetar.runtime.settings import Settings
 from magnetar.runtime.tasks import TaskGroup
@@ -368,13 +367,7 @@ def first_unoffloaded(managed: ManagedLedger) -> Position:
 
 def _object_name(topic: TopicName, ledger: int, rng: Random) -> str:
     """Readable, sorted as the ledgers are, never the same twice."""
-    namespace = topic.namespace
-    parts = (
-        str(namespace),
-        quote(topic.local_name, safe=""),
-        f"ledger-{ledger:016d}-{rng.getrandbits(64):016x}.parquet",
-    )
-    return "/".join(parts)
+    return f"{folder_of(topic)}/ledger-{ledger:016d}-{rng.getrandbits(64):016x}.parquet"
 
 
 async def _durable(register: Callable[[Callable[[], None], Callable[[PersistenceError], None]], None]) -> None:

@@ -16,14 +16,13 @@ import warnings
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
-from urllib.parse import quote
 
 from magnetar.jobs.copies import write_copy
 from magnetar.jobs.rest import RefusedError, Rest, path_of
 from magnetar.jobs.topic_logs import LedgerInfo, Piece, TopicLog, look
 from magnetar.model.errors import InvalidValueError, TopicNotFoundError
 from magnetar.model.names import TopicName
-from magnetar.offload.places import place_at
+from magnetar.offload.places import folder_of, place_at
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -113,11 +112,10 @@ def _incomplete(log: TopicLog, ledger: int) -> str:
 
 
 def _work(rest: Rest, log: TopicLog, ledgers: Path, ledger: int, url: str, job: str) -> Work:
-    name = TopicName.parse(log.name)
-    parts = (str(name.namespace), quote(name.local_name, safe=""), f"ledger-{ledger:016d}-{job}.parquet")
+    name = f"{folder_of(TopicName.parse(log.name))}/ledger-{ledger:016d}-{job}.parquet"
     info = next(one for one in log.ledgers if one.id == ledger)
     pieces = tuple(piece for piece in log.pieces if piece.ledger == ledger)
-    return Work(rest, log.name, str(ledgers), info, pieces, url, "/".join(parts))
+    return Work(rest, log.name, str(ledgers), info, pieces, url, name)
 
 
 def copy(work: Work) -> Outcome:

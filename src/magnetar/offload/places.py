@@ -10,6 +10,7 @@ name only when it is whole: by a rename after fsync, or by one conditional PUT. 
 
 from __future__ import annotations
 
+import hashlib
 import io
 import os
 import tempfile
@@ -17,15 +18,17 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any, Final, Protocol
-from urllib.parse import unquote, urlsplit
+from urllib.parse import quote, unquote, urlsplit
 
 from typing_extensions import override
 
 from magnetar.model.errors import InvalidValueError, PersistenceError
+from magnetar.model.names import TopicName
 from magnetar.storage.files import OsFileSystem
 
 _PART: Final = ".new"
 """Behind the name of a file that is not whole yet."""
+_FOLDER_MAX: Final = 200
 BUCKET_SCHEMES = ("s3", "s3a", "gs", "az", "azure", "abfs", "abfss", "adl")
 
 
@@ -81,6 +84,16 @@ def require_name(name: str) -> str:
     if not name or any(part in ("", ".", "..") for part in name.split("/")) or "\\" in name or "\0" in name:
         raise InvalidValueError(f"{name!r} is no name of an object: parts with / between them, none empty, . or ..")
     return name
+
+
+def folder_of(topic: TopicName) -> str:
+    """Below which a topic's objects lie: readable, its own, and never longer than file systems take (255 bytes)."""
+    name = quote(topic.local_name, safe="")
+    if not name.strip("."):
+        name = name.replace(".", "%2E")
+    if len(name) > _FOLDER_MAX:
+        name = f"{name[:_FOLDER_MAX]}-{hashlib.sha256(name.encode()).hexdigest()[:16]}"
+    return f"{topic.namespace}/{name}"
 
 
 class Directory:
