@@ -20,7 +20,7 @@ from tests.live_broker import live_broker
 
 from magnetar.spark.session import end_session, local_session
 
-WARM_UP = 10.0
+WARM_UP = 25.0
 PATIENCE_MS = 5_000
 
 
