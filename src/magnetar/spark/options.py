@@ -22,7 +22,7 @@ from magnetar.spark.admission import Limits
 from magnetar.spark.keys import Decryption, Encryption, decryption, encryption
 from magnetar.spark.offsets import At, Moment, Word, parse_at, parse_time
 from magnetar.spark.topics import Topics, assigned, listed, pattern
-from magnetar.spark.value_options import KINDS, WRITTEN_KINDS, ValueOptions
+from magnetar.spark.value_options import KINDS, STRUCTURED, WRITTEN_KINDS, ValueOptions
 
 
 class Option(NamedTuple):
@@ -196,11 +196,20 @@ def sink_options(given: Mapping[str, str]) -> SinkOptions:
         raise InvalidValueError(
             "option 'staging' is for effectively-once, and option 'delivery' is at-least-once: leave one of them out"
         )
+    application = _application(table)
+    if once is False and application is not None:
+        raise InvalidValueError(
+            "option 'txnAppId' is for effectively-once, and option 'delivery' is at-least-once: leave one of them out"
+        )
+    schema = None if table.get("schema") is None else table.choice("schema", WRITTEN_KINDS, "")
+    for title, kinds in (("valueSchema", STRUCTURED), ("valueMessage", ("protobuf",))):
+        if table.get(title) is not None and schema not in kinds:
+            raise InvalidValueError(f"option {title!r} has no meaning without schema={' or '.join(kinds)}")
     return SinkOptions(
         service_url=_service_url(table),
         topic=None if topic is None else _topic(topic),
         once=once,
-        app=_application(table),
+        app=application,
         staging=table.get("staging"),
         repeatable=table.flag("repeatable", False),
         compression=CompressionType[compression],
@@ -210,7 +219,7 @@ def sink_options(given: Mapping[str, str]) -> SinkOptions:
         murmur=table.choice("pulsar.producer.hashingScheme", _HASHING, _HASHING[0]) == _HASHING[1],
         operation_timeout=table.number("operationTimeoutMs", 30_000, 1) / 1000,
         token=table.get("token"),
-        schema=None if table.get("schema") is None else table.choice("schema", WRITTEN_KINDS, ""),
+        schema=schema,
         value_schema=table.get("valueSchema"),
         value_message=table.get("valueMessage"),
         encryption=encryption(table.get("encryption.publicKey")),

@@ -170,3 +170,25 @@ def test_keys_are_texts_files_or_json_of_both(tmp_path: Path) -> None:
     ):
         with pytest.raises(InvalidValueError, match=match):
             source_options({**base, key: text})
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"valueSchema": "x"}, "'valueSchema' has no meaning without schema=avro"),
+        ({"schema": "string", "valueSchema": "x"}, "'valueSchema' has no meaning without schema=avro"),
+        ({"schema": "avro", "valueMessage": "m"}, "'valueMessage' has no meaning without schema=protobuf"),
+        ({"txnAppId": "a", "txnVersion": "1", "delivery": "at-least-once"}, "'txnAppId' is for effectively-once"),
+    ],
+)
+def test_sink_options_that_would_be_left_out(given: dict[str, str], message: str) -> None:
+    with pytest.raises(InvalidValueError, match=message):
+        sink_options({**BASE, **given})
+
+
+def test_an_error_does_not_tell_a_key() -> None:
+    secret = "MIIEpAIBAAKCAQEA" * 300
+    for text in (secret, secret[:40]):
+        with pytest.raises(InvalidValueError, match=r"'decryption\.privateKey' is neither") as found:
+            source_options({**BASE, "decryption.privateKey": text})
+        assert secret[:16] not in str(found.value)
