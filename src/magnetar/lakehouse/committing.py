@@ -92,8 +92,8 @@ def check_not_set_back(options: LakeOptions, change: Change) -> None:
     last = _opened(options).committed(note.app)
     if last is not None and last > note.batch:
         raise InvalidValueError(
-            f"{options.path} has micro-batches of this query up to {last}, and this is {note.batch}: its checkpoint was "
-            "set back, or another driver runs the same query. Nothing was written; use a new checkpoint with "
+            f"{options.path} has micro-batches of this query up to {last}, and this is {note.batch}: its checkpoint "
+            "was set back, or another driver runs the same query. Nothing was written; use a new checkpoint with "
             "startingOffsets from the table (magnetar lake positions), or end the other driver"
         )
 
