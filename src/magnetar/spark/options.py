@@ -11,6 +11,7 @@ import difflib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final, NamedTuple
 
 from magnetar.client.address import parse_service_url
@@ -210,7 +211,7 @@ def sink_options(given: Mapping[str, str]) -> SinkOptions:
         topic=None if topic is None else _topic(topic),
         once=once,
         app=application,
-        staging=table.get("staging"),
+        staging=_absolute(table.get("staging")),
         repeatable=table.flag("repeatable", False),
         compression=CompressionType[compression],
         batch_messages=table.number("pulsar.producer.batchingMaxMessages", 1_000, 1),
@@ -299,6 +300,11 @@ def _service_url(table: _Table) -> str:
         raise InvalidValueError("option 'service.url' is missing; for instance pulsar://localhost:6650")
     parse_service_url(url)
     return url
+
+
+def _absolute(directory: str | None) -> str | None:
+    """Of the driver, which reads the options: tasks work in directories of their own."""
+    return directory if directory is None or ":" in directory.partition("/")[0] else str(Path(directory).absolute())
 
 
 def _topic(text: str) -> str:

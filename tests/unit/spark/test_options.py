@@ -192,3 +192,10 @@ def test_an_error_does_not_tell_a_key() -> None:
         with pytest.raises(InvalidValueError, match=r"'decryption\.privateKey' is neither") as found:
             source_options({**BASE, "decryption.privateKey": text})
         assert secret[:16] not in str(found.value)
+
+
+def test_a_staging_directory_is_the_drivers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert sink_options({**BASE, "staging": "stage/a"}).staging == str(tmp_path / "stage/a")
+    for same in ("/stage", "s3a://bucket/stage", "file:/stage"):
+        assert sink_options({**BASE, "staging": same}).staging == same
