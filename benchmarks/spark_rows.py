@@ -148,11 +148,15 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--workloads", default=",".join(WORKLOADS), help=f"comma list of {', '.join(WORKLOADS)}")
     parser.add_argument("--out", type=Path, help="JSON file")
+    parser.add_argument("--fill", metavar="URL", help="only make the topic of the workloads on this broker, and end")
     return parser.parse_args()
 
 
 def main() -> None:
     options = arguments()
+    if options.fill:
+        fill(options.fill, options.rows, options.size, options.batch)
+        return
     found = []
     settings = {"allowAutoTopicCreationType": "partitioned", "defaultNumPartitions": 2}
     with (

@@ -14,7 +14,8 @@ LINES_MAX = 600
 FUNCTION_LINES_MAX = 70
 BLOB_BYTES_MAX = 512 * 1024
 BANNED_NAMES = {"utils", "util", "common", "helpers", "helper", "manager", "misc"}
-ENTRY_POINTS = {"magnetar.app.main", "magnetar.spark.demo"}
+COMMANDS = {f"magnetar.{package}.command" for package in ("jobs", "lakehouse", "pipelines")}
+ENTRY_POINTS = {"magnetar.app.main", "magnetar.spark.demo", *COMMANDS}
 GENERATED = "src/magnetar/protocol/generated"
 
 

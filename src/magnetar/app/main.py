@@ -5,6 +5,7 @@ Heavy parts are imported when they are needed, so that help answers at once.
 
 from __future__ import annotations
 
+import importlib
 import os
 import sys
 from pathlib import Path
@@ -108,34 +109,32 @@ app.add_typer(explain_app, name="explain")
 _PASSED_ON = {"ignore_unknown_options": True, "allow_extra_args": True, "help_option_names": []}
 
 
+def _pass_on(context: typer.Context, package: str) -> None:
+    try:
+        commands = importlib.import_module(f"magnetar.{package}.command")
+    except ModuleNotFoundError as error:
+        name = context.info_name
+        print(f"magnetar: {error}; magnetar {name} needs: pip install 'magnetar[pipelines]'", file=sys.stderr)
+        raise typer.Exit(1) from None
+    commands.app(context.args or ["--help"], prog_name=f"magnetar {context.info_name}")
+
+
 @app.command(context_settings=_PASSED_ON, add_help_option=False)
 def jobs(context: typer.Context) -> None:
-    """Maintenance jobs on Spark: audit, compare, replay, report."""
-    try:
-        from magnetar.jobs.command import app as jobs_app
-    except ModuleNotFoundError as error:
-        print(f"magnetar: {error}; jobs need: pip install 'magnetar[pipelines]'", file=sys.stderr)
-        raise typer.Exit(1) from None
-    jobs_app(context.args, prog_name="magnetar jobs")
+    """Maintenance jobs on Spark: audit, compare, compact, offload, replay, report."""
+    _pass_on(context, "jobs")
 
 
 @app.command(context_settings=_PASSED_ON, add_help_option=False)
 def pipeline(context: typer.Context) -> None:
     """Run, check, plan, watch, verify and replay pipelines on Spark that a YAML file declares."""
-    try:
-        from magnetar.pipelines.command import app as pipeline_app
-    except ModuleNotFoundError as error:
-        print(f"magnetar: {error}; pipelines need: pip install 'magnetar[pipelines]'", file=sys.stderr)
-        raise typer.Exit(1) from None
-    pipeline_app(context.args, prog_name="magnetar pipeline")
+    _pass_on(context, "pipelines")
 
 
-@app.command(context_settings={"ignore_unknown_options": True, "help_option_names": []}, add_help_option=False)
-def lake(arguments: Annotated[list[str] | None, typer.Argument(metavar="COMMAND")] = None) -> None:
+@app.command(context_settings=_PASSED_ON, add_help_option=False)
+def lake(context: typer.Context) -> None:
     """Tables that streams are written to: history, positions, holding, compact, vacuum."""
-    from magnetar.lakehouse.command import app as lake_app
-
-    lake_app(arguments or ["--help"], prog_name="magnetar lake")
+    _pass_on(context, "lakehouse")
 
 
 def main() -> None:
