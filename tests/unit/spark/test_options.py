@@ -199,3 +199,18 @@ def test_a_staging_directory_is_the_drivers(tmp_path: Path, monkeypatch: pytest.
     assert sink_options({**BASE, "staging": "stage/a"}).staging == str(tmp_path / "stage/a")
     for same in ("/stage", "s3a://bucket/stage", "file:/stage"):
         assert sink_options({**BASE, "staging": same}).staging == same
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({}, "needs the option 'subscription'"),
+        ({"subscription": "s", "endingOffsets": "latest"}, "'endingOffsets' has no meaning"),
+        ({"subscription": "s", "pushDownFilters": "true"}, "'pushDownFilters' has no meaning"),
+    ],
+)
+def test_options_that_a_stream_does_not_take(given: dict[str, str], message: str) -> None:
+    from magnetar.spark.stream import StreamReader
+
+    with pytest.raises(InvalidValueError, match=message):
+        StreamReader(source_options({**BASE, **given}))
