@@ -88,8 +88,8 @@ class Steps:
 
 
 @contextlib.contextmanager
-def running_broker(directory: Path) -> Iterator[str]:
-    """A broker in a process of its own; gives its service URL and ends it by its id."""
+def running_broker(directory: Path, *settings: str) -> Iterator[str]:
+    """A broker in a process of its own, ``settings`` (name=value) added; gives its service URL, ends it by its id."""
     command = [sys.executable, "-m", "magnetar.app.main", "standalone", f"--data={directory / 'broker'}"]
     for setting in (
         "bindAddress=127.0.0.1",
@@ -98,6 +98,7 @@ def running_broker(directory: Path) -> Iterator[str]:
         # A topic that is used for the first time gets four partitions.
         "allowAutoTopicCreationType=partitioned",
         f"defaultNumPartitions={PARTITIONS}",
+        *settings,
     ):
         command.append(f"--set={setting}")
     log = directory / "broker.log"
