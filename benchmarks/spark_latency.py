@@ -35,13 +35,15 @@ def publish(client: pulsar.Client, rate: float, until: float) -> None:
     producer.flush()
 
 
-def receive(consumer: pulsar.Consumer, since: float, found: list[float]) -> None:
-    """Seconds that each message took, for those sent after ``since``; ends when nothing comes any more."""
+def receive(consumer: pulsar.Consumer, since: float, found: list[float], sent_all: threading.Event) -> None:
+    """Seconds that each message took, for those sent after ``since``; ends when no more are to come."""
     while True:
         try:
             message = consumer.receive(PATIENCE_MS)
         except pulsar.Timeout:
-            return
+            if sent_all.is_set():
+                return
+            continue
         now, sent = time.time(), float(message.data())
         if sent > since:
             found.append(now - sent)
@@ -73,10 +75,12 @@ def main() -> None:
             .start()
         )
         found: list[float] = []
+        sent_all = threading.Event()
         since = time.time() + WARM_UP
-        receiving = threading.Thread(target=receive, args=(consumer, since, found))
+        receiving = threading.Thread(target=receive, args=(consumer, since, found, sent_all))
         receiving.start()
         publish(client, options.rate, since + options.seconds)
+        sent_all.set()
         receiving.join()
         query.stop()
         client.close()

@@ -22,7 +22,6 @@ from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from random import Random
 from typing import Any, Final, NamedTuple, TypeVar
-from urllib.parse import quote
 
 from magnetar.broker.topic.backlog import run_at
 from magnetar.broker.topic.topic import Topic
@@ -31,7 +30,7 @@ from magnetar.model.ids import EARLIEST, Position
 from magnetar.model.names import TopicName
 from magnetar.offload.archive import ParquetArchive
 from magnetar.offload.digest import Digest
-from magnetar.offload.places import require_name
+from magnetar.offload.places import folder_of, require_name
 from magnetar.runtime.clock import Clock
 from magnetar.runtime.settings import Settings
 from magnetar.runtime.tasks import TaskGroup
@@ -46,6 +45,7 @@ T = TypeVar("T")
 
 _RETRY_MS: Final = 60_000
 """After a failure a topic or an object is left alone for so long."""
+_TOPICS_PER_TURN: Final = 200
 
 
 class Status(NamedTuple):
@@ -134,10 +134,10 @@ class Offloading:
         """
         require_name(name)
         url = self.required_place()
-        ledger = complete(topic.log, ledger_id)
-        if ledger.offload is not None and (ledger.offload.url, ledger.offload.name) == (url, name):
-            return ledger.offload
         async with self._one:
+            ledger = complete(topic.log, ledger_id)
+            if ledger.offload is not None and (ledger.offload.url, ledger.offload.name) == (url, name):
+                return ledger.offload
             digest = await self._read(topic.log, ledger, Digest())
             copy = Offload(url, name, digest.hexdigest(), digest.entries, digest.bytes, 0, self._clock.now_ms())
             try:
@@ -227,7 +227,13 @@ class Offloading:
         return self._url
 
     async def _thread(self, work: Callable[..., T], *arguments: Any) -> T:
-        return await asyncio.get_running_loop().run_in_executor(self._store.archive_threads, work, *arguments)
+        doing = asyncio.get_running_loop().run_in_executor(self._store.archive_threads, work, *arguments)
+        try:
+            return await asyncio.shield(doing)
+        except asyncio.CancelledError:
+            # a thread cannot be stopped, and nobody may touch what it still works on (a file half written)
+            await asyncio.wait({doing})
+            raise
 
     # unasked -----------------------------------------------------------------------------------------------------
 
@@ -237,7 +243,9 @@ class Offloading:
         Never raises for one topic or object: what fails is named, and tried again later.
         """
         released = 0
-        for topic in topics:
+        for i, topic in enumerate(topics):
+            if i % _TOPICS_PER_TURN == _TOPICS_PER_TURN - 1:
+                await asyncio.sleep(0)
             if topic.closed:
                 continue
             if self._url and self._may(topic.name.fqn) and self.status(topic.name).status != "RUNNING":
@@ -251,31 +259,38 @@ class Offloading:
                     continue
                 released += await self._guarded(copy.key, self._release(topic, ledger, copy))
         if self._store.discarded:
-            await self._delete()
+            await self._guarded("deleting copies", self._delete())
         return released
 
     async def _release(self, topic: Topic, ledger: Ledger, copy: Offload) -> None:
         """Only what can be read may take the place of the local entries."""
         async with self._one:
-            await self._thread(self._archive.check, copy, ledger.id)
-            if topic.log.deleted or ledger.offload != copy:
+            if ledger.offload == copy:
+                await self._thread(self._archive.check, copy, ledger.id)
+            if topic.log.deleted or topic.log.table.of_id(ledger.id) is not ledger or ledger.offload != copy:
                 return
             released = copy._replace(released=True)
             await _durable(lambda done, failed: topic.log.record_offload(ledger.id, released, done, failed))
             self.counters.released += 1
 
     async def _delete(self) -> None:
-        """Objects that no record names, once that is durable."""
+        """Objects that no record names, once that is durable; no more of a place where one cannot be deleted now."""
         gone = [copy for copy in self._store.discarded.values() if copy.key not in self._writing]
         await _durable(self._store.journal.barrier)
+        refused: set[str] = set()
         for copy in gone:
-            if copy.key in self._store.discarded and copy.key not in self._writing:
-                await self._guarded(copy.key, self._delete_one(copy))
+            if copy.url in refused or not self._may(copy.key):
+                continue
+            if not await self._guarded(copy.key, self._delete_one(copy)):
+                refused.add(copy.url)
 
     async def _delete_one(self, copy: Offload) -> None:
-        await self._thread(self._archive.delete, copy)
-        self._store.copy_deleted(copy)
-        self.counters.deleted += 1
+        async with self._one:
+            # not while it is being made, or being adopted, and not if that was done meanwhile
+            if copy.key in self._store.discarded and copy.key not in self._writing:
+                await self._thread(self._archive.delete, copy)
+                self._store.copy_deleted(copy)
+                self.counters.deleted += 1
 
     async def _guarded(self, key: str, work: Any) -> int:
         """1 if it was done; a failure is logged, and the next try is some time away."""
@@ -284,8 +299,10 @@ class Offloading:
             return 0
         try:
             await work
-        except (MagnetarError, OSError) as error:
-            log.error("%s: %s; nothing was let go, it is tried again later", key, error)
+        except Exception as error:
+            known = isinstance(error, MagnetarError | OSError)
+            text = "%s: %s; nothing was let go, it is tried again later"
+            log.error(text, key, error, exc_info=None if known else error)
             self.counters.failures += 1
             self._not_before[key] = self._clock.now_ms() + _RETRY_MS
             return 0
@@ -350,13 +367,7 @@ def first_unoffloaded(managed: ManagedLedger) -> Position:
 
 def _object_name(topic: TopicName, ledger: int, rng: Random) -> str:
     """Readable, sorted as the ledgers are, never the same twice."""
-    namespace = topic.namespace
-    parts = (
-        str(namespace),
-        quote(topic.local_name, safe=""),
-        f"ledger-{ledger:016d}-{rng.getrandbits(64):016x}.parquet",
-    )
-    return "/".join(parts)
+    return f"{folder_of(topic)}/ledger-{ledger:016d}-{rng.getrandbits(64):016x}.parquet"
 
 
 async def _durable(register: Callable[[Callable[[], None], Callable[[PersistenceError], None]], None]) -> None:

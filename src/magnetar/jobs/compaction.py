@@ -17,7 +17,6 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
-from urllib.parse import quote
 
 from magnetar.broker.topic.compaction.view import pack
 from magnetar.client.errors import DataLossError
@@ -32,7 +31,7 @@ from magnetar.jobs.units import direct
 from magnetar.model.errors import ConflictError, InvalidValueError
 from magnetar.model.names import TopicName
 from magnetar.offload.format import LedgerWriter
-from magnetar.offload.places import place_at
+from magnetar.offload.places import folder_of, place_at
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -105,7 +104,7 @@ def plan(rest: Rest, directory: Path, topic: str, to: str | None = None) -> Plan
         raise ConflictError(f"{topic}: the directory shows less than the broker has; try again in a moment")
     url = to or said["url"]
     place_at(url)
-    folder = f"compaction/{quote(name.fqn.partition('://')[2], safe='')}/{secrets.token_hex(8)}"
+    folder = f"compaction/{folder_of(name)}/{secrets.token_hex(8)}"
     return Plan(
         rest, name.fqn, said["generation"], said["horizon"], said["retainKeyless"], tuple(units), len(before), url,
         folder,

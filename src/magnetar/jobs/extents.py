@@ -35,6 +35,7 @@ READ_BYTES: Final = 8 << 20
 _GAP_MAX: Final = 64 << 10
 """So many bytes of other topics are read rather than passed over."""
 _PAGE: Final = records.PAGE
+_O_DIRECT: Final = getattr(os, "O_DIRECT", 0)
 _HEAD: Final = records.RECORD_HEADER_SIZE
 _LENGTHS_AT: Final = records.RECORD_HEADER_SIZE + records.EXTENT_HEAD_SIZE
 _COUNT_AT: Final = _LENGTHS_AT - 4
@@ -96,7 +97,7 @@ class _Segment:
         self.name = path.name
         self._plain = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         try:
-            self._direct = os.open(f"/proc/self/fd/{self._plain}", os.O_RDONLY | os.O_CLOEXEC | os.O_DIRECT)
+            self._direct = os.open(f"/proc/self/fd/{self._plain}", os.O_RDONLY | os.O_CLOEXEC | _O_DIRECT)
         except OSError:
             self._direct = -1
         self._space = mmap.mmap(-1, READ_BYTES + 2 * _PAGE)

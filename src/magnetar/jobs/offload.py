@@ -4,7 +4,7 @@ and ask the broker to adopt them (docs/offload.md).
 The broker is asked which ledgers have no copy, and it decides what becomes one: it compares each object with its own
 entries before it records anything, so nothing that goes wrong here can cost a message. A ledger is the unit of work; a
 task that Spark runs again finds the object that its predecessor finished and has it adopted. What the broker refuses
-is deleted. A job that is killed may leave objects that no ledger names; they carry its number.
+(4xx) is deleted. A job that is killed may leave objects that no ledger names; they carry its number.
 """
 
 from __future__ import annotations
@@ -16,14 +16,13 @@ import warnings
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
-from urllib.parse import quote
 
 from magnetar.jobs.copies import write_copy
 from magnetar.jobs.rest import RefusedError, Rest, path_of
 from magnetar.jobs.topic_logs import LedgerInfo, Piece, TopicLog, look
 from magnetar.model.errors import InvalidValueError, TopicNotFoundError
 from magnetar.model.names import TopicName
-from magnetar.offload.places import place_at
+from magnetar.offload.places import folder_of, place_at
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -113,11 +112,10 @@ def _incomplete(log: TopicLog, ledger: int) -> str:
 
 
 def _work(rest: Rest, log: TopicLog, ledgers: Path, ledger: int, url: str, job: str) -> Work:
-    name = TopicName.parse(log.name)
-    parts = (str(name.namespace), quote(name.local_name, safe=""), f"ledger-{ledger:016d}-{job}.parquet")
+    name = f"{folder_of(TopicName.parse(log.name))}/ledger-{ledger:016d}-{job}.parquet"
     info = next(one for one in log.ledgers if one.id == ledger)
     pieces = tuple(piece for piece in log.pieces if piece.ledger == ledger)
-    return Work(rest, log.name, str(ledgers), info, pieces, url, "/".join(parts))
+    return Work(rest, log.name, str(ledgers), info, pieces, url, name)
 
 
 def copy(work: Work) -> Outcome:
@@ -135,7 +133,11 @@ def copy(work: Work) -> Outcome:
         size = said["size"]
     except RefusedError as error:
         refused = str(error)
-        place.delete(work.name)
+        if error.answered < 500:
+            place.delete(work.name)
+        else:
+            # nobody decided anything (a proxy's patience ended, say): the broker may be about to record the object
+            refused += f"; {work.name} is left where it is"
     info = work.info
     return Outcome(work.topic, info.id, info.entries, info.bytes, size, time.perf_counter() - began, refused)
 

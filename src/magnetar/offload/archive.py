@@ -56,7 +56,12 @@ class ParquetArchive:
         with closing(place.open(offload.name)) as source:
             file = self._file(form, offload, ledger, source)
             number, first = file.group_of(entry)
-            data, counts = file.group(source, number)
+            try:
+                data, counts = file.group(source, number)
+            except BaseException:
+                # whoever mends the object may have written it anew: its footer is to be read again
+                self._forget(offload)
+                raise
         return first, data, counts, file.index_of(number) + counts.cumsum(dtype="int64") - counts
 
     def writer(self, target: Any, topic: str, ledger: int, first_index: int) -> LedgerWriter:
@@ -89,6 +94,9 @@ class ParquetArchive:
     def delete(self, offload: Offload) -> None:
         """Nobody needs the object any more; fine if there is none. Raises OSError."""
         self.place(offload.url).delete(offload.name)
+        self._forget(offload)
+
+    def _forget(self, offload: Offload) -> None:
         with self._lock:
             self._files.pop(offload.key, None)
 

@@ -10,20 +10,25 @@ name only when it is whole: by a rename after fsync, or by one conditional PUT. 
 
 from __future__ import annotations
 
+import hashlib
 import io
 import os
 import tempfile
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol
-from urllib.parse import unquote, urlsplit
+from typing import Any, Final, Protocol
+from urllib.parse import quote, unquote, urlsplit
 
 from typing_extensions import override
 
 from magnetar.model.errors import InvalidValueError, PersistenceError
+from magnetar.model.names import TopicName
 from magnetar.storage.files import OsFileSystem
 
+_PART: Final = ".new"
+"""Behind the name of a file that is not whole yet."""
+_FOLDER_MAX: Final = 200
 BUCKET_SCHEMES = ("s3", "s3a", "gs", "az", "azure", "abfs", "abfss", "adl")
 
 
@@ -54,7 +59,7 @@ class Place(Protocol):
         ...
 
     def delete(self, name: str) -> None:
-        """Fine if there is none."""
+        """Also what a draft left that was killed. Fine if there is neither."""
         ...
 
 
@@ -81,6 +86,16 @@ def require_name(name: str) -> str:
     return name
 
 
+def folder_of(topic: TopicName) -> str:
+    """Below which a topic's objects lie: readable, its own, and never longer than file systems take (255 bytes)."""
+    name = quote(topic.local_name, safe="")
+    if not name.strip("."):
+        name = name.replace(".", "%2E")
+    if len(name) > _FOLDER_MAX:
+        name = f"{name[:_FOLDER_MAX]}-{hashlib.sha256(name.encode()).hexdigest()[:16]}"
+    return f"{topic.namespace}/{name}"
+
+
 class Directory:
     """On a file system; files are made durable with fsync, as are the directories above them."""
 
@@ -100,13 +115,14 @@ class Directory:
 
     def delete(self, name: str) -> None:
         Path(self.path, require_name(name)).unlink(missing_ok=True)
+        Path(self.path, name + _PART).unlink(missing_ok=True)
 
 
 class _FileDraft:
     def __init__(self, root: str, head: str, tail: str) -> None:
         self._directory = OsFileSystem(os.path.join(root, head))
         self._above = [root, *(os.path.join(root, *head.split("/")[:i]) for i in range(1, head.count("/") + 1))]
-        self._name, self._part = tail, tail + ".new"
+        self._name, self._part = tail, tail + _PART
         self.target = os.path.join(root, head, self._part)
 
     def commit(self) -> int:

@@ -82,6 +82,11 @@ class LedgerTable:
         i = bisect_right(self._ids, ledger_id) - 1
         return self.ledgers[i] if i >= 0 and self._ids[i] == ledger_id else None
 
+    def behind(self, ledger_id: int) -> Ledger | None:
+        """The first ledger of a higher id."""
+        i = bisect_right(self._ids, ledger_id)
+        return self.ledgers[i] if i < len(self.ledgers) else None
+
     @property
     def first(self) -> int:
         """Lowest retained ordinal."""

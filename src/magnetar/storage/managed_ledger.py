@@ -450,20 +450,18 @@ class ManagedLedger:
 
     def sealed(self, ledger_id: int) -> Ledger:
         """The ledger of that id, which takes no more entries. Raises ConflictError."""
-        ledgers = self.table.ledgers
-        ledger = self.table.of_id(ledger_id)
+        ledger, following = self.table.of_id(ledger_id), self.table.behind(ledger_id)
         if ledger is None or self.deleted:
             raise ConflictError(f"{self.name} has no ledger {ledger_id}: it was trimmed, or never was")
-        following = ledgers[ledgers.index(ledger) + 1] if ledger is not ledgers[-1] else None
         if following is None or following.ordinal != ledger.end:
             # closed already, perhaps, but its last entries are still being written
             raise ConflictError(f"{self.name}: ledger {ledger_id} is open")
         return ledger
 
     def apply_offload(self, ledger_id: int, offload: Offload) -> None:
-        """The record is durable, or was read by a start. A ledger that was trimmed meanwhile needs no copy."""
+        """The record is durable, or was read by a start. What was trimmed or deleted meanwhile needs no copy."""
         ledger = self.table.of_id(ledger_id)
-        if ledger is None:
+        if ledger is None or self.deleted:
             self.home.copy_discarded(offload)
             return
         if ledger.offload is not None and ledger.offload.key != offload.key:

@@ -2,17 +2,20 @@
 
 Start-up reads only what is younger than the newest checkpoint; this reads everything, so it finds bit rot in old
 segments, indexes that lead astray, checkpoints that could not be used, and entries that a checkpoint promises and no
-segment holds. A torn end of the newest segment is what a kill leaves and no damage; so is a missing index.
+segment holds, unless a record behind it says that they were let go. A torn end of the newest segment is what a kill
+leaves and no damage; so is a missing index. Copies of offloaded ledgers lie elsewhere and are not read.
 """
 
 from __future__ import annotations
 
+import json
 import struct
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from magnetar.model.errors import PersistenceError
 from magnetar.storage import checkpoint, records
+from magnetar.storage.archive import Offload
 from magnetar.storage.files import FileSystem
 from magnetar.storage.scan import SegmentScan
 from magnetar.storage.segment import SegmentIndex, index_name, segment_name, segment_numbers
@@ -25,6 +28,32 @@ class Extent(NamedTuple):
     end: int
     offset: int
     length: int
+
+
+class _LetGo:
+    """What records say is not needed in any segment; such a record is final, so where it stands does not matter."""
+
+    def __init__(self) -> None:
+        self._deleted: set[int] = set()
+        self._trimmed: dict[int, int] = {}
+        self._released: set[tuple[int, int]] = set()
+
+    def hear(self, raw: records.RawRecord) -> None:
+        """Any record."""
+        if raw.kind not in (records.Kind.LOG_DELETED, records.Kind.TRIMMED, records.Kind.OFFLOADED):
+            return
+        fields = json.loads(raw.body)
+        log = fields["log"]
+        if raw.kind == records.Kind.LOG_DELETED:
+            self._deleted.add(log)
+        elif raw.kind == records.Kind.TRIMMED:
+            self._trimmed[log] = max(fields["ordinal"], self._trimmed.get(log, 0))
+        elif Offload.from_list(fields["offload"]).released:
+            self._released.add((log, fields["ledger"]))
+
+    def covers(self, log: int, ledger: int, end: int) -> bool:
+        """Whether a log's entries of that ledger below ``end`` need not be there."""
+        return log in self._deleted or (log, ledger) in self._released or end <= self._trimmed.get(log, 0)
 
 
 @dataclass
@@ -56,6 +85,7 @@ class _Verification:
         """By segment, then by log."""
         self._lengths: dict[int, int] = {}
         """Bytes of a segment that are known to have been durable."""
+        self._let_go = _LetGo()
 
     def run(self) -> Report:
         newest = self._checkpoints()
@@ -129,6 +159,7 @@ class _Verification:
             for block in scan:
                 blocks += 1
                 for raw in block.records:
+                    self._let_go.hear(raw)
                     if raw.kind == records.Kind.EXTENT:
                         head = records.extent_head(raw.body)
                         entries += head.entries
@@ -164,7 +195,9 @@ class _Verification:
     def _promises(self, newest: checkpoint.Checkpoint) -> None:
         """Entries that the newest checkpoint says are in a segment."""
         for log in newest.logs:
-            for segment, _, first, end, _ in log.about["spans"]:
+            for segment, ledger, first, end, _ in log.about["spans"]:
+                if self._let_go.covers(log.about["id"], ledger, end):
+                    continue
                 at = first
                 for extent in self._extents.get(segment, {}).get(log.about["id"], []):
                     if extent.first <= at < extent.end:

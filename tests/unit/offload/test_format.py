@@ -15,10 +15,11 @@ from hypothesis import strategies as st
 from obstore.store import LocalStore, MemoryStore
 
 from magnetar.model.errors import InvalidValueError, PersistenceError
+from magnetar.model.names import TopicName
 from magnetar.offload.archive import ParquetArchive
 from magnetar.offload.digest import Digest
 from magnetar.offload.format import KEY, Facts, LedgerFile, LedgerWriter, check, footer
-from magnetar.offload.places import Bucket, Directory, Place, place_at
+from magnetar.offload.places import Bucket, Directory, Place, folder_of, place_at
 from magnetar.protocol.entries import EntryMetadata, build_entry
 from magnetar.storage.archive import Offload
 from tests.memory_place import MemoryPlace
@@ -185,10 +186,25 @@ def test_a_place_keeps_whole_objects_under_names_used_once(number: int, tmp_path
     assert source.tell() == size
     source.close()
     place.draft("public/other").abandon()
+    if isinstance(place, Directory):
+        Path(place.draft(name).target).write_bytes(b"half")
     place.delete(name)
+    assert not [path for path in tmp_path.rglob("*") if path.is_file()], "also what a kill left is deleted"
     place.delete(name)
     with pytest.raises(FileNotFoundError):
         place.open(name)
+
+
+@pytest.mark.parametrize("topic", ["t", "ä" * 100, "ä" * 99 + "b", "a/b", ".", "..", "...", "%2E"])
+def test_every_topic_has_a_folder_of_its_own_that_file_systems_take(topic: str, tmp_path: Path) -> None:
+    folder = folder_of(TopicName.parse(f"persistent://tenant/ns/{topic}"))
+    draft = Directory("/x", str(tmp_path)).draft(f"{folder}/ledger-1.parquet")
+    Path(draft.target).write_bytes(b"x")
+    assert draft.commit() == 1
+    assert [path.relative_to(tmp_path).parts[:2] for path in tmp_path.rglob("*.parquet")] == [("tenant", "ns")]
+    others = ("t", "ä" * 100, "ä" * 99 + "b", "a/b", ".", "..", "...", "%2E")
+    folders = {folder_of(TopicName.parse(f"persistent://tenant/ns/{other}")) for other in others}
+    assert len(folders) == len(others)
 
 
 @pytest.mark.parametrize("url", ["", "relative/path", "file://host/path", "ftp://x/y", "s3:///nobucket"])

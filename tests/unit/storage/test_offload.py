@@ -101,6 +101,7 @@ def test_released_entries_come_from_the_copy_and_free_the_disk() -> None:
         assert await read(managed) == numbered(0, 200)
         assert COPIES.reads > 18
         files = await killed(store, files)
+        assert not verify(files).damage, "the newest checkpoint is older than the releases"
         store = opened(files)
         assert not store.damage
         assert await read(found(store)) == numbered(0, 200)
@@ -265,6 +266,26 @@ def test_a_ledger_that_was_trimmed_while_it_was_recorded_has_no_use_for_its_copy
         managed.trim(10)
         await settled()
         assert list(store.discarded) == [copy.key]
+        await store.close()
+
+    run(main())
+
+
+def test_a_topic_that_was_deleted_while_its_ledgers_were_recorded_leaves_no_object() -> None:
+    async def main() -> None:
+        files = disk()
+        store, managed = await filled(files)
+        old, new = copy_of(managed, 0), copy_of(managed, 1)
+        await record(managed, 0, old)
+        first, second = (ledger.id for ledger in managed.table.ledgers[:2])
+        managed.record_offload(first, old._replace(released=True), lambda: None, lambda e: None)
+        managed.record_offload(second, new, lambda: None, lambda e: None)
+        store.delete_log("t")
+        await store.journal.drain()
+        assert set(store.discarded) == {old.key, new.key}
+        await store.close()
+        store = opened(files)
+        assert set(store.discarded) == {old.key, new.key}
         await store.close()
 
     run(main())

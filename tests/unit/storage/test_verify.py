@@ -17,7 +17,7 @@ from magnetar.storage.segment import segment_name
 from magnetar.storage.store import LedgerStore
 from magnetar.storage.verify import verify
 from magnetar.testing.faultfiles import FaultFileSystem
-from tests.unit.storage.lives import SMALL, append, disk, numbered, opened, run, settled
+from tests.unit.storage.lives import SMALL, append, disk, killed, numbered, opened, run, settled
 
 
 def filled(*, close: bool = True) -> FaultFileSystem:
@@ -54,6 +54,26 @@ def test_a_whole_directory_is_whole_and_stays_as_it_is(close: bool) -> None:
     assert report.damage == []
     assert any("entries of" in line for line in report.lines)
     assert content(files) == before
+
+
+@pytest.mark.parametrize("delete", [True, False])
+def test_what_was_let_go_after_the_newest_checkpoint_is_no_damage_after_a_kill(delete: bool) -> None:
+    async def main(entries: int) -> FaultFileSystem:
+        files = disk()
+        store = opened(files)
+        managed = store.open_log("a")
+        await append(store, managed, *numbered(0, entries, 100))
+        await settled()
+        if delete:
+            store.delete_log("a")
+        else:
+            managed.trim(150)
+        await store.journal.drain()
+        assert await store.remove_dead()
+        return await killed(store, files)
+
+    for entries in range(200, 216):
+        assert verify(run(main(entries))).damage == [], entries
 
 
 def test_a_flipped_bit_anywhere_that_counts_is_found() -> None:

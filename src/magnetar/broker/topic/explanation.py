@@ -104,7 +104,8 @@ def _gate(subscription: Subscription) -> list[Finding]:
 def _disk(subscription: Subscription) -> list[Finding]:
     trouble = subscription.read_trouble
     if trouble:
-        return [Finding("read-failed", f"Reading from the disk fails: {trouble}.", "See the log; mend the disk.")]
+        step = "See the log; mend the disk, or bring back the object if it names an offloaded ledger's."
+        return [Finding("read-failed", f"Reading fails: {trouble}.", step)]
     if subscription.reading:
         return [Finding("reading", "Entries are being read from the disk.", "Wait a moment and ask again.")]
     return []

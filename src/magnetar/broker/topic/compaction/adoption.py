@@ -6,14 +6,18 @@ horizon, and be places of this topic. The generation says whether somebody compa
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from magnetar.broker.topic.compaction.view import View, place_of
 from magnetar.broker.topic.compaction.writing import ViewWriter
 from magnetar.model.errors import ConflictError
 from magnetar.model.ids import Position
 from magnetar.storage.managed_ledger import ManagedLedger
+
+_STEP_ENTRIES: Final = 200
+"""After so many the loop goes on with others."""
 
 Pieces = AsyncIterator[tuple[Sequence[bytes], Sequence[int] | None]]
 """Packed entries of a view with their message counts, in order."""
@@ -42,6 +46,8 @@ async def adopt(log: ManagedLedger, old: View | None, horizon: int, pieces: Piec
                 raise ConflictError(f"{log.name} has no entry {ledger}:{entry} with the number {ordinal} to be kept")
             last = ordinal
             await writer.write(ordinal, ledger, entry, data, 1 if counts is None else counts[i])
+            if i % _STEP_ENTRIES == _STEP_ENTRIES - 1:
+                await asyncio.sleep(0)
     await writer.durable()
 
 

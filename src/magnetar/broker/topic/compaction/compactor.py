@@ -263,7 +263,9 @@ class Compactor:
     def begin_adoption(self, generation: int, horizon: int, removed: int, pieces: Pieces) -> None:
         """Make a job's result the view, as a run of its own. Raises ConflictError if it is of another past."""
         start = self._topic.log.first if self.view is None else self.view.horizon
-        if generation != self._generation or self._cursor is None:
+        if self._cursor is None:
+            raise ConflictError(f"{self._topic.log.name} has no subscription {SUBSCRIPTION}: ask for a plan first")
+        if generation != self._generation:
             raise ConflictError(
                 f"{self._topic.log.name} was compacted since the job began: it has view {self._generation}, the job "
                 f"began with {generation}"

@@ -1,0 +1,45 @@
+"""What a job does with the object that it wrote when the broker does not adopt it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from magnetar.jobs import offload
+from magnetar.jobs.offload import Work, copy
+from magnetar.jobs.rest import RefusedError
+from magnetar.jobs.topic_logs import LedgerInfo
+
+
+class Broker:
+    """Says no."""
+
+    def __init__(self, status: int) -> None:
+        self._status = status
+
+    def ask(self, method: str, path: str, body: object) -> Any:
+        raise RefusedError(self._status, "no")
+
+
+@pytest.mark.parametrize(("status", "stays"), [(409, False), (404, False), (500, True), (504, True)])
+def test_only_what_the_broker_decided_against_is_deleted(
+    status: int, stays: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A proxy may answer 504 while the broker goes on to record the object."""
+
+    def written(*_: object) -> None:
+        raise FileExistsError("by an earlier attempt")
+
+    monkeypatch.setattr(offload, "write_copy", written)
+    path = tmp_path / "a" / "ledger-1.parquet"
+    path.parent.mkdir()
+    path.write_bytes(b"whole")
+    info = LedgerInfo(1, 0, 9, 9, 9, 900, 0, 1, 2)
+    rest = cast("Any", Broker(status))
+    work = Work(rest, "persistent://public/default/t", "", info, (), f"file://{tmp_path}", "a/ledger-1.parquet")
+    outcome = copy(work)
+    assert "no" in outcome.refused
+    assert path.exists() is stays
+    assert (work.name in outcome.refused) is stays
