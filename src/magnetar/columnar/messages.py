@@ -101,7 +101,7 @@ class Messages:
 
     @property
     def byte_count(self) -> int:
-        """Payload bytes, with what stands between messages in a batch."""
+        """Payload bytes, with what stands beside messages: between them in a batch, in the head of one on its own."""
         return int(self._state[rows.BYTES])
 
     def clear(self) -> None:

@@ -15,6 +15,7 @@ import pyarrow as pa  # type: ignore[import-untyped]  # publishes no types
 from crc32c import crc32c
 
 from magnetar.columnar.pack import NO_ROOM, pack_batch
+from magnetar.model.errors import InvalidValueError
 from magnetar.protocol.batches import MAX_BYTES, MAX_MESSAGES, Batch, Seal, key_text
 from magnetar.protocol.compression import CompressionType, compress
 from magnetar.protocol.entries import EntryMetadata, build_entry
@@ -74,6 +75,8 @@ def spans_of(array: Any) -> Spans:
     """Of an Arrow array of binary or string; None is a column that is not there."""
     if array is None:
         return _NO_SPANS
+    if not (pa.types.is_binary(array.type) or pa.types.is_string(array.type)):
+        raise InvalidValueError(f"a column of type {array.type} cannot be packed; see columnar.narrow")
     _, ends, data = array.buffers()
     return Spans(_array(data, "uint8"), _ends(array, ends), _present(array))
 

@@ -347,6 +347,9 @@ def append_rows(
                     state[number] = before[number]
                 return status, index
             state[BYTES] += end - at
+            if state[DETAILS] and table[BATCH, index] == NO_BATCH:
+                # Its key and properties stand there, and become columns too.
+                state[BYTES] += table[PAYLOAD, index] - table[HEAD, index]
             table[KEPT, index] = state[ROWS] - before[ROWS]
         index += 1
     return DONE, last

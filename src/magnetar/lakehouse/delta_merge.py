@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Final
 
 import pyarrow as pa  # type: ignore[import-untyped]  # publishes no types
+import pyarrow.compute as pc  # type: ignore[import-untyped]  # the same
 from deltalake.exceptions import CommitFailedError
 
 from magnetar.lakehouse.delta_table import LakeDelta, properties
@@ -25,6 +26,9 @@ def merge(options: LakeOptions, changes: pa.Table, keys: Sequence[str], note: No
     if not changes.num_rows:
         return None
     rows = changes.cast(plain_schema(changes.schema))
+    # A condition that is null is not true; without this neither branch of the merge would take the change.
+    gone = pc.fill_null(rows.column(_DELETED), False)
+    rows = rows.set_column(rows.column_names.index(_DELETED), _DELETED, gone)
     cause: Exception | None = None
     for _ in tries(options):
         table = LakeDelta(options)

@@ -130,13 +130,13 @@ class StreamSink(DataSourceStreamArrowWriter):
 
     def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:
         """All files of the micro-batch, or none; nothing if the table has it."""
-        from magnetar.lakehouse.committing import change_of_stream, commit
+        from magnetar.lakehouse.committing import change_of_stream, check_not_set_back, commit
 
         query = next((one.query for one in messages if isinstance(one, Written) and one.query is not None), None)
         schema = arrow_schema(self._schema)
         change = change_of_stream(self._options, schema, _files(messages), query, batchId, self._overwrite)
-        if change is not None:
-            commit(self._options, change)
+        if change is not None and commit(self._options, change) is None:
+            check_not_set_back(self._options, change)
 
     def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:
         """Nothing: a commit that failed may have happened, so its files stay until vacuum knows."""

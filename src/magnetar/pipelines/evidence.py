@@ -20,6 +20,7 @@ from typing import Final, NamedTuple
 
 from magnetar.client.place import START, Place
 from magnetar.pipelines.manifest import FIRST, Manifest, OutputPart, print_text
+from magnetar.pipelines.model import DEAD_LETTERS
 from magnetar.spark.sequences import Sequence as RowNumber
 
 _LISTED: Final = 5
@@ -115,6 +116,8 @@ def counts(manifests: Sequence[Manifest]) -> list[Finding]:
             told = sum(check.causes.values())
             if told != check.dead + check.dropped:
                 found.append(Finding(where, f"{name}: {check.dead + check.dropped} rows left, {told} with a cause"))
+        if (letters := one.outputs.get(DEAD_LETTERS)) is not None and letters.rows != one.dead:
+            found.append(Finding(where, f"{one.dead} rows were dead, and {letters.rows} were written as dead letters"))
         for name, output in one.outputs.items():
             if output.of and (passed := one.checks[output.of[-1]].passed) != output.rows:
                 found.append(
@@ -215,8 +218,17 @@ class Delivered:
         self.prints[batch] = self.prints.get(batch, 0) + number
 
 
-def delivered(manifests: Sequence[Manifest], name: str, seen: Delivered, first: int = 0) -> list[Finding]:
-    """An output topic against all manifests from batch ``first`` on."""
+def unfinished(manifests: Sequence[Manifest], committed: int, first: int = 0) -> list[Finding]:
+    """The last manifest against the last micro-batch that Spark knows as finished, -1 if none is."""
+    if committed < first or (manifests and manifests[-1].batch >= committed):
+        return []
+    return [Finding(f"batch {committed}", "Spark has finished it, and there is no manifest")]
+
+
+def delivered(
+    manifests: Sequence[Manifest], name: str, seen: Delivered, first: int = 0, *, contents: bool = True
+) -> list[Finding]:
+    """An output topic against all manifests from batch ``first`` on; without ``contents`` only which rows are there."""
     found = list(seen.repeated)
     known = {one.batch: one.outputs[name] for one in manifests if name in one.outputs}
     last = max(known, default=-1)
@@ -237,7 +249,7 @@ def delivered(manifests: Sequence[Manifest], name: str, seen: Delivered, first: 
                 found.append(Finding(where, "rows are in the topic, and no manifest tells of them"))
             continue
         found += _whole(where, output, {task: rows for (one, task), rows in seen.rows.items() if one == batch})
-        if not found and print_text(seen.prints.get(batch, 0)) != output.print:
+        if contents and not found and print_text(seen.prints.get(batch, 0)) != output.print:
             found.append(Finding(where, f"{output.target}: as many rows as were written, but with other contents"))
     return found
 

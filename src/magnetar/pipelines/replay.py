@@ -19,12 +19,12 @@ from typing import Any, Final, NamedTuple
 
 import pyarrow as pa  # type: ignore[import-untyped]  # publishes no types
 
-from magnetar.client.errors import ClientError
+from magnetar.client.errors import DataLossError, RefusedError
 from magnetar.client.lookup import Lookup
 from magnetar.client.place import START, Place
 from magnetar.client.reader import RangeReader, last_place
 from magnetar.columnar.messages import Messages
-from magnetar.model.errors import InvalidValueError
+from magnetar.model.errors import InvalidValueError, ServerError
 from magnetar.pipelines.checkpoint import Checkpoint, write_whole
 from magnetar.pipelines.letters import MESSAGE, Letter, letter
 from magnetar.pipelines.model import Pipeline
@@ -149,11 +149,16 @@ def _taken(
 
 
 def _original(lookup: Lookup, one: Letter) -> Found | None:
+    """None if it is gone for good. Whatever may be otherwise in a minute is an error: a letter is taken only once."""
     end = one.position._replace(batch=one.position.batch + 1)
     try:
         return next(iter(messages(lookup, one.topic, one.position, end)), None)
-    except ClientError:
+    except DataLossError:
         return None
+    except RefusedError as error:
+        if error.error is ServerError.TopicNotFound:
+            return None
+        raise
 
 
 def messages(lookup: Lookup, topic: str, start: Place, end: Place) -> Iterator[Found]:

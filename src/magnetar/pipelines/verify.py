@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from magnetar.client.lookup import Lookup
 from magnetar.client.place import START, Place
@@ -27,6 +27,9 @@ from magnetar.pipelines.status import open_lookup, partitions_there
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+_AS_STORED: Final = ("bytes", "string")
+"""Values that stand in the topic as they do in the files of a micro-batch."""
 
 
 class Report(NamedTuple):
@@ -52,20 +55,22 @@ def verify(pipeline: Pipeline, spark: SparkSession | None, *, since: int = 0) ->
     ]
     findings += evidence.ranges(manifests, checkpoint.starts(), _logged(checkpoint, pipeline, manifests))
     findings += evidence.counts(manifests)
-    done = checkpoint.committed()
-    if not manifests or manifests[-1].batch < done:
-        findings.append(Finding(f"batch {done}", "Spark has finished it, and there is no manifest"))
+    findings += evidence.unfinished(manifests, checkpoint.committed(), since)
     total = sum(one.rows_in for one in manifests)
     lines = [f"{len(manifests)} manifests, {total:,} rows: chain, ranges and counts"]
     if spark is not None:
         findings += evidence.sources(manifests, recounting(spark, pipeline))
         lines.append(f"sources: {total:,} rows read again")
+    schemas = {sink.name: sink.options["schema"] for sink in pipeline.topic_sinks if "schema" in sink.options}
     with open_lookup(pipeline) as lookup:
         for name, topic in _topics(pipeline):
             seen = delivered(lookup, topic, Delivered(query, name))
-            findings += evidence.delivered(manifests, name, seen, since)
+            schema = schemas.get(name, "bytes")
+            contents = schema.lower() in _AS_STORED
+            findings += evidence.delivered(manifests, name, seen, since, contents=contents)
             there = sum(sum(one) for one in seen.rows.values())
             others = f" (and {seen.others:,} of others)" if seen.others else ""
+            others += "" if contents else f"; counted, contents not compared (schema: {schema})"
             lines.append(
                 f"{'dead letters' if name == DEAD_LETTERS else f'sink {name}'}: {there:,} messages in {topic}{others}"
             )

@@ -7,11 +7,12 @@ tells what stands in the log, if there are limits; without limits nothing is sur
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from typing import Final
 
 from magnetar.client.anchor import Anchor
-from magnetar.client.errors import DataLossError
+from magnetar.client.errors import ClientError, DataLossError
 from magnetar.client.lag import Lag, lag
 from magnetar.client.lookup import Lookup
 from magnetar.client.place import START, Place
@@ -23,6 +24,8 @@ from magnetar.spark.backlog import bounded, few, heaps
 from magnetar.spark.offsets import At, Index, Moment, Word
 from magnetar.spark.options import Offsets, SourceOptions
 from magnetar.spark.topics import check_known, topic_partitions
+
+log = logging.getLogger(__name__)
 
 _FRESH: Final = 0.02
 """Spark asks for the latest offset up to a hundred times a second; so long an answer is good, seconds."""
@@ -155,7 +158,12 @@ class Frontier:
         if steady_seconds() - self._lags_asked > _LAG_INTERVAL:
             last = self.latest()
             behind = {name: end.get(name, START) for name, place in last.items() if end.get(name, START) < place}
-            self._lags = {name: lag(self._lookup, name, place, last[name]) for name, place in behind.items()}
+            try:
+                self._lags = {name: lag(self._lookup, name, place, last[name]) for name, place in behind.items()}
+            except ClientError as error:
+                # This is for people only; whoever reads says what is wrong, if it matters.
+                log.warning("how far %s is behind is not known: %s", self._subscription, error)
+                self._lags = {}
             self._lags_asked = steady_seconds()
         return self._lags
 

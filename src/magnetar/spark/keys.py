@@ -86,6 +86,8 @@ def _pem(title: str, text: str) -> str:
     try:
         return Path(text.removeprefix("file://")).read_text()
     except (OSError, ValueError) as error:
+        # What was given is not repeated: it may be a key.
+        why = error.strerror if isinstance(error, OSError) else "it is no path"
         raise InvalidValueError(
-            f"option {title!r} is neither PEM text (-----BEGIN ...) nor a file that can be read: {error}"
+            f"option {title!r} is neither PEM text (-----BEGIN ...) nor a file that can be read: {why}"
         ) from None

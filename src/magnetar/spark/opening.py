@@ -35,6 +35,10 @@ log = logging.getLogger(__name__)
 
 SKEW: Final = 10
 """Publish times are those of several clocks: a chunk is late for sure after so many times ``chunkTimeoutMs``."""
+_BREATH: Final = 1.0
+"""A single look behind the range counts for so many seconds of silence at most."""
+_STALLED: Final = 10.0
+"""Seconds of silence before the end of the topic after which the rest, up to there, is nothing that readers get."""
 
 
 def opened(options: SourceOptions, lookup: Lookup, one: Range, window: Window = EVERYTHING.window) -> Iterator[Block]:
@@ -107,23 +111,31 @@ def opener_of(options: SourceOptions, topic: str) -> Opener:
 
 def _rest(options: SourceOptions, lookup: Lookup, one: Range, opener: Opener) -> Iterator[list[Opened]]:
     """What completes the messages that began in the range."""
-    joiner = opener.joiner
-    joiner.give_up(SystemClock().now_ms())
-    tail, quiet_since = last_place(lookup, one.topic), steady_seconds()
-    behind = Place(one.end.ledger, one.end.entry + (1 if one.end.batch else 0))
-    following = onward(lookup, one.topic, behind)
+    joiner, quiet = opener.joiner, 0.0
+    tail = last_place(lookup, one.topic)
+    at = Place(one.end.ledger, one.end.entry + (1 if one.end.batch else 0))
+    following = onward(lookup, one.topic, at)
     try:
         while joiner.waiting:
-            newest, found = joiner.newest, next(following)
+            newest, asked = joiner.newest, steady_seconds()
+            found = next(following)
+            waited = steady_seconds() - asked
             if whole := [done for entry in found if (done := opener.continue_(entry.data)) is not None]:
                 yield whole
             if found:
+                at = Place(found[-1].ledger, found[-1].entry + 1)
                 # Published by several clocks, but not after now.
                 joiner.give_up(min(measure(found[-1].data).publish_time, SystemClock().now_ms()))
-            caught_up = not found or (found[-1].ledger, found[-1].entry + 1) >= tail[:2]
-            if joiner.newest != newest or whole or not caught_up:
-                quiet_since = steady_seconds()
-            elif steady_seconds() - quiet_since > options.chunk_timeout:
+            caught_up = at >= tail
+            if caught_up:
+                # Not before: what is old has its other chunks in the log, if anywhere.
+                joiner.give_up(SystemClock().now_ms())
+            if joiner.newest != newest or whole or (found and not caught_up):
+                quiet = 0.0
+            else:
+                # A connection that is made anew takes its time, in which nobody could have been heard.
+                quiet += min(waited, _BREATH)
+            if quiet > (options.chunk_timeout if caught_up else max(options.chunk_timeout, _STALLED)):
                 joiner.give_up()
     finally:
         following.close()

@@ -11,6 +11,7 @@ import difflib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final, NamedTuple
 
 from magnetar.client.address import parse_service_url
@@ -22,7 +23,7 @@ from magnetar.spark.admission import Limits
 from magnetar.spark.keys import Decryption, Encryption, decryption, encryption
 from magnetar.spark.offsets import At, Moment, Word, parse_at, parse_time
 from magnetar.spark.topics import Topics, assigned, listed, pattern
-from magnetar.spark.value_options import KINDS, WRITTEN_KINDS, ValueOptions
+from magnetar.spark.value_options import KINDS, STRUCTURED, WRITTEN_KINDS, ValueOptions
 
 
 class Option(NamedTuple):
@@ -196,12 +197,21 @@ def sink_options(given: Mapping[str, str]) -> SinkOptions:
         raise InvalidValueError(
             "option 'staging' is for effectively-once, and option 'delivery' is at-least-once: leave one of them out"
         )
+    application = _application(table)
+    if once is False and application is not None:
+        raise InvalidValueError(
+            "option 'txnAppId' is for effectively-once, and option 'delivery' is at-least-once: leave one of them out"
+        )
+    schema = None if table.get("schema") is None else table.choice("schema", WRITTEN_KINDS, "")
+    for title, kinds in (("valueSchema", STRUCTURED), ("valueMessage", ("protobuf",))):
+        if table.get(title) is not None and schema not in kinds:
+            raise InvalidValueError(f"option {title!r} has no meaning without schema={' or '.join(kinds)}")
     return SinkOptions(
         service_url=_service_url(table),
         topic=None if topic is None else _topic(topic),
         once=once,
-        app=_application(table),
-        staging=table.get("staging"),
+        app=application,
+        staging=_absolute(table.get("staging")),
         repeatable=table.flag("repeatable", False),
         compression=CompressionType[compression],
         batch_messages=table.number("pulsar.producer.batchingMaxMessages", 1_000, 1),
@@ -210,7 +220,7 @@ def sink_options(given: Mapping[str, str]) -> SinkOptions:
         murmur=table.choice("pulsar.producer.hashingScheme", _HASHING, _HASHING[0]) == _HASHING[1],
         operation_timeout=table.number("operationTimeoutMs", 30_000, 1) / 1000,
         token=table.get("token"),
-        schema=None if table.get("schema") is None else table.choice("schema", WRITTEN_KINDS, ""),
+        schema=schema,
         value_schema=table.get("valueSchema"),
         value_message=table.get("valueMessage"),
         encryption=encryption(table.get("encryption.publicKey")),
@@ -290,6 +300,11 @@ def _service_url(table: _Table) -> str:
         raise InvalidValueError("option 'service.url' is missing; for instance pulsar://localhost:6650")
     parse_service_url(url)
     return url
+
+
+def _absolute(directory: str | None) -> str | None:
+    """Of the driver, which reads the options: tasks work in directories of their own."""
+    return directory if directory is None or ":" in directory.partition("/")[0] else str(Path(directory).absolute())
 
 
 def _topic(text: str) -> str:

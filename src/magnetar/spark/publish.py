@@ -17,6 +17,7 @@ import numpy as np
 from magnetar.client.errors import RefusedError
 from magnetar.client.lookup import Lookup
 from magnetar.client.producer import Producer
+from magnetar.columnar.narrow import narrowed
 from magnetar.model.errors import InvalidValueError, NotAllowedError, ServerError
 from magnetar.model.names import TopicName
 from magnetar.runtime.clock import SystemClock, steady_seconds
@@ -133,7 +134,7 @@ class TaskSink:
         router = Router(options.topic, self._partition_count, murmur=options.murmur, run=options.batch_messages)
         skipped = 0
         with self._lookup, ExitStack() as stack:
-            for given in batches:
+            for given in map(narrowed, batches):
                 batch = given if self._values is None else self._values.encoded(given)
                 if self._numbering is not None:
                     check_rows(router.ordinal + batch.num_rows)
@@ -194,9 +195,12 @@ class TaskSink:
         limit = target.producer.max_message_size
         for batch in target.packer.pack(self._clock.now_ms(), rows.messages, picked, ids):
             if len(batch.entry) > limit:
+                what, smaller = "a message", "compress (pulsar.producer.compressionType)"
+                if batch.messages > 1:
+                    what, smaller = f"a batch of {batch.messages} messages", "lower pulsar.producer.batchingMaxBytes"
                 raise InvalidValueError(
-                    f"a message of {len(batch.entry)} bytes is larger than the {limit} that the broker takes; "
-                    "raise its maxMessageSize, or compress (pulsar.producer.compressionType)"
+                    f"{target.producer.topic}: {what} has {len(batch.entry)} bytes, more than the {limit} that the "
+                    f"broker takes; {smaller}, or raise the broker's maxMessageSize"
                 )
             target.producer.send(*batch)
             if target.unproven:

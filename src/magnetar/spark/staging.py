@@ -3,13 +3,15 @@
 What a shuffle brings into a task, and in which order, may differ when Spark repeats a micro-batch, so its rows cannot
 be numbered as they come. Files that are written once and then read give the same rows every time. So for micro-batch n:
 
-1. unless ``directory/n`` is complete, write the result there (Parquet), replacing what an earlier attempt left;
+1. unless ``directory/<query id>/n`` is complete, write the result there (Parquet), replacing what an earlier
+   attempt left;
 2. send the files as a batch write of application "query id" and version n (`spark.writer`);
-3. remove ``directory/n-1``: Spark never repeats a micro-batch once the next one has begun.
+3. remove ``directory/<query id>/n-1``: Spark never repeats a micro-batch once the next one has begun.
 
     query = result.writeStream.foreachBatch(staged("/data/stage", {"service.url": ..., "topic": ...})).start()
 
-The directory belongs to the checkpoint: it must be on storage that all executors reach, and be deleted with it.
+The directory must be on storage that all executors reach. Queries may share it: with a new checkpoint a query has a new
+id, and never takes for its own what another one has left there.
 """
 
 from __future__ import annotations
@@ -41,7 +43,8 @@ def staged(directory: str, options: Mapping[str, str]) -> Callable[[DataFrame, i
         query = spark.sparkContext.getLocalProperty(_QUERY_ID)
         if not query:
             raise InvalidValueError("staged(...) is for foreachBatch of a streaming query; there is no query here")
-        path = f"{directory.rstrip('/')}/{batch_id}"
+        own = f"{directory.rstrip('/')}/{query}"
+        path = f"{own}/{batch_id}"
         if not _exists(spark, f"{path}/_SUCCESS"):
             result.write.mode("overwrite").parquet(path)
         for key, value in _SPLIT.items():
@@ -49,7 +52,7 @@ def staged(directory: str, options: Mapping[str, str]) -> Callable[[DataFrame, i
         files = spark.read.schema(result.schema).parquet(path)
         identity = {"txnAppId": query, "txnVersion": str(batch_id)}
         files.write.format("pulsar").options(**given, **identity).mode("append").save()
-        _remove(spark, f"{directory.rstrip('/')}/{batch_id - 1}")
+        _remove(spark, f"{own}/{batch_id - 1}")
 
     return send
 

@@ -53,6 +53,10 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             )
         if options.ending is not None:
             raise InvalidValueError("option 'endingOffsets' has no meaning for a stream")
+        if options.push_down:
+            raise InvalidValueError(
+                "option 'pushDownFilters' has no meaning for a stream: Spark pushes no filters there"
+            )
         self._options = options
         self._subscription = options.subscription
         self._frontier: Frontier | None = None

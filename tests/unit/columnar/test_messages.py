@@ -253,3 +253,12 @@ def test_blocks_share_their_bytes() -> None:
     assert len(block.part(1, 3)) == 2
     assert np.shares_memory(block.part(1, 3).data, block.data)
     assert block.part(1, 3).stored(1) == Stored(7, 2, entry, 1002)
+
+
+def test_heads_count_as_far_as_they_become_columns() -> None:
+    """Else many properties on small messages would outgrow the 2 GiB of a column."""
+    entry = build_entry(EntryMetadata("p", 0, 1, properties=(("name", "x" * 1000),)), b"v")
+    block = block_of([Stored(1, number, entry) for number in range(100)])
+    for details, stops in ((True, 9), (False, 0)):
+        messages = Messages(details=details, max_bytes=10_000)
+        assert len(list(messages.add(block))) == stops

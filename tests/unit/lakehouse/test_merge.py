@@ -77,3 +77,12 @@ def test_mistakes(tmp_path: Path) -> None:
         merge_once(options, keyless, ["Id"], "q", 3)
     with pytest.raises(InvalidValueError, match="needs the columns that identify a row"):
         merged(options.path, [])
+
+
+def test_a_removal_that_is_null_is_none(tmp_path: Path) -> None:
+    options = options_of(Kind.DELTA, tmp_path)
+    rows = rows_of({1: 10, 2: 20})
+    unknown = rows.set_column(2, "__deleted", pa.array([None, False], pa.bool_()))
+    for number in range(2):
+        merge_once(options, unknown, ["Id"], "q", number)
+        assert rows_in(Path(options.path)) == {1: 10, 2: 20}

@@ -135,6 +135,8 @@ def test_counts() -> None:
     (one,) = history(1)
     short = replace(one, outputs={**one.outputs, "out": replace(one.outputs["out"], rows=7)})
     assert "7 rows were written of 8 that passed flights" in str(evidence.counts([short])[0])
+    lost = replace(one, outputs={**one.outputs, "dead-letters": replace(one.outputs["dead-letters"], rows=0)})
+    assert "1 rows were dead, and 0 were written as dead letters" in str(evidence.counts([lost])[0])
     selected = replace(one, outputs={**one.outputs, "out": replace(one.outputs["out"], rows=7, of=None)})
     assert evidence.counts([selected]) == []
     check = replace(one.checks["flights"], rows=9)
@@ -163,3 +165,19 @@ def test_other_producers_are_counted_apart() -> None:
     seen = deliver([("somebody", 5, 1), (f"spark.{QUERY}/out2.0", 5, 1), *messages(1)])
     assert seen.others == 2
     assert evidence.delivered(history(1), "out", seen) == []
+
+
+def test_what_spark_has_finished_has_a_manifest() -> None:
+    assert evidence.unfinished([], -1) == []
+    assert evidence.unfinished(history(2), 1) == []
+    assert evidence.unfinished(history(2)[1:], 0) == []
+    assert evidence.unfinished([], 2, 3) == []
+    assert [one.where for one in evidence.unfinished(history(2), 2)] == ["batch 2"]
+    assert [one.where for one in evidence.unfinished([], 0)] == ["batch 0"]
+
+
+def test_values_that_a_schema_encodes_are_counted_only() -> None:
+    manifests, sent = history(2), [(producer, number, 0) for producer, number, _ in messages(2)]
+    assert evidence.delivered(manifests, "out", deliver(sent), contents=False) == []
+    assert len(evidence.delivered(manifests, "out", deliver(sent[1:]), contents=False)) == 2
+    assert "other contents" in str(evidence.delivered(manifests, "out", deliver(sent))[0])

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from magnetar.client.errors import ClientError, ClientTimeoutError, ConnectionLostError, DataLossError, RefusedError
 from magnetar.client.place import Place
+from magnetar.model.errors import ServerError
+from magnetar.pipelines import replay as module
 from magnetar.pipelines.letters import letter
 from magnetar.pipelines.replay import Found, Plan, chosen
 
@@ -57,3 +64,31 @@ def test_each_is_taken_once(asked: list[tuple[int, int, str]]) -> None:
             and plan.cause in ("", CAUSES[number % 2])
         ]
         assert taken == wanted[:1]
+
+
+@pytest.mark.parametrize(
+    ("error", "gone"),
+    [
+        (DataLossError("trimmed"), True),
+        (RefusedError("read", ServerError.TopicNotFound, "no"), True),
+        (RefusedError("read", ServerError.AuthorizationError, "no"), False),
+        (ConnectionLostError("away"), False),
+        (ClientTimeoutError("slow"), False),
+    ],
+)
+def test_a_broker_that_is_away_has_lost_nothing(
+    error: ClientError, gone: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def messages(*_: Any) -> Iterator[Found]:
+        raise error
+        yield
+
+    monkeypatch.setattr(module, "messages", messages)
+    one = letter(dead(4).properties)
+    assert one is not None
+    lookup: Any = None
+    if gone:
+        assert module._original(lookup, one) is None
+    else:
+        with pytest.raises(type(error)):
+            module._original(lookup, one)

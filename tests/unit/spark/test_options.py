@@ -170,3 +170,47 @@ def test_keys_are_texts_files_or_json_of_both(tmp_path: Path) -> None:
     ):
         with pytest.raises(InvalidValueError, match=match):
             source_options({**base, key: text})
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"valueSchema": "x"}, "'valueSchema' has no meaning without schema=avro"),
+        ({"schema": "string", "valueSchema": "x"}, "'valueSchema' has no meaning without schema=avro"),
+        ({"schema": "avro", "valueMessage": "m"}, "'valueMessage' has no meaning without schema=protobuf"),
+        ({"txnAppId": "a", "txnVersion": "1", "delivery": "at-least-once"}, "'txnAppId' is for effectively-once"),
+    ],
+)
+def test_sink_options_that_would_be_left_out(given: dict[str, str], message: str) -> None:
+    with pytest.raises(InvalidValueError, match=message):
+        sink_options({**BASE, **given})
+
+
+def test_an_error_does_not_tell_a_key() -> None:
+    secret = "MIIEpAIBAAKCAQEA" * 300
+    for text in (secret, secret[:40]):
+        with pytest.raises(InvalidValueError, match=r"'decryption\.privateKey' is neither") as found:
+            source_options({**BASE, "decryption.privateKey": text})
+        assert secret[:16] not in str(found.value)
+
+
+def test_a_staging_directory_is_the_drivers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert sink_options({**BASE, "staging": "stage/a"}).staging == str(tmp_path / "stage/a")
+    for same in ("/stage", "s3a://bucket/stage", "file:/stage"):
+        assert sink_options({**BASE, "staging": same}).staging == same
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({}, "needs the option 'subscription'"),
+        ({"subscription": "s", "endingOffsets": "latest"}, "'endingOffsets' has no meaning"),
+        ({"subscription": "s", "pushDownFilters": "true"}, "'pushDownFilters' has no meaning"),
+    ],
+)
+def test_options_that_a_stream_does_not_take(given: dict[str, str], message: str) -> None:
+    from magnetar.spark.stream import StreamReader
+
+    with pytest.raises(InvalidValueError, match=message):
+        StreamReader(source_options({**BASE, **given}))

@@ -1,0 +1,32 @@
+"""What the driver refuses to take for a repetition."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from magnetar.lakehouse.committing import check_not_set_back, commit
+from magnetar.lakehouse.options import Kind
+from magnetar.lakehouse.table import Change
+from magnetar.model.errors import InvalidValueError
+from tests.unit.lakehouse.writing import batch_of, change_of, options_of
+
+
+@pytest.mark.parametrize("kind", list(Kind), ids=lambda kind: kind.value)
+def test_a_checkpoint_that_was_set_back_is_no_repetition(kind: Kind, tmp_path: Path) -> None:
+    options = options_of(kind, tmp_path)
+
+    def attempt(number: int) -> Change:
+        return change_of(options, batch_of([number]), number)
+
+    for number in (3, 4):
+        assert commit(options, attempt(number)) is not None
+    again = attempt(4)
+    assert commit(options, again) is None
+    check_not_set_back(options, again)
+    old = attempt(3)
+    assert commit(options, old) is None
+    with pytest.raises(InvalidValueError, match="up to 4, and this is 3: its checkpoint was set back"):
+        check_not_set_back(options, old)
+    check_not_set_back(options, old._replace(files=[]))
