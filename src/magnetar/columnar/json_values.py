@@ -1,7 +1,7 @@
 """JSON values to columns, by the schema that is declared for them in Avro's words (SEMANTICS 10.14).
 
 All values of a batch are one document for Arrow's reader, one line each: ``{"v": <value>}``. A value that breaks out of
-its line breaks the number of lines or the syntax, so it cannot shift its neighbours. When a batch cannot be read, its
+its line is found before (`columnar.json_scan`), so it cannot shift its neighbours. When a batch cannot be read, its
 halves are, and their halves, until every value that does not fit stands alone with its reason.
 
 JSON knows no schema versions: fields are found by name. A field that is missing or null has the schema's default if its
@@ -92,10 +92,15 @@ class Json:
             raise InvalidValueError(text) from None
 
     def _parse(self, values: Any) -> list[Any]:
+        # Kernels take a quarter of a second to load, and the driver needs only schemas.
+        from magnetar.columnar.json_scan import breaks_out
+
         if not len(values):
             return [pa.array([], field.type) for field in self.schema]
         if len(values) > 1 and int(np.ptp(octets_of(values)[0])) > _SIZE_MAX:
             raise pa.ArrowInvalid("too much for one document")
+        if breaks_out(*octets_of(values)) >= 0:
+            raise pa.ArrowInvalid("more or less than one JSON value")
         lines = pc.binary_join_element_wise(b'{"v":', pc.fill_null(values, b"null"), b"}\n", b"")
         ends, data = octets_of(lines)
         document = pa.BufferReader(pa.py_buffer(data[ends[0] :]))

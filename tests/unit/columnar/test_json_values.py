@@ -91,7 +91,18 @@ def test_what_json_writes_is_read(records: list[dict[str, Any]], indent: int | N
             st.sampled_from(
                 [b"", b"{", b"}", b"{}", b"{}{}", b'{},"v":{}', b'{}}\n{"v":{}', b"5", b'{"x":"1"}', b'{"x":1.5}']
             ),
-            st.sampled_from([b"[]", b'{"x":99999999999}', b"\xff", b'{"x":true}', b'{"y":{}}', b'{},"x":"']),
+            st.sampled_from(
+                [
+                    b"[]",
+                    b'{"x":99999999999}',
+                    b"\xff",
+                    b'{"x":1}, "w": 3',
+                    b'{"z":"},{"}',
+                    b'{"x":true}',
+                    b'{"y":{}}',
+                    b'{},"x":"',
+                ]
+            ),
         ),
         max_size=8,
     )
