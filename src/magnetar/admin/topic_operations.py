@@ -12,6 +12,7 @@ from magnetar.broker.topic.topic import Topic
 from magnetar.model.errors import PersistenceError
 from magnetar.model.ids import Position
 from magnetar.model.policies import JsonObject, Retention
+from magnetar.runtime.answers import settled
 
 _DURABLE_SECONDS = 30.0
 
@@ -21,20 +22,9 @@ Failed = Callable[[PersistenceError], None]
 
 async def durable(register: Callable[[Done, Failed], None]) -> None:
     """Until the first of the two callbacks that ``register`` was given is called: the change is durable, or lost."""
-    answer: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-
-    def done() -> None:
-        if not answer.done():
-            answer.set_result(None)
-
-    def failed(error: PersistenceError) -> None:
-        if not answer.done():
-            answer.set_exception(error)
-
-    register(done, failed)
     try:
         async with asyncio.timeout(_DURABLE_SECONDS):
-            await answer
+            await settled(register)
     except TimeoutError:
         raise PersistenceError(
             f"the change is not on the disk after {_DURABLE_SECONDS:g} s; it may still become durable: look again"

@@ -31,6 +31,7 @@ from magnetar.model.names import TopicName
 from magnetar.offload.archive import ParquetArchive
 from magnetar.offload.digest import Digest
 from magnetar.offload.places import folder_of, require_name
+from magnetar.runtime.answers import settled
 from magnetar.runtime.clock import Clock
 from magnetar.runtime.settings import Settings
 from magnetar.runtime.tasks import TaskGroup
@@ -169,7 +170,7 @@ class Offloading:
         copy = Offload(url, name, "", ledger.entries, ledger.bytes, 0, self._clock.now_ms())
         self._writing.add(copy.key)
         try:
-            await _durable(lambda done, failed: self._store.copy_begun(copy, done, failed))
+            await settled(lambda done, failed: self._store.copy_begun(copy, done, failed))
             digest, size = await self._write(topic, ledger, copy)
             copy = copy._replace(digest=digest, size=size)
             await self._thread(self._archive.check, copy, ledger.id)
@@ -209,7 +210,7 @@ class Offloading:
     async def _record(self, topic: Topic, ledger: Ledger, copy: Offload) -> Offload:
         if topic.closed and topic.log.deleted:
             raise ConflictError(f"{topic.name.fqn} was deleted while ledger {ledger.id} was being offloaded")
-        await _durable(lambda done, failed: topic.log.record_offload(ledger.id, copy, done, failed))
+        await settled(lambda done, failed: topic.log.record_offload(ledger.id, copy, done, failed))
         self.counters.ledgers += 1
         return copy
 
@@ -270,13 +271,13 @@ class Offloading:
             if topic.log.deleted or topic.log.table.of_id(ledger.id) is not ledger or ledger.offload != copy:
                 return
             released = copy._replace(released=True)
-            await _durable(lambda done, failed: topic.log.record_offload(ledger.id, released, done, failed))
+            await settled(lambda done, failed: topic.log.record_offload(ledger.id, released, done, failed))
             self.counters.released += 1
 
     async def _delete(self) -> None:
         """Objects that no record names, once that is durable; no more of a place where one cannot be deleted now."""
         gone = [copy for copy in self._store.discarded.values() if copy.key not in self._writing]
-        await _durable(self._store.journal.barrier)
+        await settled(self._store.journal.barrier)
         refused: set[str] = set()
         for copy in gone:
             if copy.url in refused or not self._may(copy.key):
@@ -368,18 +369,3 @@ def first_unoffloaded(managed: ManagedLedger) -> Position:
 def _object_name(topic: TopicName, ledger: int, rng: Random) -> str:
     """Readable, sorted as the ledgers are, never the same twice."""
     return f"{folder_of(topic)}/ledger-{ledger:016d}-{rng.getrandbits(64):016x}.parquet"
-
-
-async def _durable(register: Callable[[Callable[[], None], Callable[[PersistenceError], None]], None]) -> None:
-    answer: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-
-    def done() -> None:
-        if not answer.done():
-            answer.set_result(None)
-
-    def failed(error: PersistenceError) -> None:
-        if not answer.done():
-            answer.set_exception(error)
-
-    register(done, failed)
-    await answer

@@ -13,7 +13,7 @@ properties.
 from __future__ import annotations
 
 import base64
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from enum import Enum
 from typing import Final
@@ -128,9 +128,14 @@ def _as_it_is(metadata: EntryMetadata) -> EntryMetadata:
         notes.append(("numMessagesInBatch", str(metadata.num_messages_in_batch)))
     if is_chunk(metadata):
         notes.append(("chunk", f"{metadata.uuid} {metadata.chunk_id} {metadata.num_chunks_from_msg}"))
+    return bare(metadata, [(PROPERTY + name, text) for name, text in notes])
+
+
+def bare(metadata: EntryMetadata, notes: Sequence[tuple[str, str]]) -> EntryMetadata:
+    """For one message that has the payload as it is; ``notes`` become properties."""
     return replace(
         metadata,
-        properties=(*metadata.properties, *((PROPERTY + name, text) for name, text in notes)),
+        properties=(*metadata.properties, *notes),
         encryption_keys=(),
         encryption_algo=None,
         encryption_param=None,

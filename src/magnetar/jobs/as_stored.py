@@ -7,12 +7,11 @@ it is. What the row is stands in properties that no producer's property is calle
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Final
 
 from crc32c import crc32c
 
-from magnetar.protocol.compression import CompressionType
+from magnetar.columnar.opening import bare
 from magnetar.protocol.entries import build_entry, is_encrypted, may_be_chunk, metadata_of, payload_of
 from magnetar.protocol.frames import CHECKSUM_MAGIC, ENTRY_HEADER_SIZE
 
@@ -46,18 +45,4 @@ def as_stored(entry: bytes, *, first_chunks: bool = False) -> bytes | None:
             return None
     if not notes:
         return entry
-    plain = replace(
-        metadata,
-        properties=(*metadata.properties, *notes),
-        encryption_keys=(),
-        encryption_algo=None,
-        encryption_param=None,
-        compression=CompressionType.NONE,
-        uncompressed_size=0,
-        num_messages_in_batch=None,
-        uuid=None,
-        num_chunks_from_msg=None,
-        total_chunk_msg_size=None,
-        chunk_id=None,
-    )
-    return build_entry(plain, payload_of(entry))
+    return build_entry(bare(metadata, notes), payload_of(entry))

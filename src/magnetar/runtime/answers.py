@@ -24,3 +24,19 @@ async def answered(ask: Callable[[Callable[[T | Exception], None]], object]) -> 
 
     ask(told)
     return await answer
+
+
+async def settled(register: Callable[[Callable[[], None], Callable[[Exception], None]], object]) -> None:
+    """Until the first of the two callbacks that ``register`` is given is called: it is done, or the error is raised."""
+    answer: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    def done() -> None:
+        if not answer.done():
+            answer.set_result(None)
+
+    def failed(error: Exception) -> None:
+        if not answer.done():
+            answer.set_exception(error)
+
+    register(done, failed)
+    await answer
