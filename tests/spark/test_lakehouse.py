@@ -92,10 +92,10 @@ def test_batch_writes_with_a_name_are_there_once(spark: Any, source: dict[str, s
 
 
 def test_changes_become_a_table(spark: Any, source: dict[str, str], tmp_path: Path) -> None:
-    """Thrice of each of ten keys, the last one of key 3 a tombstone; half of them again after a restart."""
+    """Thrice of each of ten keys, the last one of key 3 a tombstone; half of them later. One task writes."""
     changes = (
         "SELECT IF(id = 23, NULL, to_json(named_struct('total', id))) AS value, string(id % 10) AS __key "
-        "FROM range({}, {})"
+        "FROM range({}, {}, 1, 1)"
     )
     stream = spark.readStream.format("pulsar").options(**source, subscription="changes", startingOffsets="earliest")
     rows = stream.option("metadata", ",".join(["__key", *POSITION])).load()
