@@ -6,13 +6,8 @@ trimmed that was never compacted.
 
 from __future__ import annotations
 
-import asyncio
-from typing import Final
-
 from magnetar.broker.service import BrokerService
-from magnetar.runtime.tasks import TaskGroup
-
-_TOPICS_PER_TURN: Final = 200
+from magnetar.runtime.tasks import TaskGroup, in_turns
 
 
 class CompactionMonitor:
@@ -34,9 +29,7 @@ class CompactionMonitor:
     async def look(self) -> None:
         """Begin a run for every loaded topic that has reached its threshold."""
         retain_keyless = self._service.settings.topicCompactionRetainNullKey
-        for i, topic in enumerate(list(self._service.topics.values())):
-            if i % _TOPICS_PER_TURN == _TOPICS_PER_TURN - 1:
-                await asyncio.sleep(0)
+        async for topic in in_turns(list(self._service.topics.values())):
             threshold = topic.policies.compaction_threshold
             if threshold > 0 and not topic.closed:
                 topic.compaction().begin_at(threshold, retain_keyless=retain_keyless)

@@ -12,7 +12,6 @@ worst fault that a broker can have, and the one that nobody sees.
 
 from __future__ import annotations
 
-import asyncio
 import json
 import logging
 from typing import Final, NamedTuple
@@ -21,7 +20,7 @@ from magnetar.broker.service import BrokerService
 from magnetar.broker.topic.explanation import explain
 from magnetar.broker.topic.subscription import Subscription
 from magnetar.broker.topic.vital_signs import Progress
-from magnetar.runtime.tasks import TaskGroup
+from magnetar.runtime.tasks import TaskGroup, in_turns
 
 log = logging.getLogger(__name__)
 
@@ -58,9 +57,7 @@ class Liveness:
         """One look at everything; how many were healed."""
         looks: dict[Subscription, _Look] = {}
         healed = 0
-        for i, topic in enumerate(list(self._service.topics.values())):
-            if i % _TOPICS_PER_TURN == _TOPICS_PER_TURN - 1:
-                await asyncio.sleep(0)
+        async for topic in in_turns(list(self._service.topics.values()), _TOPICS_PER_TURN):
             for subscription in list(getattr(topic, "subscriptions", {}).values()):
                 if isinstance(subscription, Subscription) and subscription.consumers:
                     look = self._judge(subscription)

@@ -34,7 +34,7 @@ from magnetar.offload.places import folder_of, require_name
 from magnetar.runtime.answers import settled
 from magnetar.runtime.clock import Clock
 from magnetar.runtime.settings import Settings
-from magnetar.runtime.tasks import TaskGroup
+from magnetar.runtime.tasks import TaskGroup, in_turns
 from magnetar.storage.archive import Offload
 from magnetar.storage.ledger import Ledger
 from magnetar.storage.managed_ledger import ManagedLedger
@@ -46,7 +46,6 @@ T = TypeVar("T")
 
 _RETRY_MS: Final = 60_000
 """After a failure a topic or an object is left alone for so long."""
-_TOPICS_PER_TURN: Final = 200
 
 
 class Status(NamedTuple):
@@ -244,9 +243,7 @@ class Offloading:
         Never raises for one topic or object: what fails is named, and tried again later.
         """
         released = 0
-        for i, topic in enumerate(topics):
-            if i % _TOPICS_PER_TURN == _TOPICS_PER_TURN - 1:
-                await asyncio.sleep(0)
+        async for topic in in_turns(topics):
             if topic.closed:
                 continue
             if self._url and self._may(topic.name.fqn) and self.status(topic.name).status != "RUNNING":

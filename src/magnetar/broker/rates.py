@@ -16,9 +16,7 @@ from magnetar.broker.topic.consumer import Consumer
 from magnetar.broker.topic.nonpersistent import NonPersistentTopic
 from magnetar.broker.topic.subscription_stats import Totals
 from magnetar.broker.topic.topic import Topic
-from magnetar.runtime.tasks import TaskGroup
-
-_TOPICS_PER_TURN: Final = 200
+from magnetar.runtime.tasks import TaskGroup, in_turns
 
 
 class Flow(NamedTuple):
@@ -77,9 +75,7 @@ class Rates:
             *self._service.topics.values(),
             *self._service.unstored.by_name.values(),
         ]
-        for i, topic in enumerate(topics):
-            if i % _TOPICS_PER_TURN == _TOPICS_PER_TURN - 1:
-                await asyncio.sleep(0)
+        async for topic in in_turns(topics):
             for thing, flow in _flows(topic):
                 seen[thing] = flow
                 before = self._seen.get(thing, _NONE)

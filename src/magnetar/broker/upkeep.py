@@ -7,7 +7,6 @@ disk does not read) is named and does not keep the others from their turn.
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from typing import Final, NamedTuple
@@ -18,13 +17,12 @@ from magnetar.broker.topic.expiry import expire
 from magnetar.broker.topic.retention import apply_retention
 from magnetar.broker.topic.topic import Topic
 from magnetar.model.policies import Retention
-from magnetar.runtime.tasks import TaskGroup
+from magnetar.runtime.tasks import TaskGroup, in_turns
 
 log = logging.getLogger(__name__)
 
 _TRIM_SECONDS: Final = 10.0
 _OFFLOAD_SECONDS: Final = 30.0
-_TOPICS_PER_TURN: Final = 200
 _NO_RETENTION: Final = Retention(0, 0)
 
 
@@ -69,9 +67,7 @@ class Upkeep:
     async def _each(self, what: str, act: Callable[[Topic], Awaitable[int] | None]) -> int:
         """``act`` on all loaded topics; the sum of what it returns. None: there is nothing to do for this topic."""
         total = 0
-        for i, topic in enumerate(list(self._service.topics.values())):
-            if i % _TOPICS_PER_TURN == _TOPICS_PER_TURN - 1:
-                await asyncio.sleep(0)
+        async for topic in in_turns(list(self._service.topics.values())):
             doing = act(topic)
             if doing is None or topic.closed:
                 continue
@@ -87,9 +83,7 @@ class Upkeep:
         """Drop closed ledgers that every durable subscription has consumed (SEMANTICS 4.2.2); how many."""
         self._service.unstored.collect()
         dropped = 0
-        for i, topic in enumerate(list(self._service.topics.values())):
-            if i % _TOPICS_PER_TURN == _TOPICS_PER_TURN - 1:
-                await asyncio.sleep(0)
+        async for topic in in_turns(list(self._service.topics.values())):
             dropped += topic.trim()
             topic.checks.tidy()
         await self._give_back(dropped)

@@ -4,10 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Coroutine
-from typing import Any
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable
+from typing import Any, TypeVar
 
 log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+
+async def in_turns(things: Iterable[T], per_turn: int = 200) -> AsyncIterator[T]:
+    """Each of ``things``, letting others run after every ``per_turn``: for loops over all topics."""
+    for i, thing in enumerate(things):
+        if i % per_turn == per_turn - 1:
+            await asyncio.sleep(0)
+        yield thing
 
 
 class TaskGroup:

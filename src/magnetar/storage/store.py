@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from magnetar.model.errors import PersistenceError
 from magnetar.runtime.clock import Clock
-from magnetar.runtime.tasks import TaskGroup
+from magnetar.runtime.tasks import TaskGroup, in_turns
 from magnetar.storage import checkpoint, records
 from magnetar.storage.archive import Archive, NoArchive, Offload
 from magnetar.storage.cache import EntryCache
@@ -35,9 +35,6 @@ _UNKNOWN: Final = 1 << 62
 
 _ARCHIVE_THREADS: Final = 4
 """managedLedgerOffloadReadThreads is 2 in Apache Pulsar."""
-
-_LOGS_PER_TURN: Final = 200
-"""How many logs a checkpoint captures before it lets the loop go on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -299,9 +296,7 @@ class LedgerStore:
         if number <= self._checkpoints[-1]:
             return  # closing was quicker
         blobs = []
-        for i, managed in enumerate(list(self._logs.values())):
-            if i % _LOGS_PER_TURN == _LOGS_PER_TURN - 1:
-                await asyncio.sleep(0)
+        async for managed in in_turns(list(self._logs.values())):
             if not managed.deleted:
                 blobs.append(_blob(managed, self.journal.sequence - 1))
         head = self._head(number, length, sequence)
