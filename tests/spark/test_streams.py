@@ -75,9 +75,7 @@ class Query:
         assert tasks == self.again().partitions(start, end)
         worker = pickle.loads(pickle.dumps(self.reader))
         self.batches.append(
-            sorted(
-                int(value.as_py()) for task in tasks for found in worker.read(task) for value in found.column("value")
-            )
+            sorted(number for task in tasks for found in worker.read(task) for number in numbers(found))
         )
         self.tasks.append(len(tasks))
         self.end = end
@@ -146,6 +144,42 @@ def test_more_tasks_than_topics_across_ledgers(tmp_path: Path, monkeypatch: pyte
         assert limited.tasks[:2] == [3, 3]
 
     tell(tmp_path, story)
+
+
+def test_tasks_of_a_size(tmp_path: Path) -> None:
+    """The same slices whether entries are counted or estimated, and in batch reads; ledgers do not matter."""
+
+    async def story(broker: RealBroker, url: str) -> None:
+        for part in range(3):
+            await asyncio.to_thread(publish, url, f"{PUBLIC}t", part * 40, 40, batch=4)
+            assert (await broker.ask("PUT", f"{TOPIC}/t/unload"))[0] == 204
+
+        def stream(name: str, **options: str) -> Query:
+            return Query(url, topic="t", subscription=name, **options).run()
+
+        def batch(**options: str) -> list[int]:
+            found = source_options({"service.url": url, "topic": "t", "metadata": "none", **options})
+            reader = BatchReader(found, None)
+            tasks = [[n for some in reader.read(task) for n in numbers(some)] for task in reader.partitions()]
+            assert sorted(itertools.chain(*tasks)) == list(range(120))
+            return sorted(map(len, tasks))
+
+        sized = await asyncio.to_thread(stream, "sized", maxRecordsPerPartition="24")
+        assert (sized.everything(), sized.tasks) == (list(range(120)), [5])
+        limited = await asyncio.to_thread(stream, "limited", maxRecordsPerPartition="24", maxMessagesPerTrigger="70")
+        assert (list(map(len, limited.batches)), limited.tasks) == ([70, 50], [3, 3])
+        most = await asyncio.to_thread(stream, "most", maxRecordsPerPartition="24", maxPartitions="2")
+        assert (most.everything(), most.tasks) == (list(range(120)), [2])
+        assert await asyncio.to_thread(batch, maxRecordsPerPartition="24") == [24] * 5
+        assert len(await asyncio.to_thread(batch, maxRecordsPerPartition="24", minPartitions="10")) == 10
+        assert len(await asyncio.to_thread(batch, maxBytesPerPartition="1")) == 30
+
+    tell(tmp_path, story)
+
+
+def numbers(rows: Any) -> list[int]:
+    """The values of a record batch."""
+    return [int(value.as_py()) for value in rows.column("value")]
 
 
 def test_partitions_that_come_while_a_query_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,6 +8,7 @@ May import client, protocol, runtime, model and pyspark. In reading order:
 * `admission` how far the next micro-batch goes; pure
 * `frontier` what the driver knows of the topics of a query
 * `planner`  from two offsets to tasks; pure
+* `slices`   where ranges are cut into tasks of a size
 * `decode`   entries to Arrow
 * `encode`   Arrow to rows for topics and partitions
 * `sequences` how rows are numbered, and what a task goes on from

@@ -23,6 +23,7 @@ from magnetar.spark.admission import Limits, admit, waiting
 from magnetar.spark.backlog import bounded, few, heaps
 from magnetar.spark.offsets import At, Index, Moment, Word
 from magnetar.spark.options import Offsets, SourceOptions
+from magnetar.spark.slices import Sizes, by_extents, by_ledgers, slices
 from magnetar.spark.topics import check_known, topic_partitions
 
 log = logging.getLogger(__name__)
@@ -152,6 +153,21 @@ class Frontier:
         if len(found) >= least:
             return dict(end), {}
         return dict(end), {name: [part[0] for part in heap.parts[1:]] for name, heap in found.items()}
+
+    def slices(
+        self, start: Mapping[str, Place], end: Mapping[str, Place], sizes: Sizes, least: int, most: int, *, known: bool
+    ) -> dict[str, list[Place]]:
+        """Where a micro-batch is cut into tasks of a size; ``known`` says that `admit` has looked at its entries."""
+        runs = {}
+        for name, place in end.items():
+            if (first := start.get(name, START)) >= place:
+                continue
+            if known:
+                found = self._surveyor(name).survey(first, place)
+                runs[name] = by_extents(found.extents, first, place, sizes)
+            else:
+                runs[name] = by_ledgers(self._lookup, name, first, place, sizes)
+        return slices({name: some for name, some in runs.items() if some}, least=least, most=most)
 
     def lags(self, end: Mapping[str, Place]) -> dict[str, Lag]:
         """How far behind a query is that has read up to ``end``; looked at from time to time only."""

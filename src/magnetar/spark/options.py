@@ -22,6 +22,7 @@ from magnetar.protocol.compression import CompressionType
 from magnetar.spark.admission import Limits
 from magnetar.spark.keys import Decryption, Encryption, decryption, encryption
 from magnetar.spark.offsets import At, Moment, Word, parse_at, parse_time
+from magnetar.spark.slices import Sizes
 from magnetar.spark.topics import Topics, assigned, listed, pattern
 from magnetar.spark.value_options import KINDS, STRUCTURED, WRITTEN_KINDS, ValueOptions
 
@@ -60,6 +61,8 @@ OPTIONS: Final[dict[str, Option]] = {
         Option("metadata", "all, none, or a list of __columns", True, False),
         Option("minPartitions", "split ranges until there are this many tasks", True, False),
         Option("maxPartitions", "put ranges together so that there are no more tasks", True, False),
+        Option("maxRecordsPerPartition", "split ranges so that a task has about no more messages", True, False),
+        Option("maxBytesPerPartition", "split ranges so that a task has about no more bytes, as stored", True, False),
         Option(
             "pushDownFilters", "true: batch reads take filters over, for a DataFrame that is used once", True, False
         ),
@@ -121,6 +124,8 @@ class SourceOptions:
     metadata: str
     min_partitions: int
     max_partitions: int
+    sizes: Sizes
+    """Of a task, about."""
     fail_on_data_loss: bool
     poll_timeout: float
     operation_timeout: float
@@ -180,6 +185,7 @@ def source_options(given: Mapping[str, str]) -> SourceOptions:
         operation_timeout=table.number("operationTimeoutMs", 30_000, 1) / 1000,
         token=table.get("token"),
         backlog_bytes=table.number("backlogBytesPerTrigger", 2 << 30, 0),
+        sizes=Sizes(table.number("maxRecordsPerPartition", 0, 1), table.number("maxBytesPerPartition", 0, 1)),
         push_down=table.flag("pushDownFilters", False),
         chunk_timeout=table.number("chunkTimeoutMs", 60_000, 0) / 1000,
         decryption=decryption(table.get("decryption.privateKey"), table.get("decryption.onFailure")),

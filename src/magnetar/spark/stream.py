@@ -39,6 +39,7 @@ from magnetar.spark.options import SourceOptions
 from magnetar.spark.planner import plan
 from magnetar.spark.progress import lag_json
 from magnetar.spark.reader import ReadTask, read_task
+from magnetar.spark.slices import Sizes
 from magnetar.spark.straight import note_reading
 
 
@@ -104,11 +105,16 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             end = live.admit(places, end, self._options.limits)
         allowance = self._options.backlog_bytes if limited and self._options.limits == Limits() else 0
         cuts: Cuts = {}
-        if allowance or self._options.min_partitions > len(end):
-            end, cuts = live.bound(places, end, self._options.min_partitions, allowance)
+        least, most, sizes = self._options.min_partitions, self._options.max_partitions, self._options.sizes
+        sized = sizes != Sizes()
+        if allowance or (least > len(end) and not sized):
+            end, cuts = live.bound(places, end, 0 if sized else least, allowance)
+        if sized:
+            known = limited and self._options.limits != Limits()
+            cuts, least = live.slices(places, end, sizes, least, most, known=known), 0
         self._planned = steady_seconds()
         self._end = end
-        return to_json(end, (self._options.min_partitions, self._options.max_partitions), cuts)
+        return to_json(end, (least, most), cuts)
 
     def _waits(self, live: Frontier, start: Mapping[str, Place], end: Mapping[str, Place]) -> bool:
         """Whether there are too few messages for a micro-batch yet; not when no more can be expected."""
