@@ -15,9 +15,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark.sql.streaming.datasource import ReadAllAvailable
 
 from magnetar.client.lookup import Lookup
 from magnetar.client.producer import Producer
+from magnetar.model.errors import InvalidValueError
 from magnetar.protocol.batches import BatchWriter
 from magnetar.spark import backlog, frontier
 from magnetar.spark.options import source_options
@@ -144,6 +146,52 @@ def test_more_tasks_than_topics_across_ledgers(tmp_path: Path, monkeypatch: pyte
         assert limited.tasks[:2] == [3, 3]
 
     tell(tmp_path, story)
+
+
+def test_a_bound_and_a_later_one(tmp_path: Path) -> None:
+    """By place inside a batch, by time, for one topic of two; a bound behind the checkpoint reads nothing."""
+
+    async def story(broker: RealBroker, url: str) -> None:
+        for topic, first in (("t", 0), ("u", 500)):
+            await asyncio.to_thread(publish, url, f"{PUBLIC}{topic}", first, 100, batch=10, at=1_000_000)
+        await asyncio.to_thread(read_by_bounds, url)
+
+    tell(tmp_path, story)
+
+
+def read_by_bounds(url: str) -> None:
+    """Of topics t and u, ten messages in a batch and a second apart from second 1,000 on."""
+    query = Query(url, topics="t,u", maxMessagesPerTrigger="40")
+
+    def until(**bound: str) -> list[int]:
+        before = len(query.batches)
+        query.reader.stop()
+        query.reader = StreamReader(source_options({**query.options, **bound}))
+        query.run()
+        everything = query.everything()
+        assert everything == sorted(set(everything))
+        return sorted(itertools.chain(*query.batches[before:]))
+
+    ledgers = {
+        name: place.split(":")[0]
+        for name, place in query.reader.latestOffset(query.reader.initialOffset(), ReadAllAvailable())["p"].items()
+    }
+    topic = f"{PUBLIC}t"
+    inside = json.dumps({topic: f"{ledgers[topic]}:2:3", "u": "@1030000"})
+    assert until(endingOffsets=inside) == [*range(23), *range(500, 530)]
+    for behind in (f"{ledgers[topic]}:0", "@1000000"):
+        assert until(endingOffsets=json.dumps({"t": behind, "u": "0:0"})) == []
+    assert until(endingOffsets=inside) == []
+    assert until(endingTime="1050000") == [*range(23, 50), *range(530, 550)]
+    publish(url, topic, 100, 10, batch=10, at=2_000_000)
+    assert until(endingTime="9999999") == [*range(50, 110), *range(550, 600)]
+    # A query that does not end by itself has no end.
+    bounded = StreamReader(source_options({**query.options, "endingTime": "5"}))
+    with pytest.raises(InvalidValueError, match=r"use .trigger\(availableNow=True\)"):
+        bounded.latestOffset(query.end or {}, bounded.getDefaultReadLimit())
+    with pytest.raises(InvalidValueError, match=r"'endingOffsets' names .*/tt, which is not read"):
+        until(endingOffsets='{"tt": "1:2"}')
+    query.reader.stop()
 
 
 def test_tasks_of_a_size(tmp_path: Path) -> None:

@@ -111,6 +111,17 @@ class Frontier:
             self._asked = steady_seconds()
         return self._last
 
+    def bound_now(self) -> dict[str, Place]:
+        """What there is now, but nothing from endingOffsets or endingTime on."""
+        found, ending = self.latest(), self._options.ending
+        if ending is None:
+            return dict(found)
+        check_known(ending.exceptions, found, "endingOffsets")
+        return {
+            name: last if (at := ending.of(name)) is Word.LATEST else min(last, resolve(self._lookup, name, at))
+            for name, last in found.items()
+        }
+
     def check_there(self, start: Mapping[str, Place]) -> None:
         """A topic of the checkpoint that is gone is a loss; DataLossError if that must not be."""
         gone = sorted(start.keys() - self._anchors.keys())

@@ -44,9 +44,9 @@ OPTIONS: Final[dict[str, Option]] = {
         Option("assign", 'JSON of topics to partitions: {"flights": [0, 2]}', True, False),
         Option("subscription", "durable name of a stream: where it began, and what must not be trimmed", True, False),
         Option("startingOffsets", "earliest, latest, or JSON of topic or topic-partition to an offset", True, False),
-        Option("endingOffsets", "latest or JSON, batch reads only", True, False),
+        Option("endingOffsets", "latest, an offset or JSON; in streams with Trigger.AvailableNow", True, False),
         Option("startingTime", "publish time of the first message: milliseconds or ISO 8601", True, False),
-        Option("endingTime", "publish time before which a batch read ends", True, False),
+        Option("endingTime", "publish time before which a read ends; the same in streams", True, False),
         Option("maxMessagesPerTrigger", "messages in a micro-batch at most", True, False),
         Option("maxBytesPerTrigger", "bytes in a micro-batch at most, as stored; one message goes beyond", True, False),
         Option("backlogBytesPerTrigger", "without a limit: about so much at most, 2 GiB; 0 is everything", True, False),
@@ -92,6 +92,15 @@ OPTIONS: Final[dict[str, Option]] = {
     )
 }
 
+STREAMS_ONLY: Final = (
+    "subscription",
+    "maxMessagesPerTrigger",
+    "maxBytesPerTrigger",
+    "backlogBytesPerTrigger",
+    "minMessagesPerTrigger",
+    "maxTriggerDelayMs",
+)
+"""Of a source; a batch read has no micro-batches, and leaves nothing at the broker."""
 _SPARK_KEYS: Final = frozenset({"queryname", "checkpointlocation", "path", "outputmode"})
 _DELIVERIES: Final = ("effectively-once", "at-least-once")
 _HASHING: Final = ("JavaStringHash", "Murmur3_32Hash")
@@ -167,6 +176,8 @@ class SinkOptions:
 def source_options(given: Mapping[str, str]) -> SourceOptions:
     """For reading, checked. Raises InvalidValueError."""
     table = _Table(given, "source")
+    if table.get("maxTriggerDelayMs") is not None and table.get("minMessagesPerTrigger") is None:
+        raise InvalidValueError("option 'maxTriggerDelayMs' has no meaning without 'minMessagesPerTrigger'")
     return SourceOptions(
         service_url=_service_url(table),
         topics=_topics(table),
@@ -190,6 +201,24 @@ def source_options(given: Mapping[str, str]) -> SourceOptions:
         chunk_timeout=table.number("chunkTimeoutMs", 60_000, 0) / 1000,
         decryption=decryption(table.get("decryption.privateKey"), table.get("decryption.onFailure")),
     )
+
+
+def check_batch(given: Mapping[str, str]) -> None:
+    """For ``spark.read``: raises InvalidValueError, which names all options that only streams have."""
+    keys = {key.lower() for key, value in given.items() if value and value.strip()}
+    if wrong := [title for title in STREAMS_ONLY if title.lower() in keys]:
+        named = ", ".join(map(repr, wrong))
+        raise InvalidValueError(
+            f"{'option' if len(wrong) == 1 else 'options'} {named} {'has' if len(wrong) == 1 else 'have'} no meaning "
+            "for a batch read: bound it with 'startingOffsets' and 'endingOffsets', its tasks with "
+            "'maxRecordsPerPartition'. To share options with a stream: magnetar.spark.options.for_batch(options)"
+        )
+
+
+def for_batch(options: Mapping[str, str]) -> dict[str, str]:
+    """The same options of a source without those that only streams have (`STREAMS_ONLY`)."""
+    titles = {title.lower() for title in STREAMS_ONLY}
+    return {key: value for key, value in options.items() if key.lower() not in titles}
 
 
 def sink_options(given: Mapping[str, str]) -> SinkOptions:

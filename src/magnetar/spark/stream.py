@@ -52,8 +52,6 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 "a stream needs the option 'subscription': a name, unique to this query, under which the broker "
                 "remembers where it began and keeps what it has not processed"
             )
-        if options.ending is not None:
-            raise InvalidValueError("option 'endingOffsets' has no meaning for a stream")
         if options.push_down:
             raise InvalidValueError(
                 "option 'pushDownFilters' has no meaning for a stream: Spark pushes no filters there"
@@ -90,7 +88,12 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return ReadMaxBytes(self._options.backlog_bytes) if self._options.backlog_bytes else ReadAllAvailable()
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
-        """Never behind ``start``; with Trigger.AvailableNow never beyond what there was at the beginning."""
+        """Never behind ``start``; with Trigger.AvailableNow never beyond what there was at first, or a bound."""
+        if self._target is None and self._options.ending is not None:
+            raise InvalidValueError(
+                "the options 'endingOffsets' and 'endingTime' are for queries that end: use "
+                ".trigger(availableNow=True), or leave them out"
+            )
         live, places = self._live(), from_json(start)
         latest = self._target if self._target is not None else live.latest()
         live.check_there(places)
@@ -132,10 +135,10 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return found
 
     def prepareForTriggerAvailableNow(self) -> None:
-        """What is there now is what this run reads."""
+        """What is there now is what this run reads, up to endingOffsets."""
         live = self._live()
         live.initial()
-        self._target = dict(live.latest())
+        self._target = live.bound_now()
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         """A function of its arguments only, so that a repeated micro-batch has the tasks it had."""

@@ -57,6 +57,12 @@ class ValueOptions:
         structured = self.kind in (*STRUCTURED, "auto")
         if self.version is not None and not structured:
             raise InvalidValueError(f"option 'schemaVersion' has no meaning with value={self.kind}")
+        if self.on_new_schema != "fail" and not structured:
+            raise InvalidValueError(
+                f"option 'onNewSchema' has no meaning with value={self.kind}, which has no versions"
+            )
+        if self.on_error != "fail" and self.kind == "binary":
+            raise InvalidValueError("option 'onDecodeError' has no meaning with value=binary, which takes all bytes")
         if self.given is not None and self.kind not in STRUCTURED:
             raise InvalidValueError(
                 f"option 'valueSchema' has no meaning with value={self.kind}; say whether it is value=avro, json or "

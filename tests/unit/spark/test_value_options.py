@@ -40,11 +40,19 @@ def test_a_schema_that_is_given_needs_no_broker(tmp_path: Path) -> None:
         ({"value": "avro", "valueMessage": "x"}, "with value=protobuf only"),
         ({"onDecodeError": "drop"}, "it can be fail, null, column"),
         ({"onNewSchema": "drop"}, "it can be fail, ignore, raw"),
+        ({"onDecodeError": "column"}, "'onDecodeError' has no meaning with value=binary"),
+        ({"onNewSchema": "raw", "value": "int32"}, "'onNewSchema' has no meaning with value=int32"),
     ],
 )
 def test_options_that_do_not_go_together(options: dict[str, str], text: str) -> None:
     with pytest.raises(InvalidValueError, match=text):
         source_options({**BASE, **options})
+
+
+def test_what_is_said_to_be_as_it_is_anyway() -> None:
+    found = source_options({**BASE, "onDecodeError": "fail", "onNewSchema": "fail"}).value
+    assert (found.on_error, found.on_new_schema) == ("fail", "fail")
+    assert source_options({**BASE, "value": "string", "onDecodeError": "null"}).value.on_error == "null"
 
 
 def test_columns_of_the_sink() -> None:
