@@ -14,6 +14,7 @@ May import client, protocol, runtime, model and pyspark. In reading order:
 * `sequences` how rows are numbered, and what a task goes on from
 * `reader`   what a task does to read; batch mode
 * `stream`   streaming mode
+* `value_writer` columns to typed values, and `pair_writer` to pairs of them
 * `publish`  what a task does to write
 * `writer`   the sink
 * `straight` whether a repeated task will have the same rows, and `stage`, if not: micro-batches as files

@@ -24,7 +24,7 @@ from magnetar.spark.keys import Decryption, Encryption, decryption, encryption
 from magnetar.spark.offsets import At, Moment, Word, parse_at, parse_time
 from magnetar.spark.slices import Sizes
 from magnetar.spark.topics import Topics, assigned, listed, pattern
-from magnetar.spark.value_options import KINDS, STRUCTURED, WRITTEN_KINDS, ValueOptions
+from magnetar.spark.value_options import HALF_KINDS, KINDS, STRUCTURED, WRITTEN_KINDS, PairOptions, ValueOptions
 
 
 class Option(NamedTuple):
@@ -81,8 +81,17 @@ OPTIONS: Final[dict[str, Option]] = {
         ),
         Option("txnVersion", "batch writes: a number that grows with each write of txnAppId", False, True),
         Option(
-            "schema", "columns as avro, json, protobuf, string, bytes, int32, ... values; auto: registry's", False, True
+            "schema",
+            "columns as avro, json, protobuf, keyvalue, string, int32, ... values; auto: registry's",
+            False,
+            True,
         ),
+        Option("keyvalue.encoding", "of keyvalue: INLINE, or SEPARATED (the key is the message's)", False, True),
+        Option(
+            "keyvalue.key", "of keyvalue: avro, json, string, int32, ...; default: by the column's type", False, True
+        ),
+        Option("keyvalue.value", "the same for the value", False, True),
+        Option("keySchema", "of keyvalue: the key's schema, as valueSchema is the value's", False, True),
         Option("encryption.publicKey", "PEM text or its file, or JSON of key names to these", False, True),
         Option("pulsar.producer.compressionType", "NONE, LZ4, ZLIB, ZSTD or SNAPPY", False, True),
         Option("pulsar.producer.batchingMaxMessages", "messages in a batch, 1000", False, True),
@@ -104,6 +113,9 @@ STREAMS_ONLY: Final = (
 _SPARK_KEYS: Final = frozenset({"queryname", "checkpointlocation", "path", "outputmode"})
 _DELIVERIES: Final = ("effectively-once", "at-least-once")
 _HASHING: Final = ("JavaStringHash", "Murmur3_32Hash")
+
+
+_PAIR: Final = PairOptions()
 
 
 class Offsets(NamedTuple):
@@ -171,6 +183,7 @@ class SinkOptions:
     value_schema: str | None = None
     value_message: str | None = None
     encryption: Encryption | None = None
+    pair: PairOptions = _PAIR
 
 
 def source_options(given: Mapping[str, str]) -> SourceOptions:
@@ -238,7 +251,9 @@ def sink_options(given: Mapping[str, str]) -> SinkOptions:
             "option 'txnAppId' is for effectively-once, and option 'delivery' is at-least-once: leave one of them out"
         )
     schema = None if table.get("schema") is None else table.choice("schema", WRITTEN_KINDS, "")
-    for title, kinds in (("valueSchema", STRUCTURED), ("valueMessage", ("protobuf",))):
+    pair_titles = ("keyvalue.encoding", "keyvalue.key", "keyvalue.value", "keySchema")
+    needs = {"valueSchema": (*STRUCTURED, "keyvalue"), "valueMessage": ("protobuf",)}
+    for title, kinds in (needs | dict.fromkeys(pair_titles, ("keyvalue",))).items():
         if table.get(title) is not None and schema not in kinds:
             raise InvalidValueError(f"option {title!r} has no meaning without schema={' or '.join(kinds)}")
     return SinkOptions(
@@ -259,6 +274,7 @@ def sink_options(given: Mapping[str, str]) -> SinkOptions:
         value_schema=table.get("valueSchema"),
         value_message=table.get("valueMessage"),
         encryption=encryption(table.get("encryption.publicKey")),
+        pair=_pair(table),
     )
 
 
@@ -312,6 +328,19 @@ def _value(table: _Table) -> ValueOptions:
     )
     found.check()
     return found
+
+
+def _pair(table: _Table) -> PairOptions:
+    def half(title: str) -> str | None:
+        return None if table.get(title) is None else table.choice(title, HALF_KINDS, "")
+
+    return PairOptions(
+        separated=table.choice("keyvalue.encoding", ("INLINE", "SEPARATED"), "INLINE") == "SEPARATED",
+        key=half("keyvalue.key"),
+        value=half("keyvalue.value"),
+        key_schema=table.get("keySchema"),
+        value_schema=table.get("valueSchema"),
+    )
 
 
 def _application(table: _Table) -> tuple[str, int] | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from magnetar.model.errors import InvalidValueError
 from magnetar.model.schemas import SchemaDefinition, SchemaType
@@ -31,8 +31,25 @@ PRIMITIVES: Final = {
 STRUCTURED: Final = ("avro", "json", "protobuf")
 KINDS: Final = ("binary", "string", "auto", *STRUCTURED, *PRIMITIVES)
 """What the option ``value`` can be."""
-WRITTEN_KINDS: Final = ("string", "bytes", "auto", *STRUCTURED, *PRIMITIVES)
+WRITTEN_KINDS: Final = ("string", "bytes", "auto", "keyvalue", *STRUCTURED, *PRIMITIVES)
 """What the sink's option ``schema`` can be."""
+
+
+HALF_KINDS: Final = ("avro", "json", "string", "bytes", *PRIMITIVES)
+"""What either half of a written KEY_VALUE can be."""
+
+
+class PairOptions(NamedTuple):
+    """For writing KEY_VALUE."""
+
+    separated: bool = False
+    """The key is the message's, and not in its value."""
+    key: str | None = None
+    """One of `HALF_KINDS`; None: as the column's type says."""
+    value: str | None = None
+    key_schema: str | None = None
+    """A schema's text, or a path."""
+    value_schema: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
