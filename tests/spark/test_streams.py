@@ -15,13 +15,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.sql.streaming.datasource import ReadAllAvailable
+from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 
 from magnetar.client.lookup import Lookup
 from magnetar.client.producer import Producer
 from magnetar.model.errors import InvalidValueError
 from magnetar.protocol.batches import BatchWriter
-from magnetar.spark import backlog, frontier
+from magnetar.spark import backlog, frontier, pace
+from magnetar.spark import stream as stream_module
 from magnetar.spark.options import source_options
 from magnetar.spark.progress import progress_of
 from magnetar.spark.reader import BatchReader
@@ -192,6 +193,42 @@ def read_by_bounds(url: str) -> None:
     with pytest.raises(InvalidValueError, match=r"'endingOffsets' names .*/tt, which is not read"):
         until(endingOffsets='{"tt": "1:2"}')
     query.reader.stop()
+
+
+def test_a_pace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By a clock that only micro-batches move: a hundredth of a second for each message, and one to plan."""
+    now = [0.0]
+    monkeypatch.setattr(stream_module, "steady_seconds", lambda: now[0])
+    monkeypatch.setattr(pace, "FIRST", 10)
+
+    def read(url: str) -> None:
+        publish(url, f"{PUBLIC}t", 0, 4_000, batch=7)
+        query = Query(url, topic="t", targetTriggerMs="5000", backlogBytesPerTrigger="0")
+        while query.step():
+            now[0] += 1 + len(query.batches[-1]) / 100
+            assert query.reader.getDefaultReadLimit() == ReadMaxRows(query.reader._limits().messages)
+        # Idle, which does not count; then what is repeated ends where it did, whatever the limit is by now.
+        for _ in range(3):
+            now[0] += 1_000
+            assert not query.step()
+        sizes = list(map(len, query.batches))
+        assert query.everything() == list(range(4_000))
+        assert sizes[0] == 10
+        assert all(350 <= one <= 450 for one in sizes[8:-1]), sizes
+        publish(url, f"{PUBLIC}t", 4_000, 1_000, batch=7)
+        time.sleep(2 * frontier._FRESH)
+        assert query.step()
+        assert 350 <= len(query.batches[-1]) <= 450
+        small = Query(url, topic="t", targetTriggerMs="5000", maxMessagesPerTrigger="4", subscription="small")
+        assert small.step()
+        assert small.batches == [[0, 1, 2, 3]]
+        query.reader.stop()
+        small.reader.stop()
+
+    async def story(broker: RealBroker, url: str) -> None:
+        await asyncio.to_thread(read, url)
+
+    tell(tmp_path, story)
 
 
 def test_tasks_of_a_size(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ May import client, protocol, runtime, model and pyspark. In reading order:
 * `offsets`  as users write them, and as a checkpoint keeps them
 * `topics`   which are read
 * `admission` how far the next micro-batch goes; pure
+* `pace`     how many messages take as long as is wanted; pure
 * `frontier` what the driver knows of the topics of a query
 * `planner`  from two offsets to tasks; pure
 * `slices`   where ranges are cut into tasks of a size

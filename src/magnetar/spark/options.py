@@ -49,6 +49,7 @@ OPTIONS: Final[dict[str, Option]] = {
         Option("endingTime", "publish time before which a read ends; the same in streams", True, False),
         Option("maxMessagesPerTrigger", "messages in a micro-batch at most", True, False),
         Option("maxBytesPerTrigger", "bytes in a micro-batch at most, as stored; one message goes beyond", True, False),
+        Option("targetTriggerMs", "a micro-batch takes about so long: its limit follows the rate", True, False),
         Option("backlogBytesPerTrigger", "without a limit: about so much at most, 2 GiB; 0 is everything", True, False),
         Option("minMessagesPerTrigger", "a micro-batch waits until there are so many", True, False),
         Option("maxTriggerDelayMs", "but not longer than this", True, False),
@@ -108,6 +109,7 @@ STREAMS_ONLY: Final = (
     "backlogBytesPerTrigger",
     "minMessagesPerTrigger",
     "maxTriggerDelayMs",
+    "targetTriggerMs",
 )
 """Of a source; a batch read has no micro-batches, and leaves nothing at the broker."""
 _SPARK_KEYS: Final = frozenset({"queryname", "checkpointlocation", "path", "outputmode"})
@@ -141,6 +143,8 @@ class SourceOptions:
     least_messages: int
     trigger_delay: float
     """Seconds that a micro-batch may wait for ``least_messages``."""
+    target_trigger: float
+    """Seconds that a micro-batch should take; 0 is "as long as it takes"."""
     value: ValueOptions
     metadata: str
     min_partitions: int
@@ -200,6 +204,7 @@ def source_options(given: Mapping[str, str]) -> SourceOptions:
         limits=Limits(table.number("maxMessagesPerTrigger", 0, 1), table.number("maxBytesPerTrigger", 0, 1)),
         least_messages=table.number("minMessagesPerTrigger", 0, 1),
         trigger_delay=table.number("maxTriggerDelayMs", 900_000, 0) / 1000,
+        target_trigger=table.number("targetTriggerMs", 0, 1) / 1000,
         value=_value(table),
         metadata=table.get("metadata") or "",
         min_partitions=table.number("minPartitions", 0, 0),
