@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from magnetar.model.errors import ServiceNotReadyError
+from magnetar.spark.interpreter import of_session
 from magnetar.spark.java import check_java, explain_failed_start
 
 if TYPE_CHECKING:
@@ -60,7 +61,7 @@ def local_session(
 
     check_java()
     # Else workers are whatever python3 the PATH names, without what is installed here.
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ.setdefault("PYSPARK_PYTHON", of_session())
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     builder = SparkSession.builder.appName(name).master(f"local[{cores}]")
