@@ -32,6 +32,11 @@ SETTINGS: Final[dict[str, str]] = {
     "spark.sql.adaptive.enabled": "false",
     # Each poll asks the broker.
     "spark.sql.streaming.pollingDelay": "100ms",
+    # The default runs chmod and readlink as processes of their own for every file of a local checkpoint, 50 ms per
+    # micro-batch. This one writes and renames the same files with the same checksums (docs/decisions/016).
+    "spark.sql.streaming.checkpointFileManagerClass": (
+        "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+    ),
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.ui.enabled": "false",

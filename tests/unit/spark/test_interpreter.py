@@ -57,3 +57,15 @@ def test_anything_else_is_the_interpreter() -> None:
 
 def test_the_command_is_beside_the_interpreter() -> None:
     assert Path(of_session()) == Path(sys.executable).parent / COMMAND
+
+
+def test_what_is_settled_is_not_searched_again() -> None:
+    """In a process of its own: frozen objects stay so."""
+    program = (
+        "import gc\nfrom magnetar.spark.interpreter import settle\n"
+        "settle('a')\nfirst = gc.get_freeze_count()\nkept = [[] for _ in range(1000)]\n"
+        "settle('a')\nsecond = gc.get_freeze_count()\nsettle('b')\n"
+        "print(first > 1000, second - first, gc.get_freeze_count() > second + 900)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True)
+    assert done.stdout == "True 0 True\n"
