@@ -255,7 +255,10 @@ def test_tasks_of_a_size(tmp_path: Path) -> None:
         assert (list(map(len, limited.batches)), limited.tasks) == ([70, 50], [3, 3])
         most = await asyncio.to_thread(stream, "most", maxRecordsPerPartition="24", maxPartitions="2")
         assert (most.everything(), most.tasks) == (list(range(120)), [2])
-        assert await asyncio.to_thread(batch, maxRecordsPerPartition="24") == [24] * 5
+        # More than the least that was asked for are not put together again.
+        least = await asyncio.to_thread(stream, "least", maxRecordsPerPartition="24", minPartitions="2")
+        assert least.tasks == [5]
+        assert await asyncio.to_thread(batch, maxRecordsPerPartition="24", minPartitions="2") == [24] * 5
         assert len(await asyncio.to_thread(batch, maxRecordsPerPartition="24", minPartitions="10")) == 10
         assert len(await asyncio.to_thread(batch, maxBytesPerPartition="1")) == 30
 
