@@ -2,7 +2,7 @@
 
 May import client, protocol, runtime, model and pyspark. In reading order:
 
-* `options`  what can be set, checked once
+* `options`  what can be set, checked once, with the look-ups of `option_table`
 * `offsets`  as users write them, and as a checkpoint keeps them
 * `topics`   which are read
 * `admission` how far the next micro-batch goes; pure
