@@ -20,7 +20,6 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 from magnetar.client.lookup import Lookup
 from magnetar.client.producer import Producer
 from magnetar.model.errors import InvalidValueError
-from magnetar.protocol.batches import BatchWriter
 from magnetar.spark import backlog, frontier, pace
 from magnetar.spark import stream as stream_module
 from magnetar.spark.options import source_options
@@ -28,6 +27,7 @@ from magnetar.spark.progress import progress_of
 from magnetar.spark.reader import BatchReader
 from magnetar.spark.stream import StreamReader
 from tests.admin.real_broker import TOPIC, RealBroker, real_broker
+from tests.batch_writer import BatchWriter
 
 PUBLIC = "persistent://public/default/"
 pytestmark = pytest.mark.spark

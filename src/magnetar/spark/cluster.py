@@ -21,6 +21,7 @@ from magnetar.model.errors import ServiceNotReadyError
 from magnetar.runtime.clock import steady_seconds
 from magnetar.spark.interpreter import of_session
 from magnetar.spark.java import check_java
+from magnetar.spark.process import await_end
 
 _HOST: Final = "127.0.0.1"
 _START: Final = 60.0
@@ -75,11 +76,7 @@ def _running(command: list[str], log: Path, ready: str) -> Iterator[None]:
         yield
     finally:
         process.terminate()
-        try:
-            process.wait(_STOP)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
+        await_end(process, _STOP)
 
 
 def _python_path() -> list[str]:

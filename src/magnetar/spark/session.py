@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 from magnetar.model.errors import ServiceNotReadyError
 from magnetar.spark.interpreter import of_session
 from magnetar.spark.java import check_java, explain_failed_start
+from magnetar.spark.process import await_end
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -115,10 +115,6 @@ def end_session(spark: SparkSession) -> None:
     gateway.shutdown()
     # The Java process ends when its standard input does.
     process.stdin.close()
-    try:
-        process.wait(_JAVA_EXIT)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.wait()
+    await_end(process, _JAVA_EXIT)
     SparkContext._gateway = None
     SparkContext._jvm = None
