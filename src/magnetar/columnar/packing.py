@@ -179,7 +179,7 @@ class Packer:
             if size == NO_ROOM:
                 self._target = np.empty(2 * self._target.size + 1024, np.uint8)
                 continue
-            yield self._batch(publish_time, rows, picked, ids, start, stop, self._target[:size].tobytes())
+            yield self._batch(publish_time, rows, picked, ids, start, stop, self._target[:size].data)
             start = stop
 
     def _next(self, rows: Messages, picked: NDArray[np.int64], ids: NDArray[np.int64], start: int) -> tuple[int, int]:
@@ -198,7 +198,7 @@ class Packer:
         ids: NDArray[np.int64],
         start: int,
         stop: int,
-        plain: bytes,
+        plain: memoryview,
     ) -> Batch:
         row, first, last = int(picked[start]), int(ids[start]), int(ids[stop - 1])
         if self.digest_bits:
@@ -224,7 +224,9 @@ class Packer:
             num_messages_in_batch=stop - start,
             highest_sequence_id=last,
         )
-        payload = compress(self._compression, plain)
-        if self._seal is not None:
-            metadata, payload = self._seal(metadata, payload)
+        payload: bytes | memoryview = plain
+        if self._compression is not CompressionType.NONE or self._seal is not None:
+            payload = compress(self._compression, plain.tobytes())
+            if self._seal is not None:
+                metadata, payload = self._seal(metadata, payload)
         return Batch(build_entry(metadata, payload), stop - start, first, last)
