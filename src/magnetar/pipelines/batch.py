@@ -254,7 +254,9 @@ class BatchRun:
     def _bury(self, query: str, batch: int, stored: DataFrame) -> None:
         assert self._pipeline.dead_letter is not None, "there is a dead letter"
         app = outputs.application(query, DEAD_LETTERS)
-        outputs.to_topic(self._pipeline, self._pipeline.dead_letter, stored, app, batch)
+        # What was read in chunks may have to be.
+        options = {"pulsar.producer.chunkingEnabled": "true"}
+        outputs.to_topic(self._pipeline, self._pipeline.dead_letter, stored, app, batch, options)
 
 
 def _kind(sink: Sink) -> str:

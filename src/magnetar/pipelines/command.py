@@ -179,6 +179,8 @@ def replay(
             )
         if done.gone:
             _say(f"{done.gone:,} rows were made of messages that their topic does not have any more")
+        if done.closed:
+            _say(f"{done.closed:,} messages are encrypted, and no decryption.privateKey of their source opens them")
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from magnetar.pipelines.elements import VERIFY_KEY
 from magnetar.pipelines.model import Pipeline, PlainSink, Sink, TableSink, TopicSink
 from magnetar.pipelines.secrets import resolve
 
@@ -27,7 +28,8 @@ def write(pipeline: Pipeline, sink: Sink, rows: DataFrame, query: str, batch: in
     """``rows`` come from files that are not written again."""
     app = application(query, sink.name)
     if isinstance(sink, TopicSink):
-        to_topic(pipeline, sink.topic, rows, app, batch, dict(sink.options))
+        options = {name: text for name, text in sink.options.items() if name != VERIFY_KEY}
+        to_topic(pipeline, sink.topic, rows, app, batch, options)
     elif isinstance(sink, TableSink):
         _to_table(sink, rows, app, batch)
     else:

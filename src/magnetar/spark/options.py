@@ -84,6 +84,7 @@ OPTIONS: Final[dict[str, Option]] = {
         Option("pulsar.producer.compressionType", "NONE, LZ4, ZLIB, ZSTD or SNAPPY", False, True),
         Option("pulsar.producer.batchingMaxMessages", "messages in a batch, 1000", False, True),
         Option("pulsar.producer.batchingMaxBytes", "bytes in a batch, 131072", False, True),
+        Option("pulsar.producer.chunkingEnabled", "true: what is larger than the broker takes, in chunks", False, True),
         Option("pulsar.producer.sendTimeoutMs", "how long a receipt may take", False, True),
         Option("pulsar.producer.hashingScheme", "JavaStringHash or Murmur3_32Hash: keys to partitions", False, True),
     )
@@ -157,6 +158,7 @@ class SinkOptions:
     value_schema: str | None = None
     value_message: str | None = None
     encryption: Encryption | None = None
+    chunking: bool = False
 
 
 def source_options(given: Mapping[str, str]) -> SourceOptions:
@@ -224,6 +226,7 @@ def sink_options(given: Mapping[str, str]) -> SinkOptions:
         value_schema=table.get("valueSchema"),
         value_message=table.get("valueMessage"),
         encryption=encryption(table.get("encryption.publicKey")),
+        chunking=table.flag("pulsar.producer.chunkingEnabled", False),
     )
 
 
