@@ -30,13 +30,14 @@ from magnetar.client.reader import last_place
 from magnetar.columnar.messages import Messages
 from magnetar.columnar.opening import Failure
 from magnetar.model.errors import InvalidValueError, ServerError
-from magnetar.pipelines.checkpoint import Checkpoint, write_whole
+from magnetar.pipelines.checkpoint import Checkpoint
 from magnetar.pipelines.letters import MESSAGE, Letter, letter
 from magnetar.pipelines.model import Pipeline, TopicSource
 from magnetar.pipelines.secrets import resolve
 from magnetar.pipelines.status import open_lookup, partitions_there
 from magnetar.pipelines.stored import has_key, reading, sealed, sources_by_topic, stored
 from magnetar.protocol.commands import Pairs
+from magnetar.spark.durability import write_whole
 from magnetar.spark.keys import encryption_like
 from magnetar.spark.options import SourceOptions, sink_options
 from magnetar.spark.publish import Numbering, TaskSink
