@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import random
@@ -9,7 +10,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,6 @@ from magnetar.pipelines.checkpoint import Checkpoint
 from magnetar.pipelines.declared import parse, problems_of_functions
 from magnetar.pipelines.frames import StepError
 from magnetar.pipelines.letters import letter
-from magnetar.pipelines.manifest import Manifest
 from magnetar.pipelines.model import Pipeline, Trigger
 from magnetar.pipelines.plan import analyse, text
 from magnetar.pipelines.replay import Found, messages, replay
@@ -38,6 +38,7 @@ from magnetar.pipelines.verify import verify
 from magnetar.pipelines.watch import Watch
 from magnetar.spark.options import sink_options, source_options
 from magnetar.spark.publish import Numbering, TaskSink
+from magnetar.spark.topics import listed, topic_partitions
 from tests.live_broker import LiveBroker
 from tests.spark.conftest import PARTITIONS
 from tests.unit.columnar.test_encryption import pair
@@ -97,6 +98,14 @@ def stored(url: str, topic: str) -> Iterator[Found]:
             partition = f"{NAMESPACE}/{topic}-partition-{index}"
             options = source_options({"service.url": url, "topic": topic})
             yield from messages(lookup, partition, START, last_place(lookup, partition), options)
+
+
+def keep(url: str, topic: str) -> None:
+    """A subscription; without any a topic goes when it is idle for a minute."""
+    with Lookup(url) as lookup:
+        for name in topic_partitions(lookup, listed([f"{NAMESPACE}/{topic}"]), create=True):
+            with Anchor(lookup, name, "keep") as anchor:
+                anchor.hold(START)
 
 
 def finish(spark: Any, pipeline: Pipeline) -> Watch:
@@ -201,31 +210,54 @@ def _spoil(spark: Any, pipeline: Pipeline, url: str) -> None:
     path.write_text(kept)
 
 
+def start(file: Path, ready: Callable[[], bool]) -> subprocess.Popen[bytes]:
+    """`magnetar pipeline run` in a session of its own; comes back when it is ``ready``, or has ended."""
+    with file.with_suffix(".log").open("w") as log:
+        command = [sys.executable, "-m", "magnetar.app.main", "pipeline", "run", str(file)]
+        process = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)
+    deadline = time.monotonic() + 120
+    while not ready() and process.poll() is None and time.monotonic() < deadline:
+        time.sleep(0.02)
+    return process
+
+
+def processes_of(session: int) -> list[int]:
+    """All that are alive of a session, by Linux' /proc."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            state, _, _, belongs = path.read_text().rpartition(") ")[2].split()[:4]
+            if int(belongs) == session and state != "Z":
+                found.append(int(path.parent.name))
+    return found
+
+
 def test_killed(spark: Any, broker: LiveBroker, tmp_path: Path) -> None:
-    """SIGKILL for Python and Java while micro-batches are under way; then to the end."""
+    """SIGKILL, then SIGTERM for all processes while micro-batches are under way; then to the end."""
     pipeline = declared(
         tmp_path, broker.url, "killed", "sinks:\n  out: {topic: killed-out, value: to_json(struct(n))}\n"
     )
+    keep(broker.url, "killed-out")
     publish(broker.url, "killed", [json.dumps({"n": n}) for n in range(200)])
-    command = [sys.executable, "-m", "magnetar.app.main", "pipeline", "run", pipeline.file]
-    with (tmp_path / "log").open("w") as log:
-        process = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)
-    deadline = time.monotonic() + 120
+    file = Path(pipeline.file)
+    file.write_text(file.read_text().replace("available-now", "continuous"))
     checkpoint = Checkpoint(pipeline.checkpoint)
-    while not checkpoint.staged(1).exists() and process.poll() is None and time.monotonic() < deadline:
-        time.sleep(0.02)
+    process = start(file, lambda: checkpoint.staged(1).exists())
     os.killpg(process.pid, signal.SIGKILL)
     process.wait()
-    assert checkpoint.batches()[-1] >= 1, (tmp_path / "log").read_text()
-    stop = Stop()
-
-    class Stopping(Watch):
-        def told(self, manifest: Manifest) -> None:
-            super().told(manifest)
-            stop.asked.set()
-
-    assert run(spark, pipeline, Stopping(pipeline), stop, Trigger.CONTINUOUS).stopped
-    assert checkpoint.committed() < 3
+    log = file.with_suffix(".log")
+    assert checkpoint.batches()[-1] >= 1, log.read_text()
+    process = start(file, lambda: 1 in checkpoint.manifest_numbers())
+    for pid in processes_of(process.pid):
+        # As systemd does: Java and the workers get it, too.
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGTERM)
+    assert process.wait(60) == 0, log.read_text()
+    said = log.read_text()
+    assert "stopped: 1 micro-batches" in said or "stopped: 2 micro-batches" in said, said
+    assert "Traceback" not in said and "Error" not in said, said
+    assert processes_of(process.pid) == []
+    assert 0 <= checkpoint.committed() < 3
     finish(spark, pipeline)
     found = sorted(json.loads(one.value or b"")["n"] for one in stored(broker.url, "killed-out"))
     assert found == [n for n in range(200) if n != 11]
