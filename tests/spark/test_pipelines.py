@@ -23,6 +23,7 @@ from magnetar.client.place import START
 from magnetar.client.reader import last_place
 from magnetar.columnar.encryption import UndecryptableError
 from magnetar.lakehouse import open_lake
+from magnetar.model.errors import InvalidValueError
 from magnetar.pipelines import batch, outputs
 from magnetar.pipelines.checkpoint import Checkpoint
 from magnetar.pipelines.declared import parse, problems_of_functions
@@ -390,3 +391,27 @@ sinks:
     file.write_text(file.read_text().replace("out: {", f"out: {{decryption.privateKey: {keys['private']}, "))
     report = verify(parse(file.read_text(), str(file)), None)
     assert report.findings == [] and not any("encrypted" in line for line in report.lines)
+
+
+def test_an_iceberg_table(spark: Any, broker: LiveBroker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A crash between the table's commit and the manifest, a restart, and `verify`; an old micro-batch is refused."""
+    rest = f"""
+sinks:
+  lake: {{format: iceberg, path: "{tmp_path}/ice", options: {{partitionColumns: "bucket(4, n)"}}}}
+"""
+    pipeline = declared(tmp_path, broker.url, "ice", rest)
+    publish(broker.url, "ice", [json.dumps({"n": n}) for n in range(20)])
+    with monkeypatch.context() as patched:
+        patched.setattr(Checkpoint, "write", fail)
+        with pytest.raises(PipelineFailedError, match="OnPurposeError"):
+            finish(spark, pipeline)
+    finish(spark, pipeline)
+    publish(broker.url, "ice", [json.dumps({"n": n}) for n in range(20, 40)])
+    finish(spark, pipeline)
+    table = open_lake(f"{tmp_path}/ice", "iceberg")
+    assert sorted(table.read()["n"].to_pylist()) == [n for n in range(40) if n != 11]
+    assert [(one.batch, one.rows) for one in table.history()] == [(0, 19), (1, 20)]
+    assert verify(pipeline, None).findings == []
+    query = Checkpoint(pipeline.checkpoint).query_id() or ""
+    with pytest.raises(InvalidValueError, match=r"sink lake: .* up to 1, and this is 0: its checkpoint was set back"):
+        outputs.write(pipeline, pipeline.sinks[0], spark.range(1), query, 0)
