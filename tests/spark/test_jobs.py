@@ -20,10 +20,11 @@ from magnetar.jobs.report import TopicReport, WhatIf, facts_of, topic_report, to
 from magnetar.jobs.rest import Rest
 from magnetar.model.errors import InvalidValueError, NotFoundError
 from magnetar.protocol import commands as c
-from magnetar.protocol.batches import Batch, BatchWriter
+from magnetar.protocol.batches import Batch
 from magnetar.storage.segment import segment_name
 from magnetar.testing.rawtransaction import RawTransaction
 from tests.admin.real_broker import TOPIC, RealBroker, real_broker
+from tests.batch_writer import BatchWriter
 from tests.unit.jobs.stores import T, stored
 
 pytestmark = pytest.mark.spark

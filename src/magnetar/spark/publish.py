@@ -23,6 +23,7 @@ from magnetar.model.names import TopicName
 from magnetar.protocol.batches import Batch
 from magnetar.runtime.clock import SystemClock, steady_seconds
 from magnetar.spark.encode import Router, Rows
+from magnetar.spark.interpreter import settle
 from magnetar.spark.keys import sealing
 from magnetar.spark.options import SinkOptions
 from magnetar.spark.sequences import FINE_ROWS, Known, check_rows, digest_bits, first_number, numbers
@@ -145,6 +146,7 @@ class TaskSink:
                 target.producer.flush()
                 if known is not None:
                     known.finish()
+            settle("sink")
             return Published(sum(target.producer.messages_confirmed for target, _ in self._open.values()), skipped)
 
     def known(self, last_sequence_id: int, batch: int, where: str) -> Known:

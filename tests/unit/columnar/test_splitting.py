@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from magnetar.columnar.encryption import Decryptor, Encryptor
 from magnetar.columnar.opening import Opener
 from magnetar.columnar.splitting import split
-from magnetar.protocol.batches import BatchWriter
 from magnetar.protocol.compression import CompressionType
 from magnetar.protocol.entries import metadata_of, payload_of
+from tests.batch_writer import BatchWriter
 from tests.unit.columnar.test_encryption import pair
 
 
