@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import random
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,24 +21,28 @@ from magnetar.client.anchor import Anchor
 from magnetar.client.lookup import Lookup
 from magnetar.client.place import START
 from magnetar.client.reader import last_place
+from magnetar.columnar.encryption import UndecryptableError
 from magnetar.lakehouse import open_lake
+from magnetar.model.errors import InvalidValueError
 from magnetar.pipelines import batch, outputs
 from magnetar.pipelines.checkpoint import Checkpoint
 from magnetar.pipelines.declared import parse, problems_of_functions
 from magnetar.pipelines.frames import StepError
 from magnetar.pipelines.letters import letter
-from magnetar.pipelines.manifest import Manifest
 from magnetar.pipelines.model import Pipeline, Trigger
 from magnetar.pipelines.plan import analyse, text
 from magnetar.pipelines.replay import Found, messages, replay
 from magnetar.pipelines.run import PipelineFailedError, Stop, run
 from magnetar.pipelines.status import partitions_there
+from magnetar.pipelines.stored import reading
 from magnetar.pipelines.verify import verify
 from magnetar.pipelines.watch import Watch
-from magnetar.spark.options import sink_options
+from magnetar.spark.options import sink_options, source_options
 from magnetar.spark.publish import Numbering, TaskSink
+from magnetar.spark.topics import listed, topic_partitions
 from tests.live_broker import LiveBroker
 from tests.spark.conftest import PARTITIONS
+from tests.unit.columnar.test_encryption import pair
 
 pytestmark = [
     pytest.mark.spark,
@@ -91,7 +97,16 @@ def stored(url: str, topic: str) -> Iterator[Found]:
     with Lookup(url) as lookup:
         for index in range(PARTITIONS):
             partition = f"{NAMESPACE}/{topic}-partition-{index}"
-            yield from messages(lookup, partition, START, last_place(lookup, partition))
+            options = source_options({"service.url": url, "topic": topic})
+            yield from messages(lookup, partition, START, last_place(lookup, partition), options)
+
+
+def keep(url: str, topic: str) -> None:
+    """A subscription; without any a topic goes when it is idle for a minute."""
+    with Lookup(url) as lookup:
+        for name in topic_partitions(lookup, listed([f"{NAMESPACE}/{topic}"]), create=True):
+            with Anchor(lookup, name, "keep") as anchor:
+                anchor.hold(START)
 
 
 def finish(spark: Any, pipeline: Pipeline) -> Watch:
@@ -157,7 +172,8 @@ sinks:
     assert dead["marked"][1].kind == "row" and dead["marked"][1].detail == "seven is not wanted"
     with Lookup(broker.url) as lookup:
         at = dead["decode"][1].position
-        (original,) = messages(lookup, dead["decode"][1].topic, at, at._replace(batch=at.batch + 1))
+        options = source_options({"service.url": broker.url, "topic": "rows"})
+        (original,) = messages(lookup, dead["decode"][1].topic, at, at._replace(batch=at.batch + 1), options)
         # Somebody holds the dead letters: a subscription made now would stand at the end.
         for partition in range(PARTITIONS):
             with Anchor(lookup, f"{NAMESPACE}/rows-dead-partition-{partition}", "rows.dead-letters") as anchor:
@@ -195,31 +211,54 @@ def _spoil(spark: Any, pipeline: Pipeline, url: str) -> None:
     path.write_text(kept)
 
 
+def start(file: Path, ready: Callable[[], bool]) -> subprocess.Popen[bytes]:
+    """`magnetar pipeline run` in a session of its own; comes back when it is ``ready``, or has ended."""
+    with file.with_suffix(".log").open("w") as log:
+        command = [sys.executable, "-m", "magnetar.app.main", "pipeline", "run", str(file)]
+        process = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)
+    deadline = time.monotonic() + 120
+    while not ready() and process.poll() is None and time.monotonic() < deadline:
+        time.sleep(0.02)
+    return process
+
+
+def processes_of(session: int) -> list[int]:
+    """All that are alive of a session, by Linux' /proc."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            state, _, _, belongs = path.read_text().rpartition(") ")[2].split()[:4]
+            if int(belongs) == session and state != "Z":
+                found.append(int(path.parent.name))
+    return found
+
+
 def test_killed(spark: Any, broker: LiveBroker, tmp_path: Path) -> None:
-    """SIGKILL for Python and Java while micro-batches are under way; then to the end."""
+    """SIGKILL, then SIGTERM for all processes while micro-batches are under way; then to the end."""
     pipeline = declared(
         tmp_path, broker.url, "killed", "sinks:\n  out: {topic: killed-out, value: to_json(struct(n))}\n"
     )
+    keep(broker.url, "killed-out")
     publish(broker.url, "killed", [json.dumps({"n": n}) for n in range(200)])
-    command = [sys.executable, "-m", "magnetar.app.main", "pipeline", "run", pipeline.file]
-    with (tmp_path / "log").open("w") as log:
-        process = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)
-    deadline = time.monotonic() + 120
+    file = Path(pipeline.file)
+    file.write_text(file.read_text().replace("available-now", "continuous"))
     checkpoint = Checkpoint(pipeline.checkpoint)
-    while not checkpoint.staged(1).exists() and process.poll() is None and time.monotonic() < deadline:
-        time.sleep(0.02)
+    process = start(file, lambda: checkpoint.staged(1).exists())
     os.killpg(process.pid, signal.SIGKILL)
     process.wait()
-    assert checkpoint.batches()[-1] >= 1, (tmp_path / "log").read_text()
-    stop = Stop()
-
-    class Stopping(Watch):
-        def told(self, manifest: Manifest) -> None:
-            super().told(manifest)
-            stop.asked.set()
-
-    assert run(spark, pipeline, Stopping(pipeline), stop, Trigger.CONTINUOUS).stopped
-    assert checkpoint.committed() < 3
+    log = file.with_suffix(".log")
+    assert checkpoint.batches()[-1] >= 1, log.read_text()
+    process = start(file, lambda: 1 in checkpoint.manifest_numbers())
+    for pid in processes_of(process.pid):
+        # As systemd does: Java and the workers get it, too.
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGTERM)
+    assert process.wait(60) == 0, log.read_text()
+    said = log.read_text()
+    assert "stopped: 1 micro-batches" in said or "stopped: 2 micro-batches" in said, said
+    assert "Traceback" not in said and "Error" not in said, said
+    assert processes_of(process.pid) == []
+    assert 0 <= checkpoint.committed() < 3
     finish(spark, pipeline)
     found = sorted(json.loads(one.value or b"")["n"] for one in stored(broker.url, "killed-out"))
     assert found == [n for n in range(200) if n != 11]
@@ -294,6 +333,85 @@ def test_values_that_the_source_decodes(spark: Any, broker: LiveBroker, tmp_path
     publish(broker.url, "typed", ["\0\0\0\1", "\0\0\0\x09", "xx"])
     assert finish(spark, pipeline).dead == 2
     assert sorted(one.value or b"" for one in stored(broker.url, "typed-out")) == [b"1"]
-    assert replay(pipeline)[:4] == (2, 0, 0, 0)
+    assert replay(pipeline) == (2, 0, 0, 0, 0)
     back = sorted(one.value or b"" for one in stored(broker.url, "typed"))
     assert back == [b"\0\0\0\1", b"\0\0\0\x09", b"\0\0\0\x09", b"xx", b"xx"]
+
+
+def test_large_and_encrypted(spark: Any, broker: LiveBroker, tmp_path: Path) -> None:
+    """What came in chunks and encrypted goes back so, byte by byte; who has no key counts what it cannot compare."""
+    private, public = pair()
+    keys = {name: tmp_path / f"{name}.pem" for name in ("private", "public")}
+    keys["private"].write_text(private)
+    keys["public"].write_text(public)
+    rest = f"""
+steps:
+  - name: checked
+    sql: SELECT * FROM numbers
+    expect: {{short: {{that: length(value) < 1000, otherwise: dead-letter}}}}
+sinks:
+  out: {{topic: large-out, value: "substr(value, 1, 4)", encryption.publicKey: {keys["public"]}}}
+"""
+    text = Path(declared(tmp_path, broker.url, "large", rest).file).read_text()
+    head, _, steps = text.partition("    value: json")
+    head += f"    value: binary\n    decryption.privateKey: {keys['private']}\n"
+    file = tmp_path / "large.yaml"
+    file.write_text(head + steps[steps.index("\nsteps:") :])
+    pipeline = parse(file.read_text(), str(file))
+    # Nothing that compression could make small.
+    large = random.Random(1).randbytes(6 << 20)
+    options = sink_options(
+        {
+            "service.url": broker.url,
+            "topic": f"{NAMESPACE}/large",
+            "encryption.publicKey": str(keys["public"]),
+            "pulsar.producer.chunkingEnabled": "true",
+        }
+    )
+    rows = {"value": [b"good", large], "__key": ["a", "b"], "__messageProperties": [[], [("mine", "1")]]}
+    types = [pa.binary(), pa.string(), pa.map_(pa.string(), pa.string())]
+    arrays = [pa.array(column, kind) for column, kind in zip(rows.values(), types, strict=True)]
+    TaskSink(options, None).run(iter([pa.RecordBatch.from_arrays(arrays, list(rows))]))
+    assert finish(spark, pipeline).dead == 1
+    assert replay(pipeline) == (1, 0, 0, 0, 0)
+    with Lookup(broker.url) as lookup:
+        with pytest.raises(UndecryptableError):
+            list(stored(broker.url, "large"))
+        reads = reading(pipeline, "large", pipeline.topic_sources[0].options)
+        back = [
+            one
+            for index in range(PARTITIONS)
+            for name in [f"{NAMESPACE}/large-partition-{index}"]
+            for one in messages(lookup, name, START, last_place(lookup, name), reads)
+            if one.key == b"b"
+        ]
+    assert [(one.value == large, one.properties) for one in back] == [(True, (("mine", "1"),))] * 2
+    report = verify(pipeline, spark)
+    assert report.findings == [] and any("1 of them are encrypted" in line for line in report.lines)
+    file.write_text(file.read_text().replace("out: {", f"out: {{decryption.privateKey: {keys['private']}, "))
+    report = verify(parse(file.read_text(), str(file)), None)
+    assert report.findings == [] and not any("encrypted" in line for line in report.lines)
+
+
+def test_an_iceberg_table(spark: Any, broker: LiveBroker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A crash between the table's commit and the manifest, a restart, and `verify`; an old micro-batch is refused."""
+    rest = f"""
+sinks:
+  lake: {{format: iceberg, path: "{tmp_path}/ice", options: {{partitionColumns: "bucket(4, n)"}}}}
+"""
+    pipeline = declared(tmp_path, broker.url, "ice", rest)
+    publish(broker.url, "ice", [json.dumps({"n": n}) for n in range(20)])
+    with monkeypatch.context() as patched:
+        patched.setattr(Checkpoint, "write", fail)
+        with pytest.raises(PipelineFailedError, match="OnPurposeError"):
+            finish(spark, pipeline)
+    finish(spark, pipeline)
+    publish(broker.url, "ice", [json.dumps({"n": n}) for n in range(20, 40)])
+    finish(spark, pipeline)
+    table = open_lake(f"{tmp_path}/ice", "iceberg")
+    assert sorted(table.read()["n"].to_pylist()) == [n for n in range(40) if n != 11]
+    assert [(one.batch, one.rows) for one in table.history()] == [(0, 19), (1, 20)]
+    assert verify(pipeline, None).findings == []
+    query = Checkpoint(pipeline.checkpoint).query_id() or ""
+    with pytest.raises(InvalidValueError, match=r"sink lake: .* up to 1, and this is 0: its checkpoint was set back"):
+        outputs.write(pipeline, pipeline.sinks[0], spark.range(1), query, 0)

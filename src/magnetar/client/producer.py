@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
+from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from magnetar.client.connection import Connection
@@ -34,6 +35,8 @@ class _Unconfirmed(NamedTuple):
     highest_sequence_id: int
     messages: int
     entry: bytes
+    is_chunk: bool = False
+    """Of its message only the last chunk counts, the others have ``messages`` 0."""
 
 
 class Producer:
@@ -84,11 +87,19 @@ class Producer:
 
     def send(self, entry: bytes, messages: int, sequence_id: int, highest_sequence_id: int) -> None:
         """Take one entry over; blocks while the window is full. Raises ClientTimeoutError, RefusedError."""
+        self._take(_Unconfirmed(sequence_id, highest_sequence_id, messages, entry))
+
+    def send_chunks(self, entries: Sequence[bytes], sequence_id: int) -> None:
+        """One message, in that many entries."""
+        last = len(entries) - 1
+        for number, entry in enumerate(entries):
+            self._take(_Unconfirmed(sequence_id, sequence_id, int(number == last), entry, last > 0))
+
+    def _take(self, waiting: _Unconfirmed) -> None:
         if not self._unconfirmed:
             self._last_progress = steady_seconds()
-        waiting = _Unconfirmed(sequence_id, highest_sequence_id, messages, entry)
         self._unconfirmed.append(waiting)
-        self._bytes += len(entry)
+        self._bytes += len(waiting.entry)
         self._append_frame(waiting)
         if self._frame_bytes >= _WRITE_BYTES:
             self._guarded_write()
@@ -150,9 +161,9 @@ class Producer:
             c.Send(
                 self._producer_id,
                 waiting.sequence_id,
-                waiting.messages,
+                max(waiting.messages, 1),
                 waiting.highest_sequence_id if waiting.messages > 1 else None,
-                False,
+                waiting.is_chunk,
                 None,
                 False,
                 None,

@@ -108,6 +108,14 @@ def oaep() -> padding.OAEP:
     return padding.OAEP(mgf=padding.MGF1(hashes.SHA1()), algorithm=hashes.SHA1(), label=None)
 
 
+def public_of(name: str, private_key: str) -> str:
+    """The public half of a private key, both PEM. InvalidValueError."""
+    from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+
+    public = _private(name, private_key).public_key()
+    return public.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo).decode()
+
+
 def _private(name: str, text: str) -> rsa.RSAPrivateKey:
     from cryptography.hazmat.primitives import serialization
     from cryptography.hazmat.primitives.asymmetric import rsa

@@ -15,6 +15,7 @@ import pyarrow as pa  # type: ignore[import-untyped]  # publishes no types
 from crc32c import crc32c
 
 from magnetar.columnar.pack import NO_ROOM, pack_batch
+from magnetar.columnar.splitting import split
 from magnetar.model.errors import InvalidValueError
 from magnetar.protocol.batches import MAX_BYTES, MAX_MESSAGES, Batch, Seal, key_text
 from magnetar.protocol.compression import CompressionType, compress
@@ -168,6 +169,7 @@ class Packer:
         self._max_messages = max_messages
         self._max_bytes = max_bytes
         self._target = np.empty(2 * max_bytes if max_bytes < 1 << 24 else max_bytes, np.uint8)
+        self._last: tuple[EntryMetadata, memoryview] | None = None
 
     def pack(
         self, publish_time: int, rows: Messages, picked: NDArray[np.int64], ids: NDArray[np.int64]
@@ -181,6 +183,12 @@ class Packer:
                 continue
             yield self._batch(publish_time, rows, picked, ids, start, stop, self._target[:size].data)
             start = stop
+
+    def chunks(self, limit: int) -> list[bytes]:
+        """What `pack` gave last, a single message, as entries of ``limit`` bytes at most; none if that cannot be."""
+        assert self._last is not None, "pack first"
+        metadata, plain = self._last
+        return split(metadata, plain.tobytes(), limit, self._seal)
 
     def _next(self, rows: Messages, picked: NDArray[np.int64], ids: NDArray[np.int64], start: int) -> tuple[int, int]:
         found: tuple[int, int] = pack_batch(
@@ -224,6 +232,7 @@ class Packer:
             num_messages_in_batch=stop - start,
             highest_sequence_id=last,
         )
+        self._last = metadata, plain
         payload: bytes | memoryview = plain
         if self._compression is not CompressionType.NONE or self._seal is not None:
             payload = compress(self._compression, plain.tobytes())

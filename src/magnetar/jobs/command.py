@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 from typing import Annotated
 
@@ -231,7 +232,8 @@ def report(
 
 
 def main() -> None:
-    """For spark-submit."""
+    """For spark-submit, which puts what Python says on stderr between the lines of the result."""
+    warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)
     app(prog_name="magnetar jobs")
 
 

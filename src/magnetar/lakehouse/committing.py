@@ -18,7 +18,7 @@ from magnetar.lakehouse.data_file import DataFile
 from magnetar.lakehouse.history import Note, Positions
 from magnetar.lakehouse.kinds import open_table
 from magnetar.lakehouse.options import LakeOptions
-from magnetar.lakehouse.table import Change, Table
+from magnetar.lakehouse.table import Change, Table, check_repetition
 from magnetar.model.errors import InvalidValueError
 
 _log: Final = logging.getLogger(__name__)
@@ -81,21 +81,9 @@ def commit(options: LakeOptions, change: Change) -> int | None:
 
 
 def check_not_set_back(options: LakeOptions, change: Change) -> None:
-    """For a micro-batch that was not committed. Raises InvalidValueError if the table is further than its query.
-
-    Spark repeats the last micro-batch only. One with a later one behind it may have other rows than the table's of that
-    number, if somebody has put an old checkpoint back; leaving it out would lose them.
-    """
-    note = change.note
-    if not change.files or note.app is None or note.batch is None:
-        return
-    last = _opened(options).committed(note.app)
-    if last is not None and last > note.batch:
-        raise InvalidValueError(
-            f"{options.path} has micro-batches of this query up to {last}, and this is {note.batch}: its checkpoint "
-            "was set back, or another driver runs the same query. Nothing was written; use a new checkpoint with "
-            "startingOffsets from the table (magnetar lake positions), or end the other driver"
-        )
+    """For a micro-batch that was not committed: see `table.check_repetition`."""
+    if change.files:
+        check_repetition(_opened(options), options.path, change.note)
 
 
 def _opened(options: LakeOptions) -> Table:

@@ -13,13 +13,13 @@ from magnetar.lakehouse.delta_table import LakeDelta, properties
 from magnetar.lakehouse.history import Note
 from magnetar.lakehouse.options import LakeOptions
 from magnetar.lakehouse.schema import plain_schema
-from magnetar.lakehouse.table import too_many_conflicts, tries
+from magnetar.lakehouse.table import check_repetition, too_many_conflicts, tries
 
 _DELETED: Final = "__deleted"
 
 
 def merge(options: LakeOptions, changes: pa.Table, keys: Sequence[str], note: Note) -> int | None:
-    """The new version, None if the table has this transaction or there is nothing to do.
+    """The new version, None if the table has this transaction or there is nothing to do; see `check_repetition`.
 
     ``changes`` has one row per key, and says in ``__deleted`` whether the key's row is to go.
     """
@@ -35,6 +35,7 @@ def merge(options: LakeOptions, changes: pa.Table, keys: Sequence[str], note: No
         if note.app is not None and note.batch is not None:
             last = table.committed(note.app)
             if last is not None and last >= note.batch:
+                check_repetition(table, options.path, note)
                 return None
         try:
             return _try(table, rows, keys, note)

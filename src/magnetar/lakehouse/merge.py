@@ -7,7 +7,8 @@
 Of each key the last change counts, by position in the topic (all changes of a key are in one partition, and
 micro-batches come in order). It replaces the row of that key, or adds it, or removes it where ``deleted`` is true. The
 merge is one transaction of delta-rs with the query and the micro-batch in it, so a micro-batch that comes again does
-nothing. Columns that begin with ``__`` are not stored. The last changes of a micro-batch go through the driver: bound
+nothing. The query is the id in its checkpoint: with a new checkpoint nothing counts as merged; one that was set back is
+refused. Columns that begin with ``__`` are not stored. The last changes of a micro-batch go through the driver: bound
 its size with maxMessagesPerTrigger.
 """
 

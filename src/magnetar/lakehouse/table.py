@@ -16,7 +16,7 @@ import pyarrow as pa  # type: ignore[import-untyped]  # publishes no types
 from magnetar.lakehouse.data_file import DataFile
 from magnetar.lakehouse.history import Commit, Note
 from magnetar.lakehouse.options import LakeOptions
-from magnetar.model.errors import ConflictError
+from magnetar.model.errors import ConflictError, InvalidValueError
 
 _PAUSE: Final = 0.05
 
@@ -87,3 +87,27 @@ class Table(Protocol):
 
     def vacuum(self, hours: float, *, dry: bool = False) -> list[str]:
         """Delete files that no version younger than ``hours`` has, and those of failed attempts; which they are."""
+
+
+def check_repetition(table: Table, where: str, note: Note) -> None:
+    """For a transaction that the table has, or a later one of its query: InvalidValueError if it is no repetition.
+
+    Spark repeats the last micro-batch only, with the range it had. One with a later one behind it, or with another
+    range, is new, however it is numbered: somebody has put an old checkpoint back. Leaving it out would lose rows.
+    """
+    if note.app is None or note.batch is None:
+        return
+    last = table.committed(note.app)
+    if last is None or last < note.batch:
+        return
+    if last > note.batch:
+        what = f"has micro-batches of this query up to {last}, and this is {note.batch}"
+    else:
+        known = next((one for one in reversed(table.history()) if (one.app, one.batch) == note[:2]), None)
+        if known is None or None in (known.positions, note.positions) or known.positions == note.positions:
+            return
+        what = f"has micro-batch {last} of this query, and this one of that number ends elsewhere in its topics"
+    raise InvalidValueError(
+        f"{where} {what}: its checkpoint was set back, or another driver runs the same query. Nothing was written; use "
+        "a new checkpoint with startingOffsets from the table (magnetar lake positions), or end the other driver"
+    )

@@ -12,6 +12,7 @@ May import spark, lakehouse, client, model. In reading order, what needs no Spar
 * `checkpoint` the directory of one pipeline: Spark's offset log, manifests, staged results
 * `evidence`   manifests against topics: pure
 * `letters`    the form of a dead letter
+* `stored`     messages of topics as they were sent, whatever they travelled as
 * `replay`     dead letters back to where they came from, once
 * `status`     what checkpoint and broker say
 

@@ -22,12 +22,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 from magnetar.model.errors import InvalidValueError, MagnetarError
 from magnetar.pipelines import outputs, rows
-from magnetar.pipelines.checkpoint import Checkpoint, Places, write_whole
+from magnetar.pipelines.checkpoint import Checkpoint, Places
 from magnetar.pipelines.frames import Check, Frames, read_range
 from magnetar.pipelines.manifest import CheckPart, Manifest, OutputPart, SourcePart, print_text
 from magnetar.pipelines.model import DEAD_LETTERS, Action, Pipeline, Sink, TopicSink, TopicSource
 from magnetar.pipelines.plan import Analysis, target_of
 from magnetar.runtime.clock import SystemClock
+from magnetar.spark.durability import make_directory, sync_tree, write_whole
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -88,7 +89,9 @@ class BatchRun:
         if (staged / _STAGED).exists():
             self._keep_state(frame)
         else:
+            self._checkpoint.hold(batch)
             shutil.rmtree(self._checkpoint.directory / "staged", ignore_errors=True)
+            make_directory(staged)
             self._stage(spark, frame, batch, ranges)
         given = json.loads((staged / _STAGED).read_text())
         computed = SystemClock().now_ms()
@@ -194,6 +197,8 @@ class BatchRun:
                 parts[DEAD_LETTERS] = self._stored(dead, DEAD_LETTERS, batch, "topic", self._pipeline.dead_letter)
             else:
                 parts[DEAD_LETTERS] = _part("topic", self._pipeline.dead_letter, 0, 0)
+        # The files are Spark's, which syncs none.
+        sync_tree(self._checkpoint.staged(batch))
         text = json.dumps({"rows": counted, "prints": prints, "checks": checks, "outputs": parts})
         write_whole(self._checkpoint.staged(batch) / _STAGED, text)
 
@@ -254,7 +259,9 @@ class BatchRun:
     def _bury(self, query: str, batch: int, stored: DataFrame) -> None:
         assert self._pipeline.dead_letter is not None, "there is a dead letter"
         app = outputs.application(query, DEAD_LETTERS)
-        outputs.to_topic(self._pipeline, self._pipeline.dead_letter, stored, app, batch)
+        # What was read in chunks may have to be.
+        options = {"pulsar.producer.chunkingEnabled": "true"}
+        outputs.to_topic(self._pipeline, self._pipeline.dead_letter, stored, app, batch, options)
 
 
 def _kind(sink: Sink) -> str:

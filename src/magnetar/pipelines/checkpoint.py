@@ -16,7 +16,6 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import json
-import os
 import shutil
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -25,26 +24,11 @@ from typing import Any, Final
 from magnetar.client.place import Place
 from magnetar.model.errors import ConflictError, InvalidValueError
 from magnetar.pipelines.manifest import FIRST, Manifest, ManifestError, from_text, to_text
+from magnetar.spark.durability import sync, write_whole
 from magnetar.spark.offsets import from_json
 
 Places = dict[str, Place]
 _OFFSET_VERSION: Final = "v1"
-
-
-def write_whole(path: Path, text: str) -> None:
-    """Atomic and durable."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    beside = path.with_name(f".{path.name}.new")
-    with beside.open("w") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())  # noqa: TID251  # storage.files is the broker's; this is no part of it
-    beside.replace(path)
-    directory = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(directory)  # noqa: TID251  # the same
-    finally:
-        os.close(directory)
 
 
 class Checkpoint:
@@ -87,6 +71,12 @@ class Checkpoint:
     def committed(self) -> int:
         """The last micro-batch that Spark knows as finished; -1 if none."""
         return max(_numbers(self.directory / "commits", ""), default=-1)
+
+    def hold(self, batch: int) -> None:
+        """Make durable what Spark has noted of a micro-batch, which it does not do itself: its range, and the query."""
+        for path in (self.directory / "metadata", self.directory / "offsets" / str(batch)):
+            sync(path)
+            sync(path.parent)
 
     def ends(self, batch: int) -> list[Places | None]:
         """Of each source, in Spark's order; None for one that has nothing yet. InvalidValueError for other files."""

@@ -110,8 +110,8 @@ def run(
         stop = Stop()
         trigger = Trigger.AVAILABLE_NOW if available_now else pipeline.trigger
         brief = trigger in (Trigger.AVAILABLE_NOW, Trigger.ONCE)
-        # Behind the session, which takes Ctrl-C for itself.
-        with session(pipeline, brief=brief) as spark, stop.listening(), Watch(pipeline) as watch:
+        with stop.listening(), session(pipeline, brief=brief) as spark, Watch(pipeline) as watch:
+            stop.listen()
             done = run_query(spark, pipeline, watch, stop, trigger)
         _say(
             f"{'stopped' if done.stopped else 'done'}: {done.batches:,} micro-batches, {done.rows:,} rows, "
@@ -179,6 +179,8 @@ def replay(
             )
         if done.gone:
             _say(f"{done.gone:,} rows were made of messages that their topic does not have any more")
+        if done.closed:
+            _say(f"{done.closed:,} messages are encrypted, and no decryption.privateKey of their source opens them")
 
 
 if __name__ == "__main__":

@@ -30,7 +30,7 @@ from magnetar.pipelines.model import (
     TopicSource,
     Watermark,
 )
-from magnetar.pipelines.secrets import problem_of
+from magnetar.pipelines.secrets import is_reference, problem_of
 from magnetar.spark.options import OPTIONS, sink_options, source_options
 from magnetar.spark.value_options import KINDS
 
@@ -53,6 +53,9 @@ SINK_COLUMNS: Final = {
     "deliver-at": "__deliverAt",
 }
 """Keys of a topic sink and the columns of docs/spark.md that they make."""
+VERIFY_KEY: Final = "decryption.privateKey"
+"""Of a topic sink: with what `verify` opens what the sink has encrypted."""
+_KEYS: Final = (VERIFY_KEY, "encryption.publicKey")
 _FORMATS: Final = ("parquet", "delta", "iceberg", "noop", "console")
 _NEXT_TO_FROM: Final = re.compile(r"\b(?:FROM|JOIN)\s+([A-Za-z_]\w*)\b(?!\s*[.(`])", re.IGNORECASE)
 _SAID_BEFORE: Final = re.compile(r"\b([A-Za-z_]\w*)\s+AS\s*\(", re.IGNORECASE)
@@ -146,13 +149,19 @@ def _topic_source(item: Item, name: str, pipeline: str, dead_letter: bool) -> To
         if len(parts) == 2:
             watermark = Watermark(parts["column"].text(), parts["delay"].text())
     subscription = items["subscription"].text() if "subscription" in items else f"{pipeline}.{name}"
+    given = {"service.url": "pulsar://checked-elsewhere:6650", "subscription": subscription}
     try:
-        source_options({"service.url": "pulsar://checked-elsewhere:6650", "subscription": subscription, **options})
+        source_options(given | _without_hidden_keys(options))
     except MagnetarError as error:
         _at_option(item, items, str(error))
     return TopicSource(
         name, item.where, options, subscription, value, fields, watermark, expectations(items, dead_letter)
     )
+
+
+def _without_hidden_keys(options: Mapping[str, str]) -> dict[str, str]:
+    """Keys that references stand for cannot be looked at yet; other options take the reference for a text."""
+    return {title: text for title, text in options.items() if not (title in _KEYS and is_reference(text))}
 
 
 def _at_option(item: Item, items: Mapping[str, Item], text: str) -> None:
@@ -212,7 +221,7 @@ def sink(item: Item, name: str, known: list[str], dead_letter: bool) -> Sink | N
     if name == DEAD_LETTERS:
         item.problem(f"{name!r} is the name of the dead-letter topic's own output; choose another")
     given = item.entries("a sink's keys")
-    titles = [title for title in pulsar_keys("sink") if title != "topic"]
+    titles = [title for title in pulsar_keys("sink") if title != "topic"] + [VERIFY_KEY]
     is_topic = "topic" in given or ("format" in given and given["format"].text() == "pulsar")
     keys = (
         ("from", "format", "topic", *SINK_COLUMNS, *titles, "expect")
@@ -252,9 +261,13 @@ def _topic_sink(
 ) -> TopicSink:
     topic = items["topic"].text() if "topic" in items else ""
     options = _texts(items, titles)
+    given = {"service.url": "pulsar://checked-elsewhere:6650", "topic": topic}
     try:
         if topic:
-            sink_options({"service.url": "pulsar://checked-elsewhere:6650", "topic": topic, **options})
+            open_options = _without_hidden_keys(options)
+            sink_options(given | {title: text for title, text in open_options.items() if title != VERIFY_KEY})
+            if VERIFY_KEY in open_options:
+                source_options(given | {VERIFY_KEY: open_options[VERIFY_KEY]})
     except MagnetarError as error:
         _at_option(item, items, str(error))
     return TopicSink(name, item.where, start, topic, _texts(items, SINK_COLUMNS), options, expected)

@@ -195,6 +195,13 @@ class Delivered:
         self.others = 0
         """Messages of other producers."""
         self.repeated: list[Finding] = []
+        self.sealed: dict[int, int] = {}
+        """By micro-batch: messages in entries that no key opens. Which rows they are is not known."""
+
+    @property
+    def there(self) -> int:
+        """Messages of this output."""
+        return sum(sum(one) for one in self.rows.values()) + sum(self.sealed.values())
 
     def is_ours(self, producer: str) -> bool:
         """Whether this output sent it."""
@@ -217,6 +224,14 @@ class Delivered:
         seen[row] = min(seen[row] + 1, 255)
         self.prints[batch] = self.prints.get(batch, 0) + number
 
+    def add_sealed(self, producer: str, sequence_id: int, count: int) -> None:
+        """An encrypted entry, or the first chunk of an encrypted message."""
+        if not self.is_ours(producer) or sequence_id < 0:
+            self.others += count
+            return
+        batch = RowNumber.of(sequence_id).batch
+        self.sealed[batch] = self.sealed.get(batch, 0) + count
+
 
 def unfinished(manifests: Sequence[Manifest], committed: int, first: int = 0) -> list[Finding]:
     """The last manifest against the last micro-batch that Spark knows as finished, -1 if none is."""
@@ -233,13 +248,13 @@ def delivered(
     known = {one.batch: one.outputs[name] for one in manifests if name in one.outputs}
     last = max(known, default=-1)
     written = [one for batch, one in known.items() if batch >= first and one.rows]
-    if written and not seen.rows:
+    if written and not seen.there:
         text = (
             f"{written[0].target}: {sum(one.rows for one in written)} rows were written and none is there: a topic "
             "without a subscription is trimmed, and deleted when it is idle, unless its retention forbids"
         )
         return [Finding(f"output {name}", text)]
-    for batch in sorted({batch for batch, _ in seen.rows} | known.keys()):
+    for batch in sorted({batch for batch, _ in seen.rows} | seen.sealed.keys() | known.keys()):
         if batch < first:
             continue
         where = f"batch {batch}, output {name}"
@@ -248,8 +263,9 @@ def delivered(
             if batch > last + 1:
                 found.append(Finding(where, "rows are in the topic, and no manifest tells of them"))
             continue
-        found += _whole(where, output, {task: rows for (one, task), rows in seen.rows.items() if one == batch})
-        if contents and not found and print_text(seen.prints.get(batch, 0)) != output.print:
+        hidden = seen.sealed.get(batch, 0)
+        found += _whole(where, output, {task: rows for (one, task), rows in seen.rows.items() if one == batch}, hidden)
+        if contents and not hidden and not found and print_text(seen.prints.get(batch, 0)) != output.print:
             found.append(Finding(where, f"{output.target}: as many rows as were written, but with other contents"))
     return found
 
@@ -278,9 +294,9 @@ def committed(
     return found
 
 
-def _whole(where: str, output: OutputPart, tasks: Mapping[int, bytearray]) -> Iterator[Finding]:
-    there = sum(sum(rows) for rows in tasks.values())
-    for task, rows in sorted(tasks.items()):
+def _whole(where: str, output: OutputPart, tasks: Mapping[int, bytearray], hidden: int) -> Iterator[Finding]:
+    there = sum(sum(rows) for rows in tasks.values()) + hidden
+    for task, rows in () if hidden else sorted(tasks.items()):
         missing = [row for row, times in enumerate(rows) if not times]
         if missing:
             listed = ", ".join(map(str, missing[:_LISTED])) + (" and more" if len(missing) > _LISTED else "")

@@ -9,6 +9,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from magnetar.lakehouse.history import Note
+from magnetar.lakehouse.kinds import open_table
+from magnetar.lakehouse.options import Kind, lake_options
+from magnetar.lakehouse.table import check_repetition
+from magnetar.pipelines.elements import VERIFY_KEY
 from magnetar.pipelines.model import Pipeline, PlainSink, Sink, TableSink, TopicSink
 from magnetar.pipelines.secrets import resolve
 
@@ -27,7 +32,8 @@ def write(pipeline: Pipeline, sink: Sink, rows: DataFrame, query: str, batch: in
     """``rows`` come from files that are not written again."""
     app = application(query, sink.name)
     if isinstance(sink, TopicSink):
-        to_topic(pipeline, sink.topic, rows, app, batch, dict(sink.options))
+        options = {name: text for name, text in sink.options.items() if name != VERIFY_KEY}
+        to_topic(pipeline, sink.topic, rows, app, batch, options)
     elif isinstance(sink, TableSink):
         _to_table(sink, rows, app, batch)
     else:
@@ -48,5 +54,8 @@ def to_topic(
 def _to_table(sink: TableSink, rows: DataFrame, app: str, batch: int) -> None:
     """Exactly once: the table's commit carries both."""
     options = {name: resolve(text) for name, text in sink.options.items()}
+    checked = lake_options(Kind(sink.format), {**options, "path": sink.path})
+    # A write of an older version would be left out, as what the table has.
+    check_repetition(open_table(checked), f"sink {sink.name}: {sink.path}", Note(app, batch))
     identity = {"txnAppId": app, "txnVersion": str(batch)}
     rows.write.format(f"magnetar-{sink.format}").options(**options, **identity).mode("append").save(sink.path)

@@ -7,14 +7,18 @@ one begins: it sends the same rows in the same order under the same name and num
 broker has is skipped.
 
 A message goes to the topic-partition it was read from. A row that failed behind a step is replaced by the message it
-was made of, if the steps carried its position and the topic still has it.
+was made of, if the steps carried its position and the topic still has it. What is too large for one entry goes in
+chunks. Into the topics of a source that has a private key everything goes encrypted, for the public half of that key:
+nothing that came encrypted is put back in the clear.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+import logging
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Final, NamedTuple
 
 import pyarrow as pa  # type: ignore[import-untyped]  # publishes no types
@@ -22,19 +26,26 @@ import pyarrow as pa  # type: ignore[import-untyped]  # publishes no types
 from magnetar.client.errors import DataLossError, RefusedError
 from magnetar.client.lookup import Lookup
 from magnetar.client.place import START, Place
-from magnetar.client.reader import RangeReader, last_place
+from magnetar.client.reader import last_place
 from magnetar.columnar.messages import Messages
+from magnetar.columnar.opening import Failure
 from magnetar.model.errors import InvalidValueError, ServerError
-from magnetar.pipelines.checkpoint import Checkpoint, write_whole
+from magnetar.pipelines.checkpoint import Checkpoint
 from magnetar.pipelines.letters import MESSAGE, Letter, letter
-from magnetar.pipelines.model import Pipeline
+from magnetar.pipelines.model import Pipeline, TopicSource
 from magnetar.pipelines.secrets import resolve
 from magnetar.pipelines.status import open_lookup, partitions_there
+from magnetar.pipelines.stored import has_key, reading, sealed, sources_by_topic, stored
 from magnetar.protocol.commands import Pairs
-from magnetar.spark.options import sink_options
+from magnetar.spark.durability import write_whole
+from magnetar.spark.keys import encryption_like
+from magnetar.spark.options import SourceOptions, sink_options
 from magnetar.spark.publish import Numbering, TaskSink
 
+_log: Final = logging.getLogger(__name__)
 _ROWS: Final = 1_000
+_BYTES: Final = 32 << 20
+"""Of values that are held at a time, about."""
 
 
 class Found(NamedTuple):
@@ -47,6 +58,7 @@ class Found(NamedTuple):
     event_time: int
     publish_time: int
     properties: Pairs
+    ordering_key: bytes | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +87,8 @@ class Replayed(NamedTuple):
     """Rows without the position of a message."""
     gone: int
     """Their topic does not have them any more."""
+    closed: int
+    """Encrypted, and no key of their source opens them."""
 
 
 def plans(checkpoint: Checkpoint) -> list[Plan]:
@@ -101,7 +115,7 @@ def replay(pipeline: Pipeline, *, since_ms: int = 0, cause: str = "") -> Replaye
         raise InvalidValueError(f"pipeline {pipeline.name} has not run yet, so there are no dead letters of it")
     with checkpoint.alone(), open_lookup(pipeline) as lookup:
         known = plans(checkpoint)
-        total = Replayed(0, 0, 0, 0)
+        total = Replayed(0, 0, 0, 0, 0)
         for plan in known:
             if not plan.done:
                 total = _carried_out(pipeline, checkpoint, lookup, query, known, plan)
@@ -121,38 +135,84 @@ def _keep(checkpoint: Checkpoint, plan: Plan) -> None:
 def _carried_out(
     pipeline: Pipeline, checkpoint: Checkpoint, lookup: Lookup, query: str, all_plans: list[Plan], plan: Plan
 ) -> Replayed:
-    counts = {"left": 0, "gone": 0}
-    options = sink_options({name: resolve(text) for name, text in pipeline.broker().items()})
-    sink = TaskSink(options, Numbering(f"spark.{query}/replay.0", plan.number))
-    done = sink.run(_batches(_taken(pipeline, lookup, all_plans, plan, counts)))
-    _keep(checkpoint, Plan(plan.number, plan.end, plan.since_ms, plan.cause, True))
-    return Replayed(done.messages, done.skipped, counts["left"], counts["gone"])
-
-
-def _taken(
-    pipeline: Pipeline, lookup: Lookup, all_plans: list[Plan], plan: Plan, counts: dict[str, int]
-) -> Iterator[Found]:
-    """The messages to send, in the order of the dead-letter topic."""
-    for topic, end in sorted(plan.end.items()):
-        for found in messages(lookup, topic, START, Place.parse(end)):
-            one = letter(found.properties)
-            if one is None or one.pipeline != pipeline.name or not chosen(all_plans, plan, found, one):
+    given = {name: resolve(text) for name, text in pipeline.broker().items()}
+    options = sink_options({**given, "pulsar.producer.chunkingEnabled": "true"})
+    sources = sources_by_topic(pipeline, checkpoint)
+    counts = Counter[str]()
+    # One sender for what is open, and one for each source with a key.
+    for number, source in enumerate((None, *pipeline.topic_sources)):
+        sending = options
+        if source is not None:
+            if not has_key(source):
                 continue
-            if not one.topic:
-                counts["left"] += 1
-            elif one.kind == MESSAGE:
-                yield found._replace(topic=one.topic, properties=one.original)
-            elif (original := _original(lookup, one)) is not None:
-                yield original
-            else:
-                counts["gone"] += 1
+            keys = reading(pipeline, pipeline.dead_letter or "", source.options).decryption
+            assert keys is not None, "it has one"
+            sending = replace(options, encryption=encryption_like(keys))
+        taken = Taken(pipeline, lookup, sources, source, all_plans, plan)
+        done = TaskSink(sending, Numbering(f"spark.{query}/replay.{number}", plan.number)).run(_batches(taken.all()))
+        counts.update(taken.counts, sent=done.messages, known=done.skipped)
+    _keep(checkpoint, Plan(plan.number, plan.end, plan.since_ms, plan.cause, True))
+    return Replayed(*(counts[name] for name in Replayed._fields))
 
 
-def _original(lookup: Lookup, one: Letter) -> Found | None:
+@dataclass
+class Taken:
+    """What one sender of a replay sends."""
+
+    pipeline: Pipeline
+    lookup: Lookup
+    sources: Mapping[str, TopicSource]
+    """By topic-partition."""
+    only: TopicSource | None
+    """The source with a key whose topics are meant; None: those of all others."""
+    all_plans: list[Plan]
+    plan: Plan
+    counts: Counter[str] = field(default_factory=Counter)
+    """By the names of `Replayed`: what cannot be sent."""
+
+    def all(self) -> Iterator[Found]:
+        """In the order of the dead-letter topic."""
+        for topic, end in sorted(self.plan.end.items()):
+            # Ours are open; others in this topic are none of our business.
+            options = reading(self.pipeline, topic, {}, Failure.SKIP)
+            for found in messages(self.lookup, topic, START, Place.parse(end), options):
+                one = letter(found.properties)
+                if one is None or one.pipeline != self.pipeline.name or not self._meant(one):
+                    continue
+                if chosen(self.all_plans, self.plan, found, one) and (sent := self._sent(found, one)) is not None:
+                    yield sent
+
+    def _meant(self, one: Letter) -> bool:
+        source = self.sources.get(one.topic)
+        return (source if source is not None and has_key(source) else None) == self.only
+
+    def _sent(self, found: Found, one: Letter) -> Found | None:
+        if not one.topic:
+            self.counts["left"] += 1
+            return None
+        if one.kind == MESSAGE:
+            original: Found | None = found._replace(topic=one.topic, properties=one.original)
+        else:
+            source = self.sources.get(one.topic)
+            given = {} if source is None else source.options
+            original = _original(self.lookup, one, reading(self.pipeline, one.topic, given, Failure.CONSUME))
+        if original is None:
+            self.counts["gone"] += 1
+        elif sealed(original.properties) is not None:
+            self.counts["closed"] += 1
+            _log.warning(
+                "%s: the message at %s is encrypted, and no key opens it; it stays out", one.topic, one.position
+            )
+        else:
+            return original
+        return None
+
+
+def _original(lookup: Lookup, one: Letter, options: SourceOptions) -> Found | None:
     """None if it is gone for good. Whatever may be otherwise in a minute is an error: a letter is taken only once."""
     end = one.position._replace(batch=one.position.batch + 1)
     try:
-        return next(iter(messages(lookup, one.topic, one.position, end)), None)
+        return next(iter(messages(lookup, one.topic, one.position, end, options)), None)
     except DataLossError:
         return None
     except RefusedError as error:
@@ -161,13 +221,10 @@ def _original(lookup: Lookup, one: Letter) -> Found | None:
         raise
 
 
-def messages(lookup: Lookup, topic: str, start: Place, end: Place) -> Iterator[Found]:
-    """All of a range, as they are stored."""
-    found = Messages()
-    for block in RangeReader(lookup, topic, start, end, fail_on_data_loss=False).blocks():
-        for _ in found.add(block):
-            yield from _rows_of(topic, found)
-    yield from _rows_of(topic, found)
+def messages(lookup: Lookup, topic: str, start: Place, end: Place, options: SourceOptions) -> Iterator[Found]:
+    """All of a range."""
+    for some in stored(lookup, topic, start, end, options):
+        yield from _rows_of(topic, some)
 
 
 def _rows_of(topic: str, found: Messages) -> Iterator[Found]:
@@ -180,18 +237,21 @@ def _rows_of(topic: str, found: Messages) -> Iterator[Found]:
         found.event_times().tolist(),
         found.publish_times().tolist(),
         found.properties().to_pylist(),
+        found.ordering_keys().to_pylist(),
     )
-    for ledger, entry, place, value, key, event_time, publish_time, pairs in zip(*columns, strict=True):
-        yield Found(topic, Place(ledger, entry, place), value, key, event_time, publish_time, tuple(pairs))
+    for ledger, entry, place, value, key, event_time, publish_time, pairs, ordering in zip(*columns, strict=True):
+        yield Found(topic, Place(ledger, entry, place), value, key, event_time, publish_time, tuple(pairs), ordering)
 
 
 def _batches(found: Iterator[Found]) -> Iterator[Any]:
     rows: list[Found] = []
+    size = 0
     for one in found:
         rows.append(one)
-        if len(rows) == _ROWS:
+        size += len(one.value or b"")
+        if len(rows) == _ROWS or size > _BYTES:
             yield _batch(rows)
-            rows = []
+            rows, size = [], 0
     if rows:
         yield _batch(rows)
 
@@ -204,6 +264,7 @@ def _batch(rows: list[Found]) -> Any:
             pa.array([one.topic for one in rows], pa.string()),
             pa.array([one.event_time for one in rows], pa.int64()),
             pa.array([list(one.properties) for one in rows], pa.map_(pa.string(), pa.string())),
+            pa.array([one.ordering_key for one in rows], pa.binary()),
         ],
-        names=["value", "__key", "__topic", "__eventTime", "__messageProperties"],
+        names=["value", "__key", "__topic", "__eventTime", "__messageProperties", "__orderingKey"],
     )

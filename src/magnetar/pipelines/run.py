@@ -1,7 +1,9 @@
 """The query of a pipeline: started, watched, stopped.
 
 A signal (Ctrl-C, SIGTERM) lets the micro-batch that is under way end and stops then; a second one stops at once, which
-does no harm either, since a micro-batch is repeated from wherever it was. An error ends the query, and so does the
+does no harm either, since a micro-batch is repeated from wherever it was. Java hears neither, so it does not matter
+whether the signal goes to this process or to its group. Where it goes to Spark's Python workers too (systemd), they end
+and the micro-batch fails, which is a stop like any other then. An error ends the query, and so does the
 command: whoever starts it again goes on where it was.
 """
 
@@ -40,6 +42,7 @@ _POLL: Final = 0.25
 _LAST_BATCH: Final = 60.0
 """How long a micro-batch may take to end once a signal has come, seconds."""
 _LOG: Final = "spark.log"
+_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 
 
 class PipelineFailedError(MagnetarError):
@@ -63,12 +66,19 @@ class Stop:
         if threading.current_thread() is not threading.main_thread():
             yield
             return
-        before = {number: signal.signal(number, self) for number in (signal.SIGINT, signal.SIGTERM)}
+        before = {number: signal.getsignal(number) for number in _SIGNALS}
+        self.listen()
         try:
             yield
         finally:
             for number, handler in before.items():
                 signal.signal(number, handler)
+
+    def listen(self) -> None:
+        """Once more: Spark's session takes Ctrl-C for itself when it starts."""
+        if threading.current_thread() is threading.main_thread():
+            for number in _SIGNALS:
+                signal.signal(number, self)
 
 
 class Outcome(NamedTuple):
@@ -94,6 +104,7 @@ def session(pipeline: Pipeline, *, brief: bool = True) -> Iterator[SparkSession]
             f"magnetar pipeline {pipeline.name}",
             cores=os.cpu_count() or 2,
             brief=brief,
+            deaf=True,
             settings={"spark.log.level": "ERROR", **pipeline.spark},
         )
         try:
@@ -148,6 +159,8 @@ def _run_alone(spark: SparkSession, pipeline: Pipeline, watch: Watch, stop: Stop
     register(spark)
     analysis = analyse(spark, pipeline)
     batches = BatchRun(pipeline, checkpoint, analysis, watch.told)
+    if stop.asked.is_set():
+        return Outcome(0, 0, 0, 0, True)
     query = _start(pipeline, checkpoint, analysis, batches, trigger or pipeline.trigger)
     stopped = False
     try:
@@ -163,6 +176,8 @@ def _run_alone(spark: SparkSession, pipeline: Pipeline, watch: Watch, stop: Stop
     finally:
         if query.isActive:
             query.stop()
+    # What a signal has brought down is no failure, even if it fell before it could be stopped.
+    stopped = stopped or stop.asked.is_set()
     if not stopped and (batches.failure is not None or error is not None):
         watch.errors += 1
         raise PipelineFailedError(explanation(pipeline, batches.failure or error)) from None

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from magnetar.client.lookup import Lookup
 from magnetar.client.place import START, Place
-from magnetar.client.reader import RangeReader, last_place
+from magnetar.client.reader import last_place
 from magnetar.columnar.messages import Messages
+from magnetar.columnar.opening import Failure
 from magnetar.lakehouse import open_lake
 from magnetar.model.errors import InvalidValueError, NotFoundError
 from magnetar.pipelines import evidence, outputs, rows
@@ -24,6 +25,8 @@ from magnetar.pipelines.manifest import Manifest
 from magnetar.pipelines.model import DEAD_LETTERS, Pipeline, TableSink
 from magnetar.pipelines.secrets import resolve
 from magnetar.pipelines.status import open_lookup, partitions_there
+from magnetar.pipelines.stored import reading, sealed, stored
+from magnetar.spark.options import SourceOptions
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -61,25 +64,34 @@ def verify(pipeline: Pipeline, spark: SparkSession | None, *, since: int = 0) ->
     if spark is not None:
         findings += evidence.sources(manifests, recounting(spark, pipeline))
         lines.append(f"sources: {total:,} rows read again")
-    schemas = {sink.name: sink.options["schema"] for sink in pipeline.topic_sinks if "schema" in sink.options}
+    outputs_options = {sink.name: sink.options for sink in pipeline.topic_sinks}
     with open_lookup(pipeline) as lookup:
         for name, topic in _topics(pipeline):
-            seen = delivered(lookup, topic, Delivered(query, name))
-            schema = schemas.get(name, "bytes")
+            given = outputs_options.get(name, {})
+            seen = delivered(lookup, topic, Delivered(query, name), reading(pipeline, topic, given, Failure.CONSUME))
+            schema = given.get("schema", "bytes")
             contents = schema.lower() in _AS_STORED
             findings += evidence.delivered(manifests, name, seen, since, contents=contents)
-            there = sum(sum(one) for one in seen.rows.values())
-            others = f" (and {seen.others:,} of others)" if seen.others else ""
-            others += "" if contents else f"; counted, contents not compared (schema: {schema})"
-            lines.append(
-                f"{'dead letters' if name == DEAD_LETTERS else f'sink {name}'}: {there:,} messages in {topic}{others}"
-            )
+            title = "dead letters" if name == DEAD_LETTERS else f"sink {name}"
+            lines.append(f"{title}: {seen.there:,} messages in {topic}{_remarks(seen, schema, contents)}")
     for sink in pipeline.sinks:
         if isinstance(sink, TableSink):
             commits, whole_history = _commits(sink, outputs.application(query, sink.name))
             findings += evidence.committed(manifests, sink.name, commits, since, whole_history)
             lines.append(f"sink {sink.name}: {len(commits):,} commits of {sink.format} {sink.path}")
     return Report(lines, findings)
+
+
+def _remarks(seen: Delivered, schema: str, contents: bool) -> str:
+    others = f" (and {seen.others:,} of others)" if seen.others else ""
+    if not contents:
+        others += f"; counted, contents not compared (schema: {schema})"
+    if seen.sealed:
+        others += (
+            f"; {sum(seen.sealed.values()):,} of them are encrypted and only counted: give the sink "
+            "decryption.privateKey to have them compared"
+        )
+    return others
 
 
 def _topics(pipeline: Pipeline) -> list[tuple[str, str]]:
@@ -131,14 +143,11 @@ def recounting(spark: SparkSession, pipeline: Pipeline) -> evidence.Recount:
     return recount
 
 
-def delivered(lookup: Lookup, topic: str, seen: Delivered) -> Delivered:
+def delivered(lookup: Lookup, topic: str, seen: Delivered, options: SourceOptions) -> Delivered:
     """Every message of an output topic, from the first that is still there."""
     for name in partitions_there(lookup, topic):
-        messages = Messages()
-        for block in RangeReader(lookup, name, START, last_place(lookup, name), fail_on_data_loss=False).blocks():
-            for _ in messages.add(block):
-                _feed(name, messages, seen)
-        _feed(name, messages, seen)
+        for messages in stored(lookup, name, START, last_place(lookup, name), options):
+            _feed(name, messages, seen)
     return seen
 
 
@@ -151,9 +160,13 @@ def _feed(topic: str, messages: Messages, seen: Delivered) -> None:
         messages.sequence_ids().tolist(),
         messages.keys().to_pylist(),
         messages.values().to_pylist(),
+        messages.properties().to_pylist(),
         strict=True,
     )
-    for ledger, entry, place, producer, sequence, key, value in rows:
+    for ledger, entry, place, producer, sequence, key, value, properties in rows:
+        if (count := sealed(properties)) is not None:
+            seen.add_sealed(producer, sequence, count)
+            continue
         number = zlib.crc32((key or b"") + b"\0" + (value or b""))
         seen.add(topic, Place(ledger, entry, place), producer, sequence, number)
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from magnetar.columnar.encryption import ANY, Decryptor, Encryptor
+from magnetar.columnar.encryption import ANY, Decryptor, Encryptor, public_of
 from magnetar.columnar.opening import Failure
 from magnetar.model.errors import InvalidValueError
 from magnetar.protocol.batches import Seal
@@ -59,6 +59,11 @@ def encryption(public_key: str | None) -> Encryption | None:
     keys = {name or DEFAULT_NAME: text for name, text in pem_texts("encryption.publicKey", public_key).items()}
     Encryptor(keys)  # a key that is none is found here and not by a task
     return Encryption(keys)
+
+
+def encryption_like(found: Decryption) -> Encryption:
+    """For the very keys that a reader has."""
+    return Encryption({name or DEFAULT_NAME: public_of(name, text) for name, text in found.keys.items()})
 
 
 def sealing(found: Encryption | None) -> Seal | None:

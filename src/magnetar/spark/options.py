@@ -97,6 +97,7 @@ OPTIONS: Final[dict[str, Option]] = {
         Option("pulsar.producer.compressionType", "NONE, LZ4, ZLIB, ZSTD or SNAPPY", False, True),
         Option("pulsar.producer.batchingMaxMessages", "messages in a batch, 1000", False, True),
         Option("pulsar.producer.batchingMaxBytes", "bytes in a batch, 131072", False, True),
+        Option("pulsar.producer.chunkingEnabled", "true: what is larger than the broker takes, in chunks", False, True),
         Option("pulsar.producer.sendTimeoutMs", "how long a receipt may take", False, True),
         Option("pulsar.producer.hashingScheme", "JavaStringHash or Murmur3_32Hash: keys to partitions", False, True),
     )
@@ -188,6 +189,7 @@ class SinkOptions:
     value_message: str | None = None
     encryption: Encryption | None = None
     pair: PairOptions = _PAIR
+    chunking: bool = False
 
 
 def source_options(given: Mapping[str, str]) -> SourceOptions:
@@ -280,6 +282,7 @@ def sink_options(given: Mapping[str, str]) -> SinkOptions:
         value_message=table.get("valueMessage"),
         encryption=encryption(table.get("encryption.publicKey")),
         pair=_pair(table),
+        chunking=table.flag("pulsar.producer.chunkingEnabled", False),
     )
 
 

@@ -20,6 +20,7 @@ from magnetar.client.producer import Producer
 from magnetar.columnar.narrow import narrowed
 from magnetar.model.errors import InvalidValueError, NotAllowedError, ServerError
 from magnetar.model.names import TopicName
+from magnetar.protocol.batches import Batch
 from magnetar.runtime.clock import SystemClock, steady_seconds
 from magnetar.spark.encode import Router, Rows
 from magnetar.spark.interpreter import settle
@@ -199,17 +200,29 @@ class TaskSink:
     def _send_numbered(self, target: _Target, rows: Rows, picked: NDArray[np.int64], ids: NDArray[np.int64]) -> None:
         limit = target.producer.max_message_size
         for batch in target.packer.pack(self._clock.now_ms(), rows.messages, picked, ids):
-            if len(batch.entry) > limit:
-                what, smaller = "a message", "compress (pulsar.producer.compressionType)"
-                if batch.messages > 1:
-                    what, smaller = f"a batch of {batch.messages} messages", "lower pulsar.producer.batchingMaxBytes"
-                raise InvalidValueError(
-                    f"{target.producer.topic}: {what} has {len(batch.entry)} bytes, more than the {limit} that the "
-                    f"broker takes; {smaller}, or raise the broker's maxMessageSize"
-                )
-            target.producer.send(*batch)
+            if len(batch.entry) <= limit:
+                target.producer.send(*batch)
+            else:
+                self._send_large(target, batch, limit)
             if target.unproven:
                 target.prove()
+
+    def _send_large(self, target: _Target, batch: Batch, limit: int) -> None:
+        """In chunks, if it is one message and the options allow it. InvalidValueError."""
+        what, smaller = "a message", "compress (pulsar.producer.compressionType)"
+        if batch.messages > 1:
+            what, smaller = f"a batch of {batch.messages} messages", "lower pulsar.producer.batchingMaxBytes"
+        elif self._options.chunking:
+            if chunks := target.packer.chunks(limit):
+                target.producer.send_chunks(chunks, batch.sequence_id)
+                return
+            smaller = "its key and properties alone do not fit, so make these smaller"
+        else:
+            smaller += ", send it in chunks (pulsar.producer.chunkingEnabled=true)"
+        raise InvalidValueError(
+            f"{target.producer.topic}: {what} has {len(batch.entry)} bytes, more than the {limit} that the "
+            f"broker takes; {smaller}, or raise the broker's maxMessageSize"
+        )
 
     def _partition_count(self, topic: str) -> int:
         count = self._counts.get(topic)

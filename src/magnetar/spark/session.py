@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import os
+import signal
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from magnetar.model.errors import ServiceNotReadyError
 from magnetar.spark.interpreter import of_session
@@ -51,15 +52,42 @@ BRIEF: Final[dict[str, str]] = {
 }
 
 
+class _Deaf(dict[str, Any]):
+    """Arguments of the Popen that starts Java: whatever else is done before Java begins, SIGTERM is ignored then.
+
+    Java leaves signals alone that are ignored when it starts. Pyspark has it so for SIGINT.
+    """
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        if name == "preexec_fn":
+
+            def before() -> None:
+                value()
+                signal.signal(signal.SIGTERM, signal.SIG_IGN)
+
+            super().__setitem__(name, before)
+        else:
+            super().__setitem__(name, value)
+
+
 def local_session(
-    name: str, *, cores: int = 2, memory: str = "1g", brief: bool = False, settings: dict[str, str] | None = None
+    name: str,
+    *,
+    cores: int = 2,
+    memory: str = "1g",
+    brief: bool = False,
+    deaf: bool = False,
+    settings: dict[str, str] | None = None,
 ) -> SparkSession:
     """One for this process, with `register` done; ``brief`` for what runs a minute and not for hours.
 
-    ``settings`` go before all else; with ``spark.master`` it runs elsewhere (docs/clusters.md). Raises NotFoundError
-    and ServiceNotReadyError, which say what is wrong with Java.
+    ``deaf``: Java does not hear SIGTERM, which systemd sends to all processes, and shells to a group; it ends with this
+    process, which can end in good order then. ``settings`` go before all else; with ``spark.master`` it runs elsewhere
+    (docs/clusters.md). Raises NotFoundError and ServiceNotReadyError, which say what is wrong with Java.
     """
+    from pyspark import SparkConf, SparkContext
     from pyspark.errors import PySparkRuntimeError
+    from pyspark.java_gateway import launch_gateway
     from pyspark.sql import SparkSession
 
     from magnetar.spark import register
@@ -69,18 +97,20 @@ def local_session(
     os.environ.setdefault("PYSPARK_PYTHON", of_session())
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-    builder = SparkSession.builder.appName(name).master(f"local[{cores}]")
     chosen = {
+        "spark.app.name": name,
+        "spark.master": f"local[{cores}]",
         **SETTINGS,
         "spark.driver.memory": memory,
         "spark.sql.shuffle.partitions": str(cores),
         **(BRIEF if brief else {}),
         **(settings or {}),
     }
-    for key, value in chosen.items():
-        builder = builder.config(key, value)
     try:
-        spark = builder.getOrCreate()
+        if deaf and SparkContext._gateway is None:
+            conf = SparkConf().setAll(list(chosen.items()))
+            SparkContext._ensure_initialized(gateway=launch_gateway(conf, _Deaf()), conf=conf)  # type: ignore[no-untyped-call]  # pyspark has no types there
+        spark = SparkSession.builder.config(map=dict(chosen)).getOrCreate()
     except PySparkRuntimeError as error:
         if error.getCondition() == "JAVA_GATEWAY_EXITED" and (why := explain_failed_start()):
             raise ServiceNotReadyError(why) from error

@@ -8,7 +8,9 @@ attempt and sends that, whatever its own tasks have stored, with the same names 
 broker has already is skipped. A micro-batch is removed when the next one is sent, since Spark does not repeat it then.
 
 The directory must be reached by all executors and the driver: a path on a shared file system, or a URI that Arrow
-knows (``s3://``, ``gs://``, ``hdfs://``, ``abfss://``). Many queries may share one.
+knows (``s3://``, ``gs://``, ``hdfs://``, ``abfss://``). Many queries may share one. In local directories a micro-batch
+is settled when all of it is durable (`durability`), and nothing is sent before: after a loss of power it is there as it
+was sent, or nothing of it was sent.
 """
 
 from __future__ import annotations
@@ -23,6 +25,7 @@ import pyarrow as pa  # type: ignore[import-untyped]  # publishes no types
 import pyarrow.fs as pa_fs  # type: ignore[import-untyped]  # the same
 
 from magnetar.model.errors import InvalidValueError
+from magnetar.spark.durability import make_directory, sync, write_whole
 
 _SETTLED: Final = "settled.json"
 
@@ -33,6 +36,7 @@ class Stage:
     def __init__(self, directory: str, query: str) -> None:
         self._files, root = _file_system(directory)
         self._root = f"{root.rstrip('/')}/{query}"
+        self._local = isinstance(self._files, pa_fs.LocalFileSystem)
 
     def put(self, batch: int, task: int, batches: Iterator[Any]) -> str | None:
         """Store one task's record batches; the file's path, None if there are no rows."""
@@ -41,7 +45,7 @@ class Stage:
         if first is None:
             return None
         path = f"{self._root}/{batch}/{task:05}-{uuid.uuid4().hex}.arrow"
-        self._files.create_dir(f"{self._root}/{batch}", recursive=True)
+        self._make_directory(batch)
         options = pa.ipc.IpcWriteOptions(compression="lz4")
         with (
             self._files.open_output_stream(path) as stream,
@@ -50,6 +54,8 @@ class Stage:
             file.write_batch(first)
             for one in filled:
                 file.write_batch(one)
+        if self._local:
+            sync(Path(path))
         return path
 
     def settle(self, batch: int, paths: list[str]) -> list[str]:
@@ -60,11 +66,17 @@ class Stage:
                 found = json.loads(stream.read())
             return [f"{self._root}/{batch}/{name}" for name in found]
         names = [path.rpartition("/")[2] for path in sorted(paths)]
-        self._files.create_dir(f"{self._root}/{batch}", recursive=True)
-        unfinished = f"{settled}.{uuid.uuid4().hex}"
-        with self._files.open_output_stream(unfinished) as stream:
-            stream.write(json.dumps(names).encode())
-        self._files.move(unfinished, settled)
+        self._make_directory(batch)
+        if self._local:
+            # The files' names: of the directories it may be that nobody has lived to sync them.
+            for place in list(Path(settled).parents)[:3]:
+                sync(place)
+            write_whole(Path(settled), json.dumps(names))
+        else:
+            unfinished = f"{settled}.{uuid.uuid4().hex}"
+            with self._files.open_output_stream(unfinished) as stream:
+                stream.write(json.dumps(names).encode())
+            self._files.move(unfinished, settled)
         return [f"{self._root}/{batch}/{name}" for name in names]
 
     def read(self, paths: list[str]) -> Iterator[Any]:
@@ -73,6 +85,13 @@ class Stage:
             with self._files.open_input_file(path) as file, pa.ipc.open_file(file) as reader:
                 for index in range(reader.num_record_batches):
                     yield reader.get_batch(index)
+
+    def _make_directory(self, batch: int) -> None:
+        path = f"{self._root}/{batch}"
+        if self._local:
+            make_directory(Path(path))
+        else:
+            self._files.create_dir(path, recursive=True)
 
     def forget_before(self, batch: int) -> None:
         """Remove the micro-batches before this one."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -45,7 +46,7 @@ def test_the_table_is_what_the_changes_make(
     for number, (changes, again) in enumerate(batches):
         merge_once(options, rows_of(changes), ["Id"], "q", number)
         if again and changes:
-            # Another micro-batch of that number would be a mistake of Spark's, and shows that nothing is done.
+            # With other rows, which shows that nothing is done.
             assert merge_once(options, rows_of(dict.fromkeys(changes, 1000)), ["Id"], "q", number) is None
         for key, value in changes.items():
             if value is None:
@@ -86,3 +87,25 @@ def test_a_removal_that_is_null_is_none(tmp_path: Path) -> None:
     for number in range(2):
         merge_once(options, unknown, ["Id"], "q", number)
         assert rows_in(Path(options.path)) == {1: 10, 2: 20}
+
+
+def test_a_checkpoint_that_was_set_back_is_refused_and_a_new_one_is_not(tmp_path: Path) -> None:
+    options = options_of(Kind.DELTA, tmp_path)
+
+    def ends(batch: int, place: str) -> str:
+        (tmp_path / "c" / "offsets").mkdir(parents=True, exist_ok=True)
+        log = ["v1", "{}", json.dumps({"v": 1, "p": {"a": place}})]
+        (tmp_path / "c" / "offsets" / str(batch)).write_text("\n".join(log))
+        return str(tmp_path / "c")
+
+    for number in range(3):
+        merge_once(options, rows_of({number: 1}), ["Id"], "q", number, ends(number, f"1:{number}:0"))
+    assert merge_once(options, rows_of({2: 9}), ["Id"], "q", 2, ends(2, "1:2:0")) is None
+    with pytest.raises(InvalidValueError, match="up to 2, and this is 1: its checkpoint was set back"):
+        merge_once(options, rows_of({1: 9}), ["Id"], "q", 1)
+    with pytest.raises(InvalidValueError, match=r"has micro-batch 2 .* ends elsewhere .* set back"):
+        merge_once(options, rows_of({2: 9}), ["Id"], "q", 2, ends(2, "1:5:0"))
+    assert rows_in(Path(options.path)) == {0: 1, 1: 1, 2: 1}
+    # What a new checkpoint gives is another query: it merges from its number 0 on.
+    assert merge_once(options, rows_of({0: 7}), ["Id"], "new", 0) is not None
+    assert rows_in(Path(options.path)) == {0: 7, 1: 1, 2: 1}

@@ -10,8 +10,9 @@ import pytest
 
 from magnetar.client.place import Place
 from magnetar.model.errors import ConflictError, InvalidValueError
-from magnetar.pipelines.checkpoint import Checkpoint, write_whole
+from magnetar.pipelines.checkpoint import Checkpoint
 from magnetar.pipelines.manifest import FIRST, ManifestError, from_text, print_text, to_text
+from magnetar.spark.durability import write_whole
 from tests.unit.pipelines.histories import TOPIC, history
 
 V1 = 'v1\n{"batchWatermarkMs":0}\n'

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from magnetar.model.errors import InvalidValueError
-from magnetar.pipelines.checkpoint import write_whole
 from magnetar.pipelines.declared import parse
 from magnetar.pipelines.frames import short
 from magnetar.pipelines.run import Stop, cause_of, explanation
 from magnetar.pipelines.secrets import resolve
+from magnetar.spark.durability import write_whole
 from tests.unit.pipelines.example import TEXT
 
 TRACE = """[STREAM_FAILED] Query ended: Job aborted: Traceback (most recent call last):

@@ -15,8 +15,10 @@ from magnetar.model.errors import ServerError
 from magnetar.pipelines import replay as module
 from magnetar.pipelines.letters import letter
 from magnetar.pipelines.replay import Found, Plan, chosen
+from magnetar.spark.options import source_options
 
 TOPIC = "persistent://public/default/dead"
+OPTIONS = source_options({"service.url": "pulsar://h:1", "topic": "t"})
 CAUSES = ("decode", "known")
 
 
@@ -88,7 +90,7 @@ def test_a_broker_that_is_away_has_lost_nothing(
     assert one is not None
     lookup: Any = None
     if gone:
-        assert module._original(lookup, one) is None
+        assert module._original(lookup, one, OPTIONS) is None
     else:
         with pytest.raises(type(error)):
-            module._original(lookup, one)
+            module._original(lookup, one, OPTIONS)

@@ -9,6 +9,7 @@ import pytest
 
 from magnetar.model.errors import InvalidValueError
 from magnetar.spark.stage import Stage
+from tests.unit.spark.power import LostError, Power
 
 
 def batches(*values: list[str]) -> list[pa.RecordBatch]:
@@ -58,3 +59,23 @@ def test_earlier_micro_batches_of_the_query_are_removed(tmp_path: Path) -> None:
 def test_a_directory_that_arrow_does_not_know_is_named() -> None:
     with pytest.raises(InvalidValueError, match="option 'staging' is 'dbfs://x/y', which Arrow cannot open"):
         Stage("dbfs://x/y", "q")
+
+
+def test_after_a_loss_of_power_all_is_settled_or_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """At every moment; then a second attempt with other rows."""
+    lost = 0
+    for last in range(20):
+        directory = tmp_path / str(last)
+        sent: list[str] = []
+        with monkeypatch.context() as patched:
+            power = Power(patched, directory, last)
+            try:
+                stage = Stage(str(directory), "q")
+                sent = read(stage, stage.settle(0, [put(stage, 0, 0, ["a"]), put(stage, 0, 1, ["b"])]))
+            except LostError:
+                lost += 1
+            power.lose()
+        again = Stage(str(directory), "q")
+        found = read(again, again.settle(0, [put(again, 0, 0, ["c"])]))
+        assert found == (sent or found) and found in (["a", "b"], ["c"])
+    assert 5 < lost < 20

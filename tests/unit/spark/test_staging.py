@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 from unittest.mock import MagicMock
 
 import pytest
 
 from magnetar.spark import staging
+from tests.unit.spark.power import LostError, Power
 
 
 def test_a_new_checkpoint_sends_nothing_that_an_earlier_one_has_left(monkeypatch: pytest.MonkeyPatch) -> None:
     there: set[str] = set()
+    monkeypatch.setattr(staging, "_local", lambda *_: None)
     monkeypatch.setattr(staging, "_exists", lambda _, path: path in there)
     monkeypatch.setattr(staging, "_remove", lambda _, path: there.discard(f"{path}/_SUCCESS"))
     send = staging.staged("/stage/", {"service.url": "pulsar://127.0.0.1:1", "topic": "t"})
@@ -29,3 +32,26 @@ def test_a_new_checkpoint_sends_nothing_that_an_earlier_one_has_left(monkeypatch
     assert written("q2", 0) == ["/stage/q2/0"]
     assert written("q1", 1) == ["/stage/q1/1"]
     assert there == {"/stage/q1/1/_SUCCESS", "/stage/q2/0/_SUCCESS"}
+
+
+def test_after_a_loss_of_power_all_is_there_or_it_is_written_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a micro-batch of two files, at every moment."""
+    places = ("part-0.parquet", ".part-0.parquet.crc", "_SUCCESS")
+    lost = 0
+    for last in range(20):
+        directory = tmp_path / str(last) / "q" / "0"
+        directory.mkdir(parents=True)
+        for name in places:
+            (directory / name).write_text(name)
+        with monkeypatch.context() as patched:
+            power = Power(patched, directory, last)
+            try:
+                staging.make_durable(directory)
+            except LostError:
+                lost += 1
+            power.lose()
+        if (directory / staging._OURS).exists():
+            assert [(directory / name).read_text() for name in places] == list(places)
+    assert 3 < lost < 20

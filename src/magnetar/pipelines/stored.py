@@ -1,0 +1,68 @@
+"""Messages of topics as they were sent: chunks joined, encrypted ones opened with the keys that the file names.
+
+`replay` and `verify` read topics with the client, without Spark. A source's topics are opened with its
+``decryption.privateKey``, an output with that of its sink; dead letters are never encrypted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from magnetar.client.lookup import Lookup
+from magnetar.client.place import Place
+from magnetar.columnar.messages import Messages
+from magnetar.columnar.opening import PROPERTY, Failure
+from magnetar.pipelines.checkpoint import Checkpoint
+from magnetar.pipelines.model import Pipeline, TopicSource
+from magnetar.pipelines.secrets import resolve
+from magnetar.protocol.commands import Pairs
+from magnetar.spark.opening import opened
+from magnetar.spark.options import SourceOptions, source_options
+from magnetar.spark.planner import Range
+
+_SEALED: Final = f"{PROPERTY}numMessagesInBatch"
+_CHUNK: Final = f"{PROPERTY}chunk"
+_PARAM: Final = f"{PROPERTY}param"
+_KEY: Final = "decryption.privateKey"
+_USED: Final = (_KEY, "chunkTimeoutMs", "operationTimeoutMs")
+
+
+def stored(lookup: Lookup, topic: str, start: Place, end: Place, options: SourceOptions) -> Iterator[Messages]:
+    """All of a range, some at a time; what was given is not valid any more when the next one comes."""
+    found = Messages()
+    for block in opened(options, lookup, Range(topic, start, end)):
+        for _ in found.add(block):
+            yield found
+    yield found
+
+
+def reading(pipeline: Pipeline, topic: str, given: Mapping[str, str], failure: Failure = Failure.FAIL) -> SourceOptions:
+    """How `stored` reads a topic, with what a source or sink says; what was trimmed is left out."""
+    options = {name: resolve(given[name]) for name in _USED if name in given}
+    options |= {"service.url": resolve(pipeline.service_url), "topic": topic, "failOnDataLoss": "false"}
+    return source_options({**options, "decryption.onFailure": failure.value})
+
+
+def has_key(source: TopicSource) -> bool:
+    """Whether it opens encrypted messages."""
+    return _KEY in source.options
+
+
+def sources_by_topic(pipeline: Pipeline, checkpoint: Checkpoint) -> dict[str, TopicSource]:
+    """Which source has read a topic-partition."""
+    topics: dict[str, set[str]] = {name: set(places) for name, places in checkpoint.starts().items()}
+    for manifest in checkpoint.manifests()[0]:
+        for name, part in manifest.sources.items():
+            topics.setdefault(name, set()).update(part.end)
+    return {topic: source for source in pipeline.topic_sources for topic in topics.get(source.name, ())}
+
+
+def sealed(properties: Pairs) -> int | None:
+    """How many messages are in one that no key has opened (`Failure.CONSUME`); None if it was opened, or was open."""
+    names = dict(properties)
+    if _PARAM not in names:
+        return None
+    if _CHUNK in names:
+        return int(names[_CHUNK].split()[1] == "0")
+    return int(names.get(_SEALED, "1"))

@@ -1,0 +1,48 @@
+"""Files that are there after a loss of power: synced before anything else relies on them.
+
+A file system may keep a name without what was written under it, and what was written without its name. So whoever says
+"it is all there" (a list, a marker, a manifest) does so in this order: sync what it speaks of and the directories that
+name it, write the saying beside, sync it, rename it, sync the directory. Only local directories need that; object
+stores answer when an object is durable. Files of other machines on a shared file system are theirs to sync, and NFS
+does so when they are closed.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+
+def sync(path: Path) -> None:
+    """A file's contents, or the names in a directory."""
+    file = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(file)  # noqa: TID251  # storage.files is the broker's; this is no part of it
+    finally:
+        os.close(file)
+
+
+def sync_tree(directory: Path) -> None:
+    """Everything below, with its name."""
+    for place, _, names in os.walk(directory, topdown=False):
+        for name in names:
+            sync(Path(place) / name)
+        sync(Path(place))
+
+
+def make_directory(directory: Path) -> None:
+    """With all parents; those that are new are durable."""
+    missing = [one for one in (directory, *directory.parents) if not one.exists()]
+    directory.mkdir(parents=True, exist_ok=True)
+    for one in reversed(missing):
+        sync(one.parent)
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Atomic and durable."""
+    make_directory(path.parent)
+    beside = path.with_name(f".{path.name}.new")
+    beside.write_text(text)
+    sync(beside)
+    beside.replace(path)
+    sync(path.parent)
