@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-import pyarrow as pa
+import pyarrow as pa  # type: ignore[import-untyped]  # publishes no types
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
