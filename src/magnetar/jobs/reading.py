@@ -13,7 +13,7 @@ import pickle
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -39,7 +39,7 @@ from magnetar.columnar.checksums import wrong_checksums
 from magnetar.columnar.values import Binary, ValueDecoder
 from magnetar.jobs.as_stored import as_stored
 from magnetar.jobs.copies import read_copy
-from magnetar.jobs.extents import Entries, Missing, SegmentGoneError, read_piece
+from magnetar.jobs.extents import TABLE_ENTRIES, Entries, Missing, SegmentGoneError, read_piece
 from magnetar.jobs.units import Access, Unit, tasks_of, units
 from magnetar.spark.decode import ArrowDecoder, sql_schema
 
@@ -62,12 +62,6 @@ __all__ = [
 ]
 
 OnMissing = Callable[[str, Missing], None]
-_TABLE_ENTRIES: Final = 8_136
-"""Entries whose heads are looked at together: their table stays in the processor's cache.
-
-No power of two: with rows 64 KiB apart all facts of an entry fight for the same cache lines, at two to five times the
-time (measured).
-"""
 
 
 def entries(access: Access, unit: Unit) -> Iterator[Entries | Missing]:
@@ -118,8 +112,8 @@ def read(
 
 def _tables(block: Entries, unit: Unit) -> Iterator[NDArray[np.int64]]:
     """What a block's table says of each entry, some entries at a time."""
-    for first in range(0, len(block), _TABLE_ENTRIES):
-        part = slice(first, first + _TABLE_ENTRIES)
+    for first in range(0, len(block), TABLE_ENTRIES):
+        part = slice(first, first + TABLE_ENTRIES)
         ledgers, entries, offsets = block.ledgers[part], block.entries[part], block.offsets[part]
         table = np.zeros((ROWS, len(offsets)), np.int64)
         table[LEDGER], table[ENTRY], table[INDEX] = ledgers, entries, NO_INDEX
