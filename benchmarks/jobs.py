@@ -150,7 +150,13 @@ def measured(name: str, where: Where, memory: str) -> dict[str, Any]:
         out = child.communicate(timeout=TIMEOUT)[0]
     if child.returncode:
         raise SystemExit(f"{name} failed")
-    return {"name": name, **json.loads(out.splitlines()[-1]), "all": time.perf_counter() - begun, **watch.peaks}
+    return {
+        "name": name,
+        **json.loads(out.splitlines()[-1]),
+        "all": time.perf_counter() - begun,
+        **watch.peaks,
+        "cpu": watch.cpu,
+    }
 
 
 # what it is measured on ------------------------------------------------------------------------------------------
@@ -233,7 +239,8 @@ def show(row: dict[str, Any], messages: int, entries: int) -> None:
     print(
         f"{row['name']:8} session {row['session']:5.1f} s  job {row['job']:6.1f} s: {rates[0]} M entries/s, {rates[1]} "
         f"M messages/s  all {row['all']:6.1f} s: {rates[2]}, {rates[3]}  driver {row['driver']:5.0f} MB  "
-        f"java {row['java']:5.0f} MB  workers {row['workers']:5.0f} MB",
+        f"java {row['java']:5.0f} MB  workers {row['workers']:5.0f} MB  CPU s "
+        + ", ".join(f"{kind} {seconds:.1f}" for kind, seconds in row["cpu"].items()),
         flush=True,
     )
 

@@ -1,4 +1,4 @@
-"""Memory of a process and all it started, by what they are, sampled from outside (`/proc`) while they run.
+"""Memory and CPU time of a process and all it started, by what they are, sampled from outside (`/proc`) while they run.
 
 ``driver`` is the process itself, ``java`` Spark's Java process, ``workers`` Spark's Python processes together. The
 sum over workers counts pages that forked processes share once for each, so it is an upper bound. Of single processes
@@ -11,19 +11,20 @@ import threading
 from pathlib import Path
 from typing import Final, Self
 
-from benchmarks.brokers import process_tree
+from benchmarks.brokers import cpu_seconds, process_tree
 
 _EVERY: Final = 0.05
 
 
 class Watch:
-    """Use as a context manager; `peaks` in MB."""
+    """Use as a context manager; `peaks` in MB, `cpu` in seconds."""
 
     def __init__(self, pid: int) -> None:
         self._pid = pid
         self._done = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
         self.peaks = {"driver": 0.0, "java": 0.0, "workers": 0.0}
+        self._cpu: dict[tuple[str, int], float] = {}
 
     def __enter__(self) -> Self:
         self._thread.start()
@@ -33,6 +34,11 @@ class Watch:
         self._done.set()
         self._thread.join()
 
+    @property
+    def cpu(self) -> dict[str, float]:
+        """Of each kind, up to the last sample of each process."""
+        return {kind: sum(time for (one, _), time in self._cpu.items() if one == kind) for kind in self.peaks}
+
     def _run(self) -> None:
         while not self._done.wait(_EVERY):
             self._sample()
@@ -41,12 +47,13 @@ class Watch:
         workers = 0.0
         for pid in process_tree(self._pid):
             name, now, highest = _status(pid)
-            if pid == self._pid:
-                self._raise("driver", highest)
-            elif name == "java":
-                self._raise("java", highest)
-            else:
+            kind = "driver" if pid == self._pid else "java" if name == "java" else "workers"
+            key = kind, pid
+            self._cpu[key] = max(self._cpu.get(key, 0.0), cpu_seconds(pid))
+            if kind == "workers":
                 workers += now
+            else:
+                self._raise(kind, highest)
         self._raise("workers", workers)
 
     def _raise(self, kind: str, megabytes: float) -> None:

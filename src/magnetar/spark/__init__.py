@@ -19,6 +19,7 @@ May import client, protocol, runtime, model and pyspark. In reading order:
 * `staging`  the same with foreachBatch
 * `source`   what Spark is told; `register`
 * `session`  a local session with the settings that these need, and `java`, which it needs
+* `daemon`   what its workers are forked from
 * `cluster`  a standalone cluster on this machine
 * `demo`     all of it on 336,776 flights, with the helpers of `flights`
 
