@@ -115,13 +115,13 @@ def measure(sub_type: SubType, consumers: int, group: int, acks: str) -> tuple[f
         begin = clock()
         for consumer, ordinals in batches:
             if acks == "cumulative" and ordinals:
-                subscription.acknowledge_until(consumer, ordinals[-1])
+                subscription.acks.take_until(consumer, ordinals[-1])
             elif acks == "single":
-                acknowledge = subscription.acknowledge
+                acknowledge = subscription.acks.take
                 for ordinal in ordinals:
                     acknowledge(consumer, (ordinal,))
             elif ordinals:
-                subscription.acknowledge(consumer, ordinals)
+                subscription.acks.take(consumer, ordinals)
         acknowledging += clock() - begin
     assert cursor.backlog() == 0
     return delivering / ENTRIES * 1e6, acknowledging / ENTRIES * 1e6

@@ -82,11 +82,13 @@ def main() -> None:
         publish(client, options.rate, since + options.seconds)
         sent_all.set()
         receiving.join()
+        batches = [one.durationMs["triggerExecution"] for one in query.recentProgress if one.numInputRows]
         query.stop()
         client.close()
         end_session(spark)
     half, nine, most = np.percentile(np.array(found) * 1000, [50, 90, 99]).tolist()
     print(f"{len(found)} messages at {options.rate:g}/s: p50 {half:.0f} ms, p90 {nine:.0f} ms, p99 {most:.0f} ms")
+    print(f"micro-batches with rows, the last {len(batches)}: p50 {np.percentile(batches, 50):.0f} ms")
 
 
 if __name__ == "__main__":

@@ -21,16 +21,18 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+import numpy as np
 import polars as pl
+import pyarrow as pa  # type: ignore[import-untyped]  # publishes no types
 from rich.console import Console
 from rich.table import Table
 
 from magnetar.client.lookup import Lookup
 from magnetar.client.producer import Producer
+from magnetar.columnar.packing import Packer, messages_of
 from magnetar.model.errors import MagnetarError
 from magnetar.model.hashing import java_string_hash
 from magnetar.model.names import TopicName
-from magnetar.protocol.batches import BatchWriter
 from magnetar.spark import flights
 from magnetar.spark.demo import running_broker
 from magnetar.spark.session import end_session, errors_into, local_session
@@ -105,16 +107,15 @@ class Workplace(NamedTuple):
 
 def _send(producer: Producer, messages: pl.DataFrame) -> None:
     """A batch has one publish time, so what was published at one time is a batch."""
-    writer = BatchWriter(producer.name)
-    sent = 0
+    packer = Packer(producer.name)
     times = messages.with_columns(pl.col("happened", "published").dt.epoch("ms"))
-    for (published,), rows in times.group_by("published", maintain_order=True):
-        values = [None if value is None else value.encode() for value in rows["value"]]
-        keys = [None if key is None else key.encode() for key in rows["key"]]
-        numbers = range(sent, sent + len(values))
-        for entry in writer.pack(int(published), values, numbers, keys, rows["happened"].to_list()):
+    values, keys = (times[name].to_arrow().cast(pa.string()) for name in ("value", "key"))
+    rows = messages_of(values, keys, times["happened"].to_numpy())
+    numbers = np.arange(len(times))
+    borders = np.flatnonzero(np.diff(times["published"])) + 1
+    for part in np.split(numbers, borders):
+        for entry in packer.pack(times["published"][int(part[0])], rows, part, part):
             producer.send(*entry)
-        sent += len(values)
     producer.flush()
 
 

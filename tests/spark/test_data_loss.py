@@ -16,9 +16,9 @@ from magnetar.client.place import Place
 from magnetar.client.producer import Producer
 from magnetar.client.reader import RangeReader
 from magnetar.model.names import TopicName
-from magnetar.protocol.batches import BatchWriter
 from magnetar.protocol.commands.ids import TxnId
 from tests.admin.real_broker import TOPIC, RealBroker, real_broker
+from tests.batch_writer import BatchWriter
 
 T = "persistent://public/default/t"
 pytestmark = pytest.mark.spark

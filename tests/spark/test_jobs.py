@@ -20,11 +20,11 @@ from magnetar.jobs.report import TopicReport, WhatIf, facts_of, topic_report, to
 from magnetar.jobs.rest import Rest
 from magnetar.model.errors import InvalidValueError, NotFoundError
 from magnetar.protocol import commands as c
-from magnetar.protocol.batches import Batch, BatchWriter
-from magnetar.spark.daemon import is_archive
+from magnetar.protocol.batches import Batch
 from magnetar.storage.segment import segment_name
 from magnetar.testing.rawtransaction import RawTransaction
 from tests.admin.real_broker import TOPIC, RealBroker, real_broker
+from tests.batch_writer import BatchWriter
 from tests.unit.jobs.stores import T, stored
 
 pytestmark = pytest.mark.spark
@@ -153,17 +153,6 @@ def test_rows_in_spark(spark: Any, tmp_path: Path) -> None:
         assert got == [(b"%d" % number, b"k%d" % (number % 7), number) for number in range(400)]
 
     tell(tmp_path, story)
-
-
-def test_workers_do_not_see_spark_s_archives(spark: Any) -> None:
-    """So they import pyspark as it is installed, compiled."""
-
-    def path(_: int) -> list[str]:
-        import sys
-
-        return sys.path
-
-    assert not [entry for entry in spark.sparkContext.parallelize([0], 1).map(path).collect()[0] if is_archive(entry)]
 
 
 def entries_of(numbers: Sequence[int], *, name: str = "p", batch: int = 3, text: bytes = b"v%d") -> list[Batch]:

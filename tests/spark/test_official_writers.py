@@ -15,12 +15,12 @@ from magnetar.client.place import START
 from magnetar.client.producer import Producer
 from magnetar.client.reader import last_place
 from magnetar.columnar.encryption import UndecryptableError
-from magnetar.protocol.batches import BatchWriter
 from magnetar.protocol.compression import CompressionType
 from magnetar.spark.keys import sealing
 from magnetar.spark.options import sink_options, source_options
 from magnetar.spark.planner import Range
 from magnetar.spark.reader import read_task
+from tests.batch_writer import BatchWriter
 from tests.live_broker import LiveBroker
 from tests.unit.columnar.test_encryption import pair
 

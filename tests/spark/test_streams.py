@@ -18,13 +18,13 @@ import pytest
 
 from magnetar.client.lookup import Lookup
 from magnetar.client.producer import Producer
-from magnetar.protocol.batches import BatchWriter
 from magnetar.spark import backlog, frontier
 from magnetar.spark.options import source_options
 from magnetar.spark.progress import progress_of
 from magnetar.spark.reader import BatchReader
 from magnetar.spark.stream import StreamReader
 from tests.admin.real_broker import TOPIC, RealBroker, real_broker
+from tests.batch_writer import BatchWriter
 
 PUBLIC = "persistent://public/default/"
 pytestmark = pytest.mark.spark

@@ -14,8 +14,8 @@ import pytest
 
 from magnetar.client.lookup import Lookup
 from magnetar.client.producer import Producer
-from magnetar.protocol.batches import BatchWriter
 from magnetar.spark.progress import SourceProgress, watch
+from tests.batch_writer import BatchWriter
 from tests.live_broker import LiveBroker
 
 pytestmark = [

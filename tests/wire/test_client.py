@@ -17,8 +17,8 @@ from magnetar.client.lookup import Lookup
 from magnetar.client.place import START, Place
 from magnetar.client.producer import Producer
 from magnetar.client.reader import RangeReader, first_place, last_place
-from magnetar.protocol.batches import BatchWriter
 from magnetar.protocol.compression import CompressionType
+from tests.batch_writer import BatchWriter
 from tests.columns import Columns
 from tests.live_broker import LiveBroker, live_broker
 

@@ -16,7 +16,7 @@ from magnetar.client.producer import Producer
 from magnetar.client.reader import first_place, last_place
 from magnetar.client.survey import Surveyor, place_at_time, place_of_index
 from magnetar.model.errors import InvalidValueError
-from magnetar.protocol.batches import BatchWriter
+from tests.batch_writer import BatchWriter
 from tests.live_broker import LiveBroker, live_broker
 
 NUMBERS = itertools.count()

@@ -105,7 +105,7 @@ class Connection:
 
     def request(self, command: c.Command, expected: type[Answer], what: str) -> Answer:
         """Send, wait for the answer; ``what`` names the request in errors."""
-        request_id: int = getattr(command, "request_id")  # noqa: B009 - the union of all commands does not have it
+        request_id = _request_id(command)
         self.write(self._state.send(command))
         deadline = steady_seconds() + self.timeout
         while request_id not in self._answers:
@@ -222,7 +222,7 @@ class Connection:
         elif arrival.request is None:
             self._pushes.append(command)
         elif not isinstance(command, c.ProducerSuccess) or command.producer_ready:
-            self._answers[getattr(arrival.request, "request_id")] = command  # noqa: B009
+            self._answers[_request_id(arrival.request)] = command
 
     def close(self) -> None:
         """The broker lets go of all producers and consumers of this connection; may be called twice."""
@@ -230,3 +230,9 @@ class Connection:
             self.closed = True
             if hasattr(self, "_socket"):
                 self._socket.close()
+
+
+def _request_id(request: c.Command) -> int:
+    """Of a command that is answered."""
+    number: int = getattr(request, "request_id")  # noqa: B009 - the union of all commands does not have it
+    return number

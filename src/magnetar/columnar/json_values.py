@@ -30,7 +30,7 @@ from magnetar.columnar.avro_shape import Shape, is_optional
 from magnetar.columnar.halves import by_halves
 from magnetar.columnar.octets import octets_of
 from magnetar.columnar.values import Decoded, Runs
-from magnetar.columnar.versions import Lookup, all_unreadable, by_version, version_text
+from magnetar.columnar.versions import Lookup, WritersType
 from magnetar.model.errors import InvalidValueError
 from magnetar.model.schemas import SchemaType
 from magnetar.schema.avro_types import Field, Record, Schema, describe
@@ -49,7 +49,7 @@ class Json:
 
     def __init__(self, reader: Schema, writers: Lookup | None = None, label: str = "given") -> None:
         """``writers`` are asked for the type only. Raises InvalidValueError if the schema has no columns."""
-        self._writers = writers
+        self._writers = WritersType(writers, (SchemaType.JSON,), label)
         self._label = label
         self.record = isinstance(reader, Record)
         self._columns = columns_of(reader)
@@ -69,16 +69,9 @@ class Json:
 
     def read(self, values: Any, runs: Runs, keys: Any = None) -> Decoded:
         """A value that does not fit is null in every column."""
-        if self._writers is None:
-            return self._read(None, values)
-        return by_version(values, runs, self.schema, self._read)
+        return self._writers.read(values, runs, self.schema, self._read)
 
-    def _read(self, version: bytes | None, values: Any) -> Decoded:
-        if version is not None and self._writers is not None:
-            kind = self._writers(version).type
-            if kind is not SchemaType.JSON:
-                reason = f"schema version {version_text(version)} cannot be read as {self._label}: it is {kind.name}"
-                return all_unreadable(values, self.schema, f"{reason} (rule: the type must stay)", new_schema=True)
+    def _read(self, values: Any) -> Decoded:
         return by_halves(values, self.schema, self._columns_of, _ERRORS, f"does not fit JSON schema {self._label}")
 
     def _columns_of(self, values: Any) -> list[Any]:

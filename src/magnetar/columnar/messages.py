@@ -99,11 +99,6 @@ class Messages:
     def __len__(self) -> int:
         return int(self._state[rows.ROWS])
 
-    @property
-    def byte_count(self) -> int:
-        """Payload bytes, with what stands beside messages: between them in a batch, in the head of one on its own."""
-        return int(self._state[rows.BYTES])
-
     def clear(self) -> None:
         """Go on empty; arrays that were taken stay as they are."""
         self._forget(self._entry_count)

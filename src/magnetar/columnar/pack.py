@@ -3,8 +3,8 @@
     message  [u32 size][01 properties.. 02 key 06 base64 03 size 05 event time 08 sequence 09 null 07 ordering key]
              [payload]
 
-These are the very bytes of `protocol.batches.BatchWriter`, message by message, and batches are cut where it cuts them:
-by number and bytes, and around a message with a time to be delivered at.
+Batches are cut by number and bytes, and around a message with a time to be delivered at (`protocol.batches`). The model
+is in `tests/batch_writer.py`, with the very same bytes.
 """
 
 from __future__ import annotations

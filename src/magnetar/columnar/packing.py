@@ -1,8 +1,8 @@
-"""Arrow columns to entries: what `protocol.batches` does with lists, without an object per message.
+"""Arrow columns to entries, as `protocol.batches` describes them, without an object per message.
 
 `Messages` are the columns of one record batch, made ready once; a `Packer` makes the entries of one producer from some
-of their rows. The same messages give the same bytes as from `BatchWriter`, whose sequence ids and digests a sender that
-starts over relies on (docs/decisions/009).
+of their rows. The same messages give the same bytes, sequence ids and digests: a sender that starts over relies on that
+(docs/decisions/009). `tests/batch_writer.py` is the model.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ import pyarrow.compute as pc  # type: ignore[import-untyped]  # the same
 from magnetar.columnar.halves import by_halves
 from magnetar.columnar.sql_types import sql_type
 from magnetar.columnar.values import Decoded, Runs
-from magnetar.columnar.versions import Lookup, all_unreadable, by_version, version_text
+from magnetar.columnar.versions import Lookup, WritersType
 from magnetar.model.errors import InvalidValueError
 from magnetar.model.schemas import SchemaType
 
@@ -44,8 +44,8 @@ class Protobuf:
         """``descriptor``: protobuf's; ``writers`` are asked for the type only. Raises InvalidValueError."""
         _check_recursion(descriptor, ())
         self._handler = ptars.HandlerPool([descriptor.file], _CONFIG).get_for_message(descriptor)
-        self._writers = writers
         self._label = f"{descriptor.full_name} ({label})"
+        self._writers = WritersType(writers, _KINDS, self._label)
         try:
             self.schema: Any = pa.schema([pa.field(one.name, _plain(one.type)) for one in self._handler.schema()])
             for one in self.schema:
@@ -55,16 +55,9 @@ class Protobuf:
 
     def read(self, values: Any, runs: Runs, keys: Any = None) -> Decoded:
         """A value that does not fit is null in every column."""
-        if self._writers is None:
-            return self._read(None, values)
-        return by_version(values, runs, self.schema, self._read)
+        return self._writers.read(values, runs, self.schema, self._read)
 
-    def _read(self, version: bytes | None, values: Any) -> Decoded:
-        if version is not None and self._writers is not None:
-            kind = self._writers(version).type
-            if kind not in _KINDS:
-                reason = f"schema version {version_text(version)} cannot be read as {self._label}: it is {kind.name}"
-                return all_unreadable(values, self.schema, f"{reason} (rule: the type must stay)", new_schema=True)
+    def _read(self, values: Any) -> Decoded:
         return by_halves(values, self.schema, self._columns, (ValueError,), f"does not fit {self._label}")
 
     def _columns(self, values: Any) -> list[Any]:

@@ -7,14 +7,14 @@ versions that alternate cost little.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa  # type: ignore[import-untyped]  # publishes no types
 
 from magnetar.columnar.values import Decoded, Runs, Unreadable
-from magnetar.model.schemas import SchemaDefinition
+from magnetar.model.schemas import SchemaDefinition, SchemaType
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -63,6 +63,31 @@ def by_version(values: Any, runs: Runs, schema: Any, read: Callable[[bytes | Non
         one._replace(row=int(rows[one.row])) for part, rows in zip(parts, order, strict=True) for one in part.unreadable
     ]
     return Decoded(columns, sorted(unreadable, key=lambda one: one.row))
+
+
+class WritersType:
+    """For values whose writers' schemas matter by their type only, because fields are found in the values."""
+
+    def __init__(self, writers: Lookup | None, types: Collection[SchemaType], label: str) -> None:
+        """``label``: the reader's schema, for people; without ``writers`` every value may be read."""
+        self._writers = writers
+        self._types = types
+        self._label = label
+
+    def read(self, values: Any, runs: Runs, schema: Any, read: Callable[[Any], Decoded]) -> Decoded:
+        """``read`` with the values of each version whose type is one of ours; others have no value."""
+        writers = self._writers
+        if writers is None:
+            return read(values)
+
+        def read_version(version: bytes | None, values: Any) -> Decoded:
+            kind = None if version is None else writers(version).type
+            if kind is None or kind in self._types:
+                return read(values)
+            reason = f"schema version {version_text(version)} cannot be read as {self._label}: it is {kind.name}"
+            return all_unreadable(values, schema, f"{reason} (rule: the type must stay)", new_schema=True)
+
+        return by_version(values, runs, schema, read_version)
 
 
 def all_unreadable(values: Any, schema: Any, reason: str, *, new_schema: bool) -> Decoded:

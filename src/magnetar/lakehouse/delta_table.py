@@ -18,11 +18,11 @@ from deltalake.transaction import AddAction, RemoveAction, create_table_with_add
 from magnetar.lakehouse.data_file import DataFile
 from magnetar.lakehouse.history import Commit, Note, newest
 from magnetar.lakehouse.options import LakeOptions
-from magnetar.lakehouse.partition import check, text_of
+from magnetar.lakehouse.partition import Field, check, check_unchanged, text_of
 from magnetar.lakehouse.schema import fit, plain_schema
 from magnetar.lakehouse.store import local_path
 from magnetar.lakehouse.table import Change, Compacted, too_many_conflicts, tries
-from magnetar.model.errors import InvalidValueError, NotFoundError
+from magnetar.model.errors import NotFoundError
 from magnetar.runtime.clock import Clock, SystemClock
 
 NOTE: Final = "magnetar"
@@ -174,12 +174,7 @@ class LakeDelta:
         where = f"Delta table {self._uri}"
         if table is None:
             return []
-        names, there = [field.column for field in fields], list(table.metadata().partition_columns)
-        if names != there:
-            raise InvalidValueError(
-                f"{where} is partitioned by {', '.join(there) or 'nothing'} and not by "
-                f"{', '.join(names) or 'nothing'}; set partitionColumns as it is, or write another table"
-            )
+        check_unchanged(fields, [Field(column) for column in table.metadata().partition_columns], where)
         return fit(_schema(table), schema, add=self._options.add_columns, where=where)
 
     def _action(self, file: DataFile, schema: pa.Schema) -> AddAction:

@@ -35,7 +35,7 @@ from magnetar.lakehouse.iceberg_files import add_files, live_files, referenced
 from magnetar.lakehouse.layout import layout_of
 from magnetar.lakehouse.options import LakeOptions
 from magnetar.lakehouse.packing import bins
-from magnetar.lakehouse.partition import Field, check
+from magnetar.lakehouse.partition import Field, check, check_unchanged
 from magnetar.lakehouse.schema import aligned, fit, plain_schema
 from magnetar.lakehouse.store import Store, local_path, name_of
 from magnetar.lakehouse.table import Change, Compacted, too_many_conflicts, tries
@@ -247,12 +247,7 @@ class LakeIceberg:
         where = f"Iceberg table {self._name}"
         if table is None:
             return []
-        wanted, there = [str(field) for field in fields], [str(_field(table, one)) for one in table.spec().fields]
-        if wanted != there:
-            raise InvalidValueError(
-                f"{where} is partitioned by {', '.join(there) or 'nothing'} and not by "
-                f"{', '.join(wanted) or 'nothing'}; set partitionColumns as it is, or write another table"
-            )
+        check_unchanged(fields, [_field(table, one) for one in table.spec().fields], where)
         return fit(table.schema().as_arrow(), schema, add=self._options.add_columns, where=where)
 
 

@@ -8,7 +8,6 @@ an error with the nearest name.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
@@ -16,6 +15,7 @@ from typing import Final, NamedTuple
 
 from magnetar.lakehouse.partition import Field, parse
 from magnetar.model.errors import InvalidValueError
+from magnetar.spark.option_table import OptionTable, unknown
 
 
 class Kind(Enum):
@@ -73,61 +73,27 @@ class LakeOptions:
 
 def lake_options(kind: Kind, given: Mapping[str, str]) -> LakeOptions:
     """Checked. Raises InvalidValueError."""
-    table = _Table(given)
+    table = OptionTable(given, _fault)
     path = table.get("path")
     if path is None:
         raise InvalidValueError("option 'path' is missing: where the table is, what start(...) or save(...) is given")
     columns = table.get("partitionColumns")
-    name, version = table.get("txnAppId"), table.get("txnVersion")
-    if (name is None) != (version is None):
-        raise InvalidValueError("the options 'txnAppId' and 'txnVersion' belong together: give both or none")
     return LakeOptions(
         kind=kind,
         path=path.rstrip("/"),
         partitioning=parse(columns) if columns else (),
-        add_columns=table.choice("schemaEvolution", ("none", "add")) == "add",
+        add_columns=table.choice("schemaEvolution", ("none", "add"), "none") == "add",
         target_file_bytes=table.number("targetFileBytes", 128 << 20, 1 << 10),
         row_group_rows=table.number("rowGroupRows", 256 << 10, 1),
         compression_level=table.number("compressionLevel", 1, 1),
         compact_every=table.number("compactEvery", 0, 0),
         commit_retries=table.number("commitRetries", 10, 0),
-        transaction=None if name is None else (name, table.number("txnVersion", 0, 0)),
+        transaction=table.application(),
         table=_identifier(table.get("table")),
         checkpoint=table.get("checkpointLocation"),
         storage=table.prefixed("storage."),
         catalog=table.prefixed("catalog."),
     )
-
-
-class _Table:
-    """What was given, in lower case, with typed look-ups."""
-
-    def __init__(self, given: Mapping[str, str]) -> None:
-        self._values = {key.lower(): value for key, value in given.items()}
-        for key in self._values:
-            if key not in OPTIONS and key not in _SPARK_KEYS and not key.startswith(_PREFIXES):
-                raise InvalidValueError(_unknown(key))
-
-    def get(self, title: str) -> str | None:
-        value = self._values.get(title.lower())
-        return value.strip() if value and value.strip() else None
-
-    def choice(self, title: str, choices: tuple[str, ...]) -> str:
-        value = (self.get(title) or choices[0]).lower()
-        if value not in choices:
-            raise InvalidValueError(f"option {title!r} is {value!r}; it can be {', '.join(choices)}")
-        return value
-
-    def number(self, title: str, default: int, least: int) -> int:
-        value = self.get(title)
-        if value is None:
-            return default
-        if not value.isdecimal() or int(value) < least:
-            raise InvalidValueError(f"option {title!r} is {value!r}; it must be a number from {least} on")
-        return int(value)
-
-    def prefixed(self, prefix: str) -> dict[str, str]:
-        return {key[len(prefix) :]: value for key, value in self._values.items() if key.startswith(prefix)}
 
 
 def _identifier(text: str | None) -> tuple[str, str] | None:
@@ -139,10 +105,11 @@ def _identifier(text: str | None) -> tuple[str, str] | None:
     return namespace, name
 
 
-def _unknown(key: str) -> str:
+def _fault(key: str) -> str | None:
+    """What is wrong with a key in lower case."""
+    if key in OPTIONS or key in _SPARK_KEYS or key.startswith(_PREFIXES):
+        return None
     if key == "partitionby":
         return "option 'partitionBy' is not known; Spark keeps it from Python sinks, so write 'partitionColumns'"
-    near = difflib.get_close_matches(key, OPTIONS, 1, 0.6)
-    titles = ", ".join(sorted(option.title for option in OPTIONS.values()))
-    hint = f"did you mean {OPTIONS[near[0]].title!r}?" if near else f"known are {titles}, storage.* and catalog.*"
-    return f"option {key!r} is not known; {hint}"
+    known = (option.title for option in OPTIONS.values())
+    return unknown(key, known, lambda titles: f"known are {titles}, storage.* and catalog.*")

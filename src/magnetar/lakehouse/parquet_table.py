@@ -22,11 +22,11 @@ from magnetar.lakehouse.layout import STAGING, layout_of
 from magnetar.lakehouse.options import LakeOptions
 from magnetar.lakehouse.packing import bins
 from magnetar.lakehouse.parquet_log import Entry, State
-from magnetar.lakehouse.partition import Field, check
+from magnetar.lakehouse.partition import Field, check, check_unchanged
 from magnetar.lakehouse.schema import aligned, fit, plain_schema, widened
 from magnetar.lakehouse.store import Store
 from magnetar.lakehouse.table import Change, Compacted, too_many_conflicts, tries
-from magnetar.model.errors import InvalidValueError, NotFoundError
+from magnetar.model.errors import NotFoundError
 from magnetar.runtime.clock import Clock, SystemClock
 
 _CHECKPOINT_EVERY: Final = 32
@@ -221,12 +221,7 @@ class ParquetTable:
         where = f"table {self._options.path}"
         if state.schema is None:
             return schema, True
-        names = [field.column for field in fields]
-        if names != state.partitioning:
-            raise InvalidValueError(
-                f"{where} is partitioned by {', '.join(state.partitioning) or 'nothing'} and not by "
-                f"{', '.join(names) or 'nothing'}; set partitionColumns as it is, or write another table"
-            )
+        check_unchanged(fields, [Field(column) for column in state.partitioning], where)
         added = fit(state.schema, schema, add=self._options.add_columns, where=where)
         return widened(state.schema, added), bool(added)
 

@@ -101,6 +101,15 @@ def check(fields: Sequence[Field], schema: pa.Schema, *, transforms: bool) -> No
         raise InvalidValueError("option 'partitionColumns' names every column: no column would be left for the files")
 
 
+def check_unchanged(fields: Sequence[Field], there: Sequence[Field], where: str) -> None:
+    """Raises InvalidValueError when the table ``where`` is partitioned otherwise."""
+    if list(fields) != list(there):
+        raise InvalidValueError(
+            f"{where} is partitioned by {', '.join(map(str, there)) or 'nothing'} and not by "
+            f"{', '.join(map(str, fields)) or 'nothing'}; set partitionColumns as it is, or write another table"
+        )
+
+
 def split(batch: pa.RecordBatch, fields: Sequence[Field]) -> Iterator[tuple[Values, pa.RecordBatch]]:
     """The rows of each partition, in their order; partitions in the order of their first rows."""
     if not fields:

@@ -30,6 +30,7 @@ from magnetar.lakehouse.layout import layout_of
 from magnetar.lakehouse.options import Kind, LakeOptions, lake_options
 from magnetar.lakehouse.store import Store
 from magnetar.model.errors import InvalidValueError
+from magnetar.spark.interpreter import settle
 
 if TYPE_CHECKING:
     import pyarrow as pa  # type: ignore[import-untyped]  # publishes no types
@@ -64,6 +65,8 @@ class LakeSource(DataSource):
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> StreamSink:
         """For ``df.writeStream``; ``overwrite`` is the output mode complete."""
+        # Spark asks twice per micro-batch, in two processes.
+        settle("planner")
         return StreamSink(lake_options(self.kind, self.options), schema, overwrite)
 
 
@@ -168,7 +171,9 @@ def _write(options: LakeOptions, batches: Iterator[Any], app: str | None, versio
     task = 0 if context is None else context.partitionId()
     name = f"part-{0 if version is None else version:08}-{task:05}"
     writer = FileWriter(Store(options.path, options.storage), layout_of(options, app, version), name)
-    return writer.run(batches)
+    files = writer.run(batches)
+    settle("lakehouse")
+    return files
 
 
 def _files(messages: Sequence[WriterCommitMessage | None]) -> list[DataFile]:

@@ -42,11 +42,6 @@ def print_text(number: int) -> str:
     return f"{number & _MASK:016x}"
 
 
-def print_sum(texts: list[str]) -> str:
-    """The print of all together."""
-    return print_text(sum(int(text, 16) for text in texts))
-
-
 @dataclass(frozen=True, slots=True)
 class SourcePart:
     """What was read of one source, by topic-partition."""

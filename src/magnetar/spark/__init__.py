@@ -2,7 +2,7 @@
 
 May import client, protocol, runtime, model and pyspark. In reading order:
 
-* `options`  what can be set, checked once
+* `options`  what can be set, checked once, with the look-ups of `option_table`
 * `offsets`  as users write them, and as a checkpoint keeps them
 * `topics`   which are read
 * `admission` how far the next micro-batch goes; pure
@@ -18,9 +18,8 @@ May import client, protocol, runtime, model and pyspark. In reading order:
 * `straight` whether a repeated task will have the same rows, and `stage`, if not: micro-batches as files
 * `staging`  the same with foreachBatch
 * `source`   what Spark is told; `register`
-* `session`  a local session with the settings that these need, and `java`, which it needs
-* `daemon`   what its workers are forked from
-* `cluster`  a standalone cluster on this machine
+* `session`  a local session with the settings that these need, `java`, which it needs, and `interpreter`, its Python
+* `cluster`  a standalone cluster on this machine; `process`: how each process is ended
 * `demo`     all of it on 336,776 flights, with the helpers of `flights`
 
 `options`, `offsets`, `admission`, `planner`, `decode`, `encode` and `sequences` need no Spark.

@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 import socket
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -20,7 +19,9 @@ from typing import Final
 import magnetar
 from magnetar.model.errors import ServiceNotReadyError
 from magnetar.runtime.clock import steady_seconds
+from magnetar.spark.interpreter import of_session
 from magnetar.spark.java import check_java
+from magnetar.spark.process import await_end
 
 _HOST: Final = "127.0.0.1"
 _START: Final = 60.0
@@ -59,7 +60,7 @@ def _running(command: list[str], log: Path, ready: str) -> Iterator[None]:
         "SPARK_LOCAL_IP": _HOST,
         "SPARK_DAEMON_MEMORY": "256m",
         "SPARK_DAEMON_JAVA_OPTS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
-        "PYSPARK_PYTHON": sys.executable,
+        "PYSPARK_PYTHON": of_session(),
         # Executors work in directories of their own, where a relative path leads elsewhere.
         "PYTHONPATH": os.pathsep.join(os.path.abspath(str(path)) for path in (_PACKAGES, *_python_path())),
     }
@@ -75,11 +76,7 @@ def _running(command: list[str], log: Path, ready: str) -> Iterator[None]:
         yield
     finally:
         process.terminate()
-        try:
-            process.wait(_STOP)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
+        await_end(process, _STOP)
 
 
 def _python_path() -> list[str]:

@@ -32,6 +32,7 @@ from magnetar.runtime.clock import steady_seconds
 from magnetar.spark import flights
 from magnetar.spark.cluster import standalone_cluster
 from magnetar.spark.options import sink_options
+from magnetar.spark.process import await_end
 from magnetar.spark.publish import TaskSink
 from magnetar.spark.session import end_session, errors_into, local_session
 
@@ -111,10 +112,7 @@ def running_broker(directory: Path, *settings: str) -> Iterator[str]:
             yield next(word for word in ready.split() if word.startswith("pulsar://"))
         finally:
             broker.terminate()
-            try:
-                broker.wait(_BROKER_STOP)
-            except subprocess.TimeoutExpired:
-                broker.kill()
+            await_end(broker, _BROKER_STOP)
 
 
 @contextlib.contextmanager

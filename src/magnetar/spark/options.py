@@ -7,7 +7,6 @@ the wrong thing silently. Spark's own keys for sinks (``queryname``, ``checkpoin
 
 from __future__ import annotations
 
-import difflib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -22,6 +21,7 @@ from magnetar.protocol.compression import CompressionType
 from magnetar.spark.admission import Limits
 from magnetar.spark.keys import Decryption, Encryption, decryption, encryption
 from magnetar.spark.offsets import At, Moment, Word, parse_at, parse_time
+from magnetar.spark.option_table import OptionTable, unknown
 from magnetar.spark.topics import Topics, assigned, listed, pattern
 from magnetar.spark.value_options import KINDS, STRUCTURED, WRITTEN_KINDS, ValueOptions
 
@@ -161,7 +161,7 @@ class SinkOptions:
 
 def source_options(given: Mapping[str, str]) -> SourceOptions:
     """For reading, checked. Raises InvalidValueError."""
-    table = _Table(given, "source")
+    table = OptionTable(given, lambda key: _fault(key, "source"))
     return SourceOptions(
         service_url=_service_url(table),
         topics=_topics(table),
@@ -188,7 +188,7 @@ def source_options(given: Mapping[str, str]) -> SourceOptions:
 
 def sink_options(given: Mapping[str, str]) -> SinkOptions:
     """For writing, checked. Raises InvalidValueError."""
-    table = _Table(given, "sink")
+    table = OptionTable(given, lambda key: _fault(key, "sink"))
     topic = table.get("topic")
     compression = table.choice("pulsar.producer.compressionType", tuple(kind.name for kind in CompressionType), "NONE")
     delivery = table.get("delivery")
@@ -197,7 +197,7 @@ def sink_options(given: Mapping[str, str]) -> SinkOptions:
         raise InvalidValueError(
             "option 'staging' is for effectively-once, and option 'delivery' is at-least-once: leave one of them out"
         )
-    application = _application(table)
+    application = table.application()
     if once is False and application is not None:
         raise InvalidValueError(
             "option 'txnAppId' is for effectively-once, and option 'delivery' is at-least-once: leave one of them out"
@@ -227,45 +227,22 @@ def sink_options(given: Mapping[str, str]) -> SinkOptions:
     )
 
 
-class _Table:
-    """What was given, in lower case, with typed look-ups."""
-
-    def __init__(self, given: Mapping[str, str], side: str) -> None:
-        self._values = {key.lower(): value for key, value in given.items()}
-        for key in self._values:
-            option = OPTIONS.get(key)
-            if option is None:
-                if key not in _SPARK_KEYS:
-                    raise InvalidValueError(_unknown(key, side))
-            elif not (option.source if side == "source" else option.sink):
-                raise InvalidValueError(f"option {option.title!r} has no meaning for a {side}")
-
-    def get(self, title: str) -> str | None:
-        value = self._values.get(title.lower())
-        return value.strip() if value and value.strip() else None
-
-    def choice(self, title: str, choices: tuple[str, ...], default: str) -> str:
-        value = self.get(title)
-        if value is None:
-            return default
-        for choice in choices:
-            if value.lower() == choice.lower():
-                return choice
-        raise InvalidValueError(f"option {title!r} is {value!r}; it can be {', '.join(choices)}")
-
-    def flag(self, title: str, default: bool) -> bool:
-        return self.choice(title, ("true", "false"), str(default).lower()) == "true"
-
-    def number(self, title: str, default: int, least: int) -> int:
-        value = self.get(title)
-        if value is None:
-            return default
-        if not value.isdecimal() or int(value) < least:
-            raise InvalidValueError(f"option {title!r} is {value!r}; it must be a number from {least} on")
-        return int(value)
+def _fault(key: str, side: str) -> str | None:
+    """What is wrong with a key in lower case."""
+    option = OPTIONS.get(key)
+    if option is not None:
+        return None if _has(option, side) else f"option {option.title!r} has no meaning for a {side}"
+    if key in _SPARK_KEYS:
+        return None
+    known = (option.title for option in OPTIONS.values() if _has(option, side))
+    return unknown(key, known, lambda titles: f"a {side} has {titles}")
 
 
-def _value(table: _Table) -> ValueOptions:
+def _has(option: Option, side: str) -> bool:
+    return option.source if side == "source" else option.sink
+
+
+def _value(table: OptionTable) -> ValueOptions:
     version = table.get("schemaVersion")
     found = ValueOptions(
         kind=table.choice("value", KINDS, "binary"),
@@ -279,22 +256,7 @@ def _value(table: _Table) -> ValueOptions:
     return found
 
 
-def _application(table: _Table) -> tuple[str, int] | None:
-    name, version = table.get("txnAppId"), table.get("txnVersion")
-    if (name is None) != (version is None):
-        raise InvalidValueError("the options 'txnAppId' and 'txnVersion' belong together: give both or none")
-    return None if name is None else (name, table.number("txnVersion", 0, 0))
-
-
-def _unknown(key: str, side: str) -> str:
-    known = {key: option for key, option in OPTIONS.items() if (option.source if side == "source" else option.sink)}
-    near = difflib.get_close_matches(key, known, 1, 0.6)
-    titles = ", ".join(sorted(option.title for option in known.values()))
-    hint = f"did you mean {known[near[0]].title!r}?" if near else f"a {side} has {titles}"
-    return f"option {key!r} is not known; {hint}"
-
-
-def _service_url(table: _Table) -> str:
+def _service_url(table: OptionTable) -> str:
     url = table.get("service.url")
     if url is None:
         raise InvalidValueError("option 'service.url' is missing; for instance pulsar://localhost:6650")
@@ -314,7 +276,7 @@ def _topic(text: str) -> str:
         raise InvalidValueError(f"{text!r} is no topic: {error}") from None
 
 
-def _topics(table: _Table) -> Topics:
+def _topics(table: OptionTable) -> Topics:
     """From the one option of four that is given."""
     given = [title for title in ("topic", "topics", "topicsPattern", "assign") if table.get(title) is not None]
     if len(given) != 1:
@@ -330,7 +292,7 @@ def _topics(table: _Table) -> Topics:
     return listed([text] if given[0] == "topic" else text.split(","))
 
 
-def _offsets(table: _Table, title: str, time_title: str, word: Word) -> Offsets | None:
+def _offsets(table: OptionTable, title: str, time_title: str, word: Word) -> Offsets | None:
     text, time = table.get(title), table.get(time_title)
     if text is not None and time is not None:
         raise InvalidValueError(f"give either the option {title!r} or {time_title!r}")

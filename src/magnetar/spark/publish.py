@@ -22,6 +22,7 @@ from magnetar.model.errors import InvalidValueError, NotAllowedError, ServerErro
 from magnetar.model.names import TopicName
 from magnetar.runtime.clock import SystemClock, steady_seconds
 from magnetar.spark.encode import Router, Rows
+from magnetar.spark.interpreter import settle
 from magnetar.spark.keys import sealing
 from magnetar.spark.options import SinkOptions
 from magnetar.spark.sequences import FINE_ROWS, Known, check_rows, digest_bits, first_number, numbers
@@ -144,6 +145,7 @@ class TaskSink:
                 target.producer.flush()
                 if known is not None:
                     known.finish()
+            settle("sink")
             return Published(sum(target.producer.messages_confirmed for target, _ in self._open.values()), skipped)
 
     def known(self, last_sequence_id: int, batch: int, where: str) -> Known:

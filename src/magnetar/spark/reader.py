@@ -15,6 +15,7 @@ from magnetar.client.reader import first_place
 from magnetar.spark.decode import ArrowDecoder, chosen_columns
 from magnetar.spark.filters import EVERYTHING, Pushed, Window, understood
 from magnetar.spark.frontier import open_lookup, resolve, resolve_end
+from magnetar.spark.interpreter import settle
 from magnetar.spark.offsets import Word
 from magnetar.spark.opening import opened
 from magnetar.spark.options import Offsets, SourceOptions
@@ -36,6 +37,7 @@ def read_task(options: SourceOptions, task: Task, pushed: Pushed = EVERYTHING) -
     with open_lookup(options) as lookup:
         for one in task:
             yield from map(pushed.rows, _read_range(options, lookup, one, pushed.window))
+    settle("reader")
 
 
 def _read_range(options: SourceOptions, lookup: Lookup, one: Range, window: Window) -> Iterator[Any]:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import os
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from magnetar.model.errors import ServiceNotReadyError
+from magnetar.spark.interpreter import of_session
 from magnetar.spark.java import check_java, explain_failed_start
+from magnetar.spark.process import await_end
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -21,8 +22,6 @@ _JAVA_EXIT: Final = 10.0
 SETTINGS: Final[dict[str, str]] = {
     # A Python task costs 12 ms over a unix socket and 51 ms over TCP (PIPELINES 2.4).
     "spark.python.unix.domain.socket.enabled": "true",
-    # Workers start without Spark's archives in their path: see there.
-    "spark.python.daemon.module": "magnetar.spark.daemon",
     # Hours and days are cut in this zone, whatever the machine's is.
     "spark.sql.session.timeZone": "UTC",
     # Needed by the option pushDownFilters; without it nothing is pushed.
@@ -33,6 +32,11 @@ SETTINGS: Final[dict[str, str]] = {
     "spark.sql.adaptive.enabled": "false",
     # Each poll asks the broker.
     "spark.sql.streaming.pollingDelay": "100ms",
+    # The default runs chmod and readlink as processes of their own for every file of a local checkpoint, 50 ms per
+    # micro-batch. This one writes and renames the same files with the same checksums (docs/decisions/016).
+    "spark.sql.streaming.checkpointFileManagerClass": (
+        "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+    ),
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.ui.enabled": "false",
@@ -62,7 +66,7 @@ def local_session(
 
     check_java()
     # Else workers are whatever python3 the PATH names, without what is installed here.
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ.setdefault("PYSPARK_PYTHON", of_session())
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     builder = SparkSession.builder.appName(name).master(f"local[{cores}]")
@@ -111,10 +115,6 @@ def end_session(spark: SparkSession) -> None:
     gateway.shutdown()
     # The Java process ends when its standard input does.
     process.stdin.close()
-    try:
-        process.wait(_JAVA_EXIT)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.wait()
+    await_end(process, _JAVA_EXIT)
     SparkContext._gateway = None
     SparkContext._jvm = None

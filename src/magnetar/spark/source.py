@@ -15,6 +15,7 @@ from pyspark.sql.datasource import DataSource
 
 from magnetar.model.errors import InvalidValueError
 from magnetar.spark.decode import arrow_schema, chosen_columns, sql_schema
+from magnetar.spark.interpreter import settle
 from magnetar.spark.options import SourceOptions, sink_options, source_options
 from magnetar.spark.reader import BatchReader, FilteringBatchReader
 from magnetar.spark.stream import StreamReader
@@ -59,6 +60,8 @@ class PulsarSource(DataSource):
         """For ``df.writeStream``; ``overwrite`` is the output mode complete."""
         options = sink_options(self.options)
         check_schema(options, schema, overwrite)
+        # Spark asks twice per micro-batch, in two processes.
+        settle("planner")
         return StreamSink(options)
 
     def _source(self, schema: StructType) -> SourceOptions:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import base64
+import binascii
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from magnetar.model.errors import InvalidValueError
 from magnetar.model.schemas import SchemaDefinition, SchemaType
+from magnetar.schema import protobuf_native
 
 PRIMITIVES: Final = {
     kind.name.lower(): kind
@@ -68,6 +71,18 @@ class ValueOptions:
             raise InvalidValueError("option 'valueSchema' has many messages; name one with 'valueMessage'")
         if self.message is not None and self.kind != "protobuf":
             raise InvalidValueError("option 'valueMessage' has a meaning with value=protobuf only")
+
+
+def given_definition(kind: str, given: str, message: str | None) -> SchemaDefinition:
+    """Of the option ``valueSchema``, and ``valueMessage`` with kind protobuf. Raises InvalidValueError."""
+    if kind != "protobuf":
+        return SchemaDefinition(SchemaType.AVRO if kind == "avro" else SchemaType.JSON, schema_text(given).encode())
+    assert message is not None, "the options' checks have seen to it"
+    try:
+        files = base64.b64decode(given, validate=True)
+    except binascii.Error:
+        files = schema_bytes(given)
+    return SchemaDefinition(SchemaType.PROTOBUF_NATIVE, protobuf_native.definition(files, message))
 
 
 def schema_text(given: str) -> str:

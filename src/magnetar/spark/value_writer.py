@@ -7,8 +7,6 @@ let it follow the topic's says so, and the error here adds field, versions and r
 
 from __future__ import annotations
 
-import base64
-import binascii
 import json
 from collections.abc import Callable
 from typing import Any, Final
@@ -26,7 +24,7 @@ from magnetar.schema import protobuf_native
 from magnetar.schema.avro import AvroSchemaError, parse
 from magnetar.schema.avro_resolution import problem
 from magnetar.spark.options import SinkOptions
-from magnetar.spark.value_options import PRIMITIVES, STRUCTURED, schema_bytes, schema_text
+from magnetar.spark.value_options import PRIMITIVES, STRUCTURED, given_definition
 
 _METADATA: Final = "__"
 
@@ -83,23 +81,13 @@ class ValueWriter:
             return SchemaDefinition(SchemaType.BYTES)
         if self._kind in PRIMITIVES:
             return SchemaDefinition(PRIMITIVES[self._kind])
-        if self._kind == "protobuf":
-            return self._protobuf()
-        kind = SchemaType.AVRO if self._kind == "avro" else SchemaType.JSON
         if self._given is not None:
-            return SchemaDefinition(kind, schema_text(self._given).encode())
+            return given_definition(self._kind, self._given, self._message)
+        assert self._kind != "protobuf", "check_value_columns has seen to it"
         from magnetar.columnar.avro_writing import document_of
 
+        kind = SchemaType.AVRO if self._kind == "avro" else SchemaType.JSON
         return SchemaDefinition(kind, json.dumps(document_of(columns), separators=(",", ":")).encode())
-
-    def _protobuf(self) -> SchemaDefinition:
-        assert self._given is not None, "check_value_columns has seen to it"
-        assert self._message is not None, "the same"
-        try:
-            files = base64.b64decode(self._given, validate=True)
-        except binascii.Error:
-            files = schema_bytes(self._given)
-        return SchemaDefinition(SchemaType.PROTOBUF_NATIVE, protobuf_native.definition(files, self._message))
 
     def explained(self, refusal: RefusedError, topic: str) -> Exception:
         """Why the broker did not take the schema, as exactly as can be found out."""

@@ -6,8 +6,6 @@ whatever the registry says meanwhile. The tasks ask the registry for the writers
 
 from __future__ import annotations
 
-import base64
-import binascii
 import dataclasses
 from typing import Any
 
@@ -26,7 +24,7 @@ from magnetar.spark.decode import METADATA, chosen_columns
 from magnetar.spark.frontier import open_lookup
 from magnetar.spark.options import SourceOptions
 from magnetar.spark.topics import topic_partitions
-from magnetar.spark.value_options import PRIMITIVES, ValueOptions, schema_bytes, schema_text
+from magnetar.spark.value_options import PRIMITIVES, ValueOptions, given_definition
 
 _SEPARATED = "SEPARATED"
 _VERSION = "version "
@@ -40,7 +38,7 @@ def resolved(options: SourceOptions) -> SourceOptions:
     if value.kind in PRIMITIVES:
         definition, label = SchemaDefinition(PRIMITIVES[value.kind]), "as the option says"
     elif value.given is not None:
-        definition, label = _given(value), "given by option"
+        definition, label = given_definition(value.kind, value.given, value.message), "given by option"
     else:
         with open_lookup(options) as lookup:
             names = topic_partitions(lookup, options.topics, create=False)
@@ -134,19 +132,6 @@ def _pairs(definition: SchemaDefinition, writers: Writers | None, label: str) ->
 
 def _half(definition: SchemaDefinition, which: int) -> SchemaDefinition:
     return key_value.split(definition)[which] if definition.type is SchemaType.KEY_VALUE else definition
-
-
-def _given(value: ValueOptions) -> SchemaDefinition:
-    assert value.given is not None, "looked at before"
-    if value.kind != "protobuf":
-        kind = SchemaType.AVRO if value.kind == "avro" else SchemaType.JSON
-        return SchemaDefinition(kind, schema_text(value.given).encode())
-    assert value.message is not None, "ValueOptions.check has seen to it"
-    try:
-        files = base64.b64decode(value.given, validate=True)
-    except binascii.Error:
-        files = schema_bytes(value.given)
-    return SchemaDefinition(SchemaType.PROTOBUF_NATIVE, protobuf_native.definition(files, value.message))
 
 
 def _registered(lookup: Lookup, names: list[str], value: ValueOptions) -> tuple[SchemaDefinition, str]:

@@ -55,6 +55,24 @@ class Ledger:
         return ledger
 
 
+class Rollover:
+    """When a ledger is full (SEMANTICS 4.2.1; settings managedLedgerMax…)."""
+
+    __slots__ = ("bytes_max", "entries_max", "max_ms", "min_ms")
+
+    def __init__(self, entries_max: int, bytes_max: int, min_ms: int, max_ms: int) -> None:
+        self.entries_max = entries_max
+        self.bytes_max = bytes_max
+        self.min_ms = min_ms
+        self.max_ms = max_ms
+
+    def due(self, entries: int, size: int, opened_ms: int, now_ms: int) -> bool:
+        """Whether the open ledger is to be closed before the next entry."""
+        age = now_ms - opened_ms
+        full = entries >= self.entries_max or size >= self.bytes_max
+        return (full and age >= self.min_ms) or (age >= self.max_ms and entries > 0)
+
+
 class LedgerTable:
     """The retained ledgers of a log, oldest first; the last one is open. Never empty once the log is in use."""
 

@@ -6,7 +6,6 @@ group through ``on_durable``, and only ordinals below ``end`` may be shown to an
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Callable
 from typing import Any, Final, Protocol
 
@@ -19,8 +18,8 @@ from magnetar.storage.archive import Offload
 from magnetar.storage.cache import CachedRuns, EntryCache, Run
 from magnetar.storage.cursor import Cursor
 from magnetar.storage.journal import Failed, Journal, PendingExtent
-from magnetar.storage.ledger import Ledger, LedgerTable
-from magnetar.storage.segment import Places, Span
+from magnetar.storage.ledger import Ledger, LedgerTable, Rollover
+from magnetar.storage.span_table import SpanHome, SpanTable
 
 _EXTENT_BYTES: Final = 256 << 10
 """An extent is closed when it is larger: it is also what one read takes from the disk at least."""
@@ -31,7 +30,7 @@ NEVER: Final = 1 << 62
 ReadDone = Callable[[Run | Exception], None]
 
 
-class LogHome(Protocol):
+class LogHome(SpanHome, Protocol):
     """The store, as one log sees it."""
 
     journal: Journal
@@ -43,28 +42,8 @@ class LogHome(Protocol):
     def next_cursor_id(self) -> int: ...
     def read(self, log: ManagedLedger, start: int, entries_max: int, bytes_max: int, done: ReadDone) -> None: ...
     def read_on(self, log: ManagedLedger) -> None: ...
-    def span_added(self, span: Span) -> None: ...
-    def span_dropped(self, span: Span) -> None: ...
     def copy_discarded(self, offload: Offload) -> None: ...
     def copy_needed(self, offload: Offload) -> None: ...
-
-
-class Rollover:
-    """When a ledger is full (SEMANTICS 4.2.1; settings managedLedgerMax…)."""
-
-    __slots__ = ("bytes_max", "entries_max", "max_ms", "min_ms")
-
-    def __init__(self, entries_max: int, bytes_max: int, min_ms: int, max_ms: int) -> None:
-        self.entries_max = entries_max
-        self.bytes_max = bytes_max
-        self.min_ms = min_ms
-        self.max_ms = max_ms
-
-    def due(self, entries: int, size: int, opened_ms: int, now_ms: int) -> bool:
-        """Whether the open ledger is to be closed before the next entry."""
-        age = now_ms - opened_ms
-        full = entries >= self.entries_max or size >= self.bytes_max
-        return (full and age >= self.min_ms) or (age >= self.max_ms and entries > 0)
 
 
 class ManagedLedger:
@@ -77,8 +56,7 @@ class ManagedLedger:
         self.name = name
         self.properties: dict[str, Any] = {}
         self.table = LedgerTable()
-        self.spans: list[Span] = []
-        self._span_firsts: list[int] = []
+        self.spans = SpanTable(home, log_id)
         self.cursors: dict[str, Cursor] = {}
         self.annexes: dict[str, Annex] = {}
         self.annexes_at = -1
@@ -224,7 +202,7 @@ class ManagedLedger:
         n = len(extent.entries)
         counts = extent.counts
         messages = n if counts is None else sum(counts)
-        self._place(extent.segment, extent.ledger, extent.ordinal, n, extent.offset, extent.length)
+        self.spans.place(extent.segment, extent.ledger, extent.ordinal, n, extent.offset, extent.length)
         ledger = self._ledger_of(extent.ledger)
         ledger.entries += n
         ledger.messages += messages
@@ -256,23 +234,6 @@ class ManagedLedger:
             return ledger
         return next(found for found in reversed(ledgers) if found.id == ledger_id)
 
-    def _place(self, segment: int, ledger: int, ordinal: int, n: int, offset: int, length: int) -> None:
-        span = self.spans[-1] if self.spans else None
-        if span is None or span.segment != segment or span.ledger != ledger or span.places is None:
-            span = Span(self.id, segment, ledger, ordinal, ordinal, 0)
-            span.places = Places()
-            self.add_span(span)
-        assert span.places is not None
-        span.places.add(ordinal, offset, length)
-        span.end = ordinal + n
-        span.bytes += length
-
-    def add_span(self, span: Span) -> None:
-        """Append a span that lies behind all others."""
-        self.spans.append(span)
-        self._span_firsts.append(span.first)
-        self.home.span_added(span)
-
     # recovery ----------------------------------------------------------------------------------------------------
 
     def recovered(self, end: int, index: int) -> None:
@@ -285,7 +246,7 @@ class ManagedLedger:
     ) -> None:
         """An extent found behind the checkpoint; ``size`` is what its entries take."""
         messages = head.entries if counts is None else sum(counts)
-        self._place(segment, head.ledger, head.ordinal, head.entries, offset, length)
+        self.spans.place(segment, head.ledger, head.ordinal, head.entries, offset, length)
         if not any(known.id == head.ledger for known in reversed(self.table.ledgers)):
             # its own record was in a damaged block
             if self.table.ledgers:
@@ -297,20 +258,12 @@ class ManagedLedger:
         ledger.bytes += size
         self.recovered(head.ordinal + head.entries, head.message_index + messages)
 
-    def replay_place(self, segment: int, head: records.ExtentHead, offset: int, length: int) -> Span | None:
-        """An extent that the checkpoint counts already; only its place is not in an index yet."""
-        span = self.span_of(head.ordinal)
-        if span is None or span.segment != segment or span.ledger != head.ledger or span.places is None:
-            return None
-        span.places.add(head.ordinal, offset, length)
-        return span
-
     def replay_trim(self, first: int, hidden_bytes: int) -> None:
         """A TRIMMED record. The ledger that begins at ``first`` may follow: its own record may have been void once."""
         count = sum(1 for ledger in self.table.ledgers if ledger.ordinal < first and ledger.end <= first)
         self._discard_copies(self.table.drop_front(count))
         self._hide(first, hidden_bytes)
-        self._drop_spans(first)
+        self.spans.drop_before(first)
 
     # reading -----------------------------------------------------------------------------------------------------
 
@@ -328,13 +281,6 @@ class ManagedLedger:
         Begins at ``first`` if ``start`` was trimmed. ``start`` must be below ``end``.
         """
         self.home.read(self, max(start, self.first), entries_max, bytes_max, done)
-
-    def span_of(self, ordinal: int) -> Span | None:
-        """The span that holds an ordinal."""
-        i = bisect_right(self._span_firsts, ordinal) - 1
-        if i < 0 or ordinal >= self.spans[i].end:
-            return None
-        return self.spans[i]
 
     def position(self, ordinal: int) -> Position:
         """(ledger, entry) of an ordinal."""
@@ -401,8 +347,9 @@ class ManagedLedger:
             first = max(first, stop)
         if drop or first > self.first:
             self._hide(first, hidden_bytes or 0)
+            # Only when the trim is durable may the bytes go.
             record = records.json_record(records.Kind.TRIMMED, log=self.id, ordinal=first, bytes=self.hidden_size)
-            self._journal.add_record(record, lambda: self._drop_spans(first))
+            self._journal.add_record(record, lambda: self.spans.drop_before(first))
             self._discard_copies(self.table.drop_front(drop))
             for cursor in self.cursors.values():
                 cursor.trimmed()
@@ -411,17 +358,6 @@ class ManagedLedger:
     def _hide(self, first: int, hidden_bytes: int) -> None:
         if first > self.hidden:
             self.hidden, self.hidden_size = first, hidden_bytes
-
-    def _drop_spans(self, first: int) -> None:
-        """The trim is durable: now the bytes may go."""
-        count = 0
-        for span in self.spans:
-            if span.end > first:
-                break
-            count += 1
-        for span in self.spans[:count]:
-            self.home.span_dropped(span)
-        del self.spans[:count], self._span_firsts[:count]
 
     # offloading --------------------------------------------------------------------------------------------------
 
@@ -469,11 +405,7 @@ class ManagedLedger:
         ledger.offload = offload
         self.home.copy_needed(offload)
         if offload.released:
-            released = [span for span in self.spans if span.ledger == ledger_id]
-            for span in released:
-                self.home.span_dropped(span)
-            self.spans = [span for span in self.spans if span.ledger != ledger_id]
-            self._span_firsts = [span.first for span in self.spans]
+            self.spans.drop_ledger(ledger_id)
 
     def _discard_copies(self, ledgers: list[Ledger]) -> None:
         for ledger in ledgers:

@@ -134,7 +134,7 @@ class EntryReader:
             self._begin(managed, managed.read_end, _READS_AHEAD - 1)
 
     def _begin(self, managed: ManagedLedger, start: int, further: int, size: int = 0) -> _Reading | None:
-        span = managed.span_of(start)
+        span = managed.spans.holding(start)
         if span is not None:
             place, thread = segment_name(span.segment), self._thread
             work = partial(self._read, span, start, size or self._share())

@@ -170,7 +170,7 @@ class _Replay:
                 if span.segment > found.checkpoint_segment:
                     span.places = Places()
                     self._covered[span], self._promised[span] = span.first, span.end
-                managed.add_span(span)
+                managed.spans.add(span)
             managed.recovered(about["end"], about["index"])
             for one in logged.cursors:
                 self._cursor(managed, one.name, one.properties, one.state)
@@ -272,7 +272,7 @@ class _Replay:
             managed = self._log(head.log, NAMELESS.format(head.log))
             managed.recovered(head.ordinal, head.message_index)
         if head.ordinal < managed.end:
-            span = managed.replay_place(segment, head, offset, length)
+            span = managed.spans.place_again(segment, head.ledger, head.ordinal, offset, length)
             if span is not None and span in self._covered:
                 self._missing(managed, self._covered[span], head.ordinal)
                 self._covered[span] = head.ordinal + head.entries

@@ -23,7 +23,8 @@ from magnetar.storage.cache import EntryCache
 from magnetar.storage.committer import Committer, ThreadCommitter
 from magnetar.storage.files import FileSystem
 from magnetar.storage.journal import Failed, Journal
-from magnetar.storage.managed_ledger import ManagedLedger, ReadDone, Rollover
+from magnetar.storage.ledger import Rollover
+from magnetar.storage.managed_ledger import ManagedLedger, ReadDone
 from magnetar.storage.reader import EntryReader
 from magnetar.storage.recovery import Recovered, recover
 from magnetar.storage.segment import SegmentFiles, Span, index_bytes, index_name, segment_name, segment_numbers

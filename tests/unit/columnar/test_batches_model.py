@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from magnetar.model.errors import MagnetarError, NotAvailableError, ProtocolError
-from magnetar.protocol.batches import BatchWriter, key_text
+from magnetar.protocol.batches import key_text
 from magnetar.protocol.compression import CompressionType, compress, decompress
 from magnetar.protocol.entries import (
     EncryptionKey,
@@ -19,6 +19,7 @@ from magnetar.protocol.entries import (
     payload_of,
     split_batch,
 )
+from tests.batch_writer import BatchWriter
 from tests.columns import Columns
 
 texts = st.text(max_size=6)

@@ -13,9 +13,9 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from magnetar.columnar.encryption import ANY, Decryptor, Encryptor, UndecryptableError, oaep
 from magnetar.columnar.opening import Failure, Opener
 from magnetar.model.errors import InvalidValueError
-from magnetar.protocol.batches import BatchWriter
 from magnetar.protocol.compression import CompressionType, decompress
 from magnetar.protocol.entries import build_entry, metadata_of, payload_of, split_batch
+from tests.batch_writer import BatchWriter
 from tests.unit.columnar.test_chunks import chunks
 
 _PEM = serialization.Encoding.PEM

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from magnetar.columnar.packing import Messages, Packer, messages_of
-from magnetar.protocol.batches import BatchWriter, Extras
 from magnetar.protocol.compression import CompressionType
+from tests.batch_writer import BatchWriter, Extras
 
 texts = st.text(max_size=6)
 times = st.sampled_from([0, 0, 1, -5, 1_700_000_000_000]) | st.integers(0, 1 << 60)

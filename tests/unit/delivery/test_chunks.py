@@ -110,7 +110,7 @@ def test_takes_over_what_shared_had() -> None:
     consumer, sink = stand.join(permits=3)
     stand.subscription.has_chunks(lambda entry: A)
     assert isinstance(stand.subscription.dispatcher, SharedChunks)
-    stand.subscription.acknowledge(consumer, [1])
+    stand.subscription.acks.take(consumer, [1])
     stand.subscription.flow(consumer, 10)
     assert sink.ordinals == [0, 1, 2, 3, 4]
     assert consumer.state.unacked == 4
@@ -189,7 +189,7 @@ def test_permits_never_leak() -> None:
         stand.subscription.flow(consumer, permits)
         stand.append_many(rng.randint(0, 6))
         if sink.ordinals and rng.random() < 0.5:
-            stand.subscription.acknowledge(consumer, sink.ordinals)
+            stand.subscription.acks.take(consumer, sink.ordinals)
         for each, its in members:
             assert each.state.permits == given[each.name] - len(its.got)
     assert isinstance(stand.subscription.dispatcher, SharedChunks)

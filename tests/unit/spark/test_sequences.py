@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from magnetar.model.errors import InvalidValueError
-from magnetar.protocol.batches import Batch, BatchWriter
+from magnetar.protocol.batches import Batch
 from magnetar.spark.sequences import (
     BATCH_BITS,
     FINE_ROWS,
@@ -21,6 +21,7 @@ from magnetar.spark.sequences import (
     first_number,
     numbers,
 )
+from tests.batch_writer import BatchWriter
 
 row_numbers = st.one_of(st.integers(0, ROWS - 1), st.integers(FINE_ROWS - 2, FINE_ROWS + 2), st.just(ROWS - 1))
 parts = row_numbers.flatmap(

@@ -123,7 +123,7 @@ def test_nothing_holds_before_it_is_durable() -> None:
         managed.record_offload(managed.table.ledgers[0].id, copy._replace(released=True), lambda: None, lambda e: None)
         managed.record_offload(managed.table.ledgers[1].id, copy_of(managed, 1), lambda: None, lambda e: None)
         lost = files.reopened()  # before the loop had a turn
-        assert managed.span_of(0) is not None
+        assert managed.spans.holding(0) is not None
         other = opened(lost)
         first, second = found(other).table.ledgers[:2]
         assert first.offload == copy and second.offload is None

@@ -197,7 +197,7 @@ def test_acknowledged_skipped_and_redelivered(tmp_path: Path) -> None:
         bench.publish(1_000, 1_000, 1_000, 5_000)
         await bench.durable()
         subscription = bench.topic.subscriptions["s"]
-        subscription.acknowledge(consumer, [1])
+        subscription.acks.take(consumer, [1])
         assert subscription.stats().delayed_entries == 3
         await asyncio.sleep(1.1)
         assert sink.ordinals == [0, 2]

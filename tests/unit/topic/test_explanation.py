@@ -133,7 +133,7 @@ def test_a_broken_build_is_seen_and_healed(
     consumer = stand.subscription.consumers[0]
     sink = consumer.sink
     breakage(monkeypatch)
-    stand.subscription.acknowledge(consumer, [0])
+    stand.subscription.acks.take(consumer, [0])
     stand.subscription.redeliver(consumer, [1, 2, 3])
     assert stand.subscription.should_send() != ""
     monkeypatch.undo()

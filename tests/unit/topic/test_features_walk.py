@@ -17,12 +17,13 @@ import pytest
 from typing_extensions import override
 
 from magnetar.broker.delivery.dispatcher import SubType
+from magnetar.broker.topic.acks import IndexAck
 from magnetar.broker.topic.consumer import Consumer
 from magnetar.broker.topic.delays import Delays
 from magnetar.broker.topic.dispatch_settings import DispatchSettings
 from magnetar.broker.topic.producers import Pending
 from magnetar.broker.topic.reserved import Reserved
-from magnetar.broker.topic.subscription import IndexAck, Subscription
+from magnetar.broker.topic.subscription import Subscription
 from magnetar.broker.topic.topic import Topic
 from magnetar.broker.transactions.pending import Part
 from magnetar.model.topic_policies import TopicPolicies
@@ -179,9 +180,9 @@ class Walk:
         for ordinal, entry, owner in self.out():
             bits = self.take(ordinal, entry) if self.rng.random() < 0.4 else 0
             if bits == entry.bits:
-                self.subscription.acknowledge(owner, [ordinal])
+                self.subscription.acks.take(owner, [ordinal])
             elif bits:
-                self.subscription.acknowledge_sets(owner, [IndexAck(ordinal, (entry.bits & ~bits,), 4)])
+                self.subscription.acks.take_sets(owner, [IndexAck(ordinal, (entry.bits & ~bits,), 4)])
             entry.acked |= bits
             if not entry.bits & ~entry.acked & ~self.holding(ordinal):
                 entry.owner = None

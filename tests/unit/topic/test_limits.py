@@ -61,7 +61,7 @@ def test_a_lowered_limit_blocks(sub_type: SubType) -> None:
     dispatcher = stand.subscription.dispatcher
     assert dispatcher is not None
     dispatcher.check()
-    stand.subscription.acknowledge(consumer, range(7))
+    stand.subscription.acks.take(consumer, range(7))
     assert len(sink.got) == 13
     dispatcher.check()
 

@@ -11,11 +11,12 @@ from hypothesis import strategies as st
 
 from magnetar.broker.delivery.dispatcher import SubType
 from magnetar.broker.delivery.key_shared import KeyShared
+from magnetar.broker.topic.acks import IndexAck
 from magnetar.broker.topic.consumer import Consumer
 from magnetar.broker.topic.dispatch_settings import DispatchSettings
 from magnetar.broker.topic.nonpersistent_subscription import NonPersistentSubscription, passing_settings
 from magnetar.broker.topic.passage import Group
-from magnetar.broker.topic.subscription import IndexAck, TopicIdentity
+from magnetar.broker.topic.subscription import TopicIdentity
 from magnetar.model.errors import ConsumerBusyError
 from tests.unit.topic.fakes import FakeSink
 from tests.unit.topic.stand import FakeClock
@@ -172,9 +173,9 @@ def test_acknowledgement_redelivery_and_seek_do_nothing_and_answer() -> None:
     bench.publish([(0, 1)] * 2)
     member, answers = bench.members[0], []
     sub = bench.subscription
-    sub.acknowledge(member.consumer, [0], lambda: answers.append("ack"))
-    sub.acknowledge_sets(member.consumer, [IndexAck(0, (1,), 2)], lambda: answers.append("sets"))
-    sub.acknowledge_until(member.consumer, 0, lambda: answers.append("until"))
+    sub.acks.take(member.consumer, [0], lambda: answers.append("ack"))
+    sub.acks.take_sets(member.consumer, [IndexAck(0, (1,), 2)], lambda: answers.append("sets"))
+    sub.acks.take_until(member.consumer, 0, lambda: answers.append("until"))
     sub.redeliver(member.consumer, None)
     sub.seek_to(0, lambda: answers.append("seek"))
     assert answers == ["ack", "sets", "until", "seek"]

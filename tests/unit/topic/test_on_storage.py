@@ -70,7 +70,7 @@ def test_catch_up_from_disk_and_holes_after_a_restart(tmp_path: Path) -> None:
         await until(sink, 500)
         assert sink.entries == [b"%0100d" % i for i in range(500)]
         durable = asyncio.Event()
-        sub.acknowledge(consumer, [i for i in range(500) if i % 3], durable.set)
+        sub.acks.take(consumer, [i for i in range(500) if i % 3], durable.set)
         await asyncio.wait_for(durable.wait(), 20)
         sub.close()
         await store.close()

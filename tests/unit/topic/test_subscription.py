@@ -8,8 +8,8 @@ from functools import partial
 import pytest
 
 from magnetar.broker.delivery.dispatcher import SubType
+from magnetar.broker.topic.acks import IndexAck
 from magnetar.broker.topic.dispatch_settings import KeySharedMeta
-from magnetar.broker.topic.subscription import IndexAck
 from magnetar.model.errors import ConsumerAssignError, ConsumerBusyError, MagnetarError, MetadataError
 from tests.unit.topic.fakes import FakeSink
 from tests.unit.topic.stand import Stand
@@ -102,8 +102,8 @@ def test_exclusive_resends_what_is_not_acknowledged() -> None:
     stand = Stand()
     stand.append_many(10)
     consumer, sink = stand.join("a", SubType.EXCLUSIVE, permits=100)
-    stand.subscription.acknowledge_until(consumer, 3)
-    stand.subscription.acknowledge(consumer, [6])
+    stand.subscription.acks.take_until(consumer, 3)
+    stand.subscription.acks.take(consumer, [6])
     sink.got.clear()
     stand.subscription.redeliver(consumer, [5])
     assert plain(sink) == [(4, 0), (5, 0), (7, 0), (8, 0), (9, 0)]
@@ -119,7 +119,7 @@ def test_redeliveries_are_counted_anew_after_a_part_was_acknowledged() -> None:
     consumer, sink = stand.join(permits=100)
     stand.append(3)
     for left in (0b110, 0b100):
-        stand.subscription.acknowledge_sets(consumer, [IndexAck(0, (left,), 3)])
+        stand.subscription.acks.take_sets(consumer, [IndexAck(0, (left,), 3)])
         stand.subscription.redeliver(consumer, [0])
     assert [(count, words) for _, count, words, _ in sink.got] == [(0, ()), (1, (0b110,)), (1, (0b100,))]
     stand.subscription.redeliver(consumer, [0])
@@ -148,7 +148,7 @@ def test_failover_waits_then_serves_then_switches() -> None:
         assert b_sink.ordinals == list(range(10))
         c, c_sink = stand.join("C", SubType.FAILOVER, permits=100)
         assert c_sink.active == [False]
-        stand.subscription.acknowledge_until(c, 4)  # from a stand-by: accepted
+        stand.subscription.acks.take_until(c, 4)  # from a stand-by: accepted
         assert stand.subscription.active_consumer is b
         stand.subscription.remove_consumer(b)
         stand.append_many(2)
@@ -236,7 +236,7 @@ def test_foreign_and_unknown_acks() -> None:
     a, _ = stand.join("a", permits=100)
     b, _ = stand.join("b", permits=100)
     told: list[str] = []
-    stand.subscription.acknowledge(b, [0, 1, 0, 99], partial(told.append, "ok"))
+    stand.subscription.acks.take(b, [0, 1, 0, 99], partial(told.append, "ok"))
     assert told == ["ok"]
     assert (a.state.unacked, b.state.unacked) == (3, 0)
     assert stand.subscription.stats().backlog_entries == 3
@@ -248,7 +248,7 @@ def test_cumulative_ack_is_ignored_but_answered() -> None:
     stand.append_many(5)
     a, _ = stand.join("a", permits=100)
     told: list[str] = []
-    stand.subscription.acknowledge_until(a, 4, partial(told.append, "ok"))
+    stand.subscription.acks.take_until(a, 4, partial(told.append, "ok"))
     assert told == ["ok"]
     assert stand.subscription.stats().backlog_entries == 5
 
@@ -271,9 +271,9 @@ def test_blocked_on_unacked_messages() -> None:
     assert stand.subscription.stats().consumers[0].blocked_on_unacked
     stand.subscription.flow(a, 5)
     assert a.state.permits == 2
-    stand.subscription.acknowledge(a, [0, 1, 2, 3])
+    stand.subscription.acks.take(a, [0, 1, 2, 3])
     assert len(sink.got) == 10
-    stand.subscription.acknowledge(a, [4])
+    stand.subscription.acks.take(a, [4])
     assert sink.ordinals == list(range(15))
     assert a.state.permits == 2
     stand.subscription.redeliver(a, None)  # unblocks (5.8.6)
@@ -287,7 +287,7 @@ def test_subscription_blocked_on_unacked_messages() -> None:
     stand.append_many(30)
     assert len(a_sink.got) + len(b_sink.got) == 10
     assert stand.subscription.stats().blocked_on_unacked
-    stand.subscription.acknowledge(a, [*range(5)])
+    stand.subscription.acks.take(a, [*range(5)])
     assert len(a_sink.got) + len(b_sink.got) == 15
 
 
@@ -302,7 +302,7 @@ def test_batch_index_acks(sub_type: SubType) -> None:
     a, sink = stand.join("a", sub_type, permits=100)
     told: list[str] = []
     acks = [IndexAck(0, (0b1111111100,), 10), IndexAck(1, (0,), 10)]
-    stand.subscription.acknowledge_sets(a, acks, partial(told.append, "ok"))
+    stand.subscription.acks.take_sets(a, acks, partial(told.append, "ok"))
     assert told == ["ok"]
     if sub_type is SubType.SHARED:
         assert a.state.unacked == 9
@@ -312,7 +312,7 @@ def test_batch_index_acks(sub_type: SubType) -> None:
     count = 1 if sub_type is SubType.SHARED else 0
     assert sink.got == [(0, count, (1020,), None), (2, count, (), None)]
     assert a.state.permits == permits - 9
-    stand.subscription.acknowledge_sets(a, [IndexAck(0, (0b11,), 0)])
+    stand.subscription.acks.take_sets(a, [IndexAck(0, (0b11,), 0)])
     assert stand.cursor.acknowledged(0)
 
 
@@ -322,10 +322,10 @@ def test_batch_index_acks_switched_off() -> None:
     stand.append(10, 10)
     a, _ = stand.join("a", SubType.EXCLUSIVE, permits=100)
     told: list[str] = []
-    stand.subscription.acknowledge_sets(a, [IndexAck(0, (0,), 10)], partial(told.append, "ok"))
+    stand.subscription.acks.take_sets(a, [IndexAck(0, (0,), 10)], partial(told.append, "ok"))
     assert told == ["ok"]
     assert stand.subscription.stats().backlog_entries == 2
-    stand.subscription.acknowledge_until(a, 1, partial(told.append, "ok"), IndexAck(1, (1,), 10))
+    stand.subscription.acks.take_until(a, 1, partial(told.append, "ok"), IndexAck(1, (1,), 10))
     assert len(told) == 2
     assert stand.cursor.mark_delete == 0
 
@@ -334,7 +334,7 @@ def test_cumulative_ack_into_a_batch() -> None:
     stand = Stand(acknowledgment_at_batch_index_level_enabled=True)
     stand.append(1, 4, 4)
     a, sink = stand.join("a", SubType.EXCLUSIVE, permits=100)
-    stand.subscription.acknowledge_until(a, 1, None, IndexAck(1, (0b1000,), 4))
+    stand.subscription.acks.take_until(a, 1, None, IndexAck(1, (0b1000,), 4))
     sink.got.clear()
     stand.subscription.redeliver(a, None)
     assert sink.got == [(1, 0, (8,), None), (2, 0, (), None)]
@@ -349,7 +349,7 @@ def test_key_shared_newcomer_waits_only_for_draining_keys(ring: bool) -> None:
     stand = Stand(keys=20, subscription_key_shared_use_consistent_hashing=ring)
     stand.append_many(40)
     a, a_sink = stand.join("a", SubType.KEY_SHARED, permits=1000)
-    stand.subscription.acknowledge(a, [o for o in range(40) if o % 20 >= 10])
+    stand.subscription.acks.take(a, [o for o in range(40) if o % 20 >= 10])
     _, b_sink = stand.join("b", SubType.KEY_SHARED, permits=1000)
     draining = stand.subscription.stats().consumers[0].draining_hashes
     assert draining
@@ -359,7 +359,7 @@ def test_key_shared_newcomer_waits_only_for_draining_keys(ring: bool) -> None:
     assert {o for o in a_sink.ordinals if o >= 40}.isdisjoint(b_sink.ordinals)
     held_back = set(range(40, 60)) - set(a_sink.ordinals) - set(b_sink.ordinals)
     assert len(held_back) == len(draining)
-    stand.subscription.acknowledge(a, [o for o in range(40) if o % 20 < 10])
+    stand.subscription.acks.take(a, [o for o in range(40) if o % 20 < 10])
     assert held_back <= set(b_sink.ordinals)
     stats = stand.subscription.stats().consumers[0]
     assert stats.draining_hashes == []
@@ -386,7 +386,7 @@ def test_seek_disconnects_and_resets() -> None:
     stand = Stand(acknowledgment_at_batch_index_level_enabled=True)
     stand.append(1, 4, 1)
     a, a_sink = stand.join("a", permits=100)
-    stand.subscription.acknowledge(a, [0, 2])
+    stand.subscription.acks.take(a, [0, 2])
     told: list[int] = []
     stand.subscription.seek_to(1, lambda: told.append(a_sink.closed), (0b1100,), 4)
     assert told == [1], "CLOSE_CONSUMER comes before SUCCESS"
@@ -394,9 +394,9 @@ def test_seek_disconnects_and_resets() -> None:
     stand.subscription.remove_consumer(a)  # the connection may still say so
     stand.subscription.flow(a, 10)
     late: list[str] = []
-    stand.subscription.acknowledge(a, [1, 2], partial(late.append, "ok"))
-    stand.subscription.acknowledge_sets(a, [IndexAck(1, (0,), 4)], partial(late.append, "ok"))
-    stand.subscription.acknowledge_until(a, 2, partial(late.append, "ok"))
+    stand.subscription.acks.take(a, [1, 2], partial(late.append, "ok"))
+    stand.subscription.acks.take_sets(a, [IndexAck(1, (0,), 4)], partial(late.append, "ok"))
+    stand.subscription.acks.take_until(a, 2, partial(late.append, "ok"))
     assert late == ["ok"] * 3
     _, sink = stand.join("a", permits=100)
     assert sink.got == [(1, 0, (12,), None), (2, 0, (), None)]
@@ -441,9 +441,9 @@ def test_end_of_topic() -> None:
     stand.append_many(2)
     a, sink = stand.join("a", permits=10)
     stand.subscription.topic_terminated()
-    stand.subscription.acknowledge(a, [0])
+    stand.subscription.acks.take(a, [0])
     assert sink.ended == 0
-    stand.subscription.acknowledge(a, [1])
+    stand.subscription.acks.take(a, [1])
     assert sink.ended == 1
     stand.subscription.remove_consumer(a)
     _, again = stand.join("b", permits=10)
@@ -466,7 +466,7 @@ def test_end_of_topic_after_a_reload() -> None:
     consumer, sink = stand.join("a", permits=10)
     stand.append_many(1)
     stand.subscription.topic_terminated()
-    stand.subscription.acknowledge(consumer, [0])
+    stand.subscription.acks.take(consumer, [0])
     assert sink.ended == 1
 
 
@@ -495,9 +495,9 @@ def test_statistics() -> None:
     )
     stand.append(3, 3, 1)
     a, _ = stand.join("a", permits=100)
-    stand.subscription.acknowledge(a, [1])
+    stand.subscription.acks.take(a, [1])
     assert stand.subscription.stats().last_mark_delete_advanced_ms == 0
-    stand.subscription.acknowledge(a, [0])
+    stand.subscription.acks.take(a, [0])
     stats = stand.subscription.stats()
     assert (stats.type, stats.backlog_entries, stats.unacked_messages) == ("Shared", 1, 1)
     assert (stats.entries_out, stats.messages_out, stats.bytes_out) == (3, 7, 3 * len("entry-0"))

@@ -16,10 +16,11 @@ import pytest
 from typing_extensions import override
 
 from magnetar.broker.delivery.dispatcher import SubType
+from magnetar.broker.topic.acks import IndexAck
 from magnetar.broker.topic.consumer import Consumer
 from magnetar.broker.topic.dispatch_settings import DispatchSettings
 from magnetar.broker.topic.ports import Run
-from magnetar.broker.topic.subscription import IndexAck, Subscription, TopicIdentity
+from magnetar.broker.topic.subscription import Subscription, TopicIdentity
 from magnetar.storage.cursor import Cursor
 from tests.unit.topic.fakes import FakeLog, FakeSink
 from tests.unit.topic.stand import FakeClock
@@ -119,7 +120,7 @@ class Churn:
         if self.witness.single and rng.random() < 0.3:
             upto = rng.choice(mine)
             self.forget([o for o in self.witness.out if o <= upto])
-            self.subscription.acknowledge_until(consumer, upto)
+            self.subscription.acks.take_until(consumer, upto)
             return
         some = rng.sample(mine, rng.randint(1, len(mine)))
         if rng.random() < 0.2:
@@ -129,10 +130,10 @@ class Churn:
             left = self.cursor.remaining_indexes(some[0])
             if left and not left[0] & live:
                 self.forget(some[:1])
-            self.subscription.acknowledge_sets(consumer, [IndexAck(some[0], (live,), self.log.counts[some[0]])])
+            self.subscription.acks.take_sets(consumer, [IndexAck(some[0], (live,), self.log.counts[some[0]])])
             return
         self.forget(some)
-        self.subscription.acknowledge(consumer, some)
+        self.subscription.acks.take(consumer, some)
 
     def forget(self, ordinals: list[int]) -> None:
         for ordinal in ordinals:

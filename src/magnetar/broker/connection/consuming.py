@@ -10,9 +10,9 @@ from collections.abc import Callable
 
 from magnetar.broker.connection import transacting
 from magnetar.broker.connection.session import OpenConsumer, Pending, Session
+from magnetar.broker.topic.acks import IndexAck
 from magnetar.broker.topic.compaction.source import CompactedSource
 from magnetar.broker.topic.ports import Run
-from magnetar.broker.topic.subscription import IndexAck
 from magnetar.model.errors import MagnetarError, MetadataError, PersistenceError, ProtocolError, ServerError
 from magnetar.model.ids import Position
 from magnetar.protocol import commands as c
@@ -66,9 +66,9 @@ def _acknowledge(session: Session, held: OpenConsumer, ack: c.Ack) -> None:
         else:
             whole.append(ordinal)
     if parts:
-        subscription.acknowledge_sets(consumer, parts, None if whole else done)
+        subscription.acks.take_sets(consumer, parts, None if whole else done)
     if whole or not parts:
-        subscription.acknowledge(consumer, whole, done)
+        subscription.acks.take(consumer, whole, done)
 
 
 def _acknowledge_until(held: OpenConsumer, ack: c.Ack, done: Callable[[], None]) -> None:
@@ -83,7 +83,7 @@ def _acknowledge_until(held: OpenConsumer, ack: c.Ack, done: Callable[[], None])
         ordinal = held.log.ordinal(Position(message_id.ledger, message_id.entry)) - 1
     elif message_id.ack_set:
         batch = IndexAck(ordinal, message_id.ack_set, message_id.batch_size)
-    held.subscription.acknowledge_until(held.consumer, ordinal, done, batch)
+    held.subscription.acks.take_until(held.consumer, ordinal, done, batch)
 
 
 def flow(session: Session, command: c.Flow) -> None:

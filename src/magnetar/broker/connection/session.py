@@ -171,7 +171,7 @@ class Session:
         """Acknowledge what was gathered."""
         for held in self.acking:
             acks, held.acks = held.acks, []
-            held.subscription.acknowledge(held.consumer, acks)
+            held.subscription.acks.take(held.consumer, acks)
         self.acking.clear()
 
     def not_supported(self, command: c.Command) -> None:

@@ -17,12 +17,13 @@ from magnetar.broker.delivery.dispatcher import Dispatcher, SubType
 from magnetar.broker.delivery.exclusive import SingleActive
 from magnetar.broker.delivery.instructions import Slice
 from magnetar.broker.delivery.permits import buy
+from magnetar.broker.topic.acks import IndexAck
 from magnetar.broker.topic.consumer import Consumer
 from magnetar.broker.topic.dispatch_settings import DispatchSettings, KeySharedMeta
 from magnetar.broker.topic.dispatcher_choice import check_joins, make_dispatcher
 from magnetar.broker.topic.passage import Group
 from magnetar.broker.topic.ports import ConsumerSink, Done
-from magnetar.broker.topic.subscription import IndexAck, TopicIdentity
+from magnetar.broker.topic.subscription import TopicIdentity
 from magnetar.broker.topic.subscription_stats import SubscriptionStats, Totals, consumer_stats
 from magnetar.model.errors import ConsumerBusyError, MetadataError
 from magnetar.runtime.clock import Clock
@@ -42,6 +43,24 @@ def passing_settings(settings: DispatchSettings) -> DispatchSettings:
         key_shared_look_ahead_per_consumer=_UNLIMITED,
         key_shared_look_ahead_per_subscription=_UNLIMITED,
     )
+
+
+class NoAcks:
+    """Acknowledgements that are answered and mean nothing."""
+
+    def take(self, consumer: Consumer, ordinals: Sequence[int], durable: Done | None = None) -> None:
+        """ACK."""
+        _call(durable)
+
+    def take_sets(self, consumer: Consumer, acks: Sequence[IndexAck], durable: Done | None = None) -> None:
+        """ACK of parts of batches."""
+        _call(durable)
+
+    def take_until(
+        self, consumer: Consumer, ordinal: int, durable: Done | None = None, batch: IndexAck | None = None
+    ) -> None:
+        """Cumulative ACK."""
+        _call(durable)
 
 
 class NonPersistentSubscription:
@@ -64,6 +83,7 @@ class NonPersistentSubscription:
         """Whatever the client asked for: nothing of it outlives its consumers."""
         self.sub_type: SubType | None = None
         self.key_shared = KeySharedMeta()
+        self.acks = NoAcks()
         self.totals = Totals()
         self.dropped = 0
         """Messages that passed and that nobody could take."""
@@ -189,20 +209,6 @@ class NonPersistentSubscription:
         return dispatcher.assign(0, stop, counts, slots)[0]
 
     # -- what leaves no trace ----------------------------------------------------------------------------------
-
-    def acknowledge(self, consumer: Consumer, ordinals: Sequence[int], durable: Done | None = None) -> None:
-        """ACK."""
-        _call(durable)
-
-    def acknowledge_sets(self, consumer: Consumer, acks: Sequence[IndexAck], durable: Done | None = None) -> None:
-        """ACK of parts of batches."""
-        _call(durable)
-
-    def acknowledge_until(
-        self, consumer: Consumer, ordinal: int, durable: Done | None = None, batch: IndexAck | None = None
-    ) -> None:
-        """Cumulative ACK."""
-        _call(durable)
 
     def redeliver(self, consumer: Consumer, ordinals: Sequence[int] | None, epoch: int | None = None) -> None:
         """REDELIVER."""

@@ -11,17 +11,27 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 from magnetar.broker.delivery.dispatcher import SubType
+from magnetar.broker.topic.acks import IndexAck
 from magnetar.broker.topic.consumer import Consumer
 from magnetar.broker.topic.dispatch_settings import KeySharedMeta
 from magnetar.broker.topic.ports import ConsumerSink, Done, DurableAnswer, Log, TopicLog
 from magnetar.broker.topic.producer_access import Admitted, Producers
 from magnetar.broker.topic.producers import Producer
 from magnetar.broker.topic.publish_checks import PublishChecks
-from magnetar.broker.topic.subscription import IndexAck
 from magnetar.broker.topic.subscription_stats import SubscriptionStats, Totals
 from magnetar.model.ids import Position
 from magnetar.model.names import TopicName
 from magnetar.model.topic_policies import TopicPolicies
+
+
+class TakenAcks(Protocol):
+    """Where a consumer's acknowledgements go."""
+
+    def take(self, consumer: Consumer, ordinals: Sequence[int], durable: Done | None = None) -> None: ...
+    def take_sets(self, consumer: Consumer, acks: Sequence[IndexAck], durable: Done | None = None) -> None: ...
+    def take_until(
+        self, consumer: Consumer, ordinal: int, durable: Done | None = None, batch: IndexAck | None = None
+    ) -> None: ...
 
 
 class ServedSubscription(Protocol):
@@ -39,6 +49,8 @@ class ServedSubscription(Protocol):
     def active_consumer(self) -> Consumer | None: ...
     @property
     def mark_delete(self) -> int: ...
+    @property
+    def acks(self) -> TakenAcks: ...
 
     def add_consumer(
         self,
@@ -55,11 +67,6 @@ class ServedSubscription(Protocol):
     def remove_consumer(self, consumer: Consumer) -> None: ...
     def flow(self, consumer: Consumer, permits: int) -> None: ...
     def resume(self, consumer: Consumer) -> None: ...
-    def acknowledge(self, consumer: Consumer, ordinals: Sequence[int], durable: Done | None = None) -> None: ...
-    def acknowledge_sets(self, consumer: Consumer, acks: Sequence[IndexAck], durable: Done | None = None) -> None: ...
-    def acknowledge_until(
-        self, consumer: Consumer, ordinal: int, durable: Done | None = None, batch: IndexAck | None = None
-    ) -> None: ...
     def redeliver(self, consumer: Consumer, ordinals: Sequence[int] | None, epoch: int | None = None) -> None: ...
     def seek_to(
         self, ordinal: int, durable: Done | None = None, ack_set: tuple[int, ...] = (), batch_size: int = 0

@@ -2,8 +2,8 @@
 
 Lives on the event loop of its topic; every method returns at once. What comes in (consumers, permits, acknowledgements,
 appended entries) goes to the dispatcher, whose instructions are carried out here, and to the :class:`Pump`, which reads
-and sends. A sink never calls back from within a call. The only timer is the activation delay of Failover (SEMANTICS
-5.4.6); the pump has another one for reads that failed.
+and sends; acknowledgements come by way of :class:`Acks`. A sink never calls back from within a call. The only timer is
+the activation delay of Failover (SEMANTICS 5.4.6); the pump has another one for reads that failed.
 
 Ids are ordinals: the connection converts, and must drop the id of an entry that does not exist rather than snap it
 (5.7.4).
@@ -22,26 +22,18 @@ from magnetar.broker.delivery.exclusive import SingleActive
 from magnetar.broker.delivery.failover import Failover
 from magnetar.broker.delivery.instructions import ActiveChange, Do, Instruction
 from magnetar.broker.delivery.shared import Shared
+from magnetar.broker.topic.acks import Acks
 from magnetar.broker.topic.consumer import Consumer
 from magnetar.broker.topic.dispatch_settings import DispatchSettings, KeySharedMeta
 from magnetar.broker.topic.dispatcher_choice import check_joins, make_dispatcher
 from magnetar.broker.topic.gate import Gate, Reason
 from magnetar.broker.topic.ports import ConsumerSink, Cursor, Done, Log
-from magnetar.broker.topic.pump import Pump, live_messages
+from magnetar.broker.topic.pump import Pump
 from magnetar.broker.topic.subscription_stats import SubscriptionStats, Totals, consumer_stats
 from magnetar.broker.topic.transactional_acks import TransactionalAcks
 from magnetar.broker.topic.vital_signs import Progress, progress, should_send
 from magnetar.model.errors import ConsumerBusyError, MagnetarError, MetadataError, ServiceNotReadyError
 from magnetar.runtime.clock import Clock
-
-
-class IndexAck(NamedTuple):
-    """An acknowledgement with an ack set: the bits that are set stay unacknowledged (5.7.6)."""
-
-    ordinal: int
-    ack_set: tuple[int, ...]
-    batch_size: int
-    """0 when the client did not say."""
 
 
 class TopicIdentity(NamedTuple):
@@ -87,6 +79,8 @@ class Subscription:
         self.totals = Totals()
         self._clock = clock
         self._pump = Pump(f"{topic.name}/{name}", log, cursor, settings, clock, sticky_key)
+        parts_count = settings.acknowledgment_at_batch_index_level_enabled
+        self.acks = Acks(self._pump, cursor, clock, self._mark_moved, parts_count=parts_count)
         self._activation: asyncio.TimerHandle | None = None
         self._mark = cursor.mark_delete
         self._end_told = terminated and not created and cursor.backlog() == 0
@@ -212,6 +206,7 @@ class Subscription:
     def set_settings(self, settings: DispatchSettings) -> None:
         """A policy changed a limit; who is above it now keeps what it has."""
         self.settings = settings
+        self.acks.parts_count = settings.acknowledgment_at_batch_index_level_enabled
         dispatcher = self._pump.dispatcher
         if dispatcher is not None:
             dispatcher.set_limits(settings.limits())
@@ -285,65 +280,7 @@ class Subscription:
         """The consumer's socket drained below its low-water mark."""
         self._pump.turn()
 
-    # -- acknowledgement ---------------------------------------------------------------------------------------
-
-    def acknowledge(self, consumer: Consumer, ordinals: Sequence[int], durable: Done | None = None) -> None:
-        """Individual acknowledgement of whole entries; ``durable`` is called once the cursor has it on disk.
-
-        Like the others, answered but ignored from a consumer that is gone: after a seek its ids mean nothing (5.9.4).
-        """
-        dispatcher = self._pump.dispatcher
-        if consumer.state not in self._pump.consumers:
-            _call(durable)
-            return
-        self.cursor.acknowledge(ordinals, durable)
-        if dispatcher is not None and dispatcher.acknowledged(consumer.state, ordinals):
-            self._pump.turn()
-        self._count_acked(consumer, len(ordinals))
-
-    def acknowledge_sets(self, consumer: Consumer, acks: Sequence[IndexAck], durable: Done | None = None) -> None:
-        """Individual acknowledgement of messages within batches; without effect if that is off (5.7.7)."""
-        dispatcher = self._pump.dispatcher
-        off = not self.settings.acknowledgment_at_batch_index_level_enabled
-        if off or not acks or dispatcher is None or consumer.state not in self._pump.consumers:
-            _call(durable)
-            return
-        freed = False
-        complete = 0
-        for i, (ordinal, ack_set, batch_size) in enumerate(acks, 1):
-            done = durable if i == len(acks) else None
-            size = batch_size or 64 * len(ack_set)
-            if self.cursor.acknowledge_indexes(ordinal, ack_set, size, done):
-                freed |= dispatcher.acknowledged(consumer.state, (ordinal,))
-                complete += 1
-            else:
-                live = live_messages(self.cursor.remaining_indexes(ordinal) or ack_set)
-                freed |= dispatcher.partly_acknowledged(consumer.state, ordinal, live)
-        if freed:
-            self._pump.turn()
-        self._count_acked(consumer, complete)
-
-    def acknowledge_until(
-        self, consumer: Consumer, ordinal: int, durable: Done | None = None, batch: IndexAck | None = None
-    ) -> None:
-        """Cumulative: everything up to ``ordinal``; with ``batch`` everything before it and a part of it (5.7.3).
-
-        Ignored, but answered, on Shared and Key_Shared (5.5.6). Allowed from a consumer that is not active (5.4.7).
-        """
-        gone = consumer.state not in self._pump.consumers
-        if gone or not isinstance(self._pump.dispatcher, SingleActive):
-            _call(durable)
-            return
-        before = self.cursor.backlog()
-        if batch is None:
-            self.cursor.acknowledge_until(ordinal, durable)
-        elif not self.settings.acknowledgment_at_batch_index_level_enabled:
-            self.cursor.acknowledge_until(ordinal - 1, durable)
-        else:
-            self.cursor.acknowledge_until(ordinal - 1, None)
-            size = batch.batch_size or 64 * len(batch.ack_set)
-            self.cursor.acknowledge_indexes(ordinal, batch.ack_set, size, durable)
-        self._count_acked(consumer, before - self.cursor.backlog())
+    # -- what needs no consumer any more -----------------------------------------------------------------------
 
     def skip_until(self, ordinal: int, durable: Done | None = None) -> None:
         """Expiry and REST skip: everything up to ``ordinal`` needs no consumer any more."""
@@ -370,12 +307,6 @@ class Subscription:
         if self.cursor.mark_delete < self.log.first - 1:
             self.cursor.trimmed()
         self._pump.turn()
-
-    def _count_acked(self, consumer: Consumer, entries: int) -> None:
-        now = self._clock.now_ms()
-        consumer.last_acked_ms = now
-        consumer.acked_entries += entries
-        self._mark_moved(now)
 
     def _mark_may_have_moved(self) -> None:
         self._mark_moved(self._clock.now_ms())

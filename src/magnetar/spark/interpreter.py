@@ -1,0 +1,69 @@
+"""What Spark's Python processes need not do: compile pyspark each time, and search all that is imported for garbage.
+
+Spark puts ``pyspark.zip`` before everything else on the path of every Python process that it starts. Modules in a
+zip have no compiled form, so each process compiles some two hundred of them again: 0.47 of its 0.68 s (measured with
+pyspark 4.3.0). The driver starts one such process for the source of each query and one for each kind of planning. Where
+the zip is a part of an installed pyspark that the interpreter finds anyway, as with PyPI's, it is left out.
+
+Installed as the command ``magnetar-spark-python``; `of_session` names it. For sessions of one's own:
+``PYSPARK_PYTHON=$(command -v magnetar-spark-python)``.
+
+And after each task Spark collects garbage in the process that did it (`manager` in pyspark/daemon.py), which took 65 ms
+of CPU with our kernels loaded, as long as all else of a small micro-batch; `settle` makes that next to nothing.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import runpy
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+COMMAND: Final = "magnetar-spark-python"
+
+_settled: set[str] = set()
+"""By whom, in this process."""
+
+
+def settle(who: str) -> None:
+    """What is imported by now is no garbage, and is not searched for any from now on; counts once for each ``who``."""
+    if who not in _settled:
+        _settled.add(who)
+        gc.collect()
+        gc.freeze()
+
+
+def without_zips(path: Sequence[str], installed: Sequence[str]) -> list[str]:
+    """``path`` less the zips that belong to a pyspark in one of the folders of ``installed``."""
+    return [entry for entry in path if not _is_doubled(Path(entry), installed)]
+
+
+def _is_doubled(entry: Path, installed: Sequence[str]) -> bool:
+    # <site-packages>/pyspark/python/lib/{pyspark,py4j-...-src}.zip
+    lib, inside, package = [*entry.parents, *[Path()] * 3][:3]
+    return (
+        entry.suffix == ".zip"
+        and (lib.name, inside.name, package.name) == ("lib", "python", "pyspark")
+        and str(package.parent) in installed
+    )
+
+
+def of_session() -> str:
+    """The command beside this interpreter; the interpreter itself where the command was not installed."""
+    command = Path(sys.executable).parent / COMMAND
+    return str(command) if os.access(command, os.X_OK) else sys.executable
+
+
+def main() -> None:
+    """``-m MODULE ARGUMENTS`` in this process, as the interpreter would; anything else is the interpreter's."""
+    given = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+    os.environ["PYTHONPATH"] = os.pathsep.join(without_zips(given, sys.path))
+    if sys.argv[1:2] != ["-m"] or len(sys.argv) < 3:
+        os.execv(sys.executable, [sys.executable, *sys.argv[1:]])
+    # A script's own folder comes first on the path, with -m it is the working directory.
+    sys.path[:] = [os.getcwd(), *without_zips(sys.path[1:], sys.path)]
+    sys.argv[:] = sys.argv[2:]
+    runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)
