@@ -110,7 +110,8 @@ def read(spark: SparkSession, where: Where) -> int:
 def stream(spark: SparkSession, where: Where) -> int:
     """Limited to 64 MB a micro-batch, as a stream that catches up with a backlog should be."""
     frame = spark.readStream.format("pulsar").option("service.url", where.url).option("topic", TOPIC)
-    frame = frame.options(metadata="none", startingOffsets="earliest", maxBytesPerTrigger=str(64 << 20))
+    frame = frame.option("subscription", "bench").option("metadata", "none").option("startingOffsets", "earliest")
+    frame = frame.option("maxBytesPerTrigger", 64 << 20)
     with tempfile.TemporaryDirectory() as checkpoint:
         writing = frame.load().writeStream.trigger(availableNow=True).option("checkpointLocation", checkpoint)
         writing.format("noop").start().awaitTermination()
