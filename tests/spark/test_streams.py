@@ -15,10 +15,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 
 from magnetar.client.lookup import Lookup
 from magnetar.client.producer import Producer
-from magnetar.spark import backlog, frontier
+from magnetar.model.errors import InvalidValueError
+from magnetar.spark import backlog, frontier, pace
+from magnetar.spark import stream as stream_module
 from magnetar.spark.options import source_options
 from magnetar.spark.progress import progress_of
 from magnetar.spark.reader import BatchReader
@@ -75,9 +78,7 @@ class Query:
         assert tasks == self.again().partitions(start, end)
         worker = pickle.loads(pickle.dumps(self.reader))
         self.batches.append(
-            sorted(
-                int(value.as_py()) for task in tasks for found in worker.read(task) for value in found.column("value")
-            )
+            sorted(number for task in tasks for found in worker.read(task) for number in numbers(found))
         )
         self.tasks.append(len(tasks))
         self.end = end
@@ -146,6 +147,127 @@ def test_more_tasks_than_topics_across_ledgers(tmp_path: Path, monkeypatch: pyte
         assert limited.tasks[:2] == [3, 3]
 
     tell(tmp_path, story)
+
+
+def test_a_bound_and_a_later_one(tmp_path: Path) -> None:
+    """By place inside a batch, by time, for one topic of two; a bound behind the checkpoint reads nothing."""
+
+    async def story(broker: RealBroker, url: str) -> None:
+        for topic, first in (("t", 0), ("u", 500)):
+            await asyncio.to_thread(publish, url, f"{PUBLIC}{topic}", first, 100, batch=10, at=1_000_000)
+        await asyncio.to_thread(read_by_bounds, url)
+
+    tell(tmp_path, story)
+
+
+def read_by_bounds(url: str) -> None:
+    """Of topics t and u, ten messages in a batch and a second apart from second 1,000 on."""
+    query = Query(url, topics="t,u", maxMessagesPerTrigger="40")
+
+    def until(**bound: str) -> list[int]:
+        before = len(query.batches)
+        query.reader.stop()
+        query.reader = StreamReader(source_options({**query.options, **bound}))
+        query.run()
+        everything = query.everything()
+        assert everything == sorted(set(everything))
+        return sorted(itertools.chain(*query.batches[before:]))
+
+    ledgers = {
+        name: place.split(":")[0]
+        for name, place in query.reader.latestOffset(query.reader.initialOffset(), ReadAllAvailable())["p"].items()
+    }
+    topic = f"{PUBLIC}t"
+    inside = json.dumps({topic: f"{ledgers[topic]}:2:3", "u": "@1030000"})
+    assert until(endingOffsets=inside) == [*range(23), *range(500, 530)]
+    for behind in (f"{ledgers[topic]}:0", "@1000000"):
+        assert until(endingOffsets=json.dumps({"t": behind, "u": "0:0"})) == []
+    assert until(endingOffsets=inside) == []
+    assert until(endingTime="1050000") == [*range(23, 50), *range(530, 550)]
+    publish(url, topic, 100, 10, batch=10, at=2_000_000)
+    assert until(endingTime="9999999") == [*range(50, 110), *range(550, 600)]
+    # A query that does not end by itself has no end.
+    bounded = StreamReader(source_options({**query.options, "endingTime": "5"}))
+    with pytest.raises(InvalidValueError, match=r"use .trigger\(availableNow=True\)"):
+        bounded.latestOffset(query.end or {}, bounded.getDefaultReadLimit())
+    with pytest.raises(InvalidValueError, match=r"'endingOffsets' names .*/tt, which is not read"):
+        until(endingOffsets='{"tt": "1:2"}')
+    query.reader.stop()
+
+
+def test_a_pace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By a clock that only micro-batches move: a hundredth of a second for each message, and one to plan."""
+    now = [0.0]
+    monkeypatch.setattr(stream_module, "steady_seconds", lambda: now[0])
+    monkeypatch.setattr(pace, "FIRST", 10)
+
+    def read(url: str) -> None:
+        publish(url, f"{PUBLIC}t", 0, 4_000, batch=7)
+        query = Query(url, topic="t", targetTriggerMs="5000", backlogBytesPerTrigger="0")
+        while query.step():
+            now[0] += 1 + len(query.batches[-1]) / 100
+            assert query.reader.getDefaultReadLimit() == ReadMaxRows(query.reader._limits().messages)
+        # Idle, which does not count; then what is repeated ends where it did, whatever the limit is by now.
+        for _ in range(3):
+            now[0] += 1_000
+            assert not query.step()
+        sizes = list(map(len, query.batches))
+        assert query.everything() == list(range(4_000))
+        assert sizes[0] == 10
+        assert all(350 <= one <= 450 for one in sizes[8:-1]), sizes
+        publish(url, f"{PUBLIC}t", 4_000, 1_000, batch=7)
+        time.sleep(2 * frontier._FRESH)
+        assert query.step()
+        assert 350 <= len(query.batches[-1]) <= 450
+        small = Query(url, topic="t", targetTriggerMs="5000", maxMessagesPerTrigger="4", subscription="small")
+        assert small.step()
+        assert small.batches == [[0, 1, 2, 3]]
+        query.reader.stop()
+        small.reader.stop()
+
+    async def story(broker: RealBroker, url: str) -> None:
+        await asyncio.to_thread(read, url)
+
+    tell(tmp_path, story)
+
+
+def test_tasks_of_a_size(tmp_path: Path) -> None:
+    """The same slices whether entries are counted or estimated, and in batch reads; ledgers do not matter."""
+
+    async def story(broker: RealBroker, url: str) -> None:
+        for part in range(3):
+            await asyncio.to_thread(publish, url, f"{PUBLIC}t", part * 40, 40, batch=4)
+            assert (await broker.ask("PUT", f"{TOPIC}/t/unload"))[0] == 204
+
+        def stream(name: str, **options: str) -> Query:
+            return Query(url, topic="t", subscription=name, **options).run()
+
+        def batch(**options: str) -> list[int]:
+            found = source_options({"service.url": url, "topic": "t", "metadata": "none", **options})
+            reader = BatchReader(found, None)
+            tasks = [[n for some in reader.read(task) for n in numbers(some)] for task in reader.partitions()]
+            assert sorted(itertools.chain(*tasks)) == list(range(120))
+            return sorted(map(len, tasks))
+
+        sized = await asyncio.to_thread(stream, "sized", maxRecordsPerPartition="24")
+        assert (sized.everything(), sized.tasks) == (list(range(120)), [5])
+        limited = await asyncio.to_thread(stream, "limited", maxRecordsPerPartition="24", maxMessagesPerTrigger="70")
+        assert (list(map(len, limited.batches)), limited.tasks) == ([70, 50], [3, 3])
+        most = await asyncio.to_thread(stream, "most", maxRecordsPerPartition="24", maxPartitions="2")
+        assert (most.everything(), most.tasks) == (list(range(120)), [2])
+        # More than the least that was asked for are not put together again.
+        least = await asyncio.to_thread(stream, "least", maxRecordsPerPartition="24", minPartitions="2")
+        assert least.tasks == [5]
+        assert await asyncio.to_thread(batch, maxRecordsPerPartition="24", minPartitions="2") == [24] * 5
+        assert len(await asyncio.to_thread(batch, maxRecordsPerPartition="24", minPartitions="10")) == 10
+        assert len(await asyncio.to_thread(batch, maxBytesPerPartition="1")) == 30
+
+    tell(tmp_path, story)
+
+
+def numbers(rows: Any) -> list[int]:
+    """The values of a record batch."""
+    return [int(value.as_py()) for value in rows.column("value")]
 
 
 def test_partitions_that_come_while_a_query_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -104,6 +104,13 @@ def test_we_read_what_the_official_client_sends(lookup: Lookup, official: Any, k
     assert {row.producer_name for row in found.entries} == {"official"}
 
 
+def test_entries_larger_than_what_the_socket_takes_arrive_whole(lookup: Lookup) -> None:
+    topic = f"{NAMESPACE}/large"
+    values = [bytes([index]) * 700_000 for index in range(12)] + [b"", b"small"]
+    publish(lookup, topic, values, max_messages=1, max_bytes=1 << 20)
+    assert list(read(lookup, topic).values) == values
+
+
 def test_ranges_meet_without_gap_or_overlap(lookup: Lookup) -> None:
     topic = f"{NAMESPACE}/ranges"
     publish(lookup, topic, [b"%d" % index for index in range(100)], max_messages=10)

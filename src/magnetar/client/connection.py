@@ -9,9 +9,10 @@ A request's answer is awaited with everything else that arrives before it kept f
 
 from __future__ import annotations
 
+import itertools
 import socket
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final, TypeVar
 
 from magnetar.client.address import Address
@@ -28,6 +29,8 @@ CLIENT_VERSION: Final = "magnetar-client-0.1.0"
 PROTOCOL_VERSION: Final = 21
 DEFAULT_TIMEOUT: Final = 30.0
 _READ_SIZE: Final = 1 << 18
+_PARTS_MAX: Final = 1024
+"""As many pieces as Linux takes in one write (IOV_MAX)."""
 MAX_FRAME_SIZE: Final = 1 << 28
 """Brokers may be configured for messages larger than 5 MiB, and the decoder must know before it is told."""
 _FEATURES: Final = c.FeatureFlags(
@@ -125,11 +128,26 @@ class Connection:
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
         """Prepared frames."""
+        self._writing(lambda: self._socket.sendall(data))
+
+    def write_all(self, parts: Sequence[bytes]) -> None:
+        """Prepared frames in pieces, which are not copied together."""
+        self._writing(lambda: self._send_parts(deque(memoryview(part) for part in parts)))
+
+    def _send_parts(self, parts: deque[memoryview]) -> None:
+        while parts:
+            sent = self._socket.sendmsg(list(itertools.islice(parts, _PARTS_MAX)))
+            while parts and sent >= len(parts[0]):
+                sent -= len(parts.popleft())
+            if sent:
+                parts[0] = parts[0][sent:]
+
+    def _writing(self, write: Callable[[], None]) -> None:
         if self.closed:
             raise ConnectionLostError(f"the connection to the broker at {self.address} is closed")
         try:
             self._socket.settimeout(self.timeout)
-            self._socket.sendall(data)
+            write()
         except TimeoutError:
             self.close()
             raise ClientTimeoutError(f"the broker at {self.address} took nothing for {self.timeout} s") from None

@@ -20,7 +20,7 @@ from magnetar.client.errors import ClientTimeoutError, ConnectionLostError, Refu
 from magnetar.client.lookup import Lookup
 from magnetar.model.errors import ServerError
 from magnetar.protocol import commands as c
-from magnetar.protocol.codec import encode
+from magnetar.protocol.codec import frame_head
 from magnetar.runtime.clock import steady_seconds
 
 _WINDOW_ENTRIES: Final = 1_000
@@ -146,7 +146,7 @@ class Producer:
         return connection, producer_id, answer.last_sequence_id
 
     def _append_frame(self, waiting: _Unconfirmed) -> None:
-        frame = encode(
+        head = frame_head(
             c.Send(
                 self._producer_id,
                 waiting.sequence_id,
@@ -159,8 +159,8 @@ class Producer:
                 waiting.entry,
             )
         )
-        self._frames.append(frame)
-        self._frame_bytes += len(frame)
+        self._frames += head, waiting.entry
+        self._frame_bytes += len(head) + len(waiting.entry)
 
     def _wait_for_receipts(self) -> None:
         self._guarded_write()
@@ -179,7 +179,7 @@ class Producer:
         frames, self._frames, self._frame_bytes = self._frames, [], 0
         if frames:
             try:
-                self._connection.write(b"".join(frames))
+                self._connection.write_all(frames)
             except ConnectionLostError as error:
                 self._reconnect(error)
 

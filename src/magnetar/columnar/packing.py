@@ -81,16 +81,17 @@ def spans_of(array: Any) -> Spans:
     return Spans(_array(data, "uint8"), _ends(array, ends), _present(array))
 
 
-def keys_of(array: Any) -> Spans:
-    """The same for keys, as they travel: those that are no UTF-8 as base64 (SEMANTICS 3.8)."""
-    if array is None or pa.types.is_string(array.type):
+def keys_of(array: Any, *, base64: bool = False) -> Spans:
+    """The same for keys, as they travel: those that are no UTF-8 as base64 (SEMANTICS 3.8), or all."""
+    if array is None or (pa.types.is_string(array.type) and not base64):
         return spans_of(array)
-    try:
-        array.cast(pa.string())
-        return spans_of(array)
-    except pa.ArrowInvalid:
-        pass
-    texts = [None if one is None else key_text(one) for one in array.to_pylist()]
+    if not base64:
+        try:
+            array.cast(pa.string())
+            return spans_of(array)
+        except pa.ArrowInvalid:
+            pass
+    texts = [None if one is None else key_text(one, base64_always=base64) for one in array.to_pylist()]
     found = spans_of(pa.array([None if one is None else one[0] for one in texts], pa.string()))
     marks = [0 if one is None else _BASE64 if one[1] else _PRESENT for one in texts]
     return found._replace(present=_frozen(np.array(marks, np.uint8)))
@@ -119,11 +120,13 @@ def messages_of(
     properties: Any = None,
     ordering_keys: Any = None,
     deliver_at: NDArray[np.int64] | None = None,
+    *,
+    base64_keys: bool = False,
 ) -> Messages:
     """Arrow arrays (binary or string; properties map<string, string>), times as milliseconds."""
     found = Messages(
         spans_of(values),
-        keys_of(keys),
+        keys_of(keys, base64=base64_keys),
         spans_of(ordering_keys),
         _NO_NUMBERS if event_times is None else _frozen(np.ascontiguousarray(event_times)),
         _NO_NUMBERS if deliver_at is None else _frozen(np.ascontiguousarray(deliver_at)),
@@ -176,7 +179,7 @@ class Packer:
             if size == NO_ROOM:
                 self._target = np.empty(2 * self._target.size + 1024, np.uint8)
                 continue
-            yield self._batch(publish_time, rows, picked, ids, start, stop, self._target[:size].tobytes())
+            yield self._batch(publish_time, rows, picked, ids, start, stop, self._target[:size].data)
             start = stop
 
     def _next(self, rows: Messages, picked: NDArray[np.int64], ids: NDArray[np.int64], start: int) -> tuple[int, int]:
@@ -195,7 +198,7 @@ class Packer:
         ids: NDArray[np.int64],
         start: int,
         stop: int,
-        plain: bytes,
+        plain: memoryview,
     ) -> Batch:
         row, first, last = int(picked[start]), int(ids[start]), int(ids[stop - 1])
         if self.digest_bits:
@@ -221,7 +224,9 @@ class Packer:
             num_messages_in_batch=stop - start,
             highest_sequence_id=last,
         )
-        payload = compress(self._compression, plain)
-        if self._seal is not None:
-            metadata, payload = self._seal(metadata, payload)
+        payload: bytes | memoryview = plain
+        if self._compression is not CompressionType.NONE or self._seal is not None:
+            payload = compress(self._compression, plain.tobytes())
+            if self._seal is not None:
+                metadata, payload = self._seal(metadata, payload)
         return Batch(build_entry(metadata, payload), stop - start, first, last)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa  # type: ignore[import-untyped]  # publishes no types
+import pyarrow.compute as pc  # type: ignore[import-untyped]  # the same
 
 from magnetar.columnar.octets import octets_of
 from magnetar.columnar.values import Decoded, Runs, Unreadable, Values
@@ -74,6 +75,20 @@ def split(values: Any) -> tuple[Any, Any, list[int]]:
     keys = _cut(data, starts + 4, key_size, fits)
     found = _cut(data, value_at + 4, value_size, fits)
     return keys, found, [int(row) for row in np.flatnonzero(there & ~fits)]
+
+
+def joined(keys: Any, values: Any) -> Any:
+    """INLINE pairs of keys and values (pa.BinaryArrays), the other way round; null where both are."""
+    parts = (_size_octets(keys), pc.fill_null(keys, b""), _size_octets(values), pc.fill_null(values, b""), b"")
+    pairs = pc.binary_join_element_wise(*parts)
+    return pc.if_else(pc.or_(keys.is_valid(), values.is_valid()), pairs, pa.scalar(None, pa.binary()))
+
+
+def _size_octets(parts: Any) -> Any:
+    """The length of each part as four bytes, -1 for null."""
+    sizes = pc.fill_null(pc.binary_length(parts), -1).to_numpy(zero_copy_only=False).astype(">i4")
+    ends = np.arange(0, 4 * len(parts) + 1, 4, dtype=np.int32)
+    return pa.Array.from_buffers(pa.binary(), len(parts), [None, pa.py_buffer(ends), pa.py_buffer(sizes.tobytes())])
 
 
 def _sizes(data: NDArray[np.uint8], at: NDArray[np.int64], fits: NDArray[np.bool_]) -> NDArray[np.int64]:

@@ -89,13 +89,13 @@ _WRITTEN: Final[dict[SchemaType, str]] = {
 WRITABLE: Final = tuple(_WRITTEN)
 
 
-def write_primitives(type_: SchemaType, column: Any) -> Any:
+def write_primitives(type_: SchemaType, column: Any, name: str = "value") -> Any:
     """A column as values (pa.BinaryArray), the other way round. Raises InvalidValueError if its type does not fit."""
     kind, raw = KINDS[type_], np.dtype(_WRITTEN[type_])
     try:
         whole = column.cast(kind.arrow)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-        raise InvalidValueError(f"column 'value' is {column.type}, which is no {type_.name}: {error}") from None
+        raise InvalidValueError(f"column {name!r} is {column.type}, which is no {type_.name}: {error}") from None
     if pa.types.is_date(kind.arrow):
         whole = whole.cast(pa.int32())
     elif not pa.types.is_floating(kind.arrow):

@@ -26,17 +26,16 @@ from magnetar.pipelines.model import (
     TopicSource,
 )
 from magnetar.pipelines.secrets import resolve
+from magnetar.spark.options import for_batch
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 Read = Callable[[TopicSource], "DataFrame"]
-_STREAMS_ONLY: Final = frozenset(
-    {
-        *("topic", "topics", "topicsPattern", "assign", "metadata", "subscription", "startingOffsets", "startingTime"),
-        *("maxMessagesPerTrigger", "maxBytesPerTrigger", "minMessagesPerTrigger", "maxTriggerDelayMs"),
-    }
+_REPLACED: Final = frozenset(
+    {"topic", "topics", "topicsPattern", "assign", "startingOffsets", "startingTime", "endingOffsets", "endingTime"}
 )
+"""Options of a source that a range of its own takes the place of."""
 
 
 _ENDS: Final = ("\n\n", ";\n", "\nJVM stacktrace", "\n=== Streaming Query")
@@ -93,9 +92,9 @@ def read_range(
     ranges = {topic: one for topic, one in ranges.items() if one[0] < one[1]}
     if not ranges:
         return None
-    options = {name: text for name, text in source_options(pipeline, source).items() if name not in _STREAMS_ONLY}
+    given = for_batch(source_options(pipeline, source))
+    options = {name: text for name, text in given.items() if name not in _REPLACED}
     options |= {
-        "metadata": rows.metadata_of(source),
         "topics": ",".join(ranges),
         "startingOffsets": json.dumps({topic: str(one[0]) for topic, one in ranges.items()}),
         "endingOffsets": json.dumps({topic: str(one[1]) for topic, one in ranges.items()}),

@@ -36,9 +36,14 @@ class Batch(NamedTuple):
     """Of the last one."""
 
 
-def key_text(key: bytes) -> tuple[str, bool]:
-    """A key as the wire wants it, and whether that is base64: only for keys that are no UTF-8 (SEMANTICS 3.8)."""
-    try:
-        return key.decode(), False
-    except UnicodeDecodeError:
-        return base64.b64encode(key).decode(), True
+def key_text(key: bytes, *, base64_always: bool = False) -> tuple[str, bool]:
+    """A key as the wire wants it, and whether that is base64: only for keys that are no UTF-8 (SEMANTICS 3.8).
+
+    ``base64_always``: for those of KEY_VALUE, SEPARATED (SEMANTICS 10.13).
+    """
+    if not base64_always:
+        try:
+            return key.decode(), False
+        except UnicodeDecodeError:
+            pass
+    return base64.b64encode(key).decode(), True

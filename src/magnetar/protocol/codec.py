@@ -296,19 +296,25 @@ _BROKER_METADATA = Shape(c.BrokerEntryMetadata, pb.BrokerEntryMetadata.DESCRIPTO
 
 def encode(command: c.Command) -> bytes:
     """One whole frame, entry included."""
+    if isinstance(command, c.Send | c.Message):
+        return b"".join((frame_head(command), command.entry))
+    return command_frame(_body(command))
+
+
+def frame_head(command: c.Send | c.Message) -> bytes:
+    """What stands before the entry in its frame: for those who send the entry from where it is."""
+    before = b"" if isinstance(command, c.Send) else encode_broker_metadata(command.broker_metadata)
+    return command_frame(_body(command), len(before) + len(command.entry)) + before
+
+
+def _body(command: c.Command) -> bytes:
     number, name, shape = _WRITING[type(command)]
     base = pb.BaseCommand()
     base.type = number  # type: ignore[assignment]  # an enum of protobuf is an int at run time
     part = getattr(base, name)
     part.SetInParent()
     shape.write(part, command)
-    body = base.SerializeToString()
-    if isinstance(command, c.Send):
-        return command_frame(body, len(command.entry)) + command.entry
-    if isinstance(command, c.Message):
-        before = encode_broker_metadata(command.broker_metadata)
-        return b"".join((command_frame(body, len(before) + len(command.entry)), before, command.entry))
-    return command_frame(body)
+    return base.SerializeToString()
 
 
 def encode_broker_metadata(metadata: c.BrokerEntryMetadata | None) -> bytes:

@@ -203,7 +203,7 @@ def _octets(text: str | bytes) -> bytes:
     return text.encode() if isinstance(text, str) else text
 
 
-def build_entry(metadata: EntryMetadata, payload: bytes) -> bytes:
+def build_entry(metadata: EntryMetadata, payload: bytes | memoryview) -> bytes:
     """The whole entry with its checksum."""
     raw = pb.MessageMetadata()
     _METADATA.write(raw, metadata)

@@ -42,7 +42,7 @@ def command_frame(command: bytes, payload_size: int = 0) -> bytes:
     return _SIZES.pack(4 + len(command) + payload_size, len(command)) + command
 
 
-def with_checksum(body: bytes, payload: bytes = b"") -> bytes:
+def with_checksum(body: bytes, payload: bytes | memoryview = b"") -> bytes:
     """The entry whose metadata size, metadata and payload are ``body`` and ``payload`` together."""
     return b"".join((_CHECKSUM.pack(CHECKSUM_MAGIC, crc32c(payload, crc32c(body))), body, payload))
 

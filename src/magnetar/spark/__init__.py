@@ -6,13 +6,16 @@ May import client, protocol, runtime, model and pyspark. In reading order:
 * `offsets`  as users write them, and as a checkpoint keeps them
 * `topics`   which are read
 * `admission` how far the next micro-batch goes; pure
+* `pace`     how many messages take as long as is wanted; pure
 * `frontier` what the driver knows of the topics of a query
 * `planner`  from two offsets to tasks; pure
+* `slices`   where ranges are cut into tasks of a size
 * `decode`   entries to Arrow
 * `encode`   Arrow to rows for topics and partitions
 * `sequences` how rows are numbered, and what a task goes on from
 * `reader`   what a task does to read; batch mode
 * `stream`   streaming mode
+* `value_writer` columns to typed values, and `pair_writer` to pairs of them
 * `publish`  what a task does to write
 * `writer`   the sink
 * `straight` whether a repeated task will have the same rows, and `stage`, if not: micro-batches as files

@@ -85,6 +85,8 @@ class Router:
         self._run = run
         self._hashes: dict[bytes, int] = {}
         self.ordinal = 0
+        self.base64_keys = False
+        """Whether all keys travel so, which also says where they go (KEY_VALUE, SEPARATED)."""
 
     def split(self, batch: Any) -> Iterator[Rows]:
         """The rows of one batch by topic and partition; order within each is kept."""
@@ -92,7 +94,7 @@ class Router:
         first, self.ordinal = self.ordinal, self.ordinal + count
         columns = dict(zip(batch.schema.names, batch.columns, strict=True))
         ordinals = np.arange(first, first + count, dtype="int64")
-        messages = _messages(columns)
+        messages = _messages(columns, self.base64_keys)
         for topic, chosen in self._by_topic(columns.get("__topic"), count):
             partitions = self._partition_count(topic)
             if not partitions:
@@ -136,7 +138,7 @@ class Router:
     def _hash(self, key: bytes) -> int:
         found = self._hashes.get(key)
         if found is None:
-            text = key_text(key)[0]
+            text = key_text(key, base64_always=self.base64_keys)[0]
             found = self._hashes[key] = murmur3_31(text.encode()) if self._murmur else java_string_hash(text)
         return found
 
@@ -155,7 +157,7 @@ def _rows(topic: str, partition: int, messages: Messages, first: int, picked: ND
     return Rows(topic, partition, picked + first, picked, messages)
 
 
-def _messages(columns: dict[str, Any]) -> Messages:
+def _messages(columns: dict[str, Any], base64_keys: bool) -> Messages:
     # Its kernels take a quarter of a second to load, and the driver only checks columns.
     from magnetar.columnar.packing import messages_of
 
@@ -167,6 +169,7 @@ def _messages(columns: dict[str, Any]) -> Messages:
         columns.get("__messageProperties"),
         columns.get("__orderingKey"),
         None if delays is None else _milliseconds(delays),
+        base64_keys=base64_keys,
     )
 
 

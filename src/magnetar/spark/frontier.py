@@ -23,6 +23,7 @@ from magnetar.spark.admission import Limits, admit, waiting
 from magnetar.spark.backlog import bounded, few, heaps
 from magnetar.spark.offsets import At, Index, Moment, Word
 from magnetar.spark.options import Offsets, SourceOptions
+from magnetar.spark.slices import Sizes, by_extents, by_ledgers, slices
 from magnetar.spark.topics import check_known, topic_partitions
 
 log = logging.getLogger(__name__)
@@ -110,6 +111,17 @@ class Frontier:
             self._asked = steady_seconds()
         return self._last
 
+    def bound_now(self) -> dict[str, Place]:
+        """What there is now, but nothing from endingOffsets or endingTime on."""
+        found, ending = self.latest(), self._options.ending
+        if ending is None:
+            return dict(found)
+        check_known(ending.exceptions, found, "endingOffsets")
+        return {
+            name: last if (at := ending.of(name)) is Word.LATEST else min(last, resolve(self._lookup, name, at))
+            for name, last in found.items()
+        }
+
     def check_there(self, start: Mapping[str, Place]) -> None:
         """A topic of the checkpoint that is gone is a loss; DataLossError if that must not be."""
         gone = sorted(start.keys() - self._anchors.keys())
@@ -152,6 +164,21 @@ class Frontier:
         if len(found) >= least:
             return dict(end), {}
         return dict(end), {name: [part[0] for part in heap.parts[1:]] for name, heap in found.items()}
+
+    def slices(
+        self, start: Mapping[str, Place], end: Mapping[str, Place], sizes: Sizes, least: int, most: int, *, known: bool
+    ) -> dict[str, list[Place]]:
+        """Where a micro-batch is cut into tasks of a size; ``known`` says that `admit` has looked at its entries."""
+        runs = {}
+        for name, place in end.items():
+            if (first := start.get(name, START)) >= place:
+                continue
+            if known:
+                found = self._surveyor(name).survey(first, place)
+                runs[name] = by_extents(found.extents, first, place, sizes)
+            else:
+                runs[name] = by_ledgers(self._lookup, name, first, place, sizes)
+        return slices({name: some for name, some in runs.items() if some}, least=least, most=most)
 
     def lags(self, end: Mapping[str, Place]) -> dict[str, Lag]:
         """How far behind a query is that has read up to ``end``; looked at from time to time only."""

@@ -22,8 +22,9 @@ from magnetar.spark.admission import Limits
 from magnetar.spark.keys import Decryption, Encryption, decryption, encryption
 from magnetar.spark.offsets import At, Moment, Word, parse_at, parse_time
 from magnetar.spark.option_table import OptionTable, unknown
+from magnetar.spark.slices import Sizes
 from magnetar.spark.topics import Topics, assigned, listed, pattern
-from magnetar.spark.value_options import KINDS, STRUCTURED, WRITTEN_KINDS, ValueOptions
+from magnetar.spark.value_options import HALF_KINDS, KINDS, STRUCTURED, WRITTEN_KINDS, PairOptions, ValueOptions
 
 
 class Option(NamedTuple):
@@ -43,11 +44,12 @@ OPTIONS: Final[dict[str, Option]] = {
         Option("assign", 'JSON of topics to partitions: {"flights": [0, 2]}', True, False),
         Option("subscription", "durable name of a stream: where it began, and what must not be trimmed", True, False),
         Option("startingOffsets", "earliest, latest, or JSON of topic or topic-partition to an offset", True, False),
-        Option("endingOffsets", "latest or JSON, batch reads only", True, False),
+        Option("endingOffsets", "latest, an offset or JSON; in streams with Trigger.AvailableNow", True, False),
         Option("startingTime", "publish time of the first message: milliseconds or ISO 8601", True, False),
-        Option("endingTime", "publish time before which a batch read ends", True, False),
+        Option("endingTime", "publish time before which a read ends; the same in streams", True, False),
         Option("maxMessagesPerTrigger", "messages in a micro-batch at most", True, False),
         Option("maxBytesPerTrigger", "bytes in a micro-batch at most, as stored; one message goes beyond", True, False),
+        Option("targetTriggerMs", "a micro-batch takes about so long: its limit follows the rate", True, False),
         Option("backlogBytesPerTrigger", "without a limit: about so much at most, 2 GiB; 0 is everything", True, False),
         Option("minMessagesPerTrigger", "a micro-batch waits until there are so many", True, False),
         Option("maxTriggerDelayMs", "but not longer than this", True, False),
@@ -60,6 +62,8 @@ OPTIONS: Final[dict[str, Option]] = {
         Option("metadata", "all, none, or a list of __columns", True, False),
         Option("minPartitions", "split ranges until there are this many tasks", True, False),
         Option("maxPartitions", "put ranges together so that there are no more tasks", True, False),
+        Option("maxRecordsPerPartition", "split ranges so that a task has about no more messages", True, False),
+        Option("maxBytesPerPartition", "split ranges so that a task has about no more bytes, as stored", True, False),
         Option(
             "pushDownFilters", "true: batch reads take filters over, for a DataFrame that is used once", True, False
         ),
@@ -78,8 +82,17 @@ OPTIONS: Final[dict[str, Option]] = {
         ),
         Option("txnVersion", "batch writes: a number that grows with each write of txnAppId", False, True),
         Option(
-            "schema", "columns as avro, json, protobuf, string, bytes, int32, ... values; auto: registry's", False, True
+            "schema",
+            "columns as avro, json, protobuf, keyvalue, string, int32, ... values; auto: registry's",
+            False,
+            True,
         ),
+        Option("keyvalue.encoding", "of keyvalue: INLINE, or SEPARATED (the key is the message's)", False, True),
+        Option(
+            "keyvalue.key", "of keyvalue: avro, json, string, int32, ...; default: by the column's type", False, True
+        ),
+        Option("keyvalue.value", "the same for the value", False, True),
+        Option("keySchema", "of keyvalue: the key's schema, as valueSchema is the value's", False, True),
         Option("encryption.publicKey", "PEM text or its file, or JSON of key names to these", False, True),
         Option("pulsar.producer.compressionType", "NONE, LZ4, ZLIB, ZSTD or SNAPPY", False, True),
         Option("pulsar.producer.batchingMaxMessages", "messages in a batch, 1000", False, True),
@@ -89,9 +102,22 @@ OPTIONS: Final[dict[str, Option]] = {
     )
 }
 
+STREAMS_ONLY: Final = (
+    "subscription",
+    "maxMessagesPerTrigger",
+    "maxBytesPerTrigger",
+    "backlogBytesPerTrigger",
+    "minMessagesPerTrigger",
+    "maxTriggerDelayMs",
+    "targetTriggerMs",
+)
+"""Of a source; a batch read has no micro-batches, and leaves nothing at the broker."""
 _SPARK_KEYS: Final = frozenset({"queryname", "checkpointlocation", "path", "outputmode"})
 _DELIVERIES: Final = ("effectively-once", "at-least-once")
 _HASHING: Final = ("JavaStringHash", "Murmur3_32Hash")
+
+
+_PAIR: Final = PairOptions()
 
 
 class Offsets(NamedTuple):
@@ -117,10 +143,14 @@ class SourceOptions:
     least_messages: int
     trigger_delay: float
     """Seconds that a micro-batch may wait for ``least_messages``."""
+    target_trigger: float
+    """Seconds that a micro-batch should take; 0 is "as long as it takes"."""
     value: ValueOptions
     metadata: str
     min_partitions: int
     max_partitions: int
+    sizes: Sizes
+    """Of a task, about."""
     fail_on_data_loss: bool
     poll_timeout: float
     operation_timeout: float
@@ -157,11 +187,14 @@ class SinkOptions:
     value_schema: str | None = None
     value_message: str | None = None
     encryption: Encryption | None = None
+    pair: PairOptions = _PAIR
 
 
 def source_options(given: Mapping[str, str]) -> SourceOptions:
     """For reading, checked. Raises InvalidValueError."""
     table = OptionTable(given, lambda key: _fault(key, "source"))
+    if table.get("maxTriggerDelayMs") is not None and table.get("minMessagesPerTrigger") is None:
+        raise InvalidValueError("option 'maxTriggerDelayMs' has no meaning without 'minMessagesPerTrigger'")
     return SourceOptions(
         service_url=_service_url(table),
         topics=_topics(table),
@@ -171,6 +204,7 @@ def source_options(given: Mapping[str, str]) -> SourceOptions:
         limits=Limits(table.number("maxMessagesPerTrigger", 0, 1), table.number("maxBytesPerTrigger", 0, 1)),
         least_messages=table.number("minMessagesPerTrigger", 0, 1),
         trigger_delay=table.number("maxTriggerDelayMs", 900_000, 0) / 1000,
+        target_trigger=table.number("targetTriggerMs", 0, 1) / 1000,
         value=_value(table),
         metadata=table.get("metadata") or "",
         min_partitions=table.number("minPartitions", 0, 0),
@@ -180,10 +214,29 @@ def source_options(given: Mapping[str, str]) -> SourceOptions:
         operation_timeout=table.number("operationTimeoutMs", 30_000, 1) / 1000,
         token=table.get("token"),
         backlog_bytes=table.number("backlogBytesPerTrigger", 2 << 30, 0),
+        sizes=Sizes(table.number("maxRecordsPerPartition", 0, 1), table.number("maxBytesPerPartition", 0, 1)),
         push_down=table.flag("pushDownFilters", False),
         chunk_timeout=table.number("chunkTimeoutMs", 60_000, 0) / 1000,
         decryption=decryption(table.get("decryption.privateKey"), table.get("decryption.onFailure")),
     )
+
+
+def check_batch(given: Mapping[str, str]) -> None:
+    """For ``spark.read``: raises InvalidValueError, which names all options that only streams have."""
+    keys = {key.lower() for key, value in given.items() if value and value.strip()}
+    if wrong := [title for title in STREAMS_ONLY if title.lower() in keys]:
+        named = ", ".join(map(repr, wrong))
+        raise InvalidValueError(
+            f"{'option' if len(wrong) == 1 else 'options'} {named} {'has' if len(wrong) == 1 else 'have'} no meaning "
+            "for a batch read: bound it with 'startingOffsets' and 'endingOffsets', its tasks with "
+            "'maxRecordsPerPartition'. To share options with a stream: magnetar.spark.options.for_batch(options)"
+        )
+
+
+def for_batch(options: Mapping[str, str]) -> dict[str, str]:
+    """The same options of a source without those that only streams have (`STREAMS_ONLY`)."""
+    titles = {title.lower() for title in STREAMS_ONLY}
+    return {key: value for key, value in options.items() if key.lower() not in titles}
 
 
 def sink_options(given: Mapping[str, str]) -> SinkOptions:
@@ -203,7 +256,9 @@ def sink_options(given: Mapping[str, str]) -> SinkOptions:
             "option 'txnAppId' is for effectively-once, and option 'delivery' is at-least-once: leave one of them out"
         )
     schema = None if table.get("schema") is None else table.choice("schema", WRITTEN_KINDS, "")
-    for title, kinds in (("valueSchema", STRUCTURED), ("valueMessage", ("protobuf",))):
+    pair_titles = ("keyvalue.encoding", "keyvalue.key", "keyvalue.value", "keySchema")
+    needs = {"valueSchema": (*STRUCTURED, "keyvalue"), "valueMessage": ("protobuf",)}
+    for title, kinds in (needs | dict.fromkeys(pair_titles, ("keyvalue",))).items():
         if table.get(title) is not None and schema not in kinds:
             raise InvalidValueError(f"option {title!r} has no meaning without schema={' or '.join(kinds)}")
     return SinkOptions(
@@ -224,6 +279,7 @@ def sink_options(given: Mapping[str, str]) -> SinkOptions:
         value_schema=table.get("valueSchema"),
         value_message=table.get("valueMessage"),
         encryption=encryption(table.get("encryption.publicKey")),
+        pair=_pair(table),
     )
 
 
@@ -254,6 +310,19 @@ def _value(table: OptionTable) -> ValueOptions:
     )
     found.check()
     return found
+
+
+def _pair(table: OptionTable) -> PairOptions:
+    def half(title: str) -> str | None:
+        return None if table.get(title) is None else table.choice(title, HALF_KINDS, "")
+
+    return PairOptions(
+        separated=table.choice("keyvalue.encoding", ("INLINE", "SEPARATED"), "INLINE") == "SEPARATED",
+        key=half("keyvalue.key"),
+        value=half("keyvalue.value"),
+        key_schema=table.get("keySchema"),
+        value_schema=table.get("valueSchema"),
+    )
 
 
 def _service_url(table: OptionTable) -> str:

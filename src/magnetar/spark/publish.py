@@ -136,7 +136,10 @@ class TaskSink:
         skipped = 0
         with self._lookup, ExitStack() as stack:
             for given in map(narrowed, batches):
-                batch = given if self._values is None else self._values.encoded(given)
+                batch = given
+                if self._values is not None:
+                    batch = self._values.encoded(given)
+                    router.base64_keys = self._values.separated
                 if self._numbering is not None:
                     check_rows(router.ordinal + batch.num_rows)
                 for rows in router.split(batch):

@@ -19,8 +19,9 @@ from magnetar.spark.interpreter import settle
 from magnetar.spark.offsets import Word
 from magnetar.spark.opening import opened
 from magnetar.spark.options import Offsets, SourceOptions
-from magnetar.spark.planner import Range, Task, merged, tasks_of
+from magnetar.spark.planner import Range, Task, cut, merged, tasks_of
 from magnetar.spark.pruning import pruned
+from magnetar.spark.slices import Sizes, by_ledgers, slices
 from magnetar.spark.topics import check_known, topic_partitions
 from magnetar.spark.values import value_decoder
 
@@ -53,6 +54,14 @@ def _by_ledger(lookup: Lookup, one: Range) -> list[Range]:
     return [Range(one.topic, *part) for part in parts_by_ledger(lookup, one.topic, start, one.end)]
 
 
+def _sliced(lookup: Lookup, ranges: list[Range], options: SourceOptions) -> list[Range]:
+    runs = {one.topic: by_ledgers(lookup, *one, options.sizes) for one in ranges if one.start < one.end}
+    cuts = slices(
+        {topic: some for topic, some in runs.items() if some}, least=options.min_partitions, most=options.max_partitions
+    )
+    return [part for one in ranges for part in cut(one, cuts.get(one.topic, ()))]
+
+
 class BatchReader(DataSourceReader):
     """For ``spark.read``: from startingOffsets (earliest) to endingOffsets (latest when the job is planned)."""
 
@@ -79,13 +88,12 @@ class BatchReader(DataSourceReader):
                 for name in names
             }
             ranges = [pruned(lookup, pushed, Range(name, starts[name], ends[name])) for name in names]
-            if len(names) < options.min_partitions:
+            least, most = options.min_partitions, options.max_partitions
+            if options.sizes != Sizes():
+                ranges, least = _sliced(lookup, ranges, options), 0
+            elif len(names) < least:
                 ranges = [part for one in ranges for part in _by_ledger(lookup, one)]
-        tasks = tasks_of(
-            ranges,
-            least=options.min_partitions,
-            most=options.max_partitions or merged(len(ranges), options.min_partitions),
-        )
+        tasks = tasks_of(ranges, least=least, most=most or merged(len(ranges), least))
         return [ReadTask(task) for task in tasks] or [ReadTask(())]
 
     def read(self, partition: InputPartition) -> Iterator[Any]:

@@ -16,7 +16,7 @@ from pyspark.sql.datasource import DataSource
 from magnetar.model.errors import InvalidValueError
 from magnetar.spark.decode import arrow_schema, chosen_columns, sql_schema
 from magnetar.spark.interpreter import settle
-from magnetar.spark.options import SourceOptions, sink_options, source_options
+from magnetar.spark.options import SourceOptions, check_batch, sink_options, source_options
 from magnetar.spark.reader import BatchReader, FilteringBatchReader
 from magnetar.spark.stream import StreamReader
 from magnetar.spark.values import column_texts, matching, resolved, value_decoder
@@ -42,6 +42,7 @@ class PulsarSource(DataSource):
 
     def reader(self, schema: StructType) -> BatchReader:
         """For ``spark.read``."""
+        check_batch(self.options)
         options = self._source(schema)
         kind = FilteringBatchReader if options.push_down else BatchReader
         return kind(options, arrow_schema(value_decoder(options).schema, chosen_columns(options.metadata)))

@@ -36,9 +36,11 @@ from magnetar.spark.admission import Limits
 from magnetar.spark.frontier import Frontier
 from magnetar.spark.offsets import Cuts, cuts_of, from_json, tasks_of, to_json
 from magnetar.spark.options import SourceOptions
+from magnetar.spark.pace import Pace
 from magnetar.spark.planner import plan
 from magnetar.spark.progress import lag_json
 from magnetar.spark.reader import ReadTask, read_task
+from magnetar.spark.slices import Sizes
 from magnetar.spark.straight import note_reading
 
 
@@ -51,8 +53,6 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 "a stream needs the option 'subscription': a name, unique to this query, under which the broker "
                 "remembers where it began and keeps what it has not processed"
             )
-        if options.ending is not None:
-            raise InvalidValueError("option 'endingOffsets' has no meaning for a stream")
         if options.push_down:
             raise InvalidValueError(
                 "option 'pushDownFilters' has no meaning for a stream: Spark pushes no filters there"
@@ -63,6 +63,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._target: dict[str, Place] | None = None
         self._end: Mapping[str, Place] | None = None
         self._planned = steady_seconds()
+        self._pace = Pace(options.target_trigger) if options.target_trigger else None
 
     def __getstate__(self) -> dict[str, Any]:
         # Spark sends the reader to the workers, which only read: sockets stay here.
@@ -79,7 +80,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def getDefaultReadLimit(self) -> ReadLimit:
         """What the options say, as far as Spark has a word for it; `latestOffset` goes by the options."""
-        messages, size = self._options.limits
+        messages, size = self._limits()
         if messages:
             return ReadMaxRows(messages)
         if size:
@@ -88,9 +89,20 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return ReadMinRows(self._options.least_messages)
         return ReadMaxBytes(self._options.backlog_bytes) if self._options.backlog_bytes else ReadAllAvailable()
 
+    def _limits(self) -> Limits:
+        """Of the next micro-batch."""
+        return self._options.limits if self._pace is None else self._pace.within(self._options.limits)
+
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
-        """Never behind ``start``; with Trigger.AvailableNow never beyond what there was at the beginning."""
+        """Never behind ``start``; with Trigger.AvailableNow never beyond what there was at first, or a bound."""
+        if self._target is None and self._options.ending is not None:
+            raise InvalidValueError(
+                "the options 'endingOffsets' and 'endingTime' are for queries that end: use "
+                ".trigger(availableNow=True), or leave them out"
+            )
         live, places = self._live(), from_json(start)
+        if self._pace is not None and places == self._end:
+            self._pace.finish(steady_seconds())
         latest = self._target if self._target is not None else live.latest()
         live.check_there(places)
         live.move_to(places)
@@ -100,15 +112,23 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return start
         # Trigger.Once asks for everything, whatever the options say.
         limited = not isinstance(limit, ReadAllAvailable)
-        if self._options.limits != Limits() and limited:
-            end = live.admit(places, end, self._options.limits)
-        allowance = self._options.backlog_bytes if limited and self._options.limits == Limits() else 0
+        limits = self._limits() if limited else Limits()
+        known = limits != Limits()
+        if known:
+            end = live.admit(places, end, limits)
+            if self._pace is not None:
+                self._pace.begin(live.waiting(places, end, limits.messages), steady_seconds())
+        allowance = self._options.backlog_bytes if limited and not known else 0
         cuts: Cuts = {}
-        if allowance or self._options.min_partitions > len(end):
-            end, cuts = live.bound(places, end, self._options.min_partitions, allowance)
+        least, most, sizes = self._options.min_partitions, self._options.max_partitions, self._options.sizes
+        sized = sizes != Sizes()
+        if allowance or (least > len(end) and not sized):
+            end, cuts = live.bound(places, end, 0 if sized else least, allowance)
+        if sized:
+            cuts, least = live.slices(places, end, sizes, least, most, known=known), 0
         self._planned = steady_seconds()
         self._end = end
-        return to_json(end, (self._options.min_partitions, self._options.max_partitions), cuts)
+        return to_json(end, (least, most), cuts)
 
     def _waits(self, live: Frontier, start: Mapping[str, Place], end: Mapping[str, Place]) -> bool:
         """Whether there are too few messages for a micro-batch yet; not when no more can be expected."""
@@ -126,10 +146,10 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return found
 
     def prepareForTriggerAvailableNow(self) -> None:
-        """What is there now is what this run reads."""
+        """What is there now is what this run reads, up to endingOffsets."""
         live = self._live()
         live.initial()
-        self._target = dict(live.latest())
+        self._target = live.bound_now()
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         """A function of its arguments only, so that a repeated micro-batch has the tasks it had."""

@@ -6,7 +6,7 @@ import base64
 import binascii
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from magnetar.model.errors import InvalidValueError
 from magnetar.model.schemas import SchemaDefinition, SchemaType
@@ -34,8 +34,25 @@ PRIMITIVES: Final = {
 STRUCTURED: Final = ("avro", "json", "protobuf")
 KINDS: Final = ("binary", "string", "auto", *STRUCTURED, *PRIMITIVES)
 """What the option ``value`` can be."""
-WRITTEN_KINDS: Final = ("string", "bytes", "auto", *STRUCTURED, *PRIMITIVES)
+WRITTEN_KINDS: Final = ("string", "bytes", "auto", "keyvalue", *STRUCTURED, *PRIMITIVES)
 """What the sink's option ``schema`` can be."""
+
+
+HALF_KINDS: Final = ("avro", "json", "string", "bytes", *PRIMITIVES)
+"""What either half of a written KEY_VALUE can be."""
+
+
+class PairOptions(NamedTuple):
+    """For writing KEY_VALUE."""
+
+    separated: bool = False
+    """The key is the message's, and not in its value."""
+    key: str | None = None
+    """One of `HALF_KINDS`; None: as the column's type says."""
+    value: str | None = None
+    key_schema: str | None = None
+    """A schema's text, or a path."""
+    value_schema: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +77,12 @@ class ValueOptions:
         structured = self.kind in (*STRUCTURED, "auto")
         if self.version is not None and not structured:
             raise InvalidValueError(f"option 'schemaVersion' has no meaning with value={self.kind}")
+        if self.on_new_schema != "fail" and not structured:
+            raise InvalidValueError(
+                f"option 'onNewSchema' has no meaning with value={self.kind}, which has no versions"
+            )
+        if self.on_error != "fail" and self.kind == "binary":
+            raise InvalidValueError("option 'onDecodeError' has no meaning with value=binary, which takes all bytes")
         if self.given is not None and self.kind not in STRUCTURED:
             raise InvalidValueError(
                 f"option 'valueSchema' has no meaning with value={self.kind}; say whether it is value=avro, json or "

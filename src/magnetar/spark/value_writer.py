@@ -20,10 +20,11 @@ from magnetar.client.schemas import Registry
 from magnetar.model.errors import InvalidValueError
 from magnetar.model.schemas import SchemaDefinition, SchemaType
 from magnetar.protocol import commands as c
-from magnetar.schema import protobuf_native
+from magnetar.schema import key_value, protobuf_native
 from magnetar.schema.avro import AvroSchemaError, parse
 from magnetar.schema.avro_resolution import problem
 from magnetar.spark.options import SinkOptions
+from magnetar.spark.pair_writer import HALVES, PairWriter, Write, definition_of
 from magnetar.spark.value_options import PRIMITIVES, STRUCTURED, given_definition
 
 _METADATA: Final = "__"
@@ -37,13 +38,17 @@ def is_value(name: str) -> bool:
 class ValueWriter:
     """For one task, whose record batches have the same columns."""
 
-    def __init__(self, kind: str, given: str | None, message: str | None, lookup: Lookup, topic: str | None) -> None:
-        self._kind = kind
-        self._given = given
-        self._message = message
+    def __init__(self, options: SinkOptions, lookup: Lookup) -> None:
+        assert options.schema is not None, "value_writer has seen to it"
+        self._kind = options.schema
+        self._given = options.value_schema
+        self._message = options.value_message
+        self._pair = options.pair
         self._lookup = lookup
-        self._topic = topic
-        self._write: Callable[[dict[str, Any], Any], Any] | None = None
+        self._topic = options.topic
+        self._write: Callable[[dict[str, Any]], dict[str, Any]] | None = None
+        self.separated = False
+        """Whether the values' keys are the messages' (KEY_VALUE). Known with the first batch."""
         self.definition: SchemaDefinition | None = None
         """Known with the first batch."""
 
@@ -54,12 +59,22 @@ class ValueWriter:
         if self._write is None:
             kinds = pa.schema([batch.schema.field(name) for name in names])
             self.definition = self._defined(kinds)
-            self._write = _way(self.definition, kinds)
-        present = np.zeros(batch.num_rows, bool)
-        for column in columns.values():
-            present |= column.is_valid().to_numpy(zero_copy_only=False)
+            self._write = self._written(self.definition, kinds)
+        found = self._write(columns)
         rest = {name: batch.column(name) for name in batch.schema.names if not is_value(name)}
-        return pa.RecordBatch.from_pydict({"value": self._write(columns, present), **rest})
+        if twice := found.keys() & rest.keys():
+            raise InvalidValueError(
+                f"column {', '.join(twice)} cannot be there: the schema is KEY_VALUE, SEPARATED, whose key is 'key'"
+            )
+        return pa.RecordBatch.from_pydict({**found, **rest})
+
+    def _written(self, definition: SchemaDefinition, kinds: Any) -> Callable[[dict[str, Any]], dict[str, Any]]:
+        if definition.type is SchemaType.KEY_VALUE:
+            pairs = PairWriter(definition, kinds, _way)
+            self.separated = pairs.separated
+            return pairs.write
+        way = _way(definition, kinds)
+        return lambda columns: {"value": way(columns, _any_valid(columns))}
 
     def command(self) -> c.Schema | None:
         """For opening a producer; bytes are no schema on the wire."""
@@ -75,6 +90,8 @@ class ValueWriter:
             if latest is None:
                 raise InvalidValueError(f"{self._topic} has no schema yet; say which with schema=avro, json, ...")
             return latest.definition
+        if self._kind == "keyvalue":
+            return definition_of(columns, self._pair)
         if self._kind == "string":
             return SchemaDefinition(SchemaType.STRING)
         if self._kind == "bytes":
@@ -102,32 +119,42 @@ def value_writer(options: SinkOptions, lookup: Lookup) -> ValueWriter | None:
     """None without the option ``schema``."""
     if options.schema is None:
         return None
-    return ValueWriter(options.schema, options.value_schema, options.value_message, lookup, options.topic)
+    return ValueWriter(options, lookup)
 
 
-def check_value_columns(
-    kind: str, given: str | None, message: str | None, types: dict[str, str], topic: str | None
-) -> dict[str, str]:
+def _any_valid(columns: dict[str, Any]) -> Any:
+    """NDArray[bool]: the rows that are not null in all columns."""
+    valid = [column.is_valid().to_numpy(zero_copy_only=False) for column in columns.values()]
+    return np.logical_or.reduce(valid)
+
+
+def check_value_columns(options: SinkOptions, types: dict[str, str]) -> dict[str, str]:
     """The columns that the sink sees behind `ValueWriter.encoded`. Raises InvalidValueError."""
+    kind, given, message, topic = options.schema, options.value_schema, options.value_message, options.topic
     names = [name for name in types if is_value(name)]
     if kind == "protobuf" and (given is None or message is None):
         raise InvalidValueError("schema=protobuf needs 'valueSchema' (a FileDescriptorSet) and 'valueMessage'")
-    if given is not None and kind not in STRUCTURED:
-        raise InvalidValueError(f"option 'valueSchema' has no meaning with schema={kind}")
     if kind == "auto" and topic is None:
         raise InvalidValueError("schema=auto needs the option 'topic', whose schema is asked for")
-    if kind not in (*STRUCTURED, "auto") and names != ["value"]:
+    if kind == "keyvalue" and sorted(names) != list(HALVES):
+        raise InvalidValueError(
+            f"schema=keyvalue takes the columns 'key' and 'value', these are {', '.join(names) or 'none'}"
+        )
+    if kind not in (*STRUCTURED, "auto", "keyvalue") and names != ["value"]:
         raise InvalidValueError(f"schema={kind} takes one column 'value', these are {', '.join(names) or 'none'}")
     if not names:
         raise InvalidValueError("there is no column for the value; names with two underscores are metadata")
+    if options.pair.separated and "__key" in types:
+        raise InvalidValueError("with keyvalue.encoding=SEPARATED the column 'key' is the message's key: drop '__key'")
     return {"value": "binary", **{name: kind for name, kind in types.items() if not is_value(name)}}
 
 
-def _way(definition: SchemaDefinition, columns: Any) -> Callable[[dict[str, Any], Any], Any]:
+def _way(definition: SchemaDefinition, columns: Any, name: str = "value") -> Write:
     """How values of a schema are written; modules are imported when they are needed."""
     kind = definition.type
     if kind in (SchemaType.STRING, SchemaType.BYTES, SchemaType.NONE):
-        return lambda columns, _: _only(columns).cast(pa.binary())
+        _check_bytes(kind, columns, name)
+        return lambda columns, _: columns[name].cast(pa.binary())
     if kind is SchemaType.PROTOBUF_NATIVE:
         from magnetar.columnar.protobuf import ProtobufWriter
 
@@ -138,16 +165,22 @@ def _way(definition: SchemaDefinition, columns: Any) -> Callable[[dict[str, Any]
 
     if kind not in WRITABLE:
         raise InvalidValueError(f"values of type {kind.name} are not written; encode them and use schema=bytes")
-    return lambda columns, _: write_primitives(kind, _only(columns))
+    _check_only(columns, name)
+    return lambda columns, _: write_primitives(kind, columns[name], name)
 
 
-def _only(columns: dict[str, Any]) -> Any:
-    if list(columns) != ["value"]:
-        raise InvalidValueError(f"the topic's schema takes one column 'value', these are {', '.join(columns)}")
-    return columns["value"]
+def _check_only(columns: Any, name: str) -> None:
+    if columns.names != [name]:
+        raise InvalidValueError(f"the topic's schema takes one column {name!r}, these are {', '.join(columns.names)}")
 
 
-def _by_avro(definition: SchemaDefinition, columns: Any) -> Callable[[dict[str, Any], Any], Any]:
+def _check_bytes(kind: SchemaType, columns: Any, name: str) -> None:
+    _check_only(columns, name)
+    if (arrow := columns.field(name).type) not in (pa.string(), pa.binary()):
+        raise InvalidValueError(f"column {name!r} is {arrow}, which is no {kind.name}; cast it")
+
+
+def _by_avro(definition: SchemaDefinition, columns: Any) -> Write:
     from magnetar.columnar.avro_writing import AvroWriter
     from magnetar.columnar.json_writing import check_json, write_json
 
@@ -166,6 +199,9 @@ def _by_avro(definition: SchemaDefinition, columns: Any) -> Callable[[dict[str, 
 def _difference(before: SchemaDefinition, after: SchemaDefinition) -> str:
     if before.type is not after.type:
         return f"it is {before.type.name}, the new one {after.type.name} (rule: the type must stay)"
+    if before.type is SchemaType.KEY_VALUE:
+        halves = zip(HALVES, key_value.split(before), key_value.split(after), strict=True)
+        return "; ".join(f"{name}: {_difference(old, new)}" for name, old, new in halves if old != new)
     try:
         old, new = parse(before.data), parse(after.data)
     except AvroSchemaError:

@@ -51,7 +51,7 @@ def check_schema(options: SinkOptions, schema: StructType, overwrite: bool) -> N
         )
     types = {field.name: field.dataType.simpleString() for field in schema.fields}
     if options.schema is not None:
-        types = check_value_columns(options.schema, options.value_schema, options.value_message, types, options.topic)
+        types = check_value_columns(options, types)
     check_columns(types, options.topic)
 
 

@@ -8,7 +8,7 @@ import pyarrow as pa  # type: ignore[import-untyped]  # publishes no types
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from magnetar.columnar.pairs import Pairs, split
+from magnetar.columnar.pairs import Pairs, joined, split
 from magnetar.columnar.primitives import Primitives
 from magnetar.columnar.values import Text
 from magnetar.model.schemas import SchemaType
@@ -31,6 +31,14 @@ def test_pairs_are_taken_apart(pairs: list[tuple[bytes | None, bytes | None] | N
     expected = [(None, None) if one is None else one for one in pairs][skip:]
     assert list(zip(keys.to_pylist(), found.to_pylist(), strict=True)) == expected
     assert not wrong
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(st.tuples(PART, PART), max_size=6), st.integers(0, 2))
+def test_pairs_are_put_together(pairs: list[tuple[bytes | None, bytes | None]], skip: int) -> None:
+    keys, values = (pa.array([one[half] for one in pairs], pa.binary())[skip:] for half in (0, 1))
+    expected = [None if one == (None, None) else inline(*one) for one in pairs][skip:]
+    assert joined(keys, values).to_pylist() == expected
 
 
 @settings(max_examples=100, deadline=None)

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+from pyspark.sql.types import StructType
 
 from magnetar.client.place import Place
 from magnetar.columnar.opening import Failure
@@ -13,7 +14,8 @@ from magnetar.model.errors import InvalidValueError
 from magnetar.protocol.compression import CompressionType
 from magnetar.spark.admission import Limits
 from magnetar.spark.offsets import Index, Moment, Word
-from magnetar.spark.options import OPTIONS, sink_options, source_options
+from magnetar.spark.options import OPTIONS, STREAMS_ONLY, check_batch, for_batch, sink_options, source_options
+from magnetar.spark.source import PulsarSource
 from magnetar.spark.topics import check_known, matching
 from tests.unit.columnar.test_encryption import pair
 
@@ -85,11 +87,24 @@ def test_keys_in_any_case_as_spark_hands_them_over() -> None:
         ({"minPartitions": "-1"}, "a number from 0"),
         ({"value": "text"}, "it can be binary, string"),
         ({"delivery": "at-least-once"}, "no meaning for a source"),
+        ({"maxTriggerDelayMs": "5"}, "no meaning without 'minMessagesPerTrigger'"),
     ],
 )
 def test_bad_source_options(wrong: dict[str, str], message: str) -> None:
     with pytest.raises(InvalidValueError, match=message):
         source_options({**BASE, **wrong})
+
+
+def test_a_batch_read_names_all_that_only_streams_have() -> None:
+    shared = {**BASE, "subscription": "s", "MaxMessagesPerTrigger": "5", "startingOffsets": "earliest"}
+    with pytest.raises(InvalidValueError, match=r"'subscription', 'maxMessagesPerTrigger' have no meaning for a batch"):
+        check_batch(shared)
+    with pytest.raises(InvalidValueError, match=r"option 'subscription' has no meaning"):
+        PulsarSource({**BASE, "subscription": "s"}).reader(StructType())
+    assert for_batch(shared) == {**BASE, "startingOffsets": "earliest"}
+    check_batch({**for_batch(shared), "subscription": " "})
+    per_trigger = {option.title for option in OPTIONS.values() if "Trigger" in option.title}
+    assert set(STREAMS_ONLY) == {*per_trigger, "subscription"}
 
 
 def test_bad_sink_options() -> None:
@@ -205,7 +220,6 @@ def test_a_staging_directory_is_the_drivers(tmp_path: Path, monkeypatch: pytest.
     ("given", "message"),
     [
         ({}, "needs the option 'subscription'"),
-        ({"subscription": "s", "endingOffsets": "latest"}, "'endingOffsets' has no meaning"),
         ({"subscription": "s", "pushDownFilters": "true"}, "'pushDownFilters' has no meaning"),
     ],
 )

@@ -8,7 +8,7 @@ import pytest
 
 from magnetar.model.errors import InvalidValueError
 from magnetar.model.schemas import SchemaType
-from magnetar.spark.options import source_options
+from magnetar.spark.options import sink_options, source_options
 from magnetar.spark.value_options import schema_text
 from magnetar.spark.value_writer import check_value_columns
 from magnetar.spark.values import column_texts, resolved
@@ -40,6 +40,8 @@ def test_a_schema_that_is_given_needs_no_broker(tmp_path: Path) -> None:
         ({"value": "avro", "valueMessage": "x"}, "with value=protobuf only"),
         ({"onDecodeError": "drop"}, "it can be fail, null, column"),
         ({"onNewSchema": "drop"}, "it can be fail, ignore, raw"),
+        ({"onDecodeError": "column"}, "'onDecodeError' has no meaning with value=binary"),
+        ({"onNewSchema": "raw", "value": "int32"}, "'onNewSchema' has no meaning with value=int32"),
     ],
 )
 def test_options_that_do_not_go_together(options: dict[str, str], text: str) -> None:
@@ -47,16 +49,37 @@ def test_options_that_do_not_go_together(options: dict[str, str], text: str) -> 
         source_options({**BASE, **options})
 
 
+def test_what_is_said_to_be_as_it_is_anyway() -> None:
+    found = source_options({**BASE, "onDecodeError": "fail", "onNewSchema": "fail"}).value
+    assert (found.on_error, found.on_new_schema) == ("fail", "fail")
+    assert source_options({**BASE, "value": "string", "onDecodeError": "null"}).value.on_error == "null"
+
+
 def test_columns_of_the_sink() -> None:
     types = {"a": "int", "b": "string", "__key": "binary"}
-    assert check_value_columns("avro", None, None, types, "t") == {"value": "binary", "__key": "binary"}
-    for kind, given, topic, text in (
-        ("int32", None, "t", "takes one column 'value', these are a, b"),
-        ("protobuf", None, "t", "needs 'valueSchema'"),
-        ("int32", RECORD, "t", "has no meaning with schema=int32"),
-        ("auto", None, None, "needs the option 'topic'"),
+    assert check_value_columns(sink_options({**BASE, "schema": "avro"}), types) == {
+        "value": "binary",
+        "__key": "binary",
+    }
+    for options, text in (
+        ({"schema": "int32"}, "takes one column 'value', these are a, b"),
+        ({"schema": "protobuf"}, "needs 'valueSchema'"),
+        ({"schema": "int32", "valueSchema": RECORD}, "'valueSchema' has no meaning without schema=avro or"),
+        ({"schema": "auto", "topic": ""}, "needs the option 'topic'"),
+        ({"schema": "keyvalue"}, "takes the columns 'key' and 'value', these are a, b"),
+        ({"schema": "avro", "keySchema": RECORD}, "'keySchema' has no meaning without schema=keyvalue"),
+        ({"keyvalue.encoding": "INLINE"}, "'keyvalue.encoding' has no meaning without schema=keyvalue"),
+        ({"schema": "keyvalue", "keyvalue.key": "protobuf"}, "'keyvalue.key' is 'protobuf'; it can be avro, json"),
     ):
         with pytest.raises(InvalidValueError, match=text):
-            check_value_columns(kind, given, None, types, topic)
+            check_value_columns(sink_options({**BASE, **options}), types)
     with pytest.raises(InvalidValueError, match="no column for the value"):
-        check_value_columns("avro", None, None, {"__key": "binary"}, "t")
+        check_value_columns(sink_options({**BASE, "schema": "avro"}), {"__key": "binary"})
+    pair = {"key": "int", "value": "struct<a:int>", "__key": "binary"}
+    assert check_value_columns(sink_options({**BASE, "schema": "keyvalue"}), pair) == {
+        "value": "binary",
+        "__key": "binary",
+    }
+    apart = sink_options({**BASE, "schema": "keyvalue", "keyvalue.encoding": "separated"})
+    with pytest.raises(InvalidValueError, match="drop '__key'"):
+        check_value_columns(apart, pair)

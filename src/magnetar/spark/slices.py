@@ -1,0 +1,130 @@
+"""Where ranges are sliced so that a task has about no more than so many messages or bytes.
+
+Options ``maxRecordsPerPartition`` and ``maxBytesPerPartition``; bytes are those of entries as stored. What stands in a
+range is told in runs: so many entries after each other, each of which is such a part of a task. With the limits of a
+micro-batch every entry has been read ahead and is a run of its own (`by_extents`). Otherwise each ledger is a run: its
+entries are counted by their numbers, and their size is that of a few at its beginning (`by_ledgers`).
+
+A range is sliced evenly, and at entries only. Slices need not end where ledgers do, so many small ledgers make no more
+tasks than one large. All of this is done once, by the driver that plans; the slices then stand in the offset of a
+micro-batch, so whoever plans it again gets the same tasks, whatever the options say by then.
+"""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final, NamedTuple
+
+from magnetar.client.borders import parts_by_ledger
+from magnetar.client.extent import Extent
+from magnetar.client.lookup import Lookup
+from magnetar.client.place import START, Place
+from magnetar.client.reader import first_place
+from magnetar.client.survey import extents_at
+
+log = logging.getLogger(__name__)
+
+TASKS_MAX: Final = 10_000
+"""Of a batch read or micro-batch: Spark's driver holds all of them, and a micro-batch's stand in its offset."""
+_SAMPLES: Final = 8
+"""Ledgers of a range that are looked into."""
+_SAMPLE: Final = 50
+"""Messages of each."""
+
+
+class Sizes(NamedTuple):
+    """The most that a task should have; 0 is no limit."""
+
+    messages: int = 0
+    size: int = 0
+    """Bytes as stored."""
+
+    def weight(self, messages: float, size: float) -> float:
+        """What part of a task that is."""
+        return max(messages / self.messages if self.messages else 0.0, size / self.size if self.size else 0.0)
+
+
+class Run(NamedTuple):
+    """Entries that follow each other in one ledger."""
+
+    first: Place
+    entries: int
+    weight: float
+    """Of each, in tasks."""
+
+
+def by_extents(extents: Iterable[Extent], start: Place, end: Place, sizes: Sizes) -> list[Run]:
+    """Of entries that are known, between two places."""
+    found = []
+    for one in extents:
+        at = Place(one.ledger, one.entry)
+        if start[:2] <= at[:2] and at < end:
+            first = start.batch if at[:2] == start[:2] else 0
+            stop = min(one.messages, end.batch) if at[:2] == end[:2] else one.messages
+            part = max(stop - first, 0) / max(one.messages, 1)
+            found.append(Run(at, 1, sizes.weight(one.messages * part, one.size * part)))
+    return found
+
+
+def by_ledgers(lookup: Lookup, topic: str, start: Place, end: Place, sizes: Sizes) -> list[Run]:
+    """Estimated. Two short sessions per ledger to find them, and one for each of a few that are looked into."""
+    first = first_place(lookup, topic) if start == START else start
+    parts = parts_by_ledger(lookup, topic, first, end) if first < end else []
+    step = -(-len(parts) // _SAMPLES) or 1
+    found, weight = [], 0.0
+    for number, (begin, stop) in enumerate(parts):
+        if number % step == 0 and (sample := extents_at(lookup, topic, begin, _SAMPLE)):
+            count = len(sample)
+            weight = sizes.weight(sum(one.messages for one in sample) / count, sum(one.size for one in sample) / count)
+        # The last part may be in several ledgers, and nobody knows how many entries that is.
+        entries = stop.entry - begin.entry + (1 if stop.batch else 0) if begin.ledger == stop.ledger else 1
+        found.append(Run(begin, max(entries, 1), weight))
+    return found
+
+
+def slices(
+    runs: Mapping[str, Sequence[Run]], *, least: int = 0, most: int = 0, tasks_max: int = TASKS_MAX
+) -> dict[str, list[Place]]:
+    """Where to slice the topics' ranges: each into as many tasks as its weight, more if there are fewer than ``least``.
+
+    ``most`` (0: no limit) comes before that: no more slices then, unless there are more topics; `planner` deals these.
+    """
+    weights = {topic: sum(run.entries * run.weight for run in some) for topic, some in runs.items()}
+    counts = {topic: max(math.ceil(round(weight, 6)), 1) for topic, weight in weights.items()}
+    allowed = min(most or tasks_max, tasks_max)
+    if not most and sum(counts.values()) > tasks_max:
+        log.warning("%d tasks are wanted, %d are made: raise the limit per task", sum(counts.values()), tasks_max)
+    wanted = min(max(sum(counts.values()), least), allowed)
+    found = _allotted(weights, counts, wanted)
+    return {topic: places for topic, some in runs.items() if (places := even(some, found[topic]))}
+
+
+def _allotted(weights: Mapping[str, float], counts: Mapping[str, int], wanted: int) -> dict[str, int]:
+    """About ``wanted`` slices in all, by weight; each topic has at least one."""
+    total, have = sum(weights.values()), sum(counts.values())
+    if have == wanted or not total:
+        return dict(counts)
+    round_ = math.floor if have > wanted else math.ceil
+    return {topic: max(round_(wanted * weight / total), 1) for topic, weight in weights.items()}
+
+
+def even(runs: Sequence[Run], count: int) -> list[Place]:
+    """The ``count - 1`` places, or fewer, that cut the runs into parts of about equal weight."""
+    share = sum(run.entries * run.weight for run in runs) / count
+    found: set[Place] = set()
+    before, number = 0.0, 1
+    for run, following in itertools.zip_longest(runs, runs[1:]):
+        behind = before + run.entries * run.weight
+        while run.weight and number < count and (target := number * share) < behind:
+            offset = round((target - before) / run.weight)
+            if offset < run.entries:
+                found.add(Place(run.first.ledger, run.first.entry + offset))
+            elif following is not None:
+                # Behind the last entry of a ledger is the same as before the first of the next one.
+                found.add(following.first)
+            number += 1
+        before = behind
+    return sorted(place for place in found if place[:2] > runs[0].first[:2])
