@@ -8,18 +8,20 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from magnetar.jobs import compaction
 from magnetar.jobs.compaction import Plan, plan, stretches, write_unit
-from magnetar.jobs.latest import latest
+from magnetar.jobs.latest import Event, latest
 from magnetar.jobs.rest import RefusedError, Rest
-from magnetar.jobs.stretches import events
+from magnetar.jobs.stretches import key_events
 from magnetar.model.errors import ConflictError
 from magnetar.protocol.compression import CompressionType
 from magnetar.storage.managed_ledger import ManagedLedger
 from tests.admin.real_broker import TOPIC, RealBroker, real_broker
 from tests.admin.test_offload import SMALL_LEDGERS, finished
+from tests.unit.jobs.test_latest import rows_of
 from tests.unit.topic.test_survivors import Message, batch, single
 
 T = "persistent://public/default/t"
@@ -96,9 +98,13 @@ async def planned(broker: RealBroker, path: Path) -> Plan:
 
 def computed(work: Plan) -> list[dict[str, Any]]:
     """What Spark does, in one place."""
-    said = [event for number in range(len(work.units)) for event in events(stretches(work, number))[0]]
+    said: list[Event] = []
+    for number in range(len(work.units)):
+        keys, ear = key_events(stretches(work, number))
+        said += [*rows_of(keys), *ear.events()]
     places, heard = latest(said)
-    return [write_unit(work, number, places, heard) for number in range(len(work.units))]
+    wanted = np.array(sorted(places), np.int64)
+    return [write_unit(work, number, wanted, heard) for number in range(len(work.units))]
 
 
 def handed_over(work: Plan, rows: list[dict[str, Any]]) -> None:

@@ -14,7 +14,8 @@ from crc32c import crc32c
 
 from magnetar.client.connection import MAX_FRAME_SIZE, Connection
 from magnetar.columnar.block import ENTRY_END, ENTRY_START, ROWS, Block
-from magnetar.columnar.frames import CRC_TABLES, MORE, OTHER, read_frames, unchecked
+from magnetar.columnar.checksums import CRC_TABLES
+from magnetar.columnar.frames import MORE, OTHER, read_frames, unchecked
 from magnetar.protocol import commands as c
 
 _BUFFER_BYTES: Final = 4 << 20

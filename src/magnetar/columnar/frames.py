@@ -13,6 +13,7 @@ from typing import Final
 import numpy as np
 
 from magnetar.columnar.block import ALL, ENTRY, ENTRY_END, ENTRY_START, FIRST, INDEX, LEDGER, NO_INDEX, STOP
+from magnetar.columnar.checksums import CHECKED_HERE, crc32c
 from magnetar.columnar.compiled import Numbers, Octets, int64, kernel, uint64
 from magnetar.columnar.wire import read_span, read_tag, read_u32, read_varint, skip_field
 
@@ -24,57 +25,7 @@ NO_ROOM: Final = 2
 """The table is full."""
 
 _ENTRY_HEADER: Final = 10
-_CHECKED_HERE: Final = 2048
-"""Larger entries are checked by a library, which is faster per byte and slower per call."""
 _LONG_MAX: Final = (1 << 63) - 1
-
-
-def _crc_tables() -> np.ndarray[tuple[int, int], np.dtype[np.uint64]]:
-    """CRC-32C of one byte followed by 0 to 7 zero bytes."""
-    tables = np.zeros((8, 256), np.uint64)
-    for byte in range(256):
-        value = byte
-        for _ in range(8):
-            value = value >> 1 ^ (0x82F63B78 if value & 1 else 0)
-        tables[0, byte] = value
-    for row in range(1, 8):
-        for byte in range(256):
-            before = int(tables[row - 1, byte])
-            tables[row, byte] = before >> 8 ^ int(tables[0, before & 0xFF])
-    return tables
-
-
-CRC_TABLES: Final = _crc_tables()
-
-
-@kernel
-def crc32c(data: Octets, at: int, end: int, tables: Numbers) -> int:
-    """The checksum of entries; ``tables`` are `CRC_TABLES`."""
-    value = uint64(0xFFFFFFFF)
-    low = uint64(0xFF)
-    while at + 8 <= end:
-        value ^= (
-            uint64(data[at])
-            | uint64(data[at + 1]) << uint64(8)
-            | uint64(data[at + 2]) << uint64(16)
-            | uint64(data[at + 3]) << uint64(24)
-        )
-        value = (
-            tables[7, value & low]
-            ^ tables[6, value >> uint64(8) & low]
-            ^ tables[5, value >> uint64(16) & low]
-            ^ tables[4, value >> uint64(24)]
-            ^ tables[3, data[at + 4]]
-            ^ tables[2, data[at + 5]]
-            ^ tables[1, data[at + 6]]
-            ^ tables[0, data[at + 7]]
-        )
-        at += 8
-    while at < end:
-        value = value >> uint64(8) ^ tables[0, (value ^ uint64(data[at])) & low]
-        at += 1
-    found: int = int64(value ^ uint64(0xFFFFFFFF))
-    return found
 
 
 @kernel
@@ -182,7 +133,7 @@ def read_frames(
         entry = _broker_metadata(data, entry, stop, table, count)
         if entry < 0 or stop - entry < _ENTRY_HEADER or data[entry] != 0x0E or data[entry + 1] != 0x01:
             return OTHER, count, at, size
-        if stop - entry <= _CHECKED_HERE and crc32c(data, entry + 6, stop, tables) != read_u32(data, entry + 2):
+        if stop - entry <= CHECKED_HERE and crc32c(data, entry + 6, stop, tables) != read_u32(data, entry + 2):
             return OTHER, count, at, size
         table[FIRST, count] = 0
         table[STOP, count] = ALL
@@ -194,5 +145,5 @@ def read_frames(
 
 def unchecked(table: np.ndarray[tuple[int, int], np.dtype[np.int64]]) -> list[int]:
     """Entries whose checksum `read_frames` has left to its caller."""
-    found: list[int] = np.flatnonzero(table[ENTRY_END] - table[ENTRY_START] > _CHECKED_HERE).tolist()
+    found: list[int] = np.flatnonzero(table[ENTRY_END] - table[ENTRY_START] > CHECKED_HERE).tolist()
     return found

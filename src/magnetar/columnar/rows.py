@@ -82,27 +82,27 @@ EVENT_TIMES: Final = 0
 SEQUENCES: Final = 1
 
 # What stands beside a message in a batch, as numbers.
-_KEY: Final = 0
-_KEY_STOP: Final = 1
+FACT_KEY: Final = 0
+FACT_KEY_STOP: Final = 1
 _ORDER: Final = 2
 _ORDER_STOP: Final = 3
-_SIZE: Final = 4
+FACT_SIZE: Final = 4
 _TIME: Final = 5
 _NUMBER: Final = 6
 _HAS_NUMBER: Final = 7
-_OUT: Final = 8
+FACT_OUT: Final = 8
 _NULL: Final = 9
 _BASE64: Final = 10
 _PAIRS: Final = 11
-_FACTS: Final = STATES
+FACTS: Final = STATES
 
 
 @kernel
-def _read_facts(data: Octets, at: int, end: int, facts: Numbers) -> bool:
+def read_facts(data: Octets, at: int, end: int, facts: Numbers) -> bool:
     """SingleMessageMetadata; False if it is none."""
-    for index in range(_FACTS):
+    for index in range(FACTS):
         facts[index] = 0
-    facts[_KEY] = facts[_ORDER] = facts[_SIZE] = -1
+    facts[FACT_KEY] = facts[_ORDER] = facts[FACT_SIZE] = -1
     while at < end:
         tag, at = read_tag(data, at, end)
         if at < 0:
@@ -112,8 +112,8 @@ def _read_facts(data: Octets, at: int, end: int, facts: Numbers) -> bool:
             if at < 0:
                 return False
             if tag == 0x12:
-                facts[_KEY] = start
-                facts[_KEY_STOP] = at
+                facts[FACT_KEY] = start
+                facts[FACT_KEY_STOP] = at
             elif tag == 0x3A:
                 facts[_ORDER] = start
                 facts[_ORDER_STOP] = at
@@ -130,14 +130,14 @@ def _read_facts(data: Octets, at: int, end: int, facts: Numbers) -> bool:
             at = skip_field(data, tag, at, end)
             if at < 0:
                 return False
-    found: bool = facts[_SIZE] >= 0
+    found: bool = facts[FACT_SIZE] >= 0
     return found
 
 
 @kernel
 def _note_fact(facts: Numbers, tag: int, value: Any) -> None:
     if tag == 0x18:
-        facts[_SIZE] = to_int32(value)
+        facts[FACT_SIZE] = to_int32(value)
     elif tag == 0x40:
         facts[_NUMBER] = int64(value)
         facts[_HAS_NUMBER] = 1
@@ -148,19 +148,19 @@ def _note_fact(facts: Numbers, tag: int, value: Any) -> None:
     elif tag == 0x30:
         facts[_BASE64] = value != uint64(0)
     elif tag == 0x20:
-        facts[_OUT] = value != uint64(0)
+        facts[FACT_OUT] = value != uint64(0)
 
 
 @kernel
 def _read_single(table: Numbers, index: int, size: int, facts: Numbers) -> None:
     """The same of a message on its own, from its entry's head."""
     flags = table[FLAGS, index]
-    facts[_KEY], facts[_KEY_STOP] = table[KEY, index], table[KEY_END, index]
+    facts[FACT_KEY], facts[FACT_KEY_STOP] = table[KEY, index], table[KEY_END, index]
     facts[_ORDER], facts[_ORDER_STOP] = table[ORDERING, index], table[ORDERING_END, index]
-    facts[_SIZE] = size
+    facts[FACT_SIZE] = size
     facts[_TIME] = table[EVENT_TIME, index]
     facts[_NUMBER], facts[_HAS_NUMBER] = table[SEQUENCE, index], 1
-    facts[_OUT] = 0
+    facts[FACT_OUT] = 0
     facts[_NULL] = flags & NULL_VALUE
     facts[_BASE64] = flags & BASE64_KEY
     facts[_PAIRS] = table[PAIRS, index]
@@ -207,7 +207,7 @@ def _append_details(
     row = state[ROWS]
     numbers[EVENT_TIMES, row] = facts[_TIME]
     numbers[SEQUENCES, row] = facts[_NUMBER]
-    start, stop, to = facts[_KEY], facts[_KEY_STOP], state[ROW_KEY_END]
+    start, stop, to = facts[FACT_KEY], facts[FACT_KEY_STOP], state[ROW_KEY_END]
     present[KEYS, row] = start >= 0
     if start >= 0:
         if to + stop - start > keys.size:
@@ -269,19 +269,19 @@ def _append_entry(
             if at + 4 > end:
                 return DAMAGED
             head, head_end = at + 4, at + 4 + read_u32(plain, at)
-            if head_end > end or not _read_facts(plain, head, head_end, facts):
+            if head_end > end or not read_facts(plain, head, head_end, facts):
                 return DAMAGED
             at = head_end
-            if facts[_SIZE] > end - at:
+            if facts[FACT_SIZE] > end - at:
                 return DAMAGED
             if not facts[_HAS_NUMBER]:
                 facts[_NUMBER] = table[SEQUENCE, index] + number
-        if number >= first and not facts[_OUT]:
+        if number >= first and not facts[FACT_OUT]:
             row = state[ROWS]
             present[VALUES, row] = not facts[_NULL]
             if not facts[_NULL]:
-                copy(plain, at, at + facts[_SIZE], values, state[VALUE_END])
-                state[VALUE_END] += facts[_SIZE]
+                copy(plain, at, at + facts[FACT_SIZE], values, state[VALUE_END])
+                state[VALUE_END] += facts[FACT_SIZE]
             offsets[VALUES, row + 1] = state[VALUE_END]
             places[0, row] = number
             if details:
@@ -294,7 +294,7 @@ def _append_entry(
                     return status
                 offsets[PROPERTIES, row + 1] = state[PAIR_COUNT]
             state[ROWS] = row + 1
-        at += facts[_SIZE]
+        at += facts[FACT_SIZE]
     return DONE
 
 

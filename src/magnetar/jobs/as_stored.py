@@ -9,23 +9,13 @@ from __future__ import annotations
 
 from typing import Final
 
-from crc32c import crc32c
-
 from magnetar.columnar.opening import bare
 from magnetar.protocol.entries import build_entry, is_encrypted, may_be_chunk, metadata_of, payload_of
-from magnetar.protocol.frames import CHECKSUM_MAGIC, ENTRY_HEADER_SIZE
 
 CHUNK: Final = "__chunk"
 """Property of a row that is one chunk of a message: uuid, number and how many there are, with blanks between."""
 ENCRYPTED: Final = "__encrypted"
 """Property of a row whose value is a ciphertext: how many messages are in it."""
-
-
-def checksum_matches(entry: memoryview) -> bool:
-    """Whether the entry is as its producer sent it; False for what is no entry."""
-    if len(entry) < ENTRY_HEADER_SIZE or int.from_bytes(entry[:2], "big") != CHECKSUM_MAGIC:
-        return False
-    return crc32c(entry[6:]) == int.from_bytes(entry[2:6], "big")
 
 
 def as_stored(entry: bytes, *, first_chunks: bool = False) -> bytes | None:

@@ -13,27 +13,29 @@ from __future__ import annotations
 import secrets
 import time
 import warnings
-from collections.abc import Callable, Collection, Iterator, Sequence
-from itertools import islice
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from magnetar.broker.topic.compaction.view import pack
+import numpy as np
+
 from magnetar.client.errors import DataLossError
 from magnetar.client.place import START, Place
 from magnetar.jobs.extents import Missing
-from magnetar.jobs.latest import CHUNKED, KEY, Heard, messages_of
+from magnetar.jobs.key_table import Keys
+from magnetar.jobs.latest import CHUNKED, KEY, Heard
 from magnetar.jobs.reading import Access, Unit, entries
 from magnetar.jobs.rest import Rest, path_of
-from magnetar.jobs.stretches import Stretch, events, kept, of_topic, of_view
+from magnetar.jobs.stretches import Stretch, kept, key_events, of_topic, of_view
 from magnetar.jobs.topic_logs import look
 from magnetar.jobs.units import direct
 from magnetar.model.errors import ConflictError, InvalidValueError
 from magnetar.model.names import TopicName
-from magnetar.offload.format import LedgerWriter
+from magnetar.offload.format import NO_TIME, LedgerWriter
 from magnetar.offload.places import folder_of, place_at
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
     from pyspark.sql import DataFrame, SparkSession
 
 _EVENTS: Final = "kind int, name binary, place bigint, over boolean, uuid binary, unit int, messages bigint"
@@ -41,8 +43,8 @@ _FILES: Final = "unit int, name string, digest string, entries bigint, bytes big
 _NOBODY: Final = 2
 """Kind of a row that only says that there is a unit, and how many messages it has."""
 _POLL_SECONDS: Final = 0.1
-_PIECE: Final = 1000
-"""Entries that are given to the file at a time."""
+_EVENT_ROWS: Final = 10_000
+"""In a record batch, at most."""
 
 
 class Plan(NamedTuple):
@@ -135,8 +137,8 @@ def _passes(spark: SparkSession, plan: Plan) -> tuple[int, list[dict[str, Any]]]
     """Messages looked at, and a row of `_FILES` for every unit, in order."""
     from pyspark.sql import functions as f
 
-    said = f.struct("place", "over", "uuid", "unit", "messages")
-    last = _events(spark, plan).groupBy("kind", "name").agg(f.max_by(said, "place").alias("last"))
+    event = f.struct("place", "over", "uuid", "unit", "messages")
+    last = _events(spark, plan).groupBy("kind", "name").agg(f.max_by(event, "place").alias("last"))
     last = last.select("kind", "name", "last.*").persist()
     try:
         chunks = last.where((f.col("kind") == CHUNKED) & ~f.col("over")).select("name").collect()
@@ -162,15 +164,31 @@ def _events(spark: SparkSession, plan: Plan) -> DataFrame:
     def run(batches: Iterator[Any]) -> Iterator[Any]:
         for batch in batches:
             for number in batch.column(0).to_pylist():
-                found, messages = events(stretches(plan, number))
-                rows = [(*event, number, 0) for event in found]
-                rows.append((_NOBODY, str(number).encode(), -1, False, None, number, messages))
+                keys, ear = key_events(stretches(plan, number))
+                for some in keys.portions(_EVENT_ROWS):
+                    yield _of_keys(some, number)
+                rows = [(*event, number, 0) for event in ear.events()]
+                rows.append((_NOBODY, str(number).encode(), -1, False, None, number, ear.messages))
                 columns = [pa.array(column, kind) for column, kind in zip(zip(*rows, strict=True), kinds, strict=True)]
                 yield pa.RecordBatch.from_arrays(columns, names)
 
     names = [word.split()[0] for word in _EVENTS.split(", ")]
     kinds = [pa.int32(), pa.binary(), pa.int64(), pa.bool_(), pa.binary(), pa.int32(), pa.int64()]
     return spark.createDataFrame(numbers, "unit int").mapInArrow(run, _EVENTS)
+
+
+def _of_keys(keys: Keys, number: int) -> Any:
+    """Rows of `_EVENTS` as a record batch."""
+    import pyarrow as pa  # the same
+
+    count = len(keys.places)
+    constants = [
+        pa.repeat(pa.scalar(value, kind), count)
+        for value, kind in ((KEY, pa.int32()), (None, pa.binary()), (number, pa.int32()), (0, pa.int64()))
+    ]
+    names = pa.Array.from_buffers(pa.binary(), count, [None, pa.py_buffer(keys.ends), pa.py_buffer(keys.names)])
+    columns = [constants[0], names, pa.array(keys.places), pa.array(keys.over), *constants[1:]]
+    return pa.RecordBatch.from_arrays(columns, [word.split()[0] for word in _EVENTS.split(", ")])
 
 
 def _second_pass(plan: Plan, heard: Heard) -> Callable[[Any], Any]:
@@ -180,29 +198,31 @@ def _second_pass(plan: Plan, heard: Heard) -> Callable[[Any], Any]:
         import pyarrow as pa  # the same
 
         number = table.column("unit")[0].as_py()
-        row = write_unit(plan, number, set(table.column("place").to_pylist()), heard)
+        row = write_unit(plan, number, np.sort(table.column("place").to_numpy()), heard)
         kinds = (pa.int32(), pa.string(), pa.string(), pa.int64(), pa.int64(), pa.int64())
         return pa.Table.from_pylist([row], pa.schema(list(zip(row, kinds, strict=True))))
 
     return run
 
 
-def write_unit(plan: Plan, number: int, places: Collection[int], heard: Heard) -> dict[str, Any]:
-    """What of a unit stays, as a file; no file if that is nothing. A row of `_FILES`."""
+def write_unit(plan: Plan, number: int, places: NDArray[np.int64], heard: Heard) -> dict[str, Any]:
+    """What of a unit stays, as a file; no file if that is nothing. A row of `_FILES`. ``places`` ascend."""
     name = _file_name(plan, number)
     row: dict[str, Any] = {"unit": number, "name": name, "digest": "", "entries": 0, "bytes": 0, "messages": 0}
     stays = kept(stretches(plan, number), places, heard, retain_keyless=plan.retain_keyless)
-    piece = list(islice(stays, _PIECE))
-    if not piece:
+    some = next(stays, None)
+    if some is None:
         return row
     draft = place_at(plan.url).draft(name)
     try:
         writer = LedgerWriter(draft.target, plan.topic, number, 0)
         try:
-            while piece:
-                writer.add([pack(*one[:3], one.data) for one in piece], [one.messages for one in piece])
-                row["messages"] += sum(messages_of(one.data) for one in piece)
-                piece = list(islice(stays, _PIECE))
+            while some is not None:
+                # behind a place there is no metadata to take a time from
+                times = np.full(len(some.sizes), NO_TIME, np.int64)
+                writer.add_columns(some.data, some.sizes, some.counts, times)
+                row["messages"] += some.messages
+                some = next(stays, None)
             facts = writer.close()
         except BaseException:
             writer.abandon()

@@ -22,6 +22,7 @@ import pyarrow.compute as pc  # type: ignore[import-untyped]  # the same
 from magnetar.jobs.content import COLUMNS, content_numbers
 from magnetar.jobs.reading import Access, Missing, Unit, read, spread
 from magnetar.jobs.sequences import RunMaker
+from magnetar.jobs.tallies import Tallies
 from magnetar.model.errors import InvalidValueError
 from magnetar.model.names import TopicName
 
@@ -114,21 +115,28 @@ class Matching(NamedTuple):
     """How many, when matched by content."""
 
     def of(self, batch: Any, topic: str) -> tuple[Any, NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-        """Of each row of a record batch: owner, number of the bucket, id to match by, content's number."""
+        """Of each row of a record batch: owner (a dictionary), bucket's number, id to match by, content's number."""
         content = content_numbers(batch)
         as_signed = content.view(np.int64)
         if self.way == "content":
-            owners = pa.repeat(pa.scalar(""), batch.num_rows)
+            owners = pa.DictionaryArray.from_arrays(pa.array(np.zeros(batch.num_rows, np.int32)), pa.array([""]))
             return owners, (content % np.uint64(self.buckets)).astype(np.int64), as_signed, as_signed
         ids = batch.column("__sequenceId").to_numpy().astype(np.int64)
         partition = max(TopicName.parse(topic).partition_index, 0)
-        owners = pc.binary_join_element_wise(str(partition), batch.column("__producerName"), " ")
+        owners = _prefixed(f"{partition} ", batch.column("__producerName"))
         return owners, ids // BUCKET, ids, as_signed
+
+
+def _prefixed(prefix: str, names: Any) -> Any:
+    """Each name, of which there are few, behind the prefix; still as a dictionary."""
+    coded = names.dictionary_encode()
+    texts = pa.array([prefix + name for name in coded.dictionary.to_pylist()], pa.string())
+    return pa.DictionaryArray.from_arrays(coded.indices, texts)
 
 
 def digests_of(access: Access, unit: Unit, number: int, matching: Matching) -> Iterator[Any]:
     """One unit's buckets as record batches, one row each; what cannot be read is a row without messages."""
-    found: dict[Bucket, Digest] = {}
+    found = Tallies()
     missing: list[str] = []
 
     def miss(topic: str, one: Missing) -> None:
@@ -136,23 +144,8 @@ def digests_of(access: Access, unit: Unit, number: int, matching: Matching) -> I
 
     for batch in read(access, unit, _READ, on_missing=miss):
         owners, buckets, _, content = matching.of(batch, unit.topic)
-        coded = owners.dictionary_encode()
-        names = coded.dictionary.to_pylist()
-        pairs = np.stack([coded.indices.to_numpy().astype(np.int64), buckets])
-        keys, inverse = np.unique(pairs, axis=1, return_inverse=True)
-        inverse = inverse.reshape(-1)
-        order = np.argsort(inverse, kind="stable")
-        starts = np.searchsorted(inverse[order], np.arange(keys.shape[1]))
-        ordered = content[order].view(np.uint64)
-        totals = np.add.reduceat(ordered, starts)
-        mixed = np.bitwise_xor.reduceat(ordered, starts)
-        counts = np.diff(np.append(starts, len(order)))
-        for code, at, count, total, mix in zip(*keys, counts, totals, mixed, strict=True):
-            key = Bucket(names[code], int(at))
-            digest = Digest(int(count), _signed(int(total)), _signed(int(mix)))
-            known = found.get(key)
-            found[key] = digest if known is None else known.plus(digest)
-    rows = [(number, *key, *digest) for key, digest in found.items()]
+        found.add(owners, buckets, content)
+    rows = [(number, *tally) for tally in found]
     rows += [(number, text, -1, 0, 0, 0) for text in missing]
     if rows:
         columns = [list(column) for column in zip(*rows, strict=True)]
@@ -171,16 +164,17 @@ def messages_of(access: Access, unit: Unit, matching: Matching, wanted: Sequence
 
     for batch in read(access, unit, _READ, on_missing=ignore):
         owners, buckets, ids, content = matching.of(batch, unit.topic)
+        texts = owners.cast(pa.string())
         keep = np.zeros(batch.num_rows, np.bool_)
-        for owner in pc.unique(owners).to_pylist():
+        for owner in owners.dictionary.to_pylist():
             if owner in by_owner:
-                mine = pc.equal(owners, owner).to_numpy(zero_copy_only=False)
+                mine = pc.equal(texts, owner).to_numpy(zero_copy_only=False)
                 keep |= mine & np.isin(buckets, by_owner[owner])
         if not keep.any():
             continue
         places = [batch.column(name).cast(pa.int64()) for name in RunMaker.COLUMNS[:3]]
         topics = pa.repeat(pa.scalar(unit.topic), batch.num_rows)
-        arrays = [owners, *(pa.array(one) for one in (buckets, ids, content)), topics, *places]
+        arrays = [texts, *(pa.array(one) for one in (buckets, ids, content)), topics, *places]
         names = ["owner", "number", "id", "content", "topic", "ledger", "entry", "batch"]
         yield pa.RecordBatch.from_arrays(arrays, names=names).filter(pa.array(keep))
 

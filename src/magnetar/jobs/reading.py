@@ -22,11 +22,24 @@ from magnetar.client.gap import DataGap
 from magnetar.client.place import Place
 from magnetar.client.reader import Entry, RangeReader
 from magnetar.columnar import heads
-from magnetar.columnar.block import ALL, ENTRY, ENTRY_END, ENTRY_START, FIRST, INDEX, LEDGER, NO_INDEX, STOP, Block
+from magnetar.columnar.block import (
+    ALL,
+    ENTRY,
+    ENTRY_END,
+    ENTRY_START,
+    FIRST,
+    INDEX,
+    LEDGER,
+    NO_INDEX,
+    ROWS,
+    STOP,
+    Block,
+)
+from magnetar.columnar.checksums import wrong_checksums
 from magnetar.columnar.values import Binary, ValueDecoder
-from magnetar.jobs.as_stored import as_stored, checksum_matches
+from magnetar.jobs.as_stored import as_stored
 from magnetar.jobs.copies import read_copy
-from magnetar.jobs.extents import Entries, Missing, SegmentGoneError, read_piece
+from magnetar.jobs.extents import TABLE_ENTRIES, Entries, Missing, SegmentGoneError, read_piece
 from magnetar.jobs.units import Access, Unit, tasks_of, units
 from magnetar.spark.decode import ArrowDecoder, sql_schema
 
@@ -89,56 +102,66 @@ def read(
         if isinstance(block, Missing):
             _tell(unit.topic, block, on_missing)
             continue
-        table = _table(block, unit)
         data = block.data.view()
         data.flags.writeable = False
-        done = 0
-        for index, why in _apart(data, table, checked=for_audit):
-            for batch in decoder.add_block(Block(data, table[:7, done:index])):
-                yield _without_value(batch, values)
-            done = index + 1
-            stored = Block(data, table[:7]).stored(index)
-            if why:
-                here = Place(stored.ledger, stored.entry)
-                _tell(unit.topic, Missing(here, here._replace(entry=here.entry + 1), why), on_missing)
-                continue
-            row = as_stored(stored.data, first_chunks=for_audit)
-            for batch in decoder.add(stored.ledger, stored.entry, row) if row is not None else ():
-                yield _without_value(batch, values)
-        for batch in decoder.add_block(Block(data, table[:7, done:])):
-            yield _without_value(batch, values)
+        for table in _tables(block, unit):
+            yield from _rows(decoder, Block(data, table), unit.topic, values, on_missing, for_audit)
     for batch in decoder.flush():
         yield _without_value(batch, values)
 
 
-def _table(block: Entries, unit: Unit) -> NDArray[np.int64]:
-    """What `columnar.heads` wants to know of each entry."""
-    table = np.zeros((heads.HEADS, len(block)), np.int64)
-    table[LEDGER], table[ENTRY], table[INDEX] = block.ledgers, block.entries, NO_INDEX
-    table[ENTRY_START], table[ENTRY_END] = block.offsets, block.offsets + block.lengths
-    table[STOP] = ALL
-    for row, place in ((FIRST, unit.start), (STOP, unit.stop)):
-        if place.batch:
-            table[row, (block.ledgers == place.ledger) & (block.entries == place.entry)] = place.batch
-    return table
+def _tables(block: Entries, unit: Unit) -> Iterator[NDArray[np.int64]]:
+    """What a block's table says of each entry, some entries at a time."""
+    for first in range(0, len(block), TABLE_ENTRIES):
+        part = slice(first, first + TABLE_ENTRIES)
+        ledgers, entries, offsets = block.ledgers[part], block.entries[part], block.offsets[part]
+        table = np.zeros((ROWS, len(offsets)), np.int64)
+        table[LEDGER], table[ENTRY], table[INDEX] = ledgers, entries, NO_INDEX
+        table[ENTRY_START], table[ENTRY_END] = offsets, offsets + block.lengths[part]
+        table[STOP] = ALL
+        for row, place in ((FIRST, unit.start), (STOP, unit.stop)):
+            if place.batch:
+                table[row, (ledgers == place.ledger) & (entries == place.entry)] = place.batch
+        yield table
 
 
-def _apart(data: NDArray[np.uint8], table: NDArray[np.int64], *, checked: bool) -> Iterator[tuple[int, str]]:
+def _rows(
+    decoder: ArrowDecoder, block: Block, topic: str, values: bool, on_missing: OnMissing | None, for_audit: bool
+) -> Iterator[Any]:
+    """Of some entries: most of them together, those that need a look of their own one by one."""
+    done = 0
+    for index, why in _apart(block, checked=for_audit):
+        for batch in decoder.add_block(block.part(done, index)):
+            yield _without_value(batch, values)
+        done = index + 1
+        stored = block.stored(index)
+        if why:
+            here = Place(stored.ledger, stored.entry)
+            _tell(topic, Missing(here, here._replace(entry=here.entry + 1), why), on_missing)
+            continue
+        row = as_stored(stored.data, first_chunks=for_audit)
+        for batch in decoder.add(stored.ledger, stored.entry, row) if row is not None else ():
+            yield _without_value(batch, values)
+    for batch in decoder.add_block(block.part(done, len(block))):
+        yield _without_value(batch, values)
+
+
+def _apart(block: Block, *, checked: bool) -> list[tuple[int, str]]:
     """Entries that need a look of their own, in order: what is wrong with them, or "" for a chunk or a ciphertext."""
-    count = table.shape[1]
+    count = len(block)
+    table = np.empty((heads.HEADS, count), np.int64)
+    table[:ROWS] = block.table
     found: dict[int, str] = {}
-    good = heads.read_heads(data, table, 0, count)
+    good = heads.read_heads(block.data, table, 0, count)
     while good < count:
         found[good] = "its metadata cannot be read"
-        good = heads.read_heads(data, table, good + 1, count)
+        good = heads.read_heads(block.data, table, good + 1, count)
     for index in np.flatnonzero(table[heads.FLAGS] & (heads.ENCRYPTED | heads.CHUNK)).tolist():
         found.setdefault(index, "")
     if checked:
-        view = data.data
-        for index, (at, end) in enumerate(table[ENTRY_START : ENTRY_END + 1].T.tolist()):
-            if not checksum_matches(view[at:end]):
-                found[index] = "the producer's checksum does not match"
-    yield from sorted(found.items())
+        for index in wrong_checksums(block.data, block.table):
+            found[index] = "the producer's checksum does not match"
+    return sorted(found.items())
 
 
 def _tell(topic: str, missing: Missing, on_missing: OnMissing | None) -> None:

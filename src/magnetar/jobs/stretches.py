@@ -1,34 +1,39 @@
-"""Stretches of a topic for compaction: entries as columns, and the plain ones among them known by a kernel.
+"""Stretches of a topic for compaction: entries as columns, and most of them understood by kernels.
 
-Most entries of topics that are compacted are one message with a key and a size. Of these a kernel tells what
-:func:`magnetar.protocol.compacting.look` would; the others (batches, chunks, ciphertexts, messages that say nothing of
-their size, what cannot be read) are looked at one by one.
+Most entries of topics that are compacted are one message with a key and a size, or batches. Of these kernels tell what
+:func:`magnetar.protocol.compacting.look` would; the others (chunks, ciphertexts, messages that say nothing of their
+size, what cannot be read) are looked at one by one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
 from magnetar.broker.topic.compaction.survivors import INDEX_BITS
-from magnetar.broker.topic.compaction.view import PLACE_BYTES
-from magnetar.columnar.block import ENTRY_END, ENTRY_START
+from magnetar.broker.topic.compaction.view import PLACE_BYTES, pack
+from magnetar.columnar.block import ENTRY_END, ENTRY_START, octets
 from magnetar.columnar.heads import (
     BASE64_KEY,
     BATCH,
+    COMPRESSION,
     FLAGS,
     HEADS,
     KEY,
-    KEY_END,
     NO_BATCH,
     NULL_VALUE,
+    PAYLOAD,
     PLAIN_SIZE,
     read_heads,
 )
-from magnetar.jobs.extents import Entries
-from magnetar.jobs.latest import Ear, Event, Heard, Kept, Stored
+from magnetar.jobs.extents import TABLE_ENTRIES, Entries
+from magnetar.jobs.key_table import UNREADABLE, KeyTable
+from magnetar.jobs.latest import Ear, Heard, Kept, Stored, messages_of
+from magnetar.jobs.survived import Choice, Chooser, Survived, in_view
+from magnetar.protocol.compacting import PLAIN_BYTES_MAX, repacked
+from magnetar.protocol.compression import CompressionType, DamagedPayloadError, decompress
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -73,8 +78,49 @@ def of_view(block: Entries) -> Stretch:
     )  # fmt: skip
 
 
-def _heads(stretch: Stretch) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """What the kernel read, and of which entries that is all there is to know."""
+class _Looked(NamedTuple):
+    """A stretch with what the kernel read of its heads."""
+
+    stretch: Stretch
+    data: NDArray[np.uint8]
+    """Read-only."""
+    table: NDArray[np.int64]
+    plain: NDArray[np.bool_]
+    """Messages of which the head says all there is to know."""
+    batch: NDArray[np.bool_]
+    """Batches that a kernel may walk through."""
+    places: NDArray[np.int64]
+    """Of the first message of each entry."""
+
+    def odd(self) -> list[int]:
+        """Entries that are not plain."""
+        found: list[int] = np.flatnonzero(~self.plain).tolist()
+        return found
+
+    def unpacked(self, i: int) -> tuple[NDArray[np.uint8], int, int] | None:
+        """A batch's messages in plain sight: buffer, start, end. None: `protocol.compacting` is to judge."""
+        kind, size, start, end = (int(self.table[row, i]) for row in (COMPRESSION, PLAIN_SIZE, PAYLOAD, ENTRY_END))
+        if kind == CompressionType.NONE:
+            return self.data, start, end
+        try:
+            plain = decompress(CompressionType(kind), bytes(self.data[start:end].data), size, PLAIN_BYTES_MAX)
+        except DamagedPayloadError:
+            return None
+        return octets(plain), 0, len(plain)
+
+
+def _looks(stretches: Iterable[Stretch]) -> Iterator[_Looked]:
+    """Some entries at a time, so that their table stays in the processor's cache."""
+    for whole in stretches:
+        data = whole.data.view()
+        data.flags.writeable = False
+        for first in range(0, len(whole.offsets), TABLE_ENTRIES):
+            part = slice(first, first + TABLE_ENTRIES)
+            stretch = Stretch(data, *(column[part] for column in whole[1:]))
+            yield _looked(stretch)
+
+
+def _looked(stretch: Stretch) -> _Looked:
     count = len(stretch.offsets)
     table = np.empty((HEADS, count), np.int64)
     table[ENTRY_START], table[ENTRY_END] = stretch.offsets, stretch.offsets + stretch.lengths
@@ -83,43 +129,90 @@ def _heads(stretch: Stretch) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
     while (at := read_heads(stretch.data, table, at, count)) < count:
         readable[at] = False
         at += 1
-    plain = (table[BATCH] == NO_BATCH) & ((table[FLAGS] & ~_PLAIN_FLAGS) == 0) & (table[PLAIN_SIZE] > 0)
-    return table, plain & readable
+    readable &= (table[FLAGS] & ~_PLAIN_FLAGS) == 0
+    plain = readable & (table[BATCH] == NO_BATCH) & (table[PLAIN_SIZE] > 0)
+    batch = readable & (table[BATCH] > 0)
+    return _Looked(stretch, stretch.data, table, plain, batch, stretch.ordinals << INDEX_BITS)
 
 
-def events(stretches: Iterable[Stretch]) -> tuple[list[Event], int]:
-    """As :func:`magnetar.jobs.latest.events`."""
-    ear = Ear()
-    for stretch in stretches:
-        table, plain = _heads(stretch)
-        view = stretch.data.data
-        places = (stretch.ordinals << INDEX_BITS).tolist()
-        empty = (table[FLAGS] & NULL_VALUE != 0).tolist()
-        columns = zip(plain.tolist(), table[KEY].tolist(), table[KEY_END].tolist(), places, empty, strict=True)
-        keys = ear.keys
-        for i, (known, start, end, place, over) in enumerate(columns):
-            if not known:
-                ear.listen(stretch.stored(i))
-            elif start >= 0:
-                keys[bytes(view[start:end])] = (place, over, None)
-        ear.messages += int(plain.sum())
-    return ear.events(), ear.messages
+def key_events(stretches: Iterable[Stretch]) -> tuple[KeyTable, Ear]:
+    """What they say of keys: what kernels heard and what took a closer look; of one key the greater place counts.
+
+    ``messages`` of the second are those of both.
+    """
+    keys, ear = KeyTable(), Ear()
+    for one in _looks(stretches):
+        keys.add_singles(one.data, one.table, one.plain, one.places)
+        ear.messages += int(one.plain.sum())
+        for i in one.odd():
+            there = UNREADABLE
+            if one.batch[i] and (found := one.unpacked(i)) is not None:
+                there = keys.add_batch(*found, int(one.table[BATCH, i]), int(one.places[i]))
+            if there == UNREADABLE:
+                ear.listen(one.stretch.stored(i))
+            else:
+                ear.messages += there
+    return keys, ear
 
 
 def kept(
-    stretches: Iterable[Stretch], places: Collection[int], heard: Heard, *, retain_keyless: bool
-) -> Iterator[Stored]:
-    """What stays, as it stays."""
-    rules = Kept(frozenset(places), heard, retain_keyless=retain_keyless)
-    wanted = np.fromiter(places, np.int64, len(places))
-    for stretch in stretches:
-        table, plain = _heads(stretch)
-        stays = np.isin(stretch.ordinals << INDEX_BITS, wanted) & (table[KEY] >= 0)
-        if retain_keyless:
-            stays |= table[KEY] < 0
-        for i in np.flatnonzero(stays | ~plain).tolist():
-            one = stretch.stored(i)
-            if plain[i]:
-                yield one
+    stretches: Iterable[Stretch], places: NDArray[np.int64], heard: Heard, *, retain_keyless: bool
+) -> Iterator[Survived]:
+    """What stays, as it stays; ``places`` ascending."""
+    chooser = Chooser(places, retain_keyless=retain_keyless)
+    rules = Kept(frozenset(places.tolist()), heard, retain_keyless=retain_keyless)
+    for one in _looks(stretches):
+        keyed = one.table[KEY] >= 0
+        stays = one.plain & np.where(keyed, _among(places, one.places), retain_keyless)
+        done = 0
+        messages = one.plain.astype(np.int64)
+        for i in one.odd():
+            choice = _chosen(one, i, chooser)
+            if choice is not None and choice.stays in (0, choice.there):
+                stays[i], messages[i] = choice.stays > 0, choice.there
+                continue
+            # what changes, or needs a closer look, comes after what stands before it
+            yield from _whole(one, stays, messages, done, i)
+            done = i + 1
+            stored = one.stretch.stored(i)
+            if choice is None:
+                for found in rules.of((stored,)):
+                    yield _alone(found, messages_of(found.data))
             else:
-                yield from rules.of((one,))
+                yield _alone(stored._replace(data=repacked(stored.data, choice.payload.tobytes())), choice.stays)
+        yield from _whole(one, stays, messages, done, len(stays))
+
+
+def _among(places: NDArray[np.int64], wanted: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Which of ``wanted`` are among ``places``, which ascend."""
+    if not len(places):
+        return np.zeros(len(wanted), np.bool_)
+    at = np.minimum(np.searchsorted(places, wanted), len(places) - 1)
+    found: NDArray[np.bool_] = places[at] == wanted
+    return found
+
+
+def _chosen(one: _Looked, i: int, chooser: Chooser) -> Choice | None:
+    """None if a closer look is needed."""
+    found = one.unpacked(i) if one.batch[i] else None
+    if found is None:
+        return None
+    choice = chooser.batch(*found, int(one.table[BATCH, i]), int(one.places[i]))
+    return None if choice.there == UNREADABLE else choice
+
+
+def _whole(
+    one: _Looked, stays: NDArray[np.bool_], messages: NDArray[np.int64], first: int, last: int
+) -> Iterator[Survived]:
+    """Entries ``[first, last)`` that stay as they are."""
+    some = np.flatnonzero(stays[first:last]) + first
+    if len(some):
+        stretch = one.stretch
+        places = np.stack((stretch.ordinals[some], stretch.ledgers[some], stretch.entries[some]))
+        data, sizes = in_view(one.data, stretch.offsets[some], stretch.lengths[some], places)
+        yield Survived(data, sizes, stretch.messages[some].astype(np.int32), int(messages[some].sum()))
+
+
+def _alone(stored: Stored, messages: int) -> Survived:
+    data = octets(pack(*stored[:3], stored.data))
+    return Survived(data, np.array([len(data)], np.uint32), np.array([stored.messages], np.int32), messages)

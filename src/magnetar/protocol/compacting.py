@@ -91,8 +91,16 @@ def rebatch(entry: bytes, keep: Container[int]) -> bytes:
     plain = _plain(metadata, entry)
     parts = []
     for index, (_, start, _, stop) in enumerate(walk_batch(plain, metadata.num_messages_in_batch)):
-        parts.append(plain[start:stop] if index in keep else _GONE)
-    rest = b"".join(parts)
+        parts.append(plain[start:stop] if index in keep else GONE)
+    return _packed(metadata, b"".join(parts))
+
+
+def repacked(entry: bytes, plain: bytes) -> bytes:
+    """The batch with other messages, as they stand between each other before compression. Raises ProtocolError."""
+    return _packed(_metadata(entry), plain)
+
+
+def _packed(metadata: pb.MessageMetadata, rest: bytes) -> bytes:
     metadata.uncompressed_size = len(rest)
     head = metadata.SerializeToString()
     payload = compress(CompressionType(metadata.compression), rest)
@@ -147,4 +155,4 @@ def _gone() -> bytes:
     return len(head).to_bytes(4, "big") + head
 
 
-_GONE: Final = _gone()
+GONE: Final = _gone()

@@ -15,7 +15,7 @@ from magnetar.client import blocks
 from magnetar.client.blocks import BlockReceiver
 from magnetar.client.connection import MAX_FRAME_SIZE
 from magnetar.columnar.block import Block, octets
-from magnetar.columnar.frames import CRC_TABLES, crc32c
+from magnetar.columnar.checksums import CRC_TABLES, crc32c
 from magnetar.model.errors import ProtocolError
 from magnetar.protocol import commands as c
 from magnetar.protocol.codec import encode

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import struct
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from magnetar.broker.topic.compaction.survivors import Survivors
 from magnetar.broker.topic.compaction.view import pack
-from magnetar.jobs import stretches
+from magnetar.jobs import key_table, stretches
 from magnetar.jobs.extents import Entries
-from magnetar.jobs.latest import Heard, Kept, Stored, events, latest
+from magnetar.jobs.key_table import KeyTable
+from magnetar.jobs.latest import KEY, Event, Heard, Kept, Stored, events, latest, messages_of
 from magnetar.jobs.stretches import Stretch, of_topic, of_view
+from magnetar.jobs.survived import Survived
 from magnetar.protocol.compacting import look
-from magnetar.protocol.entries import build_entry
+from magnetar.protocol.entries import SingleMetadata, build_entry, join_batch
 from magnetar.protocol.frames import with_checksum
 from tests.unit.topic.test_survivors import BASE, Message, batch, entries, messages, single
 
@@ -91,12 +96,70 @@ def test_columns_give_what_single_looks_give(made: list[object], retain: bool, v
     stored = [Stored(10 + 2 * i, 7, i, 1, entry_of(one)) for i, one in enumerate(made)]
     half = len(stored) // 2
     columns = [stretch_of(part, view=view) for part in (stored[:half], stored[half:]) if part]
-    said, count = stretches.events(columns)
-    assert (sorted(said, key=str), count) == (sorted(events(stored)[0], key=str), events(stored)[1])
+    keys, ear = stretches.key_events(columns)
+    said = [*rows_of(keys), *ear.events()]
+    assert (latest(said), ear.messages) == (latest(events(stored)[0]), events(stored)[1])
     places, heard = latest(said)
-    assert list(stretches.kept(columns, places, heard, retain_keyless=retain)) == by_broker(
-        stored, set(), retain=retain
-    )
+    wanted = np.array(sorted(places), np.int64)
+    found = list(stretches.kept(columns, wanted, heard, retain_keyless=retain))
+    stays = by_broker(stored, set(), retain=retain)
+    assert [one for part in found for one in stored_of(part)] == stays
+    assert sum(part.messages for part in found) == sum(messages_of(one.data) for one in stays)
+
+
+def rows_of(keys: KeyTable) -> list[Event]:
+    """In small portions."""
+    out = []
+    for some in keys.portions(3):
+        names, ends = some.names.tobytes(), some.ends.tolist()
+        texts = [names[start:end] for start, end in pairwise(ends)]
+        out += [Event(KEY, *row, None) for row in zip(texts, some.places.tolist(), some.over.tolist(), strict=True)]
+    return out
+
+
+def stored_of(part: Survived) -> list[Stored]:
+    out: list[Stored] = []
+    at = 0
+    for size, count in zip(part.sizes.tolist(), part.counts.tolist(), strict=True):
+        data = part.data[at : at + size].tobytes()
+        ordinal, ledger, entry = struct.unpack_from("<qqq", data)
+        out.append(Stored(ordinal, ledger, entry, count, data[24:]))
+        at += size
+    assert at == len(part.data)
+    return out
+
+
+NAMES = st.lists(st.tuples(st.binary(max_size=40), st.booleans()), max_size=60)
+
+
+@settings(deadline=None)
+@given(st.lists(NAMES, max_size=3))
+def test_a_table_of_keys_is_a_dictionary(made: list[list[tuple[bytes, bool]]]) -> None:
+    """It grows, and finds again what it has."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(key_table, "_ROWS", 1)
+        table = KeyTable()
+        want: dict[bytes, tuple[int, bool]] = {}
+        for number, names in enumerate(made):
+            keys = [name.hex()[:30] for name, _ in names]
+            singles = [
+                (SingleMetadata(partition_key=key), b"" if gone else b"x")
+                for key, (_, gone) in zip(keys, names, strict=True)
+            ]
+            plain = np.frombuffer(join_batch(singles), np.uint8)
+            assert table.add_batch(plain, 0, len(plain), len(names), number << 24) == len(names)
+            for index, (key, (_, gone)) in enumerate(zip(keys, names, strict=True)):
+                want[key.encode()] = (number << 24 | index, gone)
+    assert {event.name: (event.place, event.over) for event in rows_of(table)} == want
+    assert len(table) == len(want)
+
+
+def test_a_batch_that_ends_too_early_says_nothing() -> None:
+    table = KeyTable()
+    plain = np.frombuffer(join_batch([(SingleMetadata(partition_key="a"), b"x")] * 2), np.uint8)
+    for count, end in ((3, len(plain)), (2, len(plain) - 1)):
+        assert table.add_batch(plain, 0, end, count, 0) == key_table.UNREADABLE
+    assert len(table) == 0
 
 
 def test_forgetting_deletions_is_noticed() -> None:
