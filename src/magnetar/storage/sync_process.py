@@ -23,7 +23,8 @@ import os
 import socket
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from magnetar.storage.committer import Committed, Committer
@@ -71,7 +72,7 @@ while True:
 """
 
 _SHARED_BYTES: Final = 8 << 20
-"""Groups up to this size are written by the process; a larger one is written here and only synced there."""
+"""A larger group goes through the shared memory in slices of this size, whole pages, each synced."""
 
 
 class SyncProcess:
@@ -82,6 +83,10 @@ class SyncProcess:
         self._loop = asyncio.get_running_loop()
         self._done: Committed | None = None
         self._file: File | None = None
+        self._left: deque[memoryview] = deque()
+        """Of a group that is larger than the shared memory: what comes after the slice that is being written."""
+        self._order = b"W"
+        self._offset = 0
         self._process: subprocess.Popen[bytes] | None = None
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._wire = ours
@@ -122,30 +127,44 @@ class SyncProcess:
             if file is not self._file:
                 socket.send_fds(self._wire, [b"F"], [file.fileno(), file.direct()])
                 self._file = file
-            offset, size = file.size(), sum(map(len, chunks))
-            order = b"W"
-            if size > _SHARED_BYTES:
-                file.append(chunks)
-                size = 0
-            elif lead is not None:
+            self._order, self._offset = b"W", file.size()
+            if lead is not None:
                 # the zeros before the first page are there already: nothing was ever written behind the end
-                order = b"D"
-                self._share([memoryview(chunks[0])[lead:], *chunks[1:]])
-                offset, size = offset + lead, size - lead
+                self._order, self._offset = b"D", self._offset + lead
+                chunks = [memoryview(chunks[0])[lead:], *chunks[1:]]
+            if sum(map(len, chunks)) <= _SHARED_BYTES:
+                self._write(self._share(chunks))
             else:
-                self._share(chunks)
-            self._wire.send(order + offset.to_bytes(8, "little") + size.to_bytes(8, "little"))
+                self._left.extend(map(memoryview, chunks))
+                self._write(self._share(self._slice()))
         except OSError as error:
+            self._left.clear()
             self._loop.call_soon(done, error)
             return
         self._done = done
 
-    def _share(self, chunks: Sequence[Chunk]) -> None:
+    def _share(self, chunks: Iterable[Chunk]) -> int:
         shared, at = self._shared, 0
         for chunk in chunks:
             end = at + len(chunk)
             shared[at:end] = chunk
             at = end
+        return at
+
+    def _slice(self) -> Iterator[memoryview]:
+        """As much of what is left as the shared memory holds."""
+        room, left = _SHARED_BYTES, self._left
+        while left and room:
+            chunk = left.popleft()
+            if len(chunk) > room:
+                left.appendleft(chunk[room:])
+                chunk = chunk[:room]
+            room -= len(chunk)
+            yield chunk
+
+    def _write(self, size: int) -> None:
+        self._wire.send(self._order + self._offset.to_bytes(8, "little") + size.to_bytes(8, "little"))
+        self._offset += size
 
     def _answered(self) -> None:
         try:
@@ -154,11 +173,18 @@ class SyncProcess:
             return
         except OSError:
             answer = b""
+        number = int.from_bytes(answer, "little")
+        if answer and not number and self._left:
+            try:
+                self._write(self._share(self._slice()))
+                return
+            except OSError:
+                answer = b""
+        self._left.clear()
         done, self._done = self._done, None
         if not answer:
             self._lost(done)
             return
-        number = int.from_bytes(answer, "little")
         if done is not None:
             done(None if not number else OSError(number, os.strerror(number)))
 
