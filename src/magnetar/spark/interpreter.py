@@ -2,8 +2,9 @@
 
 Spark puts ``pyspark.zip`` before everything else on the path of every Python process that it starts. Modules in a
 zip have no compiled form, so each process compiles some two hundred of them again: 0.47 of its 0.68 s (measured with
-pyspark 4.3.0). The driver starts one such process for the source of each query and one for each kind of planning. Where
-the zip is a part of an installed pyspark that the interpreter finds anyway, as with PyPI's, it is left out.
+pyspark 4.3.0). Behind it comes the jar of Spark's core, in which every import is looked for, too. The driver starts one
+such process for the source of each query and one for each kind of planning. Where both are parts of a pyspark that is
+installed and that the interpreter finds anyway, as with PyPI's, they are left out.
 
 Installed as the command ``magnetar-spark-python``; `of_session` names it. For sessions of one's own:
 ``PYSPARK_PYTHON=$(command -v magnetar-spark-python)``.
@@ -36,19 +37,16 @@ def settle(who: str) -> None:
         gc.freeze()
 
 
-def without_zips(path: Sequence[str], installed: Sequence[str]) -> list[str]:
-    """``path`` less the zips that belong to a pyspark in one of the folders of ``installed``."""
+def without_archives(path: Sequence[str], installed: Sequence[str]) -> list[str]:
+    """``path`` less the archives that belong to a pyspark in one of the folders of ``installed``."""
     return [entry for entry in path if not _is_doubled(Path(entry), installed)]
 
 
 def _is_doubled(entry: Path, installed: Sequence[str]) -> bool:
-    # <site-packages>/pyspark/python/lib/{pyspark,py4j-...-src}.zip
-    lib, inside, package = [*entry.parents, *[Path()] * 3][:3]
-    return (
-        entry.suffix == ".zip"
-        and (lib.name, inside.name, package.name) == ("lib", "python", "pyspark")
-        and str(package.parent) in installed
-    )
+    # <site-packages>/pyspark/python/lib/{pyspark,py4j-...-src}.zip, <site-packages>/pyspark/jars/spark-core_....jar
+    depth = {".zip": ("lib", "python", "pyspark"), ".jar": ("jars", "pyspark")}.get(entry.suffix, ())
+    folders = list(entry.parents)[: len(depth)]
+    return bool(depth) and tuple(folder.name for folder in folders) == depth and str(folders[-1].parent) in installed
 
 
 def of_session() -> str:
@@ -60,10 +58,14 @@ def of_session() -> str:
 def main() -> None:
     """``-m MODULE ARGUMENTS`` in this process, as the interpreter would; anything else is the interpreter's."""
     given = os.environ.get("PYTHONPATH", "").split(os.pathsep)
-    os.environ["PYTHONPATH"] = os.pathsep.join(without_zips(given, sys.path))
+    os.environ["PYTHONPATH"] = os.pathsep.join(without_archives(given, sys.path))
     if sys.argv[1:2] != ["-m"] or len(sys.argv) < 3:
         os.execv(sys.executable, [sys.executable, *sys.argv[1:]])
     # A script's own folder comes first on the path, with -m it is the working directory.
-    sys.path[:] = [os.getcwd(), *without_zips(sys.path[1:], sys.path)]
+    sys.path[:] = [os.getcwd(), *without_archives(sys.path[1:], sys.path)]
+    # Else their lists of contents are read again whenever Spark has caches invalidated.
+    for archive in sys.path_importer_cache.keys() - set(sys.path):
+        if archive.endswith((".zip", ".jar")):
+            del sys.path_importer_cache[archive]
     sys.argv[:] = sys.argv[2:]
     runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)

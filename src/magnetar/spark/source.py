@@ -38,12 +38,14 @@ class PulsarSource(DataSource):
     def schema(self) -> str:
         """Fixed by the options ``value`` and ``metadata``."""
         options = resolved(source_options(self.options))
+        settle("planner")
         return sql_schema(value_decoder(options).schema, chosen_columns(options.metadata))
 
     def reader(self, schema: StructType) -> BatchReader:
         """For ``spark.read``."""
         check_batch(self.options)
         options = self._source(schema)
+        settle("planner")
         kind = FilteringBatchReader if options.push_down else BatchReader
         return kind(options, arrow_schema(value_decoder(options).schema, chosen_columns(options.metadata)))
 

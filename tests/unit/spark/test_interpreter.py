@@ -10,26 +10,36 @@ from pathlib import Path
 import pyspark
 import pytest
 
-from magnetar.spark.interpreter import COMMAND, of_session, without_zips
+from magnetar.spark.interpreter import COMMAND, of_session, without_archives
 
 SITE = "/venv/lib/python3.11/site-packages"
 ZIP = f"{SITE}/pyspark/python/lib/pyspark.zip"
+JAR = f"{SITE}/pyspark/jars/spark-core_2.13-4.3.0.jar"
 PY4J = f"{SITE}/pyspark/python/lib/py4j-0.10.9.9-src.zip"
 
 
-def test_the_zips_of_an_installed_pyspark_are_left_out() -> None:
-    assert without_zips([ZIP, PY4J, "/mine", SITE], [SITE]) == ["/mine", SITE]
+def test_the_archives_of_an_installed_pyspark_are_left_out() -> None:
+    assert without_archives([ZIP, JAR, PY4J, "/mine", SITE], [SITE]) == ["/mine", SITE]
 
 
 @pytest.mark.parametrize(
-    "entry", ["/opt/spark/python/lib/pyspark.zip", f"{SITE}/mine.zip", "mine.zip", "", f"{SITE}/pyspark/python/lib"]
+    "entry",
+    [
+        "/opt/spark/python/lib/pyspark.zip",
+        "/opt/spark/jars/spark-core.jar",
+        f"{SITE}/mine.jar",
+        f"{SITE}/mine.zip",
+        "mine.zip",
+        "",
+        f"{SITE}/pyspark/python/lib",
+    ],
 )
 def test_what_belongs_to_no_installed_pyspark_stays(entry: str) -> None:
-    assert without_zips([entry, "/mine"], [SITE, "/opt"]) == [entry, "/mine"]
+    assert without_archives([entry, "/mine"], [SITE, "/opt"]) == [entry, "/mine"]
 
 
 def test_the_zip_stays_where_the_package_around_it_is_not_on_the_path() -> None:
-    assert without_zips([ZIP], ["/elsewhere"]) == [ZIP]
+    assert without_archives([ZIP], ["/elsewhere"]) == [ZIP]
 
 
 def test_a_module_runs_as_the_interpreter_runs_it(tmp_path: Path) -> None:
