@@ -13,7 +13,7 @@ import pytest
 
 from magnetar.jobs import compaction
 from magnetar.jobs.compaction import Plan, plan, stretches, write_unit
-from magnetar.jobs.latest import Event, latest
+from magnetar.jobs.latest import CHUNKED, KEY, Event, Heard, latest
 from magnetar.jobs.rest import RefusedError, Rest
 from magnetar.jobs.stretches import key_events
 from magnetar.model.errors import ConflictError
@@ -99,12 +99,36 @@ async def planned(broker: RealBroker, path: Path) -> Plan:
 def computed(work: Plan) -> list[dict[str, Any]]:
     """What Spark does, in one place."""
     said: list[Event] = []
+    unit_of: dict[int, int] = {}
     for number in range(len(work.units)):
         keys, ear = key_events(stretches(work, number))
-        said += [*rows_of(keys), *ear.events()]
+        found = [*rows_of(keys), *ear.events()]
+        unit_of |= dict.fromkeys((event.place for event in found), number)
+        said += found
     places, heard = latest(said)
+    for together in (1, 3, len(work.units)):
+        assert summed_up(work, together) == ({place: unit_of[place] for place in places}, heard)
     wanted = np.array(sorted(places), np.int64)
     return [write_unit(work, number, wanted, heard) for number in range(len(work.units))]
+
+
+def summed_up(work: Plan, together: int) -> tuple[dict[int, int], Heard]:
+    """Places that stay and their units, and the rest, from rows as they travel: of so many units together."""
+    last: dict[tuple[int, bytes], tuple[int, int]] = {}
+    for first in range(0, len(work.units), together):
+        some = compaction.Neighbours(work)
+        for number in range(first, min(first + together, len(work.units))):
+            some.hear(number)
+        for rows in some.rows():
+            for kind, name, code, unit, _ in zip(*(column.to_pylist() for column in rows.columns), strict=True):
+                before = last.get((kind, name), (code, unit))
+                last[kind, name] = max(code, before[0]), max(unit, before[1])
+    keys = {name: at for (kind, name), at in last.items() if kind == KEY}
+    stays = {code >> 2: unit for code, unit in keys.values() if not code & 2}
+    in_chunks = [(name, code >> 2) for name, (code, _) in keys.items() if code & 1]
+    ended = [(name, at[0] >> 2) for (kind, name), at in last.items() if kind == compaction._ENDED]
+    chunks = [name for (kind, name), at in last.items() if kind == CHUNKED and not at[0] & 2]
+    return stays, Heard(frozenset(chunks), compaction._last_in_chunks(in_chunks, ended))
 
 
 def handed_over(work: Plan, rows: list[dict[str, Any]]) -> None:

@@ -19,11 +19,12 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
+from magnetar.broker.topic.compaction.survivors import INDEX_BITS
 from magnetar.client.errors import DataLossError
 from magnetar.client.place import START, Place
 from magnetar.jobs.extents import Missing
-from magnetar.jobs.key_table import Keys
-from magnetar.jobs.latest import CHUNKED, KEY, Event, Heard
+from magnetar.jobs.key_table import Keys, KeyTable
+from magnetar.jobs.latest import CHUNKED, KEY, Ear, Event, Heard
 from magnetar.jobs.reading import Access, Unit, entries
 from magnetar.jobs.rest import Rest, path_of
 from magnetar.jobs.stretches import Stretch, kept, key_events, of_topic, of_view
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
 
 _EVENTS: Final = "kind int, name binary, code bigint, unit int, messages bigint"
 """Numbers only beside the name: Spark aggregates anything else by sorting. ``code`` is `_code`."""
+_NAMES: Final = [word.split()[0] for word in _EVENTS.split(", ")]
 _NUMBERS: Final = ("code", "unit", "messages")
 _FILES: Final = "unit int, name string, digest string, entries bigint, bytes bigint, messages bigint"
 _NOBODY: Final = 2
@@ -50,6 +52,8 @@ _OVER: Final = 2
 _IN_CHUNKS: Final = 1
 _FLAG_BITS: Final = 2
 _POLL_SECONDS: Final = 0.1
+_KEYS_HELD: Final = 1_000_000
+"""With more, the units of a task are not put together any further."""
 _EVENT_ROWS: Final = 10_000
 """In a record batch, at most."""
 
@@ -193,40 +197,84 @@ def _rows(event: Event, number: int) -> list[tuple[int, bytes, int, int, int]]:
 
 def _events(spark: SparkSession, plan: Plan) -> DataFrame:
     """First pass: rows of all units' events, and one for each unit itself."""
-    import pyarrow as pa  # type: ignore[import-untyped]  # publishes no types
-
     count = len(plan.units)
-    numbers = spark.sparkContext.parallelize([(number,) for number in range(count)], count)
+    # Neighbouring units in one task: what one of them says of a key and a later one says again need not travel.
+    tasks = min(count, 2 * spark.sparkContext.defaultParallelism)
 
     def run(batches: Iterator[Any]) -> Iterator[Any]:
+        some = Neighbours(plan)
         for batch in batches:
             for number in batch.column(0).to_pylist():
-                keys, ear = key_events(stretches(plan, number))
-                for some in keys.portions(_EVENT_ROWS):
-                    yield _of_keys(some, number)
-                rows = [row for event in ear.events() for row in _rows(event, number)]
-                rows.append((_NOBODY, str(number).encode(), _code(-1, False, False), number, ear.messages))
-                columns = [pa.array(column, kind) for column, kind in zip(zip(*rows, strict=True), kinds, strict=True)]
-                yield pa.RecordBatch.from_arrays(columns, names)
+                some.hear(number)
+                if len(some.keys) > _KEYS_HELD:
+                    yield from some.rows()
+                    some = Neighbours(plan)
+        yield from some.rows()
 
-    names = [word.split()[0] for word in _EVENTS.split(", ")]
-    kinds = [pa.int32(), pa.binary(), pa.int64(), pa.int32(), pa.int64()]
-    return spark.createDataFrame(numbers, "unit int").mapInArrow(run, _EVENTS)
+    return spark.range(0, count, 1, tasks).mapInArrow(run, _EVENTS)
 
 
-def _of_keys(keys: Keys, number: int) -> Any:
+class Neighbours:
+    """Units, in order, and what they say of keys together."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.keys, self._ear = KeyTable(), Ear()
+        self._plan = plan
+        self._units: list[int] = []
+        self._holding: list[int] = []
+        """Those with entries, and the last ordinal of each."""
+        self._lasts: list[int] = []
+
+    def hear(self, number: int) -> None:
+        """The next unit. Raises DataLossError."""
+        self._units.append(number)
+        key_events(self._noting(number), self.keys, self._ear)
+
+    def _noting(self, number: int) -> Iterator[Stretch]:
+        for stretch in stretches(self._plan, number):
+            if len(stretch.ordinals):
+                if self._holding[-1:] != [number]:
+                    self._holding.append(number)
+                    self._lasts.append(-1)
+                self._lasts[-1] = int(stretch.ordinals[-1])
+            yield stretch
+
+    def _units_of(self, places: NDArray[np.int64]) -> NDArray[np.int64]:
+        return np.array(self._holding, np.int64)[np.searchsorted(self._lasts, places >> INDEX_BITS)]
+
+    def rows(self) -> Iterator[Any]:
+        """Record batches of `_EVENTS`."""
+        import pyarrow as pa  # type: ignore[import-untyped]  # publishes no types
+
+        for keys in self.keys.portions(_EVENT_ROWS):
+            yield _of_keys(keys, self._units_of(keys.places))
+        events = self._ear.events()
+        units = self._units_of(np.array([event.place for event in events], np.int64)).tolist()
+        rows = [row for event, number in zip(events, units, strict=True) for row in _rows(event, number)]
+        counts = [0] * len(self._units)
+        counts[-1:] = [self._ear.messages] * len(counts[-1:])
+        for number, messages in zip(self._units, counts, strict=True):
+            rows.append((_NOBODY, str(number).encode(), _code(-1, False, False), number, messages))
+        if rows:
+            kinds = [pa.int32(), pa.binary(), pa.int64(), pa.int32(), pa.int64()]
+            columns = [pa.array(column, kind) for column, kind in zip(zip(*rows, strict=True), kinds, strict=True)]
+            yield pa.RecordBatch.from_arrays(columns, _NAMES)
+
+
+def _of_keys(keys: Keys, units: NDArray[np.int64]) -> Any:
     """Rows of `_EVENTS` as a record batch."""
     import pyarrow as pa  # the same
 
     count = len(keys.places)
-    kind, unit, messages = [
-        pa.repeat(pa.scalar(value, kind), count)
-        for value, kind in ((KEY, pa.int32()), (number, pa.int32()), (0, pa.int64()))
-    ]
     names = pa.Array.from_buffers(pa.binary(), count, [None, pa.py_buffer(keys.ends), pa.py_buffer(keys.names)])
-    codes = pa.array(_code(np.asarray(keys.places, np.int64), np.asarray(keys.over, np.int64), 0), pa.int64())
-    columns = [kind, names, codes, unit, messages]
-    return pa.RecordBatch.from_arrays(columns, [word.split()[0] for word in _EVENTS.split(", ")])
+    columns = [
+        pa.repeat(pa.scalar(KEY, pa.int32()), count),
+        names,
+        pa.array(_code(keys.places, keys.over.astype(np.int64), 0)),
+        pa.array(units, pa.int32()),
+        pa.repeat(pa.scalar(0, pa.int64()), count),
+    ]
+    return pa.RecordBatch.from_arrays(columns, _NAMES)
 
 
 def _second_pass(plan: Plan, heard: Heard) -> Callable[[Any], Any]:

@@ -135,12 +135,16 @@ def _looked(stretch: Stretch) -> _Looked:
     return _Looked(stretch, stretch.data, table, plain, batch, stretch.ordinals << INDEX_BITS)
 
 
-def key_events(stretches: Iterable[Stretch]) -> tuple[KeyTable, Ear]:
+def key_events(
+    stretches: Iterable[Stretch], keys: KeyTable | None = None, ear: Ear | None = None
+) -> tuple[KeyTable, Ear]:
     """What they say of keys: what kernels heard and what took a closer look; of one key the greater place counts.
 
-    ``messages`` of the second are those of both.
+    ``messages`` of the second are those of both. What is given goes on.
     """
-    keys, ear = KeyTable(), Ear()
+    # A table without keys is false.
+    keys = KeyTable() if keys is None else keys
+    ear = Ear() if ear is None else ear
     for one in _looks(stretches):
         keys.add_singles(one.data, one.table, one.plain, one.places)
         ear.messages += int(one.plain.sum())
