@@ -340,3 +340,23 @@ def check_lag(query: Query, *, index: bool = False) -> None:
             assert (found.behind, found.messages_behind, found.ms_behind) == ((), 0, 0)
     query.reader.stop()
     assert left == ([67, 34, 1, 0] if index else [None, None, None, 0])
+
+
+def test_topics_that_are_unloaded_while_a_query_runs(tmp_path: Path) -> None:
+    """As a load manager does: the broker closes consumers and keeps connections."""
+
+    async def story(broker: RealBroker, url: str) -> None:
+        query = Query(url, topic="t", operationTimeoutMs="5000", maxMessagesPerTrigger="10")
+        for part in range(3):
+            await asyncio.to_thread(publish, url, f"{PUBLIC}t", part * 10, 10)
+            await asyncio.sleep(2 * frontier._FRESH)
+            assert await asyncio.to_thread(query.step)
+            assert (await broker.ask("PUT", f"{TOPIC}/t/unload"))[0] == 204
+            # What Spark says next is that all is processed, before it asks for more.
+            assert query.end is not None
+            await asyncio.to_thread(query.reader.commit, query.end)
+        assert query.batches == [list(range(10)), list(range(10, 20)), list(range(20, 30))]
+        assert (await broker.stats("t"))["subscriptions"]["q"]["msgBacklog"] == 0
+        query.reader.stop()
+
+    tell(tmp_path, story)
