@@ -23,7 +23,7 @@ from magnetar.client.errors import DataLossError
 from magnetar.client.place import START, Place
 from magnetar.jobs.extents import Missing
 from magnetar.jobs.key_table import Keys
-from magnetar.jobs.latest import CHUNKED, KEY, Heard
+from magnetar.jobs.latest import CHUNKED, KEY, Event, Heard
 from magnetar.jobs.reading import Access, Unit, entries
 from magnetar.jobs.rest import Rest, path_of
 from magnetar.jobs.stretches import Stretch, kept, key_events, of_topic, of_view
@@ -38,10 +38,17 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from pyspark.sql import DataFrame, SparkSession
 
-_EVENTS: Final = "kind int, name binary, place bigint, over boolean, uuid binary, unit int, messages bigint"
+_EVENTS: Final = "kind int, name binary, code bigint, unit int, messages bigint"
+"""Numbers only beside the name: Spark aggregates anything else by sorting. ``code`` is `_code`."""
+_NUMBERS: Final = ("code", "unit", "messages")
 _FILES: Final = "unit int, name string, digest string, entries bigint, bytes bigint, messages bigint"
 _NOBODY: Final = 2
 """Kind of a row that only says that there is a unit, and how many messages it has."""
+_ENDED: Final = 3
+"""Kind of a row that says which message in chunks (uuid) ended at a place, and its key; the name is `_pair`."""
+_OVER: Final = 2
+_IN_CHUNKS: Final = 1
+_FLAG_BITS: Final = 2
 _POLL_SECONDS: Final = 0.1
 _EVENT_ROWS: Final = 10_000
 """In a record batch, at most."""
@@ -137,25 +144,55 @@ def _passes(spark: SparkSession, plan: Plan) -> tuple[int, list[dict[str, Any]]]
     """Messages looked at, and a row of `_FILES` for every unit, in order."""
     from pyspark.sql import functions as f
 
-    event = f.struct("place", "over", "uuid", "unit", "messages")
-    last = _events(spark, plan).groupBy("kind", "name").agg(f.max_by(event, "place").alias("last"))
-    last = last.select("kind", "name", "last.*").persist()
+    # Units are in the order of places, so the unit of the greatest place is the greatest unit.
+    last = _events(spark, plan).groupBy("kind", "name").agg(*(f.max(one).alias(one) for one in _NUMBERS)).persist()
     try:
-        chunks = last.where((f.col("kind") == CHUNKED) & ~f.col("over")).select("name").collect()
-        pairs = last.where((f.col("kind") == KEY) & f.col("uuid").isNotNull()).select("name", "uuid").collect()
-        heard = Heard(
-            frozenset(bytes(row[0]) for row in chunks), frozenset((bytes(row[0]), bytes(row[1])) for row in pairs)
-        )
-        messages = last.where(f.col("kind") == _NOBODY).agg(f.sum("messages")).collect()[0][0]
-        stays = last.where((f.col("kind") == _NOBODY) | ((f.col("kind") == KEY) & ~f.col("over")))
-        found = stays.select("unit", "place").groupBy("unit").applyInArrow(_second_pass(plan, heard), _FILES).collect()
+        kind, code = f.col("kind"), f.col("code")
+        place = f.shiftright("code", _FLAG_BITS).alias("place")
+        over = code.bitwiseAND(_OVER) != 0
+        chunks = last.where((kind == CHUNKED) & ~over).select("name").collect()
+        in_chunks = last.where((kind == KEY) & (code.bitwiseAND(_IN_CHUNKS) != 0)).select("name", place).collect()
+        ended = last.where(kind == _ENDED).select("name", place).collect() if in_chunks else []
+        heard = Heard(frozenset(bytes(row[0]) for row in chunks), _last_in_chunks(in_chunks, ended))
+        messages = last.where(kind == _NOBODY).agg(f.sum("messages")).collect()[0][0]
+        stays = last.where((kind == _NOBODY) | ((kind == KEY) & ~over))
+        found = stays.select("unit", place).groupBy("unit").applyInArrow(_second_pass(plan, heard), _FILES).collect()
         return messages, sorted((row.asDict() for row in found), key=lambda row: int(row["unit"]))
     finally:
         last.unpersist()
 
 
+def _code(place: Any, over: Any, in_chunks: Any) -> Any:
+    """Of the last event of something: where, and what is to be known of it. Greater for greater places."""
+    return (place << _FLAG_BITS) | (over * _OVER) | (in_chunks * _IN_CHUNKS)
+
+
+def _pair(key: bytes, uuid: bytes) -> bytes:
+    return len(key).to_bytes(4, "big") + key + uuid
+
+
+def _last_in_chunks(keys: Sequence[Any], ended: Sequence[Any]) -> frozenset[tuple[bytes, bytes]]:
+    """Key and uuid of the keys whose last message came in chunks. Both are pairs of name and place."""
+    last = {bytes(name): place for name, place in keys}
+    found = []
+    for name, place in ended:
+        key, uuid = name[4 : (stop := 4 + int.from_bytes(name[:4], "big"))], name[stop:]
+        if last.get(bytes(key)) == place:
+            found.append((bytes(key), bytes(uuid)))
+    return frozenset(found)
+
+
+def _rows(event: Event, number: int) -> list[tuple[int, bytes, int, int, int]]:
+    """Of `_EVENTS`."""
+    code = _code(event.place, event.over, event.uuid is not None)
+    rows = [(event.kind, event.name, code, number, 0)]
+    if event.uuid is not None:
+        rows.append((_ENDED, _pair(event.name, event.uuid), _code(event.place, False, False), number, 0))
+    return rows
+
+
 def _events(spark: SparkSession, plan: Plan) -> DataFrame:
-    """First pass: `Event` rows of all units, and one for each unit itself."""
+    """First pass: rows of all units' events, and one for each unit itself."""
     import pyarrow as pa  # type: ignore[import-untyped]  # publishes no types
 
     count = len(plan.units)
@@ -167,13 +204,13 @@ def _events(spark: SparkSession, plan: Plan) -> DataFrame:
                 keys, ear = key_events(stretches(plan, number))
                 for some in keys.portions(_EVENT_ROWS):
                     yield _of_keys(some, number)
-                rows = [(*event, number, 0) for event in ear.events()]
-                rows.append((_NOBODY, str(number).encode(), -1, False, None, number, ear.messages))
+                rows = [row for event in ear.events() for row in _rows(event, number)]
+                rows.append((_NOBODY, str(number).encode(), _code(-1, False, False), number, ear.messages))
                 columns = [pa.array(column, kind) for column, kind in zip(zip(*rows, strict=True), kinds, strict=True)]
                 yield pa.RecordBatch.from_arrays(columns, names)
 
     names = [word.split()[0] for word in _EVENTS.split(", ")]
-    kinds = [pa.int32(), pa.binary(), pa.int64(), pa.bool_(), pa.binary(), pa.int32(), pa.int64()]
+    kinds = [pa.int32(), pa.binary(), pa.int64(), pa.int32(), pa.int64()]
     return spark.createDataFrame(numbers, "unit int").mapInArrow(run, _EVENTS)
 
 
@@ -182,12 +219,13 @@ def _of_keys(keys: Keys, number: int) -> Any:
     import pyarrow as pa  # the same
 
     count = len(keys.places)
-    constants = [
+    kind, unit, messages = [
         pa.repeat(pa.scalar(value, kind), count)
-        for value, kind in ((KEY, pa.int32()), (None, pa.binary()), (number, pa.int32()), (0, pa.int64()))
+        for value, kind in ((KEY, pa.int32()), (number, pa.int32()), (0, pa.int64()))
     ]
     names = pa.Array.from_buffers(pa.binary(), count, [None, pa.py_buffer(keys.ends), pa.py_buffer(keys.names)])
-    columns = [constants[0], names, pa.array(keys.places), pa.array(keys.over), *constants[1:]]
+    codes = pa.array(_code(np.asarray(keys.places, np.int64), np.asarray(keys.over, np.int64), 0), pa.int64())
+    columns = [kind, names, codes, unit, messages]
     return pa.RecordBatch.from_arrays(columns, [word.split()[0] for word in _EVENTS.split(", ")])
 
 

@@ -16,7 +16,7 @@ from typing import Final, NamedTuple
 from typing_extensions import override
 
 from magnetar.broker.topic.compaction.survivors import INDEX_BITS, Survivors
-from magnetar.protocol.compacting import Batched, Chunk, Key, Keyed, Single, look
+from magnetar.protocol.compacting import Batched, Chunk, Key, Keyed, Single, Unreadable, look
 
 KEY: Final = 0
 CHUNKED: Final = 1
@@ -83,6 +83,9 @@ class Ear:
                 self._chunks[uuid] = (place, chunk.last)
             if message.key is not None and (chunk is None or chunk.last):
                 self.keys[encoded(message.key)] = (place, message.empty, uuid)
+        elif isinstance(seen, Unreadable):
+            # It stays, as one message (`messages_of`).
+            self.messages += 1
 
     def events(self) -> list[Event]:
         """Everything that was heard."""

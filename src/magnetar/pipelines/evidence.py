@@ -225,7 +225,7 @@ class Delivered:
         self.prints[batch] = self.prints.get(batch, 0) + number
 
     def add_sealed(self, producer: str, sequence_id: int, count: int) -> None:
-        """An encrypted entry, or the first chunk of an encrypted message."""
+        """An encrypted entry, or a chunk of an encrypted message, of which one counts (``count`` 1)."""
         if not self.is_ours(producer) or sequence_id < 0:
             self.others += count
             return

@@ -19,6 +19,7 @@ import logging
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import pyarrow as pa  # type: ignore[import-untyped]  # publishes no types
@@ -41,6 +42,7 @@ from magnetar.spark.durability import write_whole
 from magnetar.spark.keys import encryption_like
 from magnetar.spark.options import SourceOptions, sink_options
 from magnetar.spark.publish import Numbering, TaskSink
+from magnetar.spark.sequences import UnreplayableError
 
 _log: Final = logging.getLogger(__name__)
 _ROWS: Final = 1_000
@@ -127,9 +129,12 @@ def replay(pipeline: Pipeline, *, since_ms: int = 0, cause: str = "") -> Replaye
         return Replayed(*(a + b for a, b in zip(total, one, strict=True)))
 
 
+def _file_of(checkpoint: Checkpoint, plan: Plan) -> Path:
+    return checkpoint.directory / "replays" / f"{plan.number}.json"
+
+
 def _keep(checkpoint: Checkpoint, plan: Plan) -> None:
-    path = checkpoint.directory / "replays" / f"{plan.number}.json"
-    write_whole(path, json.dumps(asdict(plan), indent=1) + "\n")
+    write_whole(_file_of(checkpoint, plan), json.dumps(asdict(plan), indent=1) + "\n")
 
 
 def _carried_out(
@@ -149,7 +154,16 @@ def _carried_out(
             assert keys is not None, "it has one"
             sending = replace(options, encryption=encryption_like(keys))
         taken = Taken(pipeline, lookup, sources, source, all_plans, plan)
-        done = TaskSink(sending, Numbering(f"spark.{query}/replay.{number}", plan.number)).run(_batches(taken.all()))
+        numbering = Numbering(f"spark.{query}/replay.{number}", plan.number)
+        try:
+            done = TaskSink(sending, numbering).run(_batches(taken.all()))
+        except UnreplayableError as error:
+            raise InvalidValueError(
+                f"replay {plan.number} was broken off, and dead letters or original messages that it had put back are "
+                "gone since, or the file has other sources or keys: what is left of it cannot be told. To give it up, "
+                f'set "done" to true in {_file_of(checkpoint, plan)}: what it has not put back stays out, and later '
+                "dead letters are put back as ever"
+            ) from error
         counts.update(taken.counts, sent=done.messages, known=done.skipped)
     _keep(checkpoint, Plan(plan.number, plan.end, plan.since_ms, plan.cause, True))
     return Replayed(*(counts[name] for name in Replayed._fields))
@@ -210,9 +224,14 @@ class Taken:
 
 def _original(lookup: Lookup, one: Letter, options: SourceOptions) -> Found | None:
     """None if it is gone for good. Whatever may be otherwise in a minute is an error: a letter is taken only once."""
-    end = one.position._replace(batch=one.position.batch + 1)
+    at = one.position
     try:
-        return next(iter(messages(lookup, one.topic, one.position, end, options)), None)
+        found = next(messages(lookup, one.topic, at, at._replace(batch=at.batch + 1), options), None)
+        if found is None and at.batch:
+            # A batch that no key opens is one message, wherever in it ours was.
+            whole = next(messages(lookup, one.topic, at._replace(batch=0), at._replace(batch=1), options), None)
+            found = whole if whole is not None and sealed(whole.properties) is not None else None
+        return found
     except DataLossError:
         return None
     except RefusedError as error:

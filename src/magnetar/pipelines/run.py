@@ -178,6 +178,9 @@ def _run_alone(spark: SparkSession, pipeline: Pipeline, watch: Watch, stop: Stop
             query.stop()
     # What a signal has brought down is no failure, even if it fell before it could be stopped.
     stopped = stopped or stop.asked.is_set()
+    if stopped and isinstance(batches.failure, MagnetarError):
+        # An error of ours says more than that processes have ended; it may be there again at the next start.
+        watch.say(f"the last micro-batch has failed, the next run will repeat it: {redact(str(batches.failure))}")
     if not stopped and (batches.failure is not None or error is not None):
         watch.errors += 1
         raise PipelineFailedError(explanation(pipeline, batches.failure or error)) from None

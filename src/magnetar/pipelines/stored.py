@@ -50,19 +50,31 @@ def has_key(source: TopicSource) -> bool:
 
 
 def sources_by_topic(pipeline: Pipeline, checkpoint: Checkpoint) -> dict[str, TopicSource]:
-    """Which source has read a topic-partition."""
+    """Which source has read a topic-partition; of two one with a key, so that nothing of it goes out in the clear."""
     topics: dict[str, set[str]] = {name: set(places) for name, places in checkpoint.starts().items()}
     for manifest in checkpoint.manifests()[0]:
         for name, part in manifest.sources.items():
             topics.setdefault(name, set()).update(part.end)
-    return {topic: source for source in pipeline.topic_sources for topic in topics.get(source.name, ())}
+    for batch in checkpoint.batches()[-1:]:
+        # It may have no manifest yet, but dead letters. Sources are told apart by what they had before.
+        for ends in checkpoint.ends(batch):
+            for known in topics.values():
+                if ends is not None and not known.isdisjoint(ends):
+                    known.update(ends)
+    return {
+        topic: source for source in sorted(pipeline.topic_sources, key=has_key) for topic in topics.get(source.name, ())
+    }
 
 
 def sealed(properties: Pairs) -> int | None:
-    """How many messages are in one that no key has opened (`Failure.CONSUME`); None if it was opened, or was open."""
+    """How many messages are in one that no key has opened (`Failure.CONSUME`); None if it was opened, or was open.
+
+    Of a message in chunks the last one counts: after a crash between chunks the others may be there twice.
+    """
     names = dict(properties)
     if _PARAM not in names:
         return None
     if _CHUNK in names:
-        return int(names[_CHUNK].split()[1] == "0")
+        _, number, count = names[_CHUNK].rsplit(" ", 2)
+        return int(int(number) == int(count) - 1)
     return int(names.get(_SEALED, "1"))

@@ -9,15 +9,25 @@ does so when they are closed.
 
 from __future__ import annotations
 
+import errno
 import os
+import stat
 from pathlib import Path
+from typing import Final
+
+_NO_SUCH_THING: Final = (errno.EINVAL, errno.EBADF, errno.ENOTSUP)
+"""What fsync says of what cannot be synced (fsync(2); file systems differ)."""
 
 
 def sync(path: Path) -> None:
-    """A file's contents, or the names in a directory."""
+    """A file's contents, or the names in a directory, where the file system has that."""
     file = os.open(path, os.O_RDONLY)
     try:
         os.fsync(file)  # noqa: TID251  # storage.files is the broker's; this is no part of it
+    except OSError as error:
+        # Shares and mounted object stores may refuse to sync directories: their names are others' to keep.
+        if error.errno not in _NO_SUCH_THING or not stat.S_ISDIR(os.fstat(file).st_mode):
+            raise
     finally:
         os.close(file)
 

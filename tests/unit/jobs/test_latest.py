@@ -104,7 +104,7 @@ def test_columns_give_what_single_looks_give(made: list[object], retain: bool, v
     found = list(stretches.kept(columns, wanted, heard, retain_keyless=retain))
     stays = by_broker(stored, set(), retain=retain)
     assert [one for part in found for one in stored_of(part)] == stays
-    assert sum(part.messages for part in found) == sum(messages_of(one.data) for one in stays)
+    assert sum(part.messages for part in found) == sum(messages_of(one.data) for one in stays) <= ear.messages
 
 
 def rows_of(keys: KeyTable) -> list[Event]:

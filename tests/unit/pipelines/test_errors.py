@@ -5,14 +5,18 @@ from __future__ import annotations
 import os
 import signal
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from magnetar.model.errors import InvalidValueError
+from magnetar.pipelines import run as module
 from magnetar.pipelines.declared import parse
 from magnetar.pipelines.frames import short
 from magnetar.pipelines.run import Stop, cause_of, explanation
 from magnetar.pipelines.secrets import resolve
+from magnetar.pipelines.watch import Watch
 from magnetar.spark.durability import write_whole
 from tests.unit.pipelines.example import TEXT
 
@@ -55,3 +59,31 @@ def test_signals() -> None:
         with pytest.raises(KeyboardInterrupt):
             os.kill(os.getpid(), signal.SIGINT)
     assert signal.getsignal(signal.SIGTERM) is before
+
+
+@pytest.mark.parametrize(
+    ("failure", "said"),
+    [
+        (InvalidValueError("3 rows do not meet 'known'"), ["the last micro-batch has failed", "do not meet 'known'"]),
+        (RuntimeError("a worker has ended"), []),
+        (None, []),
+    ],
+)
+def test_a_failure_beside_a_signal_is_told(
+    failure: Exception | None, said: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a signal has brought down is none."""
+    pipeline, stop, told = parse(TEXT, str(tmp_path / "f.yaml")), Stop(), list[str]()
+    batches, query = SimpleNamespace(failure=failure), SimpleNamespace(isActive=False, exception=lambda: failure)
+
+    def start(*_: Any) -> Any:
+        stop.asked.set()
+        return query
+
+    for name, value in {"prepare": None, "register": None, "analyse": None, "BatchRun": batches}.items():
+        monkeypatch.setattr(module, name, lambda *_, value=value: value)
+    monkeypatch.setattr(module, "_start", start)
+    monkeypatch.setattr(Watch, "say", lambda _, line: told.append(line))
+    spark: Any = None
+    assert module.run(spark, pipeline, Watch(pipeline), stop).stopped
+    assert [part in " ".join(told) for part in said] == [True] * len(said) and bool(told) == bool(said)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,12 +11,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from magnetar.client.errors import ClientError, ClientTimeoutError, ConnectionLostError, DataLossError, RefusedError
+from magnetar.client.lookup import Lookup
 from magnetar.client.place import Place
-from magnetar.model.errors import ServerError
+from magnetar.model.errors import InvalidValueError, ServerError
 from magnetar.pipelines import replay as module
+from magnetar.pipelines.checkpoint import Checkpoint
+from magnetar.pipelines.declared import parse
 from magnetar.pipelines.letters import letter
 from magnetar.pipelines.replay import Found, Plan, chosen
 from magnetar.spark.options import source_options
+from magnetar.spark.sequences import UnreplayableError
+from tests.unit.pipelines.example import TEXT
 
 TOPIC = "persistent://public/default/dead"
 OPTIONS = source_options({"service.url": "pulsar://h:1", "topic": "t"})
@@ -94,3 +100,25 @@ def test_a_broker_that_is_away_has_lost_nothing(
     else:
         with pytest.raises(type(error)):
             module._original(lookup, one, OPTIONS)
+
+
+def test_a_replay_that_can_never_be_finished_says_how_to_go_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is told about shuffles is for queries."""
+
+    class Sink:
+        def __init__(self, *_: Any) -> None: ...
+
+        def run(self, _: Any) -> Any:
+            raise UnreplayableError("set the option staging")
+
+    monkeypatch.setattr(module, "TaskSink", Sink)
+    checkpoint, plan = Checkpoint(str(tmp_path)), Plan(0, {TOPIC: "1:4:0"})
+    checkpoint.begin("small", {})
+    pipeline, lookup = parse(TEXT, str(tmp_path / "small.yaml")), Lookup("pulsar://127.0.0.1:1")
+    module._keep(checkpoint, plan)
+    with pytest.raises(
+        InvalidValueError, match=r"replay 0 was broken off.*\"done\" to true in .*replays/0.json"
+    ) as caught:
+        module._carried_out(pipeline, checkpoint, lookup, "q", [plan], plan)
+    assert "staging" not in str(caught.value)
+    assert module.plans(checkpoint) == [plan]

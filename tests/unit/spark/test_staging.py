@@ -39,7 +39,7 @@ def test_after_a_loss_of_power_all_is_there_or_it_is_written_again(
 ) -> None:
     """Of a micro-batch of two files, at every moment."""
     places = ("part-0.parquet", ".part-0.parquet.crc", "_SUCCESS")
-    lost = 0
+    lost = whole = 0
     for last in range(20):
         directory = tmp_path / str(last) / "q" / "0"
         directory.mkdir(parents=True)
@@ -53,5 +53,7 @@ def test_after_a_loss_of_power_all_is_there_or_it_is_written_again(
                 lost += 1
             power.lose()
         if (directory / staging._OURS).exists():
+            whole += 1
             assert [(directory / name).read_text() for name in places] == list(places)
     assert 3 < lost < 20
+    assert whole >= 20 - lost, "what is whole says so"

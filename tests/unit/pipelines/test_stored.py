@@ -1,0 +1,106 @@
+"""Which source a topic belongs to, and what is made of messages that no key opens."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from magnetar.client.place import Place
+from magnetar.columnar.block import Block, Stored, block_of
+from magnetar.columnar.opening import Failure, Opener
+from magnetar.pipelines.checkpoint import Checkpoint
+from magnetar.pipelines.declared import parse
+from magnetar.pipelines.letters import ROW, Letter
+from magnetar.pipelines.model import Pipeline
+from magnetar.pipelines.replay import _original
+from magnetar.pipelines.stored import reading, sealed, sources_by_topic
+from magnetar.protocol.entries import metadata_of
+from magnetar.spark import opening
+from tests.batch_writer import BatchWriter
+from tests.unit.columnar.test_chunks import chunks
+from tests.unit.columnar.test_encryption import pair
+from tests.unit.columnar.test_encryption import sealed as encrypted
+from tests.unit.pipelines.example import changed
+from tests.unit.pipelines.test_checkpoint import spark_log
+
+T = "persistent://public/default/flights-partition-{}"
+
+
+def pipeline_of(directory: Path) -> Pipeline:
+    """Two sources, the first one with a key."""
+    (directory / "key.pem").write_text(pair()[0])
+    more = f"    decryption.privateKey: {directory}/key.pem\n  open:\n    topic: open\n  airports:\n"
+    return parse(changed("  airports:\n", more), str(directory / "small.yaml"))
+
+
+def test_a_topic_of_a_source_with_a_key_is_known_before_the_first_manifest_that_has_it(tmp_path: Path) -> None:
+    """Its dead letters come before that manifest, and a crash may come between."""
+    pipeline, checkpoint = pipeline_of(tmp_path), Checkpoint(str(tmp_path))
+    checkpoint.begin("small", {"flights": {T.format(0): Place(1, 0)}, "open": {"o": Place(2, 0)}})
+    offsets = [
+        {"v": 1, "p": {T.format(0): "1:4:0", T.format(1): "5:1:0"}},
+        {"v": 1, "p": {"o": "2:0:0", "o2": "3:0:0"}},
+    ]
+    spark_log(tmp_path, 0, *map(json.dumps, offsets))
+    found = {topic: source.name for topic, source in sources_by_topic(pipeline, checkpoint).items()}
+    assert found == {T.format(0): "flights", T.format(1): "flights", "o": "open", "o2": "open"}
+
+
+def test_of_two_sources_of_a_topic_the_one_with_a_key_counts(tmp_path: Path) -> None:
+    pipeline, checkpoint = pipeline_of(tmp_path), Checkpoint(str(tmp_path))
+    checkpoint.begin("small", {"flights": {"both": Place(1, 0)}, "open": {"both": Place(1, 0)}})
+    assert sources_by_topic(pipeline, checkpoint)["both"].name == "flights"
+
+
+def counted(entries: list[bytes]) -> int:
+    """Messages in entries that stay closed."""
+    opener = Opener("t", 1_000, None, Failure.CONSUME)
+    found = [opener.open(1, number, entry) for number, entry in enumerate(entries)]
+    return sum(sealed(metadata_of(one.data).properties) or 0 for one in found if one is not None)
+
+
+def test_messages_that_no_key_opens_are_counted_once() -> None:
+    """A producer that ended between chunks sends the message anew from its first one."""
+    (batch,) = BatchWriter("p").pack(5, [b"a", b"b", b"c"], [1, 2, 3])
+    large = [encrypted(one) for one in chunks("name with blanks-1", b"x" * 30, 3)]
+    assert counted([batch.entry]) == 0
+    assert counted([encrypted(batch.entry)]) == 3
+    assert counted(large) == 1
+    assert counted([*large[:2], *large]) == 1
+
+
+def test_a_message_in_a_batch_that_no_key_opens_any_more_is_not_gone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (batch,) = BatchWriter("p").pack(5, [b"a", b"b", b"c"], [1, 2, 3])
+    there = {Place(3, 4): encrypted(batch.entry), Place(3, 5): batch.entry}
+
+    class Reader:
+        """Of the two entries above."""
+
+        def __init__(self, _lookup: Any, _topic: str, start: Place, end: Place, **_: Any) -> None:
+            self.start, self.end = start, end
+
+        def blocks(self) -> Iterator[Block]:
+            if (entry := there.get(self.start._replace(batch=0))) is not None:
+                yield block_of([Stored(*self.start[:2], entry)], self.start.batch, self.end.batch)
+
+    monkeypatch.setattr(opening, "RangeReader", Reader)
+    pipeline = pipeline_of(tmp_path)
+    lookup: Any = None
+
+    def found(at: Place, options: dict[str, str]) -> Any:
+        letter = Letter("small", ROW, "", "", "", "t", at, ())
+        return _original(lookup, letter, reading(pipeline, "t", options, Failure.CONSUME))
+
+    (tmp_path / "other.pem").write_text(pair(1)[0])
+    right, wrong = ({"decryption.privateKey": str(tmp_path / name)} for name in ("key.pem", "other.pem"))
+    for at in (Place(3, 4, 0), Place(3, 4, 2)):
+        assert sealed(found(at, wrong).properties) == 3
+        assert found(at, right).value == [b"a", b"b", b"c"][at.batch]
+    assert found(Place(3, 5, 3), right) is None
+    assert found(Place(3, 6, 1), right) is None
