@@ -311,6 +311,29 @@ def test_what_arrives_during_available_now_is_for_the_next_run(tmp_path: Path) -
     tell(tmp_path, story)
 
 
+def test_topics_that_come_between_two_runs_are_kept_until_they_are_read(tmp_path: Path) -> None:
+    """From their beginning, wherever the query itself began."""
+
+    async def story(broker: RealBroker, url: str) -> None:
+        await asyncio.to_thread(publish, url, f"{PUBLIC}x-a", 0, 10)
+        query = Query(url, topicsPattern="public/default/x-.*", startingOffsets="latest", maxMessagesPerTrigger="4")
+        await asyncio.to_thread(query.run)
+        assert query.everything() == []
+        await asyncio.to_thread(publish, url, f"{PUBLIC}x-a", 10, 5)
+        await asyncio.to_thread(query.run)
+        assert query.everything() == list(range(10, 15))
+        await asyncio.to_thread(publish, url, f"{PUBLIC}x-b", 15, 10)
+        await asyncio.to_thread(query.reader.prepareForTriggerAvailableNow)
+        assert await asyncio.to_thread(query.step)
+        # Nothing of it is processed yet: it must not be trimmed.
+        assert (await broker.stats("x-b"))["subscriptions"]["q"]["msgBacklog"] == 10
+        await asyncio.to_thread(query.run)
+        assert query.everything() == list(range(10, 25))
+        assert (await broker.stats("x-b"))["subscriptions"]["q"]["msgBacklog"] == 0
+
+    tell(tmp_path, story)
+
+
 def test_lag_is_part_of_the_progress(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(frontier, "_LAG_INTERVAL", 0.0)
 
@@ -340,3 +363,23 @@ def check_lag(query: Query, *, index: bool = False) -> None:
             assert (found.behind, found.messages_behind, found.ms_behind) == ((), 0, 0)
     query.reader.stop()
     assert left == ([67, 34, 1, 0] if index else [None, None, None, 0])
+
+
+def test_topics_that_are_unloaded_while_a_query_runs(tmp_path: Path) -> None:
+    """As a load manager does: the broker closes consumers and keeps connections."""
+
+    async def story(broker: RealBroker, url: str) -> None:
+        query = Query(url, topic="t", operationTimeoutMs="5000", maxMessagesPerTrigger="10")
+        for part in range(3):
+            await asyncio.to_thread(publish, url, f"{PUBLIC}t", part * 10, 10)
+            await asyncio.sleep(2 * frontier._FRESH)
+            assert await asyncio.to_thread(query.step)
+            assert (await broker.ask("PUT", f"{TOPIC}/t/unload"))[0] == 204
+            # What Spark says next is that all is processed, before it asks for more.
+            assert query.end is not None
+            await asyncio.to_thread(query.reader.commit, query.end)
+        assert query.batches == [list(range(10)), list(range(10, 20)), list(range(20, 30))]
+        assert (await broker.stats("t"))["subscriptions"]["q"]["msgBacklog"] == 0
+        query.reader.stop()
+
+    tell(tmp_path, story)

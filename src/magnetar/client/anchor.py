@@ -4,15 +4,24 @@ Nothing is ever received through it: no permits are given. Its mark-delete posit
 place where it stands is the same for everybody who asks until it is moved, and data after it are kept. It is of type
 Failover, since then two processes may hold it (an old driver that is not gone yet and its successor) and both may
 acknowledge cumulatively.
+
+When a topic is unloaded (a broker's load manager does that at any time), the broker says so and keeps the connection,
+on which the subscription means nothing from then on: acknowledgements there are not even answered (SEMANTICS 4.2.5). So
+what has arrived is looked at before each use, and nothing that went wrong on a connection is tried on it again.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import TypeVar
+
 from magnetar.client.connection import Connection
-from magnetar.client.errors import ConnectionLostError, RefusedError
+from magnetar.client.errors import ClientError, ConnectionLostError, RefusedError
 from magnetar.client.lookup import Lookup
 from magnetar.client.place import START, Place, after_entry
 from magnetar.protocol import commands as c
+
+Result = TypeVar("Result")
 
 
 class Anchor:
@@ -53,8 +62,7 @@ class Anchor:
         if place.entry <= 0:
             return
 
-        def acknowledge() -> None:
-            connection = self._open()
+        def acknowledge(connection: Connection) -> None:
             what = f"move subscription {self._subscription} of {self.topic} to {place}"
             answer = connection.request(
                 c.Ack(
@@ -69,7 +77,7 @@ class Anchor:
             if answer.error is not None:
                 raise RefusedError(what, answer.error, answer.message or "no reason given")
 
-        self._lookup.patiently(acknowledge)
+        self._patiently(acknowledge)
 
     def close(self) -> None:
         """Let go; the subscription stays."""
@@ -80,8 +88,7 @@ class Anchor:
     def _positions(self) -> tuple[Place, Place]:
         """After the last message, and where the subscription stands."""
 
-        def ask() -> tuple[Place, Place]:
-            connection = self._open()
+        def ask(connection: Connection) -> tuple[Place, Place]:
             answer = connection.request(
                 c.GetLastMessageId(self._consumer_id, connection.new_request_id()),
                 c.GetLastMessageIdResponse,
@@ -90,16 +97,29 @@ class Anchor:
             marked = answer.consumer_mark_delete_position
             return after_entry(answer.last_message_id), START if marked is None else after_entry(marked)
 
-        return self._lookup.patiently(ask)
+        return self._patiently(ask)
+
+    def _patiently(self, attempt: Callable[[Connection], Result]) -> Result:
+        def once() -> Result:
+            connection = self._open()
+            try:
+                return attempt(connection)
+            except ClientError:
+                self.close()
+                raise
+
+        return self._lookup.patiently(once)
 
     def _open(self) -> Connection:
         if self._connection is not None and not self._connection.closed:
             try:
-                self._connection.receive(0.0)
+                pushes = self._connection.receive(0.0)
             except ConnectionLostError:
                 pass
             else:
-                return self._connection
+                if not any(isinstance(push, c.CloseConsumer | c.TopicMigrated) for push in pushes):
+                    return self._connection
+            self.close()
         connection = self._lookup.connect(self.topic)
         self._consumer_id = connection.new_handle()
         try:

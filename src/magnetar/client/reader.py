@@ -74,13 +74,15 @@ def first_place(lookup: Lookup, topic: str) -> Place:
 
     def ask() -> Place:
         with Session(lookup, topic, START) as session:
-            if session.last_place() == START:
+            if (last := session.last_place()) == START:
                 return START
             session.flow(1)
-            for push in session.connection.receive(_SILENCE):
-                if isinstance(push, c.Message):
-                    return Place(push.message_id.ledger, push.message_id.entry)
-            return START
+            found = session.messages(_SILENCE)
+            if not found and session.stands() >= last:
+                # All was trimmed.
+                return START
+            first = (found or session.awaited())[0].message_id
+            return Place(first.ledger, first.entry)
 
     return lookup.patiently(ask)
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 import uuid
 
 from magnetar.client.connection import Connection
+from magnetar.client.errors import ClientTimeoutError, ConnectionLostError
 from magnetar.client.lookup import Lookup
 from magnetar.client.place import START, Place, after_entry
 from magnetar.protocol import commands as c
+from magnetar.runtime.clock import steady_seconds
 
 
 class Session:
@@ -71,3 +73,20 @@ class Session:
     def flow(self, permits: int) -> None:
         """The broker may send so many messages more; it sends entries whole."""
         self.connection.send(c.Flow(self.consumer_id, permits))
+
+    def messages(self, wait: float) -> list[c.Message]:
+        """What comes in ``wait`` seconds, at the first of it; ConnectionLostError if the broker closes the consumer."""
+        pushes = self.connection.receive(wait)
+        if any(isinstance(push, c.CloseConsumer | c.TopicMigrated) for push in pushes):
+            raise ConnectionLostError(f"the broker does not serve the reader of {self.topic} any more")
+        return [push for push in pushes if type(push) is c.Message]
+
+    def awaited(self) -> list[c.Message]:
+        """The same where something has to come, however slow the broker: ClientTimeoutError if it does not."""
+        deadline = steady_seconds() + self.connection.timeout
+        while (left := deadline - steady_seconds()) > 0:
+            if found := self.messages(left):
+                return found
+        raise ClientTimeoutError(
+            f"{self.topic}: the broker says that there are messages, and sent none in {self.connection.timeout} s"
+        )

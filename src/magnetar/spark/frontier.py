@@ -112,10 +112,14 @@ class Frontier:
         return self._last
 
     def bound_now(self) -> dict[str, Place]:
-        """What there is now, but nothing from endingOffsets or endingTime on."""
-        found, ending = self.latest(), self._options.ending
+        """What there is now, but nothing from endingOffsets or endingTime on.
+
+        Makes no subscriptions: who asks does not know yet whether a query begins (`initial`) or goes on (`latest`).
+        """
+        names, ending = topic_partitions(self._lookup, self._options.topics, create=True), self._options.ending
+        found = {name: last_place(self._lookup, name) for name in names}
         if ending is None:
-            return dict(found)
+            return found
         check_known(ending.exceptions, found, "endingOffsets")
         return {
             name: last if (at := ending.of(name)) is Word.LATEST else min(last, resolve(self._lookup, name, at))

@@ -61,8 +61,9 @@ def main() -> None:
     os.environ["PYTHONPATH"] = os.pathsep.join(without_archives(given, sys.path))
     if sys.argv[1:2] != ["-m"] or len(sys.argv) < 3:
         os.execv(sys.executable, [sys.executable, *sys.argv[1:]])
-    # A script's own folder comes first on the path, with -m it is the working directory.
-    sys.path[:] = [os.getcwd(), *without_archives(sys.path[1:], sys.path)]
+    # A script's own folder comes first on the path, with -m it is the working directory; with -P it is neither.
+    own = 0 if sys.flags.safe_path else 1
+    sys.path[:] = [os.getcwd()][:own] + without_archives(sys.path[own:], sys.path)
     # Else their lists of contents are read again whenever Spark has caches invalidated.
     for archive in sys.path_importer_cache.keys() - set(sys.path):
         if archive.endswith((".zip", ".jar")):

@@ -59,7 +59,10 @@ def _half(name: str, arrow: Any, kind: str | None, text: str | None) -> SchemaDe
         from magnetar.columnar.avro_writing import document_of
 
         _check_record(name, arrow, kind)
-        data = schema_text(text) if text is not None else json.dumps(document_of(arrow, name), separators=(",", ":"))
+        if text is not None:
+            data = schema_text(text, f"{name}Schema")
+        else:
+            data = json.dumps(document_of(arrow, name), separators=(",", ":"))
         return SchemaDefinition(SchemaType.AVRO if kind == "avro" else SchemaType.JSON, data.encode())
     if text is not None:
         raise InvalidValueError(f"option '{name}Schema' has no meaning with keyvalue.{name}={kind}: give avro or json")

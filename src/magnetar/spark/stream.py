@@ -103,7 +103,10 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         live, places = self._live(), from_json(start)
         if self._pace is not None and places == self._end:
             self._pace.finish(steady_seconds())
-        latest = self._target if self._target is not None else live.latest()
+        # Also holds what has come since the last run, from its beginning.
+        latest = live.latest()
+        if self._target is not None:
+            latest = self._target
         live.check_there(places)
         live.move_to(places)
         end = {**places, **{name: max(last, places.get(name, START)) for name, last in latest.items()}}
@@ -147,9 +150,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def prepareForTriggerAvailableNow(self) -> None:
         """What is there now is what this run reads, up to endingOffsets."""
-        live = self._live()
-        live.initial()
-        self._target = live.bound_now()
+        self._target = self._live().bound_now()
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         """A function of its arguments only, so that a repeated micro-batch has the tasks it had."""

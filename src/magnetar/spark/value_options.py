@@ -108,12 +108,12 @@ def given_definition(kind: str, given: str, message: str | None) -> SchemaDefini
     return SchemaDefinition(SchemaType.PROTOBUF_NATIVE, protobuf_native.definition(files, message))
 
 
-def schema_text(given: str) -> str:
-    """What stands in the option, or in the file that it names. Raises InvalidValueError."""
-    return schema_bytes(given).decode(errors="replace")
+def schema_text(given: str, title: str = "valueSchema") -> str:
+    """What stands in the option of that title, or in the file that it names. Raises InvalidValueError."""
+    return schema_bytes(given, title).decode(errors="replace")
 
 
-def schema_bytes(given: str) -> bytes:
+def schema_bytes(given: str, title: str = "valueSchema") -> bytes:
     """The same for what may be no text."""
     if given.lstrip()[:1] in ("{", "[", '"'):
         return given.encode()
@@ -121,5 +121,5 @@ def schema_bytes(given: str) -> bytes:
         return Path(given).read_bytes()
     except OSError as error:
         raise InvalidValueError(
-            f"option 'valueSchema' is {given[:80]!r}, which is neither JSON nor a file that can be read here: {error}"
+            f"option {title!r} is {given[:80]!r}, which is neither JSON nor a file that can be read here: {error}"
         ) from None

@@ -13,7 +13,7 @@ from magnetar.client.lookup import Lookup
 from magnetar.client.producer import Producer
 from magnetar.model.errors import ServerError
 from magnetar.protocol import commands as c
-from magnetar.protocol.entries import EntryMetadata, build_entry
+from magnetar.protocol.entries import EntryMetadata, build_entry, payload_of
 from tests.unit.client.scripted_broker import TOPIC, Link, Script, lookups, scripted_broker
 
 
@@ -166,3 +166,31 @@ def test_the_window_blocks_until_receipts_come(monkeypatch: pytest.MonkeyPatch) 
         send(producer, 0, 1, 2, 3)
         producer.flush()
         assert producer.messages_confirmed == 4
+
+
+@pytest.mark.parametrize("stored", [False, True], ids=["in part", "as a whole"])
+def test_a_message_in_chunks_goes_on_where_receipts_ended(stored: bool) -> None:
+    """The broker knows of such a message when it has the last chunk, and not before (SEMANTICS 3.4.7)."""
+
+    def breaks(link: Link) -> None:
+        opens(link, last=4)
+        sent = [link.expect(c.Send) for _ in range(3)]
+        assert [(one.sequence_id, one.num_messages, one.is_chunk) for one in sent] == [(7, 1, True)] * 3
+        link.send(receipt(sent[0]))
+
+    def knows(link: Link) -> None:
+        opens(link, last=7 if stored else 4)
+        for part in () if stored else (b"b", b"c"):
+            sent = link.expect(c.Send)
+            assert (sent.sequence_id, sent.is_chunk, payload_of(sent.entry)) == (7, True, part)
+            link.send(receipt(sent))
+        sent = link.expect(c.Send)
+        assert (sent.sequence_id, sent.is_chunk) == (8, False)
+        link.send(receipt(sent))
+        closes(link)
+
+    with scripted_broker(lookups(2), breaks, knows) as url, producing(url, "stable") as producer:
+        producer.send_chunks([build_entry(EntryMetadata("p", 7, 1), part) for part in (b"a", b"b", b"c")], 7)
+        send(producer, 8)
+        producer.flush()
+        assert (producer.messages_confirmed, producer.last_sequence_id) == (2, 8)

@@ -60,6 +60,17 @@ def test_a_module_runs_as_the_interpreter_runs_it(tmp_path: Path) -> None:
     assert said[1].stdout == f"__main__ ['a', 'b'] {tmp_path} False False\n"
 
 
+def test_a_safe_path_stays_whole(tmp_path: Path) -> None:
+    """With PYTHONSAFEPATH nothing comes before what PYTHONPATH names."""
+    tmp_path.joinpath("probe.py").write_text("import sys\nprint(sys.path[0])")
+    path = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
+    environment = {**os.environ, "PYTHONSAFEPATH": "1", "PYTHONPATH": path}
+    for command in (sys.executable, of_session()):
+        line = [command, "-m", "probe"]
+        done = subprocess.run(line, env=environment, check=True, capture_output=True, text=True)
+        assert done.stdout == f"{tmp_path}\n"
+
+
 def test_anything_else_is_the_interpreter() -> None:
     done = subprocess.run([of_session(), "-c", "print(1 + 1)"], check=True, capture_output=True, text=True)
     assert done.stdout == "2\n"

@@ -106,6 +106,7 @@ def test_schemas_that_are_given() -> None:
         written(pa.array([{"a": 5, "b": 6}, {"a": 5, "b": None}], record), pa.array([1, 2]), keySchema=json.dumps(wide))
     for keys, options, text in (
         (pa.array([1]), {"keySchema": json.dumps(wide)}, "'keySchema' has no meaning with keyvalue.key=int64"),
+        (pa.array([{"a": 5}]), {"keySchema": "/no/file"}, "option 'keySchema' is '/no/file', which is neither JSON"),
         (pa.array([1]), {"keyvalue.key": "avro"}, "column 'key' is int64, and avro takes a struct"),
         (pa.array([1]), {"keyvalue.key": "string"}, "column 'key' is int64, which is no STRING; cast it"),
         (pa.array([1]), {"keyvalue.key": "time"}, "values of type TIME are not written"),

@@ -1,0 +1,81 @@
+"""The anchor of a query follows its topic: away from a connection on which the broker has closed it."""
+
+from __future__ import annotations
+
+from magnetar.client.anchor import Anchor
+from magnetar.client.lookup import Lookup
+from magnetar.client.place import START, Place
+from magnetar.model.errors import ServerError
+from magnetar.protocol import commands as c
+from tests.unit.client.scripted_broker import TOPIC, Link, lookups, scripted_broker
+
+MARKED, LAST = c.MessageIdData(3, 6), c.MessageIdData(3, 9)
+
+
+def subscribes(link: Link) -> c.Subscribe:
+    link.greet()
+    asked = link.expect(c.Subscribe)
+    link.send(c.Success(asked.request_id))
+    return asked
+
+
+def answers(link: Link) -> None:
+    asked = link.expect(c.GetLastMessageId)
+    link.send(c.GetLastMessageIdResponse(LAST, asked.request_id, MARKED))
+
+
+def acknowledges(link: Link) -> None:
+    asked = link.expect(c.Ack)
+    assert asked.request_id is not None
+    link.send(c.AckResponse(asked.consumer_id, request_id=asked.request_id))
+
+
+def held(url: str) -> tuple[Lookup, Anchor]:
+    lookup = Lookup(url, timeout=1.0)
+    anchor = Anchor(lookup, TOPIC, "q")
+    assert anchor.hold(START) == Place(3, 7)
+    return lookup, anchor
+
+
+def test_an_unloaded_topic_is_looked_up_again_before_anything_is_asked() -> None:
+    """An acknowledgement for a consumer that the broker has closed would never be answered."""
+
+    def unloaded(link: Link) -> None:
+        consumer = subscribes(link).consumer_id
+        answers(link)
+        link.send(c.CloseConsumer(consumer, -1))
+        link.until_left()
+
+    def loaded(link: Link) -> None:
+        subscribes(link)
+        acknowledges(link)
+        answers(link)
+
+    with scripted_broker(lookups(2), unloaded, loaded) as url:
+        lookup, anchor = held(url)
+        with lookup, anchor:
+            assert anchor._connection is not None
+            while not anchor._connection._pushes:
+                anchor._connection._read(1.0)
+            anchor.move_to(Place(3, 10))
+            assert anchor.last() == Place(3, 10)
+
+
+def test_what_the_broker_does_not_know_any_more_is_not_asked_there_again() -> None:
+    """The topic was unloaded between our look and our question."""
+
+    def forgets(link: Link) -> None:
+        subscribes(link)
+        answers(link)
+        asked = link.expect(c.GetLastMessageId)
+        link.send(c.Error(asked.request_id, ServerError.MetadataError, "Consumer not found"))
+        link.until_left()
+
+    def knows(link: Link) -> None:
+        subscribes(link)
+        answers(link)
+
+    with scripted_broker(lookups(), forgets, lookups(), knows) as url:
+        lookup, anchor = held(url)
+        with lookup, anchor:
+            assert anchor.last() == Place(3, 10)

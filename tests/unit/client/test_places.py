@@ -1,0 +1,115 @@
+"""Places by time at a broker that takes its time: silence is not the end of a topic."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from magnetar.client import reader, survey
+from magnetar.client.lookup import Lookup
+from magnetar.client.place import START, Place
+from magnetar.client.reader import first_place
+from magnetar.client.survey import place_at_time
+from magnetar.protocol import commands as c
+from magnetar.protocol.entries import EntryMetadata, build_entry
+from tests.unit.client.scripted_broker import TOPIC, Link, Script, lookups, scripted_broker
+
+SILENCE = 0.05
+LAST = c.MessageIdData(3, 9)
+
+
+@pytest.fixture(autouse=True)
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(survey, "_SILENCE", SILENCE)
+    monkeypatch.setattr(reader, "_SILENCE", SILENCE)
+
+
+@contextmanager
+def asking(*scripts: Script) -> Iterator[Lookup]:
+    with scripted_broker(*scripts) as url, Lookup(url, timeout=5.0) as lookup:
+        yield lookup
+
+
+def reads(link: Link) -> int:
+    link.greet()
+    asked = link.expect(c.Subscribe)
+    link.send(c.Success(asked.request_id))
+    return asked.consumer_id
+
+
+def tells(link: Link, marked: c.MessageIdData) -> None:
+    asked = link.expect(c.GetLastMessageId)
+    link.send(c.GetLastMessageIdResponse(LAST, asked.request_id, marked))
+
+
+def delivers(link: Link, consumer: int, *entries: int) -> None:
+    """Entry n was published at second n."""
+    link.expect(c.Flow)
+    made = [(3, entry, build_entry(EntryMetadata("p", entry, entry * 1000), b"x")) for entry in entries]
+    link.deliver(consumer, *made)
+
+
+def slow(link: Link) -> None:
+    consumer = reads(link)
+    tells(link, c.MessageIdData(3, -1))
+    delivers(link, consumer, 0, 1)
+    link.expect(c.Flow)
+    time.sleep(4 * SILENCE)
+    made = [(3, entry, build_entry(EntryMetadata("p", entry, entry * 1000), b"x")) for entry in (2, 3)]
+    link.deliver(consumer, *made)
+
+
+def test_a_slow_broker() -> None:
+    with asking(lookups(), slow) as lookup:
+        assert place_at_time(lookup, TOPIC, 3000, 9000) == Place(3, 3)
+
+
+def test_a_topic_that_is_unloaded_meanwhile() -> None:
+    def unloaded(link: Link) -> None:
+        consumer = reads(link)
+        tells(link, c.MessageIdData(3, -1))
+        delivers(link, consumer, 0, 1)
+        link.send(c.CloseConsumer(consumer, -1))
+
+    with asking(lookups(), unloaded, lookups(), slow) as lookup:
+        assert place_at_time(lookup, TOPIC, 3000, 9000) == Place(3, 3)
+
+
+def test_nothing_so_late() -> None:
+    """The broker has placed the reader behind everything."""
+
+    def placed(link: Link) -> None:
+        reads(link)
+        tells(link, LAST)
+        link.expect(c.Flow)
+        tells(link, LAST)
+
+    with asking(lookups(), placed) as lookup:
+        assert place_at_time(lookup, TOPIC, 99_000, 9000) == Place(3, 10)
+
+
+def test_the_first_place_of_a_slow_broker() -> None:
+    def first(link: Link) -> None:
+        consumer = reads(link)
+        tells(link, c.MessageIdData(3, -1))
+        link.expect(c.Flow)
+        tells(link, c.MessageIdData(3, -1))
+        time.sleep(4 * SILENCE)
+        link.deliver(consumer, (3, 4, build_entry(EntryMetadata("p", 4, 4000), b"x")))
+
+    with asking(lookups(), first) as lookup:
+        assert first_place(lookup, TOPIC) == Place(3, 4)
+
+
+def test_the_first_place_where_all_was_trimmed() -> None:
+    def trimmed(link: Link) -> None:
+        reads(link)
+        tells(link, c.MessageIdData(4, -1))
+        link.expect(c.Flow)
+        tells(link, c.MessageIdData(4, -1))
+
+    with asking(lookups(), trimmed) as lookup:
+        assert first_place(lookup, TOPIC) == START
