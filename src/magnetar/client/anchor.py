@@ -19,6 +19,7 @@ from magnetar.client.connection import Connection
 from magnetar.client.errors import ClientError, ConnectionLostError, RefusedError
 from magnetar.client.lookup import Lookup
 from magnetar.client.place import START, Place, after_entry
+from magnetar.client.session import ended
 from magnetar.protocol import commands as c
 
 Result = TypeVar("Result")
@@ -117,7 +118,7 @@ class Anchor:
             except ConnectionLostError:
                 pass
             else:
-                if not any(isinstance(push, c.CloseConsumer | c.TopicMigrated) for push in pushes):
+                if not ended(pushes):
                     return self._connection
             self.close()
         connection = self._lookup.connect(self.topic)

@@ -13,7 +13,7 @@ from magnetar.client.errors import ConnectionLostError
 from magnetar.client.lookup import Lookup
 from magnetar.client.place import Place
 from magnetar.client.reader import PERMITS, Entry
-from magnetar.client.session import Session
+from magnetar.client.session import Session, ended
 from magnetar.protocol import commands as c
 
 _SILENCE: Final = 0.2
@@ -40,7 +40,7 @@ def onward(lookup: Lookup, topic: str, start: Place) -> Generator[list[Entry], N
                     if found:
                         at = Place(found[-1].ledger, found[-1].entry + 1)
                     yield found
-                    if any(isinstance(push, c.CloseConsumer | c.TopicMigrated) for push in pushes):
+                    if ended(pushes):
                         break
             except ConnectionLostError:
                 yield []

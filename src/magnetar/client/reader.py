@@ -28,7 +28,7 @@ from magnetar.client.errors import ClientTimeoutError, ConnectionLostError, Data
 from magnetar.client.gap import DataGap, Hole, gaps
 from magnetar.client.lookup import Lookup
 from magnetar.client.place import START, Place
-from magnetar.client.session import Session
+from magnetar.client.session import Ended, Session
 from magnetar.columnar.block import FIRST, NO_INDEX, STOP, Block, Stored, block_of
 from magnetar.protocol import commands as c
 from magnetar.runtime.clock import steady_seconds
@@ -160,7 +160,7 @@ class RangeReader:
         """Entries inside the range, whether it is over, whether the broker ended the consumer."""
         found: list[Block] = []
         for item in items:
-            if isinstance(item, c.CloseConsumer | c.TopicMigrated):
+            if isinstance(item, Ended):
                 return found, False, True
             if not isinstance(item, Block):
                 if type(item) is not c.Message:

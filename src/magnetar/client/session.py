@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Iterable
+from typing import TypeAlias
 
 from magnetar.client.connection import Connection
 from magnetar.client.errors import ClientTimeoutError, ConnectionLostError
@@ -10,6 +12,14 @@ from magnetar.client.lookup import Lookup
 from magnetar.client.place import START, Place, after_entry
 from magnetar.protocol import commands as c
 from magnetar.runtime.clock import steady_seconds
+
+Ended: TypeAlias = c.CloseConsumer | c.TopicMigrated
+"""The broker serves a consumer no more; the connection stays."""
+
+
+def ended(pushes: Iterable[c.Command]) -> bool:
+    """Whether one of them is that, where a connection has one consumer."""
+    return any(isinstance(push, Ended) for push in pushes)
 
 
 class Session:
@@ -77,7 +87,7 @@ class Session:
     def messages(self, wait: float) -> list[c.Message]:
         """What comes in ``wait`` seconds, at the first of it; ConnectionLostError if the broker closes the consumer."""
         pushes = self.connection.receive(wait)
-        if any(isinstance(push, c.CloseConsumer | c.TopicMigrated) for push in pushes):
+        if ended(pushes):
             raise ConnectionLostError(f"the broker does not serve the reader of {self.topic} any more")
         return [push for push in pushes if type(push) is c.Message]
 

@@ -22,7 +22,7 @@ from magnetar.client.extent import Extent
 from magnetar.client.lookup import Lookup
 from magnetar.client.place import START, Place
 from magnetar.client.reader import first_place
-from magnetar.client.session import Session
+from magnetar.client.session import Ended, Session
 from magnetar.model.errors import InvalidValueError
 from magnetar.protocol import commands as c
 from magnetar.protocol.entries import measure
@@ -93,7 +93,7 @@ class Surveyor:
             raise
         found: list[Extent] = []
         for push in pushes:
-            if isinstance(push, c.CloseConsumer | c.TopicMigrated):
+            if isinstance(push, Ended):
                 self.close()
                 break
             if type(push) is c.Message:

@@ -251,9 +251,9 @@ class Neighbours:
         events = self._ear.events()
         units = self._units_of(np.array([event.place for event in events], np.int64)).tolist()
         rows = [row for event, number in zip(events, units, strict=True) for row in _rows(event, number)]
-        counts = [0] * len(self._units)
-        counts[-1:] = [self._ear.messages] * len(counts[-1:])
-        for number, messages in zip(self._units, counts, strict=True):
+        for number in self._units:
+            # Counted together, so they are the last one's.
+            messages = self._ear.messages if number == self._units[-1] else 0
             rows.append((_NOBODY, str(number).encode(), _code(-1, False, False), number, messages))
         if rows:
             kinds = [pa.int32(), pa.binary(), pa.int64(), pa.int32(), pa.int64()]

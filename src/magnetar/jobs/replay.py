@@ -24,6 +24,7 @@ from magnetar.jobs.rest import Rest, path_of
 from magnetar.model.errors import InvalidValueError, NotFoundError
 from magnetar.model.names import TopicName
 from magnetar.spark.decode import sql_schema
+from magnetar.spark.durability import write_whole
 from magnetar.spark.options import source_options
 from magnetar.spark.planner import Range, tasks_of
 from magnetar.spark.reader import read_task
@@ -123,9 +124,7 @@ def load_or_make(path: Path, wanted: Request, make: Any) -> tuple[list[Range], b
                 )
         return ranges, True
     ranges = list(make())
-    new = path.with_name(path.name + ".new")
-    new.write_text(json.dumps({"request": asdict(wanted), "ranges": ranges}))
-    new.replace(path)
+    write_whole(path, json.dumps({"request": asdict(wanted), "ranges": ranges}))
     return ranges, False
 
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from magnetar.broker.delivery.exclusive import SingleActive
 from magnetar.broker.topic.consumer import Consumer
-from magnetar.broker.topic.ports import Cursor, Done
+from magnetar.broker.topic.ports import Cursor, Done, tell
 from magnetar.broker.topic.pump import Pump, live_messages
 from magnetar.runtime.clock import Clock
 
@@ -43,7 +43,7 @@ class Acks:
         """Individual acknowledgement of whole entries; ``durable`` is called once the cursor has it on disk."""
         dispatcher = self._pump.dispatcher
         if consumer.state not in self._pump.consumers:
-            _call(durable)
+            tell(durable)
             return
         self._cursor.acknowledge(ordinals, durable)
         if dispatcher is not None and dispatcher.acknowledged(consumer.state, ordinals):
@@ -54,7 +54,7 @@ class Acks:
         """Individual acknowledgement of messages within batches; without effect if that is off (5.7.7)."""
         dispatcher = self._pump.dispatcher
         if not self.parts_count or not acks or dispatcher is None or consumer.state not in self._pump.consumers:
-            _call(durable)
+            tell(durable)
             return
         freed = False
         complete = 0
@@ -80,7 +80,7 @@ class Acks:
         """
         gone = consumer.state not in self._pump.consumers
         if gone or not isinstance(self._pump.dispatcher, SingleActive):
-            _call(durable)
+            tell(durable)
             return
         before = self._cursor.backlog()
         if batch is None:
@@ -98,8 +98,3 @@ class Acks:
         consumer.last_acked_ms = now
         consumer.acked_entries += entries
         self._mark_moved(now)
-
-
-def _call(done: Done | None) -> None:
-    if done is not None:
-        done()

@@ -22,7 +22,7 @@ from magnetar.broker.topic.consumer import Consumer
 from magnetar.broker.topic.dispatch_settings import DispatchSettings, KeySharedMeta
 from magnetar.broker.topic.dispatcher_choice import check_joins, make_dispatcher
 from magnetar.broker.topic.passage import Group
-from magnetar.broker.topic.ports import ConsumerSink, Done
+from magnetar.broker.topic.ports import ConsumerSink, Done, tell
 from magnetar.broker.topic.subscription import TopicIdentity
 from magnetar.broker.topic.subscription_stats import SubscriptionStats, Totals, consumer_stats
 from magnetar.model.errors import ConsumerBusyError, MetadataError
@@ -50,17 +50,17 @@ class NoAcks:
 
     def take(self, consumer: Consumer, ordinals: Sequence[int], durable: Done | None = None) -> None:
         """ACK."""
-        _call(durable)
+        tell(durable)
 
     def take_sets(self, consumer: Consumer, acks: Sequence[IndexAck], durable: Done | None = None) -> None:
         """ACK of parts of batches."""
-        _call(durable)
+        tell(durable)
 
     def take_until(
         self, consumer: Consumer, ordinal: int, durable: Done | None = None, batch: IndexAck | None = None
     ) -> None:
         """Cumulative ACK."""
-        _call(durable)
+        tell(durable)
 
 
 class NonPersistentSubscription:
@@ -217,7 +217,7 @@ class NonPersistentSubscription:
         self, ordinal: int, durable: Done | None = None, ack_set: tuple[int, ...] = (), batch_size: int = 0
     ) -> None:
         """SEEK: nobody is disconnected (13.11)."""
-        _call(durable)
+        tell(durable)
 
     def check_unsubscribe(self, consumer: Consumer, *, force: bool = False) -> None:
         """Whether this consumer may delete the subscription; with ``force`` the others are disconnected (5.9.9)."""
@@ -273,8 +273,3 @@ class NonPersistentSubscription:
         assert dispatcher is None or (not dispatcher.unacked and not dispatcher.in_replay)
         if dispatcher is not None and self._members:
             dispatcher.check()
-
-
-def _call(done: Done | None) -> None:
-    if done is not None:
-        done()

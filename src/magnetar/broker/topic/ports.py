@@ -17,6 +17,12 @@ Done: TypeAlias = Callable[[], None]
 DurableAnswer: TypeAlias = Callable[[MagnetarError | None], None]
 
 
+def tell(done: Done | None) -> None:
+    """Whoever waits, if anybody does."""
+    if done is not None:
+        done()
+
+
 class Sent(NamedTuple):
     """What a topic's subscriptions have delivered, what went out again included."""
 

@@ -27,7 +27,7 @@ from magnetar.broker.topic.consumer import Consumer
 from magnetar.broker.topic.dispatch_settings import DispatchSettings, KeySharedMeta
 from magnetar.broker.topic.dispatcher_choice import check_joins, make_dispatcher
 from magnetar.broker.topic.gate import Gate, Reason
-from magnetar.broker.topic.ports import ConsumerSink, Cursor, Done, Log
+from magnetar.broker.topic.ports import ConsumerSink, Cursor, Done, Log, tell
 from magnetar.broker.topic.pump import Pump
 from magnetar.broker.topic.subscription_stats import SubscriptionStats, Totals, consumer_stats
 from magnetar.broker.topic.transactional_acks import TransactionalAcks
@@ -351,7 +351,7 @@ class Subscription:
 
         def finished() -> None:
             self._seeking = False
-            _call(durable)
+            tell(durable)
 
         if ack_set:
             self.cursor.reset(ordinal, None)
@@ -478,8 +478,3 @@ class Subscription:
             read_at=max(self._pump.read_at, self.cursor.mark_delete + 1),
             consumers=[consumer_stats(consumer, dispatcher) for consumer in consumers],
         )
-
-
-def _call(done: Done | None) -> None:
-    if done is not None:
-        done()
