@@ -226,3 +226,21 @@ def test_a_fault_of_our_own_costs_one_connection(
         beside_a_bystander(attack)
     assert "a command could not be handled" in caplog.text
     assert "closing the connection: an internal error" in caplog.text
+
+
+@pytest.mark.parametrize("permits", [0, 1 << 31, (1 << 32) - 1])
+def test_permits_that_are_none_end_their_own_connection(permits: int) -> None:
+    """To Apache Pulsar, whose integers have a sign, those from 2^31 on are negative (SEMANTICS 5.2.1)."""
+
+    async def test(wires: Wires) -> None:
+        client, other = await wires.open(), await wires.open()
+        await other.subscribe(T, "s", c.SubType.Shared)
+        consumer = await client.subscribe(T, "s", c.SubType.Shared)
+        consumer.flow((1 << 31) - 1)
+        consumer.flow((1 << 31) - 1)
+        await client.partitions(T)
+        consumer.flow(permits)
+        await client.lost
+        await other.partitions(T)
+
+    on_broker(test)

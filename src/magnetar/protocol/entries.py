@@ -138,6 +138,29 @@ def measure(entry: bytes) -> Measure:
     return Measure(count, signed(raw.publish_time), size)
 
 
+_MESSAGE_MIN: Final = 6
+"""Bytes of a message in a batch at least: a length of four, and metadata that say the payload's size."""
+_BATCH_MAX: Final = 1 << 20
+"""Messages of a batch whose payload nobody has unpacked, at most."""
+
+
+def messages_in(entry: bytes) -> int:
+    """How many messages the entry says it holds, as far as it has room for them; never fails, 1 if it is unreadable.
+
+    Consumers pay for so many, so it must not be what somebody merely claims beside the entry.
+    """
+    stop = ENTRY_HEADER_SIZE + int.from_bytes(entry[6:ENTRY_HEADER_SIZE], "big")
+    try:
+        raw = parse(pb.MessageMetadata, entry[ENTRY_HEADER_SIZE:stop])
+    except ProtocolError:
+        return 1
+    count: int = raw.num_messages_in_batch
+    if count * _MESSAGE_MIN > len(entry) - stop:
+        packed = raw.compression or raw.encryption_keys
+        count = min(count, _BATCH_MAX if packed else (len(entry) - stop) // _MESSAGE_MIN)
+    return count if count > 1 else 1
+
+
 DELIVER_AT: Final = b"\x98\x01"
 """How field 19, deliver_at_time, begins on the wire. It may stand in a text as well; the hot path looks for it."""
 

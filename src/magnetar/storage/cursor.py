@@ -95,7 +95,11 @@ class Cursor:
         if ordinal >= self._log.end or ordinal in self.acked:
             self._changed(durable)
             return ordinal in self.acked
-        live = self._partial.get(ordinal, (1 << batch_size) - 1) & _bits(remaining)
+        live = _bits(remaining)
+        if batch_size < _WORD * len(remaining):
+            live &= (1 << batch_size) - 1
+        if ordinal in self._partial:
+            live &= self._partial[ordinal]
         if not live:
             self._partial.pop(ordinal, None)
             self.has_partial_batches = bool(self._partial)

@@ -7,6 +7,7 @@ them handed over, so the order is the client's.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Final
 
 from magnetar.broker.connection import transacting
 from magnetar.broker.connection.session import OpenConsumer, Pending, Session
@@ -17,6 +18,9 @@ from magnetar.model.errors import MagnetarError, MetadataError, PersistenceError
 from magnetar.model.ids import Position
 from magnetar.protocol import commands as c
 from magnetar.protocol.entries import metadata_of
+
+_INT32_MAX: Final = (1 << 31) - 1
+"""Permits beyond are negative numbers to Apache Pulsar."""
 
 
 def acknowledge(session: Session, ack: c.Ack) -> None:
@@ -90,7 +94,7 @@ def flow(session: Session, command: c.Flow) -> None:
     """FLOW: permits must be positive, but whatever an unknown consumer is given is ignored (SEMANTICS 5.2.1)."""
     held = session.consumers.get(command.consumer_id)
     if isinstance(held, OpenConsumer):
-        if command.permits <= 0:
+        if not 0 < command.permits <= _INT32_MAX:
             raise ProtocolError(f"FLOW of {command.permits} permits for consumer {command.consumer_id}")
         held.subscription.flow(held.consumer, command.permits)
 

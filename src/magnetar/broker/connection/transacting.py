@@ -225,7 +225,7 @@ def _reserve(
         if len(ack.message_ids) != 1 or subscription.sub_type not in (SubType.EXCLUSIVE, SubType.FAILOVER):
             done()
             return
-        transactions.acknowledge_until(subscription, txn, _until(held, ack.message_ids[0]), done)
+        transactions.acknowledge_until(subscription, txn, _until(held, subscription, ack.message_ids[0]), done)
         return
     whole: dict[int, None] = {}
     parts: dict[int, Part] = {}
@@ -234,7 +234,7 @@ def _reserve(
         if ordinal is None:
             continue
         if message_id.ack_set:
-            part = part_of(ordinal, message_id.ack_set, message_id.batch_size)
+            part = _part(subscription, ordinal, message_id)
             parts[ordinal] = part.joined(parts.get(ordinal))
         else:
             whole[ordinal] = None
@@ -242,11 +242,22 @@ def _reserve(
     transactions.acknowledge(subscription, held.consumer, txn, list(whole), only_parts, done)
 
 
-def _until(held: OpenConsumer, message_id: c.MessageIdData) -> Part:
+def _until(held: OpenConsumer, subscription: Subscription, message_id: c.MessageIdData) -> Part:
     """An id that does not exist acknowledges what stands before its place (5.7.4)."""
     ordinal = held.exact(message_id)
     if ordinal is None:
         return Part(held.topic.log.ordinal(Position(message_id.ledger, message_id.entry)) - 1, 0, 0)
     if message_id.ack_set:
-        return part_of(ordinal, message_id.ack_set, message_id.batch_size)
+        return _part(subscription, ordinal, message_id)
     return Part(ordinal, 0, 0)
+
+
+def _part(subscription: Subscription, ordinal: int, message_id: c.MessageIdData) -> Part:
+    """Raises NotAllowedError for a batch larger than the entry can be."""
+    left = subscription.acks.remaining(ordinal, message_id.ack_set, message_id.batch_size)
+    if left is None:
+        raise NotAllowedError(
+            f"message {message_id.ledger}:{message_id.entry} cannot be known to be a batch of as many messages as "
+            "acknowledged: receive it again"
+        )
+    return part_of(ordinal, left.words, left.size)

@@ -7,9 +7,12 @@ too many unacknowledged messages are parked and count only when it is unblocked 
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Final, Protocol
 
 from typing_extensions import override
+
+PERMITS_MAX: Final = (1 << 31) - 1
+"""A consumer's; more are an int's overflow to Apache Pulsar, and nothing to us."""
 
 
 class Gate(Protocol):
@@ -55,9 +58,9 @@ class ConsumerState:
     def flow(self, permits: int) -> None:
         """FLOW arrived; the caller has refused ``permits < 1`` (5.2.1)."""
         if self.blocked:
-            self.parked += permits
+            self.parked = min(self.parked + permits, PERMITS_MAX)
         else:
-            self.permits += permits
+            self.permits = min(self.permits + permits, PERMITS_MAX)
 
     @property
     def available(self) -> bool:
@@ -67,7 +70,7 @@ class ConsumerState:
     def unblock(self) -> None:
         """Permits parked meanwhile start to count (5.8.6)."""
         self.blocked = False
-        self.permits += self.parked
+        self.permits = min(self.permits + self.parked, PERMITS_MAX)
         self.parked = 0
 
     def check(self) -> None:

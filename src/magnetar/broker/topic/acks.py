@@ -1,8 +1,8 @@
 """Acknowledgements of consumers: the cursor is told, the dispatcher lets go, the consumer's counters grow.
 
 Every one is answered, also where it means nothing: from a consumer that is gone (after a seek its ids mean nothing,
-SEMANTICS 5.9.4), of parts of batches while that is off (5.7.7), cumulative where there is no order (5.5.6). Those of
-transactions are in :mod:`magnetar.broker.topic.transactional_acks`.
+SEMANTICS 5.9.4), of parts of batches while that is off (5.7.7) or that nobody can believe, cumulative where there is no
+order (5.5.6). Those of transactions are in :mod:`magnetar.broker.topic.transactional_acks`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class IndexAck(NamedTuple):
     ordinal: int
     ack_set: tuple[int, ...]
     batch_size: int
-    """0 when the client did not say."""
+    """As the client says, below 1 when it did not; see :mod:`magnetar.broker.topic.batch_sizes`."""
 
 
 class Acks:
@@ -35,6 +35,7 @@ class Acks:
         self.parts_count = parts_count
         """Whether messages of a batch are acknowledged one by one: acknowledgmentAtBatchIndexLevelEnabled."""
         self._pump = pump
+        self.remaining = pump.sizes.remaining
         self._cursor = cursor
         self._clock = clock
         self._mark_moved = mark_moved
@@ -60,12 +61,14 @@ class Acks:
         complete = 0
         for i, (ordinal, ack_set, batch_size) in enumerate(acks, 1):
             done = durable if i == len(acks) else None
-            size = batch_size or 64 * len(ack_set)
-            if self._cursor.acknowledge_indexes(ordinal, ack_set, size, done):
+            left = self.remaining(ordinal, ack_set, batch_size)
+            if left is None:
+                tell(done)
+            elif self._cursor.acknowledge_indexes(ordinal, left.words, left.size, done):
                 freed |= dispatcher.acknowledged(consumer.state, (ordinal,))
                 complete += 1
             else:
-                live = live_messages(self._cursor.remaining_indexes(ordinal) or ack_set)
+                live = live_messages(self._cursor.remaining_indexes(ordinal) or left.words)
                 freed |= dispatcher.partly_acknowledged(consumer.state, ordinal, live)
         if freed:
             self._pump.turn()
@@ -88,9 +91,10 @@ class Acks:
         elif not self.parts_count:
             self._cursor.acknowledge_until(ordinal - 1, durable)
         else:
-            self._cursor.acknowledge_until(ordinal - 1, None)
-            size = batch.batch_size or 64 * len(batch.ack_set)
-            self._cursor.acknowledge_indexes(ordinal, batch.ack_set, size, durable)
+            left = self.remaining(ordinal, batch.ack_set, batch.batch_size)
+            self._cursor.acknowledge_until(ordinal - 1, durable if left is None else None)
+            if left is not None:
+                self._cursor.acknowledge_indexes(ordinal, left.words, left.size, durable)
         self._count_acked(consumer, before - self._cursor.backlog())
 
     def _count_acked(self, consumer: Consumer, entries: int) -> None:

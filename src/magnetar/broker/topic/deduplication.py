@@ -19,7 +19,7 @@ from magnetar.broker.topic.sequence_ids import SequenceIds, Verdict
 from magnetar.model.errors import NotAllowedError, PersistenceError, ProtocolError
 from magnetar.model.ids import signed
 from magnetar.protocol.commands import Send
-from magnetar.protocol.entries import metadata_of
+from magnetar.protocol.entries import messages_in, metadata_of
 from magnetar.storage.managed_ledger import ManagedLedger
 
 ANNEX: Final = "dedup"
@@ -94,7 +94,7 @@ class Deduplication:
             raise NotAllowedError(text)
 
     def _append(self, sink: OrderedSink, entry: Pending, message: Send) -> None:
-        entry.producer.append(message.entry, max(message.num_messages, 1), entry)
+        entry.producer.append(message.entry, messages_in(message.entry) if message.num_messages > 1 else 1, entry)
         sink.appended(entry)
 
     def tidy(self, now_ms: int) -> None:

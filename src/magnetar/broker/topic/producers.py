@@ -13,7 +13,7 @@ from typing import NamedTuple, Protocol, TypeAlias
 from magnetar.broker.topic.ports import TopicLog
 from magnetar.model.errors import PersistenceError
 from magnetar.protocol.commands import ProducerAccessMode, Send
-from magnetar.protocol.entries import DELIVER_AT
+from magnetar.protocol.entries import DELIVER_AT, messages_in
 
 
 class Pending(NamedTuple):
@@ -116,7 +116,7 @@ class Producer:
         # of metadata, in which one search tells
         if messages <= 1 and (entry.find(DELIVER_AT, 10, 10 + entry[9]) >= 0 or entry[8] or entry[7]):
             append = self.append
-        append(entry, messages if messages > 0 else 1, _new_pending(Pending, (self, message[1], highest)))
+        append(entry, messages_in(entry) if messages > 1 else 1, _new_pending(Pending, (self, message[1], highest)))
 
 
 _new_pending = tuple.__new__  # a third of what calling the class takes, once per message

@@ -15,6 +15,7 @@ from typing import Protocol, runtime_checkable
 from magnetar.broker.topic.producers import Producer, Publish
 from magnetar.model.topic_policies import PublishRate
 from magnetar.protocol.commands import Send
+from magnetar.protocol.entries import messages_in
 
 
 @runtime_checkable
@@ -68,7 +69,9 @@ class PublishLimit:
         publish(message)
         now, wait = self._now(), 0.0
         if self._messages is not None:
-            wait = self._messages.take(max(message.num_messages, 1), now)
+            # the tokens are everybody's: a claim beside the entry must not take them all
+            messages = messages_in(message.entry) if message.num_messages > 1 else 1
+            wait = self._messages.take(messages, now)
         if self._bytes is not None:
             wait = max(wait, self._bytes.take(len(message.entry), now))
         if wait > 0:

@@ -23,6 +23,7 @@ from magnetar.broker.delivery.chunks import Chunk, SharedChunks
 from magnetar.broker.delivery.consumers import ConsumerState
 from magnetar.broker.delivery.dispatcher import Dispatcher
 from magnetar.broker.delivery.instructions import Slice
+from magnetar.broker.topic.batch_sizes import BatchSizes
 from magnetar.broker.topic.consumer import Consumer
 from magnetar.broker.topic.dispatch_settings import DispatchSettings
 from magnetar.broker.topic.gate import STEPS, Gate
@@ -56,6 +57,8 @@ class Pump:
         """The pump acknowledged something itself: entries that the gate calls dead."""
         self.read_at = cursor.next_unacknowledged(cursor.mark_delete + 1)
         """Ordinal of the next new entry."""
+        self.sizes = BatchSizes(source)
+        """Of the topic's own entries."""
         self._log = source
         self._cursor = cursor
         self.parts: Parts = cursor
@@ -283,8 +286,10 @@ class Pump:
     def _counts(self, run: Run, low: int, high: int) -> Sequence[int] | None:
         """Live messages of ``run.entries[low:high]``: what is charged (5.2.1)."""
         counts = run.counts
-        if counts is not None and (low or high < len(counts)):
-            counts = counts[low:high]
+        if counts is not None:
+            if low or high < len(counts):
+                counts = counts[low:high]
+            self.sizes.saw(counts)
         parts = self.parts
         if not parts.has_partial_batches:
             return counts

@@ -12,6 +12,7 @@ Ids are ordinals: the connection converts, and must drop the id of an entry that
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
@@ -34,6 +35,8 @@ from magnetar.broker.topic.transactional_acks import TransactionalAcks
 from magnetar.broker.topic.vital_signs import Progress, progress, should_send
 from magnetar.model.errors import ConsumerBusyError, MagnetarError, MetadataError, ServiceNotReadyError
 from magnetar.runtime.clock import Clock
+
+log = logging.getLogger(__name__)
 
 
 class TopicIdentity(NamedTuple):
@@ -339,25 +342,30 @@ class Subscription:
         """``ordinal`` is the next to be delivered; consumers are disconnected first (5.9.1, 5.9.3, 5.9.6).
 
         A Failover stand-by stays. Raises while an earlier seek is not durable (5.9.5), and when the topic was unloaded
-        while the place was searched: the cursor has another subscription by now.
+        while the place was searched: the cursor has another subscription by now. Whatever fails, later seeks are free.
         """
         if self.closed:
             raise ServiceNotReadyError("Topic is temporarily unavailable")
         if self._seeking:
             raise MagnetarError("Error when resetting subscription: Failed to fence subscription")
-        self._seeking = True
-        active = self.active_consumer
-        self._disconnect([active] if active is not None else self.consumers)
+        left = self._pump.sizes.remaining(ordinal, ack_set, batch_size) if ack_set else None
 
         def finished() -> None:
             self._seeking = False
             tell(durable)
 
-        if ack_set:
-            self.cursor.reset(ordinal, None)
-            self.cursor.acknowledge_indexes(ordinal, ack_set, batch_size or 64 * len(ack_set), finished)
-        else:
-            self.cursor.reset(ordinal, finished)
+        self._seeking = True
+        try:
+            active = self.active_consumer
+            self._disconnect([active] if active is not None else self.consumers)
+            if left is None:
+                self.cursor.reset(ordinal, finished)
+            else:
+                self.cursor.reset(ordinal, None)
+                self.cursor.acknowledge_indexes(ordinal, left.words, left.size, finished)
+        except BaseException:
+            self._seeking = False
+            raise
         self._mark = self.cursor.mark_delete
         self._end_told = False
         self._pump.rewind()
@@ -398,7 +406,10 @@ class Subscription:
     def _disconnect(self, consumers: list[Consumer]) -> None:
         for consumer in consumers:
             if self._leave(consumer):
-                consumer.sink.close()
+                try:
+                    consumer.sink.close()
+                except Exception:
+                    log.exception("subscription %s: a consumer could not be told that it is closed", self.name)
 
     # -- looking in ------------------------------------------------------------------------------------------------
 

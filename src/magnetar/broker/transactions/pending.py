@@ -78,13 +78,28 @@ class Held:
 
     def encode(self) -> Any:
         """As JSON values."""
-        return [coalesce(list(self.whole)), [list(p) for p in self.parts.values()], self.until and list(self.until)]
+        return [
+            coalesce(list(self.whole)),
+            [_written(p) for p in self.parts.values()],
+            self.until and _written(self.until),
+        ]
 
     @classmethod
     def decode(cls, value: Any) -> Held:
         """The inverse."""
         whole, parts, until = value
-        return cls(set(_ordinals(whole)), {p[0]: Part(*p) for p in parts}, Part(*until) if until else None)
+        return cls(set(_ordinals(whole)), {p[0]: _read(p) for p in parts}, _read(until) if until else None)
+
+
+def _written(part: Part) -> list[Any]:
+    """Large numbers as text: in JSON they are decimal, which takes their length squared, and Python refuses it."""
+    ordinal, taken, size = part
+    return [ordinal, taken if taken <= _WORD else f"{taken:x}", size]
+
+
+def _read(value: Sequence[Any]) -> Part:
+    ordinal, taken, size = value
+    return Part(ordinal, int(taken, 16) if isinstance(taken, str) else taken, size)
 
 
 def _ordinals(ranges: Iterable[Sequence[int]]) -> Iterable[int]:

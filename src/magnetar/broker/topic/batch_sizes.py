@@ -1,0 +1,63 @@
+"""How many messages an entry really holds, whatever a client says it does.
+
+An acknowledgement of a part of a batch names the batch's size and a word per 64 messages. Work and memory follow the
+entry, not that claim: what memory has of the log tells the size exactly; of entries that have left it only batches up
+to ``UNSEEN_MAX``, or as large as one that this subscription has sent, are believed. Who acknowledges more of an entry
+that nobody can look at has received it from an earlier life of the broker: it gets the entry again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+from magnetar.broker.topic.ports import Log
+
+UNSEEN_MAX: Final = 1024
+"""Messages of a batch that is not in memory, if no larger one was sent: 128 bytes of bits."""
+
+
+class Remaining(NamedTuple):
+    """What an acknowledgement leaves of a batch, cut to what there is."""
+
+    words: tuple[int, ...]
+    """Bit i is set: message i stays unacknowledged (SEMANTICS 5.7.6)."""
+    size: int
+    """Messages of the batch; what lies behind is nothing."""
+
+
+class BatchSizes:
+    """Of one subscription."""
+
+    __slots__ = ("_log", "largest")
+
+    def __init__(self, log: Log) -> None:
+        self._log = log
+        self.largest = UNSEEN_MAX
+        """Messages of the largest entry that was sent, or ``UNSEEN_MAX``."""
+
+    def saw(self, counts: Sequence[int]) -> None:
+        """Entries of so many messages are being sent."""
+        self.largest = max(self.largest, *counts)
+
+    def remaining(self, ordinal: int, words: Sequence[int], claimed: int) -> Remaining | None:
+        """What ``words`` leave of the entry; None if they speak of more messages than can be believed.
+
+        ``claimed``: the batch's size as the client says it; below 1 it said nothing.
+        """
+        size = self._messages(ordinal)
+        if size is None:
+            size = claimed if claimed > 0 else 64 * len(words)
+            if max(size, 64 * len(words) - 63) > self.largest:
+                return None
+        return Remaining(tuple(words[: (size + 63) // 64]), size)
+
+    def _messages(self, ordinal: int) -> int | None:
+        """Of an entry in memory, how many it holds."""
+        log = self._log
+        if not log.first <= ordinal < log.end:
+            return None
+        run = log.cached(ordinal, 1, 1)
+        if run is None or run.first != ordinal:
+            return None
+        return max(run.counts[0], 1) if run.counts else 1
