@@ -11,7 +11,7 @@ from magnetar.app.node import Broker
 from magnetar.protocol.commands import SubType
 from magnetar.storage.files import FileSystem
 from magnetar.testing.faultfiles import FaultFileSystem
-from magnetar.testing.history import Order, Rules
+from magnetar.testing.history import Crashed, Order, Rules
 from tests.sim.clients import Habit, Publisher, Subscriber
 from tests.sim.world import T, World, caught, run_seeds
 
@@ -50,8 +50,24 @@ async def restarts(world: World) -> None:
     world.verify(Rules(order=Order.NONE))
 
 
+async def first_life(world: World) -> None:
+    """A power cut in the first life of a directory: its own name must have been synced, not only what is in it."""
+    await world.boot()
+    await world.finish(Publisher(world, "p", T).run(world.rng.randint(1, 40)))
+    world.machine.power_off()
+    world.add(Crashed())
+    await world.machine.start()
+    world.start(Subscriber(world, "reader", T, S, SubType.Shared).run())
+    await world.end((T, S))
+    world.verify(Rules(order=Order.NONE))
+
+
 def test_receipted_is_durable() -> None:
     run_seeds(crashes, 18)
+
+
+def test_a_power_cut_in_the_first_life() -> None:
+    run_seeds(first_life, 8)
 
 
 def test_stops_and_crashes_mixed() -> None:
@@ -65,6 +81,11 @@ def lying_disk(broker: Broker) -> None:
     files.faults.lying_sync = True
 
 
+def nameless(broker: Broker) -> None:
+    """Everything is synced but the directory's own name."""
+    broker.store._files.make = lambda: None  # type: ignore[method-assign]  # a wrong build
+
+
 def answers_before_the_sync(broker: Broker) -> None:
     """The journal takes a written group for a durable one."""
     broker.store.journal.sync_data = False
@@ -72,6 +93,10 @@ def answers_before_the_sync(broker: Broker) -> None:
 
 def test_a_lying_disk_is_noticed() -> None:
     assert caught(crashes, lying_disk, 10)
+
+
+def test_a_directory_whose_name_was_never_synced_is_noticed() -> None:
+    assert caught(first_life, nameless, 10)
 
 
 def test_an_answer_before_the_sync_is_noticed() -> None:

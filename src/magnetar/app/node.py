@@ -9,6 +9,7 @@ from concurrent.futures import Executor
 from pathlib import Path
 from random import Random
 
+from magnetar.app.data_directory import DataDirectory
 from magnetar.app.rest import RestPort
 from magnetar.broker.compaction_monitor import CompactionMonitor
 from magnetar.broker.connection.listener import Listener, factory
@@ -117,19 +118,29 @@ class Node:
     """A broker on real sockets and real files."""
 
     def __init__(self, data: Path, settings: Settings) -> None:
-        data.mkdir(parents=True, exist_ok=True)
         self.settings = settings
-        metadata = SqliteMetadataStore(str(data / "metadata.sqlite"))
-        self.broker = Broker(
-            OsFileSystem(str(data / "ledgers")), metadata, settings, SystemClock(), Random(), committer=SyncProcess
-        )
+        self._home = DataDirectory(data)
+        try:
+            self.broker = self._make(data)
+        except BaseException:
+            self._home.close()
+            raise
         self._server: asyncio.Server | None = None
         self.port = 0
         self.rest: RestPort | None = None
 
+    def _make(self, data: Path) -> Broker:
+        metadata = SqliteMetadataStore(str(data / "metadata.sqlite"))
+        files = OsFileSystem(str(data / "ledgers"))
+        return Broker(files, metadata, self.settings, SystemClock(), Random(), committer=SyncProcess)
+
     async def start(self) -> None:
         """Recover and listen; REST answers a little later, see :meth:`complete`. Raises PersistenceError, OSError."""
-        self.broker.start()
+        try:
+            self.broker.start()
+        except BaseException:
+            self._home.close()
+            raise
         try:
             await self._listen()
         except OSError:
@@ -165,3 +176,4 @@ class Node:
         if self._server is not None:
             self._server.close()
         await self.broker.stop()
+        self._home.close()

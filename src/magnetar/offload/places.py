@@ -120,7 +120,7 @@ class Directory:
 
 class _FileDraft:
     def __init__(self, root: str, head: str, tail: str) -> None:
-        self._directory = OsFileSystem(os.path.join(root, head))
+        self._directory = OsFileSystem(os.path.join(root, head), shared=True)
         self._above = [root, *(os.path.join(root, *head.split("/")[:i]) for i in range(1, head.count("/") + 1))]
         self._name, self._part = tail, tail + _PART
         self.target = os.path.join(root, head, self._part)
@@ -138,7 +138,7 @@ class _FileDraft:
         directory.rename(self._part, self._name)
         directory.sync()
         for above in self._above:
-            OsFileSystem(above).sync()
+            OsFileSystem(above, shared=True).sync()
         return size
 
     def abandon(self) -> None:

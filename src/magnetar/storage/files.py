@@ -1,4 +1,5 @@
-"""The disk as a seam: a few verbs on a file and on a directory. The only module of storage that uses ``os``.
+"""The disk as a seam: a few verbs on a file and on a directory. With :mod:`magnetar.storage.directory` the only module
+of storage that uses ``os``.
 
 All calls block; the journal makes them from its own thread, start-up makes them directly. The simulator's twin
 (:mod:`magnetar.testing.faultfiles`) forgets what was not synced, tears writes and fills up.
@@ -6,11 +7,22 @@ All calls block; the journal makes them from its own thread, start-up makes them
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import mmap
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Final, Protocol, TypeAlias
+
+from magnetar.storage.directory import (
+    PRIVATE_DIRECTORY,
+    PRIVATE_FILE,
+    close_to_others,
+    lock_directory,
+    make_directory,
+    sync_directory,
+)
 
 _IOV_MAX: Final = 1024
 _O_DIRECT: Final = getattr(os, "O_DIRECT", 0)
@@ -20,6 +32,24 @@ _DIRECT_READ_MIN: Final = 128 << 10
 
 Chunk = bytes | bytearray | memoryview
 ReadBuffer: TypeAlias = mmap.mmap
+
+_OURS: Final = ("segment-", "checkpoint-", "quarantine-", "metadata-", "LOCK", "newest", "reserve")
+"""How names of the broker's files begin; what an operator put beside them is left alone."""
+
+
+@contextmanager
+def suppress_full() -> Iterator[None]:
+    """Go on without what a full disk has no room for."""
+    try:
+        yield
+    except OSError as error:
+        if not is_full(error):
+            raise
+
+
+def is_full(error: BaseException | None) -> bool:
+    """Whether the disk, or what this user may have of it, is used up."""
+    return isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
 
 
 def read_buffer(size: int) -> ReadBuffer:
@@ -65,6 +95,10 @@ class File(Protocol):
 class FileSystem(Protocol):
     """One data directory; names are relative to it and contain no separator."""
 
+    def make(self) -> None:
+        """Have the directory itself, and every name on the way to it, survive a power cut. Raises OSError."""
+        ...
+
     def open(self, name: str, *, create: bool = False) -> File:
         """Open for reading and appending. Raises FileNotFoundError unless ``create``."""
         ...
@@ -83,6 +117,11 @@ class FileSystem(Protocol):
 
     def sync(self) -> None:
         """Make creations, renames and removals in the directory durable."""
+        ...
+
+    @property
+    def locked(self) -> bool:
+        """Whether this process has taken the directory, through this object."""
         ...
 
     def lock(self) -> None:
@@ -163,17 +202,27 @@ class OsFile:
 
 
 class OsFileSystem:
-    """A directory of the operating system, created if missing."""
+    """A directory of the operating system, created if missing; only its owner can read it unless ``shared``."""
 
-    def __init__(self, path: str) -> None:
-        os.makedirs(path, exist_ok=True)
+    def __init__(self, path: str, *, shared: bool = False) -> None:
         self.path = path
-        self._lock_fd = -1
+        self._shared = shared
+        self._file_mode = 0o640 if shared else PRIVATE_FILE
+        self._locks: list[int] = []
+        if shared:
+            os.makedirs(path, exist_ok=True)
+        elif not os.path.isdir(path):
+            self.make()
+
+    def make(self) -> None:
+        make_directory(self.path, 0o777 if self._shared else PRIVATE_DIRECTORY)
+        if not self._shared:
+            close_to_others(self.path, [name for name in self.names() if name.startswith(_OURS)])
 
     def open(self, name: str, *, create: bool = False) -> File:
         # no O_APPEND: it would make the sync process's pwrite ignore its offset; appends ask for the end instead
         flags = os.O_RDWR | os.O_CLOEXEC | (os.O_CREAT if create else 0)
-        return OsFile(os.open(os.path.join(self.path, name), flags, 0o640))
+        return OsFile(os.open(os.path.join(self.path, name), flags, self._file_mode))
 
     def names(self) -> list[str]:
         return sorted(entry.name for entry in os.scandir(self.path) if entry.is_file())
@@ -185,23 +234,29 @@ class OsFileSystem:
         os.remove(os.path.join(self.path, name))
 
     def sync(self) -> None:
-        fd = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            os.fsync(fd)
-        finally:
-            os.close(fd)
+        sync_directory(self.path)
+
+    @property
+    def locked(self) -> bool:
+        return bool(self._locks)
 
     def lock(self) -> None:
-        # flock dies with its process, so a stale file or a re-used pid can never keep a directory locked
-        fd = os.open(os.path.join(self.path, "LOCK"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o640)
+        # flock dies with its process, so a stale file or a re-used pid can never keep a directory locked. The directory
+        # itself is locked too: who deletes the file LOCK lets nobody in. The file is for versions that know only it
+        held: list[int] = []
         try:
-            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            os.close(fd)
+            held.append(lock_directory(self.path))
+            flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
+            with suppress_full():
+                held.append(os.open(os.path.join(self.path, "LOCK"), flags, self._file_mode))
+                fcntl.flock(held[-1], fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            for fd in held:
+                os.close(fd)
             raise
-        self._lock_fd = fd
+        self._locks += held
 
     def unlock(self) -> None:
-        if self._lock_fd >= 0:
-            os.close(self._lock_fd)
-            self._lock_fd = -1
+        for fd in self._locks:
+            os.close(fd)
+        self._locks.clear()

@@ -106,12 +106,7 @@ class LedgerStore:
 
     def open(self) -> None:
         """Take the directory, recover, be ready. Raises PersistenceError with the next step in its text."""
-        try:
-            self._files.lock()
-        except BlockingIOError:
-            raise PersistenceError(
-                "the data directory is in use by another process; stop that one or choose another directory"
-            ) from None
+        take(self._files)
         try:
             found = recover(self._files, self)
         except OSError as error:
@@ -355,6 +350,21 @@ class LedgerStore:
                 self._files.remove(name)
             except FileNotFoundError:
                 pass
+
+
+def take(files: FileSystem) -> None:
+    """Make the directory last and lock it, unless that was done. Raises PersistenceError."""
+    if files.locked:
+        return
+    try:
+        files.make()
+        files.lock()
+    except BlockingIOError:
+        raise PersistenceError(
+            "the data directory is in use by another process; stop that one or choose another directory"
+        ) from None
+    except OSError as error:
+        raise PersistenceError(f"the data directory cannot be used: {error}") from error
 
 
 def _thread(name: str) -> Executor:

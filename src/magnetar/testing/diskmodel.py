@@ -11,7 +11,8 @@ changes it should have covered stay in *doubt* for ever: a later successful sync
 not vouch for their bytes.
 
 A directory (:class:`Directory`) is a map from name to inode and the changes since its last sync. At a crash each
-change happens or not, independently, except that a change needs all earlier changes on the names it touches.
+change happens or not, independently, except that a change needs all earlier changes on the names it touches. A
+directory's own name stands in the one above it: until that was synced a crash may take the directory with all in it.
 """
 
 from __future__ import annotations
@@ -171,10 +172,12 @@ class Directory:
     live: dict[str, Inode] = field(default_factory=dict)
     _durable: dict[str, Inode] = field(default_factory=dict)
     _pending: list[DirectoryChange] = field(default_factory=list)
+    named: bool = True
+    """Whether its own name is durable."""
 
     @property
     def unsynced(self) -> bool:
-        return bool(self._pending)
+        return bool(self._pending) or not self.named
 
     def create(self, name: str) -> Inode:
         inode = Inode()
@@ -202,6 +205,8 @@ class Directory:
 
     def after_crash(self, rng: random.Random) -> Directory:
         """A directory as it may be found, each file with a content that may be found."""
+        if not self.named and rng.random() < 0.5:
+            return Directory(named=False)
         names = dict(self._durable)
         happens = rng.choice((0.0, 0.5, 0.5, 1.0))
         undone: set[str] = set()
@@ -211,7 +216,7 @@ class Directory:
             else:
                 undone.update(change.names)
         fresh = {name: inode.after_crash(rng) for name, inode in sorted(names.items(), key=lambda item: item[0])}
-        return Directory(live=fresh, _durable=dict(fresh))
+        return Directory(live=fresh, _durable=dict(fresh), named=self.named)
 
 
 def _rename(names: dict[str, Inode], change: DirectoryChange) -> None:

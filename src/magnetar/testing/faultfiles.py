@@ -193,10 +193,13 @@ class FaultFile:
 
 
 class FaultFileSystem:
-    """One process's view of a disk in memory. ``rng`` decides every fault that is left to chance."""
+    """One process's view of a disk in memory. ``rng`` decides every fault that is left to chance.
 
-    def __init__(self, rng: random.Random, faults: Faults | None = None) -> None:
-        self._disk = _Disk(Directory(), rng, faults or Faults())
+    ``new``: somebody has just made the directory, and a crash may take its name until :meth:`make` was called.
+    """
+
+    def __init__(self, rng: random.Random, faults: Faults | None = None, *, new: bool = False) -> None:
+        self._disk = _Disk(Directory(named=not new), rng, faults or Faults())
 
     @property
     def faults(self) -> Faults:
@@ -211,6 +214,12 @@ class FaultFileSystem:
         """Whether a crash now could lose anything."""
         directory = self._disk.directory
         return directory.unsynced or any(inode.unsynced for inode in directory.live.values())
+
+    def make(self) -> None:
+        self._disk.enter("sync_directory", self._disk.faults.sync_error_rate)
+        if not self._disk.faults.lying_sync:
+            self._disk.directory.named = True
+        self._disk.counters.directory_syncs += 1
 
     def open(self, name: str, *, create: bool = False) -> File:
         _check_name(name)
@@ -241,6 +250,10 @@ class FaultFileSystem:
         if not self._disk.faults.lying_sync:
             self._disk.directory.sync()
         self._disk.counters.directory_syncs += 1
+
+    @property
+    def locked(self) -> bool:
+        return self._disk.holder is self
 
     def lock(self) -> None:
         self._disk.enter("lock")

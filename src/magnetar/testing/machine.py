@@ -34,7 +34,7 @@ class Machine:
         self.network = network
         self.name = name
         self.clock = SimClock(loop)
-        self.files = FaultFileSystem(random.Random(loop.rng.getrandbits(64)), faults)
+        self.files = FaultFileSystem(random.Random(loop.rng.getrandbits(64)), faults, new=True)
         self.boots = 0
         self._program = program
         self._process: Process | None = None

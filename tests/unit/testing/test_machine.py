@@ -75,6 +75,7 @@ class Log:
         self.early = early
         self.writer = ThreadPoolExecutor(max_workers=1)
         files = machine.files
+        files.make()
         files.lock()
         self._file = files.open("log", create=True)
         files.sync()
