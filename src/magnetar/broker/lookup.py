@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Sequence
-from typing import Final, NamedTuple
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import NamedTuple
 
 from crc32c import crc32c
 
 from magnetar.metadata.resources import Resources
-from magnetar.model.errors import ServiceNotReadyError, TopicNotFoundError
+from magnetar.model.errors import InvalidTopicNameError, ServiceNotReadyError, TopicNotFoundError
 from magnetar.model.names import TopicName
 from magnetar.model.policies import AutoTopicCreation
 from magnetar.model.system_topics import is_system_topic
+from magnetar.model.topic_pattern import TopicPattern
 from magnetar.runtime.settings import Settings
-
-_SCHEME: Final = re.compile(r"^[a-z-]+://")
-_PARTITION: Final = re.compile(r"-partition-\d+$")
 
 
 class TopicList(NamedTuple):
@@ -71,15 +69,6 @@ def topics_hash(names: Sequence[str]) -> str:
     return checksum.to_bytes(4, "little").hex()
 
 
-def pattern_filter(pattern: str) -> Callable[[str], bool] | None:
-    """Whether a full topic name matches, without scheme and partition (2.17); None: this is no pattern."""
-    try:
-        fullmatch = re.compile(_SCHEME.sub("", pattern)).fullmatch
-    except re.error:
-        return None
-    return lambda name: fullmatch(_PARTITION.sub("", _SCHEME.sub("", name))) is not None
-
-
 def select(names: Sequence[str], pattern: str | None, known_hash: str | None, settings: Settings) -> TopicList:
     """Filter by pattern (2.17) and say whether anything changed since ``known_hash`` (2.18)."""
     filtered = False
@@ -88,10 +77,9 @@ def select(names: Sequence[str], pattern: str | None, known_hash: str | None, se
         and settings.enableBrokerSideSubscriptionPatternEvaluation
         and len(pattern) <= settings.subscriptionPatternMaxLength
     ):
-        matches = pattern_filter(pattern)
         # what is not a pattern to us, the client, whose dialect it is, filters for itself
-        if matches is not None:
-            names = [name for name in names if matches(name)]
+        with suppress(InvalidTopicNameError):
+            names = [name for piece in TopicPattern(pattern).chosen(names) for name in piece]
             filtered = True
     digest = topics_hash(names)
     if known_hash is not None and known_hash == digest:

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import difflib
 import json
-import re
 from collections.abc import Iterable
 from typing import NamedTuple
 
 from magnetar.client.lookup import Lookup
-from magnetar.model.errors import InvalidValueError, MagnetarError
+from magnetar.model.errors import InvalidTopicNameError, InvalidValueError, MagnetarError
 from magnetar.model.names import NamespaceName, TopicName
+from magnetar.model.topic_pattern import TopicPattern, without_scheme
 
 
 class Topics(NamedTuple):
@@ -33,16 +33,23 @@ def listed(names: Iterable[str]) -> Topics:
 
 def pattern(text: str) -> Topics:
     """``[persistent://]tenant/namespace/expression``, or an expression alone for public/default."""
-    rest = text.removeprefix("persistent://")
+    try:
+        rest = without_scheme(text).removeprefix("^")
+    except InvalidTopicNameError as error:
+        raise InvalidValueError(f"option 'topicsPattern': {text!r} cannot be used: {error}") from None
     parts = rest.split("/", 2)
     namespace, expression = ("/".join(parts[:2]), parts[2]) if len(parts) == 3 else ("public/default", rest)
     try:
-        re.compile(expression)
-        return Topics(namespace=NamespaceName.parse(namespace).text, expression=expression)
-    except re.error as error:
-        raise InvalidValueError(f"option 'topicsPattern': {expression!r} is no regular expression: {error}") from None
+        found = Topics(namespace=NamespaceName.parse(namespace).text, expression=expression)
     except MagnetarError as error:
         raise InvalidValueError(f"option 'topicsPattern': {namespace!r} is no namespace: {error}") from None
+    try:
+        TopicPattern(expression)
+    except InvalidTopicNameError as error:
+        raise InvalidValueError(
+            f"option 'topicsPattern': {expression!r} is no regular expression as RE2 has them: {error}"
+        ) from None
+    return found
 
 
 def assigned(text: str) -> Topics:
@@ -67,7 +74,7 @@ def topic_partitions(lookup: Lookup, topics: Topics, *, create: bool) -> list[st
     found: list[str] = []
     names = list(topics.names)
     if topics.expression:
-        names = matching(lookup.topics_of(topics.namespace), topics.expression)
+        names = matching(lookup.topics_of(topics.namespace), topics.namespace, topics.expression)
     for name in names:
         count = lookup.partition_count(name, create=create and not topics.expression)
         found += [one.fqn for one in TopicName.parse(name).partitions(count)] if count else [name]
@@ -80,10 +87,10 @@ def topic_partitions(lookup: Lookup, topics: Topics, *, create: bool) -> list[st
     return found
 
 
-def matching(names: Iterable[str], expression: str) -> list[str]:
-    """Topics whose local name matches, partitions as their topic."""
-    topics = {TopicName.parse(name).parent.fqn for name in names}
-    return sorted(name for name in topics if re.fullmatch(expression, TopicName.parse(name).local_name))
+def matching(names: Iterable[str], namespace: str, expression: str) -> list[str]:
+    """Topics of the namespace whose local name matches, partitions as their topic."""
+    wanted = TopicPattern(rf"\Q{namespace}\E/(?:{expression})")
+    return sorted({TopicName.parse(name).parent.fqn for piece in wanted.chosen(names) for name in piece})
 
 
 def check_known(given: Iterable[str], names: Iterable[str], title: str) -> None:

@@ -69,6 +69,7 @@ def test_keys_in_any_case_as_spark_hands_them_over() -> None:
         ({"topic": ""}, "exactly one of the options 'topic', 'topics', 'topicsPattern' and 'assign'$"),
         ({"topics": "u"}, "exactly one .*; given are topic, topics$"),
         ({"topic": "", "topicsPattern": "a/b/c("}, r"'c\(' is no regular expression"),
+        ({"topic": "", "topicsPattern": "a/b/(?!c).*"}, "as RE2 has them: Invalid topics pattern: .*perl operator"),
         ({"topic": "", "topicsPattern": "a b/c/d"}, "'a b/c' is no namespace"),
         ({"topic": "", "assign": '{"t": 1}'}, "it must be JSON as"),
         ({"topic": "", "assign": "{}"}, "it must be JSON as"),
@@ -135,16 +136,17 @@ def test_offsets_and_topics_in_all_their_forms() -> None:
     assert source.ending.of(T) == Moment(1_356_994_800_000)
     limited = source_options({**BASE, "maxMessagesPerTrigger": "5", "maxBytesPerTrigger": "6"})
     assert limited.limits == Limits(5, 6)
-    topics = source_options({"service.url": BASE["service.url"], "topicsPattern": "persistent://a/b/t-[0-9]+"}).topics
-    assert (topics.namespace, topics.expression) == ("a/b", "t-[0-9]+")
+    for scheme in ("", "persistent://", "^persistent://"):
+        wanted = source_options({"service.url": BASE["service.url"], "topicsPattern": f"{scheme}a/b/t-[0-9]+"}).topics
+        assert (wanted.namespace, wanted.expression) == ("a/b", "t-[0-9]+")
     topics = source_options({"service.url": BASE["service.url"], "assign": '{"t": [2, 0, 2]}'}).topics
     assert topics.partitions == ((T, (0, 2)),)
 
 
 def test_names_that_match_and_names_that_nearly_do() -> None:
     names = [f"{T}-partition-0", f"{T}-partition-1", f"{T}2", "persistent://public/default/u"]
-    assert matching(names, "t.*") == [T, f"{T}2"]
-    assert matching(names, "t") == [T]
+    assert matching(names, "public/default", "t.*") == [T, f"{T}2"]
+    assert matching(names, "public/default", "t") == [T]
     check_known([T, f"{T}2", f"{T}-partition-1"], names, "startingOffsets")
     with pytest.raises(InvalidValueError, match="did you mean persistent://public/default/t-partition-1"):
         check_known([f"{T}-partiton-1"], names[1:2], "startingOffsets")

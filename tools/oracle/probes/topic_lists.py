@@ -81,3 +81,33 @@ def topics_of_no_namespace(broker: Broker) -> Json:
         "missing": broker.say(missing),
         "malformed": {"closed": wire.closed(1.0), "said": [broker.say(each) for each in wire.queued]},
     }
+
+
+@probe("2.17")
+def topics_by_anchored_pattern(broker: Broker) -> Json:
+    """Patterns as clients write them: Java keeps anchors in front of the scheme; groups, quotations."""
+    wire = fill(broker)
+    said: dict[str, Json] = {}
+    full = f"{NAMESPACE}/{broker.probe_id[:11]}"
+    for pattern in (
+        f"^persistent://{full}.*",
+        f"^persistent://{full}.*$",
+        f"^{full}.*$",
+        f"(?:persistent://{full}.*)",
+        f"^\\Qpersistent://{full}\\E.*",
+        f"\\Q{full}\\E.*",
+        f"non-persistent://{full}.*",
+        f"{full}[a-z&&[^b]]*.*",
+        f"(?i){full.upper()}.*",
+    ):
+        answer = wire.request("GET_TOPICS_OF_NAMESPACE", namespace=NAMESPACE, topics_pattern=pattern)
+        said[pattern] = broker.say(answer)
+        found = said[pattern].get("GET_TOPICS_OF_NAMESPACE_RESPONSE", {})
+        found.pop("topics_hash", None)
+        if "topics" in found:
+            found["topics"] = sorted(name for name in found["topics"] if broker.probe_id in name)
+        watch = broker.wire()
+        watch.send("WATCH_TOPIC_LIST", namespace=NAMESPACE, topics_pattern=pattern, watcher_id=1, request_id=1)
+        told = watch.receive("WATCH_TOPIC_LIST_SUCCESS", "ERROR")
+        said[f"watch {pattern}"] = told.kind if told.kind != "ERROR" else [told.get("error"), told.get("message")]
+    return said

@@ -10,8 +10,9 @@ from collections.abc import Callable, Collection
 
 from magnetar.broker import lookup
 from magnetar.broker.connection.session import Session
-from magnetar.model.errors import InvalidTopicNameError, MagnetarError, NotAllowedError, ProtocolError
+from magnetar.model.errors import MagnetarError, NotAllowedError, ProtocolError
 from magnetar.model.names import NamespaceName
+from magnetar.model.topic_pattern import TopicPattern
 from magnetar.protocol import commands as c
 
 
@@ -79,10 +80,7 @@ def _pattern(session: Session, pattern: str) -> Callable[[str], bool]:
     if len(pattern) > settings.subscriptionPatternMaxLength:
         limit = settings.subscriptionPatternMaxLength
         raise NotAllowedError(f"Unable to create topic list watcher: Pattern longer than maximum: {limit}")
-    matches = lookup.pattern_filter(pattern)
-    if matches is None:
-        raise InvalidTopicNameError(f"Invalid topics pattern: {pattern}")
-    return matches
+    return TopicPattern(pattern).matches
 
 
 def close_watch(session: Session, command: c.WatchTopicListClose) -> None:
