@@ -118,7 +118,7 @@ class PolicyEvents:
         namespaces = {topic.namespace for topic in self._resources.topic_policies.topics()}
         for name in self._store.names():
             if name.endswith("/" + CHANGE_EVENTS):
-                namespaces.add(TopicName.parse(name).namespace)
+                namespaces.add(TopicName.stored(name).namespace)
         for namespace in sorted(namespaces, key=str):
             self._tell(namespace, None)
 
@@ -160,7 +160,7 @@ class PolicyEvents:
                 if gone.pop(key, "") != _digest(policies):
                     yield key, (topic, policies)
         for key in gone:
-            yield key, (TopicName.parse(key.removeprefix(_GLOBAL)), {})
+            yield key, (TopicName.stored(key.removeprefix(_GLOBAL)), {})
 
     def _levels(self, topic: TopicName) -> Iterator[tuple[str, tuple[TopicName, JsonObject]]]:
         records = self._resources.topic_policies

@@ -32,7 +32,7 @@ class PartitionedTopics:
         self._unmade: dict[TopicName, int] = {}
         for key in self._records.below():
             tenant, namespace, domain, local = key
-            topic, record = TopicName.parse(f"{domain}://{tenant}/{namespace}/{local}"), self._records.get(*key) or {}
+            topic, record = TopicName.stored(f"{domain}://{tenant}/{namespace}/{local}"), self._records.get(*key) or {}
             self._topics[topic] = _from_json(record)
             if isinstance(unmade := record.get("unmade"), int):
                 self._unmade[topic] = unmade

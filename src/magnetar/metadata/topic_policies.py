@@ -41,7 +41,7 @@ class TopicPolicyRecords:
         """Those that have policies, in one namespace or in all."""
         prefix = () if namespace is None else (namespace.tenant, namespace.text)
         for _, text, domain, local_name in self._records.below(*prefix):
-            yield TopicName.parse(f"{domain}://{text}/{local_name}")
+            yield TopicName.stored(f"{domain}://{text}/{local_name}")
 
     def update(self, topic: TopicName, name: str, value: Json, *, is_global: bool = False) -> None:
         """Set one policy; ``None`` removes it. Durable on return."""

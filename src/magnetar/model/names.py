@@ -8,26 +8,35 @@ Forms (SEMANTICS 2.1)::
     <domain>://tenant/cluster/ns/t       legacy (V1); everything after the third slash is the local name
 
 A name that ends in ``-partition-<n>`` (decimal, no leading zero) denotes one internal topic of a partitioned one
-(2.2). Every command carries a topic name, so both parsers remember what they parsed; the values are immutable and
-compare by their text.
+(2.2). Every command carries a topic name, so both parsers remember what they parsed, as much as fits into
+:data:`REMEMBERED_BYTES`; the values are immutable and compare by their text.
+
+Apache Pulsar takes names of any length and of any characters. Here a name has :data:`BYTES_MAX` bytes at most, and no
+half of a surrogate pair, which no client can have meant.
 """
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from functools import lru_cache
 from typing import Final, Literal
 from urllib.parse import quote
 
 from typing_extensions import override
 
 from magnetar.model.errors import InvalidNamespaceNameError, InvalidTopicNameError
+from magnetar.model.remembered import Remembered
 
 Domain = Literal["persistent", "non-persistent"]
 
 PARTITION_SUFFIX: Final = "-partition-"
-_CACHED_NAMES: Final = 65_536
+BYTES_MAX: Final = 4096
+"""Of a topic's full name in UTF-8; clients percent-encode it into a URL, whose line ends at some 16 kB."""
+REMEMBERED_BYTES: Final = 8 << 20
+"""What parsed topic names may take, about: some 15,000 usual ones. Namespaces have a quarter of it."""
+_OBJECT_BYTES: Final = 400
+"""Of one remembered name besides its text."""
+_SUFFIX_MAX: Final = len(PARTITION_SUFFIX) + 10
 _PARTITION: Final = re.compile(r"-partition-(0|[1-9][0-9]{0,9})\Z")
 _NAMED_ENTITY: Final = re.compile(r"[-=:.\w]*\Z", re.ASCII)
 _INT_MAX: Final = (1 << 31) - 1
@@ -78,6 +87,11 @@ class TopicName:
         """Raises InvalidTopicNameError, whose text is what the wire carries (1.3.19)."""
         return _parse_topic(text)
 
+    @staticmethod
+    def stored(text: str) -> TopicName:
+        """A name that was accepted once, whatever is refused today: what is on disk must not keep a broker down."""
+        return _parse_topic(text, trusted=True)
+
     @property
     def persistent(self) -> bool:
         return self.domain == "persistent"
@@ -93,12 +107,14 @@ class TopicName:
     @property
     def parent(self) -> TopicName:
         """The partitioned topic this is a partition of; itself if it is none."""
-        return _parse_topic(self.fqn[: self.fqn.rindex(PARTITION_SUFFIX)]) if self.partition_index >= 0 else self
+        if self.partition_index < 0:
+            return self
+        return _parse_topic(self.fqn[: self.fqn.rindex(PARTITION_SUFFIX)], trusted=True)
 
     def partition(self, index: int) -> TopicName:
         """The internal topic of partition ``index`` (from 0)."""
         suffix = f"{PARTITION_SUFFIX}{index}"
-        return self if self.fqn.endswith(suffix) else _parse_topic(self.fqn + suffix)
+        return self if self.fqn.endswith(suffix) else _parse_topic(self.fqn + suffix, trusted=True)
 
     def partitions(self, count: int) -> list[TopicName]:
         """The internal topics of a partitioned topic with ``count`` partitions."""
@@ -114,8 +130,26 @@ class TopicName:
         return self.fqn
 
 
-@lru_cache(_CACHED_NAMES)
+_namespaces = Remembered[str, NamespaceName](REMEMBERED_BYTES // 4)
+_topics = Remembered[str, TopicName](REMEMBERED_BYTES)
+
+
+def _size(text: str) -> int:
+    """What a name takes: its parts are copies, and a character may take four bytes."""
+    return _OBJECT_BYTES + (2 if text.isascii() else 8) * len(text)
+
+
 def _parse_namespace(text: str) -> NamespaceName:
+    found = _namespaces.get(text)
+    if found is None:
+        if wrong := _absurd(text):
+            raise InvalidNamespaceNameError(f"Invalid namespace format. {wrong}")
+        found = _take_namespace_apart(text)
+        _namespaces.put(text, found, _size(text))
+    return found
+
+
+def _take_namespace_apart(text: str) -> NamespaceName:
     parts = text.split("/")
     if len(parts) not in (2, 3) or not all(map(is_valid_entity, parts)):
         raise InvalidNamespaceNameError(
@@ -124,8 +158,29 @@ def _parse_namespace(text: str) -> NamespaceName:
     return NamespaceName(text, parts[0], parts[1] if len(parts) == 3 else None, parts[-1])
 
 
-@lru_cache(_CACHED_NAMES)
-def _parse_topic(text: str) -> TopicName:
+def _parse_topic(text: str, *, trusted: bool = False) -> TopicName:
+    found = _topics.get(text)
+    if found is None:
+        wrong = "" if trusted else _absurd(text)
+        if wrong:
+            raise _invalid(wrong)
+        found = _take_topic_apart(text)
+        _topics.put(text, found, _size(text))
+    return found
+
+
+def _absurd(text: str) -> str:
+    """What no name can be, said without repeating all of it; empty: nothing."""
+    try:
+        size = len(text) if text.isascii() or len(text) > BYTES_MAX else len(text.encode())
+    except UnicodeEncodeError:
+        return "it holds half of a surrogate pair, which is no character"
+    if size > BYTES_MAX and not (size <= BYTES_MAX + _SUFFIX_MAX and _PARTITION.search(text)):
+        return f"{size} bytes, beginning with {text[:64]!r}; a name has at most {BYTES_MAX}"
+    return ""
+
+
+def _take_topic_apart(text: str) -> TopicName:
     full = text if "://" in text else _expand_short(text)
     scheme, _, rest = full.partition("://")
     domain = _domain(scheme)
@@ -138,7 +193,7 @@ def _parse_topic(text: str) -> TopicName:
     namespace = _namespace_of(parts[:-1])
     fqn = f"{domain}://{namespace.text}/{parts[-1]}"
     if text != fqn:
-        return _parse_topic(fqn)
+        return _parse_topic(fqn, trusted=True)
     return TopicName(fqn, domain, namespace, parts[-1], index)
 
 

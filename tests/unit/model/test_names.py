@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from magnetar.model import names
 from magnetar.model.errors import InvalidNamespaceNameError, InvalidTopicNameError, ServerError
-from magnetar.model.names import NamespaceName, TopicName
+from magnetar.model.names import BYTES_MAX, NamespaceName, TopicName
 
 
 @pytest.mark.parametrize(
@@ -132,3 +133,33 @@ def test_any_text_is_a_name_or_one_error(text: str) -> None:
         return
     assert TopicName.parse(name.fqn) == name
     assert name.parent.partition_index == -1 or name.parent is not name
+
+
+def test_absurd_names_are_refused_without_repeating_them() -> None:
+    longest = "x" * (BYTES_MAX - len("persistent://public/default/"))
+    full = f"persistent://public/default/{longest}"
+    assert TopicName.parse(full).partition(2_147_483_647).parent is TopicName.parse(full)
+    assert TopicName.parse(f"{full}-partition-12").parent.fqn == full, "clients ask for it by that name"
+    for text in (full + "x", full + "-partition-x", full[:-1] + "é", "é" * BYTES_MAX, "x" * 1_000_000):
+        with pytest.raises(InvalidTopicNameError, match="a name has at most 4096") as refused:
+            TopicName.parse(text)
+        assert len(str(refused.value)) < 250
+        assert len(TopicName.stored(text).local_name) > 1000, "but a broker starts with what it has"
+    with pytest.raises(InvalidNamespaceNameError, match="a name has at most 4096") as refused_namespace:
+        NamespaceName.parse("public/" + "x" * 5000)
+    assert len(str(refused_namespace.value)) < 250
+    with pytest.raises(InvalidTopicNameError, match="half of a surrogate pair"):
+        TopicName.parse("a\ud800b")
+
+
+def test_what_is_remembered_has_a_bound_in_bytes() -> None:
+    for number in range(5000):
+        TopicName.parse(f"{number}{'x' * 3000}")
+    kept = len(names._topics)
+    assert 500 < kept < names.REMEMBERED_BYTES / 3000
+    usual = TopicName.parse("usual")
+    assert TopicName.parse("usual") is usual
+    for number in range(500):
+        TopicName.parse(f"{number}{'y' * 3000}")
+        TopicName.parse("usual")
+    assert TopicName.parse("usual") is usual, "what is asked for stays"

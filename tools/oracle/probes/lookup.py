@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tools.oracle.answers import Json
-from tools.oracle.probe import Broker, probe
+from tools.oracle.probe import NAMESPACE, Broker, probe
 from tools.oracle.roles import open_producer, subscribe
 
 INVALID_NAMES = (
@@ -70,6 +70,39 @@ def topic_name_characters(broker: Broker) -> Json:
     said = {}
     for number, local in enumerate(("a/b/c", "with space", "percent%20", "ümläut", "q?x=1&y#z", "x-partition-")):
         said[local] = broker.say(open_producer(wire, broker.topic(local), number, producer_name="p"))
+    return said
+
+
+@probe("2.1")
+def topic_name_extremes(broker: Broker) -> Json:
+    """Control characters, dots, commas and long names, by LOOKUP, PARTITIONED_METADATA and PRODUCER."""
+    said: dict[str, Json] = {}
+    names = {
+        "NUL": "a\0b",
+        "newline": "a\nb",
+        "newline at the end": "a\n",
+        "escape": "a\x1bb",
+        "DEL": "a\x7fb",
+        "NEL": "a\x85b",
+        "dot": ".",
+        "dots": "..",
+        "comma": "a,b",
+        "private use": "a\ue000b",
+        "not a character": "a\uffffb",
+        "255": "x" * 255,
+        "4000": "x" * 4000,
+    }
+    for what, local in names.items():
+        wire = broker.wire()
+        name = f"persistent://{NAMESPACE}/{broker.local()}{local}" if len(local) > 2 else broker.topic()[:-1] + local
+        found = {
+            "LOOKUP": broker.say(wire.request("LOOKUP", topic=name)),
+            "PARTITIONED_METADATA": broker.say(wire.request("PARTITIONED_METADATA", topic=name)),
+            "PRODUCER": broker.say(open_producer(wire, name, producer_name="p")),
+            "alive": wire.alive(),
+        }
+        found["LOOKUP"] = next(iter(found["LOOKUP"]))
+        said[what] = found
     return said
 
 
