@@ -134,6 +134,12 @@ def crash(arguments: Sequence[str]) -> None:
     call(BIN / "python", "-m", "tests.crash.rounds", *arguments)
 
 
+def hostile(arguments: Sequence[str]) -> None:
+    """everything one client can do to a broker, beside a witness (--help)"""
+    install("all")
+    call(BIN / "python", "-m", "tests.hostile.programme", *arguments)
+
+
 def once(arguments: Sequence[str]) -> None:
     """effectively once on real Spark: tasks fail, driver and broker are killed, rows are counted (--help)"""
     install("all")
@@ -202,6 +208,7 @@ COMMANDS: dict[str, Callable[[Sequence[str]], None]] = {
         official,
         crash,
         churn,
+        hostile,
         once,
         cluster,
         lock,

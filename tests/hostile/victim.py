@@ -1,0 +1,127 @@
+"""The broker under attack: an installed ``magnetar standalone`` as a process, and what it uses."""
+
+from __future__ import annotations
+
+import json
+import urllib.error
+import urllib.request
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tools.servers import magnetar
+from tools.servers.process import HOST, Server
+
+_REST_SECONDS = 30.0
+
+
+@dataclass(frozen=True)
+class Target:
+    """Where the broker listens; goes to the attackers' processes."""
+
+    broker_port: int
+    http_port: int
+
+    def rest(
+        self, method: str, path: str, body: object = None, headers: Mapping[str, str] | None = None
+    ) -> tuple[int, Any]:
+        """Status and JSON (or text) of one REST call."""
+        data = None if body is None else json.dumps(body).encode()
+        request = urllib.request.Request(
+            f"http://{HOST}:{self.http_port}{path}",
+            data,
+            {"content-type": "application/json", **(headers or {})},
+            method=method,
+        )
+        try:
+            with urllib.request.urlopen(request, timeout=_REST_SECONDS) as answer:
+                return answer.status, _parsed(answer.read())
+        except urllib.error.HTTPError as refused:
+            return refused.code, _parsed(refused.read())
+
+
+def _parsed(data: bytes) -> Any:
+    try:
+        return json.loads(data)
+    except ValueError:
+        return data.decode(errors="replace")
+
+
+class Victim:
+    """Started on ``directory``, stopped and started again on what it has written there."""
+
+    def __init__(self, directory: Path, descriptors: int | None = None) -> None:
+        self.directory = directory
+        self._command = magnetar.COMMAND
+        if descriptors is not None:
+            self._command = f"sh -c 'ulimit -n {descriptors}; exec \"$@\"' sh {magnetar.COMMAND}"
+        self._server: Server
+        self._lives = 0
+        self.log_before = ""
+
+    def start(self) -> None:
+        """Return when it serves. Raises StartFailedError."""
+        self._server = magnetar.start(self.directory, command=self._command)
+
+    def stop(self) -> None:
+        """SIGTERM; what it logged is kept in ``log_before``. Raises RuntimeError unless it ends cleanly."""
+        process = self._server.process
+        self._server.stop()
+        self.log_before += self._server.log.read_text(errors="replace")
+        if process is not None and process.returncode != 0:
+            raise RuntimeError(f"the broker ended with {process.returncode} after SIGTERM")
+
+    @property
+    def log(self) -> str:
+        """Everything it has logged in all its lives."""
+        return self.log_before + self._server.log.read_text(errors="replace")
+
+    @property
+    def target(self) -> Target:
+        return Target(self._server.broker_port, self._server.http_port)
+
+    @property
+    def url(self) -> str:
+        return self._server.broker_url
+
+    @property
+    def pid(self) -> int:
+        assert self._server.process is not None
+        return self._server.process.pid
+
+    def alive(self) -> bool:
+        """Whether the process is still there."""
+        return self._server.process is not None and self._server.process.poll() is None
+
+    def resident_mb(self) -> float:
+        """Resident memory of the broker and its sync process."""
+        return sum(_status(pid, "VmRSS:") for pid in (self.pid, *_children(self.pid))) / 1024
+
+    def peak_mb(self) -> float:
+        """The broker's highest resident memory since :meth:`forget_peak`."""
+        return _status(self.pid, "VmHWM:") / 1024
+
+    def forget_peak(self) -> None:
+        """Begin a new measurement of :meth:`peak_mb`."""
+        Path(f"/proc/{self.pid}/clear_refs").write_text("5")
+
+    def loop_cpu_ms(self) -> float:
+        """Processor time of the thread that runs the event loop, in milliseconds."""
+        return loop_cpu_ms(self.pid)
+
+
+def loop_cpu_ms(pid: int) -> float:
+    """Processor time of a process's first thread so far, from the scheduler's own counter in nanoseconds."""
+    return int(Path(f"/proc/{pid}/task/{pid}/schedstat").read_text().split()[0]) / 1e6
+
+
+def _children(pid: int) -> list[int]:
+    return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+def _status(pid: int, name: str) -> int:
+    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+        if line.startswith(name):
+            return int(line.split()[1])
+    return 0
