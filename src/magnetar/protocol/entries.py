@@ -23,6 +23,7 @@ from magnetar.protocol.commands import Pairs, TxnId
 from magnetar.protocol.compression import CompressionType
 from magnetar.protocol.frames import CHECKSUM_MAGIC, ENTRY_HEADER_SIZE, read_size, with_checksum
 from magnetar.protocol.generated import pulsar_pb2 as pb
+from magnetar.protocol.varints import varint
 
 NONE_KEY: Final = b"NONE_KEY"
 
@@ -144,12 +145,20 @@ _BATCH_MAX: Final = 1 << 20
 """Messages of a batch whose payload nobody has unpacked, at most."""
 
 
-def messages_in(entry: bytes) -> int:
-    """How many messages the entry says it holds, as far as it has room for them; never fails, 1 if it is unreadable.
+def messages_in(entry: bytes, claimed: int) -> int:
+    """How many messages the entry holds, as far as it has room for them; never fails, 1 if it is unreadable.
 
-    Consumers pay for so many, so it must not be what somebody merely claims beside the entry.
+    ``claimed`` is what SEND says beside the entry. Consumers pay for so many, so it counts only if the entry's metadata
+    say the same, for which one search is enough where they are honest.
     """
+    if claimed <= 1:
+        return 1
     stop = ENTRY_HEADER_SIZE + int.from_bytes(entry[6:ENTRY_HEADER_SIZE], "big")
+    if (
+        claimed * _MESSAGE_MIN <= len(entry) - stop
+        and entry.find(b"\x58" + varint(claimed), ENTRY_HEADER_SIZE, stop) >= 0  # field 11, num_messages_in_batch
+    ):
+        return claimed
     try:
         raw = parse(pb.MessageMetadata, entry[ENTRY_HEADER_SIZE:stop])
     except ProtocolError:

@@ -175,14 +175,27 @@ def entry_of(count: int | None, payload: bytes, **more: object) -> bytes:
     return build_entry(replace(EntryMetadata("p", 1, 1, num_messages_in_batch=count), **more), payload)  # type: ignore[arg-type]
 
 
-def test_an_entry_holds_what_it_has_room_for() -> None:
-    assert messages_in(entry_of(None, b"")) == 1
-    assert messages_in(entry_of(1, b"x" * 10)) == 1
-    assert messages_in(entry_of(100, b"x" * 600)) == 100
-    assert messages_in(entry_of(101, b"x" * 600)) == 100
-    assert messages_in(entry_of((1 << 31) - 1, b"")) == 1
-    assert messages_in(entry_of(-5, b"x" * 600)) == 1
-    assert messages_in(entry_of(5000, b"x" * 600, compression=CompressionType.ZSTD)) == 5000
-    assert messages_in(entry_of((1 << 31) - 1, b"x" * 600, compression=CompressionType.ZSTD)) == 1 << 20
-    assert messages_in(b"\x0e\x01" + bytes(4) + b"\xff\xff\xff\xff" + b"no metadata") == 1
-    assert messages_in(b"") == 1
+@pytest.mark.parametrize("claimed", [2, 100, 101, 5000, (1 << 31) - 1])
+def test_an_entry_holds_what_it_has_room_for(claimed: int) -> None:
+    """Whatever SEND claims beside it."""
+    packed = {"compression": CompressionType.ZSTD}
+    for entry, messages in (
+        (entry_of(None, b""), 1),
+        (entry_of(1, b"x" * 10), 1),
+        (entry_of(100, b"x" * 600), 100),
+        (entry_of(101, b"x" * 600), 100),
+        (entry_of((1 << 31) - 1, b""), 1),
+        (entry_of(-5, b"x" * 600), 1),
+        (entry_of(5000, b"x" * 600, **packed), 5000),
+        (entry_of((1 << 31) - 1, b"x" * 600, **packed), 1 << 20),
+        (b"\x0e\x01" + bytes(4) + b"\xff\xff\xff\xff" + b"no metadata", 1),
+        (b"", 1),
+    ):
+        assert messages_in(entry, claimed) == messages
+    assert messages_in(entry_of(100, b"x" * 600), 1) == messages_in(entry_of(100, b"x" * 600), -3) == 1
+
+
+def test_an_honest_claim_needs_no_parser(monkeypatch: pytest.MonkeyPatch) -> None:
+    entry = entry_of(100, b"x" * 600)
+    monkeypatch.setattr("magnetar.protocol.entries.parse", None)
+    assert messages_in(entry, 100) == 100

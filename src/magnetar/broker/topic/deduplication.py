@@ -94,7 +94,7 @@ class Deduplication:
             raise NotAllowedError(text)
 
     def _append(self, sink: OrderedSink, entry: Pending, message: Send) -> None:
-        entry.producer.append(message.entry, messages_in(message.entry) if message.num_messages > 1 else 1, entry)
+        entry.producer.append(message.entry, messages_in(message.entry, message.num_messages), entry)
         sink.appended(entry)
 
     def tidy(self, now_ms: int) -> None:

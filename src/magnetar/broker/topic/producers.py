@@ -116,7 +116,8 @@ class Producer:
         # of metadata, in which one search tells
         if messages <= 1 and (entry.find(DELIVER_AT, 10, 10 + entry[9]) >= 0 or entry[8] or entry[7]):
             append = self.append
-        append(entry, messages_in(entry) if messages > 1 else 1, _new_pending(Pending, (self, message[1], highest)))
+        count = messages_in(entry, messages) if messages > 1 else 1
+        append(entry, count, _new_pending(Pending, (self, message[1], highest)))
 
 
 _new_pending = tuple.__new__  # a third of what calling the class takes, once per message

@@ -70,7 +70,7 @@ class PublishLimit:
         now, wait = self._now(), 0.0
         if self._messages is not None:
             # the tokens are everybody's: a claim beside the entry must not take them all
-            messages = messages_in(message.entry) if message.num_messages > 1 else 1
+            messages = messages_in(message.entry, message.num_messages)
             wait = self._messages.take(messages, now)
         if self._bytes is not None:
             wait = max(wait, self._bytes.take(len(message.entry), now))
