@@ -7,6 +7,7 @@ May import spark and what is below it, pyarrow, deltalake, pyiceberg and obstore
 * `schema`         does a query's schema fit a table's
 * `history`        commits, and from versions to topic positions and back
 * `data_file`, `layout`, `statistics`  what a task says of a file, and how files are to be
+* `lineage`, `file_reader`  which files hold which micro-batches, and single files, for those who verify
 * `store`          the one way to files, local or in an object store
 * `file_writer`    what a task does with its rows
 * `checkpoint`     what a sink can learn from its query's checkpoint

@@ -8,7 +8,9 @@ their own just before, because delta-rs leaves the schema alone when it appends;
 from __future__ import annotations
 
 import json
+import posixpath
 from typing import Any, Final
+from urllib.parse import unquote, urlparse
 
 import pyarrow as pa  # type: ignore[import-untyped]  # publishes no types
 from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties, Schema, Transaction
@@ -16,17 +18,20 @@ from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundErr
 from deltalake.transaction import AddAction, RemoveAction, create_table_with_add_actions
 
 from magnetar.lakehouse.data_file import DataFile
+from magnetar.lakehouse.file_reader import FileReader
 from magnetar.lakehouse.history import Commit, Note, newest
+from magnetar.lakehouse.lineage import FileCommit, LoggedFile
 from magnetar.lakehouse.options import LakeOptions
 from magnetar.lakehouse.partition import Field, check, check_unchanged, text_of
 from magnetar.lakehouse.schema import fit, plain_schema
-from magnetar.lakehouse.store import local_path
+from magnetar.lakehouse.store import Store, local_path
 from magnetar.lakehouse.table import Change, Compacted, too_many_conflicts, tries
-from magnetar.model.errors import NotFoundError
+from magnetar.model.errors import InvalidValueError, NotFoundError
 from magnetar.runtime.clock import Clock, SystemClock
 
 NOTE: Final = "magnetar"
 """Key of the note in commitInfo."""
+_LOG: Final = "_delta_log"
 
 
 class LakeDelta:
@@ -129,6 +134,31 @@ class LakeDelta:
             return []
         return [_commit(one) for one in reversed(table.history(limit))]
 
+    def file_log(self) -> list[FileCommit]:
+        """See `table.Table`; from the commits that the log still has as files."""
+        table = self._open()
+        if table is None:
+            return []
+        schema, store = _schema(table), Store(self._options.path, self._options.storage)
+        names = (posixpath.basename(path).partition(".") for path, _, _ in store.list(_LOG))
+        versions = sorted(int(name) for name, _, rest in names if rest == "json" and name.isdecimal())
+        found = [_file_commit(one, store.read(f"{_LOG}/{one:020}.json").decode(), schema) for one in versions]
+        told = {unquote(file.path) for commit in found for file in commit.added}
+        actions = pa.table(table.get_add_actions(flatten=True)).select(["path", "size_bytes", "num_records"])
+        before = [
+            _logged(one["path"], one["size_bytes"], one["num_records"], {}, schema) for one in actions.to_pylist()
+        ]
+        # delta-rs gives paths as the log has them or decoded, depending on what is in them.
+        unknown = tuple(file for file in before if unquote(unquote(file.path)) not in told)
+        return [FileCommit(None, "unknown", None, None, unknown, ()), *found] if unknown else found
+
+    def reader(self) -> FileReader:
+        """See `table.Table`."""
+        table = self._open()
+        if table is None:
+            raise NotFoundError(f"{self._uri}: there is no Delta table")
+        return FileReader(self._options.path, self._options.storage, _schema(table))
+
     def read(self, version: int | None = None) -> pa.Table:
         """See `table.Table`."""
         if self._open() is None:
@@ -220,3 +250,36 @@ def _commit(one: dict[str, Any]) -> Commit:
         note.since,
         rows,
     )
+
+
+def _file_commit(version: int, text: str, schema: pa.Schema) -> FileCommit:
+    """Of a file of the log: one action per line."""
+    actions = [json.loads(line) for line in text.splitlines() if line.strip()]
+    if any(one.get("add", {}).get("deletionVector") for one in actions):
+        raise InvalidValueError(f"version {version} takes single rows away (deletion vectors), which is not followed")
+    information: dict[str, Any] = next((one["commitInfo"] for one in actions if "commitInfo" in one), {})
+    note = Note.from_dict(information.get(NOTE) or {})
+    added = tuple(
+        _logged(
+            unquote(one["path"]),
+            one["size"],
+            json.loads(one.get("stats") or "{}").get("numRecords"),
+            one.get("partitionValues") or {},
+            schema,
+        )
+        for one in (action["add"] for action in actions if "add" in action)
+    )
+    removed = tuple(unquote(action["remove"]["path"]) for action in actions if "remove" in action)
+    return FileCommit(version, information.get("operation", "unknown").lower(), note.app, note.batch, added, removed)
+
+
+def _logged(path: str, size: int, rows: int | None, values: dict[str, str | None], schema: pa.Schema) -> LoggedFile:
+    partition = tuple((name, _value(text, schema.field(name).type)) for name, text in values.items())
+    return LoggedFile(path, () if urlparse(path).scheme else (path,), size, rows, partition)
+
+
+def _value(text: str | None, kind: pa.DataType) -> pa.Array:
+    """The reverse of `partition.text_of`."""
+    one = pa.array([text or None], pa.string())
+    # Without a zone in the text it is UTC.
+    return one.cast(pa.timestamp("us")).cast(kind) if pa.types.is_timestamp(kind) else one.cast(kind)

@@ -8,6 +8,7 @@ pyiceberg's own code.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import pyarrow.parquet as pq  # type: ignore[import-untyped]  # publishes no types
@@ -18,12 +19,13 @@ from pyiceberg.io.pyarrow import (
     parquet_path_to_id_mapping,
 )
 from pyiceberg.manifest import DataFile as Manifested
-from pyiceberg.manifest import DataFileContent, FileFormat
+from pyiceberg.manifest import DataFileContent, FileFormat, ManifestEntryStatus
 from pyiceberg.table import Table
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.typedef import Record
 
 from magnetar.lakehouse.data_file import DataFile
+from magnetar.model.errors import InvalidValueError
 
 
 class Appending(Protocol):
@@ -87,3 +89,34 @@ def referenced(table: Table, besides: set[int]) -> set[str]:
         for manifest in snapshot.manifests(table.io)
         for entry in manifest.fetch_manifest_entry(table.io, discard_deleted=True)
     }
+
+
+@dataclass
+class FileHistory:
+    """What one snapshot did."""
+
+    added: dict[str, tuple[str, int, int]] = field(default_factory=dict)
+    """By path: path, bytes, rows."""
+    removed: set[str] = field(default_factory=set)
+
+
+def file_history(table: Table) -> dict[int, FileHistory]:
+    """By snapshot, also such as have expired, as far as manifests of those that are there tell.
+
+    InvalidValueError for a table with files of deletions.
+    """
+    found: dict[int, FileHistory] = {}
+    manifests = {one.manifest_path: one for snapshot in table.snapshots() for one in snapshot.manifests(table.io)}
+    for manifest in manifests.values():
+        for entry in manifest.fetch_manifest_entry(table.io, discard_deleted=False):
+            file = entry.data_file
+            one = found.setdefault(entry.snapshot_id or 0, FileHistory())
+            if file.content is not DataFileContent.DATA:
+                raise InvalidValueError(
+                    f"{file.file_path} takes single rows away (merge on read), which is not followed here"
+                )
+            if entry.status is ManifestEntryStatus.DELETED:
+                one.removed.add(file.file_path)
+            else:
+                one.added[file.file_path] = (file.file_path, file.file_size_in_bytes, file.record_count)
+    return found

@@ -29,10 +29,12 @@ from pyiceberg.table import TableProperties
 from pyiceberg.table.snapshots import Snapshot
 from pyiceberg.transforms import parse_transform
 
+from magnetar.lakehouse.file_reader import FileReader
 from magnetar.lakehouse.file_writer import FileWriter
 from magnetar.lakehouse.history import Commit, Note, as_text, newest
-from magnetar.lakehouse.iceberg_files import add_files, live_files, referenced
+from magnetar.lakehouse.iceberg_files import FileHistory, add_files, file_history, live_files, referenced
 from magnetar.lakehouse.layout import layout_of
+from magnetar.lakehouse.lineage import FileCommit, LoggedFile
 from magnetar.lakehouse.options import LakeOptions
 from magnetar.lakehouse.packing import bins
 from magnetar.lakehouse.partition import Field, check, check_unchanged
@@ -118,6 +120,41 @@ class LakeIceberg:
         """See `table.Table`; as far as snapshots have not expired."""
         table = self._load()
         return [] if table is None else [_commit(snapshot) for snapshot in table.snapshots()]
+
+    def file_log(self) -> list[FileCommit]:
+        """See `table.Table`; files of snapshots that have expired are of an unknown origin."""
+        table = self._load()
+        if table is None:
+            return []
+        known = {snapshot.snapshot_id: _commit(snapshot) for snapshot in table.snapshots()}
+        done = file_history(table)
+        unknown = FileHistory()
+        for snapshot, one in done.items():
+            if snapshot not in known:
+                unknown.added.update(one.added)
+        gone = {path for snapshot, one in done.items() if snapshot not in known for path in one.removed}
+        before = tuple(self._logged(*file) for path, file in unknown.added.items() if path not in gone)
+        found = [FileCommit(None, "unknown", None, None, before, ())] if before else []
+        for snapshot, commit in sorted(known.items(), key=lambda one: one[1].version):
+            one = done.get(snapshot, FileHistory())
+            added = tuple(self._logged(*file) for file in one.added.values())
+            removed = tuple(self._relative(path) for path in one.removed)
+            found.append(FileCommit(commit.version, commit.operation, commit.app, commit.batch, added, removed))
+        return found
+
+    def _relative(self, path: str) -> str:
+        return path.removeprefix(f"{self._location}/")
+
+    def _logged(self, path: str, size: int, rows: int) -> LoggedFile:
+        relative = self._relative(path)
+        return LoggedFile(relative, () if relative == path else (relative,), size, rows)
+
+    def reader(self) -> FileReader:
+        """See `table.Table`."""
+        table = self._load()
+        if table is None:
+            raise NotFoundError(f"{self._name}: there is no Iceberg table")
+        return FileReader(self._options.path, self._options.storage, plain_schema(table.schema().as_arrow()))
 
     def read(self, version: int | None = None) -> pa.Table:
         """See `table.Table`."""

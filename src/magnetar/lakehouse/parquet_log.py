@@ -93,7 +93,7 @@ class State:
         for path in commit.get("forget", ()):
             self.retired.pop(path, None)
         for one in commit["add"]:
-            self.files[one["path"]] = _entry(one)
+            self.files[one["path"]] = entry_of(one)
         note = Note.from_dict(commit["note"])
         if note.app is not None and note.batch is not None:
             self.transactions[note.app] = max(note.batch, self.transactions.get(note.app, -1))
@@ -121,7 +121,7 @@ class State:
             content["time"],
             None if content["schema"] is None else decode_schema(content["schema"]),
             content["partitioning"],
-            {one["path"]: _entry(one) for one in content["files"]},
+            {one["path"]: entry_of(one) for one in content["files"]},
             content["retired"],
             content["transactions"],
         )
@@ -195,5 +195,6 @@ def _plain(entry: Entry) -> dict[str, Any]:
     }
 
 
-def _entry(one: dict[str, Any]) -> Entry:
+def entry_of(one: dict[str, Any]) -> Entry:
+    """Of what a commit adds."""
     return Entry(DataFile(one["path"], one["size"], one["rows"], tuple(one["partition"])), one["staged"])

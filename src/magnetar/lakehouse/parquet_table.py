@@ -16,22 +16,22 @@ import pyarrow as pa  # type: ignore[import-untyped]  # publishes no types
 
 from magnetar.lakehouse import parquet_log as log
 from magnetar.lakehouse.data_file import DataFile
+from magnetar.lakehouse.file_reader import FileReader
 from magnetar.lakehouse.file_writer import FileWriter
 from magnetar.lakehouse.history import Commit, Note, newest
 from magnetar.lakehouse.layout import STAGING, layout_of
+from magnetar.lakehouse.lineage import FileCommit, LoggedFile
 from magnetar.lakehouse.options import LakeOptions
 from magnetar.lakehouse.packing import bins
 from magnetar.lakehouse.parquet_log import Entry, State
 from magnetar.lakehouse.partition import Field, check, check_unchanged
-from magnetar.lakehouse.schema import aligned, fit, plain_schema, widened
+from magnetar.lakehouse.schema import fit, plain_schema, widened
 from magnetar.lakehouse.store import Store
 from magnetar.lakehouse.table import Change, Compacted, too_many_conflicts, tries
 from magnetar.model.errors import NotFoundError
 from magnetar.runtime.clock import Clock, SystemClock
 
 _CHECKPOINT_EVERY: Final = 32
-_MOVES: Final = 3
-"""How often a file is looked for in all its places; it may be moved meanwhile, in one direction."""
 
 
 class ParquetTable:
@@ -90,13 +90,27 @@ class ParquetTable:
     def history(self) -> list[Commit]:
         return [log.summary(version, self._manifest(version)) for version in self._versions()]
 
+    def file_log(self) -> list[FileCommit]:
+        """See `table.Table`; this log is kept for ever."""
+        state, found = State(), []
+        for version in self._versions():
+            commit = self._manifest(version)
+            state.apply(version, commit)
+            added = tuple(_logged(log.entry_of(one), state) for one in commit["add"])
+            one = log.summary(version, commit)
+            found.append(FileCommit(version, one.operation, one.app, one.batch, added, tuple(commit["remove"])))
+        return found
+
+    def reader(self) -> FileReader:
+        """See `table.Table`."""
+        return self._reader(self._refresh())
+
     def read(self, version: int | None = None) -> pa.Table:
         """See `table.Table`."""
         state = self._at(version)
-        if state.schema is None:
-            raise NotFoundError(f"{self._options.path}: there is no table; nothing was committed there")
+        schema = self._reader(state).schema
         parts = [self._rows(entry, state) for entry in state.files.values()]
-        return pa.concat_tables(parts) if parts else state.schema.empty_table()
+        return pa.concat_tables(parts) if parts else schema.empty_table()
 
     def paths(self, version: int | None = None) -> list[DataFile]:
         """The files of a version, in the order of their commits."""
@@ -266,18 +280,15 @@ class ParquetTable:
 
     def _rows(self, entry: Entry, state: State) -> pa.Table:
         """Of one file, in the table's schema."""
-        assert state.schema is not None
-        path = entry.file.path
-        for _ in range(_MOVES):
-            for place in (path, entry.staged, f"{log.RETIRED}/{path}"):
-                try:
-                    rows = self._store.parquet(place)
-                except FileNotFoundError:
-                    continue
-                return aligned(_with_partition(rows, entry.file, state), state.schema)
-        raise NotFoundError(
-            f"{self._options.path}: file {path} is gone; vacuum has removed what this version needs, read a later one"
-        )
+        try:
+            return self._reader(state).read(_logged(entry, state))
+        except NotFoundError as error:
+            raise NotFoundError(f"{error}; vacuum has removed what this version needs, read a later one") from None
+
+    def _reader(self, state: State) -> FileReader:
+        if state.schema is None:
+            raise NotFoundError(f"{self._options.path}: there is no table; nothing was committed there")
+        return FileReader(self._options.path, self._options.storage, state.schema)
 
 
 def _entry(file: DataFile) -> Entry:
@@ -287,9 +298,16 @@ def _entry(file: DataFile) -> Entry:
     )
 
 
-def _with_partition(rows: pa.Table, file: DataFile, state: State) -> pa.Table:
-    """The columns that stand in the path."""
-    assert state.schema is not None
+def _logged(entry: Entry, state: State) -> LoggedFile:
+    path = entry.file.path
+    places = (path, entry.staged, f"{log.RETIRED}/{path}")
+    return LoggedFile(path, places, entry.file.size, entry.file.rows, _in_path(entry.file, state))
+
+
+def _in_path(file: DataFile, state: State) -> tuple[tuple[str, pa.Array], ...]:
+    """The columns that stand in the path, each with its one value."""
+    assert state.schema is not None, "a file has a schema"
+    found = []
     for name, value in zip(state.partitioning, file.partition, strict=True):
         kind = state.schema.field(name).type
         base = pa.int32() if pa.types.is_date32(kind) else pa.int64() if pa.types.is_timestamp(kind) else None
@@ -297,5 +315,5 @@ def _with_partition(rows: pa.Table, file: DataFile, state: State) -> pa.Table:
             one = pa.array([value if value is None or not pa.types.is_decimal(kind) else str(value)])
         else:
             one = pa.array([value], base)
-        rows = rows.append_column(name, one.cast(kind).take(pa.array([0] * len(rows), pa.int64())))
-    return rows
+        found.append((name, one.cast(kind)))
+    return tuple(found)

@@ -14,7 +14,9 @@ from typing import Final, NamedTuple, Protocol
 import pyarrow as pa  # type: ignore[import-untyped]  # publishes no types
 
 from magnetar.lakehouse.data_file import DataFile
+from magnetar.lakehouse.file_reader import FileReader
 from magnetar.lakehouse.history import Commit, Note
+from magnetar.lakehouse.lineage import FileCommit
 from magnetar.lakehouse.options import LakeOptions
 from magnetar.model.errors import ConflictError, InvalidValueError
 
@@ -78,6 +80,12 @@ class Table(Protocol):
 
     def history(self) -> list[Commit]:
         """Oldest first."""
+
+    def file_log(self) -> list[FileCommit]:
+        """What each version did to the files, oldest first. InvalidValueError if single rows were taken away."""
+
+    def reader(self) -> FileReader:
+        """For single files of the log, on any machine; NotFoundError if there is no table."""
 
     def read(self, version: int | None = None) -> pa.Table:
         """All rows, of the last version or of an earlier one."""

@@ -22,9 +22,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from magnetar.model.errors import InvalidValueError, MagnetarError
 from magnetar.pipelines import outputs, rows
-from magnetar.pipelines.checkpoint import Checkpoint, Places
+from magnetar.pipelines.checkpoint import STAGED, Checkpoint, Places
 from magnetar.pipelines.frames import Check, Frames, read_range
-from magnetar.pipelines.manifest import CheckPart, Manifest, OutputPart, SourcePart, print_text
+from magnetar.pipelines.manifest import BY_NAMES, CheckPart, Manifest, OutputPart, SourcePart, print_text
 from magnetar.pipelines.model import DEAD_LETTERS, Action, Pipeline, Sink, TopicSink, TopicSource
 from magnetar.pipelines.plan import Analysis, target_of
 from magnetar.runtime.clock import SystemClock
@@ -33,7 +33,6 @@ from magnetar.spark.durability import make_directory, sync_tree, write_whole
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-_STAGED: Final = "staged.json"
 _SPLIT: Final = {
     # Files to tasks by these alone, and not by the number of cores that there happen to be.
     "spark.sql.files.maxPartitionBytes": "128MB",
@@ -86,14 +85,14 @@ class BatchRun:
             spark.conf.set(key, value)
         began = SystemClock().now_ms()
         staged = self._checkpoint.staged(batch)
-        if (staged / _STAGED).exists():
+        if (staged / STAGED).exists():
             self._keep_state(frame)
         else:
             self._checkpoint.hold(batch)
             shutil.rmtree(self._checkpoint.directory / "staged", ignore_errors=True)
             make_directory(staged)
             self._stage(spark, frame, batch, ranges)
-        given = json.loads((staged / _STAGED).read_text())
+        given = json.loads((staged / STAGED).read_text())
         computed = SystemClock().now_ms()
         self._send(spark, query, batch, given["outputs"])
         sources = {
@@ -200,7 +199,7 @@ class BatchRun:
         # The files are Spark's, which syncs none.
         sync_tree(self._checkpoint.staged(batch))
         text = json.dumps({"rows": counted, "prints": prints, "checks": checks, "outputs": parts})
-        write_whole(self._checkpoint.staged(batch) / _STAGED, text)
+        write_whole(self._checkpoint.staged(batch) / STAGED, text)
 
     def _refuse(self, frames: Frames, checks: dict[str, dict[str, Any]]) -> None:
         """An expectation with the action ``fail`` is not met."""
@@ -236,7 +235,7 @@ class BatchRun:
                     stored = stored.withColumn(column, f.lit(None).cast("binary"))
             number = rows.message_print()
         else:
-            number = f.xxhash64(f.to_json(f.struct("*")))
+            number = rows.row_print(stored.columns)
         found = stored.select(number.alias("__number")).agg(f.count("*"), *rows.sums(f.col("__number"))).first()
         assert found is not None, "an aggregate has a row"
         return _part(kind, target, found[0], rows.sum_of(found[1], found[2]))
@@ -269,7 +268,8 @@ def _kind(sink: Sink) -> str:
 
 
 def _part(kind: str, target: str, count: int, total: int) -> dict[str, Any]:
-    return {"kind": kind, "target": target, "rows": count, "print": print_text(total), "of": None}
+    by = None if kind == "topic" else BY_NAMES
+    return {"kind": kind, "target": target, "rows": count, "print": print_text(total), "of": None, "by": by}
 
 
 def _judged(check: Check) -> tuple[dict[str, Any], dict[str, tuple[int, int]]]:

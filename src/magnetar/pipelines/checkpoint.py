@@ -29,6 +29,8 @@ from magnetar.spark.offsets import from_json
 
 Places = dict[str, Place]
 _OFFSET_VERSION: Final = "v1"
+STAGED: Final = "staged.json"
+"""What says that the results of a micro-batch are stored."""
 
 
 class Checkpoint:
@@ -163,6 +165,12 @@ class Checkpoint:
         write_whole(self._manifest(whole.batch), to_text(whole))
         self._read = {whole.batch: whole}
         return whole
+
+    def under_way(self, last: int) -> set[int]:
+        """Micro-batches behind ``last`` that have a manifest, or whose results are stored and may be on their way."""
+        # In this order: results are removed when the manifest is there.
+        waiting = {int(one.parent.name) for one in self.directory.glob(f"staged/*/{STAGED}")}
+        return {batch for batch in waiting.union(self.manifest_numbers()) if batch > last}
 
     def staged(self, batch: int) -> Path:
         """The directory for a micro-batch's results."""

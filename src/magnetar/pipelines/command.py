@@ -20,10 +20,12 @@ from magnetar.pipelines.secrets import redact
 FAILED = 1
 INVALID = 2
 UNPROVEN = 3
+UNSEEN = 4
 
 app = typer.Typer(
     help="Pipelines on Spark that a YAML file declares (docs/pipelines.md). "
-    "Exit codes: 0 good, 1 failed, 2 the file is not valid, 3 verify has found something.",
+    "Exit codes: 0 good, 1 failed, 2 the file is not valid, 3 verify has found something, 4 it has found nothing and "
+    "could not look at everything.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
@@ -134,9 +136,12 @@ def status(file: File) -> None:
 def verify(
     file: File,
     since: Annotated[int, typer.Option(min=0, help="The first micro-batch to look at.")] = 0,
-    sources: Annotated[bool, typer.Option(help="Read the sources again, which needs Spark.")] = True,
+    sources: Annotated[
+        bool, typer.Option(help="Read sources and tables again, which needs Spark; without it not all can be proven.")
+    ] = True,
 ) -> None:
-    """Prove from manifests and topics that nothing was skipped, repeated or changed; exit 3 if something was."""
+    """Prove from manifests, topics and tables that nothing was skipped, repeated or changed; exit 3 if something was,
+    4 if nothing is wrong with what could be looked at."""
     with _explained():
         pipeline = _loaded(file)
         from magnetar.pipelines.run import session
@@ -151,7 +156,13 @@ def verify(
         if report.findings:
             _say(f"{len(report.findings)} findings: this is not what the pipeline wrote down")
             raise typer.Exit(UNPROVEN)
-        _say("proven: nothing skipped, nothing repeated, nothing changed")
+        for text in report.unseen:
+            _say(f"NOT LOOKED AT: {text}")
+        begin = f" since micro-batch {since}" if since else ""
+        if report.unseen:
+            _say(f"nothing wrong in what was looked at{begin}, which is not everything")
+            raise typer.Exit(UNSEEN)
+        _say(f"proven{begin}: nothing skipped, nothing repeated, nothing changed")
 
 
 @app.command()

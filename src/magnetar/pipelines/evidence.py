@@ -1,6 +1,6 @@
 """Manifests against topics: whether anything was skipped, repeated or changed, and exactly where. Pure.
 
-Six questions, each with its own function:
+Seven questions, each with its own function:
 
 * `chain`: are the manifests there, unchanged, and in one chain?
 * `ranges`: does each micro-batch begin where the one before ended, as Spark's checkpoint has it too?
@@ -10,20 +10,22 @@ Six questions, each with its own function:
 * `delivered`: does an output topic hold every row of every micro-batch once? Rows carry their number: producer
   ``spark.<query>/<output>.<task>``, sequence id = micro-batch and row of the task (`spark.sequences`).
 * `committed`: does a table have one commit of each micro-batch, with its rows?
+* `kept`: are the rows of these commits still in its files, unchanged?
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Final, NamedTuple
 
 from magnetar.client.place import START, Place
-from magnetar.pipelines.manifest import FIRST, Manifest, OutputPart, print_text
+from magnetar.pipelines.manifest import BY_NAMES, FIRST, Manifest, OutputPart, print_text
 from magnetar.pipelines.model import DEAD_LETTERS
 from magnetar.spark.sequences import Sequence as RowNumber
 
 _LISTED: Final = 5
+_UNTOLD: Final = "no manifest tells of it: manifests were removed, or the checkpoint was set back"
 
 Recount = Callable[[str, Mapping[str, Place], Mapping[str, Place]], Mapping[str, tuple[int, int]]]
 """Source, start, end -> rows and sum of prints by topic-partition, as they are now."""
@@ -241,9 +243,18 @@ def unfinished(manifests: Sequence[Manifest], committed: int, first: int = 0) ->
 
 
 def delivered(
-    manifests: Sequence[Manifest], name: str, seen: Delivered, first: int = 0, *, contents: bool = True
+    manifests: Sequence[Manifest],
+    name: str,
+    seen: Delivered,
+    first: int = 0,
+    *,
+    contents: bool = True,
+    under_way: Collection[int] = (),
 ) -> list[Finding]:
-    """An output topic against all manifests from batch ``first`` on; without ``contents`` only which rows are there."""
+    """An output topic against all manifests from batch ``first`` on; without ``contents`` only which rows are there.
+
+    ``under_way``: micro-batches that the checkpoint knows besides, whose rows may be there or not.
+    """
     found = list(seen.repeated)
     known = {one.batch: one.outputs[name] for one in manifests if name in one.outputs}
     last = max(known, default=-1)
@@ -260,8 +271,8 @@ def delivered(
         where = f"batch {batch}, output {name}"
         output = known.get(batch)
         if output is None:
-            if batch > last + 1:
-                found.append(Finding(where, "rows are in the topic, and no manifest tells of them"))
+            if batch > last and batch not in under_way:
+                found.append(Finding(where, f"rows are in the topic, and {_UNTOLD}"))
             continue
         hidden = seen.sealed.get(batch, 0)
         found += _whole(where, output, {task: rows for (one, task), rows in seen.rows.items() if one == batch}, hidden)
@@ -271,7 +282,12 @@ def delivered(
 
 
 def committed(
-    manifests: Sequence[Manifest], name: str, commits: Mapping[int, Sequence[int]], first: int, whole: bool
+    manifests: Sequence[Manifest],
+    name: str,
+    commits: Mapping[int, Sequence[int]],
+    first: int,
+    whole: bool,
+    under_way: Collection[int] = (),
 ) -> list[Finding]:
     """A table: rows of its commits by micro-batch. Without its ``whole`` history old ones may be unknown."""
     known = {one.batch: one.outputs[name] for one in manifests if name in one.outputs}
@@ -283,8 +299,8 @@ def committed(
         if batch < first or (not whole and batch < oldest):
             continue
         if output is None:
-            if batch > last + 1:
-                found.append(Finding(where, "a commit is in the table, and no manifest tells of it"))
+            if batch > last and batch not in under_way:
+                found.append(Finding(where, f"a commit is in the table, and {_UNTOLD}"))
         elif len(there) > 1:
             found.append(Finding(where, f"{output.target}: it was committed {len(there)} times"))
         elif sum(there) != output.rows:
@@ -292,6 +308,49 @@ def committed(
                 Finding(where, f"{output.target}: {output.rows} rows were written, the commit has {sum(there)}")
             )
     return found
+
+
+class Rows(NamedTuple):
+    """What is in a table now of some micro-batches, whose rows may stand together."""
+
+    batches: frozenset[int]
+    rows: int
+    print: int | None
+    """The sum of `rows.row_print`; None if the contents were not read."""
+    remark: str = ""
+    """What was done to them."""
+
+
+def kept(manifests: Sequence[Manifest], name: str, tables: Iterable[Rows], first: int = 0) -> list[Finding]:
+    """The rows of a table's files against the manifests, for micro-batches that have one."""
+    known = {one.batch: one.outputs[name] for one in manifests if name in one.outputs}
+    found = []
+    for there in tables:
+        if not there.batches <= known.keys() or max(there.batches) < first:
+            continue
+        written = sum(known[batch].rows for batch in there.batches)
+        where = f"{named(there.batches)}, output {name}"
+        target = known[min(there.batches)].target
+        if there.rows != written:
+            text = f"{written} rows were written and {there.rows} are there{there.remark}"
+            found.append(Finding(where, f"{target}: {text}"))
+        elif there.print is not None and all(known[batch].by == BY_NAMES for batch in there.batches):
+            total = sum(int(known[batch].print, 16) for batch in there.batches)
+            if print_text(there.print) != print_text(total):
+                text = f"as many rows as were written, but with other contents{there.remark}"
+                found.append(Finding(where, f"{target}: {text}"))
+    return found
+
+
+def named(batches: Collection[int]) -> str:
+    """``batch 3``, ``batches 3 to 7``, ``batches 3, 5, 8 and 4 more``."""
+    numbers = sorted(batches)
+    if len(numbers) == 1:
+        return f"batch {numbers[0]}"
+    if numbers == list(range(numbers[0], numbers[-1] + 1)):
+        return f"batches {numbers[0]} to {numbers[-1]}"
+    more = f" and {len(numbers) - _LISTED} more" if len(numbers) > _LISTED else ""
+    return f"batches {', '.join(map(str, numbers[:_LISTED]))}{more}"
 
 
 def _whole(where: str, output: OutputPart, tasks: Mapping[int, bytearray], hidden: int) -> Iterator[Finding]:

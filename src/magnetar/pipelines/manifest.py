@@ -11,7 +11,8 @@
 Ranges are half-open places, as in Spark's checkpoint (`spark.offsets`). A *print* is the sum of the 64-bit hashes of
 rows, modulo 2^64: it does not depend on their order, and the print of many batches is the sum of theirs. ``of`` names
 the checks that the rows of an output went through, the source first, if every row that passed them is in the output;
-it is null if the rows were selected, joined or aggregated on the way.
+it is null if the rows were selected, joined or aggregated on the way. ``by`` is "names" where the print is that of
+`rows.row_print`, which can be computed again from a table.
 
 ``fingerprint`` is SHA-256 over ``previous`` and the rest in canonical form, and ``previous`` is the fingerprint of the
 batch before, so no manifest can be changed, left out or put in without the next one showing it.
@@ -30,6 +31,7 @@ from magnetar.model.errors import InvalidValueError
 VERSION: Final = 1
 FIRST: Final = "0" * 64
 """What the first manifest of a pipeline follows."""
+BY_NAMES: Final = "names"
 _MASK: Final = (1 << 64) - 1
 
 
@@ -76,6 +78,8 @@ class OutputPart:
     rows: int
     print: str
     of: tuple[str, ...] | None
+    by: str | None = None
+    """`BY_NAMES`, or None: another print, or one of an earlier release."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +113,10 @@ class Manifest:
     def digest(self) -> str:
         """What the fingerprint must be."""
         content = {name: value for name, value in asdict(self).items() if name not in ("previous", "fingerprint")}
+        for part in content["outputs"].values():
+            # Earlier releases did not have it.
+            if part["by"] is None:
+                del part["by"]
         text = json.dumps({"v": VERSION, **content}, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
         return hashlib.sha256(f"{self.previous}\n{text}".encode()).hexdigest()
 

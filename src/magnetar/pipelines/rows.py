@@ -179,6 +179,19 @@ def message_print() -> Column:
     return f.crc32(f.concat(filled("__key"), f.lit(b"\0"), filled("value")))
 
 
+def row_print(columns: Sequence[str], row: str | None = None) -> Column:
+    """The hash of a table's row: 64 bits over its columns as JSON, by name, without those that are null.
+
+    So neither the order of columns nor columns that were added later make a difference. ``row``: the struct that has
+    them.
+    """
+    from pyspark.sql import functions as f
+
+    where = "" if row is None else f"{row}."
+    named = [f.col(f"{where}`{name.replace('`', '``')}`").alias(name) for name in sorted(columns)]
+    return f.xxhash64(f.to_json(f.struct(*named), {"timeZone": "UTC"}))
+
+
 def sums(column: Column) -> list[Column]:
     """Two sums of 32 bits each that cannot overflow; `sum_of` puts them together."""
     from pyspark.sql import functions as f

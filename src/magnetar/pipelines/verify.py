@@ -1,13 +1,14 @@
 """Collects the evidence of a pipeline and has it judged (`evidence`): its manifests, its topics, its tables.
 
 Sources are read again with Spark, by the code that read them; output topics are read with the client, which shows the
-producer and number of every message.
+producer and number of every message; tables are read by file (`tables`). What could not be looked at is said: only what
+was read is proven.
 """
 
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from magnetar.client.lookup import Lookup
@@ -15,17 +16,16 @@ from magnetar.client.place import START, Place
 from magnetar.client.reader import last_place
 from magnetar.columnar.messages import Messages
 from magnetar.columnar.opening import Failure
-from magnetar.lakehouse import open_lake
-from magnetar.model.errors import InvalidValueError, NotFoundError
+from magnetar.model.errors import InvalidValueError
 from magnetar.pipelines import evidence, outputs, rows
 from magnetar.pipelines.checkpoint import Checkpoint
 from magnetar.pipelines.evidence import Delivered, Finding
 from magnetar.pipelines.frames import read_range
 from magnetar.pipelines.manifest import Manifest
-from magnetar.pipelines.model import DEAD_LETTERS, Pipeline, TableSink
-from magnetar.pipelines.secrets import resolve
+from magnetar.pipelines.model import DEAD_LETTERS, Pipeline, PlainSink, TableSink
 from magnetar.pipelines.status import open_lookup, partitions_there
 from magnetar.pipelines.stored import reading, sealed, stored
+from magnetar.pipelines.tables import Told, look
 from magnetar.spark.options import SourceOptions
 
 if TYPE_CHECKING:
@@ -39,16 +39,21 @@ class Report(NamedTuple):
     lines: list[str]
     """What was looked at."""
     findings: list[Finding]
+    unseen: list[str]
+    """What was not looked at, and why."""
 
 
 def verify(pipeline: Pipeline, spark: SparkSession | None, *, since: int = 0) -> Report:
-    """From batch ``since`` on; without Spark the sources are not read again."""
+    """From batch ``since`` on; without Spark neither sources nor tables are read again."""
     checkpoint = Checkpoint(pipeline.checkpoint)
     query = checkpoint.query_id()
+    if query is None and checkpoint.manifest_numbers():
+        raise InvalidValueError(f"{checkpoint.directory}/metadata is gone: Spark's part of the checkpoint was changed")
     if query is None:
         raise InvalidValueError(f"pipeline {pipeline.name} has not run yet: there is nothing to verify")
     whole, wrong = checkpoint.manifests()
     manifests = [one for one in whole if one.batch >= since]
+    last = max((one.batch for one in whole), default=-1)
     findings = [Finding("manifests", text) for text in wrong]
     findings += evidence.chain(manifests, since)
     findings += [
@@ -61,9 +66,12 @@ def verify(pipeline: Pipeline, spark: SparkSession | None, *, since: int = 0) ->
     findings += evidence.unfinished(manifests, checkpoint.committed(), since)
     total = sum(one.rows_in for one in manifests)
     lines = [f"{len(manifests)} manifests, {total:,} rows: chain, ranges and counts"]
+    unseen: list[str] = []
     if spark is not None:
         findings += evidence.sources(manifests, recounting(spark, pipeline))
         lines.append(f"sources: {total:,} rows read again")
+    elif total:
+        unseen.append(f"sources: {total:,} rows, which Spark reads")
     outputs_options = {sink.name: sink.options for sink in pipeline.topic_sinks}
     with open_lookup(pipeline) as lookup:
         for name, topic in _topics(pipeline):
@@ -71,27 +79,32 @@ def verify(pipeline: Pipeline, spark: SparkSession | None, *, since: int = 0) ->
             seen = delivered(lookup, topic, Delivered(query, name), reading(pipeline, topic, given, Failure.CONSUME))
             schema = given.get("schema", "bytes")
             contents = schema.lower() in _AS_STORED
-            findings += evidence.delivered(manifests, name, seen, since, contents=contents)
+            busy = checkpoint.under_way(last)
+            findings += evidence.delivered(manifests, name, seen, since, contents=contents, under_way=busy)
             title = "dead letters" if name == DEAD_LETTERS else f"sink {name}"
-            lines.append(f"{title}: {seen.there:,} messages in {topic}{_remarks(seen, schema, contents)}")
+            others = f" (and {seen.others:,} of others)" if seen.others else ""
+            lines.append(f"{title}: {seen.there:,} messages in {topic}{others}")
+            unseen += [f"{title}: {text}" for text in _unseen(seen, schema, contents)]
     for sink in pipeline.sinks:
         if isinstance(sink, TableSink):
-            commits, whole_history = _commits(sink, outputs.application(query, sink.name))
-            findings += evidence.committed(manifests, sink.name, commits, since, whole_history)
-            lines.append(f"sink {sink.name}: {len(commits):,} commits of {sink.format} {sink.path}")
-    return Report(lines, findings)
+            app = outputs.application(query, sink.name)
+            looked = look(spark, sink, app, Told(whole, since, lambda: checkpoint.under_way(last)))
+            findings += looked.findings
+            unseen += looked.unseen
+            lines.append(looked.line)
+        elif isinstance(sink, PlainSink):
+            lines.append(f"sink {sink.name}: {sink.format} keeps nothing")
+    return Report(lines, findings, unseen)
 
 
-def _remarks(seen: Delivered, schema: str, contents: bool) -> str:
-    others = f" (and {seen.others:,} of others)" if seen.others else ""
-    if not contents:
-        others += f"; counted, contents not compared (schema: {schema})"
+def _unseen(seen: Delivered, schema: str, contents: bool) -> Iterator[str]:
+    if seen.there and not contents:
+        yield f"contents of {seen.there:,} messages, which are counted (schema: {schema})"
     if seen.sealed:
-        others += (
-            f"; {sum(seen.sealed.values()):,} of them are encrypted and only counted: give the sink "
+        yield (
+            f"contents of {sum(seen.sealed.values()):,} messages, which are encrypted and only counted: give the sink "
             "decryption.privateKey to have them compared"
         )
-    return others
 
 
 def _topics(pipeline: Pipeline) -> list[tuple[str, str]]:
@@ -169,17 +182,3 @@ def _feed(topic: str, messages: Messages, seen: Delivered) -> None:
             continue
         number = zlib.crc32((key or b"") + b"\0" + (value or b""))
         seen.add(topic, Place(ledger, entry, place), producer, sequence, number)
-
-
-def _commits(sink: TableSink, app: str) -> tuple[dict[int, list[int]], bool]:
-    """Rows of each commit by micro-batch, and whether the history is whole."""
-    try:
-        options = {name: resolve(text) for name, text in sink.options.items()}
-        history = open_lake(sink.path, sink.format, options).history()
-    except NotFoundError:
-        return {}, True
-    found: dict[int, list[int]] = {}
-    for one in history:
-        if one.app == app and one.batch is not None:
-            found.setdefault(one.batch, []).append(one.rows or 0)
-    return found, not history or min(one.version for one in history) <= 1

@@ -1,0 +1,52 @@
+"""Reads single data files of a table as its log names them; travels to tasks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final, NamedTuple
+
+import pyarrow as pa  # type: ignore[import-untyped]  # publishes no types
+
+from magnetar.lakehouse.lineage import LoggedFile
+from magnetar.lakehouse.schema import aligned
+from magnetar.lakehouse.store import Store
+from magnetar.model.errors import NotFoundError
+
+_MOVES: Final = 3
+"""How often a file is looked for in all its places; it may be moved meanwhile, in one direction."""
+
+
+class FileReader(NamedTuple):
+    path: str
+    """Of the table."""
+    storage: dict[str, str]
+    schema: pa.Schema
+    """The table's."""
+
+    def read(self, file: LoggedFile) -> pa.Table:
+        """All rows of a file in the table's schema. NotFoundError; other errors are those of a file that is no
+        Parquet."""
+        store = Store(self.path, self.storage)
+        for _ in range(_MOVES):
+            for place in file.places:
+                try:
+                    rows = store.parquet(place)
+                except FileNotFoundError:
+                    continue
+                for name, value in file.partition:
+                    rows = rows.append_column(name, value.take(pa.array([0] * len(rows), pa.int64())))
+                return aligned(rows, self.schema)
+        raise NotFoundError(f"{self.path}: file {file.path} is gone")
+
+    def differing(self, files: Iterable[LoggedFile]) -> dict[str, str]:
+        """What is wrong with files that are not there, or not as long as the log says, by path."""
+        store = Store(self.path, self.storage)
+        sizes = {path: size for path, size, _ in store.list()}
+        found = {}
+        for file in files:
+            there = [sizes[place] for place in file.places if place in sizes]
+            if file.places and not there:
+                found[file.path] = "is gone"
+            elif there and there[0] != file.size:
+                found[file.path] = f"has {there[0]:,} bytes, and the table's log says {file.size:,}"
+        return found

@@ -1,0 +1,107 @@
+"""From a table's log to which files hold the rows of which micro-batches; pure.
+
+A commit of a query brings files. One that takes files away and brings others (compaction, or a delete or update of
+somebody) has put their rows together: from then on the rows of all these micro-batches can be compared only in total.
+So files fall into groups, each with the micro-batches whose rows must be in it, and nothing else, unless rows of others
+came along.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+
+class LoggedFile(NamedTuple):
+    """A data file as the log of its table has it."""
+
+    path: str
+    places: tuple[str, ...]
+    """Where it may stand, relative to the table; the first one that is there counts. Empty: not below the table."""
+    size: int
+    rows: int | None
+    """None if the log does not say."""
+    partition: tuple[tuple[str, Any], ...] = ()
+    """Columns that stand in the path only, each with an Arrow array of its one value."""
+
+
+class FileCommit(NamedTuple):
+    """What one version did to the files."""
+
+    version: int | None
+    """None for what was there before the history begins, whose origin is not known."""
+    operation: str
+    app: str | None
+    batch: int | None
+    added: tuple[LoggedFile, ...]
+    removed: tuple[str, ...]
+
+
+class Group(NamedTuple):
+    batches: frozenset[int]
+    """Of the application that was asked for."""
+    others: bool
+    """Rows of others, or of an unknown origin, are among them."""
+    files: tuple[LoggedFile, ...]
+    """That are in the table now."""
+    rearranged: tuple[int, ...]
+    """Versions that took files of the group away."""
+
+
+def groups(log: Iterable[FileCommit], app: str) -> list[Group]:
+    """All groups, in the order of their first commits."""
+    parents: list[int] = []
+    batches: list[set[int]] = []
+    others: list[bool] = []
+    rearranged: list[set[int]] = []
+    owner: dict[str, int] = {}
+    live: dict[str, LoggedFile] = {}
+
+    def root(index: int) -> int:
+        while parents[index] != index:
+            parents[index] = parents[parents[index]]
+            index = parents[index]
+        return index
+
+    for commit in log:
+        ours = commit.app == app and commit.batch is not None
+        index = len(parents)
+        parents.append(index)
+        batches.append({commit.batch} if ours and commit.batch is not None else set())
+        # What takes away and adds without an application moves rows; its own would show as a difference.
+        others.append(not ours and bool(commit.added) and (not commit.removed or commit.app is not None))
+        rearranged.append({commit.version} if commit.removed and commit.version is not None else set())
+        for path in commit.removed:
+            live.pop(path, None)
+            before = owner.get(path)
+            if before is None:
+                others[root(index)] = True
+                continue
+            first, second = sorted((root(before), root(index)))
+            if first != second:
+                parents[second] = first
+                batches[first] |= batches[second]
+                rearranged[first] |= rearranged[second]
+                others[first] |= others[second]
+        for file in commit.added:
+            owner[file.path], live[file.path] = index, file
+    files: dict[int, list[LoggedFile]] = {}
+    for path, file in live.items():
+        files.setdefault(root(owner[path]), []).append(file)
+    roots = [index for index in range(len(parents)) if root(index) == index]
+    return [
+        Group(frozenset(batches[one]), others[one], tuple(files.get(one, ())), tuple(sorted(rearranged[one])))
+        for one in roots
+        if batches[one] or files.get(one)
+    ]
+
+
+def live_files(log: Iterable[FileCommit]) -> list[LoggedFile]:
+    """What is in the table now."""
+    found: dict[str, LoggedFile] = {}
+    for commit in log:
+        for path in commit.removed:
+            found.pop(path, None)
+        for file in commit.added:
+            found[file.path] = file
+    return list(found.values())

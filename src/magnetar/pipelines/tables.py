@@ -1,0 +1,187 @@
+"""The tables of a pipeline against its manifests: commits, files, rows, contents.
+
+Rows are read from the data files that the table's own log names, in Spark's tasks, and not through any engine's idea of
+the table, so what is missing or changed is told by file and micro-batch. Where files were put together since, their
+micro-batches are compared in total; where rows of others were put among them, they cannot be, and the report says so.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Collection, Iterator, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from magnetar.lakehouse.kinds import open_table
+from magnetar.lakehouse.lineage import Group, LoggedFile, groups, live_files
+from magnetar.lakehouse.options import Kind, lake_options
+from magnetar.lakehouse.table import Table
+from magnetar.model.errors import InvalidValueError
+from magnetar.pipelines import evidence, rows
+from magnetar.pipelines.evidence import Finding, Rows, named
+from magnetar.pipelines.manifest import BY_NAMES, Manifest
+from magnetar.pipelines.model import TableSink
+from magnetar.pipelines.secrets import resolve
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from magnetar.lakehouse.file_reader import FileReader
+
+_NAMED: Final = 5
+_GROUP, _WRONG, _ROW = "group", "wrong", "row"
+
+
+class Looked(NamedTuple):
+    """At one table."""
+
+    line: str
+    findings: list[Finding]
+    unseen: list[str]
+    """What was not looked at, and why."""
+
+
+class Told(NamedTuple):
+    """What the manifests say of one table's rows."""
+
+    manifests: Sequence[Manifest]
+    """All that there are."""
+    since: int
+    under_way: Callable[[], Collection[int]]
+    """Asked when the table has been looked at."""
+
+
+def look(spark: SparkSession | None, sink: TableSink, app: str, told: Told) -> Looked:
+    """Without Spark rows are counted by the table's log, and not read."""
+    where = f"sink {sink.name}"
+    options = {name: resolve(text) for name, text in sink.options.items()}
+    try:
+        table = open_table(lake_options(Kind(sink.format), {**options, "path": sink.path}))
+        return _look(spark, table, sink, app, told)
+    except Exception as error:
+        # Whatever a library says of a table that is damaged, this is where it belongs.
+        text = f"{sink.format} {sink.path} cannot be read: {type(error).__name__}: {str(error).partition(chr(10))[0]}"
+        return Looked(f"{where}: not read", [Finding(where, text)], [])
+
+
+def _look(spark: SparkSession | None, table: Table, sink: TableSink, app: str, told: Told) -> Looked:
+    where = f"sink {sink.name}"
+    there = table.exists()
+    history = table.history() if there else []
+    commits: dict[int, list[int]] = {}
+    for one in history:
+        if one.app == app and one.batch is not None:
+            commits.setdefault(one.batch, []).append(one.rows or 0)
+    # Iceberg counts from 1.
+    whole = not history or min(one.version for one in history) <= int(sink.format == Kind.ICEBERG.value)
+    findings = evidence.committed(told.manifests, sink.name, commits, told.since, whole, told.under_way())
+    line = f"{where}: {len(commits):,} commits of {sink.format} {sink.path}"
+    written = {one.batch for one in told.manifests if sink.name in one.outputs and one.outputs[sink.name].rows}
+    written = {batch for batch in written if batch >= told.since}
+    if not there:
+        return Looked(line, findings, [])
+    try:
+        log = table.file_log()
+    except InvalidValueError as error:
+        return Looked(line, findings, [f"{where}: its rows: {error}"])
+    unseen = []
+    if forgotten := written - commits.keys() if not whole else set():
+        unseen.append(f"{where}: commits of {named(forgotten)}: the table's history does not go back so far")
+    files, found = live_files(log), groups(log, app)
+    reader = table.reader()
+    wrong = reader.differing(files)
+    findings += _of_files(where, sink.path, wrong)
+    ours = [one for one in found if one.batches]
+    if elsewhere := [file for one in ours for file in one.files if not file.places]:
+        unseen.append(f"{where}: {len(elsewhere):,} files that are not below {sink.path}")
+    if mixed := {batch for one in ours if one.others for batch in one.batches} & written:
+        unseen.append(f"{where}: rows of {named(mixed)}: they were put together with rows of others")
+    clean = [one for one in ours if not one.others and all(file.places for file in one.files)]
+    readable = [
+        one for one in clean if max(one.batches) >= told.since and not any(file.path in wrong for file in one.files)
+    ]
+    total = sum(file.rows or 0 for one in readable for file in one.files)
+    if spark is None:
+        if written:
+            unseen.append(f"{where}: contents of its rows, which Spark reads; {total:,} are there by the table's log")
+        by_log = [Rows(one.batches, sum(file.rows or 0 for file in one.files), None, _remark(one)) for one in clean]
+        findings += evidence.kept(told.manifests, sink.name, by_log, told.since)
+        return Looked(f"{line}, {len(files):,} files", findings, unseen)
+    if lost := {batch for one in ours if any(file.path in wrong for file in one.files) for batch in one.batches}:
+        findings.append(Finding(where, f"rows of {named(lost)} were in files that are gone or changed"))
+    now, broken = _read(spark, reader, readable)
+    findings += [Finding(where, f"{sink.path}: {text}") for text in broken]
+    findings += evidence.kept(told.manifests, sink.name, now, told.since)
+    if old := {one.batch for one in told.manifests if one.batch in written and one.outputs[sink.name].by != BY_NAMES}:
+        unseen.append(
+            f"{where}: contents of {named(old)}, whose manifests are of an earlier release; rows were counted"
+        )
+    read = sum(one.rows for one in now)
+    return Looked(f"{line}, {len(files):,} files, {read:,} rows read again", findings, unseen)
+
+
+def _remark(group: Group) -> str:
+    if not group.rearranged:
+        return ""
+    versions = ", ".join(map(str, group.rearranged[:_NAMED])) + (" and more" if len(group.rearranged) > _NAMED else "")
+    return f"; files were rewritten or removed by version {versions} of the table"
+
+
+def _of_files(where: str, path: str, wrong: dict[str, str]) -> list[Finding]:
+    found = [Finding(where, f"{path}: file {name} {text}") for name, text in sorted(wrong.items())[:_NAMED]]
+    if len(wrong) > _NAMED:
+        found.append(Finding(where, f"{path}: {len(wrong) - _NAMED:,} further files are gone or changed"))
+    return found
+
+
+def _read(spark: SparkSession, reader: FileReader, work: Sequence[Group]) -> tuple[list[Rows], list[str]]:
+    """Rows and prints of each group as its files have them, and what is wrong with files that cannot be read."""
+    from pyspark.sql import functions as f
+    from pyspark.sql.pandas.types import from_arrow_schema
+    from pyspark.sql.types import IntegerType, StringType, StructField, StructType
+
+    tasks = [(index, pickle.dumps(file)) for index, group in enumerate(work) for file in group.files]
+    if not tasks:
+        return [Rows(one.batches, 0, 0, _remark(one)) for one in work], []
+    row = from_arrow_schema(reader.schema, prefer_timestamp_ntz=True)
+    schema = StructType([StructField(_GROUP, IntegerType()), StructField(_WRONG, StringType()), StructField(_ROW, row)])
+    spread = spark.sparkContext.parallelize(tasks, min(len(tasks), 10_000))
+    frame = spark.createDataFrame(spread, "task INT, file BINARY").mapInArrow(partial(_rows_of, reader), schema)
+    number = rows.row_print(reader.schema.names, _ROW)
+    counts = frame.withColumn("number", f.when(f.col(_WRONG).isNull(), number)).groupBy(_GROUP)
+    sums = counts.agg(f.count("number").alias("rows"), f.collect_set(_WRONG).alias(_WRONG), *rows.sums(f.col("number")))
+    broken: list[str] = []
+    now = {index: Rows(one.batches, 0, 0, _remark(one)) for index, one in enumerate(work)}
+    for one in sums.collect():
+        broken += one[_WRONG]
+        if one[_WRONG]:
+            del now[one[_GROUP]]
+        else:
+            total = rows.sum_of(one["__high"], one["__low"])
+            now[one[_GROUP]] = now[one[_GROUP]]._replace(rows=one["rows"], print=total)
+    return list(now.values()), sorted(broken)
+
+
+def _rows_of(reader: FileReader, batches: Iterator[Any]) -> Iterator[Any]:
+    """In a task: the rows of files, or what is wrong with them."""
+    import pyarrow as pa  # type: ignore[import-untyped]  # publishes no types
+
+    struct = pa.struct(list(reader.schema))
+    for batch in batches:
+        for group, packed in zip(batch["task"].to_pylist(), batch["file"].to_pylist(), strict=True):
+            file: LoggedFile = pickle.loads(packed)
+            try:
+                table = reader.read(file).combine_chunks()
+                if file.rows is not None and file.rows != len(table):
+                    raise InvalidValueError(f"it has {len(table):,} rows, and the table's log says {file.rows:,}")
+            except Exception as error:
+                # Any damage at all; the other files are read nevertheless.
+                texts = [f"file {file.path} cannot be read as it was written: {error}"]
+                columns = [pa.array([group], pa.int32()), pa.array(texts), pa.nulls(1, struct)]
+                yield pa.RecordBatch.from_arrays(columns, names=[_GROUP, _WRONG, _ROW])
+                continue
+            for part in table.to_batches(max_chunksize=10_000):
+                count = part.num_rows
+                values = pa.StructArray.from_arrays(part.columns, fields=list(reader.schema))
+                columns = [pa.array([group] * count, pa.int32()), pa.nulls(count, pa.string()), values]
+                yield pa.RecordBatch.from_arrays(columns, names=[_GROUP, _WRONG, _ROW])

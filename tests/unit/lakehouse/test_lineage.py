@@ -1,0 +1,103 @@
+"""Which files hold the rows of which micro-batches, by the logs of real tables; and what a missing file looks like."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa  # type: ignore[import-untyped]  # publishes no types
+import pytest
+from deltalake import DeltaTable
+
+from magnetar.lakehouse.kinds import open_table
+from magnetar.lakehouse.lineage import FileCommit, LoggedFile, groups, live_files
+from magnetar.lakehouse.options import Kind
+from magnetar.lakehouse.table import Table
+from magnetar.model.errors import NotFoundError
+from tests.unit.lakehouse.writing import QUERY, batch_of, change_of, ids_of, options_of
+
+KINDS = pytest.mark.parametrize("kind", list(Kind), ids=lambda kind: kind.value)
+
+
+def file(name: str) -> LoggedFile:
+    return LoggedFile(name, (name,), 1, 1)
+
+
+def rows_of(table: Table, files: tuple[LoggedFile, ...]) -> list[int]:
+    reader = table.reader()
+    return ids_of(pa.concat_tables([reader.read(one) for one in files]))
+
+
+@KINDS
+@pytest.mark.parametrize("partitions", ["", "country"])
+def test_each_micro_batch_has_its_files_until_they_are_put_together(
+    kind: Kind, tmp_path: Path, partitions: str
+) -> None:
+    options = options_of(kind, tmp_path, partitionColumns=partitions) if partitions else options_of(kind, tmp_path)
+    table = open_table(options)
+    for number in range(3):
+        table.commit(change_of(options, batch_of(range(number * 10, number * 10 + 10)), number))
+    table.commit(change_of(options, batch_of([100]), 0, query="another"))
+    found = groups(table.file_log(), QUERY)
+    assert [(sorted(one.batches), one.others) for one in found] == [
+        ([0], False),
+        ([1], False),
+        ([2], False),
+        ([], True),
+    ]
+    for number, group in enumerate(found[:3]):
+        assert rows_of(table, group.files) == list(range(number * 10, number * 10 + 10))
+        assert sum(one.rows or 0 for one in group.files) == 10
+    whole = table.read().sort_by("id")
+    parts = pa.concat_tables([table.reader().read(one) for group in found for one in group.files]).sort_by("id")
+    assert parts.select(whole.column_names).cast(whole.schema) == whole
+    assert table.compact().version is not None
+    (together,) = groups(table.file_log(), QUERY)
+    assert together.batches == {0, 1, 2} and together.others and len(together.rearranged) == 1
+    assert rows_of(table, together.files) == [*range(30), 100]
+    assert table.reader().differing(live_files(table.file_log())) == {}
+
+
+@KINDS
+def test_a_file_that_is_gone_or_shorter_is_named(kind: Kind, tmp_path: Path) -> None:
+    options = options_of(kind, tmp_path)
+    table = open_table(options)
+    table.commit(change_of(options, batch_of(range(10)), 0))
+    one, two = live_files(table.file_log())
+    place = tmp_path / "t"
+    (place / one.path).unlink()
+    (place / two.path).write_bytes((place / two.path).read_bytes()[:-1])
+    found = table.reader().differing(live_files(table.file_log()))
+    assert found[one.path] == "is gone" and "bytes, and the table's log says" in found[two.path]
+    with pytest.raises(NotFoundError, match="is gone"):
+        table.reader().read(one)
+
+
+def test_a_delta_table_whose_log_was_cut_has_files_of_unknown_origin(tmp_path: Path) -> None:
+    options = options_of(Kind.DELTA, tmp_path)
+    table = open_table(options)
+    for number in range(3):
+        table.commit(change_of(options, batch_of([number, number + 10]), number))
+    DeltaTable(tmp_path / "t").create_checkpoint()
+    (tmp_path / "t/_delta_log/00000000000000000000.json").unlink()
+    found = groups(open_table(options).file_log(), QUERY)
+    assert [(sorted(one.batches), one.others) for one in found] == [([], True), ([1], False), ([2], False)]
+
+
+def test_a_delete_of_somebody_is_a_rearrangement(tmp_path: Path) -> None:
+    options = options_of(Kind.DELTA, tmp_path)
+    table = open_table(options)
+    for number in range(2):
+        table.commit(change_of(options, batch_of([number, number + 10]), number))
+    DeltaTable(tmp_path / "t").delete("id = 10")
+    found = {tuple(one.batches): one for one in groups(table.file_log(), QUERY)}
+    assert found[(0,)].rearranged == (2,) and rows_of(table, found[(0,)].files) == [0]
+    assert found[(1,)].rearranged == ()
+
+
+def test_rows_of_unknown_origin_stay_unknown() -> None:
+    log = [
+        FileCommit(3, "append", QUERY, 7, (file("a"),), ()),
+        FileCommit(4, "compact", None, None, (file("b"),), ("a", "from-before")),
+    ]
+    (found,) = groups(log, QUERY)
+    assert found.batches == {7} and found.others and found.files == (file("b"),)
