@@ -174,6 +174,14 @@ def start_magnetar_without_sync(directory: Path) -> Server:
     return magnetar.start(directory, settings={"journalSyncData": "false"})
 
 
+def start_magnetar_before(directory: Path) -> Server:
+    """The code of another checkout, named by ``MAGNETAR_BEFORE``. Raises BrokerError."""
+    checkout = Path(os.environ.get("MAGNETAR_BEFORE", ""))
+    if not (checkout / "src" / "magnetar").is_dir():
+        raise BrokerError("MAGNETAR_BEFORE must name a checkout; git worktree add /tmp/before HEAD~9 makes one")
+    return magnetar.start(directory, checkout=checkout)
+
+
 def start_apache_pulsar(directory: Path, **settings: str) -> Server:
     """With the memory that the project's reference figures were taken with."""
     os.environ.setdefault("PULSAR_MEM", PULSAR_MEMORY)
@@ -199,6 +207,7 @@ KINDS = (
     Kind("apache-pulsar", "no fsync (the default of its standalone)", start_apache_pulsar),
     Kind("apache-pulsar-sync", "fsync before every receipt (journalSyncData=true)", start_apache_pulsar_with_sync),
     Kind("magnetar-nosync", "no fsync (journalSyncData=false)", start_magnetar_without_sync),
+    Kind("magnetar-before", "the checkout that MAGNETAR_BEFORE names", start_magnetar_before),
     Kind("sink", "stores nothing: the generator measured against a server that only answers", start_sink),
 )
 BROKERS: dict[str, Kind] = {kind.name: kind for kind in KINDS}

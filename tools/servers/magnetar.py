@@ -29,15 +29,19 @@ def start(
     broker_port: int = 0,
     http_port: int = 0,
     command: str = COMMAND,
+    checkout: Path = ROOT,
 ) -> Server:
-    """Start it with its data under ``directory`` and wait until it has printed its addresses."""
+    """Start it with its data under ``directory`` and wait until it has printed its addresses.
+
+    ``checkout`` is the tree whose code runs.
+    """
     wanted = {
         "brokerServicePort": str(broker_port),
         "webServicePort": str(http_port),
         **(settings or {}),
     }
     flags = [part for key, value in wanted.items() for part in ("--set", f"{key}={value}")]
-    paths = [str(ROOT / "src"), os.environ.get("PYTHONPATH", "")]
+    paths = [str(checkout / "src"), os.environ.get("PYTHONPATH", "")]
     server = spawn(
         "magnetar",
         [*shlex.split(command), "--data", str(directory / "data"), *flags],
