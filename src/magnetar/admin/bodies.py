@@ -6,11 +6,14 @@ A body may be missing or ``null``; numbers and booleans come bare; ``application
 from __future__ import annotations
 
 import json
-from typing import Final
+from typing import Any, Final
 
 from fastapi import Request
 from starlette.responses import JSONResponse, Response
+from typing_extensions import override
 
+from magnetar.admin import coercion
+from magnetar.admin.documents import excerpt, read_document
 from magnetar.model.errors import InvalidValueError, MagnetarError
 from magnetar.model.policies import Json, JsonObject
 
@@ -26,53 +29,62 @@ class BodyTooLargeError(MagnetarError):
     status = 413
 
 
-async def json_body(request: Request) -> Json:
-    """The body, ``None`` if there is none. Raises InvalidValueError if it is not JSON."""
+async def raw_body(request: Request) -> bytes:
+    """As it was sent. Raises BodyTooLargeError."""
     body = bytearray()
     async for chunk in request.stream():
         body += chunk
         if len(body) > BODY_BYTES_MAX:
             raise BodyTooLargeError(f"body of more than {BODY_BYTES_MAX} bytes")
+    return bytes(body)
+
+
+async def json_body(request: Request) -> Json:
+    """The body, ``None`` if there is none. Raises InvalidValueError if it is not JSON."""
+    body = await raw_body(request)
     if not body.strip():
         return None
     kind = request.headers.get("content-type", "application/json").partition(";")[0].strip().lower()
     if kind != "application/json" and not kind.endswith("+json"):
-        raise UnsupportedMediaTypeError(f"content type {kind} is not supported; send application/json")
-    try:
-        value: Json = json.loads(bytes(body))
-    except (ValueError, RecursionError) as error:
-        raise InvalidValueError(f"the body is not JSON: {error}") from None
-    return value
+        raise UnsupportedMediaTypeError(f"content type {kind[:80]!r} is not supported; send application/json")
+    return read_document(body)
 
 
 async def object_body(request: Request) -> JsonObject | None:
     """A JSON object, or ``None`` if the body is missing or null."""
     value = await json_body(request)
     if value is not None and not isinstance(value, dict):
-        raise InvalidValueError(f"expected a JSON object, got {json.dumps(value)[:80]}")
+        raise InvalidValueError(f"expected a JSON object, got {excerpt(value)}")
     return value
 
 
 async def text_map_body(request: Request) -> dict[str, str]:
     """A JSON object of texts; empty if the body is missing or null."""
-    found = await object_body(request) or {}
-    if not all(isinstance(value, str) for value in found.values()):
-        raise InvalidValueError("expected a JSON object whose values are all texts")
-    return {key: str(value) for key, value in found.items()}
+    return coercion.texts(await json_body(request))
 
 
-def number(value: Json, what: str) -> int:
-    """A bare JSON number."""
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise InvalidValueError(f"expected {what} as a JSON number, got {json.dumps(value)[:80]}")
-    return value
+class JsonAnswer(JSONResponse):
+    """Compact UTF-8. A lone surrogate (older versions stored them) goes out escaped, as Java writes it."""
+
+    @override
+    def render(self, content: Any) -> bytes:
+        try:
+            return super().render(content)
+        except UnicodeEncodeError:
+            return json.dumps(content, separators=(",", ":")).encode()
 
 
 def answer(value: object, status: int = 200) -> Response:
     """A JSON answer."""
-    return JSONResponse(value, status)
+    return JsonAnswer(value, status)
 
 
 def done(status: int = 204) -> Response:
     """Success with nothing to say."""
     return Response(status_code=status)
+
+
+def wrong_method(*allowed: str) -> Response:
+    """405, which names what is allowed."""
+    methods = ", ".join(allowed)
+    return JsonAnswer({"reason": f"this path takes {methods} only"}, 405, {"allow": methods})

@@ -7,7 +7,8 @@ from typing import NamedTuple
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
-from magnetar.admin.bodies import answer, done, json_body, number, text_map_body
+from magnetar.admin.bodies import answer, done, json_body, text_map_body
+from magnetar.admin.coercion import number
 from magnetar.admin.parameters import TOPIC, PathText, topic_name
 from magnetar.admin.ports import Admin
 from magnetar.admin.topics import existing, parts_of

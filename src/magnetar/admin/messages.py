@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
-from magnetar.admin.bodies import answer, json_body, number
+from magnetar.admin.bodies import answer, json_body
+from magnetar.admin.coercion import number
 from magnetar.admin.parameters import TOPIC, PathText, topic_name
 from magnetar.admin.ports import Admin
 from magnetar.admin.topics import existing

@@ -14,12 +14,13 @@ from starlette.convertors import register_url_convertor
 from starlette.responses import Response
 
 from magnetar.admin import policy_values as v
-from magnetar.admin.bodies import answer, done, json_body
+from magnetar.admin.bodies import answer, done, json_body, wrong_method
 from magnetar.admin.parameters import NAMESPACE, PathText, WordConvertor, namespace_name
 from magnetar.admin.ports import Admin
 from magnetar.model.errors import ForbiddenError, NotFoundError, PreconditionFailedError
 from magnetar.model.names import NamespaceName
 from magnetar.model.policies import Json, JsonObject
+from magnetar.runtime.setting import LONG_MAX
 
 
 class _Policy(NamedTuple):
@@ -43,7 +44,9 @@ POLICIES: Final[dict[str, _Policy]] = {
     "antiAffinity": _Policy("antiAffinityGroup", v.text),
     "autoSubscriptionCreation": _Policy("autoSubscriptionCreationOverride", v.auto_subscription),
     "autoTopicCreation": _Policy("autoTopicCreationOverride", v.auto_topic_creation),
-    "compactionThreshold": _count("compaction_threshold", "compactionThreshold", method="PUT"),
+    "compactionThreshold": _Policy(
+        "compaction_threshold", v.count("compactionThreshold must be 0 or more", LONG_MAX), method="PUT"
+    ),
     "deduplication": _Policy("deduplicationEnabled", v.flag),
     "deduplicationSnapshotInterval": _Policy(
         "deduplicationSnapshotIntervalSeconds", v.count("interval must be greater than or equal to 0"), removable=False
@@ -137,7 +140,7 @@ def _writing(router: APIRouter, admin: Admin) -> None:
     @router.delete(_PATH)
     async def remove_policy(tenant: PathText, namespace: PathText, policy: str) -> Response:
         if not POLICIES[policy].removable:
-            return _wrong_method("GET", POLICIES[policy].method)
+            return wrong_method("GET", POLICIES[policy].method)
         name = namespace_name(tenant, namespace)
         _existing(admin, name, policy)
         _store(admin, name, POLICIES[policy].key, None)
@@ -147,17 +150,13 @@ def _writing(router: APIRouter, admin: Admin) -> None:
 async def _set(admin: Admin, method: str, name: NamespaceName, policy: str, request: Request) -> Response:
     about = POLICIES[policy]
     if about.method != method:
-        return _wrong_method("GET", about.method)
+        return wrong_method("GET", about.method)
     body = await json_body(request)
     policies = _existing(admin, name, policy)
     value = about.check(body) if body is not None or policy == "dispatcherPauseOnAckStatePersistent" else None
     _AGREEMENTS.get(policy, _agreed)(admin, policies, value)
     _store(admin, name, about.key, value)
     return done(about.status)
-
-
-def _wrong_method(*allowed: str) -> Response:
-    return Response(status_code=405, headers={"allow": ", ".join(allowed)})
 
 
 def _existing(admin: Admin, name: NamespaceName, policy: str) -> JsonObject:

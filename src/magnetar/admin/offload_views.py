@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from magnetar.admin.bodies import number
+from magnetar.admin.coercion import number
 from magnetar.admin.topic_operations import durable
 from magnetar.broker.offloading import complete
 from magnetar.broker.service import BrokerService

@@ -5,12 +5,13 @@ from __future__ import annotations
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
-from magnetar.admin.bodies import answer, done, json_body, number
+from magnetar.admin.bodies import answer, done, json_body
+from magnetar.admin.coercion import number, texts
 from magnetar.admin.parameters import TOPIC, TOPICS, Flag, PathText, namespace_name, topic_name
 from magnetar.admin.ports import Admin
 from magnetar.admin.removal import remove_partitioned
 from magnetar.admin.topics import check_not_system, existing
-from magnetar.model.errors import ConflictError, InvalidValueError, PreconditionFailedError, TopicNotFoundError
+from magnetar.model.errors import ConflictError, PreconditionFailedError, TopicNotFoundError
 from magnetar.model.names import TopicName
 from magnetar.model.policies import Json, PartitionedTopic
 from magnetar.model.system_topics import is_system_topic
@@ -131,8 +132,5 @@ def _wanted(body: Json) -> PartitionedTopic:
     """A bare count, or an object with count and properties (content type application/vnd.partitioned-topic-...)."""
     if not isinstance(body, dict):
         return PartitionedTopic(number(body, "the number of partitions"))
-    properties = body.get("properties") or {}
-    if not isinstance(properties, dict) or not all(isinstance(value, str) for value in properties.values()):
-        raise InvalidValueError("expected properties as a JSON object whose values are all texts")
     count = number(body.get("partitions"), '"partitions"')
-    return PartitionedTopic(count, {key: str(value) for key, value in properties.items()})
+    return PartitionedTopic(count, texts(body.get("properties"), "properties as a JSON object of texts"))

@@ -6,13 +6,15 @@ are dropped, missing ones get their defaults.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from typing import Final
 
+from magnetar.admin import coercion
+from magnetar.admin.documents import excerpt
 from magnetar.model.errors import InvalidValueError, PreconditionFailedError
 from magnetar.model.policies import Json, JsonObject
 from magnetar.model.topic_policies import ALL_SUBSCRIPTION_TYPES, QuotaPolicy
+from magnetar.runtime.setting import INT_MAX, LONG_MAX
 
 Check = Callable[[Json], Json]
 
@@ -26,6 +28,9 @@ AUTO_UPDATE_STRATEGIES: Final = (
     *("AutoUpdateDisabled", "Backward", "Forward", "Full", "AlwaysCompatible"),
     *("BackwardTransitive", "ForwardTransitive", "FullTransitive"),
 )
+_LONG: Final = frozenset(
+    ("dispatchThrottlingRateInByte", "publishThrottlingRateInByte", "tickTime", "maxDeliveryDelayInMillis")
+)
 INACTIVE_MODES: Final = ("delete_when_no_subscriptions", "delete_when_subscriptions_caught_up")
 
 _RETENTION_ZERO: Final = (
@@ -35,20 +40,14 @@ _RETENTION_ZERO: Final = (
 )
 
 
-def whole(value: Json) -> int:
-    """A whole number, in quotes or not. Raises InvalidValueError."""
-    if isinstance(value, str) and value.strip().lstrip("-").isdecimal():
-        return int(value)
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise InvalidValueError(f"expected a whole number, got {_shown(value)}")
-    return value
+whole: Final = coercion.number
 
 
-def count(refusal: str) -> Check:
+def count(refusal: str, most: int = INT_MAX) -> Check:
     """A number that is not negative; ``refusal`` says so."""
 
     def check(value: Json) -> Json:
-        number = whole(value)
+        number = whole(value, most=most)
         if number < 0:
             raise PreconditionFailedError(refusal)
         return number
@@ -64,20 +63,8 @@ def offload_seconds(value: Json) -> Json:
     return number
 
 
-def flag(value: Json) -> Json:
-    """true or false, in quotes or not."""
-    if isinstance(value, str) and value in ("true", "True", "TRUE", "false", "False", "FALSE"):
-        return value.lower() == "true"
-    if not isinstance(value, bool):
-        raise InvalidValueError(f"expected true or false, got {_shown(value)}")
-    return value
-
-
-def text(value: Json) -> Json:
-    """Any text."""
-    if not isinstance(value, str):
-        raise InvalidValueError(f"expected a text, got {_shown(value)}")
-    return value
+flag: Final[Check] = coercion.flag
+text: Final[Check] = coercion.text
 
 
 def one_of(*choices: str) -> Check:
@@ -85,7 +72,7 @@ def one_of(*choices: str) -> Check:
 
     def check(value: Json) -> Json:
         if value not in choices:
-            raise InvalidValueError(f"expected one of {', '.join(choices)}, got {_shown(value)}")
+            raise InvalidValueError(f"expected one of {', '.join(choices)}, got {excerpt(value)}")
         return value
 
     return check
@@ -104,16 +91,13 @@ def members(**defaults: Json) -> Check:
 def mapping(value: Json) -> JsonObject:
     """An object. Raises InvalidValueError."""
     if not isinstance(value, dict):
-        raise InvalidValueError(f"expected a JSON object, got {_shown(value)}")
+        raise InvalidValueError(f"expected a JSON object, got {excerpt(value)}")
     return value
 
 
 def texts(value: Json) -> Json:
     """An object of texts."""
-    found = mapping(value)
-    if not all(isinstance(item, str) for item in found.values()):
-        raise InvalidValueError("expected a JSON object whose values are all texts")
-    return found
+    return {**coercion.texts(value)}
 
 
 def words(choices: frozenset[str] | None = None) -> Check:
@@ -121,7 +105,7 @@ def words(choices: frozenset[str] | None = None) -> Check:
 
     def check(value: Json) -> Json:
         if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
-            raise InvalidValueError(f"expected a list of texts, got {_shown(value)}")
+            raise InvalidValueError(f"expected a list of texts, got {excerpt(value)}")
         found = sorted({item for item in value if isinstance(item, str)})
         unknown = [item for item in found if choices is not None and item not in choices]
         if unknown:
@@ -138,16 +122,16 @@ def _member(name: str, given: Json, default: Json) -> Json:
     if given is None:
         return default
     if isinstance(default, bool):
-        return flag(given)
+        return coercion.flag(given, f"true or false as {name}")
     if isinstance(default, float):
-        if isinstance(given, bool) or not isinstance(given, int | float):
-            raise InvalidValueError(f"expected a number as {name}, got {_shown(given)}")
-        return float(given)
-    return whole(given) if isinstance(default, int) else text(given)
+        return coercion.fraction(given, f"a number as {name}")
+    if isinstance(default, int):
+        return coercion.number(given, f"a whole number as {name}", most=LONG_MAX if name in _LONG else INT_MAX)
+    return coercion.text(given, f"a text as {name}")
 
 
-def _shown(value: Json) -> str:
-    return json.dumps(value)[:80]
+def _or(value: Json, default: Json) -> Json:
+    return default if value is None else value
 
 
 # objects with rules of their own ------------------------------------------------------------------------------------
@@ -156,7 +140,8 @@ def _shown(value: Json) -> str:
 def retention(value: Json) -> Json:
     """4.4.2."""
     given = mapping(value)
-    minutes, size = whole(given.get("retentionTimeInMinutes", 0)), whole(given.get("retentionSizeInMB", 0))
+    minutes = whole(_or(given.get("retentionTimeInMinutes"), 0), "retentionTimeInMinutes", most=INT_MAX)
+    size = whole(_or(given.get("retentionSizeInMB"), 0), "retentionSizeInMB")
     for limit, number in (("time", minutes), ("size", size)):
         if number < -1:
             raise InvalidValueError(f"Invalid retention policy: {limit} limit must be >= -1")
@@ -174,8 +159,9 @@ def backlog_quota(value: Json, refused: str) -> JsonObject:
         raise InvalidValueError(
             f"{refused} backlog quota failed because the data validation failed. the attribute policy cannot be null"
         ) from None
-    size = whole(given.get("limitSize", given.get("limit", -1)))
-    return {"limit": size, "limitSize": size, "limitTime": whole(given.get("limitTime", -1)), "policy": policy.value}
+    size = whole(_or(given.get("limitSize"), _or(given.get("limit"), -1)), "limitSize")
+    seconds = whole(_or(given.get("limitTime"), -1), "limitTime", most=INT_MAX)
+    return {"limit": size, "limitSize": size, "limitTime": seconds, "policy": policy.value}
 
 
 def fits(quota: Json, kept: Json) -> bool:
@@ -222,14 +208,14 @@ def auto_topic_creation(value: Json) -> Json:
             wrong = f"Unknown topic type [{kind}]"
         elif kind == "partitioned" and partitions is None:
             wrong = "[defaultNumPartitions] cannot be null when the type is partitioned."
-        elif kind == "partitioned" and whole(partitions) <= 0:
+        elif kind == "partitioned" and whole(partitions, most=INT_MAX) <= 0:
             wrong = "[defaultNumPartitions] cannot be less than 1 for partition type."
         elif kind == "non-partitioned" and partitions is not None:
             wrong = "[defaultNumPartitions] is not allowed to be set when the type is non-partition."
     if wrong:
         raise PreconditionFailedError(f"Invalid configuration for autoTopicCreationOverride. the detail is {wrong}")
-    stored["topicType"] = kind
-    stored["defaultNumPartitions"] = partitions
+    stored["topicType"] = None if kind is None else coercion.text(kind, "a text as topicType")
+    stored["defaultNumPartitions"] = None if partitions is None else whole(partitions, most=INT_MAX)
     return {name: item for name, item in stored.items() if item is not None}
 
 

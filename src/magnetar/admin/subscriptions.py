@@ -5,7 +5,8 @@ from __future__ import annotations
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
-from magnetar.admin.bodies import answer, done, json_body, number
+from magnetar.admin.bodies import answer, done, json_body
+from magnetar.admin.coercion import number
 from magnetar.admin.parameters import TOPIC, Flag, PathText, topic_name
 from magnetar.admin.ports import Admin
 from magnetar.admin.topics import existing, parts_of

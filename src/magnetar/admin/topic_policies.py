@@ -14,7 +14,7 @@ from starlette.convertors import register_url_convertor
 from starlette.responses import Response
 
 from magnetar.admin import policy_values as v
-from magnetar.admin.bodies import answer, done, json_body
+from magnetar.admin.bodies import answer, done, json_body, wrong_method
 from magnetar.admin.parameters import TOPIC, Flag, PathText, WordConvertor, topic_name
 from magnetar.admin.ports import Admin
 from magnetar.admin.topics import parts_of
@@ -22,6 +22,7 @@ from magnetar.model.errors import NotAllowedError, PreconditionFailedError
 from magnetar.model.names import TopicName
 from magnetar.model.policies import Json
 from magnetar.model.topic_policies import DispatchRate, TopicPolicies
+from magnetar.runtime.setting import LONG_MAX
 
 _DISABLED: Final = "Topic level policies is disabled, to enable the topic level policy and retry."
 
@@ -87,7 +88,9 @@ POLICIES: Final[dict[str, _Policy]] = {
     "autoSubscriptionCreation": _Policy(
         v.auto_subscription, lambda p: {"allowAutoSubscriptionCreation": p.auto_subscription_creation}
     ),
-    "compactionThreshold": _count("Invalid value for compactionThreshold", lambda p: p.compaction_threshold),
+    "compactionThreshold": _Policy(
+        v.count("Invalid value for compactionThreshold", LONG_MAX), lambda p: p.compaction_threshold
+    ),
     "deduplicationEnabled": _Policy(v.flag, lambda p: p.deduplication_enabled),
     "deduplicationSnapshotInterval": _count("interval must be 0 or more"),
     "delayedDelivery": _Policy(v.delayed, _delayed),
@@ -184,7 +187,7 @@ def _writing(router: APIRouter, admin: Admin) -> None:
     ) -> Response:
         name = policy_topic(admin, domain, tenant, namespace, topic)
         if not POLICIES[policy].removable:
-            return Response(status_code=405, headers={"allow": f"GET, {POLICIES[policy].method}"})
+            return wrong_method("GET", POLICIES[policy].method)
         admin.resources.topic_policies.update(name, policy, None, is_global=isGlobal)
         return done()
 
@@ -197,7 +200,7 @@ def _writing(router: APIRouter, admin: Admin) -> None:
 def _set(admin: Admin, method: str, name: TopicName, policy: str, body: Json, is_global: bool) -> Response:
     about = POLICIES[policy]
     if about.method != method:
-        return Response(status_code=405, headers={"allow": f"GET, {about.method}, DELETE"})
+        return wrong_method("GET", about.method, "DELETE")
     value = about.check(body) if body is not None or policy == "dispatcherPauseOnAckStatePersistent" else None
     if policy == "maxMessageSize" and value is not None and not 0 <= v.whole(value) <= admin.settings.maxMessageSize:
         raise PreconditionFailedError(

@@ -11,11 +11,13 @@ from functools import cache
 from importlib.resources import files
 
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import Response
 from starlette.routing import Route
 
+from magnetar.admin.bodies import answer, wrong_method
 from magnetar.model.errors import NotAvailableError
 
+_SHOWN = 200
 _METHODS = ("GET", "PUT", "POST", "DELETE", "PATCH", "HEAD", "OPTIONS")
 
 
@@ -46,5 +48,5 @@ async def _unknown(request: Request) -> Response:
             raise NotAvailableError(f"{request.method} {template} is not available yet in magnetar")
     if matching:
         allowed = sorted(set().union(*(methods for _, methods in matching)))
-        return Response(status_code=405, headers={"allow": ", ".join(allowed)})
-    return JSONResponse({"url": path, "status": "404", "message": "Not Found", "reason": "Not Found"}, 404)
+        return wrong_method(*allowed)
+    return answer({"url": path[:_SHOWN], "status": "404", "message": "Not Found", "reason": "Not Found"}, 404)
