@@ -24,7 +24,7 @@ class RestClient:
 
     async def _send(self, method: str, path: str, options: dict[str, Any]) -> httpx.Response:
         transport = httpx.ASGITransport(self._app)
-        async with httpx.AsyncClient(transport=transport, base_url="http://broker") as client:
+        async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1:8080") as client:
             return await client.request(method, path, **options)
 
     get = partialmethod(request, "GET")

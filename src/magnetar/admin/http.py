@@ -7,6 +7,7 @@ the path as it was sent; :mod:`magnetar.admin.parameters` decodes part by part.
 from __future__ import annotations
 
 from fastapi import FastAPI
+from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -16,6 +17,7 @@ from magnetar.admin import (
     clusters,
     compaction,
     cursors,
+    description,
     explanations,
     lookups,
     messages,
@@ -34,7 +36,8 @@ from magnetar.admin import (
     transactions,
     unbuilt,
 )
-from magnetar.admin.failures import Unexpected, http_failure, known_failure
+from magnetar.admin.door import Door, Names
+from magnetar.admin.failures import Unexpected, http_failure, known_failure, wrong_parameter
 from magnetar.admin.ports import Admin, AdminBroker
 from magnetar.metadata.resources import Resources
 from magnetar.model.errors import MagnetarError
@@ -55,9 +58,10 @@ class EncodedPath:
 
 def create_app(broker: AdminBroker, resources: Resources, settings: Settings) -> FastAPI:
     """The REST interface of one broker; its OpenAPI description is at /openapi.json."""
-    app = FastAPI(title="magnetar", version=brokers.VERSION, redirect_slashes=False, redoc_url=None)
+    app = FastAPI(title="magnetar", version=brokers.VERSION, redirect_slashes=False, docs_url=None, redoc_url=None)
     app.add_exception_handler(MagnetarError, known_failure)
     app.add_exception_handler(HTTPException, http_failure)
+    app.add_exception_handler(RequestValidationError, wrong_parameter)
     admin = Admin(broker, resources, settings)
     for group in (
         brokers,
@@ -83,7 +87,9 @@ def create_app(broker: AdminBroker, resources: Resources, settings: Settings) ->
         metrics,
     ):
         app.include_router(group.routes(admin))
+    app.include_router(description.routes(app))
     app.router.routes.append(unbuilt.route())
     app.add_middleware(Unexpected)
     app.add_middleware(EncodedPath)
+    app.add_middleware(Door, names=Names.of(settings))
     return app

@@ -43,6 +43,14 @@ class Settings(PolicySettings):
         "Host that lookups tell clients to connect to; empty: `bindAddress`, or localhost if that is 0.0.0.0 or ::.",
         "Server",
     )
+    webServiceAllowedHosts: str = _setting(
+        "",
+        "magnetar's own: further host names, separated by commas, under which the REST interface may be asked; `*`: "
+        "under any. IP addresses, localhost and `advertisedAddress` always work; unless bound to the loopback, so do "
+        "names without a dot, under .local, .internal or .svc, and the machine's own. Other names are refused: a web "
+        "page could have made them up (docs/decisions/021-the-http-door.md).",
+        "Server",
+    )
     maxMessageSize: int = _setting(
         5_242_880,
         "Bytes of the largest message; told to clients on connect. A frame may be 10 KiB larger.",

@@ -52,7 +52,8 @@ def by_group() -> dict[str, list[dataclasses.Field[Any]]]:
 
 def _row(name: str, default: Any) -> str:
     known = pulsar_settings().get(name)
-    pulsars = _value(known.default) if known else "(ours)" if name == "livenessCheckSeconds" else "(BookKeeper's)"
+    ours = about(name).doc.startswith("magnetar's own")
+    pulsars = _value(known.default) if known else "(ours)" if ours else "(BookKeeper's)"
     return f"| `{name}` | {_accepts(name)} | {_value(default)} | {pulsars} | {about(name).doc} |\n"
 
 

@@ -136,7 +136,12 @@ def test_every_default_is_pulsars_or_explained() -> None:
 def test_every_setting_accepts_its_own_default() -> None:
     flags = [f"{field.name}={field.default}" for field in dataclasses.fields(Settings) if field.default is not None]
     assert load(flags=flags).settings == Settings()
-    ours = {"livenessCheckSeconds", "brokerDeduplicationStreamInactivityTimeoutMinutes", "offloadUrl"}
+    ours = {
+        "webServiceAllowedHosts",
+        "livenessCheckSeconds",
+        "brokerDeduplicationStreamInactivityTimeoutMinutes",
+        "offloadUrl",
+    }
     assert set(setting_types()) - set(pulsar_settings()) == ours, "settings of our own"
 
 
