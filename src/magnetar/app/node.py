@@ -12,7 +12,7 @@ from random import Random
 from magnetar.app.data_directory import DataDirectory
 from magnetar.app.rest import RestPort
 from magnetar.broker.compaction_monitor import CompactionMonitor
-from magnetar.broker.connection.listener import Listener, factory
+from magnetar.broker.connection.listener import Connections, Listener, factory
 from magnetar.broker.liveness import Liveness
 from magnetar.broker.rates import Rates
 from magnetar.broker.service import BrokerService
@@ -77,7 +77,7 @@ class Broker:
         self.compaction_monitor = CompactionMonitor(self.service)
         self.liveness = Liveness(self.service, settings.livenessCheckSeconds)
         self.rates = Rates(self.service, settings.statsUpdateFrequencyInSecs)
-        self.connections: set[Listener] = set()
+        self.connections = Connections()
 
     def _instance(self) -> int:
         """A number that no earlier life of this broker had: part of generated producer names (SEMANTICS 3.1.1)."""

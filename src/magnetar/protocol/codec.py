@@ -11,7 +11,7 @@ An entry is not part of BaseCommand: the decoder cuts it off before, ``encode`` 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sized
 from enum import IntEnum
 from types import NoneType
 from typing import Any, Final, TypeVar, get_args, get_origin, get_type_hints
@@ -344,6 +344,23 @@ def parse(kind: type[M], data: bytes) -> M:
     return message
 
 
+PARTS_MAX: Final = 10_000
+"""Items in all lists of one command; ten thousand take some ten milliseconds."""
+_PARTS_FROM: Final = 16 << 10
+"""Bytes below which a command cannot hold too many."""
+
+
+def _parts(message: Any) -> int:
+    """Items of the lists in a message; those of messages in lists are not looked at."""
+    count = 0
+    for _, value in message.ListFields():
+        if isinstance(value, Message):
+            count += _parts(value)
+        elif isinstance(value, Sized) and not isinstance(value, str | bytes):
+            count += len(value)
+    return count
+
+
 def decode(body: bytes, entry: bytes = b"", checksum_ok: bool = True) -> c.Command:
     """The command in a serialized BaseCommand; for Send and Message with the entry that followed it."""
     base = parse(pb.BaseCommand, body)
@@ -351,6 +368,8 @@ def decode(body: bytes, entry: bytes = b"", checksum_ok: bool = True) -> c.Comma
     if known is None or not base.HasField(known[0]):  # type: ignore[arg-type]  # the name comes from the descriptor
         raise ProtocolError(f"a command of type {base.type} without its body")
     name, shape = known
+    if len(body) > _PARTS_FROM and (parts := _parts(base)) > PARTS_MAX:
+        raise ProtocolError(f"{shape.make.__name__} with {parts} items in its lists, at most {PARTS_MAX} are allowed")
     values = [read(getattr(base, name)) for _, read in shape.readers]
     if shape.make is c.Send:
         values += entry, checksum_ok

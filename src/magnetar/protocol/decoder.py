@@ -6,11 +6,15 @@ other command, goes to the codec, which is also the judge of what is malformed. 
 for whatever they do not know for sure, so both ways give the same commands (tests compare them).
 
 Payload frames: the entry is cut out whole, its checksum verified and told, not enforced (SEMANTICS 1.1.5).
+
+One call decodes so much and no more, whatever was sent: what is left waits until somebody asks for it (``more``). A
+broker does so once per turn of a connection (docs/decisions/018); whoever trusts the other side asks until it is done.
 """
 
 from __future__ import annotations
 
 import struct
+from collections import deque
 from collections.abc import Callable
 from typing import Final
 
@@ -18,7 +22,7 @@ from crc32c import crc32c
 
 from magnetar.model.errors import ProtocolError
 from magnetar.protocol import codec
-from magnetar.protocol.commands import Ack, AckType, Command, Message, MessageIdData, Send
+from magnetar.protocol.commands import Ack, AckType, Command, Lengthy, Message, MessageIdData, Send
 from magnetar.protocol.frames import (
     BROKER_METADATA_MAGIC,
     CHECKSUM_MAGIC,
@@ -33,6 +37,16 @@ from magnetar.protocol.frames import (
 SEND: Final = 6
 MESSAGE: Final = 9
 ACK: Final = 10
+REDELIVER: Final = 20
+
+SLICE_BYTES: Final = 64 << 10
+"""Bytes of whole frames that one call decodes, and the rest of the frame that stands there."""
+SLICE_COMMANDS: Final = 256
+"""Commands through the codec that one call decodes; a longer one counts for several."""
+LENGTHY: Final = 16 << 10
+"""Bytes of an ACK or REDELIVER (1,400 ids) from which a broker reads it in pieces."""
+COMMAND_MAX: Final = (1 << 20) + (64 << 10)
+"""Bytes of the largest command, its entry aside: the largest schema, and what protobuf reads in some 15 ms."""
 
 _read_sizes = struct.Struct(">II").unpack_from
 _read_entry_header = struct.Struct(">HII").unpack_from
@@ -60,10 +74,14 @@ class MalformedBytesError(ProtocolError):
 class Decoder:
     """One connection's incoming bytes; both roles use it. After an error it stays broken."""
 
-    __slots__ = ("_broken", "_splitter")
+    __slots__ = ("_broken", "_from_client", "_splitter", "_walkable")
 
-    def __init__(self, max_frame_size: int = MAX_FRAME_SIZE) -> None:
+    def __init__(self, max_frame_size: int = MAX_FRAME_SIZE, *, from_client: bool = False) -> None:
+        """``from_client``: long lists of ids come as :class:`Lengthy`, and nothing else may be long."""
         self._splitter = FrameSplitter(max_frame_size)
+        self._from_client = from_client
+        self._walkable: deque[tuple[bytes, int]] = deque()
+        """Buffers that begin at a frame, and where; chunks behind them, as they came, have the offset -1."""
         self._broken: str | None = None
 
     @property
@@ -71,29 +89,85 @@ class Decoder:
         """Bytes of an unfinished frame that wait here."""
         return self._splitter.held
 
+    @property
+    def missing(self) -> int:
+        """Bytes of an unfinished frame that have not come yet, as far as is known."""
+        return self._splitter.missing
+
+    @property
+    def max_frame_size(self) -> int:
+        """Bytes of the largest frame."""
+        return self._splitter.max_frame_size
+
+    @max_frame_size.setter
+    def max_frame_size(self, size: int) -> None:
+        self._splitter.max_frame_size = size
+
+    @property
+    def waiting(self) -> bool:
+        """Whether there are whole frames that nobody has asked for yet."""
+        return bool(self._walkable)
+
     def take_held(self) -> bytes:
         """Give up the bytes of an unfinished frame."""
         return self._splitter.take_held()
 
     def feed(self, data: bytes) -> list[Command]:
         """Every command completed by ``data``; MalformedBytesError, and nothing else, if a frame cannot be read."""
+        decoded = self.feed_slice(data)
+        while self._walkable:
+            try:
+                decoded += self.more()
+            except MalformedBytesError as error:
+                error.decoded[:0] = decoded
+                raise
+        return decoded
+
+    def feed_slice(self, data: bytes) -> list[Command]:
+        """The first of the commands completed by ``data``; ``waiting`` tells if there are more."""
+        if self._walkable:
+            self.later(data)
+        else:
+            self._walkable += self._splitter.feed(data)
+        return self.more()
+
+    def later(self, data: bytes) -> None:
+        """Bytes for the next call of :meth:`more`."""
+        self._walkable.append((data, -1))
+
+    def more(self) -> list[Command]:
+        """The next slice of what waits."""
         if self._broken is not None:
             raise MalformedBytesError(self._broken, [])
         decoded: list[Command] = []
+        walkable = self._walkable
         try:
-            for buffer, position in self._splitter.feed(data):
-                self._walk(buffer, position, decoded)
+            while walkable:
+                buffer, position = walkable.popleft()
+                if position < 0:
+                    # none before it is left: now it is known where its first frame begins
+                    walkable.extendleft(reversed(self._splitter.feed(buffer)))
+                    continue
+                position = self._walk(buffer, position, decoded)
+                if position >= 0:
+                    walkable.appendleft((buffer, position))
+                    break
         except ProtocolError as error:
             self._broken = str(error)
+            walkable.clear()
             raise MalformedBytesError(self._broken, decoded) from None
         return decoded
 
-    def _walk(self, buffer: bytes, position: int, decoded: list[Command]) -> None:
+    def _walk(self, buffer: bytes, position: int, decoded: list[Command]) -> int:
+        """Decode one slice; returns where the next one begins, or -1 at the end."""
         append = decoded.append
         limit = self._splitter.max_frame_size
+        from_client = self._from_client
         size = len(buffer)
         last = size - 8  # where the last frame may begin at most
-        while position <= last:
+        enough = min(last, position + SLICE_BYTES)
+        credit = SLICE_COMMANDS
+        while position <= enough:
             total, command_size = _read_sizes(buffer, position)
             end = position + 4 + total
             if end > size or end - position > limit or total < 4:
@@ -106,16 +180,45 @@ class Decoder:
             position = end
             # Protobuf writes fields in order of their numbers: 08 <type> come first, unless someone tries hard.
             kind = buffer[start + 1] if stop > start + 1 and buffer[start] == 8 else 0
-            if kind == ACK:
-                append(_ack(buffer, start + 2, stop) or _plain(buffer[start:stop]))
+            if command_size > LENGTHY and from_client:
+                append(_long(buffer, start, stop, end, kind))
+                credit -= command_size >> 10
             elif kind == SEND:
                 append(_send(buffer, start, stop, end))
+                continue
+            elif kind == ACK:
+                ack = _ack(buffer, start + 2, stop)
+                if ack is not None:
+                    append(ack)
+                    continue
+                append(_plain(buffer[start:stop]))
             elif kind == MESSAGE:
                 append(_message(buffer, start, stop, end))
             else:
                 append(_plain(buffer[start:stop]))
+            credit -= 1
+            if credit <= 0:
+                return position
+        else:
+            if position <= last:
+                return position
         if position < size:
             self._splitter.keep(buffer, position)
+        return -1
+
+
+def _long(buffer: bytes, start: int, stop: int, end: int, kind: int) -> Command:
+    """What a client sends that would hold the loop if it were read like any other command."""
+    if kind in (ACK, REDELIVER):
+        return Lengthy(kind, buffer[start:stop])
+    size = stop - start
+    if size > COMMAND_MAX:
+        raise ProtocolError(f"a command of {size} bytes, at most {COMMAND_MAX} are allowed")
+    if kind == SEND:
+        return _send(buffer, start, stop, end)
+    if kind == MESSAGE:
+        return _message(buffer, start, stop, end)
+    return _plain(buffer[start:stop])
 
 
 def _plain(body: bytes) -> Command:

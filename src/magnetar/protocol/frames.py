@@ -77,6 +77,11 @@ class FrameSplitter:
         """Bytes of an unfinished frame that wait here."""
         return self._held
 
+    @property
+    def missing(self) -> int:
+        """Bytes that its frame lacks, as far as is known; meaningless while nothing is held."""
+        return self._missing - self._held
+
     def feed(self, data: bytes) -> list[tuple[bytes, int]]:
         """Buffers to walk now, each with the offset of its first frame; none while the next frame is incomplete."""
         held = self._held

@@ -17,6 +17,9 @@ from magnetar.protocol import commands as c
 from magnetar.protocol.decoder import Decoder
 from magnetar.protocol.frames import MAX_FRAME_SIZE
 
+GREETING_MAX: Final = 64 << 10
+"""Bytes of the largest frame of somebody who was not accepted yet; a CONNECT with a token has a few hundred."""
+
 FROM_CLIENT: Final[frozenset[type]] = frozenset(
     {
         c.Ack,
@@ -33,6 +36,7 @@ FROM_CLIENT: Final[frozenset[type]] = frozenset(
         c.GetOrCreateSchema,
         c.GetSchema,
         c.GetTopicsOfNamespace,
+        c.Lengthy,
         c.Lookup,
         c.NewTxn,
         c.PartitionedMetadata,
@@ -59,16 +63,40 @@ class ServerState(Enum):
 class ServerConnection:
     """Decoder and state of one client's connection; the session owns it."""
 
-    __slots__ = ("_challenged", "_decoder", "state")
+    __slots__ = ("_challenged", "_decoder", "_max_frame_size", "state")
 
     def __init__(self, max_frame_size: int = MAX_FRAME_SIZE) -> None:
         self.state = ServerState.NEW
         self._challenged = False
-        self._decoder = Decoder(max_frame_size)
+        self._max_frame_size = max_frame_size
+        self._decoder = Decoder(min(max_frame_size, GREETING_MAX), from_client=True)
 
     def receive(self, data: bytes) -> list[c.Command]:
-        """Whole commands in order; MalformedBytesError carries those before the bytes that are none."""
-        return self._decoder.feed(data)
+        """The first commands that are whole, in order; MalformedBytesError carries those before bytes that are none."""
+        return self._decoder.feed_slice(data)
+
+    def later(self, data: bytes) -> None:
+        """Bytes that came while there are commands to be handled first."""
+        self._decoder.later(data)
+
+    def more(self) -> list[c.Command]:
+        """The next ones."""
+        return self._decoder.more()
+
+    @property
+    def waiting(self) -> bool:
+        """Whether more commands are whole than were given out."""
+        return self._decoder.waiting
+
+    @property
+    def held(self) -> int:
+        """Bytes of an unfinished frame."""
+        return self._decoder.held
+
+    @property
+    def missing(self) -> int:
+        """Bytes that an unfinished frame lacks, as far as is known."""
+        return self._decoder.missing
 
     def admit(self, command: c.Command) -> None:
         """ProtocolError unless ``command`` may come now; the connection then closes without a reply."""
@@ -94,3 +122,4 @@ class ServerConnection:
         if self.state is not ServerState.GREETED:
             raise ProtocolError(f"cannot accept a client while {self.state.value}")
         self.state = ServerState.OPEN
+        self._decoder.max_frame_size = self._max_frame_size

@@ -6,7 +6,7 @@ them handed over, so the order is the client's.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Final
 
 from magnetar.broker.connection import transacting
@@ -17,8 +17,12 @@ from magnetar.broker.topic.ports import Run
 from magnetar.model.errors import MagnetarError, MetadataError, PersistenceError, ProtocolError, ServerError
 from magnetar.model.ids import Position
 from magnetar.protocol import commands as c
+from magnetar.protocol.codec import PARTS_MAX
 from magnetar.protocol.entries import metadata_of
+from magnetar.protocol.pieces import pieces
 
+_UNITS_OF_PIECE: Final = 100
+"""Of :mod:`magnetar.broker.connection.turns`."""
 _INT32_MAX: Final = (1 << 31) - 1
 """Permits beyond are negative numbers to Apache Pulsar."""
 
@@ -39,6 +43,34 @@ def acknowledge(session: Session, ack: c.Ack) -> None:
             return
     session.hand_over_acks()
     _acknowledge(session, held, ack)
+
+
+def lengthy(session: Session, command: c.Lengthy) -> Iterator[int]:
+    """ACK or REDELIVER of thousands of ids, a piece at a time."""
+    whole: c.Ack | None = None
+    for piece in pieces(command):
+        if piece is None:
+            pass
+        elif isinstance(piece, c.RedeliverUnacknowledged):
+            redeliver(session, piece)
+        elif piece.txn is None:
+            acknowledge(session, piece)
+        else:
+            # a transaction reserves all of them or none
+            whole = _joined(whole, piece)
+        yield _UNITS_OF_PIECE
+    session.hand_over_acks()
+    if whole is not None:
+        acknowledge(session, whole)
+
+
+def _joined(first: c.Ack | None, second: c.Ack) -> c.Ack:
+    if first is None:
+        return second
+    ids = first.message_ids + second.message_ids
+    if len(ids) > PARTS_MAX:
+        raise ProtocolError(f"ACK of more than {PARTS_MAX} ids in one transaction")
+    return second._replace(message_ids=ids)
 
 
 def _acknowledge(session: Session, held: OpenConsumer, ack: c.Ack) -> None:
@@ -99,12 +131,13 @@ def flow(session: Session, command: c.Flow) -> None:
         held.subscription.flow(held.consumer, command.permits)
 
 
-def redeliver(session: Session, command: c.RedeliverUnacknowledged) -> None:
+def redeliver(session: Session, command: c.RedeliverUnacknowledged) -> Iterator[int]:
     """REDELIVER_UNACKNOWLEDGED_MESSAGES (SEMANTICS 5.8)."""
     held = session.consumers.get(command.consumer_id)
+    ids = command.message_ids
     if isinstance(held, OpenConsumer):
-        ids = command.message_ids
         held.subscription.redeliver(held.consumer, held.exact_all(ids) if ids else None, command.consumer_epoch)
+    return iter((len(ids),))
 
 
 def close_consumer(session: Session, command: c.CloseConsumer) -> None:

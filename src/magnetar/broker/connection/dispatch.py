@@ -22,6 +22,7 @@ HANDLERS: Final = MappingProxyType[type, Handler](
         c.Send: publishing.send,
         c.Ack: consuming.acknowledge,
         c.Flow: consuming.flow,
+        c.Lengthy: consuming.lengthy,
         c.RedeliverUnacknowledged: consuming.redeliver,
         c.Connect: lookups.connect,
         c.Ping: lookups.ping,

@@ -1,22 +1,24 @@
 """One client's socket: bytes in, whole commands to the session, keep-alive, and the end.
 
-``data_received`` does everything that a wake-up brings in one go: no task, no timer and no hop per message. One timer
-per connection watches for silence (SEMANTICS 12.10).
+``data_received`` does what a wake-up brings in one go, up to a bound: no task, no timer and no hop per message. What is
+left waits for the connection's next turn (:mod:`magnetar.broker.connection.turns`) and for a client that takes its
+answers; the socket is not read meanwhile. One timer per connection watches for silence (SEMANTICS 12.10).
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Final, cast
 
 from magnetar.broker.connection.dispatch import HANDLERS
 from magnetar.broker.connection.outbox import HIGH_WATER, Outbox
-from magnetar.broker.connection.session import Session
+from magnetar.broker.connection.session import WORK, Session
+from magnetar.broker.connection.turns import Turns
 from magnetar.broker.service import BrokerService
 from magnetar.model.errors import ProtocolError
-from magnetar.protocol.commands import Ping
+from magnetar.protocol.commands import Command, Ping
 from magnetar.protocol.decoder import MalformedBytesError
 from magnetar.protocol.frames import FRAME_PADDING
 from magnetar.protocol.server import ServerConnection
@@ -26,15 +28,46 @@ log = logging.getLogger(__name__)
 HANDSHAKE_SECONDS: Final = 30.0
 
 
-class Listener(asyncio.Protocol):
-    """Made by the server for each connection; ``connections`` is the set of all that are open."""
+class Connections:
+    """All that are open, and what they share."""
 
-    def __init__(self, service: BrokerService, connections: set[Listener]) -> None:
+    def __init__(self) -> None:
+        self.turns = Turns()
+        self._open: set[Listener] = set()
+
+    def __len__(self) -> int:
+        return len(self._open)
+
+    def __iter__(self) -> Iterator[Listener]:
+        return iter(self._open)
+
+    def __contains__(self, listener: object) -> bool:
+        return listener in self._open
+
+    def add(self, listener: Listener) -> None:
+        """It has a client."""
+        self._open.add(listener)
+
+    def discard(self, listener: Listener) -> None:
+        """It has none any more."""
+        self._open.discard(listener)
+
+
+class Listener(asyncio.Protocol):
+    """Made by the server for each connection."""
+
+    def __init__(self, service: BrokerService, connections: Connections) -> None:
         self._service = service
         self._connections = connections
         self._protocol = ServerConnection(service.settings.maxMessageSize + FRAME_PADDING)
+        self._malformed: str | None = None
+        """What was wrong behind the commands that are still to be handled."""
+        self._queued = False
         self._heard = True
         self._asked = False
+        self._taken = 0
+        """Bytes that the client had taken at the last look."""
+        self._deaf = False
         self._timer: asyncio.TimerHandle | None = None
         self.session: Session
         self._out: Outbox
@@ -45,9 +78,10 @@ class Listener(asyncio.Protocol):
         loop = asyncio.get_running_loop()
         transport.set_write_buffer_limits(high=HIGH_WATER)
         self._out = Outbox(loop, transport, self._writable)
-        self.session = Session(self._service, self._out, transport, self._protocol, HANDLERS)
+        turns = self._connections.turns
+        self.session = Session(self._service, self._out, transport, self._protocol, HANDLERS, turns)
         self._connections.add(self)
-        self._timer = loop.call_later(HANDSHAKE_SECONDS, self._handshake_late)
+        self._timer = loop.call_later(min(HANDSHAKE_SECONDS, self._interval), self._handshake_late)
 
     def data_received(self, data: bytes) -> None:
         self._heard = True
@@ -56,21 +90,54 @@ class Listener(asyncio.Protocol):
             return
         if session.probing:
             session.alive()
-        malformed: MalformedBytesError | None = None
+        self._work(data)
+
+    def turn(self) -> None:
+        """Go on with what waits."""
+        self._queued = False
+        if not self.session.closed:
+            self._work(None)
+
+    def _work(self, data: bytes | None) -> None:
+        session, protocol = self.session, self._protocol
         try:
-            commands = self._protocol.receive(data)
-        except MalformedBytesError as error:
-            # what came whole before the bad bytes still counts
-            commands, malformed = error.decoded, error
-        try:
-            session.handle(commands)
-            if malformed is not None:
-                raise malformed
+            session.go_on()
+            if session.busy:
+                if data is not None:
+                    protocol.later(data)
+            else:
+                session.handle(self._decode(data))
+            if self._malformed is not None and not session.busy:
+                session.close(self._malformed)
         except ProtocolError as error:
             session.close(str(error))
         except Exception:
             log.exception("%s: a command could not be handled", session.address)
             session.close("an internal error, see the log")
+        if session.busy or protocol.waiting:
+            self._wait()
+        elif not session.reading:
+            session.read_again(WORK)
+
+    def _decode(self, data: bytes | None) -> list[Command]:
+        if self._malformed is not None:
+            return []
+        try:
+            return self._protocol.more() if data is None else self._protocol.receive(data)
+        except MalformedBytesError as error:
+            # what came whole before the bad bytes still counts
+            self._malformed = str(error)
+            return error.decoded
+
+    def _wait(self) -> None:
+        """There is more to do: in another turn, or when the client has taken its answers."""
+        session = self.session
+        if session.closed:
+            return
+        session.stop_reading(WORK)
+        if not session.stuck and not self._queued:
+            self._queued = True
+            self._connections.turns.queue(self)
 
     def pause_writing(self) -> None:
         self._out.pause()
@@ -79,8 +146,13 @@ class Listener(asyncio.Protocol):
         self._out.resume()
 
     def _writable(self) -> None:
-        if not self.session.closed:
-            self.session.writable_again()
+        session = self.session
+        if session.closed:
+            return
+        session.writable_again()
+        if session.stuck and self._out.writable:
+            session.stuck = False
+            self._wait()
 
     def connection_lost(self, exc: Exception | None) -> None:
         if self._timer is not None:
@@ -96,33 +168,47 @@ class Listener(asyncio.Protocol):
 
     # silence -----------------------------------------------------------------------------------------------------
 
+    @property
+    def _interval(self) -> int:
+        return self._service.settings.keepAliveIntervalSeconds
+
     def _handshake_late(self) -> None:
         if not self.session.connected:
-            self.session.close(f"no CONNECT within {HANDSHAKE_SECONDS:g} s")
-            self.session.transport.abort()
-            return
-        self._watch()
+            self._end(f"no CONNECT within {min(HANDSHAKE_SECONDS, self._interval):g} s")
+        else:
+            self._watch()
 
     def _watch(self) -> None:
-        """PING after a silent interval, close after a second one."""
-        if self.session.closed:
+        """PING after a silent interval, close after a second one; also who takes nothing that long."""
+        session = self.session
+        if session.closed:
             # it does not even take what was still to be sent: its consumers must not wait for that
-            self.session.transport.abort()
+            session.transport.abort()
             return
-        if self._heard or self.session.reading_paused:
+        waiting = self._out.unsent
+        taken = self._out.total - waiting
+        deaf = waiting > 0 and taken == self._taken
+        self._taken = taken
+        if deaf and self._deaf:
+            self._end(f"took nothing of {waiting} bytes for two keep-alive intervals")
+            return
+        self._deaf = deaf
+        if self._heard or not session.reading:
             # while we do not read we cannot hear
             self._heard = self._asked = False
         elif self._asked:
-            self.session.close("silent for two keep-alive intervals")
-            self.session.transport.abort()
+            self._end("silent for two keep-alive intervals")
             return
         else:
             self._asked = True
-            self.session.send(Ping())
-        interval = self._service.settings.keepAliveIntervalSeconds
-        self._timer = asyncio.get_running_loop().call_later(interval, self._watch)
+            session.send(Ping())
+        self._timer = asyncio.get_running_loop().call_later(self._interval, self._watch)
+
+    def _end(self, reason: str) -> None:
+        self.session.close(reason)
+        self.session.transport.abort()
 
 
-def factory(service: BrokerService, connections: set[Listener]) -> Callable[[], Listener]:
+def factory(service: BrokerService, connections: Connections) -> Callable[[], Listener]:
     """What the server calls for each connection."""
     return lambda: Listener(service, connections)

@@ -20,7 +20,18 @@ _JOIN_BELOW: Final = 4096
 class Outbox:
     """``parts`` is public for sinks that append many small pieces at once; they call :meth:`grew` afterwards."""
 
-    __slots__ = ("_loop", "_on_writable", "_paused", "_scheduled", "_transport", "closed", "parts", "size", "writes")
+    __slots__ = (
+        "_loop",
+        "_on_writable",
+        "_paused",
+        "_scheduled",
+        "_transport",
+        "closed",
+        "parts",
+        "size",
+        "total",
+        "writes",
+    )
 
     def __init__(
         self, loop: asyncio.AbstractEventLoop, transport: asyncio.Transport, on_writable: Callable[[], None]
@@ -32,6 +43,8 @@ class Outbox:
         self._paused = False
         self.parts: list[bytes] = []
         self.size = 0
+        self.total = 0
+        """Bytes that were ever handed over to be sent."""
         self.writes = 0
         self.closed = False
 
@@ -39,6 +52,11 @@ class Outbox:
     def writable(self) -> bool:
         """Whether more should be put in now."""
         return not self._paused and self.size < HIGH_WATER
+
+    @property
+    def unsent(self) -> int:
+        """Bytes handed over that the socket has not taken yet."""
+        return self._transport.get_write_buffer_size()
 
     def put(self, data: bytes) -> None:
         """Append one frame."""
@@ -66,12 +84,20 @@ class Outbox:
         if self.closed:
             return
         self.writes += 1
+        self.total += size
         if size < _JOIN_BELOW * len(parts):
             self._transport.write(b"".join(parts))
         else:
             self._transport.writelines(parts)
         if size >= HIGH_WATER and not self._paused:
             self._loop.call_soon(self._on_writable)
+
+    def end(self) -> None:
+        """The connection is lost; lets go of it, so that nothing is left for the garbage collector to find."""
+        self.closed = True
+        self.parts = []
+        self.size = 0
+        self._on_writable = _nothing
 
     def pause(self) -> None:
         """The transport's buffer is full."""
@@ -81,3 +107,6 @@ class Outbox:
         """The transport's buffer has drained."""
         self._paused = False
         self._on_writable()
+
+
+def _nothing() -> None: ...

@@ -3,16 +3,22 @@
 Commands are handled in the order they came (SEMANTICS 1.1.12); a handler that has to wait (for the disk, for another
 connection's sign of life) remembers what it needs in a callback and answers later. A handler's MagnetarError becomes
 the ERROR of that request; a ProtocolError closes this connection and nobody else notices.
+
+A handler with much to do returns an iterator of steps, each the units it took (see ``turns``); the next command waits
+until it ends. Commands wait, too, while the client does not take its answers: all but those that nobody answers, so
+that one who has to write before it can read gets through.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, Protocol
 
 from magnetar.broker.connection.outbox import Outbox
+from magnetar.broker.connection.turns import COSTS, TURN, USUAL, Turns
 from magnetar.broker.service import BrokerService
 from magnetar.broker.topic.consumer import Consumer
 from magnetar.broker.topic.producers import Producer
@@ -31,7 +37,17 @@ PROBE_SECONDS: Final = 5.0
 
 _COMPLAINT_MAX: Final = 500
 
-Handler = Callable[["Session", Any], None]
+_UNANSWERED: Final = frozenset({c.Ack, c.Flow, c.RedeliverUnacknowledged, c.Pong})
+"""Handled also while the client takes nothing, an ACK unless it asks for an answer."""
+_FEW_IDS: Final = 8
+
+# why a socket is not read
+PUBLISHES: Final = 1
+RATE: Final = 2
+WORK: Final = 4
+MEMORY: Final = 8
+
+Handler = Callable[["Session", Any], Iterator[int] | None]
 
 
 class Pending:
@@ -101,9 +117,17 @@ class Session:
         transport: asyncio.Transport,
         protocol: ServerConnection,
         handlers: Mapping[type, Handler],
+        turns: Turns,
     ) -> None:
         self.service = service
         self.out = out
+        self._turns = turns
+        self._commands: deque[c.Command] = deque()
+        """Decoded, to be handled in a later turn."""
+        self._steps: Iterator[int] | None = None
+        """What is left of the command before them."""
+        self.stuck = False
+        """The commands wait for the client to take its answers."""
         self.transport = transport
         self.loop = asyncio.get_running_loop()
         self._protocol = protocol
@@ -125,6 +149,8 @@ class Session:
         self.pending_publishes = 0
         self.journal = service.store.journal
         self.reading_paused = False
+        """Its messages wait for the disk."""
+        self._not_reading = 0
         self._throttled_until: float | None = None
         self.closed = False
         self._probes: list[Callable[[bool], None]] = []
@@ -132,31 +158,86 @@ class Session:
 
     # commands ----------------------------------------------------------------------------------------------------
 
-    def handle(self, commands: list[c.Command]) -> None:
-        """Handle decoded commands in order. Raises ProtocolError if the connection is to be closed."""
-        handlers = self._handlers
+    @property
+    def busy(self) -> bool:
+        """Whether there are commands to be handled before new ones."""
+        return self._steps is not None or bool(self._commands)
+
+    def go_on(self) -> None:
+        """Handle more of what was given to :meth:`handle`."""
+        if self._steps is not None:
+            self._turns.spent(TURN - self._advance(TURN))
+        elif self._commands:
+            commands, self._commands = self._commands, deque()
+            self.handle(commands)
+
+    def handle(self, commands: Iterable[c.Command]) -> None:
+        """Handle decoded commands in order, as many as this turn has room for; ``busy`` tells if some are left.
+
+        Raises ProtocolError if the connection is to be closed.
+        """
+        handlers, turns = self._handlers, self._turns
         is_open = self._protocol.state is ServerState.OPEN
-        for command in commands:
+        stuck = not self.out.writable
+        budget = TURN
+        following = iter(commands)
+        for command in following:
             kind = command.__class__
+            if kind is c.Send and is_open and not stuck:
+                if self.acking:
+                    self.hand_over_acks()
+                handlers[kind](self, command)
+                if self.closed:
+                    return
+                continue
+            if kind is not c.Ack or stuck or budget <= 0 or not is_open:
+                if kind is not c.Ack and self.acking:
+                    self.hand_over_acks()
+                self.stuck = stuck and _answered(command)
+                if self.stuck or budget <= 0 or turns.left <= TURN - budget:
+                    self._commands.append(command)
+                    break
             handler = handlers.get(kind) if is_open else None
             if handler is None:
                 # whatever is not in the table is rare, or not allowed now
                 self._protocol.admit(command)
                 handler = handlers.get(kind, Session.not_supported)
-            if kind is not c.Ack and self.acking:
-                self.hand_over_acks()
-            handler(self, command)
+            steps = handler(self, command)
             if self.closed:
                 return
+            if isinstance(command, c.Ack):
+                if (ids := len(command.message_ids)) > _FEW_IDS:
+                    budget -= ids >> 2
+                continue
             is_open = is_open or self._protocol.state is ServerState.OPEN
+            budget -= COSTS.get(kind, USUAL)
+            if steps is not None:
+                self._steps = steps
+                budget = self._advance(budget)
+                if self._steps is not None:
+                    break
+            stuck = not self.out.writable
+        self._commands += following
         if self.acking:
             self.hand_over_acks()
+        if budget < TURN:
+            turns.spent(TURN - budget)
         # once for all that came together: what has been read is handled anyway
         pending, service = self.pending_publishes, self.service
         if pending and (
             pending >= service.pending_publishes_high or self.journal.pending_bytes >= service.pending_bytes_high
         ):
             self.pause_reading()
+
+    def _advance(self, budget: int) -> int:
+        """Go on with the command that has begun; returns what is left of ``budget``."""
+        assert self._steps is not None
+        for units in self._steps:
+            budget -= units
+            if self.closed or budget <= 0:
+                return budget
+        self._steps = None
+        return budget
 
     def greeted(self) -> None:
         """CONNECTED is being sent: all commands are legal from now on."""
@@ -215,8 +296,13 @@ class Session:
         else:
             log.info("%s: closing the connection: %s", self.address, reason)
         self.closed = True
+        self._drop_commands()
         self.out.flush()
         self.transport.close()
+
+    def _drop_commands(self) -> None:
+        self._commands.clear()
+        self._steps = None
 
     def alive(self) -> None:
         """Something was received while a probe was under way."""
@@ -253,7 +339,8 @@ class Session:
     def lost(self) -> None:
         """The connection is gone: everything it had opened leaves its topic, in the order it was opened."""
         self.closed = True
-        self.out.closed = True
+        self._drop_commands()
+        self.out.end()
         producers, self.producers = self.producers, {}
         consumers, self.consumers = self.consumers, {}
         for producer in producers.values():
@@ -277,17 +364,33 @@ class Session:
 
     # reading from the socket -------------------------------------------------------------------------------------
 
-    def pause_reading(self) -> None:
-        """Take no more from this client for now: its messages wait for the disk (SEMANTICS 3.3.10)."""
-        if not self.reading_paused and not self.closed:
-            self.reading_paused = True
+    def stop_reading(self, reason: int) -> None:
+        """Take no more from this client for a reason that :meth:`read_again` takes back."""
+        if not self._not_reading and not self.closed:
             self.transport.pause_reading()
+        self._not_reading |= reason
+
+    def read_again(self, reason: int) -> None:
+        """Go on, unless there is another reason not to."""
+        if self._not_reading & reason:
+            self._not_reading &= ~reason
+            if not self._not_reading and not self.closed:
+                self.transport.resume_reading()
+
+    @property
+    def reading(self) -> bool:
+        """Whether we would hear the client."""
+        return not self._not_reading
+
+    def pause_reading(self) -> None:
+        """Its messages wait for the disk (SEMANTICS 3.3.10)."""
+        self.reading_paused = True
+        self.stop_reading(PUBLISHES)
 
     def resume_reading(self) -> None:
-        """Go on, unless a rate limit says not yet."""
-        if self.reading_paused and not self.closed and self._throttled_until is None:
-            self.reading_paused = False
-            self.transport.resume_reading()
+        """They do not any more."""
+        self.reading_paused = False
+        self.read_again(PUBLISHES)
 
     def throttle(self, seconds: float) -> None:
         """Take no more from this client for so long: it publishes faster than it may (SEMANTICS 14.6)."""
@@ -295,7 +398,7 @@ class Session:
         if self._throttled_until is None:
             self.loop.call_at(until, self._throttle_over)
             self._throttled_until = until
-            self.pause_reading()
+            self.stop_reading(RATE)
         else:
             self._throttled_until = max(until, self._throttled_until)
 
@@ -305,11 +408,15 @@ class Session:
             self.loop.call_at(until, self._throttle_over)
             return
         self._throttled_until = None
-        if self.pending_publishes <= self.service.pending_publishes_low:
-            self.resume_reading()  # otherwise with the receipts
+        self.read_again(RATE)
 
     def writable_again(self) -> None:
         """The socket takes more: its consumers may be served."""
         for held in list(self.consumers.values()):
             if isinstance(held, OpenConsumer):
                 held.subscription.resume(held.consumer)
+
+
+def _answered(command: c.Command) -> bool:
+    kind = command.__class__
+    return kind not in _UNANSWERED or (isinstance(command, c.Ack) and command.request_id is not None)

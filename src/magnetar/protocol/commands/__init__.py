@@ -52,6 +52,7 @@ from magnetar.protocol.commands.ids import (
     Pairs,
     TxnId,
 )
+from magnetar.protocol.commands.lengthy import Lengthy
 from magnetar.protocol.commands.lookups import (
     GetTopicsOfNamespace,
     GetTopicsOfNamespaceResponse,
@@ -118,6 +119,7 @@ Command: TypeAlias = (
     | Error
     | PartitionedMetadata
     | PartitionedMetadataResponse
+    | Lengthy
     | Lookup
     | LookupResponse
     | GetTopicsOfNamespace
@@ -210,6 +212,7 @@ __all__ = [
     "IntRange",
     "KeySharedMeta",
     "KeySharedMode",
+    "Lengthy",
     "LongPairs",
     "Lookup",
     "LookupResponse",

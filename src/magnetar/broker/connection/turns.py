@@ -1,0 +1,97 @@
+"""Whose turn it is: no connection works longer than a millisecond or two while others wait (docs/decisions/018).
+
+Work is counted, not timed, in units of about four microseconds. What a connection has received is handled at once as
+long as its own turn and the round of all connections have units left; the rest waits here, and its socket is not read
+meanwhile. Each turn of the event loop begins a new round and serves those who wait in the order they came, so whatever
+the sockets of others bring stands between two turns. Entries and single acknowledgements cost nothing here: there are
+as many of them as one slice of the decoder holds.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from types import MappingProxyType
+from typing import Final, Protocol
+
+from magnetar.protocol import commands as c
+
+TURN: Final = 250
+"""Units of one connection."""
+ROUND: Final = 1000
+"""Units of all connections in one turn of the event loop."""
+
+USUAL: Final = 8
+COSTS: Final = MappingProxyType[type, int](
+    {
+        c.Ping: 1,
+        c.Pong: 1,
+        c.Ack: 2,
+        c.Flow: 2,
+        c.Connect: 10,
+        c.ConsumerStats: 20,
+        c.GetSchema: 20,
+        c.GetLastMessageId: 20,
+        c.CloseConsumer: 20,
+        c.CloseProducer: 20,
+        c.Producer: 50,
+        c.Subscribe: 50,
+        c.Seek: 50,
+        c.Unsubscribe: 50,
+        c.GetOrCreateSchema: 50,
+        c.AddPartitionToTxn: 50,
+        c.AddSubscriptionToTxn: 50,
+        c.EndTxn: 50,
+        c.GetTopicsOfNamespace: 50,
+        c.WatchTopicList: 50,
+    }
+)
+"""Units of one command; those that are not here take the usual."""
+
+
+class Worker(Protocol):
+    """A connection with work left."""
+
+    def turn(self) -> None:
+        """Do some of it; come again if there is more."""
+        ...
+
+
+class Turns:
+    """One per broker."""
+
+    def __init__(self) -> None:
+        self.left = ROUND
+        """Units of this round."""
+        self._waiting: deque[Worker] = deque()
+        self._due = False
+
+    def __len__(self) -> int:
+        """Connections that wait for their turn."""
+        return len(self._waiting)
+
+    def spent(self, units: int) -> None:
+        """So much was done."""
+        self.left -= units
+        self._next_round()
+
+    def queue(self, worker: Worker) -> None:
+        """``worker`` wants another turn."""
+        self._waiting.append(worker)
+        self._next_round()
+
+    def _next_round(self) -> None:
+        if not self._due:
+            self._due = True
+            asyncio.get_running_loop().call_soon(self._begin)
+
+    def _begin(self) -> None:
+        self._due = False
+        self.left = ROUND
+        waiting = self._waiting
+        for _ in range(len(waiting)):
+            waiting.popleft().turn()
+            if self.left <= 0:
+                break
+        if waiting:
+            self._next_round()

@@ -1,0 +1,14 @@
+"""A list of message ids too long to be read in one go."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Lengthy(NamedTuple):
+    """An ACK or REDELIVER as it came; :mod:`magnetar.protocol.pieces` takes it apart."""
+
+    kind: int
+    """Its number among the commands."""
+    body: bytes
+    """A serialized BaseCommand."""

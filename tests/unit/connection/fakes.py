@@ -1,0 +1,118 @@
+"""A transport that notes what it is told, and a broker's service with nothing behind it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from types import SimpleNamespace
+from typing import Any, cast
+
+from typing_extensions import override
+
+from magnetar.broker.connection.listener import Connections, Listener
+from magnetar.broker.service import BrokerService
+from magnetar.protocol import codec
+from magnetar.protocol import commands as c
+from magnetar.protocol.decoder import Decoder
+from magnetar.runtime.settings import Settings
+
+
+class FakeTransport(asyncio.Transport):
+    """``taken`` are the bytes that the other side has read of those written; all of them unless it is ``deaf``."""
+
+    def __init__(self, protocol: asyncio.Protocol, *, deaf: bool = False) -> None:
+        super().__init__({"peername": ("10.0.0.1", 5000)})
+        self.protocol = protocol
+        self.deaf = deaf
+        self.written = bytearray()
+        self.unsent = 0
+        self.reading = True
+        self.closing = False
+        self.aborted = False
+        self.high = 1 << 16
+
+    @override
+    def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
+        assert high is not None
+        self.high = high
+
+    @override
+    def get_write_buffer_size(self) -> int:
+        return self.unsent
+
+    @override
+    def write(self, data: bytes | bytearray | memoryview[Any]) -> None:
+        self.written += data
+        if self.deaf:
+            before, self.unsent = self.unsent, self.unsent + len(data)
+            if before <= self.high < self.unsent:
+                self.protocol.pause_writing()
+
+    @override
+    def writelines(self, list_of_data: Iterable[bytes | bytearray | memoryview[Any]]) -> None:
+        self.write(b"".join(list_of_data))
+
+    def take(self) -> None:
+        """The other side reads all there is."""
+        before, self.unsent = self.unsent, 0
+        if before > self.high:
+            self.protocol.resume_writing()
+
+    @override
+    def pause_reading(self) -> None:
+        self.reading = False
+
+    @override
+    def resume_reading(self) -> None:
+        self.reading = True
+
+    @override
+    def is_closing(self) -> bool:
+        return self.closing
+
+    @override
+    def close(self) -> None:
+        self.closing = True
+
+    @override
+    def abort(self) -> None:
+        self.closing = self.aborted = True
+
+    def heard(self) -> list[c.Command]:
+        """What the client was told so far."""
+        return Decoder().feed(bytes(self.written))
+
+
+def fake_service(**settings: Any) -> BrokerService:
+    chosen = Settings(**settings)
+    complaints: list[str] = []
+    return cast(
+        BrokerService,
+        SimpleNamespace(
+            settings=chosen,
+            store=SimpleNamespace(journal=SimpleNamespace(pending_bytes=0)),
+            complaints=SimpleNamespace(warning=lambda kind, message, *args: complaints.append(message % args)),
+            said=complaints,
+            pending_publishes_high=chosen.maxPendingPublishRequestsPerConnection,
+            pending_publishes_low=chosen.maxPendingPublishRequestsPerConnection // 2,
+            pending_bytes_high=chosen.maxMessagePublishBufferSizeInMB << 20,
+            producer_left=lambda producer: None,
+        ),
+    )
+
+
+def connected(
+    connections: Connections, service: BrokerService | None = None, *, deaf: bool = False
+) -> tuple[Listener, FakeTransport]:
+    """A listener after its handshake; needs a running loop."""
+    listener = Listener(service or fake_service(), connections)
+    transport = FakeTransport(listener, deaf=deaf)
+    listener.connection_made(transport)
+    listener.data_received(codec.encode(c.Connect("test", 21)))
+    return listener, transport
+
+
+def hang_up(*listeners: Listener) -> None:
+    """Their timers end, so that nothing waits for them."""
+    for listener in listeners:
+        listener.connection_lost(None)

@@ -1,0 +1,329 @@
+"""How long one connection works while others wait: counted in commands and turns of the loop, never timed."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine, Iterator
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from magnetar.broker.connection import dispatch
+from magnetar.broker.connection import listener as listening
+from magnetar.broker.connection.listener import Connections, Listener
+from magnetar.broker.connection.session import OpenConsumer, Session
+from magnetar.broker.connection.turns import COSTS, ROUND, TURN, USUAL, Turns
+from magnetar.protocol import codec
+from magnetar.protocol import commands as c
+from magnetar.protocol.decoder import SLICE_COMMANDS
+from tests.unit.connection.fakes import FakeTransport, connected, hang_up
+
+PING = codec.encode(c.Ping())
+
+
+def pongs(transport: FakeTransport) -> int:
+    return sum(isinstance(command, c.Pong) for command in transport.heard())
+
+
+def run(test: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    asyncio.run(test())
+
+
+async def until(done: Callable[[], bool]) -> None:
+    for _ in range(10_000):
+        if done():
+            return
+        await asyncio.sleep(0)
+    raise AssertionError("it never comes to an end")
+
+
+def test_a_flood_of_pings_is_answered_in_turns() -> None:
+    async def scenario() -> None:
+        connections = Connections()
+        flood, transport = connected(connections)
+        flood.data_received(PING * 5_000)
+        assert not transport.reading
+        turns = 0
+        while not transport.reading:
+            await asyncio.sleep(0)
+            turns += 1
+        assert turns >= 5_000 // max(SLICE_COMMANDS, TURN)
+        await asyncio.sleep(0)
+        assert pongs(transport) == 5_000
+        hang_up(flood)
+
+    run(scenario)
+
+
+def test_others_are_served_between_two_turns() -> None:
+    async def scenario() -> None:
+        connections = Connections()
+        flood, noisy = connected(connections)
+        quiet, calm = connected(connections)
+        flood.data_received(PING * 20_000)
+        await asyncio.sleep(0)
+        before = pongs(noisy)
+        quiet.data_received(PING)
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        assert pongs(calm) == 1
+        assert pongs(noisy) - before <= 4 * TURN
+        assert not noisy.reading
+        hang_up(flood, quiet)
+
+    run(scenario)
+
+
+def test_many_floods_share_one_round(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A hundred of them do not work a hundred turns before the loop looks at its sockets."""
+    handled = 0
+
+    def ping(session: Session, command: c.Ping) -> None:
+        nonlocal handled
+        handled += 1
+
+    monkeypatch.setattr(listening, "HANDLERS", {**dispatch.HANDLERS, c.Ping: ping})
+
+    async def scenario() -> None:
+        nonlocal handled
+        connections = Connections()
+        floods = [connected(connections)[0] for _ in range(100)]
+        await asyncio.sleep(0)
+        handled = 0
+        for flood in floods:
+            flood.data_received(PING * 1_000)
+        assert handled <= ROUND + TURN
+        for _ in range(20):
+            handled = 0
+            await asyncio.sleep(0)
+            assert 0 < handled <= ROUND + TURN
+        hang_up(*floods)
+
+    run(scenario)
+
+
+def test_every_one_of_many_gets_its_turn() -> None:
+    async def scenario() -> None:
+        connections = Connections()
+        floods = [connected(connections) for _ in range(50)]
+        await asyncio.sleep(0)
+        for flood, _ in floods:
+            flood.data_received(PING * 600)
+        for _ in range(200):
+            await asyncio.sleep(0)
+        assert [pongs(transport) for _, transport in floods] == [600] * 50
+        assert all(transport.reading for _, transport in floods)
+        assert not len(connections.turns)
+        hang_up(*(flood for flood, _ in floods))
+
+    run(scenario)
+
+
+def test_order_is_kept_across_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[int] = []
+
+    def look_up(session: Session, command: c.Lookup) -> None:
+        seen.append(command.request_id)
+
+    monkeypatch.setattr(listening, "HANDLERS", {**dispatch.HANDLERS, c.Lookup: look_up})
+
+    async def scenario() -> None:
+        connections = Connections()
+        flood, transport = connected(connections)
+        frames = b"".join(codec.encode(c.Lookup("t", i)) for i in range(3_000))
+        for start in range(0, len(frames), 10_001):
+            # also what comes although nobody reads
+            flood.data_received(frames[start : start + 10_001])
+        await until(lambda: transport.reading)
+        assert seen == list(range(3_000))
+        hang_up(flood)
+
+    run(scenario)
+
+
+def test_a_long_command_is_done_in_steps_and_the_next_one_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    done: list[str] = []
+
+    def long(session: Session, command: c.Lookup) -> Iterator[int]:
+        for step in range(6):
+            done.append(f"step {step}")
+            yield TURN // 2
+
+    def ping(session: Session, command: c.Ping) -> None:
+        done.append("ping")
+
+    monkeypatch.setattr(listening, "HANDLERS", {**dispatch.HANDLERS, c.Ping: ping, c.Lookup: long})
+
+    async def scenario() -> None:
+        connections = Connections()
+        flood, transport = connected(connections)
+        flood.data_received(codec.encode(c.Lookup("t", 1)) + PING)
+        assert len(done) <= 3
+        assert not transport.reading
+        for _ in range(10):
+            await asyncio.sleep(0)
+        assert done == [*(f"step {step}" for step in range(6)), "ping"]
+        assert transport.reading
+        hang_up(flood)
+
+    run(scenario)
+
+
+def test_a_lost_connection_drops_its_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    done: list[int] = []
+
+    def long(session: Session, command: c.Lookup) -> Iterator[int]:
+        for step in range(100):
+            done.append(step)
+            yield TURN
+
+    monkeypatch.setattr(listening, "HANDLERS", {**dispatch.HANDLERS, c.Lookup: long})
+
+    async def scenario() -> None:
+        connections = Connections()
+        flood, _ = connected(connections)
+        flood.data_received(codec.encode(c.Lookup("t", 1)) * 3)
+        await asyncio.sleep(0)
+        hang_up(flood)
+        before = len(done)
+        for _ in range(5):
+            await asyncio.sleep(0)
+        assert len(done) == before < 100
+        assert not len(connections.turns)
+
+    run(scenario)
+
+
+def test_bytes_that_are_none_close_after_what_came_before_them() -> None:
+    async def scenario() -> None:
+        connections = Connections()
+        flood, transport = connected(connections)
+        flood.data_received(PING * 2_000 + b"\xff" * 16)
+        assert not transport.closing
+        for _ in range(50):
+            await asyncio.sleep(0)
+        assert transport.closing
+        assert pongs(transport) == 2_000
+        hang_up(flood)
+
+    run(scenario)
+
+
+class Acked:
+    """A subscription that notes the acknowledgements it is given."""
+
+    def __init__(self) -> None:
+        self.acks = self
+        self.taken: list[int] = []
+        self.calls: list[int] = []
+        self.redelivered: list[int] = []
+
+    def take(self, consumer: object, ordinals: list[int], done: Callable[[], None] | None = None) -> None:
+        self.taken += ordinals
+        self.calls.append(len(ordinals))
+        if done is not None:
+            done()
+
+    def redeliver(self, consumer: object, ordinals: list[int] | None, epoch: int | None) -> None:
+        assert ordinals is not None
+        self.redelivered += ordinals
+        self.calls.append(len(ordinals))
+
+
+class Log:
+    """One ledger whose entries are their ordinals."""
+
+    def exact_ordinal(self, position: Any) -> int | None:
+        return cast(int, position.entry)
+
+
+def consumer_of(flood: Listener) -> Acked:
+    subscription = Acked()
+    held = OpenConsumer.__new__(OpenConsumer)
+    table = SimpleNamespace(holding=lambda ordinal: held.ledger)
+    held.topic = cast(Any, SimpleNamespace(log=SimpleNamespace(table=table)))
+    held.subscription = cast(Any, subscription)
+    held.consumer = cast(Any, object())
+    held.log = cast(Any, Log())
+    held.ledger = cast(Any, SimpleNamespace(id=1, entries=0, ordinal=0))
+    held.acks = []
+    flood.session.consumers[7] = held
+    return subscription
+
+
+@pytest.mark.parametrize("count", [3_000, 100_000])
+def test_one_ack_of_very_many_ids_is_taken_in_pieces(count: int) -> None:
+    async def scenario() -> None:
+        connections = Connections()
+        flood, transport = connected(connections)
+        subscription = consumer_of(flood)
+        ids = tuple(c.MessageIdData(1, i) for i in range(count))
+        flood.data_received(codec.encode(c.Ack(7, c.AckType.Individual, ids, request_id=5)) + PING)
+        turns = 0
+        while not pongs(transport):
+            before = len(subscription.taken)
+            await asyncio.sleep(0)
+            turns += 1
+            assert len(subscription.taken) - before <= 2_000
+        assert subscription.taken == list(range(count))
+        assert max(subscription.calls) <= 250
+        answers = [x for x in transport.heard() if isinstance(x, c.AckResponse | c.Pong)]
+        assert [type(x) for x in answers] == [c.AckResponse, c.Pong]
+        assert turns > count / 2_000
+        flood.session.consumers.clear()
+        hang_up(flood)
+
+    run(scenario)
+
+
+def test_one_redelivery_of_very_many_ids_is_done_in_pieces() -> None:
+    async def scenario() -> None:
+        connections = Connections()
+        flood, transport = connected(connections)
+        subscription = consumer_of(flood)
+        ids = tuple(c.MessageIdData(1, i) for i in range(30_000))
+        flood.data_received(codec.encode(c.RedeliverUnacknowledged(7, ids)) + PING)
+        await until(lambda: pongs(transport) > 0)
+        assert subscription.redelivered == list(range(30_000))
+        assert max(subscription.calls) <= 250
+        flood.session.consumers.clear()
+        hang_up(flood)
+
+    run(scenario)
+
+
+def test_a_long_ack_that_cannot_be_read_acknowledges_nothing() -> None:
+    async def scenario() -> None:
+        connections = Connections()
+        flood, transport = connected(connections)
+        subscription = consumer_of(flood)
+        ids = tuple(c.MessageIdData(1, i) for i in range(5_000))
+        frame = bytearray(codec.encode(c.Ack(7, c.AckType.Individual, ids)))
+        frame[-3:] = b"\xff\xff\xff"
+        flood.data_received(bytes(frame))
+        for _ in range(100):
+            await asyncio.sleep(0)
+        assert transport.closing
+        assert subscription.taken == []
+        flood.session.consumers.clear()
+        hang_up(flood)
+
+    run(scenario)
+
+
+def test_known_costs_fit_into_a_turn() -> None:
+    assert max(COSTS.values()) <= TURN <= ROUND
+    assert 0 < USUAL <= TURN
+    assert set(COSTS) <= set(dispatch.HANDLERS)
+
+
+def test_a_round_ends_by_itself() -> None:
+    async def scenario() -> None:
+        turns = Turns()
+        turns.spent(ROUND + 5)
+        assert turns.left < 0
+        await asyncio.sleep(0)
+        assert turns.left == ROUND
+
+    run(scenario)
