@@ -10,8 +10,9 @@ import typer
 
 from magnetar.model.errors import MagnetarError
 from magnetar.model.names import TopicName
+from magnetar.runtime.command_line import commands
 
-app = typer.Typer(help="Say why.", no_args_is_help=True, add_completion=False)
+app = commands("Say why.")
 _PATIENCE_S = 30.0
 
 

@@ -1,6 +1,7 @@
 """The ``magnetar`` command: arguments, signals, one process.
 
-Heavy parts are imported when they are needed, so that help answers at once.
+Heavy parts are imported when they are needed, so that help answers at once; help is plain text, because Rich takes
+longer than all else.
 """
 
 from __future__ import annotations
@@ -9,23 +10,31 @@ import importlib
 import os
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 
 from magnetar.app.explain import app as explain_app
 from magnetar.model.errors import MagnetarError
+from magnetar.runtime.command_line import commands
 
-app = typer.Typer(
-    help="Apache Pulsar's messaging in Python.",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-)
+app = commands("Apache Pulsar's messaging in Python.")
+
+
+def _say_version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version
+
+        print(f"magnetar {version('magnetar')}")
+        raise typer.Exit
 
 
 @app.callback()
-def magnetar() -> None:
+def magnetar(
+    version: Annotated[
+        bool, typer.Option("--version", help="Say which release this is.", callback=_say_version, is_eager=True)
+    ] = False,
+) -> None:
     """Apache Pulsar's messaging in Python."""
 
 
@@ -105,36 +114,43 @@ def verify(
 
 app.add_typer(explain_app, name="explain")
 
-# What brings its own commands gets all arguments, so that none of it is imported before it is asked for.
-_PASSED_ON = {"ignore_unknown_options": True, "allow_extra_args": True, "help_option_names": []}
+PASSED_ON: Final = {"jobs": "jobs", "pipeline": "pipelines", "lake": "lakehouse"}
+"""Commands that bring commands of their own, and their packages: they get all arguments, so that none of it is imported
+before it is asked for."""
+_ALL: Final = {"ignore_unknown_options": True, "allow_extra_args": True, "help_option_names": []}
 
 
-def _pass_on(context: typer.Context, package: str) -> None:
+def _pass_on(context: typer.Context) -> None:
+    found = importlib.import_module(f"magnetar.{PASSED_ON[context.info_name or '']}.command")
     try:
-        commands = importlib.import_module(f"magnetar.{package}.command")
+        found.app(context.args or ["--help"], prog_name=f"magnetar {context.info_name}")
     except ModuleNotFoundError as error:
-        name = context.info_name
-        print(f"magnetar: {error}; magnetar {name} needs: pip install 'magnetar[pipelines]'", file=sys.stderr)
+        if (error.name or "").partition(".")[0] == "magnetar":
+            raise
+        print(
+            f"magnetar: {context.info_name} needs {error.name}, which is not installed: "
+            "pip install 'magnetar[pipelines]', from a checkout pip install '.[pipelines]'",
+            file=sys.stderr,
+        )
         raise typer.Exit(1) from None
-    commands.app(context.args or ["--help"], prog_name=f"magnetar {context.info_name}")
 
 
-@app.command(context_settings=_PASSED_ON, add_help_option=False)
+@app.command(context_settings=_ALL, add_help_option=False)
 def jobs(context: typer.Context) -> None:
     """Maintenance jobs on Spark: audit, compare, compact, offload, replay, report."""
-    _pass_on(context, "jobs")
+    _pass_on(context)
 
 
-@app.command(context_settings=_PASSED_ON, add_help_option=False)
+@app.command(context_settings=_ALL, add_help_option=False)
 def pipeline(context: typer.Context) -> None:
     """Run, check, plan, watch, verify and replay pipelines on Spark that a YAML file declares."""
-    _pass_on(context, "pipelines")
+    _pass_on(context)
 
 
-@app.command(context_settings=_PASSED_ON, add_help_option=False)
+@app.command(context_settings=_ALL, add_help_option=False)
 def lake(context: typer.Context) -> None:
     """Tables that streams are written to: history, positions, holding, compact, vacuum."""
-    _pass_on(context, "lakehouse")
+    _pass_on(context)
 
 
 def main() -> None:

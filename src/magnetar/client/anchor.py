@@ -76,7 +76,7 @@ class Anchor:
                 what,
             )
             if answer.error is not None:
-                raise RefusedError(what, answer.error, answer.message or "no reason given")
+                raise RefusedError(what, answer.error, answer.message)
 
         self._patiently(acknowledge)
 

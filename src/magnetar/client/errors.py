@@ -22,6 +22,19 @@ _RETRIABLE: Final = frozenset(
         ServerError.ConsumerBusy,
     }
 )
+_REASONS: Final = {
+    ServerError.TopicNotFound: "there is no such topic; look at its name and namespace, or create it",
+    ServerError.SubscriptionNotFound: "there is no such subscription",
+    ServerError.AuthenticationError: "the broker does not know who asks; look at the option 'token'",
+    ServerError.AuthorizationError: "whoever asks may not do this",
+    ServerError.ServiceNotReady: "the broker does not serve this topic yet; try again in a moment",
+    ServerError.ConsumerBusy: "somebody else is connected to this subscription",
+    ServerError.ProducerBusy: "a producer of this name is connected already",
+    ServerError.TooManyRequests: "the broker has too much to do; try again in a moment",
+    ServerError.TopicTerminatedError: "the topic was terminated: nothing can be published to it any more",
+    ServerError.InvalidTopicName: "this cannot be the name of a topic",
+}
+"""What is said for a broker that only says the code."""
 
 
 class ClientError(MagnetarError):
@@ -48,8 +61,9 @@ class DataLossError(ClientError):
 class RefusedError(ClientError):
     """The broker answered with an error."""
 
-    def __init__(self, what: str, error: ServerError, message: str) -> None:
-        super().__init__(f"{what}: {error.name}: {message}")
+    def __init__(self, what: str, error: ServerError, message: str | None) -> None:
+        reason = message or _REASONS.get(error, "the broker gives no reason")
+        super().__init__(f"{what}: {error.name}: {reason}")
         self.error = error
 
     @property

@@ -71,7 +71,7 @@ class Lookup:
                     raise RefusedError(
                         f"look up {topic}",
                         answer.error or ServerError.UnknownError,
-                        answer.message or "no reason given",
+                        answer.message,
                     )
                 if not answer.broker_service_url:
                     raise ClientError(f"look up {topic}: the broker at {connection.address} named no pulsar:// address")
@@ -101,7 +101,7 @@ class Lookup:
                 what,
             )
             if answer.response is c.MetadataType.Failed or answer.error is not None:
-                raise RefusedError(what, answer.error or ServerError.UnknownError, answer.message or "no reason given")
+                raise RefusedError(what, answer.error or ServerError.UnknownError, answer.message)
             return answer.partitions or 0
 
         return self.patiently(ask)

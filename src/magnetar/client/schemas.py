@@ -63,7 +63,7 @@ class Registry:
             return None
         if answer.error is not None:
             what = f"ask for the schema of {self._topic}"
-            raise RefusedError(what, answer.error, answer.message or "no reason given")
+            raise RefusedError(what, answer.error, answer.message)
         if answer.schema is None:
             return None
         given = answer.schema

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import warnings
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from magnetar.jobs.findings import check_file, show, write_rows
 from magnetar.jobs.running import CLEAN, FOUND, errors_told, session
-from magnetar.jobs.units import Access
+from magnetar.runtime.command_line import commands
 
-app = typer.Typer(help="Maintenance jobs on Spark: local, or through spark-submit.", no_args_is_help=True)
+if TYPE_CHECKING:
+    from magnetar.jobs.units import Access
+
+app = commands("Maintenance jobs on Spark: local, or through spark-submit.")
 
 Url = Annotated[str | None, typer.Option(help="The broker, pulsar://host:port.", metavar="URL")]
 Data = Annotated[
@@ -30,6 +33,8 @@ Patience = Annotated[float, typer.Option(help="Seconds that the broker may take 
 
 def access(url: str | None, data: Path | None, token: str | None, patience: float) -> Access:
     """How the topics are reached."""
+    from magnetar.jobs.units import Access
+
     directory = None if data is None else str(data)
     return Access(url=url, directory=directory, token=token, operation_timeout=patience)
 
@@ -48,6 +53,7 @@ def audit(
 ) -> None:
     """Look for gaps, repetitions, damage and messages out of order; exit 1 if there are any."""
     from magnetar.jobs.audit import audit as look
+    from magnetar.jobs.findings import Finding
     from magnetar.jobs.reading import units
 
     with errors_told():
@@ -57,7 +63,8 @@ def audit(
         with session("audit", cores, memory) as spark:
             result = look(spark, way, found, dense=dense)
         if out is not None:
-            write_rows(out, result.findings)
+            told = {"messages": result.messages, "producers": result.producers, "counts": result.counts}
+            write_rows(out, Finding, result.findings, {"job": "audit", "topic": topic, **told})
     names = ("kind", "topic", "at", "until", "producer", "id", "messages", "what")
     counts = ", ".join(f"{count} x {kind}" for kind, count in sorted(result.counts.items())) or "nothing wrong"
     show(f"{topic}: {result.messages} messages of {result.producers} producers: {counts}", names, result.findings)
@@ -135,7 +142,7 @@ def compare(
     memory: Memory = "1g",
 ) -> None:
     """Compare two topics or clusters by digests; exit 1 if a message is not the same on both sides."""
-    from magnetar.jobs.compare import Side, matching_for
+    from magnetar.jobs.compare import Difference, Side, matching_for
     from magnetar.jobs.compare import compare as differences
     from magnetar.jobs.reading import units
 
@@ -150,7 +157,9 @@ def compare(
         with session("compare", cores, memory) as spark:
             result = differences(spark, a, b, way=by)
         if out is not None:
-            write_rows(out, result.differences)
+            told = {"a": topic_a, "b": topic_b, "messages_a": result.messages_a, "messages_b": result.messages_b}
+            told |= {"counts": result.counts, "not_readable": result.missing}
+            write_rows(out, Difference, result.differences, {"job": "compare", **told})
     counts = ", ".join(f"{count} {kind}" for kind, count in sorted(result.counts.items())) or "the same messages"
     title = f"A {topic_a}: {result.messages_a} messages, B {topic_b}: {result.messages_b}: {counts}"
     names = ("kind", "partition and producer", "id", "in A", "in B", "at A", "at B")
@@ -212,7 +221,7 @@ def report(
     patience: Patience = 30.0,
 ) -> None:
     """What topics hold and why, what other policies would free, how well it compresses, what it costs."""
-    from magnetar.jobs.report import WhatIf, facts_of, report_rows, topic_report, topics_of
+    from magnetar.jobs.report import TopicReport, WhatIf, facts_of, report_rows, topic_report, topics_of
     from magnetar.jobs.rest import Rest
     from magnetar.runtime.clock import SystemClock
 
@@ -225,7 +234,7 @@ def report(
             topic_report(facts_of(way, rest, one, aged=aged), what_if, now, price) for one in topics_of(rest, namespace)
         ]
         if out is not None:
-            write_rows(out, rows)
+            write_rows(out, TopicReport, rows, {"job": "report", "namespace": namespace, "topics": len(rows)})
     names = ("topic", "size", "entries", "subs", "backlog", "slowest", "kept", "until", "oldest", "freed", "zstd",
              "lz4", "cost")  # fmt: skip
     show(f"{namespace}: {len(rows)} topics", names, report_rows(namespace, rows))

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final, NamedTuple
-
-import pyarrow as pa  # type: ignore[import-untyped]  # publishes no types
-import pyarrow.parquet as pq  # type: ignore[import-untyped]  # the same
+from typing import Any, Final, NamedTuple, get_args, get_type_hints
 
 from magnetar.model.errors import InvalidValueError
 
@@ -42,13 +39,34 @@ def check_file(path: Path | None) -> None:
         raise InvalidValueError(f"{path}: there is no directory {path.parent}")
 
 
-def write_rows(path: Path, rows: Sequence[NamedTuple]) -> None:
-    """As JSON lines or Parquet, by the file's name."""
+def write_rows(path: Path, kind: type[tuple[Any, ...]], rows: Sequence[NamedTuple], summary: Mapping[str, Any]) -> None:
+    """As one JSON document or as Parquet, by the file's name; whole or not at all, and valid without a row, too.
+
+    JSON is the summary with the key ``rows``. Parquet has the columns of ``kind``, and the summary as JSON in its
+    schema's metadata, under ``magnetar``.
+    """
     dicts = [row._asdict() for row in rows]
+    beside = path.with_name(f".{path.name}.new")
     if path.suffix == ".json":
-        path.write_text("".join(json.dumps(one) + "\n" for one in dicts))
+        beside.write_text(json.dumps({**summary, "rows": dicts}, indent=1) + "\n")
     else:
-        pq.write_table(pa.Table.from_pylist(dicts), path)
+        import pyarrow as pa  # type: ignore[import-untyped]  # publishes no types
+        import pyarrow.parquet as pq  # type: ignore[import-untyped]  # the same
+
+        schema = pa.schema(_columns(kind), metadata={"magnetar": json.dumps(summary)})
+        pq.write_table(pa.Table.from_pylist(dicts, schema), beside)
+    beside.replace(path)
+
+
+def _columns(kind: type[tuple[Any, ...]]) -> list[Any]:
+    import pyarrow as pa
+
+    known = {str: pa.string(), int: pa.int64(), float: pa.float64(), bool: pa.bool_()}
+    found = []
+    for name, hint in get_type_hints(kind).items():
+        plain = [one for one in get_args(hint) if one is not type(None)] or [hint]
+        found.append((name, known[plain[0]]))
+    return found
 
 
 def show(title: str, names: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:

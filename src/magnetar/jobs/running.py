@@ -9,7 +9,6 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import typer
-from rich.console import Console
 
 from magnetar.model.errors import MagnetarError
 
@@ -62,7 +61,7 @@ def errors_told() -> Iterator[None]:
 
 
 def _failed(text: str) -> typer.Exit:
-    Console(file=sys.stderr, soft_wrap=True, highlight=False).print(f"magnetar: {text}", markup=False)
+    sys.stderr.write(f"magnetar: {text}\n")
     return typer.Exit(FAILED)
 
 

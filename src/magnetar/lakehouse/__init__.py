@@ -24,14 +24,23 @@ May import spark and what is below it, pyarrow, deltalake, pyiceberg and obstore
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from magnetar.lakehouse.lake import Lake, open_lake
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from magnetar.lakehouse.lake import Lake, open_lake
+
 __all__ = ["Lake", "open_lake", "register"]
+
+
+def __getattr__(name: str) -> Any:
+    """`Lake` and `open_lake`, when they are asked for: a command's help needs neither Arrow nor a table's library."""
+    if name in __all__:
+        from magnetar.lakehouse import lake
+
+        return getattr(lake, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def register(spark: SparkSession) -> None:

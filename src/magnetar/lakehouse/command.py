@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Callable
-from typing import Annotated, TypeVar
+from typing import TYPE_CHECKING, Annotated, Final, TypeVar
 
 import typer
 
-from magnetar.lakehouse.history import Commit
-from magnetar.lakehouse.lake import WEEK, Lake, open_lake
 from magnetar.model.errors import InvalidValueError, MagnetarError
+from magnetar.runtime.command_line import commands
 
-app = typer.Typer(help="Tables that streams of topics are written to.", no_args_is_help=True, add_completion=False)
+if TYPE_CHECKING:
+    from magnetar.lakehouse.history import Commit
+    from magnetar.lakehouse.lake import Lake
+
+app = commands("Tables that streams of topics are written to.")
+WEEK: Final = 168.0
 
 Path = Annotated[str, typer.Argument(help="Directory or URL of the table.")]
 Kind = Annotated[str | None, typer.Option(help="parquet, delta or iceberg; found out if not given.")]
@@ -28,7 +32,7 @@ At = Annotated[str | None, typer.Option(help="As it was at this time, millisecon
 @app.command()
 def history(path: Path, kind: Kind = None, option: Options = None) -> None:
     """One line per commit, oldest first: version, time, operation, rows, query and micro-batch."""
-    for commit in _call(path, kind, option, Lake.history):
+    for commit in _call(path, kind, option, lambda lake: lake.history()):
         typer.echo(line_of(commit))
 
 
@@ -63,7 +67,7 @@ def holding(
 @app.command()
 def compact(path: Path, kind: Kind = None, option: Options = None) -> None:
     """Put small files together; streams may write meanwhile."""
-    done = _call(path, kind, option, Lake.compact)
+    done = _call(path, kind, option, lambda lake: lake.compact())
     if done.version is None:
         typer.echo("nothing to put together")
     else:
@@ -94,6 +98,8 @@ def line_of(commit: Commit) -> str:
 
 
 def _call(path: str, kind: str | None, option: list[str] | None, act: Callable[[Lake], _T]) -> _T:
+    from magnetar.lakehouse.lake import open_lake
+
     try:
         return act(open_lake(path, kind, _options(option or [])))
     except (MagnetarError, OSError) as error:

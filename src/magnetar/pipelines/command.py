@@ -1,4 +1,4 @@
-"""``magnetar pipeline``: arguments in, text and exit codes out. Spark is imported by the commands that need it."""
+"""``magnetar pipeline``: arguments in, text and exit codes out. Everything else is imported by the commands."""
 
 from __future__ import annotations
 
@@ -7,33 +7,33 @@ import sys
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from magnetar.model.errors import MagnetarError
-from magnetar.pipelines.declared import load, problems_of_functions
-from magnetar.pipelines.document import InvalidPipelineError
-from magnetar.pipelines.model import Pipeline, Trigger
-from magnetar.pipelines.secrets import redact
+from magnetar.runtime.command_line import commands
+
+if TYPE_CHECKING:
+    from magnetar.pipelines.model import Pipeline
 
 FAILED = 1
 INVALID = 2
 UNPROVEN = 3
 UNSEEN = 4
 
-app = typer.Typer(
-    help="Pipelines on Spark that a YAML file declares (docs/pipelines.md). "
+app = commands(
+    "Pipelines on Spark that a YAML file declares (docs/pipelines.md). "
     "Exit codes: 0 good, 1 failed, 2 the file is not valid, 3 verify has found something, 4 it has found nothing and "
-    "could not look at everything.",
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
+    "could not look at everything."
 )
 
 File = Annotated[Path, typer.Argument(help="The pipeline, as YAML.", metavar="FILE")]
 
 
 def _say(line: str) -> None:
+    from magnetar.pipelines.secrets import redact
+
     sys.stdout.write(redact(line) + "\n")
     sys.stdout.flush()
 
@@ -41,6 +41,9 @@ def _say(line: str) -> None:
 @contextlib.contextmanager
 def _explained() -> Iterator[None]:
     """Errors of ours as one paragraph and an exit code."""
+    from magnetar.pipelines.document import InvalidPipelineError
+    from magnetar.pipelines.secrets import redact
+
     warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)
     try:
         yield
@@ -55,6 +58,8 @@ def _explained() -> Iterator[None]:
 
 
 def _loaded(file: Path) -> Pipeline:
+    from magnetar.pipelines.declared import load, problems_of_functions
+
     pipeline = load(file)
     if wrong := problems_of_functions(pipeline):
         sys.stderr.write("\n".join(wrong) + "\n")
@@ -105,6 +110,7 @@ def run(
     """Run until it is done or stopped (Ctrl-C, SIGTERM: after the micro-batch); start again to go on."""
     with _explained():
         pipeline = _loaded(file)
+        from magnetar.pipelines.model import Trigger
         from magnetar.pipelines.run import Stop, session
         from magnetar.pipelines.run import run as run_query
         from magnetar.pipelines.watch import Watch
