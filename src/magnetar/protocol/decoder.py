@@ -39,8 +39,10 @@ MESSAGE: Final = 9
 ACK: Final = 10
 REDELIVER: Final = 20
 
-SLICE_BYTES: Final = 64 << 10
-"""Bytes of whole frames that one call decodes, and the rest of the frame that stands there."""
+SLICE_FRAMES: Final = 1024
+"""Frames as large as the first that one call decodes, some milliseconds' work with all that follows from them."""
+SLICE_BYTES: Final = 256 << 10
+"""Bytes of frames that one call decodes at most, and the rest of the frame that stands there; as much as one read."""
 SLICE_COMMANDS: Final = 256
 """Commands through the codec that one call decodes; a longer one counts for several."""
 LENGTHY: Final = 16 << 10
@@ -162,10 +164,12 @@ class Decoder:
         """Decode one slice; returns where the next one begins, or -1 at the end."""
         append = decoded.append
         limit = self._splitter.max_frame_size
-        from_client = self._from_client
+        long = LENGTHY if self._from_client else limit
         size = len(buffer)
         last = size - 8  # where the last frame may begin at most
-        enough = min(last, position + SLICE_BYTES)
+        enough = last
+        if position < last:
+            enough = min(last, position + min(SLICE_FRAMES * (read_size(buffer, position)[0] + 4), SLICE_BYTES))
         credit = SLICE_COMMANDS
         while position <= enough:
             total, command_size = _read_sizes(buffer, position)
@@ -180,15 +184,14 @@ class Decoder:
             position = end
             # Protobuf writes fields in order of their numbers: 08 <type> come first, unless someone tries hard.
             kind = buffer[start + 1] if stop > start + 1 and buffer[start] == 8 else 0
-            if command_size > LENGTHY and from_client:
+            if command_size > long:
                 append(_long(buffer, start, stop, end, kind))
                 credit -= command_size >> 10
             elif kind == SEND:
                 append(_send(buffer, start, stop, end))
                 continue
             elif kind == ACK:
-                ack = _ack(buffer, start + 2, stop)
-                if ack is not None:
+                if (ack := _ack(buffer, start + 2, stop)) is not None:
                     append(ack)
                     continue
                 append(_plain(buffer[start:stop]))
