@@ -17,6 +17,7 @@ import contextlib
 import gc
 import multiprocessing
 import shutil
+import signal
 import sys
 import tempfile
 import time
@@ -230,6 +231,7 @@ def main() -> int:
     parser.add_argument("--descriptors", type=int, help="start the broker with so many (ulimit -n)")
     parser.add_argument("--keep", action="store_true", help="leave data and log behind")
     options = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # the broker must not outlive us
     directory = Path(tempfile.mkdtemp(prefix="magnetar-hostile-"))
     programme = Programme(directory, options.scale, options.descriptors)
     outcomes = programme.run(chosen(options.only))
