@@ -10,13 +10,16 @@ import importlib
 import os
 import sys
 from pathlib import Path
-from typing import Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
 from magnetar.app.explain import app as explain_app
-from magnetar.model.errors import MagnetarError
+from magnetar.model.errors import InvalidValueError, MagnetarError
 from magnetar.runtime.command_line import commands
+
+if TYPE_CHECKING:
+    from magnetar.runtime.config import Configuration
 
 app = commands("Apache Pulsar's messaging in Python.")
 
@@ -54,12 +57,26 @@ def standalone(
     set_up()
     try:
         configuration = config.load(file=conf, environment=os.environ, flags=setting or [])
+        _require_packages(configuration)
         for notice in configuration.notices:
             print(notice)
         run(data, configuration.settings)
     except (MagnetarError, OSError) as error:
         print(f"magnetar: {error}", file=sys.stderr)
         raise typer.Exit(1) from None
+
+
+def _require_packages(configuration: Configuration) -> None:
+    """A broker that was told to offload must be able to. Raises InvalidValueError."""
+    url = configuration.settings.offloadUrl
+    if url:
+        from magnetar.offload.places import require_packages
+
+        try:
+            require_packages(url)
+        except MagnetarError as error:
+            where = configuration.origin.get("offloadUrl", "offloadUrl")
+            raise InvalidValueError(f"{where}: offloadUrl: {error}") from None
 
 
 @app.command()

@@ -16,6 +16,7 @@ import os
 import tempfile
 from collections.abc import Callable
 from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final, Protocol
 from urllib.parse import quote, unquote, urlsplit
@@ -77,6 +78,19 @@ def place_at(url: str) -> Place:
         f"{url or 'an empty text'} is no place for offloaded ledgers: file:///path, s3://bucket/prefix, "
         "gs://bucket/prefix or az://container/prefix"
     )
+
+
+def require_packages(url: str) -> None:
+    """What is needed to write there is installed; nothing is imported. Raises InvalidValueError."""
+    needed = {"pyarrow": "spark"}
+    parts = urlsplit(url)
+    if parts.scheme in BUCKET_SCHEMES and parts.netloc:
+        needed["obstore"] = "pipelines"
+    else:
+        place_at(url)
+    for package, extra in needed.items():
+        if find_spec(package) is None:
+            raise InvalidValueError(f"{url!r} needs {package}: pip install 'magnetar[{extra}]'")
 
 
 def require_name(name: str) -> str:

@@ -7,13 +7,14 @@
 
 An empty value leaves the setting as it was. Names of Pulsar's that have no effect here yet are accepted and summed up
 in one notice per source; a name that Pulsar does not know either is refused with the nearest one. Settings that
-would protect the broker (authentication, authorization) are refused while they cannot: ignoring them would open it.
+would protect the broker are refused while they cannot (:mod:`magnetar.runtime.protection`): that would open it.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import math
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from functools import cache
@@ -23,12 +24,21 @@ from typing import Any, Final, Literal, NamedTuple, get_args, get_origin, get_ty
 
 from magnetar.model.errors import InvalidValueError
 from magnetar.runtime.properties import read_properties
+from magnetar.runtime.protection import PROTECTIONS
 from magnetar.runtime.setting import About
 from magnetar.runtime.settings import Settings
 
 _ENVIRONMENT_PREFIX: Final = "PULSAR_PREFIX_"
-_PROTECTION: Final = frozenset({"authenticationEnabled", "authorizationEnabled"})
+_WHOLE: Final = re.compile(r"[-+]?[0-9]{1,19}", re.ASCII)
+FORMS: Final = {
+    "": (re.compile(r"[^\x00-\x1f\x7f]*"), "a text without control characters"),
+    "name": (re.compile(r"[-=:.\w]+", re.ASCII), "letters, digits and -=:._"),
+    "host": (re.compile(r"[-.:%\w]*", re.ASCII), "a host name or an IP address, without a port"),
+    "hosts": (re.compile(r"[-.:%\w*, ]*", re.ASCII), "host names, separated by commas"),
+}
+"""What texts may look like, and how errors say it."""
 _NAMES_IN_NOTICE: Final = 8
+_VALUE_SHOWN: Final = 200
 
 
 class PulsarSetting(NamedTuple):
@@ -72,14 +82,20 @@ def load(
     values: dict[str, Any] = {}
     origin: dict[str, str] = {}
     unused: dict[str, list[Given]] = {}
+    last: dict[str, Given] = {}
     for item in given:
-        if item.name in setting_types():
+        if item.name in setting_types() and item.value != "":
+            values[item.name] = convert(item)
+        if has_effect(item.name):
             if item.value != "":
-                values[item.name] = convert(item)
                 origin[item.name] = item.where
         else:
-            _check_unused(item)
+            _check_known(item)
             unused.setdefault(item.source, []).append(item)
+            if item.value != "":
+                last[item.name] = item
+    for item in last.values():
+        _check_protection(item, values)
     notices = tuple(_notice(source, items) for source, items in unused.items())
     return Configuration(dataclasses.replace(base or Settings(), **values), notices, origin)
 
@@ -89,6 +105,11 @@ def setting_types() -> dict[str, Any]:
     """Name and type of every field of Settings."""
     hints = get_type_hints(Settings)
     return {field.name: hints[field.name] for field in dataclasses.fields(Settings)}
+
+
+def has_effect(name: str) -> bool:
+    """Whether it is one of our settings, and one that does something."""
+    return name in setting_types() and about(name).effect
 
 
 def about(name: str) -> About:
@@ -125,15 +146,17 @@ def convert(given: Given) -> object:
         return _number(given, limits)
     if limits.members:
         return _words(given, limits.members)
+    form, wanted = FORMS[limits.form]
+    if not form.fullmatch(given.value):
+        raise _not_accepted(given, wanted)
     return given.value
 
 
 def _whole_number(given: Given, limits: About) -> int:
     wanted = "a whole number" + (f" from {limits.low} to {limits.high}" if limits.low is not None else "")
-    try:
-        number = int(given.value)
-    except ValueError:
-        raise _not_accepted(given, wanted) from None
+    if not _WHOLE.fullmatch(given.value):
+        raise _not_accepted(given, wanted)
+    number = int(given.value)
     if limits.low is not None and limits.high is not None and not limits.low <= number <= limits.high:
         raise _not_accepted(given, wanted)
     return number
@@ -158,7 +181,8 @@ def _words(given: Given, members: tuple[str, ...]) -> str:
 
 
 def _not_accepted(given: Given, wanted: str) -> InvalidValueError:
-    return InvalidValueError(f"{given.where}: {given.name}: {given.value!r} is not accepted; expected {wanted}")
+    shown = given.value if len(given.value) <= _VALUE_SHOWN else given.value[:_VALUE_SHOWN] + "..."
+    return InvalidValueError(f"{given.where}: {given.name}: {shown!r} is not accepted; expected {wanted}")
 
 
 def _from_file(file: Path | None) -> Iterable[Given]:
@@ -191,15 +215,25 @@ def _from_flags(flags: Sequence[str]) -> Iterable[Given]:
         yield Given(f"--set {flag}", "--set", name.strip(), value.strip())
 
 
-def _check_unused(given: Given) -> None:
+def _check_known(given: Given) -> None:
     if given.name not in pulsar_settings():
         near = get_close_matches(given.name, [*setting_types(), *pulsar_settings()], n=1, cutoff=0.6)
         hint = f"did you mean {near[0]}?" if near else "docs/settings.md lists the names"
         raise InvalidValueError(f"{given.where}: {given.name}: no such setting; {hint}")
-    if given.name in _PROTECTION and given.value.lower() == "true":
+
+
+def _check_protection(given: Given, values: Mapping[str, Any]) -> None:
+    """Nobody's protection is ignored; nobody's copies of old messages go nowhere."""
+    found = PROTECTIONS.get(given.name)
+    if found is not None and found.asks_for(given.value):
         raise InvalidValueError(
-            f"{given.where}: {given.name}: 'true' is not accepted; magnetar cannot protect the broker yet and will "
-            "not start as if it could. Expected false, with bindAddress on a network you trust"
+            f"{given.where}: {given.name}: {given.value!r} is not accepted; magnetar cannot protect the broker that "
+            f"way yet and will not start as if it could. {found.instead}"
+        )
+    if given.name == "managedLedgerOffloadDriver" and not values.get("offloadUrl"):
+        raise InvalidValueError(
+            f"{given.where}: {given.name}: {given.value!r} alone offloads nothing in magnetar. Set offloadUrl too "
+            "(file:///path, s3://bucket/prefix, gs://... or az://...), or leave it out (docs/offload.md)"
         )
 
 

@@ -118,7 +118,7 @@ class PolicySettings:
     # deduplication, delayed delivery, compaction
     brokerDeduplicationEnabled: bool = setting(False, "Whether messages that are sent twice are kept once.", _TOPICS)
     brokerDeduplicationSnapshotIntervalSeconds: int = setting(
-        120, "Kept and shown; deduplication here needs no snapshots.", _TOPICS, 0, INT_MAX
+        120, "Kept and shown; deduplication here needs no snapshots.", _TOPICS, 0, INT_MAX, effect=False
     )
     delayedDeliveryEnabled: bool = setting(True, "Whether messages may be sent to be delivered later.", _TOPICS)
     delayedDeliveryTickTimeMillis: int = setting(
@@ -193,19 +193,22 @@ class PolicySettings:
         0, "Bytes per second that may be published to a topic; 0 without limit.", _RATES, 0, LONG_MAX
     )
     dispatchThrottlingRatePerTopicInMsg: int = setting(
-        0, "Messages per second that a topic sends to consumers; 0 without limit.", _RATES, 0, INT_MAX
+        0, "Messages per second that a topic sends to consumers; 0 without limit.", _RATES, 0, INT_MAX, effect=False
     )
     dispatchThrottlingRatePerTopicInByte: int = setting(
-        0, "Bytes per second that a topic sends to consumers; 0 without limit.", _RATES, 0, LONG_MAX
+        0, "Bytes per second that a topic sends to consumers; 0 without limit.", _RATES, 0, LONG_MAX, effect=False
     )
     dispatchThrottlingRatePerSubscriptionInMsg: int = setting(
-        0, "Messages per second that a subscription sends; 0 without limit.", _RATES, 0, INT_MAX
+        0, "Messages per second that a subscription sends; 0 without limit.", _RATES, 0, INT_MAX, effect=False
     )
     dispatchThrottlingRatePerSubscriptionInByte: int = setting(
-        0, "Bytes per second that a subscription sends; 0 without limit.", _RATES, 0, LONG_MAX
+        0, "Bytes per second that a subscription sends; 0 without limit.", _RATES, 0, LONG_MAX, effect=False
     )
     dispatchThrottlingRateRelativeToPublishRate: bool = setting(
-        False, "Whether the dispatch rates come on top of the rate at which messages are published.", _RATES
+        False,
+        "Whether the dispatch rates come on top of the rate at which messages are published.",
+        _RATES,
+        effect=False,
     )
     subscribeThrottlingRatePerConsumer: int = setting(
         0, "Subscribe requests that one consumer may make per period; 0 without limit.", _RATES, 0, INT_MAX

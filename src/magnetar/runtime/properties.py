@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 _KEY: Final = re.compile(r"((?:\\.|[^\\=:\s])+)\s*[=:]?\s*(.*)", re.DOTALL)
+_LINE_END: Final = re.compile(r"\r\n|\r|\n")
+"""Java's; Python's splitlines knows more, which may stand inside a value or a comment."""
 _ESCAPE: Final = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
 _CONTROL: Final = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 
@@ -26,7 +28,7 @@ class Property(NamedTuple):
 def read_properties(text: str) -> Iterator[Property]:
     """All keys in order; a key that comes twice is given twice (the later one counts)."""
     begun, first = "", 0
-    for number, raw in enumerate(text.splitlines(), 1):
+    for number, raw in enumerate(_LINE_END.split(text), 1):
         line = raw.lstrip()
         if not begun and (not line or line[0] in "#!"):
             continue
@@ -48,7 +50,10 @@ def _property(line: int, text: str) -> Iterator[Property]:
 
 
 def _unescape(text: str) -> str:
-    return _ESCAPE.sub(_escaped, text) if "\\" in text else text
+    if "\\" not in text:
+        return text
+    # characters beyond 16 bits come as two escapes
+    return _ESCAPE.sub(_escaped, text).encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def _escaped(found: re.Match[str]) -> str:

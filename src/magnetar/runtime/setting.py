@@ -21,10 +21,22 @@ class About:
     high: int | None = None
     members: tuple[str, ...] = ()
     """For a list of words separated by commas: those there are."""
+    effect: bool = True
+    """Whether it does anything; what does not is taken and shown, but listed nowhere."""
+    form: str = ""
+    """What a text must look like: one of :data:`magnetar.runtime.config.FORMS`."""
 
 
 def setting(
-    default: T, doc: str, group: str, low: int | None = None, high: int | None = None, members: tuple[str, ...] = ()
+    default: T,
+    doc: str,
+    group: str,
+    low: int | None = None,
+    high: int | None = None,
+    members: tuple[str, ...] = (),
+    *,
+    effect: bool = True,
+    form: str = "",
 ) -> T:
     """A field of a settings class."""
-    return field(default=default, metadata={"about": About(doc, group, low, high, members)})
+    return field(default=default, metadata={"about": About(doc, group, low, high, members, effect, form)})

@@ -24,7 +24,10 @@ class Settings(PolicySettings):
 
     # who we are and where we listen
     clusterName: str = _setting(
-        "standalone", "Name of the cluster, as clients and the REST interface see it. Pulsar has no default.", "Server"
+        "standalone",
+        "Name of the cluster, as clients and the REST interface see it. Pulsar has no default.",
+        "Server",
+        form="name",
     )
     brokerServicePort: int = _setting(
         6650, "TCP port of the binary protocol; 0 lets the system choose one.", "Server", 0, _PORT_MAX
@@ -37,11 +40,13 @@ class Settings(PolicySettings):
         "Address both ports are bound to. Pulsar binds to 0.0.0.0; here others reach the broker only when asked for, "
         "because there is no authentication yet.",
         "Server",
+        form="host",
     )
     advertisedAddress: str = _setting(
         "",
         "Host that lookups tell clients to connect to; empty: `bindAddress`, or localhost if that is 0.0.0.0 or ::.",
         "Server",
+        form="host",
     )
     webServiceAllowedHosts: str = _setting(
         "",
@@ -50,6 +55,7 @@ class Settings(PolicySettings):
         "names without a dot, under .local, .internal or .svc, and the machine's own. Other names are refused: a web "
         "page could have made them up (docs/decisions/021-the-http-door.md).",
         "Server",
+        form="hosts",
     )
     maxMessageSize: int = _setting(
         5_242_880,
@@ -120,7 +126,7 @@ class Settings(PolicySettings):
         "MiB of recent entries kept in memory for all topics. Pulsar computes it from direct memory.",
         "Storage",
         0,
-        _INT_MAX,
+        1 << 20,
     )
 
     offloadUrl: str = _setting(

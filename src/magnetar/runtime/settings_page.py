@@ -9,8 +9,9 @@ import dataclasses
 import sys
 from typing import Any, Final, Literal, get_args, get_origin
 
-from magnetar.runtime.config import about, pulsar_settings, setting_types
+from magnetar.runtime.config import about, has_effect, pulsar_settings, setting_types
 from magnetar.runtime.policy_settings import PolicySettings
+from magnetar.runtime.protection import PROTECTIONS, Protection
 from magnetar.runtime.settings import Settings
 
 _HEAD: Final = """\
@@ -24,9 +25,20 @@ win: the defaults below, a properties file (Pulsar's `broker.conf` or `standalon
 
 `magnetar config` lists them with their values and where those come from.
 
-Only the settings listed here have an effect. All other names that Apache Pulsar 4.0.8 knows are accepted with a
-notice at start-up; any other name is refused, with the nearest known one. `authenticationEnabled=true` and
-`authorizationEnabled=true` are refused until they can be honoured.
+Only the settings listed here have an effect; a test looks for who reads each of them. All other names that Apache
+Pulsar 4.0.8 knows are accepted with a notice at start-up, but for those that protect: they stand at the end of this
+page, and the start is refused until they can be honoured. Any other name is refused, with the nearest known one.
+"""
+
+_TAIL: Final = """
+## Refused until they work
+
+Ignoring a setting that protects would leave open what somebody closed. The start is refused, with the place it was
+written at and what to do, unless the value is one that protects nothing. `managedLedgerOffloadDriver` needs
+`offloadUrl` beside it.
+
+| name | accepted |
+|---|---|
 """
 
 
@@ -38,15 +50,25 @@ def settings_page() -> str:
             f"\n## {group}\n\n| name | accepts | default | Pulsar's default | meaning |\n|---|---|---|---|---|\n"
         )
         parts.extend(_row(field.name, field.default) for field in fields)
+    refused = {name: found for name, found in PROTECTIONS.items() if not has_effect(name)}
+    parts.append(_TAIL)
+    parts.extend(f"| `{name}` | {_harmless(found)} |\n" for name, found in sorted(refused.items()))
     return "".join(parts)
 
 
+def _harmless(found: Protection) -> str:
+    if found.from_value is not None:
+        return f"{found.from_value:g} and more"
+    return ", ".join(found.off) or "empty"
+
+
 def by_group() -> dict[str, list[dataclasses.Field[Any]]]:
-    """All settings by their groups, those that no policy overrides first."""
+    """All settings that have an effect, by their groups, those that no policy overrides first."""
     groups: dict[str, list[dataclasses.Field[Any]]] = {}
     fields = dataclasses.fields(Settings)
     for field in sorted(fields, key=lambda field: field.name in PolicySettings.__dataclass_fields__):
-        groups.setdefault(about(field.name).group, []).append(field)
+        if about(field.name).effect:
+            groups.setdefault(about(field.name).group, []).append(field)
     return groups
 
 

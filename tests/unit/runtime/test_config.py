@@ -59,10 +59,10 @@ def test_files_of_the_distribution_are_taken_unchanged(tmp_path: Path, name: str
 
 
 def test_notice_names_what_was_changed(tmp_path: Path) -> None:
-    loaded = load(file=conf(tmp_path, "zookeeperServers=zk:2181\ntlsEnabled=true\nnumIOThreads=\n"))
+    loaded = load(file=conf(tmp_path, "zookeeperServers=zk:2181\nexposePublisherStats=false\nnumIOThreads=\n"))
     assert loaded.notices == (
         f"{tmp_path}/broker.conf: 3 settings of Apache Pulsar have no effect in magnetar yet; these were changed from "
-        "Pulsar's own values: tlsEnabled, zookeeperServers",
+        "Pulsar's own values: exposePublisherStats, zookeeperServers",
     )
 
 
@@ -105,7 +105,7 @@ def test_bad_values(tmp_path: Path, line: str, reason: str) -> None:
 
 
 def test_protection_is_not_ignored(tmp_path: Path) -> None:
-    assert "cannot protect the broker yet" in refused(tmp_path, "authenticationEnabled=true")
+    assert "cannot protect the broker that way yet" in refused(tmp_path, "authenticationEnabled=true")
     assert len(load(file=conf(tmp_path, "authenticationEnabled=false")).notices) == 1
 
 

@@ -1,0 +1,154 @@
+"""Settings of Apache Pulsar's that protect and are not built: the start is refused unless they protect nothing.
+
+Ignoring such a setting with a notice would leave open what somebody closed. Each stands here with the values at which
+it protects nothing and with what to do instead; which settings there are is Pulsar's word (``pulsar_settings.tsv``). A
+setting that is built is a field of :class:`magnetar.runtime.settings.Settings`, and an entry here no longer counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+_TRUST: Final = "Leave it out, with bindAddress on a network you trust or a proxy that protects in front"
+_NO_LIMIT: Final = "Leave it out; docs/settings.md lists the limits that exist"
+
+
+@dataclass(frozen=True, slots=True)
+class Protection:
+    """One such setting."""
+
+    off: tuple[str, ...]
+    """Values at which it protects nothing, in small letters; the empty one always does."""
+    instead: str
+    from_value: float | None = None
+    """Numbers from this one up (Pulsar's default) restrict nothing that is not restricted anyway."""
+
+    def asks_for(self, value: str) -> bool:
+        """Whether somebody who writes ``value`` wants to be protected."""
+        if value.lower() in ("", *self.off):
+            return False
+        if self.from_value is not None:
+            try:
+                return float(value) < self.from_value
+            except ValueError:
+                return True
+        return True
+
+
+def _flags(*names: str, instead: str = _TRUST) -> dict[str, Protection]:
+    return dict.fromkeys(names, Protection(("false",), instead))
+
+
+def _given(*names: str, instead: str = _TRUST, off: tuple[str, ...] = ()) -> dict[str, Protection]:
+    return dict.fromkeys(names, Protection(off, instead))
+
+
+def _limits(**defaults: float) -> dict[str, Protection]:
+    """Where Pulsar's default is a limit, too: asking for less."""
+    return {name: Protection((), _NO_LIMIT, default) for name, default in defaults.items()}
+
+
+PROTECTIONS: Final[Mapping[str, Protection]] = {
+    # who may come, and what they may do
+    **_flags("authenticationEnabled", "authorizationEnabled", "authenticateOriginalAuthData"),
+    **_flags(
+        "authenticateMetricsEndpoint",
+        instead="Leave it out; /metrics is open to all who reach webServicePort: keep that on a network you trust",
+    ),
+    **_flags("clientLibraryVersionCheckEnabled", instead="Leave it out; clients of every version are served"),
+    # what others can read on the way
+    **_given("brokerServicePortTls", "webServicePortTls"),
+    **_flags(
+        *("tlsEnabled", "tlsEnabledWithKeyStore", "tlsRequireTrustedClientCertOnConnect"),
+        *("tlsHostnameVerificationEnabled", "brokerClientTlsEnabled", "brokerClientTlsEnabledWithKeyStore"),
+        *("replicationTlsEnabled", "bookkeeperTLSClientAuthentication", "bookkeeper_tlsHostnameVerificationEnabled"),
+    ),
+    **_given(
+        *("bookkeeperClientAuthenticationPlugin", "bookkeeperTLSCertificateFilePath"),
+        instead="Leave it out; messages are stored by this process, on its own disk",
+    ),
+    # how much one may have of what all share
+    **_given("brokerMaxConnections", "brokerMaxConnectionsPerIp", instead=_NO_LIMIT, off=("0",)),
+    **_given(
+        *("brokerPublisherThrottlingMaxByteRate", "brokerPublisherThrottlingMaxMessageRate"),
+        instead="Leave it out; maxPublishRatePerTopicInMessages and ...InBytes limit single topics",
+        off=("0",),
+    ),
+    **_given(
+        *("dispatchThrottlingRateInByte", "dispatchThrottlingRateInMsg"),
+        *("dispatchThrottlingRatePerTopicInMsg", "dispatchThrottlingRatePerTopicInByte"),
+        *("dispatchThrottlingRatePerSubscriptionInMsg", "dispatchThrottlingRatePerSubscriptionInByte"),
+        instead="Leave it out; consumers limit themselves by the size of their receiver queue",
+        off=("0",),
+    ),
+    **_given("maxUnackedMessagesPerBroker", "maxSameAddressConsumersPerTopic", instead=_NO_LIMIT, off=("0",)),
+    **_given("managedLedgerMaxReadsInFlightSizeInMB", instead=_NO_LIMIT, off=("0",)),
+    **_given("httpMaxRequestSize", instead="Leave it out; bodies of REST are bounded to 1 MiB", off=("-1", "0")),
+    **_flags("httpRequestsLimitEnabled", instead=_NO_LIMIT),
+    **_limits(
+        httpMaxRequestHeaderSize=8192, maxConcurrentHttpRequests=1024, maxHttpServerConnections=2048,
+        maxConcurrentLookupRequest=50_000, maxConcurrentTopicLoadRequest=5000, maxConsumerMetadataSize=1024,
+    ),
+    # what may be in, and who sees it
+    "enablePersistentTopics": Protection(("true",), "Leave it out; persistent topics cannot be forbidden"),
+    **_flags(
+        *("strictTopicNameEnabled", "strictlyVerifySubscriptionName"),
+        instead="Leave it out; names are checked as Pulsar checks them without it",
+    ),
+    **_given("entryFilterNames", instead="Leave it out; there are no entry filters, so everything would be delivered"),
+    **_given("brokerInterceptors", "brokerEntryPayloadProcessors", instead="Leave it out; Java plugins cannot be run"),
+}  # fmt: skip
+
+NOT_NEEDED: Final[Mapping[str, str]] = {
+    **dict.fromkeys(
+        (
+            *("authenticationProviders", "authenticationRefreshCheckSeconds", "authorizationProvider"),
+            *("authorizationAllowWildcardsMatching", "superUserRoles", "proxyRoles", "anonymousUserRole"),
+            *("allowAclChangesOnNonExistentTopics", "athenzDomainNames", "basicAuthConf", "tokenAudience"),
+            *("tokenAudienceClaim", "tokenAuthClaim", "tokenPublicKey", "tokenSecretKey", "kinitCommand"),
+            *("inflightSaslContextExpiryMs", "maxInflightSaslContext", "saslJaasClientAllowedIds"),
+            *("saslJaasServerRoleTokenSignerSecretPath", "saslJaasServerSectionName"),
+        ),
+        "says how; authenticationEnabled or authorizationEnabled says whether",
+    ),
+    **dict.fromkeys(
+        (
+            *("tlsCertRefreshCheckDurationSec", "tlsCertificateFilePath", "tlsCiphers", "tlsKeyFilePath"),
+            *("tlsKeyStore", "tlsKeyStorePassword", "tlsKeyStoreType", "tlsProtocols", "tlsProvider"),
+            *("tlsTrustCertsFilePath", "tlsTrustStore", "tlsTrustStorePassword", "tlsTrustStoreType"),
+            *("webServiceTlsCiphers", "webServiceTlsProtocols", "webServiceTlsProvider"),
+            *("sslFactoryPlugin", "sslFactoryPluginParams"),
+        ),
+        "says how; brokerServicePortTls, webServicePortTls or tlsEnabled says whether",
+    ),
+    **dict.fromkeys(("tlsAllowInsecureConnection", "webServiceTrustXForwardedFor"), "opens, does not protect"),
+    **dict.fromkeys(
+        (
+            *("brokerClientAuthenticationParameters", "brokerClientAuthenticationPlugin", "brokerClientTlsCiphers"),
+            *("brokerClientCertificateFilePath", "brokerClientKeyFilePath", "brokerClientSslFactoryPlugin"),
+            *("brokerClientSslFactoryPluginParams", "brokerClientSslProvider", "brokerClientTlsKeyStore"),
+            *("brokerClientTlsKeyStorePassword", "brokerClientTlsKeyStoreType", "brokerClientTlsProtocols"),
+            *("brokerClientTlsTrustStore", "brokerClientTlsTrustStorePassword", "brokerClientTlsTrustStoreType"),
+            "brokerClientTrustCertsFilePath",
+        ),
+        "of connections to other brokers, which this one never makes",
+    ),
+    **dict.fromkeys(
+        (
+            *("bookkeeperClientAuthenticationParameters", "bookkeeperClientAuthenticationParametersName"),
+            *("bookkeeperTLSKeyFilePath", "bookkeeperTLSKeyFileType", "bookkeeperTLSKeyStorePasswordPath"),
+            *("bookkeeperTLSProviderFactoryClass", "bookkeeperTLSTrustCertTypes", "bookkeeperTLSTrustCertsFilePath"),
+            *("bookkeeperTLSTrustStorePasswordPath", "bookkeeperTlsCertFilesRefreshDurationSeconds"),
+            "managedLedgerPassword",
+        ),
+        "of a BookKeeper cluster, which this broker does without",
+    ),
+    "disableHttpDebugMethods": "TRACE and TRACK are never answered",
+    "pulsarChannelPauseReceivingRequestsIfUnwritable": "always done",
+    "httpRequestsMaxPerSecond": "says how many; httpRequestsLimitEnabled says whether",
+    "maxUnackedMessagesPerSubscriptionOnBrokerBlocked": "says how many; maxUnackedMessagesPerBroker says whether",
+    "httpRequestsFailOnUnknownPropertiesEnabled": "a stricter parser protects nobody",
+}
+"""Settings that look like protection and need not be refused, with the reason; a test holds the lists complete."""

@@ -1,0 +1,199 @@
+"""What protects is built, refused, or not needed here; what is called effective has a reader."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from magnetar.app.main import app
+from magnetar.model.errors import InvalidValueError
+from magnetar.model.topic_policies import TopicPolicies
+from magnetar.offload import places
+from magnetar.runtime.config import has_effect, load, pulsar_settings, setting_types
+from magnetar.runtime.protection import NOT_NEEDED, PROTECTIONS
+from magnetar.runtime.settings_list import settings_list
+
+SOURCE = Path(__file__).parents[3] / "src" / "magnetar"
+UNBUILT = sorted(name for name in PROTECTIONS if not has_effect(name))
+LOOKS_LIKE_PROTECTION = re.compile(
+    r"tls|auth|encrypt|ssl|sasl|token|password|trust|secret|kinit|superUser|proxyRoles|roles|acl|athenz|strict[A-Z]|"
+    r"maxConnections|maxUnacked|maxSameAddress|ThrottlingRate|ThrottlingMax|httpMax|httpRequests|"
+    r"maxConcurrent|maxHttp|maxConsumerMetadata|filterNames|interceptors$|PayloadProcessors|enablePersistent|"
+    r"IfUnwritable|disableHttp|InFlightSize|VersionCheck",
+    re.IGNORECASE,
+)
+BUT_DOES_NOT = {
+    "bookkeeper": r"bookkeeperClient(Min|Enforce|Region|Reorder|Health|Quarantine|Spec|Throttle|Isolation|Disk|Expose)",
+    "no protection": r"disableBrokerInterceptors|aggregatePublisherStatsByProducerName|strictBookieAffinityEnabled|"
+    r"dispatchThrottlingRatePerReplicator|dispatchThrottlingRateRelativeToPublishRate|"
+    r"maxConcurrentNonPersistent|transactionBufferClientMaxConcurrentRequests|"
+    r"brokerPublisherThrottlingTick|loadBalancer|webSocket|maxUnackedRanges|MaxUnackedRanges|brokerInterceptorsDirectory|brokerEntryMetadataInterceptors",
+}
+
+
+def asked(tmp_path: Path, text: str) -> str:
+    file = tmp_path / "broker.conf"
+    file.write_text(text)
+    with pytest.raises(InvalidValueError) as refused:
+        load(file=file)
+    return str(refused.value)
+
+
+def sample(name: str) -> str:
+    """A value that wants protection."""
+    found = PROTECTIONS[name]
+    if found.from_value is not None:
+        return str(int(found.from_value) - 1)
+    if found.off in (("false",), ("true",)):
+        return "true" if found.off == ("false",) else "false"
+    return "7"
+
+
+@pytest.mark.parametrize("name", UNBUILT)
+def test_protection_refuses_the_start(tmp_path: Path, name: str) -> None:
+    said = asked(tmp_path, f"# x\n{name}={sample(name)}\n")
+    assert said.startswith(
+        f"{tmp_path}/broker.conf:2: {name}: '{sample(name)}' is not accepted; magnetar cannot protect"
+    )
+    assert said.endswith(PROTECTIONS[name].instead)
+    with pytest.raises(InvalidValueError, match=f"--set {name}="):
+        load(flags=[f"{name}={sample(name)}"])
+    with pytest.raises(InvalidValueError, match=f"environment variable PULSAR_PREFIX_{name}"):
+        load(environment={f"PULSAR_PREFIX_{name}": sample(name)})
+
+
+@pytest.mark.parametrize("name", UNBUILT)
+def test_values_that_protect_nothing_are_taken(tmp_path: Path, name: str) -> None:
+    """Above all those that the files of the distribution ship."""
+    known = pulsar_settings()[name]
+    for value in ("", known.default, *known.shipped, *PROTECTIONS[name].off):
+        assert len(load(flags=[f"{name}={value}"]).notices) == 1, value
+
+
+def test_the_last_word_counts(tmp_path: Path) -> None:
+    file = tmp_path / "broker.conf"
+    file.write_text("tlsEnabled=true\n")
+    assert len(load(file=file, flags=["tlsEnabled=false"]).notices) == 2
+    with pytest.raises(InvalidValueError, match="--set tlsEnabled=true"):
+        load(flags=["tlsEnabled=true", "tlsEnabled="])
+
+
+def test_everything_that_looks_like_protection_was_judged() -> None:
+    judged = set(PROTECTIONS) | set(NOT_NEEDED) | {name for name in setting_types() if has_effect(name)}
+    harmless = re.compile("|".join(BUT_DOES_NOT.values()))
+    left = [name for name in pulsar_settings() if LOOKS_LIKE_PROTECTION.search(name) and name not in judged]
+    assert [name for name in left if not harmless.search(name)] == []
+    assert set(PROTECTIONS) | set(NOT_NEEDED) <= set(pulsar_settings())
+    assert not set(PROTECTIONS) & set(NOT_NEEDED)
+
+
+def test_offloading_that_goes_nowhere(tmp_path: Path) -> None:
+    assert "Set offloadUrl too" in asked(tmp_path, "managedLedgerOffloadDriver=aws-s3\n")
+    assert load(flags=["managedLedgerOffloadDriver=aws-s3", "offloadUrl=file:///x"]).settings.offloadUrl == "file:///x"
+
+
+# who reads a setting -----------------------------------------------------------------------------------------------
+
+
+@cache
+def attributes(*, of_policies: bool) -> frozenset[str]:
+    """Names that are read as an attribute outside runtime/ (and outside the place where policies are put together)."""
+    return frozenset(_attributes(of_policies))
+
+
+def _attributes(of_policies: bool) -> Iterator[str]:
+    for file in SOURCE.rglob("*.py"):
+        place = file.relative_to(SOURCE).as_posix()
+        if place.startswith(("runtime/", "testing/")):
+            continue
+        if of_policies and (not place.startswith("broker/") or place == POLICIES):
+            continue
+        for node in ast.walk(ast.parse(file.read_text("utf-8"))):
+            if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load):
+                yield node.attr
+
+
+POLICIES = "broker/policies.py"
+
+
+@pytest.mark.parametrize("name", [name for name in setting_types() if has_effect(name)])
+def test_every_effective_setting_has_a_reader(name: str) -> None:
+    read_as = {"advertisedAddress": "advertised_host"}.get(name, name)
+    assert read_as in attributes(of_policies=False)
+
+
+def test_settings_behind_policies_have_one_too() -> None:
+    """Those that only broker/policies.py reads become a member of TopicPolicies, which somebody must obey."""
+    tree = ast.parse((SOURCE / POLICIES).read_text("utf-8"))
+    made = next(node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef) and node.name == "of_broker")
+    returned = next(node for node in ast.walk(made) if isinstance(node, ast.Return)).value
+    assert isinstance(returned, ast.Call)
+    obeyed = attributes(of_policies=True)
+    seen = set()
+    for keyword in returned.keywords:
+        assert keyword.arg in TopicPolicies._fields
+        read = {node.attr for node in ast.walk(keyword.value) if isinstance(node, ast.Attribute)} & set(setting_types())
+        for name in read:
+            assert (keyword.arg in obeyed) == has_effect(name), (name, keyword.arg)
+        seen |= read
+    assert len(seen) > 30
+
+
+def test_what_has_no_effect_is_not_listed() -> None:
+    lines = "\n".join(settings_list(load()))
+    assert "maxUnackedMessagesPerConsumer=" in lines
+    for name in setting_types():
+        assert (f"\n{name}=" in "\n" + lines) == has_effect(name)
+    assert not has_effect("dispatchThrottlingRatePerTopicInMsg")
+
+
+@pytest.mark.parametrize(
+    ("flag", "wanted"),
+    [
+        ("managedLedgerCacheSizeMB=1000000000000", "0 to 1048576"),
+        ("maxMessagePublishBufferSizeInMB=-1", "1 to 1048576"),
+        ("maxMessageSize=1_000", "whole number"),
+        ("maxMessageSize=١٠٠", "whole number"),
+        ("maxMessageSize=" + "9" * 5000, "whole number"),
+        ("maxMessageSize=1e3", "whole number"),
+        ("backlogQuotaDefaultLimitGB=nan", "number from"),
+        ("backlogQuotaDefaultLimitGB=inf", "number from"),
+        ("webServicePort=-1", "0 to 65535"),
+        ("clusterName=a/b", "letters, digits"),
+        ("bindAddress=http://x", "host name"),
+        ("advertisedAddress=a b", "host name"),
+        ("webServiceAllowedHosts=http://x", "host names"),
+        ("offloadUrl=a\x01b", "control characters"),
+    ],
+)
+def test_absurd_values(flag: str, wanted: str) -> None:
+    with pytest.raises(InvalidValueError) as refused:
+        load(flags=[flag])
+    assert wanted in str(refused.value)
+    assert flag.partition("=")[0] in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("url", "missing", "said"),
+    [
+        ("file:///tmp/x", "pyarrow", "needs pyarrow: pip install 'magnetar[spark]'"),
+        ("s3://bucket/x", "obstore", "needs obstore: pip install 'magnetar[pipelines]'"),
+        ("ftp://host/x", "", "is no place for offloaded ledgers"),
+    ],
+)
+def test_offloading_without_its_packages_refuses_the_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, url: str, missing: str, said: str
+) -> None:
+    monkeypatch.setattr(places, "find_spec", lambda package: None if package == missing else True)
+    data = tmp_path / "data"
+    refused = CliRunner().invoke(app, ["standalone", "--data", str(data), "--set", f"offloadUrl={url}"])
+    assert refused.exit_code == 1
+    assert f"--set offloadUrl={url}: offloadUrl: " in refused.output
+    assert said in refused.output
+    assert not data.exists()
