@@ -32,6 +32,7 @@ from magnetar.testing.simloop import SimLoop
 
 HOST: Final = "broker"
 PORT: Final = 6650
+_WRITING: Final = ("writer", "keeper")
 
 Tamper = Callable[[Broker], None]
 
@@ -70,6 +71,7 @@ class BrokerMachine(Machine):
         """What offloads go through; set before the start. Nothing may outlive a power-off that its place did not."""
         self.broker: Broker
         """The one of the last boot, dead or alive."""
+        self._threads: dict[str, Executor] = {}
         self._ready: asyncio.Future[None] = loop.create_future()
         self._stopping = asyncio.Event()
 
@@ -91,10 +93,18 @@ class BrokerMachine(Machine):
         self._process = None
         self.files = self.files.reopened()
 
+    def hold_writes(self) -> None:
+        """The disk hangs: no write, sync, checkpoint or removal completes until :meth:`release_writes`."""
+        for name in _WRITING:
+            self.loop.hold(self._threads[name])
+
+    def release_writes(self) -> None:
+        """The disk goes on, also for a broker that is dead by now."""
+        for name in _WRITING:
+            self.loop.release(self._threads[name])
+
     async def _serve(self) -> None:
-        threads: dict[str, Executor] = {
-            name: ThreadPoolExecutor(1) for name in ("writer", "reader", "keeper", "archive")
-        }
+        threads = self._threads = {name: ThreadPoolExecutor(1) for name in ("writer", "reader", "keeper", "archive")}
         broker = self.broker = Broker(
             self.files, self.metadata, self.settings, self.clock, random.Random(self.loop.rng.getrandbits(64)),
             threads, storage=self.storage, archive=self.archive,

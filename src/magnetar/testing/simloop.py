@@ -188,8 +188,24 @@ class SimLoop(asyncio.BaseEventLoop):
         else:
             lane = _Lane(executor)  # nothing else is in it: no order
         job = _Job(self.create_future(), lambda: func(*args))
-        job.schedule(self, lane)
+        if lane.held is None:
+            job.schedule(self, lane)
+        else:
+            lane.held.append(job)
         return job.done
+
+    def hold(self, executor: Any) -> None:
+        """From now on nothing that is given to this executor of one thread begins: its disk hangs."""
+        lane = self._lanes.setdefault(id(executor), _Lane(executor))
+        if lane.held is None:
+            lane.held = []
+
+    def release(self, executor: Any) -> None:
+        """The disk works again: what waits is done in the order in which it came."""
+        lane = self._lanes.setdefault(id(executor), _Lane(executor))
+        waiting, lane.held = lane.held or [], None
+        for job in waiting:
+            job.schedule(self, lane)
 
     @override
     async def create_connection(  # type: ignore[override]  # only the host-and-port form exists here
@@ -258,6 +274,8 @@ class _Lane:
         self.executor = executor  # keeps the id, our key, from being used again
         self.free_at = 0.0
         self.completed_at = 0.0
+        self.held: list[_Job] | None = None
+        """What waits while the lane is held."""
 
 
 class _Job:

@@ -97,6 +97,24 @@ def test_call_soon_threadsafe_keeps_first_in_order() -> None:
     assert run(1, main()) == [0, 1, 2, 3, 4]
 
 
+def test_a_held_executor_begins_nothing_and_then_does_all_in_order() -> None:
+    async def main() -> None:
+        executor = ThreadPoolExecutor(max_workers=1)
+        done: list[int] = []
+        here().hold(executor)
+        here().hold(executor)
+        jobs = [here().run_in_executor(executor, done.append, number) for number in range(5)]
+        await asyncio.sleep(100)
+        assert not done
+        here().release(executor)
+        await asyncio.gather(*jobs)
+        assert done == list(range(5))
+        await here().run_in_executor(executor, done.append, 5)
+        assert done[-1] == 5
+
+    run(1, main())
+
+
 async def _jobs(executor: ThreadPoolExecutor, count: int) -> tuple[list[int], list[int]]:
     worked: list[int] = []
     completed: list[int] = []

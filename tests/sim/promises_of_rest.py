@@ -1,0 +1,232 @@
+"""What promises durability over REST: every call that changes something, and how to ask for it (``promises.py``)."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Final
+
+from tests.sim.promises import CURSOR, Promise, Step, acked, work
+from tests.sim.stage import REST, SUB, Stage
+
+PATH = "/admin/v2/{domain}/{tenant}/{namespace}/{topic}"
+OF_SUB = PATH + "/subscription/{subscription}"
+NAMESPACE = "/admin/v2/namespaces/{tenant}/{namespace}"
+BUNDLE = "0x80000000_0xc0000000"
+_HERE: Final = {
+    PATH: f"{REST}/t", NAMESPACE: "/admin/v2/namespaces/public/default", "{subscription}": SUB, "{bundle}": BUNDLE,
+    "{seconds}": "1", "{count}": "2", "{timestamp}": "0",
+}  # fmt: skip
+
+
+def _call(method: str, path: str, body: object = None) -> Step:
+    for word, value in _HERE.items():
+        path = path.replace(word, value)
+
+    async def ask(stage: Stage) -> None:
+        await stage.rest(method, path, body(stage) if callable(body) else body)
+
+    return ask
+
+
+def _message(stage: Stage) -> object:
+    return {"ledgerId": stage.ids[2].ledger, "entryId": stage.ids[2].entry}
+
+
+def _rest(
+    call: str, body: object = None, prepare: Step | None = None, early: tuple[str, ...] = (), *, topic: str = "t",
+    changes: bool = True,
+) -> Promise:  # fmt: skip
+    """``call`` as the routes have it, asked of ``topic``."""
+    method, _, path = call.partition(" ")
+    ask = _call(method, path.replace(PATH, f"{REST}/{topic}"), body)
+    return Promise(call, (call,), ask, prepare, early, changes)
+
+
+async def _parted(stage: Stage) -> None:
+    await stage.rest("PUT", f"{REST}/parted/partitions", 2)
+    await stage.rest("PUT", f"{REST}/parted/subscription/{SUB}", "earliest")
+
+
+async def _lacking(stage: Stage) -> None:
+    await _parted(stage)
+    await stage.rest("DELETE", f"{REST}/parted-partition-1")
+
+
+async def _other_topic(stage: Stage) -> None:
+    await stage.rest("PUT", f"{REST}/new")
+
+
+async def _with_properties(stage: Stage) -> None:
+    await stage.rest("PUT", f"{REST}/t/properties", {"a": "b"})
+
+
+async def _nobody_there(stage: Stage) -> None:
+    stage.client.transport.close()
+    await asyncio.sleep(0.1)
+
+
+async def _without(stage: Stage) -> None:
+    await stage.consumer.unsubscribe()
+
+
+async def _consumed(stage: Stage) -> None:
+    """Ledgers that nobody needs any more."""
+    for number in range(stage.world.storage.ledger_entries_max + 5):
+        stage.producer.send(b"%d" % number)
+    await stage.producer.receipt(stage.producer.next_sequence_id - 1)
+    for subscription in (SUB, "other"):
+        await stage.rest("POST", f"{REST}/t/subscription/{subscription}/skip_all")
+
+
+async def _grown_old(stage: Stage) -> None:
+    await asyncio.sleep(1.5)
+
+
+async def _abort(stage: Stage) -> None:
+    txn = stage.kept.id
+    await stage.rest("POST", f"/admin/v3/transactions/abortTransaction/{txn.most}/{txn.least}")
+
+
+def _after_traffic(call: str) -> Promise:
+    """What was sent and acknowledged before is on the disk when this is answered."""
+    promise = _rest(call)
+
+    async def ask(stage: Stage) -> None:
+        stage.consumer.ack_unconfirmed(stage.ids[0])
+        stage.producer.send(b"new")
+        await asyncio.sleep(0.1)
+        await promise.ask(stage)
+
+    return Promise(call, (call,), ask, None, CURSOR)
+
+
+_IDS: Final = ("read last id", "compacted last id")
+"""What is let go is not shown any more: of messages that is not taking anything back."""
+KEPT_IN_LOG: Final = (
+    Promise(
+        "abort a transaction", ("POST /admin/v3/transactions/abortTransaction/{mostSigBits}/{leastSigBits}",), _abort,
+        work,
+    ),
+    _rest(f"PUT {PATH}", {"a": "b"}, early=("topics", "new"), topic="new"),
+    _rest(f"DELETE {PATH}", None, _other_topic, ("topics", "new"), topic="new"),
+    _rest(f"PUT {PATH}/partitions", 3, None, ("topics", "partitions", "parted"), topic="parted"),
+    _rest(f"POST {PATH}/partitions", 4, _parted, ("topics", "partitions", "parted"), topic="parted"),
+    _rest(f"DELETE {PATH}/partitions", None, _parted, ("topics", "parted"), topic="parted"),
+    _rest(f"POST {PATH}/createMissedPartitions", None, _lacking, ("topics", "parted"), topic="parted"),
+    _rest(f"POST {PATH}/terminate", None, None, ("t terminated",)),
+    _rest(f"POST {PATH}/terminate/partitions", None, _parted, ("parted",), topic="parted"),
+    _rest(f"DELETE {PATH}/truncate", None, None, (*CURSOR, "t other", "t counters", "t log", *_IDS)),
+    _rest(f"POST {PATH}/trim", None, _consumed, ("t counters", "t log"), changes=False),
+    _rest(f"PUT {PATH}/properties", {"x": "y"}, None, ("t properties",)),
+    _rest(f"DELETE {PATH}/properties", None, _with_properties, ("t properties",)),
+    _after_traffic(f"PUT {PATH}/unload"),
+    _after_traffic(f"PUT {NAMESPACE}/unload"),
+    _after_traffic(f"PUT {NAMESPACE}/{{bundle}}/unload"),
+    _rest(f"POST {NAMESPACE}/clearBacklog", None, None, CURSOR),
+    _rest(f"POST {NAMESPACE}/clearBacklog/{{subscription}}", None, None, CURSOR),
+    _rest(f"POST {NAMESPACE}/{{bundle}}/clearBacklog", None, None, CURSOR),
+    _rest(f"POST {NAMESPACE}/{{bundle}}/clearBacklog/{{subscription}}", None, None, CURSOR),
+    _rest(f"POST {NAMESPACE}/unsubscribe/{{subscription}}", None, _nobody_there, CURSOR),
+    _rest(f"POST {NAMESPACE}/{{bundle}}/unsubscribe/{{subscription}}", None, _nobody_there, CURSOR),
+    _rest(f"POST {OF_SUB}/expireMessages/{{seconds}}", None, _grown_old, CURSOR),
+    _rest(f"POST {PATH}/all_subscription/expireMessages/{{seconds}}", None, _grown_old, CURSOR),
+    _rest(f"POST {OF_SUB}/expireMessages", _message, None, CURSOR),
+    _rest(f"POST {OF_SUB}/resetcursor", _message, None, CURSOR),
+    _rest(f"POST {OF_SUB}/resetcursor/{{timestamp}}", None, acked, CURSOR),
+    _rest(f"PUT {OF_SUB}/properties", {"x": "y"}, None, CURSOR),
+    _rest(f"PUT {OF_SUB}", "earliest", _without, CURSOR),
+    _rest(f"DELETE {OF_SUB}", None, _nobody_there, CURSOR),
+    _rest(f"POST {OF_SUB}/skip_all", None, None, CURSOR),
+    _rest(f"POST {OF_SUB}/skip/{{count}}", None, None, CURSOR),
+)  # fmt: skip
+
+
+# kept in the metadata --------------------------------------------------------------------------------------------
+
+_TENANT: Final = "/admin/v2/tenants/new"
+_SPACE: Final = "/admin/v2/namespaces/public/new"
+_RETENTION: Final = {"retentionTimeInMinutes": 5, "retentionSizeInMB": 5}
+_QUOTA: Final = {"limitSize": 1000, "limitTime": 0, "policy": "producer_exception"}
+_SCHEMA: Final = {"type": "STRING", "schema": "", "properties": {}}
+_OF_SCHEMA: Final = "/admin/v2/schemas/public/default/t/schema"
+_RATE: Final = {"dispatchThrottlingRateInMsg": 5, "dispatchThrottlingRateInByte": -1, "ratePeriodInSecond": 1}
+
+
+def _first(*calls: tuple[str, str, object]) -> Step:
+    async def prepare(stage: Stage) -> None:
+        for method, path, body in calls:
+            await stage.rest(method, path.replace(PATH, f"{REST}/t"), body)
+
+    return prepare
+
+
+def _fact(call: str, path: str, body: object = None, *before: tuple[str, str, object]) -> Promise:
+    """``call`` as the routes have it, asked at ``path``."""
+    return Promise(call, (call,), _call(call.partition(" ")[0], path, body), _first(*before))
+
+
+_NEW_CLUSTER: Final = ("PUT", "/admin/v2/clusters/new", {"serviceUrl": "http://new:8080"})
+_NEW_TENANT: Final = ("PUT", _TENANT, {"adminRoles": [], "allowedClusters": ["standalone"]})
+_NEW_SPACE: Final = ("PUT", _SPACE, None)
+KEPT_IN_METADATA: Final = (
+    _fact("PUT /admin/v2/clusters/{cluster}", *_NEW_CLUSTER[1:]),
+    _fact("POST /admin/v2/clusters/{cluster}", _NEW_CLUSTER[1], {"serviceUrl": "http://b:8080"}, _NEW_CLUSTER),
+    _fact("DELETE /admin/v2/clusters/{cluster}", _NEW_CLUSTER[1], None, _NEW_CLUSTER),
+    _fact("PUT /admin/v2/tenants/{tenant}", *_NEW_TENANT[1:]),
+    _fact(
+        "POST /admin/v2/tenants/{tenant}", _TENANT, {"adminRoles": ["a"], "allowedClusters": ["standalone"]},
+        _NEW_TENANT,
+    ),
+    _fact("DELETE /admin/v2/tenants/{tenant}", _TENANT, None, _NEW_TENANT),
+    _fact(f"PUT {NAMESPACE}", _SPACE, None),
+    _fact(f"DELETE {NAMESPACE}", _SPACE, None, _NEW_SPACE),
+    _fact(f"POST {NAMESPACE}/{{policy}}", f"{NAMESPACE}/messageTTL", 7),
+    _fact(f"PUT {NAMESPACE}/{{policy}}", f"{NAMESPACE}/compactionThreshold", 1_000_000),
+    _fact(
+        f"DELETE {NAMESPACE}/{{policy}}", f"{_SPACE}/messageTTL", None, _NEW_SPACE,
+        ("POST", f"{_SPACE}/messageTTL", 7),
+    ),
+    _fact(f"PUT {NAMESPACE}/properties", f"{NAMESPACE}/properties", {"a": "b"}),
+    _fact(
+        f"DELETE {NAMESPACE}/properties", f"{_SPACE}/properties", None, _NEW_SPACE,
+        ("PUT", f"{_SPACE}/properties", {"a": "b"}),
+    ),
+    _fact(f"PUT {NAMESPACE}/property/{{key}}/{{value}}", f"{NAMESPACE}/property/a/b"),
+    _fact(
+        f"DELETE {NAMESPACE}/property/{{key}}", f"{_SPACE}/property/a", None, _NEW_SPACE,
+        ("PUT", f"{_SPACE}/properties", {"a": "b"}),
+    ),
+    _fact(f"POST {NAMESPACE}/backlogQuota", f"{NAMESPACE}/backlogQuota", _QUOTA),
+    _fact(
+        f"DELETE {NAMESPACE}/backlogQuota", f"{_SPACE}/backlogQuota", None, _NEW_SPACE,
+        ("POST", f"{_SPACE}/backlogQuota", _QUOTA),
+    ),
+    _fact(f"POST {PATH}/backlogQuota", f"{REST}/t/backlogQuota", _QUOTA),
+    _fact(f"DELETE {PATH}/backlogQuota", f"{REST}/t/backlogQuota", None, ("POST", f"{PATH}/backlogQuota", _QUOTA)),
+    _fact(f"POST {PATH}/{{policy}}", f"{REST}/t/retention", _RETENTION),
+    _fact(f"PUT {PATH}/{{policy}}", f"{REST}/t/schemaCompatibilityStrategy", "FULL"),
+    _fact(f"DELETE {PATH}/{{policy}}", f"{REST}/t/retention", None, ("POST", f"{PATH}/retention", _RETENTION)),
+    _fact(f"DELETE {PATH}/policies", f"{REST}/t/policies", None, ("POST", f"{PATH}/retention", _RETENTION)),
+    _fact(f"POST {PATH}/{{subscription}}/dispatchRate", f"{REST}/t/{SUB}/dispatchRate", _RATE),
+    _fact(
+        f"DELETE {PATH}/{{subscription}}/dispatchRate", f"{REST}/t/{SUB}/dispatchRate", None,
+        ("POST", f"{PATH}/{SUB}/dispatchRate", _RATE),
+    ),
+    _fact("POST /admin/v2/schemas/{tenant}/{namespace}/{topic}/schema", _OF_SCHEMA, _SCHEMA),
+    _fact(
+        "DELETE /admin/v2/schemas/{tenant}/{namespace}/{topic}/schema", _OF_SCHEMA, None,
+        ("POST", _OF_SCHEMA, _SCHEMA),
+    ),
+)  # fmt: skip
+
+PROMISES_NOTHING: Final = {
+    f"POST {OF_SUB}/analyzeBacklog": "reads",
+    "POST /admin/v2/schemas/{tenant}/{namespace}/{topic}/compatibility": "compares",
+    "POST /admin/v2/schemas/{tenant}/{namespace}/{topic}/version": "reads",
+    f"PUT {PATH}/compaction": "begins a run; its status tells when it is done",
+    f"POST {PATH}/compaction/plan": "says what a job has to read; changes nothing",
+    f"POST {PATH}/compaction/view": "begins to take over a view; the status of compaction tells when it is done",
+    f"PUT {PATH}/offload": "begins a run; its status tells when it is done",
+    f"POST {PATH}/offload/{{ledger}}": "promises, and tests/sim/test_offload.py looks: it needs a place for copies",
+}
+"""Calls that are no reading ones and of which an answer says nothing about the disk."""
