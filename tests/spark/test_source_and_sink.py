@@ -14,6 +14,7 @@ import pytest
 from magnetar.client.anchor import Anchor
 from magnetar.client.lookup import Lookup
 from magnetar.client.place import Place
+from magnetar.model.errors import InvalidValueError
 from magnetar.model.hashing import java_string_hash
 from magnetar.spark.sequences import Sequence
 from magnetar.spark.staging import staged
@@ -307,9 +308,13 @@ def test_without_deduplication_the_way_out_is_named(
             writer.options(topic="t", txnAppId="a", txnVersion="1").mode("append").save()
 
 
-def test_a_stream_needs_a_subscription(stream: Make, tmp_path: Path) -> None:
-    with pytest.raises(Exception, match="a stream needs the option 'subscription'"):
-        run(stream(subscription=""), tmp_path, lambda batch, number: None)
+def test_a_stream_needs_a_subscription(spark: Any, stream: Make, broker: LiveBroker, topic: str) -> None:
+    """Told by `load`, in this process, without a trace of Java's."""
+    with pytest.raises(InvalidValueError, match=r"^option 'subscription' is missing"):
+        stream(subscription="")
+    reader = spark.readStream.format("pulsar").option("service.url", broker.url).option("topic", topic)
+    with pytest.raises(InvalidValueError, match="'startingOfsets' is not known; did you mean 'startingOffsets'"):
+        reader.option("subscription", "s").option("startingOfsets", "earliest").load()
 
 
 @pytest.fixture(autouse=True)

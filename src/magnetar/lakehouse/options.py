@@ -106,10 +106,11 @@ def _identifier(text: str | None) -> tuple[str, str] | None:
 
 
 def _fault(key: str) -> str | None:
-    """What is wrong with a key in lower case."""
-    if key in OPTIONS or key in _SPARK_KEYS or key.startswith(_PREFIXES):
+    """What is wrong with a key."""
+    lower = key.lower()
+    if lower in OPTIONS or lower in _SPARK_KEYS or lower.startswith(_PREFIXES):
         return None
-    if key == "partitionby":
+    if lower == "partitionby":
         return "option 'partitionBy' is not known; Spark keeps it from Python sinks, so write 'partitionColumns'"
     known = (option.title for option in OPTIONS.values())
     return unknown(key, known, lambda titles: f"known are {titles}, storage.* and catalog.*")

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from pyspark import TaskContext
@@ -30,7 +31,9 @@ from magnetar.lakehouse.layout import layout_of
 from magnetar.lakehouse.options import Kind, LakeOptions, lake_options
 from magnetar.lakehouse.store import Store
 from magnetar.model.errors import InvalidValueError
+from magnetar.spark.gate import Checks, guard
 from magnetar.spark.interpreter import settle
+from magnetar.spark.source import is_here
 
 if TYPE_CHECKING:
     import pyarrow as pa  # type: ignore[import-untyped]  # publishes no types
@@ -148,6 +151,9 @@ class StreamSink(DataSourceStreamArrowWriter):
 def register(spark: SparkSession) -> None:
     """Make the three formats known to a session."""
     for source in (ParquetSource, DeltaSource, IcebergSource):
+        if is_here(spark):
+            check = partial(lake_options, source.kind)
+            guard(source.name(), Checks(write=check, write_stream=check))
         spark.dataSource.register(source)
 
 

@@ -25,8 +25,8 @@ from magnetar.pipelines import outputs, rows
 from magnetar.pipelines.checkpoint import STAGED, Checkpoint, Places
 from magnetar.pipelines.frames import Check, Frames, read_range
 from magnetar.pipelines.manifest import BY_NAMES, CheckPart, Manifest, OutputPart, SourcePart, print_text
-from magnetar.pipelines.model import DEAD_LETTERS, Action, Pipeline, Sink, TopicSink, TopicSource
-from magnetar.pipelines.plan import Analysis, target_of
+from magnetar.pipelines.model import DEAD_LETTERS, Action, Pipeline, Sink, TopicSink, TopicSource, target_of
+from magnetar.pipelines.plan import Analysis
 from magnetar.runtime.clock import SystemClock
 from magnetar.spark.durability import make_directory, sync_tree, write_whole
 

@@ -113,13 +113,17 @@ def run(
         from magnetar.pipelines.model import Trigger
         from magnetar.pipelines.run import Stop, session
         from magnetar.pipelines.run import run as run_query
-        from magnetar.pipelines.watch import Watch
+        from magnetar.pipelines.watch import Watch, outline
 
+        for line in outline(pipeline):
+            _say(line)
         stop = Stop()
         trigger = Trigger.AVAILABLE_NOW if available_now else pipeline.trigger
         brief = trigger in (Trigger.AVAILABLE_NOW, Trigger.ONCE)
         with stop.listening(), session(pipeline, brief=brief) as spark, Watch(pipeline) as watch:
             stop.listen()
+            address = spark.sparkContext.uiWebUrl or "no UI, for which 'spark' takes spark.ui.enabled: true"
+            watch.say(f"  Spark {spark.version}: {address}; the first micro-batch begins")
             done = run_query(spark, pipeline, watch, stop, trigger)
         _say(
             f"{'stopped' if done.stopped else 'done'}: {done.batches:,} micro-batches, {done.rows:,} rows, "

@@ -10,6 +10,7 @@ from magnetar.client.address import parse_service_url
 from magnetar.model.errors import InvalidValueError, MagnetarError
 from magnetar.model.names import TopicName
 from magnetar.pipelines import functions
+from magnetar.pipelines.collisions import note_collisions
 from magnetar.pipelines.document import InvalidPipelineError, Item, read
 from magnetar.pipelines.elements import sink, source, step
 from magnetar.pipelines.model import Pipeline, PythonStep, Sink, Source, Step, TopicSource, Trigger
@@ -45,7 +46,7 @@ def parse(text: str, file: str) -> Pipeline:
     """The same from text; ``file`` is for the errors, and relative paths begin in its directory."""
     root = read(text, file)
     items = root.keys(KEYS, required=_REQUIRED)
-    name = items["name"].text() if "name" in items else ""
+    name = items["name"].words() if "name" in items else ""
     if name and not _NAME.fullmatch(name):
         items["name"].problem(f"{name!r} cannot be a name; letters, digits, '.', '_' and '-' can")
     service_url, token = _broker(items["broker"]) if "broker" in items else ("", None)
@@ -64,6 +65,9 @@ def parse(text: str, file: str) -> Pipeline:
     _complete(items, [one for one in sources if one], [one for one in sinks if one])
     trigger, interval = _trigger(items["trigger"]) if "trigger" in items else (Trigger.CONTINUOUS, 0.0)
     settings = items["spark"].entries("settings of Spark") if "spark" in items else {}
+    for key, item in settings.items():
+        if not key.startswith("spark."):
+            item.problem(f"{key!r} is no setting of Spark; they begin with 'spark.'")
     pipeline = Pipeline(
         name=name,
         file=file,
@@ -79,6 +83,7 @@ def parse(text: str, file: str) -> Pipeline:
         checkpoint=_directory(items["checkpoint"], file) if "checkpoint" in items else "",
         spark={key: item.text() for key, item in settings.items()},
     )
+    note_collisions(root, pipeline)
     if root.problems:
         raise InvalidPipelineError(root.problems)
     return pipeline
@@ -117,7 +122,7 @@ def _complete(items: dict[str, Item], sources: list[Source], sinks: list[Sink]) 
 
 def _broker(item: Item) -> tuple[str, str | None]:
     parts = item.keys(("service.url", "token"), required=("service.url",))
-    url = parts["service.url"].text() if "service.url" in parts else ""
+    url = parts["service.url"].words() if "service.url" in parts else ""
     if url and "${" not in url:
         try:
             parse_service_url(url)
@@ -137,7 +142,7 @@ def _broker(item: Item) -> tuple[str, str | None]:
 
 
 def _topic(item: Item) -> str:
-    text = item.text()
+    text = item.words()
     try:
         return TopicName.parse(text).fqn if text else ""
     except MagnetarError as error:
@@ -158,7 +163,7 @@ def _trigger(item: Item) -> tuple[Trigger, float]:
 
 
 def _directory(item: Item, file: str) -> str:
-    text = item.text()
+    text = item.words()
     if "://" in text and not text.startswith("file://"):
         item.problem(
             f"{text!r}: manifests are kept beside Spark's own checkpoint, in a directory that this machine can write"

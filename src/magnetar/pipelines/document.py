@@ -8,8 +8,9 @@ are mistakes with the nearest known name. One look at a file gives all its mista
 from __future__ import annotations
 
 import difflib
+import itertools
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
 import yaml
@@ -19,7 +20,13 @@ from magnetar.model.errors import InvalidValueError
 _NULLS: Final = ("", "null", "~", "Null", "NULL")
 _UNITS: Final = {"ms": 0.001, "s": 1.0, "sec": 1.0, "min": 60.0, "m": 60.0, "h": 3600.0}
 _DURATION: Final = re.compile(r"(\d+(?:\.\d+)?)\s*([a-z]+)")
+_NOT_WORDS: Final = {
+    f"tag:yaml.org,2002:{tag}": what
+    for tag, what in {"int": "a number", "float": "a number", "bool": "yes or no", "timestamp": "a date"}.items()
+}
 _DEPTH: Final = 40
+_VALUES_MAX: Final = 10_000
+"""Of parameters; aliases can make a small file a huge one."""
 
 
 class Problem(NamedTuple):
@@ -81,6 +88,17 @@ class Item:
     def _child(self, node: yaml.Node, name: str) -> Item:
         return Item(node, f"{self.path}.{name}" if self.path else name, self._file, self.problems)
 
+    def at(self, *names: str) -> Item:
+        """What stands below these keys, or the last that is there."""
+        found = self
+        for name in names:
+            pairs = found._node.value if isinstance(found._node, yaml.MappingNode) else ()
+            below = next((value for key, value in pairs if key.value == name), None)
+            if below is None:
+                break
+            found = found._child(below, name)
+        return found
+
     def entries(self, what: str) -> dict[str, Item]:
         """All keys of a mapping with any names; ``what`` they are, for the error."""
         node = self._node
@@ -123,6 +141,15 @@ class Item:
             return ""
         return str(node.value).strip()
 
+    def words(self) -> str:
+        """The same for what is a text by its nature; a number, a date or yes and no must be in quotes to be one."""
+        text = self.text()
+        node = self._node
+        if text and isinstance(node, yaml.ScalarNode) and node.style is None and node.tag in _NOT_WORDS:
+            self.problem(f"{text} is {_NOT_WORDS[node.tag]}; write it in quotes if it is meant")
+            return ""
+        return text
+
     def texts(self) -> list[str]:
         """A list of values, or one."""
         return [one.text() for one in self.items()] if isinstance(self._node, yaml.SequenceNode) else [self.text()]
@@ -149,22 +176,29 @@ class Item:
         match = _DURATION.fullmatch(text)
         if match is None or match[2] not in _UNITS:
             if text:
-                self.problem(f"{text!r} is no duration; write for instance 500 ms, 10 s, 5 min or 1 h")
+                unit = f" {nearest(match[2], _UNITS)}" if match is not None else ""
+                self.problem(f"{text!r} is no duration; write for instance 500 ms, 10 s, 5 min or 1 h.{unit}")
             return 0.0
         return float(match[1]) * _UNITS[match[2]]
 
     def plain(self) -> object:
-        """As JSON would have it: for parameters of functions."""
-        return _plain(self._node, 0)
+        """As JSON would have it: for parameters of functions; None (and noted) for what is too much."""
+        try:
+            return _plain(self._node, 0, itertools.count())
+        except InvalidValueError as error:
+            self.problem(str(error))
+            return None
 
 
-def _plain(node: yaml.Node, depth: int) -> object:
+def _plain(node: yaml.Node, depth: int, counter: Iterator[int]) -> object:
     if depth > _DEPTH:
         raise InvalidValueError("values are nested too deeply")
+    if next(counter) > _VALUES_MAX:
+        raise InvalidValueError(f"there are more than {_VALUES_MAX:,} values; read them from a file")
     if isinstance(node, yaml.MappingNode):
-        return {str(key.value): _plain(value, depth + 1) for key, value in node.value}
+        return {str(key.value): _plain(value, depth + 1, counter) for key, value in node.value}
     if isinstance(node, yaml.SequenceNode):
-        return [_plain(one, depth + 1) for one in node.value]
+        return [_plain(one, depth + 1, counter) for one in node.value]
     value: object = yaml.safe_load(yaml.serialize(node))
     return value
 

@@ -12,6 +12,7 @@ from typing import Final
 
 from magnetar.lakehouse.options import Kind, lake_options
 from magnetar.model.errors import MagnetarError
+from magnetar.pipelines.columns import TIMES, Column, DdlError, columns_of, problem_of_interval
 from magnetar.pipelines.document import Item, nearest
 from magnetar.pipelines.functions import problem_of_name
 from magnetar.pipelines.model import (
@@ -31,9 +32,11 @@ from magnetar.pipelines.model import (
     Watermark,
 )
 from magnetar.pipelines.secrets import is_reference, problem_of
+from magnetar.spark.decode import METADATA, STANDARD, chosen_columns
 from magnetar.spark.options import OPTIONS, sink_options, source_options
 from magnetar.spark.value_options import KINDS
 
+_POSITION: Final = ("__topic", "__ledgerId", "__entryId", "__batchIndex")
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _SINK_NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]*")
 _OURS: Final = frozenset(
@@ -56,9 +59,12 @@ SINK_COLUMNS: Final = {
 VERIFY_KEY: Final = "decryption.privateKey"
 """Of a topic sink: with what `verify` opens what the sink has encrypted."""
 _KEYS: Final = (VERIFY_KEY, "encryption.publicKey")
+_WORDS: Final = frozenset({"path", "format", "topic", "topics", "topicsPattern", "subscription"})
+"""Whose values are texts by their nature."""
 _FORMATS: Final = ("parquet", "delta", "iceberg", "noop", "console")
 _NEXT_TO_FROM: Final = re.compile(r"\b(?:FROM|JOIN)\s+([A-Za-z_]\w*)\b(?!\s*[.(`])", re.IGNORECASE)
 _SAID_BEFORE: Final = re.compile(r"\b([A-Za-z_]\w*)\s+AS\s*\(", re.IGNORECASE)
+_QUERY: Final = re.compile(r"[\s(]*(?:SELECT|WITH|FROM|VALUES|TABLE|MAP|REDUCE)\b", re.IGNORECASE)
 _NOT_SQL: Final = re.compile(r"--[^\n]*|/\*.*?\*/|'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"", re.DOTALL)
 
 
@@ -75,7 +81,7 @@ def _texts(items: Mapping[str, Item], names: Iterable[str]) -> dict[str, str]:
     found = {}
     for name in names:
         if name in items:
-            found[name] = items[name].text()
+            found[name] = items[name].words() if name in _WORDS else items[name].text()
             if wrong := problem_of(found[name]):
                 items[name].problem(wrong)
     return found
@@ -121,6 +127,8 @@ def source(item: Item, name: str, pipeline: str, dead_letter: bool) -> Source | 
 def _table_source(item: Item, name: str) -> TableSource:
     items = item.keys(("format", "path", "fields", "options"), required=("format",))
     texts = _texts(items, ("format", "path", "fields"))
+    if "fields" in items:
+        _columns(items["fields"])
     return TableSource(
         name,
         item.where,
@@ -137,6 +145,7 @@ def _topic_source(item: Item, name: str, pipeline: str, dead_letter: bool) -> To
     options = _texts(items, [title for title in titles if title not in ("value", "subscription")])
     value = items["value"].choice(KINDS) if "value" in items else "binary"
     fields = items["fields"].text() if "fields" in items else ""
+    columns = _columns(items["fields"]) if fields else None
     if value == "json" and not fields and "valueSchema" not in options:
         item.problem("value: json needs 'fields', the columns of the JSON, for instance: origin STRING, delay BIGINT")
     if value not in ("binary", "string") and not (value == "json" and fields):
@@ -147,16 +156,59 @@ def _topic_source(item: Item, name: str, pipeline: str, dead_letter: bool) -> To
     if "watermark" in items:
         parts = items["watermark"].keys(("column", "delay"), required=("column", "delay"))
         if len(parts) == 2:
-            watermark = Watermark(parts["column"].text(), parts["delay"].text())
-    subscription = items["subscription"].text() if "subscription" in items else f"{pipeline}.{name}"
+            watermark = Watermark(parts["column"].words(), parts["delay"].text())
+            known = None if value == "schema" or (fields and columns is None) else columns or []
+            _check_watermark(parts, watermark, known, value, options.get("metadata", ""))
+    subscription = items["subscription"].words() if "subscription" in items else f"{pipeline}.{name}"
     given = {"service.url": "pulsar://checked-elsewhere:6650", "subscription": subscription}
     try:
         source_options(given | _without_hidden_keys(options))
+        chosen_columns(options.get("metadata", ""))
     except MagnetarError as error:
         _at_option(item, items, str(error))
     return TopicSource(
         name, item.where, options, subscription, value, fields, watermark, expectations(items, dead_letter)
     )
+
+
+def _columns(item: Item) -> list[Column] | None:
+    """None, and noted, if these are none."""
+    text = item.text()
+    try:
+        found = columns_of(text) if text else None
+    except DdlError as error:
+        item.problem(str(error))
+        return None
+    for one in found or ():
+        if one.name in METADATA:
+            item.problem(f"{one.name!r} is a column of the message itself (docs/spark.md); choose another name")
+    return found
+
+
+def _check_watermark(
+    parts: Mapping[str, Item], given: Watermark, columns: list[Column] | None, value: str, metadata: str
+) -> None:
+    """``columns`` of the value: None if they are not known here."""
+    if given.delay and (wrong := problem_of_interval(given.delay)):
+        parts["delay"].problem(wrong)
+    if columns is None or not given.column:
+        return
+    try:
+        named = chosen_columns(metadata) if metadata else STANDARD
+    except MagnetarError:
+        # It is told at the option.
+        return
+    kinds = {one.name: one.kind for one in columns}
+    kinds |= {} if columns else {"value": "string" if value == "string" else "binary"}
+    kinds |= {name: METADATA[name].sql for name in dict.fromkeys((*named, "__eventTime", *_POSITION))}
+    by_name = {name.lower(): name for name in kinds}
+    first = given.column.split(".")[0].strip("`").lower()
+    if first not in by_name:
+        parts["column"].problem(f"there is no column {given.column!r}; {nearest(given.column, kinds)}")
+    elif "." not in given.column and kinds[by_name[first]] not in TIMES:
+        parts["column"].problem(
+            f"{given.column!r} is {kinds[by_name[first]].upper()}, and a watermark needs a TIMESTAMP"
+        )
 
 
 def _without_hidden_keys(options: Mapping[str, str]) -> dict[str, str]:
@@ -188,7 +240,9 @@ def step(item: Item, known: list[str], dead_letter: bool) -> Step | None:
         for key in ("from", "with"):
             if key in items:
                 items[key].problem(f"{key!r} belongs to python steps; SQL names what it reads itself")
-        sql = items["sql"].text().rstrip("; \n")
+        sql = items["sql"].words().rstrip("; \n")
+        if sql and not _QUERY.match(_NOT_SQL.sub(" ", sql)):
+            items["sql"].problem("a step's SQL is a query, which begins with SELECT, WITH, FROM, VALUES or TABLE")
         for name_used in _unknown_tables(sql, known):
             items["sql"].problem(
                 f"it reads {name_used!r}, which is no source or earlier step; {nearest(name_used, known)}"
@@ -199,7 +253,7 @@ def step(item: Item, known: list[str], dead_letter: bool) -> Step | None:
         if one and one not in known:
             items["from"].problem(f"{one!r} is no source or earlier step; {nearest(one, known)}")
     given = items["with"].entries("parameters") if "with" in items else {}
-    function = items["python"].text()
+    function = items["python"].words()
     if function and (wrong := problem_of_name(function)):
         items["python"].problem(wrong)
     return PythonStep(
@@ -222,6 +276,15 @@ def sink(item: Item, name: str, known: list[str], dead_letter: bool) -> Sink | N
         item.problem(f"{name!r} is the name of the dead-letter topic's own output; choose another")
     given = item.entries("a sink's keys")
     titles = [title for title in pulsar_keys("sink") if title != "topic"] + [VERIFY_KEY]
+    two: list[str] = [key for key in ("path", "options") if key in given] if "topic" in given else []
+    if "topic" in given and "format" in given and given["format"].text() != "pulsar":
+        two.append("format")
+    if two:
+        item.problem(
+            f"{name!r} is two things: 'topic' makes it a topic, and {' and '.join(map(repr, two))} "
+            f"{'makes' if len(two) == 1 else 'make'} it a table; make two sinks"
+        )
+        return None
     is_topic = "topic" in given or ("format" in given and given["format"].text() == "pulsar")
     keys = (
         ("from", "format", "topic", *SINK_COLUMNS, *titles, "expect")
@@ -259,7 +322,7 @@ def sink(item: Item, name: str, known: list[str], dead_letter: bool) -> Sink | N
 def _topic_sink(
     item: Item, items: Mapping[str, Item], name: str, start: str, titles: list[str], expected: tuple[Expectation, ...]
 ) -> TopicSink:
-    topic = items["topic"].text() if "topic" in items else ""
+    topic = items["topic"].words() if "topic" in items else ""
     options = _texts(items, titles)
     given = {"service.url": "pulsar://checked-elsewhere:6650", "topic": topic}
     try:

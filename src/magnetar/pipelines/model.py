@@ -134,6 +134,13 @@ Step = SqlStep | PythonStep
 Sink = TopicSink | TableSink | PlainSink
 
 
+def target_of(sink: Sink) -> str:
+    """Topic, or format and path."""
+    if isinstance(sink, TopicSink):
+        return sink.topic
+    return f"{sink.format} {sink.path}" if isinstance(sink, TableSink) else sink.format
+
+
 @dataclass(frozen=True, slots=True)
 class Pipeline:
     name: str

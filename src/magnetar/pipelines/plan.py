@@ -24,6 +24,7 @@ from magnetar.pipelines.model import (
     TopicSink,
     TopicSource,
     Trigger,
+    target_of,
 )
 from magnetar.pipelines.rows import OUTCOME
 
@@ -257,10 +258,3 @@ def text(pipeline: Pipeline, analysis: Analysis) -> list[str]:
     elif any(one.action is Action.DEAD_LETTER for source in pipeline.topic_sources for one in source.expectations):
         raise InvalidValueError("there is no dead-letter topic")
     return lines
-
-
-def target_of(sink: Sink) -> str:
-    """Topic, or format and path."""
-    if isinstance(sink, TopicSink):
-        return sink.topic
-    return f"{sink.format} {sink.path}" if isinstance(sink, TableSink) else sink.format

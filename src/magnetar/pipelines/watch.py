@@ -19,7 +19,7 @@ from rich.table import Table
 
 from magnetar.client.place import START, Place
 from magnetar.pipelines.manifest import Manifest
-from magnetar.pipelines.model import DEAD_LETTERS, Pipeline
+from magnetar.pipelines.model import DEAD_LETTERS, Pipeline, TopicSource, Trigger, target_of
 from magnetar.runtime.clock import steady_seconds
 from magnetar.spark.offsets import from_json
 
@@ -52,6 +52,25 @@ def places_of(text: Any) -> dict[str, Place]:
     """An offset in Spark's progress: JSON, perhaps still a text; null before the first one and when repeated."""
     found = json.loads(text) if isinstance(text, str) else text
     return from_json(found) if isinstance(found, dict) else {}
+
+
+def outline(pipeline: Pipeline) -> list[str]:
+    """What runs, before anything has: sources, sinks, and where it keeps itself."""
+    lines = [f"pipeline {pipeline.name} ({pipeline.file}) at {pipeline.service_url}"]
+    for source in pipeline.sources:
+        if isinstance(source, TopicSource):
+            given = (source.options.get(key) for key in ("topic", "topics", "topicsPattern", "assign"))
+            read = next((one for one in given if one is not None), "")
+            lines.append(f"  source {source.name}: {read}, subscription {source.subscription}")
+        else:
+            lines.append(f"  source {source.name}: {source.format} {source.path or ''}".rstrip())
+    for sink in pipeline.sinks:
+        lines.append(f"  sink {sink.name}: {sink.source} to {target_of(sink)}")
+    if pipeline.dead_letter is not None:
+        lines.append(f"  dead letters: {pipeline.dead_letter}")
+    every = f" {pipeline.interval:g} s" if pipeline.trigger is Trigger.INTERVAL else ""
+    lines.append(f"  checkpoint {pipeline.checkpoint}, trigger {pipeline.trigger.value}{every}")
+    return lines
 
 
 class Watch:

@@ -1,4 +1,4 @@
-"""The options that somebody gave, in lower case as Spark hands them over, with look-ups that check what they find.
+"""The options that somebody gave, in any case, with look-ups that check what they find.
 
 Which keys there are is the caller's knowledge: he says of a key what is wrong with it, before anything is looked up,
 because a misspelt option that is ignored reads or writes the wrong thing silently. `unknown` is the usual complaint.
@@ -15,13 +15,13 @@ from magnetar.model.errors import InvalidValueError
 class OptionTable:
     """Look-ups are by title, as people write it; a value of blanks is as good as none.
 
-    ``fault`` says what is wrong with a key (in lower case), or None. All look-ups, and the making of the table, raise
+    ``fault`` says what is wrong with a key (as it was given), or None. All look-ups, and the making of the table, raise
     InvalidValueError.
     """
 
     def __init__(self, given: Mapping[str, str], fault: Callable[[str], str | None]) -> None:
         self._values = {key.lower(): value for key, value in given.items()}
-        for key in self._values:
+        for key in given:
             wrong = fault(key)
             if wrong is not None:
                 raise InvalidValueError(wrong)
@@ -66,6 +66,6 @@ class OptionTable:
 def unknown(key: str, titles: Iterable[str], known: Callable[[str], str]) -> str:
     """The complaint about a key, with the nearest of the titles, or else what ``known`` makes of their list."""
     by_key = {title.lower(): title for title in titles}
-    near = difflib.get_close_matches(key, by_key, 1, 0.6)
+    near = difflib.get_close_matches(key.lower(), by_key, 1, 0.6)
     hint = f"did you mean {by_key[near[0]]!r}?" if near else known(", ".join(sorted(by_key.values())))
     return f"option {key!r} is not known; {hint}"

@@ -223,6 +223,19 @@ def source_options(given: Mapping[str, str]) -> SourceOptions:
     )
 
 
+def check_stream(options: SourceOptions) -> str:
+    """For ``spark.readStream``: the subscription; raises InvalidValueError."""
+    if options.push_down:
+        raise InvalidValueError("option 'pushDownFilters' has no meaning for a stream: Spark pushes no filters there")
+    if options.subscription is None:
+        raise InvalidValueError(
+            "option 'subscription' is missing: a stream needs a name, unique to this query, under which the broker "
+            "remembers where it began and keeps what it has not processed; for instance "
+            ".option('subscription', 'my-query')"
+        )
+    return options.subscription
+
+
 def check_batch(given: Mapping[str, str]) -> None:
     """For ``spark.read``: raises InvalidValueError, which names all options that only streams have."""
     keys = {key.lower() for key, value in given.items() if value and value.strip()}
@@ -287,11 +300,11 @@ def sink_options(given: Mapping[str, str]) -> SinkOptions:
 
 
 def _fault(key: str, side: str) -> str | None:
-    """What is wrong with a key in lower case."""
-    option = OPTIONS.get(key)
+    """What is wrong with a key."""
+    option = OPTIONS.get(key.lower())
     if option is not None:
         return None if _has(option, side) else f"option {option.title!r} has no meaning for a {side}"
-    if key in _SPARK_KEYS:
+    if key.lower() in _SPARK_KEYS:
         return None
     known = (option.title for option in OPTIONS.values() if _has(option, side))
     return unknown(key, known, lambda titles: f"a {side} has {titles}")

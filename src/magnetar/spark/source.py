@@ -9,17 +9,20 @@ Without `register`, Spark finds the source by itself through the package ``pyspa
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import DataSource
 
 from magnetar.model.errors import InvalidValueError
 from magnetar.spark.decode import arrow_schema, chosen_columns, sql_schema
+from magnetar.spark.gate import Checks, guard
 from magnetar.spark.interpreter import settle
-from magnetar.spark.options import SourceOptions, check_batch, sink_options, source_options
+from magnetar.spark.options import SourceOptions, check_batch, check_stream, sink_options, source_options
 from magnetar.spark.reader import BatchReader, FilteringBatchReader
 from magnetar.spark.stream import StreamReader
 from magnetar.spark.values import column_texts, matching, resolved, value_decoder
+from magnetar.spark.workers import settle_workers
 from magnetar.spark.writer import BatchSink, StreamSink, check_schema
 
 if TYPE_CHECKING:
@@ -80,5 +83,22 @@ class PulsarSource(DataSource):
 
 
 def register(spark: SparkSession) -> None:
-    """Make ``format("pulsar")`` known to a session."""
+    """Make ``format("pulsar")`` known to a session. InvalidValueError if its workers run a Python without it."""
+    if is_here(spark):
+        settle_workers(spark.sparkContext)
+        guard(PulsarSource.name(), Checks(_check_batch, _check_stream, sink_options, sink_options))
     spark.dataSource.register(PulsarSource)
+
+
+def is_here(spark: SparkSession) -> bool:
+    """It is a session of this process, and not one of Spark Connect."""
+    return type(spark).__module__ == "pyspark.sql.session"
+
+
+def _check_batch(given: Mapping[str, str]) -> None:
+    check_batch(given)
+    source_options(given)
+
+
+def _check_stream(given: Mapping[str, str]) -> None:
+    check_stream(source_options(given))

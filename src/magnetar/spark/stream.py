@@ -10,8 +10,9 @@ for the next end (`latestOffset`) only when everything before the start that it 
 checkpoint. So that is where the subscriptions are moved to, and a query that idles shows no backlog. (Asynchronous
 progress tracking would break this; Spark refuses it for Python sources.)
 
-The option ``subscription`` is demanded: it is the durable name of where this query began. With a new checkpoint and an
-old subscription the query begins where the subscription stands; ``startingOffsets`` counts when it is new.
+The option ``subscription`` is demanded, at ``load()`` already (`gate`): it is the durable name of where this query
+began. With a new checkpoint and an old subscription the query begins where the subscription stands; ``startingOffsets``
+counts when it is new.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ from magnetar.runtime.clock import SystemClock, steady_seconds
 from magnetar.spark.admission import Limits
 from magnetar.spark.frontier import Frontier
 from magnetar.spark.offsets import Cuts, cuts_of, from_json, tasks_of, to_json
-from magnetar.spark.options import SourceOptions
+from magnetar.spark.options import SourceOptions, check_stream
 from magnetar.spark.pace import Pace
 from magnetar.spark.planner import plan
 from magnetar.spark.progress import lag_json
@@ -48,17 +49,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """For ``spark.readStream``."""
 
     def __init__(self, options: SourceOptions) -> None:
-        if options.subscription is None:
-            raise InvalidValueError(
-                "a stream needs the option 'subscription': a name, unique to this query, under which the broker "
-                "remembers where it began and keeps what it has not processed"
-            )
-        if options.push_down:
-            raise InvalidValueError(
-                "option 'pushDownFilters' has no meaning for a stream: Spark pushes no filters there"
-            )
+        self._subscription = check_stream(options)
         self._options = options
-        self._subscription = options.subscription
         self._frontier: Frontier | None = None
         self._target: dict[str, Place] | None = None
         self._end: Mapping[str, Place] | None = None

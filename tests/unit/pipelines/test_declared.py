@@ -166,3 +166,97 @@ def test_the_command_tells_all_mistakes(tmp_path: Path, capfd: pytest.CaptureFix
         app(["check", str(file)])
     assert ended.value.code == 0
     assert "pipeline small with 2 sources, 1 steps and 1 sinks is valid" in capfd.readouterr().out
+
+
+STREAM = "    topic: flights\n"
+OUT = "    topic: late\n"
+FIELDS = "origin STRING, delay BIGINT"
+SQL = "    sql: SELECT * FROM flights JOIN airports USING (origin) WHERE delay > 60\n"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "where", "told"),
+    [
+        # In a circle, or into one place.
+        (OUT, "    topic: flights\n", "f.yaml:22:12: sinks.out.topic", "source flights reads this topic"),
+        (OUT, "    topic: persistent://public/default/flights-partition-3\n", "sinks.out.topic",
+         "feed itself for ever"),
+        (STREAM, "    topicsPattern: la.*\n", "sinks.out.topic", "source flights reads this topic"),
+        (STREAM, "    topics: a, late\n", "sinks.out.topic", "source flights reads this topic"),
+        (STREAM, "    assign: '{\"late\": [0]}'\n", "sinks.out.topic", "source flights reads this topic"),
+        ("dead-letter: dead\n", "dead-letter: flights\n", "f.yaml:5:14: dead-letter", "come back for ever"),
+        ("dead-letter: dead\n", "dead-letter: late\n", "f.yaml:5:14: dead-letter", "sink out writes this topic, too"),
+        (OUT, "    format: delta\n    path: airports.csv\n", "f.yaml:23:11: sinks.out.path",
+         "source airports reads this"),
+        (OUT, "    format: delta\n    path: WORK\n", "sinks.out.path", "the checkpoint"),
+        (
+            OUT,
+            "    format: delta\n    path: /x/t\n  two:\n    format: iceberg\n    path: /x/y/../t/\n",
+            "f.yaml:26:11: sinks.two.path",
+            "sink out keeps a table of format delta there",
+        ),
+        (OUT, "    topic: late\n    from: airports\n", "f.yaml:23:11: sinks.out.from", "'airports' is a table"),
+        # Two things, or nothing that could be.
+        (OUT, "    topic: late\n    format: delta\n    path: x\n", "f.yaml:22:5: sinks.out", "is two things"),
+        (OUT, "    topic: late\n    format: parquet\n", "f.yaml:22:5: sinks.out", "'format' makes it a table"),
+        (OUT, "    topic: late\n    path: x\n", "f.yaml:22:5: sinks.out", "'path' makes it a table"),
+        (OUT, "    format: delta\n    path: 7\n", "f.yaml:23:11: sinks.out.path", "7 is a number; write it in quotes"),
+        (OUT, "    format: delta\n    path: yes\n", "sinks.out.path", "yes is yes or no"),
+        (OUT, "    topic: 2013-01-01\n", "sinks.out.topic", "is a date"),
+        (STREAM, "    topic: 3.5\n", "f.yaml:8:12: sources.flights.topic", "3.5 is a number"),
+        ("name: small", "name: 12", "f.yaml:1:7: name", "12 is a number"),
+        ("checkpoint: work", "checkpoint: 1", "f.yaml:4:13: checkpoint", "1 is a number"),
+        (SQL, "    sql: 5\n", "steps[0].sql", "5 is a number"),
+        (SQL, "    sql: DROP TABLE flights\n", "f.yaml:19:10: steps[0].sql", "a step's SQL is a query"),
+        (SQL, "    sql: \"INSERT INTO x SELECT * FROM flights\"\n", "steps[0].sql", "begins with SELECT"),
+        # Columns and times.
+        (FIELDS, "origin STRING, delay BIGNT", "f.yaml:11:13: sources.flights.fields", "did you mean 'bigint'?"),
+        (FIELDS, "origin STRING delay BIGINT", "sources.flights.fields", "a comma separates columns"),
+        (FIELDS, "origin STRING, __key BINARY", "sources.flights.fields", "a column of the message itself"),
+        (FIELDS, "origin STRING, Origin INT", "sources.flights.fields", "twice"),
+        ("    path: airports.csv\n", "    path: airports.csv\n    fields: faa STRNG\n", "sources.airports.fields",
+         "'string'?"),
+        (STREAM, STREAM + "    watermark: {column: tme, delay: 1 hour}\n",
+         "f.yaml:9:25: sources.flights.watermark.column",
+         "there is no column 'tme'"),
+        (STREAM, STREAM + "    watermark: {column: dely, delay: 1 hour}\n", "watermark.column",
+         "did you mean 'delay'?"),
+        (STREAM, STREAM + "    watermark: {column: delay, delay: 1 hour}\n", "watermark.column", "needs a TIMESTAMP"),
+        (STREAM, STREAM + "    watermark: {column: __publishTime, delay: 1 fortnight}\n",
+         "f.yaml:9:47: sources.flights.watermark.delay", "'fortnight' in '1 fortnight' is no unit of time"),
+        (STREAM, STREAM + "    watermark: {column: __publishTime, delay: -1 hour}\n", "watermark.delay", "from 0 on"),
+        (STREAM, STREAM + "    watermark: __publishTime\n", "sources.flights.watermark", "must be a mapping"),
+        (STREAM, STREAM + "    metadata: __key, __tpic\n", "sources.flights", "__tpic"),
+        ("dead-letter: dead\n", "dead-letter: dead\ntrigger: {interval: 5 mn}\n", "trigger.interval",
+         "did you mean 'min'?"),
+        ("dead-letter: dead\n", "dead-letter: dead\nspark: {master: local}\n", "f.yaml:6:17: spark.master",
+         "begin with 'spark.'"),
+        # Shapes.
+        ("sources:\n", "sources:\n  - flights\nsurces:\n", "surces", "did you mean 'sources'?"),
+        ("steps:\n  - name: late\n", "steps:\n  late:\n    name: late\n", "steps", "must be a list"),
+        ("    topic: late\n", "    topic: [late]\n", "sinks.out.topic", "must be a single value"),
+    ],
+)  # fmt: skip
+def test_an_absurd_document(old: str, new: str, where: str, told: str, tmp_path: Path) -> None:
+    found = problems(changed(old, new.replace("WORK", str(Path("work").absolute()))))
+    assert any(where in line and told in line for line in found), found
+
+
+def test_a_small_file_that_means_a_huge_one_is_refused() -> None:
+    layers = "\n".join(f"  a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]" for n in range(1, 12))
+    text = changed(SQL, "    python: m:f\n    with:\n      x: *a11\n")
+    (found,) = [one for one in problems(f"spark:\n  a0: &a0 [1]\n{layers}\n{text}") if ".with" in one]
+    assert "steps[0].with.x: there are more than 10,000 values" in found
+    (found,) = problems(changed(SQL, "    python: m:f\n    with: {x: &x [*x]}\n"))
+    assert "nested too deeply" in found
+
+
+def test_what_only_looks_absurd_is_valid() -> None:
+    for old, new in (
+        (OUT, "    format: delta\n    path: '7'\n"),
+        (STREAM, STREAM + "    watermark: {column: __publishTime, delay: 1 hour 30 minutes}\n"),
+        (FIELDS, "origin STRING, delay BIGINT, t TIMESTAMP_NTZ, s STRUCT<t:TIMESTAMP>"),
+        (SQL, '    sql: "/* a */ (WITH x AS (SELECT 1) SELECT * FROM flights)"\n'),
+        (STREAM, "    topicsPattern: public/other/la.*\n"),
+    ):
+        parse(changed(old, new), "f.yaml")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -10,7 +11,7 @@ from rich.console import Console
 
 from magnetar.client.place import Place
 from magnetar.pipelines.declared import parse
-from magnetar.pipelines.watch import Watch, lag_text, places_of
+from magnetar.pipelines.watch import Watch, lag_text, outline, places_of
 from tests.unit.pipelines.example import TEXT
 from tests.unit.pipelines.histories import TOPIC, history
 
@@ -53,3 +54,15 @@ def test_lines_elsewhere_and_a_table_on_a_terminal() -> None:
         said = console.export_text()
         assert ("batch 1: 10 rows in 0.0 s: 8 to out, 1 to dead-letters, 1 dropped" in said) == (not terminal)
         console.file.close()
+
+
+def test_what_runs_is_said_before_anything_has() -> None:
+    lines = outline(parse(TEXT, "f.yaml"))
+    assert lines[0] == "pipeline small (f.yaml) at pulsar://localhost:6650"
+    assert lines[1:] == [
+        "  source flights: flights, subscription small.flights",
+        "  source airports: csv airports.csv",
+        "  sink out: late to late",
+        "  dead letters: persistent://public/default/dead",
+        f"  checkpoint {Path('work').resolve()}, trigger continuous",
+    ]

@@ -221,7 +221,7 @@ def test_a_staging_directory_is_the_drivers(tmp_path: Path, monkeypatch: pytest.
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({}, "needs the option 'subscription'"),
+        ({}, "option 'subscription' is missing"),
         ({"subscription": "s", "pushDownFilters": "true"}, "'pushDownFilters' has no meaning"),
     ],
 )

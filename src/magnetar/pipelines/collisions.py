@@ -1,0 +1,106 @@
+"""Parts of a file that are right by themselves and get into each other's way: what goes in a circle, or into one place.
+
+A topic sink whose topic a source reads would feed itself for ever; so would dead letters. A table that is written where
+a table source, another format or the checkpoint is would destroy it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+
+from magnetar.model.errors import MagnetarError
+from magnetar.model.names import TopicName
+from magnetar.pipelines.document import Item
+from magnetar.pipelines.model import DEAD_LETTERS, Pipeline, Sink, TableSink, TableSource, TopicSink, TopicSource
+from magnetar.spark.options import source_options
+from magnetar.spark.topics import matching
+
+
+def note_collisions(root: Item, pipeline: Pipeline) -> None:
+    """At the later one of two that collide."""
+    for sink in pipeline.sinks:
+        place = root.at("sinks", sink.name)
+        if isinstance(sink, TopicSink):
+            for source in _reading(pipeline, sink.topic):
+                place.at("topic").problem(
+                    f"source {source} reads this topic, so the pipeline would feed itself for ever; name another topic"
+                )
+        if isinstance(sink, TableSink):
+            _note_places(place.at("path"), pipeline, sink)
+        if (table := next((one for one in pipeline.sources if one.name == sink.source), None)) and isinstance(
+            table, TableSource
+        ):
+            place.at("from").problem(
+                f"{sink.source!r} is a table, which is read in each micro-batch as a whole and would be written again "
+                f"each time; {_others(pipeline, sink)}"
+            )
+    if pipeline.dead_letter is not None:
+        place = root.at("dead-letter")
+        for source in _reading(pipeline, pipeline.dead_letter):
+            place.problem(f"source {source} reads this topic, so dead letters would come back for ever; name another")
+        for sink in pipeline.topic_sinks:
+            if _plain(sink.topic) == _plain(pipeline.dead_letter):
+                place.problem(f"sink {sink.name} writes this topic, too; {DEAD_LETTERS} need one of their own")
+
+
+def _others(pipeline: Pipeline, sink: Sink) -> str:
+    names = [one.name for one in (*pipeline.topic_sources, *pipeline.steps)]
+    return f"'from' can be {', '.join(names)}" if names else "there is no stream to write"
+
+
+def _reading(pipeline: Pipeline, topic: str) -> Iterator[str]:
+    """Names of the sources that read it."""
+    for source in pipeline.topic_sources:
+        if _plain(topic) in _read(source, topic):
+            yield source.name
+
+
+def _read(source: TopicSource, topic: str) -> set[str]:
+    """Topics of a source, by their full names; of a pattern, whether ``topic`` is one."""
+    try:
+        topics = source_options({"service.url": "pulsar://checked-elsewhere:6650", **_only_topics(source)}).topics
+        name = TopicName.parse(topic).parent
+        if topics.expression:
+            return set(matching([name.fqn], topics.namespace, topics.expression))
+        return {_plain(one) for one in (*topics.names, *(one for one, _ in topics.partitions))}
+    except MagnetarError:
+        # It is told at the option.
+        return set()
+
+
+def _only_topics(source: TopicSource) -> dict[str, str]:
+    return {key: source.options[key] for key in ("topic", "topics", "topicsPattern", "assign") if key in source.options}
+
+
+def _plain(topic: str) -> str:
+    """The topic of a partition."""
+    try:
+        return TopicName.parse(topic).parent.fqn
+    except MagnetarError:
+        return topic
+
+
+def _note_places(item: Item, pipeline: Pipeline, sink: TableSink) -> None:
+    here = _directory(sink.path)
+    if not here:
+        return
+    for source in pipeline.sources:
+        if isinstance(source, TableSource) and _directory(source.path or "") == here:
+            item.problem(f"source {source.name} reads this place, so the pipeline would feed itself; name another")
+    for other in _before(pipeline.sinks, sink):
+        if isinstance(other, TableSink) and _directory(other.path) == here and other.format != sink.format:
+            item.problem(f"sink {other.name} keeps a table of format {other.format} there; name another place")
+    checkpoint = _directory(pipeline.checkpoint)
+    if checkpoint and (checkpoint == here or checkpoint.startswith(here + os.sep)):
+        item.problem(f"the checkpoint {pipeline.checkpoint} is there; a table needs a directory of its own")
+
+
+def _before(sinks: Sequence[Sink], sink: Sink) -> Sequence[Sink]:
+    return sinks[: sinks.index(sink)]
+
+
+def _directory(path: str) -> str:
+    """Absolute; of another kind of URL as it is."""
+    path = path.removeprefix("file://")
+    return path.rstrip("/") if not path or "://" in path else os.path.abspath(path)

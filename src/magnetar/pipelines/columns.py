@@ -1,0 +1,158 @@
+"""Columns and times in Spark's words, looked at without Spark: ``origin STRING, delay BIGINT`` and ``1 hour``.
+
+Of Spark's grammar this knows what a person writes; what it does not know it names, with the nearest word that it does.
+Spark has the last word when the pipeline runs.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final, NamedTuple
+
+from magnetar.pipelines.document import nearest
+
+_TOKEN: Final = re.compile(r"\s*(?:(`(?:[^`]|``)+`)|('(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\")|(\w+)|(.))", re.DOTALL)
+_PLAIN: Final = frozenset(
+    {
+        *("boolean", "tinyint", "byte", "smallint", "short", "int", "integer", "bigint", "long", "float", "real"),
+        *("double", "date", "timestamp", "timestamp_ntz", "timestamp_ltz", "string", "binary", "void", "variant"),
+    }
+)
+_SIZED: Final = frozenset({"decimal", "dec", "numeric", "char", "character", "varchar", "time"})
+_NESTED: Final = frozenset({"array", "map", "struct"})
+_REST: Final = frozenset({"interval", "geometry", "geography"})
+"""What follows these is left to Spark."""
+TIMES: Final = ("timestamp", "timestamp_ntz", "timestamp_ltz")
+_UNITS: Final = ("microsecond", "millisecond", "second", "minute", "hour", "day", "week", "month", "year")
+_DEPTH: Final = 50
+
+
+class DdlError(ValueError):
+    """What is wrong, in words that follow the text."""
+
+
+class Column(NamedTuple):
+    name: str
+    kind: str
+    """The outermost word of its type, in lower case."""
+
+
+def columns_of(text: str) -> list[Column]:
+    """Raises DdlError."""
+    words = _Words(text)
+    found = words.columns("")
+    seen: dict[str, str] = {}
+    for one in found:
+        if (before := seen.setdefault(one.name.lower(), one.name)) is not one.name or found.count(one) > 1:
+            raise DdlError(f"the column {before!r} stands there twice; Spark makes no difference between cases")
+    return found
+
+
+def problem_of_interval(text: str) -> str | None:
+    """What is wrong with a time as ``10 minutes`` or ``1 hour 30 minutes``; None if nothing is."""
+    words = text.lower().removeprefix("interval ").split()
+    hint = "write for instance 10 seconds, 1 hour or 1 day"
+    if len(words) < 2 or len(words) % 2:
+        return f"{text!r} is no time; {hint}"
+    for number, unit in zip(words[::2], words[1::2], strict=True):
+        if not re.fullmatch(r"\d+(\.\d+)?", number):
+            return f"{number!r} in {text!r} is no number from 0 on; {hint}"
+        if unit.removesuffix("s") not in _UNITS:
+            return f"{unit!r} in {text!r} is no unit of time; {nearest(unit.removesuffix('s'), _UNITS)}"
+    return None
+
+
+class _Words:
+    """A text, word by word."""
+
+    def __init__(self, text: str) -> None:
+        self._all = [match.group().strip() for match in _TOKEN.finditer(text) if match.group().strip()]
+        self._at = 0
+
+    def _peek(self) -> str:
+        return self._all[self._at] if self._at < len(self._all) else ""
+
+    def _next(self) -> str:
+        word = self._peek()
+        self._at += 1
+        return word
+
+    def _take(self, word: str) -> bool:
+        if self._peek().lower() != word:
+            return False
+        self._at += 1
+        return True
+
+    def columns(self, end: str, depth: int = 0) -> list[Column]:
+        """Up to ``end``, which is taken."""
+        found: list[Column] = []
+        while True:
+            name = self._next()
+            if not re.fullmatch(r"\w+|`.*`", name, re.DOTALL):
+                raise DdlError(f"there is {name!r} where the name of a column should be" if name else _short(found))
+            name = name[1:-1].replace("``", "`") if name[0] == "`" else name
+            self._take(":")
+            found.append(Column(name, self._type(name, depth)))
+            if self._take("not") and not self._take("null"):
+                raise DdlError(f"NOT stands behind the type of {name!r} without NULL")
+            if self._take("comment"):
+                while self._peek()[:1] in ("'", '"'):
+                    self._next()
+            if self._take(","):
+                continue
+            if self._peek() == end:
+                self._next()
+                return found
+            what = self._peek()
+            raise DdlError(f"there is {what!r} behind the column {name!r}; a comma separates columns" if what else
+                           f"it ends within the columns of a STRUCT<...>, behind {name!r}")  # fmt: skip
+
+    def _type(self, column: str, depth: int) -> str:
+        if depth > _DEPTH:
+            raise DdlError("types are nested too deeply")
+        word = self._next()
+        kind = word.lower()
+        if kind in _PLAIN:
+            if kind == "string" and self._take("collate"):
+                self._next()
+        elif kind in _SIZED:
+            self._sizes(column)
+        elif kind in _REST:
+            while self._peek() not in ("", ",", ">"):
+                self._next()
+        elif kind in _NESTED:
+            self._inner(kind, column, depth)
+        else:
+            known = (*_PLAIN, *_SIZED, *_NESTED, "interval")
+            raise DdlError(
+                f"{word!r} is no type for the column {column!r}; {nearest(kind, known)}"
+                if word and re.fullmatch(r"\w+", word)
+                else f"the column {column!r} has no type; write for instance {column} STRING"
+            )
+        return kind
+
+    def _sizes(self, column: str) -> None:
+        if not self._take("("):
+            return
+        while (word := self._next()) != ")":
+            if not (word.isdecimal() or word == ","):
+                raise DdlError(f"the type of the column {column!r} has {word!r} where a number should be")
+
+    def _inner(self, kind: str, column: str, depth: int) -> None:
+        if not self._take("<"):
+            raise DdlError(f"the type of the column {column!r} is {kind.upper()} of what? Write {kind.upper()}<...>")
+        if kind == "struct":
+            if not self._take(">"):
+                self.columns(">", depth + 1)
+            return
+        self._type(column, depth + 1)
+        if kind == "map":
+            if not self._take(","):
+                raise DdlError(f"the type of the column {column!r} is a MAP<key, value>, and there is one type in it")
+            self._type(column, depth + 1)
+        if not self._take(">"):
+            raise DdlError(f"the type of the column {column!r} lacks a '>'")
+
+
+def _short(found: list[Column]) -> str:
+    return "it ends with a comma" if found else "there is no column"

@@ -1,0 +1,95 @@
+"""Refuses wrong options where they are given: in the driver's Python, at ``load()``, ``start()`` and ``save()``.
+
+Spark makes a Python data source in a process of its own, tells it keys in lower case only, and not whether it is for a
+stream. So a mistake came as the last line of a Java trace, and for streams only once the query was running. `guard`
+wraps Spark's four readers and writers once; what they are told is kept as it was written, and the checks of a format
+look at it before Spark does. Sessions without `register`, and those of Spark Connect, find the same mistakes later.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping
+from typing import Any, Final, NamedTuple
+
+Check = Callable[[Mapping[str, str]], object]
+_ARGUMENTS: Final = frozenset({"path", "schema", "mode", "outputMode", "partitionBy", "queryName"})
+"""Of load, save and start, which are no options."""
+_GIVEN: Final = "_magnetar_given"
+_FORMAT: Final = "_magnetar_format"
+
+
+class Checks(NamedTuple):
+    """Of one format; each raises InvalidValueError. None: that use is left to Spark."""
+
+    read: Check | None = None
+    read_stream: Check | None = None
+    write: Check | None = None
+    write_stream: Check | None = None
+
+
+_checks: Final[dict[str, Checks]] = {}
+
+
+def guard(format: str, checks: Checks) -> None:
+    """From now on, in this process."""
+    from pyspark.sql.readwriter import DataFrameReader, DataFrameWriter
+    from pyspark.sql.streaming.readwriter import DataStreamReader, DataStreamWriter
+
+    first = not _checks
+    _checks[format] = checks
+    if first:
+        wrap(DataFrameReader, "load", "read")
+        wrap(DataStreamReader, "load", "read_stream")
+        wrap(DataFrameWriter, "save", "write")
+        wrap(DataStreamWriter, "start", "write_stream")
+
+
+def wrap(kind: Any, last: str, use: str) -> None:
+    """``kind`` remembers what it is told, and its method ``last`` looks at that first."""
+    plain_format, plain_option, plain_options, plain_last = (
+        getattr(kind, name) for name in ("format", "option", "options", last)
+    )
+
+    @functools.wraps(plain_format)
+    def format(self: Any, source: str) -> Any:
+        setattr(self, _FORMAT, source)
+        return plain_format(self, source)
+
+    @functools.wraps(plain_option)
+    def option(self: Any, key: str, value: Any) -> Any:
+        _note(self, {key: value})
+        return plain_option(self, key, value)
+
+    @functools.wraps(plain_options)
+    def options(self: Any, **given: Any) -> Any:
+        _note(self, given)
+        return plain_options(self, **given)
+
+    @functools.wraps(plain_last)
+    def ending(self: Any, path: Any = None, format: str | None = None, *others: Any, **more: Any) -> Any:
+        named = str(format or getattr(self, _FORMAT, ""))
+        found = _checks.get(named)
+        check: Check | None = None if found is None else getattr(found, use)
+        if check is not None:
+            _note(self, {key: value for key, value in more.items() if key not in _ARGUMENTS})
+            if isinstance(path, str):
+                _note(self, {"path": path})
+            check(getattr(self, _GIVEN, {}))
+        return plain_last(self, path, format, *others, **more)
+
+    for name, method in (("format", format), ("option", option), ("options", options), (last, ending)):
+        setattr(kind, name, method)
+
+
+def _note(reader: Any, given: Mapping[str, Any]) -> None:
+    """As Spark has it: a later one of the same name, whatever its case, counts."""
+    before: dict[str, str] = getattr(reader, _GIVEN, {})
+    names = {key.lower() for key in given}
+    kept = {key: value for key, value in before.items() if key.lower() not in names}
+    told = {key: _text(value) for key, value in given.items() if value is not None}
+    setattr(reader, _GIVEN, kept | told)
+
+
+def _text(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)

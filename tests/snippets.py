@@ -1,0 +1,61 @@
+"""The code blocks of README.md and docs/: where they stand, in what language, and as they are when run by a test.
+
+Only addresses of brokers and directories outside of the checkout are replaced, by those of the test.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+from typing import Final, NamedTuple
+
+ROOT: Final = Path(__file__).resolve().parents[1]
+_FENCE: Final = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_BROKER: Final = re.compile(r"pulsar://(?:localhost|127\.0\.0\.1):6650")
+_OUTSIDE: Final = re.compile(r"(?<![\w.:/-])/(?=(?:lake|data|mnt)/)")
+
+
+class Snippet(NamedTuple):
+    file: str
+    """Relative to the checkout."""
+    line: int
+    language: str
+    """Empty: output, a format or a drawing."""
+    text: str
+
+    @property
+    def where(self) -> str:
+        return f"{self.file}:{self.line}"
+
+    def at(self, url: str, directory: Path) -> str:
+        """For a broker and a directory of the test."""
+        return _OUTSIDE.sub(f"{directory}/", _BROKER.sub(url, self.text))
+
+
+def snippets() -> list[Snippet]:
+    """All, in order."""
+    found = []
+    for path in [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]:
+        text = path.read_text()
+        for match in _FENCE.finditer(text):
+            line = text.count("\n", 0, match.start()) + 2
+            found.append(Snippet(str(path.relative_to(ROOT)), line, match[1], match[2]))
+    return found
+
+
+def python(*, spark: bool) -> list[Snippet]:
+    """Those that need a Spark session (in each file from the first one on that speaks of Spark), or the others."""
+    found, met = [], set()
+    for one in snippets():
+        if one.language == "python":
+            met |= {one.file} if "spark" in one.text else set()
+            if (one.file in met) is spark:
+                found.append(one)
+    return found
+
+
+def commands(snippet: Snippet) -> list[list[str]]:
+    """Of a shell's: words without comments, lines that go on put together."""
+    lines = snippet.text.replace("\\\n", " ").splitlines()
+    return [words for line in lines if (words := shlex.split(line, comments=True))]

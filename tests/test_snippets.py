@@ -1,0 +1,123 @@
+"""Every snippet of README.md and docs/ runs as it stands; those with Spark do so in tests/spark/test_snippets.py."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import re
+import sys
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer.main
+from typer.testing import CliRunner
+
+from magnetar.app import main
+from tests.live_broker import live_broker
+from tests.snippets import ROOT, Snippet, commands, python, snippets
+
+ALL = snippets()
+NOT_RUN = {
+    "sql": "DuckDB is not installed here",
+}
+"""Languages, with the reason."""
+CHECKED = {
+    "make": "the target is there; what it does takes minutes",
+    "pip": "the extras are there",
+    "python": "the module is there; benchmarks take minutes",
+    "OTHER/bin/python": "the file is there; it is for another installation",
+    "magnetar": "the command takes these arguments; jobs and pipelines have a Spark session each, brokers run on",
+    "spark-submit": "needs a cluster; tests/spark/test_submit.py runs it",
+    "export": "sets a variable for the next line",
+}
+"""Words that commands begin with: what is looked at instead of running them, and why."""
+_ASSIGNED = re.compile(r"[A-Z_]+=")
+
+
+def shell() -> list[tuple[Snippet, list[str]]]:
+    found = []
+    for one in ALL:
+        if one.language == "sh":
+            for words in commands(one):
+                while _ASSIGNED.match(words[0]):
+                    words = words[1:]
+                found.append((one, words))
+    return found
+
+
+def test_there_are_snippets_of_known_kinds_only() -> None:
+    assert {one.language for one in ALL} == {"", "python", "sh", "yaml", *NOT_RUN}
+    assert {words[0] for _, words in shell()} == CHECKED.keys()
+    assert importlib.util.find_spec("duckdb") is None, "then the SQL can be run"
+    # What is not said to be code is none.
+    first = re.compile(r"^(magnetar|make|pip|python|spark-submit|export|import|from|\$) ", re.MULTILINE)
+    assert [one.where for one in ALL if not one.language and first.search(one.text)] == []
+    # Nor is there any that is only indented.
+    indented = re.compile(r"(?<=\n\n) {4}(magnetar|make|pip|python|import|from) ")
+    files = [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]
+    assert [path.name for path in files if indented.search(path.read_text())] == []
+
+
+@pytest.mark.parametrize(("snippet", "words"), shell(), ids=lambda one: getattr(one, "where", None))
+def test_a_command(snippet: Snippet, words: list[str]) -> None:
+    match words[0]:
+        case "make":
+            targets = re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE)
+            assert words[1] in targets and all("=" in one for one in words[2:])
+        case "pip":
+            extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+            asked = re.fullmatch(r"\.(?:\[(\w+)\])?", words[2])
+            assert words[1] == "install" and asked and (asked[1] is None or asked[1] in extras)
+        case "python":
+            assert words[1] == "-m" and importlib.util.find_spec(words[2])
+        case "OTHER/bin/python":
+            assert (ROOT / words[1]).is_file()
+        case "magnetar":
+            _taken(words[1:])
+        case _:
+            assert words[0] in CHECKED
+
+
+def _taken(words: list[str]) -> None:
+    """By the real command line: the command exists, and has these arguments and options."""
+    app = main.app
+    if words[0] in main.PASSED_ON:
+        app, words = importlib.import_module(f"magnetar.{main.PASSED_ON[words[0]]}.command").app, words[1:]
+    command: Any = typer.main.get_command(app)
+    context = command.make_context("magnetar", [words[0]])
+    while hasattr(command, "commands"):
+        command, words = command.commands[words[0]], words[1:]
+    command.make_context(command.name, words, parent=context)
+
+
+def test_commands_of_the_readme_that_install_name_extras() -> None:
+    """They stand in the text."""
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    named = re.findall(r"pip install '?\.(?:\[(\w+)\])?'?`", (ROOT / "README.md").read_text())
+    assert set(named) == {"", *extras}
+    assert not re.search(r"pip install '?magnetar", (ROOT / "README.md").read_text()), "no registry has it"
+
+
+@pytest.mark.parametrize("snippet", [one for one in ALL if one.language == "yaml"], ids=lambda one: one.where)
+def test_a_pipeline(snippet: Snippet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PULSAR_TOKEN", "x")
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    (tmp_path / "scoring.py").write_text("def add_score(frame, weight):\n    return frame\n")
+    (tmp_path / "f.yaml").write_text(snippet.at("pulsar://127.0.0.1:6650", tmp_path))
+    command = importlib.import_module("magnetar.pipelines.command")
+    done = CliRunner().invoke(command.app, ["check", str(tmp_path / "f.yaml")])
+    assert done.exit_code == 0 and "is valid" in done.output, done.output
+
+
+def test_clients(tmp_path: Path) -> None:
+    """Python that needs no Spark."""
+    plain = python(spark=False)
+    assert [one.file for one in plain] == ["README.md"]
+    with live_broker(tmp_path) as broker:
+        for one in plain:
+            known: dict[str, Any] = {}
+            exec(compile(one.at(broker.url, tmp_path), one.where, "exec"), known)
+            assert known["message"].data() == b"order 1"
+            known["client"].close()

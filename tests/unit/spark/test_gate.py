@@ -1,0 +1,85 @@
+"""Wrong options are refused by the reader or writer that was told them, before Spark is asked, as they were written."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from magnetar.model.errors import InvalidValueError
+from magnetar.spark import gate
+from magnetar.spark.gate import Checks
+from magnetar.spark.options import sink_options
+from magnetar.spark.source import _check_batch, _check_stream
+
+URL = "pulsar://localhost:6650"
+
+
+def reader(use: str, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """As pyspark's: a chain that counts what reaches Java."""
+
+    class Reader:
+        asked = 0
+
+        def format(self, source: str) -> Any:
+            return self
+
+        def option(self, key: str, value: Any) -> Any:
+            return self
+
+        def options(self, **given: Any) -> Any:
+            for key, value in given.items():
+                self.option(key, value)
+            return self
+
+        def last(self, path: Any = None, format: str | None = None, schema: Any = None, **options: Any) -> int:
+            if format is not None:
+                self.format(format)
+            self.options(**options)
+            type(self).asked += 1
+            return self.asked
+
+    checks = Checks(_check_batch, _check_stream, sink_options, sink_options)
+    monkeypatch.setattr(gate, "_checks", {"pulsar": checks})
+    gate.wrap(Reader, "last", use)
+    return Reader()
+
+
+@pytest.mark.parametrize(
+    ("use", "options", "told"),
+    [
+        ("read_stream", {"topic": "t"}, "option 'subscription' is missing"),
+        (
+            "read_stream",
+            {"topic": "t", "startingOfsets": "latest"},
+            "'startingOfsets' is not known; did you mean",
+        ),
+        ("read_stream", {"subscription": "s"}, "exactly one of the options 'topic'"),
+        ("read", {"topic": "t", "subscription": "s"}, "'subscription' has no meaning for a batch read"),
+        ("write", {"topic": "t", "Subscription": "s"}, "'subscription' has no meaning for a sink"),
+        ("write_stream", {"topic": "t", "delivery": "once"}, "option 'delivery' is 'once'"),
+    ],
+)
+def test_a_mistake_never_reaches_spark(
+    use: str, options: dict[str, str], told: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for how in range(3):
+        given = reader(use, monkeypatch)
+        calls = {
+            0: lambda given=given: given.format("pulsar").option("service.url", URL).options(**options).last(),
+            1: lambda given=given: given.option("service.url", URL).last(format="pulsar", **options),
+            2: lambda given=given: given.options(**options).format("pulsar").option("service.url", URL).last(None),
+        }
+        with pytest.raises(InvalidValueError) as caught:
+            calls[how]()
+        assert told in str(caught.value)
+        assert given.asked == 0
+
+
+def test_what_is_right_and_what_is_of_others_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    given = reader("read_stream", monkeypatch)
+    right = given.format("pulsar").option("service.url", URL).option("topic", "t").option("failOnDataLoss", False)
+    # The last one counts, whatever its case.
+    right = right.option("subscription", None).option("SUBSCRIPTION", "mine").option("MaxPartitions", 3)
+    assert right.last() == 1
+    assert reader("read_stream", monkeypatch).format("csv").option("heder", "x").last("/p") == 1
