@@ -53,7 +53,7 @@ def test_the_same_with_hash_ranges() -> None:
 
 
 def test_a_dispatcher_that_ignores_draining_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Holders, "review", lambda self, owner: self.draining.clear())
+    monkeypatch.setattr(Holders, "review", lambda self, slots, owner: self.draining.clear())
     assert caught(churn, lambda broker: None, 10)
 
 

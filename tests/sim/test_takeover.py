@@ -8,7 +8,8 @@ import pytest
 
 from magnetar.broker.connection.session import Session
 from magnetar.broker.delivery.exclusive import Exclusive
-from magnetar.broker.delivery.failover import Failover, choose
+from magnetar.broker.delivery.failover import Failover
+from magnetar.broker.delivery.ranking import Ranking
 from magnetar.model.errors import ServerError
 from magnetar.protocol.commands import InitialPosition, SubType
 from magnetar.testing.broker import HOST, PORT
@@ -69,7 +70,10 @@ async def failover(world: World) -> None:
         active = subscription.active_consumer
         if active is not None:
             members = [consumer.state for consumer in subscription.consumers]
-            assert active.state is choose(members, T)
+            ranking = Ranking(T)
+            for member in members:
+                ranking.add(member)
+            assert active.state is ranking.first()
             next(one for one in consumers if one.name == active.name).break_off(frozen=False)
     await world.end((T, S))
     assert world.backlog(T, S) == 0

@@ -2,14 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 
+from magnetar.broker.delivery.consumers import ConsumerState
 from magnetar.broker.delivery.exclusive import Exclusive
-from magnetar.broker.delivery.failover import Failover, choose
+from magnetar.broker.delivery.failover import Failover
 from magnetar.broker.delivery.instructions import ActiveChange, Do, Slice
+from magnetar.broker.delivery.ranking import Ranking
 from magnetar.model.errors import ConsumerBusyError
 from magnetar.model.hashing import murmur3_31
 from tests.unit.delivery.gate import FakeGate, consumer
+
+
+def choose(
+    members: Sequence[ConsumerState], topic: str, partition: int = -1, *, ring_for_partitions: bool = False
+) -> ConsumerState | None:
+    """Whom a ranking of these puts first, whoever joined and left in between."""
+    ranking = Ranking(topic, partition, ring_for_partitions=ring_for_partitions)
+    others = [consumer(f"other-{i}", priority=i % 3 - 2) for i in range(9)]
+    for one in (*others, *members):
+        ranking.add(one)
+    for one in others:
+        ranking.remove(one)
+    return ranking.first()
 
 
 def test_partitions_take_turns_by_name() -> None:

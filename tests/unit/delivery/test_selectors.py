@@ -52,12 +52,11 @@ def test_ranges_own_their_upper_bound() -> None:
 def test_ranges_run_out_of_room() -> None:
     """5.6.6"""
     selector = HashRanges()
-    members = [consumer(str(i)) for i in range(65536)]
-    selector._uppers = list(range(1, 65537))
-    selector._owners = members
+    for i in range(65536):
+        selector.add(consumer(str(i)))
     with pytest.raises(ConsumerAssignError, match="No more range can assigned to new consumer, "):
         selector.add(consumer("late"))
-    assert len(selector._owners) == 65536
+    assert len(selector.ranges()) == 65536
 
 
 def naive_ring(joined: list[tuple[ConsumerState, int]], slot: int) -> ConsumerState | None:

@@ -255,8 +255,8 @@ def consumer_stats(session: Session, command: c.ConsumerStats) -> None:
             )
         )
         return
-    stats = held.subscription.stats()
-    mine = next(one for one in stats.consumers if one.consumer_id == command.consumer_id)
+    stats = held.subscription.stats(held.consumer)
+    (mine,) = stats.consumers
     session.send(
         c.ConsumerStatsResponse(
             command.request_id,

@@ -13,6 +13,7 @@ from magnetar.broker.connection.outbox import Outbox
 from magnetar.broker.connection.schemas import admit_consumer, takes_any_schema
 from magnetar.broker.connection.session import OpenConsumer, Pending, Session
 from magnetar.broker.delivery.dispatcher import SubType
+from magnetar.broker.delivery.sticky_ranges import check_count
 from magnetar.broker.subscribe_rates import Who
 from magnetar.broker.topic.dispatch_settings import KeySharedMeta
 from magnetar.broker.topic.ports import Run
@@ -124,6 +125,8 @@ def _check(session: Session, command: c.Subscribe, name: TopicName) -> None:
         raise ProducerBusyError("Subscription with reserved subscription name attempted")
     if command.sub_type is c.SubType.Key_Shared and not session.service.settings.subscriptionKeySharedEnable:
         raise NotAllowedError("Key_Shared subscription is disabled by broker.")
+    if command.key_shared_meta is not None:
+        check_count(command.key_shared_meta.hash_ranges)
     if command.read_compacted and command.sub_type in (c.SubType.Shared, c.SubType.Key_Shared):
         raise NotAllowedError("readCompacted only allowed on failover or exclusive subscriptions")
     if command.read_compacted and not name.persistent:

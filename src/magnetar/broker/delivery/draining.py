@@ -7,7 +7,7 @@ or leaving; if the slot comes back to its holder, draining ends at once (5.6.9).
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from magnetar.broker.delivery.consumers import ConsumerState
@@ -48,10 +48,16 @@ class Holders:
         self._cleared[holder] = self._cleared.get(holder, 0) + 1
         return True
 
-    def review(self, owner: Callable[[int], ConsumerState | None]) -> None:
-        """The assignment changed: find again what is draining."""
-        before = self.draining
-        self.draining = {slot: before.get(slot, 0) for slot, holder in self.holder.items() if owner(slot) is not holder}
+    def review(self, slots: Iterable[int], owner: Callable[[int], ConsumerState | None]) -> None:
+        """The assignment of these slots changed: find again which of them are draining."""
+        for slot in slots:
+            holder = self.holder.get(slot)
+            if holder is None:
+                continue
+            if owner(slot) is holder:
+                self.draining.pop(slot, None)
+            else:
+                self.draining.setdefault(slot, 0)
 
     def left(self, consumer: ConsumerState) -> None:
         self._cleared.pop(consumer, None)
@@ -65,9 +71,9 @@ class Holders:
     def cleared_total(self, consumer: ConsumerState) -> int:
         return self._cleared.get(consumer, 0)
 
-    def draining_of(self, consumer: ConsumerState) -> list[DrainingHash]:
-        return [
-            DrainingHash(slot, self.entries[slot], attempts)
-            for slot, attempts in sorted(self.draining.items())
-            if self.holder[slot] is consumer
-        ]
+    def draining_by(self) -> dict[ConsumerState, list[DrainingHash]]:
+        """Of everybody who holds any, ascending."""
+        found: dict[ConsumerState, list[DrainingHash]] = {}
+        for slot, attempts in sorted(self.draining.items()):
+            found.setdefault(self.holder[slot], []).append(DrainingHash(slot, self.entries[slot], attempts))
+        return found

@@ -9,13 +9,16 @@ An Exclusive consumer may declare hash ranges; the entries of other keys are the
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterable, Sequence
+from operator import itemgetter
 
 from typing_extensions import override
 
 from magnetar.broker.delivery.consumers import ConsumerState
 from magnetar.broker.delivery.dispatcher import Dispatcher
 from magnetar.broker.delivery.instructions import Do, Instruction, Slice
+from magnetar.broker.delivery.sticky_ranges import check_count, joined
 from magnetar.model.errors import ConsumerBusyError
 from magnetar.model.hashing import range_slot
 
@@ -29,6 +32,8 @@ class SingleActive(Dispatcher):
         self.waiting = False
         """Between the choice of an active consumer and its activation; nothing is sent meanwhile (5.4.6)."""
         self._read_max = read_max
+        self._ranges: list[tuple[int, int]] = []
+        """Hash ranges of the active consumer, if it declared any: ascending, apart."""
         self._allowance = 0
         """Entries of the current read that are still to be sent, however few permits are left by now (5.1.10)."""
 
@@ -58,14 +63,14 @@ class SingleActive(Dispatcher):
         active.permits -= stop - start if counts is None else sum(counts)
         return [Slice(active, start, stop)], stop
 
-    @staticmethod
     def _of_ranges(
-        active: ConsumerState, start: int, counts: Sequence[int] | None, slots: Sequence[int]
+        self, active: ConsumerState, start: int, counts: Sequence[int] | None, slots: Sequence[int]
     ) -> list[Slice]:
-        ranges = active.ranges or ()
+        ranges = self._ranges
         slices: list[Slice] = []
         for i, slot in enumerate(slots):
-            if not any(low <= slot <= high for low, high in ranges):
+            at = bisect_right(ranges, slot, key=itemgetter(0)) - 1
+            if at < 0 or slot > ranges[at][1]:
                 continue
             active.permits -= 1 if counts is None else counts[i]
             at = start + i
@@ -97,6 +102,8 @@ class Exclusive(SingleActive):
     def add(self, consumer: ConsumerState) -> list[Instruction]:
         if self.consumers:
             raise ConsumerBusyError("Exclusive consumer is already connected")
+        check_count(consumer.ranges or ())
+        self._ranges = joined(consumer.ranges or ())
         self.consumers.append(consumer)
         self.active = consumer
         self.key_slot = range_slot if consumer.ranges else None

@@ -1,10 +1,6 @@
 """Failover: one active consumer, chosen by rank, and stand-bys.
 
-Who is active follows from the members alone, so every join and leave chooses again (SEMANTICS 5.4.1 to 5.4.3):
-only consumers of the best (lowest) priority count, sorted by name;
-
-* a partition takes the one at ``partition_index % count``;
-* a topic without partitions (and, if so configured, a partition too) asks a ring of 100 points per consumer.
+Who is active follows from the members alone, so every join and leave asks the :class:`Ranking` again.
 
 A change takes effect after a delay (5.4.6): the old consumer gets nothing more at once, and when the delay is over
 the cursor rewinds, everybody is told, and the new one is served. Another change meanwhile does not start it anew.
@@ -12,34 +8,12 @@ the cursor rewinds, everybody is told, and the new one is served. Another change
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections.abc import Sequence
-from typing import Final
-
 from typing_extensions import override
 
 from magnetar.broker.delivery.consumers import ConsumerState
 from magnetar.broker.delivery.exclusive import SingleActive
 from magnetar.broker.delivery.instructions import ActiveChange, Do, Instruction
-from magnetar.model.hashing import murmur3_31
-
-_POINTS: Final = 100
-
-
-def choose(
-    consumers: Sequence[ConsumerState], topic: str, partition: int = -1, ring_for_partitions: bool = False
-) -> ConsumerState | None:
-    """The active one among ``consumers``; ``topic`` is the full name, ``partition`` -1 for none."""
-    if not consumers:
-        return None
-    best = min(consumer.priority for consumer in consumers)
-    ranked = sorted((c for c in consumers if c.priority == best), key=lambda c: c.name)
-    if partition >= 0 and not ring_for_partitions:
-        return ranked[partition % len(ranked)]
-    ring = {murmur3_31(f"{c.name}{j}".encode()): c for c in ranked for j in range(_POINTS)}
-    points = sorted(ring)
-    at = bisect_left(points, murmur3_31(topic.encode()))
-    return ring[points[at % len(points)]]
+from magnetar.broker.delivery.ranking import Ranking
 
 
 class Failover(SingleActive):
@@ -55,13 +29,12 @@ class Failover(SingleActive):
         read_max: int = 100,
     ) -> None:
         super().__init__(read_max)
-        self._topic = topic
-        self._partition = partition
-        self._ring_for_partitions = ring_for_partitions
+        self._ranking = Ranking(topic, partition, ring_for_partitions=ring_for_partitions)
         self._delayed = delayed
 
     @override
     def add(self, consumer: ConsumerState) -> list[Instruction]:
+        self._ranking.add(consumer)
         self.consumers.append(consumer)
         changed = self._choose()
         if changed is not None:
@@ -71,6 +44,7 @@ class Failover(SingleActive):
     @override
     def remove(self, consumer: ConsumerState) -> list[Instruction]:
         self.consumers.remove(consumer)
+        self._ranking.remove(consumer)
         if not self.consumers:
             self.active = None
             was_waiting, self.waiting = self.waiting, False
@@ -86,7 +60,7 @@ class Failover(SingleActive):
 
     def _choose(self) -> list[Instruction] | None:
         """Choose again; None when the active consumer stays."""
-        chosen = choose(self.consumers, self._topic, self._partition, self._ring_for_partitions)
+        chosen = self._ranking.first()
         if chosen is self.active:
             return None
         self.active = chosen

@@ -15,7 +15,7 @@ from magnetar.broker.delivery.consumers import ConsumerState
 from magnetar.broker.delivery.draining import DrainingHash, Holders
 from magnetar.broker.delivery.instructions import Instruction, Slice
 from magnetar.broker.delivery.limits import Limits
-from magnetar.broker.delivery.selector import Selector
+from magnetar.broker.delivery.selector import Intervals, Selector, slots_within
 from magnetar.broker.delivery.sharing import Sharing, total_room
 from magnetar.broker.delivery.waiting import Waiting
 
@@ -29,7 +29,7 @@ class KeyShared(Sharing):
         self._ordered = ordered
         self.key_slot = selector.key_slot
         self._owners: dict[int, ConsumerState | None] = {}
-        """The selector's answers since the last change of members."""
+        """The selector's answers, without those that a change of members may have made wrong."""
         self._slots: dict[int, int] = {}
         """Slot of every entry that is out."""
         self._holders = Holders()
@@ -44,25 +44,27 @@ class KeyShared(Sharing):
 
     @override
     def add(self, consumer: ConsumerState) -> list[Instruction]:
-        self._selector.add(consumer)
+        changed = self._selector.add(consumer)
         instructions = self._enter(consumer)
-        self._reassign()
+        self._reassign(changed)
         return instructions
 
     @override
     def remove(self, consumer: ConsumerState) -> list[Instruction]:
-        self._selector.remove(consumer)
-        self._owners.clear()
+        changed = self._selector.remove(consumer)
+        self._reassign(changed)
         instructions = super().remove(consumer)
         self._holders.left(consumer)
-        self._reassign()
         return instructions
 
-    def _reassign(self) -> None:
-        self._owners.clear()
+    def _reassign(self, changed: Intervals) -> None:
+        """These slots may have another owner now."""
+        owners = self._owners
+        for slot in slots_within(changed, owners):
+            del owners[slot]
         if self._ordered:
-            self._holders.review(self._owner)
-        self._waiting.reassign(self._owner, self._holders.draining)
+            self._holders.review(slots_within(changed, self._holders.holder), self._owner)
+        self._waiting.reassign(slots_within(changed, self._waiting.by_slot), self._owner, self._holders.draining)
 
     def _owner(self, slot: int) -> ConsumerState | None:
         try:
@@ -92,7 +94,7 @@ class KeyShared(Sharing):
     def plan_replay(self) -> list[int]:
         if self.blocked or not len(self._waiting):
             return []
-        return self._waiting.front(self.consumers, self.limits.read_entries_max)
+        return self._waiting.front(self.limits.read_entries_max)
 
     @override
     def assign(
@@ -100,7 +102,7 @@ class KeyShared(Sharing):
     ) -> tuple[list[Slice], int]:
         assert slots is not None
         given: dict[ConsumerState, list[Slice]] = {}
-        able = {consumer for consumer in self.consumers if consumer.available}
+        able: dict[ConsumerState, bool] = {}
         waiting, draining, owners = self._waiting, self._holders.draining, self._owners
         by_slot: dict[int, list[int]] = waiting.by_slot if self._ordered else {}
         look_ahead = self._look_ahead
@@ -109,7 +111,11 @@ class KeyShared(Sharing):
             if self.blocked or len(waiting_slots) >= look_ahead:
                 return _flat(given), at
             owner = owners.get(slot) or self._owner(slot)
-            if owner is None or owner not in able or slot in by_slot or slot in draining:
+            ready = owner is not None and able.get(owner)
+            if ready is None:
+                assert owner is not None
+                ready = able[owner] = owner.available
+            if owner is None or not ready or slot in by_slot or slot in draining:
                 if slot in draining:
                     draining[slot] += 1
                     owner = None
@@ -117,13 +123,13 @@ class KeyShared(Sharing):
                 continue
             self._give(owner, at, slot, 1 if counts is None else counts[at - start], given)
             if owner.permits <= 0 or owner.blocked:
-                able.discard(owner)
+                able[owner] = False
         return _flat(given), stop
 
     @override
     def replay(self, start: int, stop: int, counts: Sequence[int] | None) -> list[Slice]:
         given: dict[ConsumerState, list[Slice]] = {}
-        able = {consumer for consumer in self.consumers if consumer.available}
+        able: dict[ConsumerState, bool] = {}
         waiting, draining = self._waiting, self._holders.draining
         for ordinal in range(start, stop):
             slot = waiting.slots.get(ordinal)
@@ -137,12 +143,17 @@ class KeyShared(Sharing):
                 draining[slot] += 1
                 continue
             owner = self._owner(slot)
-            if owner is None or owner not in able:
+            if owner is None:
                 continue
-            waiting.remove(ordinal, owner)
+            ready = able.get(owner)
+            if ready is None:
+                ready = able[owner] = owner.available
+            if not ready:
+                continue
+            waiting.remove(ordinal)
             self._give(owner, ordinal, slot, 1 if counts is None else counts[ordinal - start], given)
             if owner.permits <= 0 or owner.blocked:
-                able.discard(owner)
+                able[owner] = False
         return _flat(given)
 
     def _give(
@@ -198,7 +209,7 @@ class KeyShared(Sharing):
         slot = self._waiting.slots.get(ordinal)
         if slot is None:
             return False
-        self._waiting.remove(ordinal, self._owner(slot))
+        self._waiting.remove(ordinal)
         return True
 
     @override
@@ -258,7 +269,11 @@ class KeyShared(Sharing):
         return self._selector.ranges()
 
     def draining_of(self, consumer: ConsumerState) -> list[DrainingHash]:
-        return self._holders.draining_of(consumer)
+        return self.draining_by().get(consumer, [])
+
+    def draining_by(self) -> dict[ConsumerState, list[DrainingHash]]:
+        """Of everybody who holds any."""
+        return self._holders.draining_by()
 
     def drained_total(self, consumer: ConsumerState) -> int:
         return self._holders.cleared_total(consumer)

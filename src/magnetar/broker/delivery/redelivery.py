@@ -6,7 +6,7 @@ Both live in memory only: an unload or the last consumer's leave forgets them (S
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right, insort
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 
 class ReplayQueue:
@@ -51,6 +51,15 @@ class ReplayQueue:
             del self._ordinals[at]
             return True
         return False
+
+    def discard_all(self, ordinals: Collection[int]) -> None:
+        """Take many out."""
+        if len(ordinals) <= 4:
+            for ordinal in ordinals:
+                self.discard(ordinal)
+        else:
+            gone = set(ordinals)
+            self._ordinals = [ordinal for ordinal in self._ordinals if ordinal not in gone]
 
     def front(self, entries_max: int) -> list[int]:
         return self._ordinals[:entries_max]

@@ -1,23 +1,35 @@
 """Which consumer owns a slot of the key space; one implementation per file.
 
-A selector is asked only when members change or a slot is seen for the first time: the dispatcher remembers answers.
+A selector is asked only when a slot is seen for the first time since its owner may have changed: the dispatcher
+remembers answers. Members come and go by the hundred, so a change says which slots it touched, and costs about as much
+as those are many, not as much as there are members.
 """
 
 from __future__ import annotations
 
-from typing import Protocol
+from bisect import bisect_right
+from collections.abc import Collection, Sequence
+from typing import Protocol, TypeAlias
 
 from magnetar.broker.delivery.consumers import ConsumerState
+
+Intervals: TypeAlias = Sequence[tuple[int, int]]
+"""Slots, both ends inclusive; ascending, without overlaps."""
 
 
 class Selector(Protocol):
     """The key space of one subscription divided among its consumers."""
 
-    def add(self, consumer: ConsumerState) -> None:
-        """Give it a share; raises ConsumerAssignError and changes nothing if there is none."""
+    def add(self, consumer: ConsumerState) -> Intervals:
+        """Give it a share; the slots that may have another owner now.
+
+        Raises ConsumerAssignError and changes nothing if there is none.
+        """
         ...
 
-    def remove(self, consumer: ConsumerState) -> None: ...
+    def remove(self, consumer: ConsumerState) -> Intervals:
+        """Others take its share; the slots that may have another owner now."""
+        ...
 
     def select(self, slot: int) -> ConsumerState | None:
         """The owner; None when nobody covers the slot."""
@@ -30,3 +42,16 @@ class Selector(Protocol):
     def ranges(self) -> dict[ConsumerState, list[tuple[int, int]]]:
         """What everyone owns, both ends inclusive, ascending; for statistics (5.6.17, 5.6.18)."""
         ...
+
+
+def slots_within(intervals: Intervals, slots: Collection[int]) -> list[int]:
+    """Those of ``slots``, which is asked by ``in``, that lie in ``intervals``; in as few steps as either has."""
+    if sum(high - low + 1 for low, high in intervals) <= len(slots):
+        return [slot for low, high in intervals for slot in range(low, high + 1) if slot in slots]
+    lows = [low for low, _ in intervals]
+    found = []
+    for slot in slots:
+        at = bisect_right(lows, slot) - 1
+        if at >= 0 and slot <= intervals[at][1]:
+            found.append(slot)
+    return found

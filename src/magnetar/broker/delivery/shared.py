@@ -6,6 +6,7 @@ round robin within the level, then the first available of a lower level.
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 
 from typing_extensions import override
@@ -129,13 +130,9 @@ class Shared(Sharing):
     def _order(self, level: int) -> Iterable[int]:
         """Indices in the order in which 5.5.1 asks them."""
         consumers = self.consumers
-        begin = self._slot
-        while begin and consumers[begin - 1].priority == level:
-            begin -= 1
+        begin = bisect_left(consumers, level, 0, self._slot, key=_priority)
         yield from range(begin)
-        end = self._slot
-        while end < len(consumers) and consumers[end].priority == level:
-            end += 1
+        end = bisect_right(consumers, level, self._slot, key=_priority)
         yield from range(self._slot, end)
         yield from range(begin, self._slot)
         yield from range(end, len(consumers))
@@ -168,6 +165,10 @@ class Shared(Sharing):
         for consumer in self.consumers:
             assert not any(ordinal in self._replay for ordinal in consumer.pending)
         assert self.consumers or not len(self._replay)
+
+
+def _priority(consumer: ConsumerState) -> int:
+    return consumer.priority
 
 
 def stretches(ordinals: Sequence[int]) -> Iterable[tuple[int, int]]:

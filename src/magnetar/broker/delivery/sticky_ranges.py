@@ -1,16 +1,42 @@
 """STICKY: consumers declare the slots they want, both ends inclusive (SEMANTICS 5.6.8).
 
-Bounds are not checked, as Apache Pulsar does not; slots that nobody declared keep their messages undelivered.
+Bounds are not checked, as Apache Pulsar does not; slots that nobody declared keep their messages undelivered. Only how
+many ranges there are is: no more than slots (:func:`check_count`).
 """
 
 from __future__ import annotations
 
-from bisect import bisect_right, insort
+from bisect import bisect_left, bisect_right, insort
+from collections.abc import Collection
 from itertools import pairwise
+from typing import Final
 
 from magnetar.broker.delivery.consumers import ConsumerState
+from magnetar.broker.delivery.selector import Intervals
 from magnetar.model.errors import ConsumerAssignError
-from magnetar.model.hashing import range_slot
+from magnetar.model.hashing import RANGE_SIZE, range_slot
+
+_FEW: Final = 16
+"""So many ranges go into the list one by one; more are merged with it."""
+
+
+def check_count(ranges: Collection[object]) -> None:
+    """Raises ConsumerAssignError for more ranges than there are slots; asked before anything else is done with them."""
+    if len(ranges) > RANGE_SIZE:
+        raise ConsumerAssignError(
+            f"{len(ranges)} hash ranges for a consumer: there are {RANGE_SIZE} hashes, so declare at most so many"
+        )
+
+
+def joined(ranges: Collection[tuple[int, int]]) -> list[tuple[int, int]]:
+    """The same slots in ascending ranges that do not touch."""
+    out: list[tuple[int, int]] = []
+    for low, high in sorted(ranges):
+        if out and low <= out[-1][1] + 1:
+            out[-1] = (out[-1][0], max(out[-1][1], high))
+        elif low <= high:
+            out.append((low, high))
+    return out
 
 
 class StickyRanges:
@@ -21,10 +47,11 @@ class StickyRanges:
         self._taken: dict[int, tuple[int, ConsumerState]] = {}
         """Start of a range to its end and owner."""
 
-    def add(self, consumer: ConsumerState) -> None:
+    def add(self, consumer: ConsumerState) -> Intervals:
         ranges = consumer.ranges
         if not ranges:
             raise ConsumerAssignError("Ranges for KeyShared policy must not be empty.")
+        check_count(ranges)
         for start, end in ranges:
             if start > end:
                 raise ConsumerAssignError(f"Fixed hash range start > end for range: [{start},{end}]")
@@ -32,13 +59,19 @@ class StickyRanges:
         for (a, b), (c, d) in pairwise(ordered):
             if c <= b:
                 raise ConsumerAssignError(f"Consumer's own ranges conflict: [{a},{b}] overlaps with [{c},{d}]")
-        for start, end in ordered:
-            other = self._overlapping(start, end)
-            if other is not None:
-                raise ConsumerAssignError(f"Range conflict with consumer {other.description}")
-        for start, end in ordered:
-            insort(self._starts, start)
-            self._taken[start] = (end, consumer)
+        if self._starts:
+            for start, end in ordered:
+                other = self._overlapping(start, end)
+                if other is not None:
+                    raise ConsumerAssignError(f"Range conflict with consumer {other.description}")
+        self._taken.update((start, (end, consumer)) for start, end in ordered)
+        if len(ordered) <= _FEW:
+            for start, _ in ordered:
+                insort(self._starts, start)
+        else:
+            self._starts += [start for start, _ in ordered]
+            self._starts.sort()
+        return _slots(ordered)
 
     def _overlapping(self, start: int, end: int) -> ConsumerState | None:
         at = bisect_right(self._starts, end) - 1  # the last range that starts at or before ``end``
@@ -48,11 +81,16 @@ class StickyRanges:
                 return owner
         return None
 
-    def remove(self, consumer: ConsumerState) -> None:
-        for start, (_, owner) in list(self._taken.items()):
-            if owner is consumer:
-                del self._taken[start]
-        self._starts = sorted(self._taken)
+    def remove(self, consumer: ConsumerState) -> Intervals:
+        ordered = sorted(consumer.ranges or ())
+        for start, _ in ordered:
+            del self._taken[start]
+        if len(ordered) <= _FEW:
+            for start, _ in ordered:
+                del self._starts[bisect_left(self._starts, start)]
+        else:
+            self._starts = [start for start in self._starts if start in self._taken]
+        return _slots(ordered)
 
     def select(self, slot: int) -> ConsumerState | None:
         return self._overlapping(slot, slot)
@@ -66,3 +104,8 @@ class StickyRanges:
             end, owner = self._taken[start]
             result.setdefault(owner, []).append((start, end))
         return result
+
+
+def _slots(ordered: list[tuple[int, int]]) -> Intervals:
+    """Those slots of ascending ranges that a key can have."""
+    return [(max(low, 0), min(high, RANGE_SIZE)) for low, high in ordered if high >= 0 and low <= RANGE_SIZE]

@@ -18,12 +18,15 @@ from magnetar.broker.delivery.redelivery import ReplayQueue
 class Waiting:
     """``slots`` (ordinal to slot) and ``by_slot`` are public for the dispatcher's inner loop."""
 
-    __slots__ = ("_by_owner", "by_slot", "slots")
+    __slots__ = ("_by_owner", "_place", "by_slot", "slots")
 
     def __init__(self) -> None:
         self.slots: dict[int, int] = {}
         self.by_slot: dict[int, list[int]] = {}
         self._by_owner: dict[ConsumerState, ReplayQueue] = {}
+        """Nobody's queue is empty."""
+        self._place: dict[int, ConsumerState] = {}
+        """Slot to the owner in whose queue its entries are, if they are in one."""
 
     def __len__(self) -> int:
         return len(self.slots)
@@ -39,42 +42,66 @@ class Waiting:
         else:
             insort(same, ordinal)
         if owner is not None:
+            self._place[slot] = owner
             self._queue(owner).add(ordinal)
 
-    def remove(self, ordinal: int, owner: ConsumerState | None) -> None:
+    def remove(self, ordinal: int) -> None:
         """Take out one that is there."""
         slot = self.slots.pop(ordinal)
+        owner = self._place.get(slot)
         same = self.by_slot[slot]
         del same[bisect_left(same, ordinal)]
         if not same:
             del self.by_slot[slot]
-        if owner is not None and owner in self._by_owner:
-            self._by_owner[owner].discard(ordinal)
+            self._place.pop(slot, None)
+        if owner is not None:
+            queue = self._by_owner[owner]
+            queue.discard(ordinal)
+            if not len(queue):
+                del self._by_owner[owner]
 
     def freed(self, slot: int, owner: ConsumerState | None) -> bool:
         """A slot drained: its entries may go to ``owner`` now; whether there are any."""
         same = self.by_slot.get(slot)
         if not same or owner is None:
             return False
+        self._place[slot] = owner
         self._queue(owner).extend(same)
         return True
 
-    def reassign(self, owner: Callable[[int], ConsumerState | None], held_back: Container[int]) -> None:
-        """The assignment changed: index by owner again."""
-        lists: dict[ConsumerState, list[int]] = {}
-        for slot, same in self.by_slot.items():
-            if slot not in held_back and (consumer := owner(slot)) is not None:
-                lists.setdefault(consumer, []).extend(same)
-        self._by_owner = {}
-        for consumer, ordinals in lists.items():
+    def reassign(
+        self, slots: Iterable[int], owner: Callable[[int], ConsumerState | None], held_back: Container[int]
+    ) -> None:
+        """The assignment of ``slots`` changed: index their entries by owner again."""
+        gone: dict[ConsumerState, list[int]] = {}
+        come: dict[ConsumerState, list[int]] = {}
+        for slot in slots:
+            same = self.by_slot.get(slot)
+            if same is None:
+                continue
+            before = self._place.pop(slot, None)
+            now = None if slot in held_back else owner(slot)
+            if now is not None:
+                self._place[slot] = now
+            if now is before:
+                continue
+            if before is not None:
+                gone.setdefault(before, []).extend(same)
+            if now is not None:
+                come.setdefault(now, []).extend(same)
+        for consumer, ordinals in gone.items():
+            queue = self._by_owner[consumer]
+            queue.discard_all(ordinals)
+            if not len(queue):
+                del self._by_owner[consumer]
+        for consumer, ordinals in come.items():
             self._queue(consumer).extend(ordinals)
 
-    def front(self, consumers: Iterable[ConsumerState], entries_max: int) -> list[int]:
-        """What the available ones of ``consumers`` should get next, ascending."""
+    def front(self, entries_max: int) -> list[int]:
+        """What those who wait and are available should get next, ascending."""
         result: list[int] = []
-        for consumer in consumers:
-            queue = self._by_owner.get(consumer)
-            if queue is not None and len(queue) and consumer.available:
+        for consumer, queue in self._by_owner.items():
+            if consumer.available:
                 result += queue.front(min(consumer.permits, entries_max))
         result.sort()
         return result[:entries_max]
@@ -83,6 +110,7 @@ class Waiting:
         self.slots.clear()
         self.by_slot.clear()
         self._by_owner.clear()
+        self._place.clear()
 
     def _queue(self, owner: ConsumerState) -> ReplayQueue:
         queue = self._by_owner.get(owner)
@@ -101,7 +129,12 @@ class Waiting:
             consumer = owner(slot)
             if slot not in held_back and consumer is not None:
                 expected.setdefault(consumer, set()).update(same)
+                assert self._place[slot] is consumer
+            else:
+                assert slot not in self._place
+        assert self._place.keys() <= self.by_slot.keys()
         for consumer, queue in self._by_owner.items():
             queue.check()
-            assert set(queue.front(len(queue))) == expected.pop(consumer, set())
+            assert len(queue)
+            assert set(queue.front(len(queue))) == expected.pop(consumer)
         assert not expected

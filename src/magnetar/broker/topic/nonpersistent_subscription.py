@@ -24,7 +24,7 @@ from magnetar.broker.topic.dispatcher_choice import check_joins, make_dispatcher
 from magnetar.broker.topic.passage import Group
 from magnetar.broker.topic.ports import ConsumerSink, Done, tell
 from magnetar.broker.topic.subscription import TopicIdentity
-from magnetar.broker.topic.subscription_stats import SubscriptionStats, Totals, consumer_stats
+from magnetar.broker.topic.subscription_stats import SubscriptionStats, Totals, consumers_stats
 from magnetar.model.errors import ConsumerBusyError, MetadataError
 from magnetar.runtime.clock import Clock
 
@@ -235,7 +235,7 @@ class NonPersistentSubscription:
         """What has passed to consumers since the subscription was made; a copy."""
         return self.totals.with_those(self.consumers)
 
-    def stats(self) -> SubscriptionStats:
+    def stats(self, only: Consumer | None = None) -> SubscriptionStats:
         """Backlog and unacknowledged messages are 0 by nature; marks are -1."""
         totals, consumers, dispatcher = self.counters(), self.consumers, self.dispatcher
         active = self.active_consumer
@@ -264,7 +264,7 @@ class NonPersistentSubscription:
             key_shared_mode="",
             mark_delete=self.mark_delete,
             read_at=0,
-            consumers=[consumer_stats(consumer, dispatcher) for consumer in consumers],
+            consumers=consumers_stats(consumers, dispatcher, only),
         )
 
     def check(self) -> None:

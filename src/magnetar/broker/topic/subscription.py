@@ -30,7 +30,7 @@ from magnetar.broker.topic.dispatcher_choice import check_joins, make_dispatcher
 from magnetar.broker.topic.gate import Gate, Reason
 from magnetar.broker.topic.ports import ConsumerSink, Cursor, Done, Log, tell
 from magnetar.broker.topic.pump import Pump
-from magnetar.broker.topic.subscription_stats import SubscriptionStats, Totals, consumer_stats
+from magnetar.broker.topic.subscription_stats import SubscriptionStats, Totals, consumers_stats
 from magnetar.broker.topic.transactional_acks import TransactionalAcks
 from magnetar.broker.topic.vital_signs import Progress, progress, should_send
 from magnetar.model.errors import ConsumerBusyError, MagnetarError, MetadataError, ServiceNotReadyError
@@ -456,8 +456,8 @@ class Subscription:
         gate = self._pump.gate
         return gate.delayed(self.cursor, self.log.end) if gate and self.sub_type is not None else 0
 
-    def stats(self) -> SubscriptionStats:
-        """All values of 5.10 that are ours, as of now."""
+    def stats(self, only: Consumer | None = None) -> SubscriptionStats:
+        """All values of 5.10 that are ours, as of now; with ``only`` of that consumer alone, without its keys."""
         consumers, dispatcher = self.consumers, self._pump.dispatcher
         totals = self.counters()
         active = self.active_consumer
@@ -487,5 +487,5 @@ class Subscription:
             key_shared_mode=self.key_shared.mode if key_shared else "",
             mark_delete=self.cursor.mark_delete,
             read_at=max(self._pump.read_at, self.cursor.mark_delete + 1),
-            consumers=[consumer_stats(consumer, dispatcher) for consumer in consumers],
+            consumers=consumers_stats(consumers, dispatcher, only),
         )

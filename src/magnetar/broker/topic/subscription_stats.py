@@ -5,6 +5,7 @@ Rates are not here: whoever wants one keeps the last counter.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -121,10 +122,22 @@ class Totals:
         return result
 
 
-def consumer_stats(consumer: Consumer, dispatcher: Dispatcher | None) -> ConsumerStats:
-    """One consumer now."""
-    state = consumer.state
+def consumers_stats(
+    consumers: Iterable[Consumer], dispatcher: Dispatcher | None, only: Consumer | None
+) -> list[ConsumerStats]:
+    """All of them now; with ``only`` that one, without its keys: what all have is gone through to find one's."""
     shared = dispatcher if isinstance(dispatcher, KeyShared) else None
+    if only is not None:
+        return [_one(only, shared, [], [])]
+    ranges = shared.ranges() if shared else {}
+    draining = shared.draining_by() if shared else {}
+    return [_one(c, shared, ranges.get(c.state, []), draining.get(c.state, [])) for c in consumers]
+
+
+def _one(
+    consumer: Consumer, shared: KeyShared | None, ranges: list[tuple[int, int]], draining: list[DrainingHash]
+) -> ConsumerStats:
+    state = consumer.state
     return ConsumerStats(
         name=state.name,
         consumer_id=consumer.consumer_id,
@@ -141,8 +154,8 @@ def consumer_stats(consumer: Consumer, dispatcher: Dispatcher | None) -> Consume
         last_flow_ms=consumer.last_flow_ms,
         last_sent_ms=consumer.last_sent_ms,
         last_acked_ms=consumer.last_acked_ms,
-        key_hash_ranges=shared.ranges().get(state, []) if shared else [],
-        draining_hashes=shared.draining_of(state) if shared else [],
+        key_hash_ranges=ranges,
+        draining_hashes=draining,
         draining_hashes_cleared_total=shared.drained_total(state) if shared else 0,
         info=consumer.info,
     )

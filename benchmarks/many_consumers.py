@@ -1,0 +1,96 @@
+"""Many consumers of one subscription: what it costs that they come, that they get messages, and that they go.
+
+On the log, cursor and sinks of :mod:`benchmarks.delivery`: 20,000 entries of 5,000 keys, one at a time, acknowledged
+one at a time. ``python -m benchmarks.many_consumers`` prints seconds, and milliseconds of the longest single step.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+
+from benchmarks.delivery import SETTINGS, CountingSink, ReadyLog
+from magnetar.broker.delivery.dispatcher import SubType
+from magnetar.broker.topic.consumer import Consumer
+from magnetar.broker.topic.dispatch_settings import KeySharedMeta
+from magnetar.broker.topic.subscription import Subscription, TopicIdentity
+from magnetar.protocol.entries import sticky_key
+from magnetar.runtime.clock import SystemClock
+from magnetar.storage.cursor import Cursor
+
+DELIVERED = 20_000
+
+
+def timed(steps: Iterable[Callable[[], object]]) -> str:
+    """Seconds for all, milliseconds of the longest."""
+    total = longest = 0.0
+    for step in steps:
+        begin = time.perf_counter()
+        step()
+        took = time.perf_counter() - begin
+        total += took
+        longest = max(longest, took)
+    return f"{total:>9.3f} s {longest * 1000:>7.2f} ms"
+
+
+def measure(kind: str, sub_type: SubType, members: int, held: int, *, ring: bool) -> None:
+    """One row; ``held`` entries are out and not acknowledged when the last ones come, and when all go."""
+    log = ReadyLog()
+    subscription = Subscription(
+        TopicIdentity("persistent://a/b/c"), "bench", log, Cursor(log, 1, "bench", -1, None),
+        replace(SETTINGS, subscription_key_shared_use_consistent_hashing=ring), SystemClock(), sticky_key,
+    )  # fmt: skip
+    everybody: list[tuple[Consumer, CountingSink]] = []
+
+    def join(i: int) -> None:
+        width = 65_536 // members
+        ranges = ((i * width, (i + 1) * width - 1 if i + 1 < members else 65_535),)
+        meta = KeySharedMeta(kind == "sticky", ranges) if kind == "sticky" else KeySharedMeta()
+        sink = CountingSink()
+        consumer = subscription.add_consumer(sink, name=f"c{i}", consumer_id=i, sub_type=sub_type, key_shared=meta)
+        everybody.append((consumer, sink))
+        subscription.flow(consumer, 100_000)
+
+    def publish() -> None:
+        log.end += 1
+        subscription.entries_appended()
+
+    def acknowledge() -> None:
+        for consumer, sink in everybody:
+            for start, stop in sink.slices:
+                for ordinal in range(start, stop):
+                    subscription.acks.take(consumer, (ordinal,))
+            sink.slices.clear()
+
+    join(0)
+    for _ in range(held):
+        publish()
+    joining = timed(lambda i=i: join(i) for i in range(1, members))  # type: ignore[misc]  # mypy cannot infer it
+    acknowledge()
+    delivering = timed(publish for _ in range(DELIVERED))
+    acknowledge()
+    for _ in range(held):
+        publish()
+    leaving = timed(lambda c=c: subscription.remove_consumer(c) for c, _ in everybody)  # type: ignore[misc]  # the same
+    print(f"{kind:<12}{members:>8}{held:>7}   join {joining}   deliver {delivering}   leave {leaving}")
+
+
+async def main() -> None:
+    """All rows."""
+    for kind, sub_type, ring in [
+        ("ring", SubType.KEY_SHARED, True),
+        ("ranges", SubType.KEY_SHARED, False),
+        ("sticky", SubType.KEY_SHARED, False),
+        ("shared", SubType.SHARED, False),
+        ("failover", SubType.FAILOVER, False),
+    ]:
+        for members in (500, 1000, 2000):
+            measure(kind, sub_type, members, 0, ring=ring)
+    for kind, ring in (("ring", True), ("ranges", False), ("sticky", False)):
+        measure(kind, SubType.KEY_SHARED, 1000, 2_000, ring=ring)
+
+
+if __name__ == "__main__":
+    asyncio.run(main())
