@@ -6,6 +6,8 @@ import asyncio
 
 import pytest
 
+from magnetar.broker.connection.lookups import topics_of_namespace
+from magnetar.broker.connection.watching import watch_topic_list
 from magnetar.broker.lookup import topics_hash
 from magnetar.model.errors import ServerError
 from magnetar.model.names import TopicName
@@ -107,5 +109,107 @@ def test_what_is_no_pattern_is_refused() -> None:
         with pytest.raises(RefusedError, match=r"Invalid topics pattern: public/default/\[") as refused:
             await watch(client, f"{NAMESPACE}/[")
         assert refused.value.code is ServerError.InvalidTopicName
+
+    on_broker(test)
+
+
+def test_watchers_with_the_same_pattern_share_one_list() -> None:
+    async def test(wires: Wires) -> None:
+        lists = wires.world.machine.broker.service.watched_lists
+        first, second, user = await wires.open(), await wires.open(), await wires.open()
+        for client, watcher in ((first, 1), (second, 1), (second, 2)):
+            await watch(client, f"{NAMESPACE}/a.*", watcher)
+        await watch(first, f"{NAMESPACE}/b.*", 9)
+        assert len(lists) == 2
+        await user.producer(f"{PREFIX}a")
+        await asyncio.sleep(1)
+        heard = [update.watcher_id for client in (first, second) for update in client.heard(c.WatchTopicUpdate)]
+        assert heard == [1, 1, 2]
+        await first.close()
+        await asyncio.sleep(1)
+        assert len(lists) == 1
+        await second.request(c.WatchTopicListClose(second.new_id(), 2), c.Success)
+        await user.producer(f"{PREFIX}aa")
+        await asyncio.sleep(1)
+        assert [update.new_topics for update in second.heard(c.WatchTopicUpdate)[2:]] == [(f"{PREFIX}aa",)]
+
+    on_broker(test)
+
+
+def test_a_list_of_very_many_topics_is_made_in_small_steps() -> None:
+    """No step is more than some hundred looks at a name; topics that come meanwhile come as an update."""
+
+    async def test(wires: Wires) -> None:
+        service = wires.world.machine.broker.service
+        names = [f"{PREFIX}t-{number:05d}" for number in range(100_000)]
+        service.directory.fill(names)
+        client = await wires.open()
+        (listener,) = wires.world.machine.broker.connections
+        session = listener.session
+        for steps in (
+            topics_of_namespace(session, c.GetTopicsOfNamespace(1, NAMESPACE, topics_pattern=f"{NAMESPACE}/t-.*")),
+            topics_of_namespace(session, c.GetTopicsOfNamespace(1, NAMESPACE)),
+            watch_topic_list(session, c.WatchTopicList(2, 77, NAMESPACE, f"{NAMESPACE}/t-.*")),
+        ):
+            units = list(steps)
+            assert max(units) <= 500
+            assert len(units) >= 200
+        steps = watch_topic_list(session, c.WatchTopicList(3, 1, NAMESPACE, f"{NAMESPACE}/.*5"))
+        for _ in range(50):
+            next(steps)
+        service.create(TopicName.parse(f"{PREFIX}while-matching-5"))
+        await asyncio.sleep(1)  # the changes are told before the list is sent
+        while 1 not in session.watches:
+            next(steps)
+        service.create(TopicName.parse(f"{PREFIX}while-sending-5"))
+        await asyncio.sleep(1)
+        assert list(steps)
+        await asyncio.sleep(1)
+        listed = client.heard(c.WatchTopicListSuccess)[-1]
+        (update,) = [each for each in client.heard(c.WatchTopicUpdate) if each.watcher_id == 1]
+        assert len(listed.topics) == 10_001
+        assert f"{PREFIX}while-matching-5" in listed.topics
+        assert update.new_topics == (f"{PREFIX}while-sending-5",)
+        assert update.topics_hash == topics_hash([*listed.topics, f"{PREFIX}while-sending-5"])
+
+    on_broker(test)
+
+
+def test_a_list_that_fits_no_frame_is_refused() -> None:
+    async def test(wires: Wires) -> None:
+        service = wires.world.machine.broker.service
+        service.directory.fill(f"{PREFIX}{'x' * 1000}{number}" for number in range(6000))
+        client = await wires.open()
+        with pytest.raises(RefusedError, match="give a pattern that fewer topics match") as refused:
+            await client.request(c.GetTopicsOfNamespace(client.new_id(), NAMESPACE), c.GetTopicsOfNamespaceResponse)
+        assert refused.value.code is ServerError.NotAllowedError
+        with pytest.raises(RefusedError, match="give a pattern"):
+            await watch(client, f"{NAMESPACE}/.*")
+        assert not service.watched_lists
+        assert (await watch(client, f"{NAMESPACE}/.*x1")).topics == (f"{PREFIX}{'x' * 1000}1",)
+
+    on_broker(test)
+
+
+def test_however_many_watch_one_turn_tells_a_few() -> None:
+    async def test(wires: Wires) -> None:
+        service = wires.world.machine.broker.service
+        client, user = await wires.open(), await wires.open()
+        for number in range(60):
+            await watch(client, f"{NAMESPACE}/.*{'' if number % 2 else '|x'}", number)
+        jobs: list[int] = []
+        work = service.changes._work
+
+        def counted() -> None:
+            before = len(service.changes._jobs)
+            work()
+            jobs.append(before - len(service.changes._jobs))
+
+        service.changes._work = counted  # type: ignore[method-assign]
+        await user.producer(f"{PREFIX}a")
+        await asyncio.sleep(1)
+        assert len(client.heard(c.WatchTopicUpdate)) == 60
+        assert len(jobs) >= 15
+        assert not service.changes._jobs
 
     on_broker(test)

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from contextlib import suppress
+from itertools import chain
 from typing import NamedTuple
-
-from crc32c import crc32c
 
 from magnetar.metadata.resources import Resources
 from magnetar.model.errors import InvalidTopicNameError, ServiceNotReadyError, TopicNotFoundError
 from magnetar.model.names import TopicName
 from magnetar.model.policies import AutoTopicCreation
+from magnetar.model.sorted_names import checksum_of, hex_digest
 from magnetar.model.system_topics import is_system_topic
 from magnetar.model.topic_pattern import TopicPattern
 from magnetar.runtime.settings import Settings
@@ -20,7 +20,8 @@ from magnetar.runtime.settings import Settings
 class TopicList(NamedTuple):
     """Answer to GET_TOPICS_OF_NAMESPACE."""
 
-    topics: Sequence[str]
+    pieces: Sequence[Sequence[str]]
+    """Full names, sorted."""
     filtered: bool
     hash: str
     changed: bool
@@ -62,15 +63,17 @@ def partition_count(
 
 
 def topics_hash(names: Sequence[str]) -> str:
-    """CRC32C over the sorted names, as Guava prints it: little-endian bytes in hex (SEMANTICS 2.18)."""
-    if not names:
-        return "00000000"
-    checksum: int = crc32c(",".join(sorted(names)).encode())
-    return checksum.to_bytes(4, "little").hex()
+    """CRC32C over the sorted names (SEMANTICS 2.18)."""
+    return hex_digest(checksum_of(sorted(names), 0, first=True)) if names else "00000000"
 
 
-def select(names: Sequence[str], pattern: str | None, known_hash: str | None, settings: Settings) -> TopicList:
-    """Filter by pattern (2.17) and say whether anything changed since ``known_hash`` (2.18)."""
+def selecting(
+    pieces: Sequence[Sequence[str]], pattern: str | None, known_hash: str | None, settings: Settings
+) -> Generator[int, None, TopicList]:
+    """Filter a sorted list by pattern (2.17) and say whether anything changed since ``known_hash`` (2.18).
+
+    In steps; each yields how many names it looked at, some hundred at most.
+    """
     filtered = False
     if (
         pattern is not None
@@ -79,9 +82,22 @@ def select(names: Sequence[str], pattern: str | None, known_hash: str | None, se
     ):
         # what is not a pattern to us, the client, whose dialect it is, filters for itself
         with suppress(InvalidTopicNameError):
-            names = [name for piece in TopicPattern(pattern).chosen(names) for name in piece]
-            filtered = True
-    digest = topics_hash(names)
+            wanted, filtered = TopicPattern(pattern), True
+            pieces = yield from _chosen(pieces, wanted)
+    checksum, first = 0, True
+    for piece in pieces:
+        checksum, first = checksum_of(piece, checksum, first=first), False
+        yield len(piece) // 64 + 1  # a pattern's look takes longer
+    digest = hex_digest(checksum)
     if known_hash is not None and known_hash == digest:
         return TopicList((), filtered, digest, False)
-    return TopicList(names, filtered, digest, True)
+    return TopicList(pieces, filtered, digest, True)
+
+
+def _chosen(pieces: Sequence[Sequence[str]], wanted: TopicPattern) -> Generator[int, None, Sequence[Sequence[str]]]:
+    found: list[Sequence[str]] = []
+    for looked_at, some in wanted.chosen(chain.from_iterable(pieces)):
+        if some:
+            found.append(some)
+        yield looked_at
+    return found

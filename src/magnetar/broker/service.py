@@ -22,6 +22,8 @@ from magnetar.broker.topic.publish_checks import PublishSettings
 from magnetar.broker.topic.served import ServedTopic
 from magnetar.broker.topic.topic import Topic
 from magnetar.broker.topic_changes import TopicChanges
+from magnetar.broker.topic_directory import TopicDirectory
+from magnetar.broker.watched_lists import WatchedLists
 from magnetar.metadata.resources import Resources
 from magnetar.model.errors import (
     ConflictError,
@@ -83,6 +85,10 @@ class BrokerService:
             self._dispatch, clock, settings.maxConcurrentNonPersistentMessagePerConnection, self.policies.of,
             self._publishing,
         )  # fmt: skip
+        self.directory = TopicDirectory()
+        """Which topics exist, of both domains."""
+        self.watched_lists = WatchedLists(self.directory, self.changes)
+        self.unstored.on_change = self._unstored_changed
         self.schemas = SchemaRegistry(resources.schemas, self.policies, clock)
 
         self.offloading = Offloading(store, archive, settings, clock, rng)
@@ -90,6 +96,7 @@ class BrokerService:
 
     def start(self) -> None:
         """Take up what the last life left; needs a running loop."""
+        self.directory.fill(self.store.names())
         enabled = self.settings.transactionCoordinatorEnabled
         assign = TopicName.parse(ASSIGN_TOPIC)
         if enabled and not self.resources.partitioned.count(assign):
@@ -195,18 +202,21 @@ class BrokerService:
     def room_for(self, namespace: NamespaceName, topics: int) -> bool:
         """Whether the namespace may have so many more topics; every partition counts, system topics do not."""
         most = self.policies.max_topics(namespace)
-        if not most:
-            return True
-        has = sum(1 for name in self.names_in(namespace) if not is_system_topic(TopicName.parse(name)))
-        return has + topics <= most
+        return not most or self.directory.count(namespace) + topics <= most
 
     def _load(self, name: TopicName) -> Topic:
-        if name.fqn not in self.store:
+        if self.directory.add(name):
             self.changes.created(name)
         topic = Topic(name, self.store, self._dispatch, self.clock, self.rng, self.policies.of(name), self._publishing)
         self.topics[name.fqn] = topic
         self.coordinator.loaded(topic)
         return topic
+
+    def _unstored_changed(self, name: TopicName, there: bool) -> None:
+        if there:
+            self.directory.add(name)
+        else:
+            self.directory.remove(name)
 
     def _namespace_policies_changed(self, namespace: NamespaceName) -> None:
         for topic in list(self.topics.values()):
@@ -245,9 +255,7 @@ class BrokerService:
 
     def names_in(self, namespace: NamespaceName) -> list[str]:
         """All topics of a namespace, every partition for itself, sorted."""
-        prefixes = (f"persistent://{namespace}/", f"non-persistent://{namespace}/")
-        known = {*self.topics, *self.store.names(), *self.unstored.by_name}
-        return sorted(name for name in known if name.startswith(prefixes))
+        return [name for piece in self.directory.pieces(namespace, system=True) for name in piece]
 
     def delete(self, name: TopicName, *, force: bool) -> None:
         """Delete a topic with its subscriptions (SEMANTICS 4.7.2). Raises NotFoundError, PreconditionFailedError."""
@@ -265,6 +273,7 @@ class BrokerService:
             # first: a topic of this name that comes later must not find them after a crash in between
             self.resources.topic_policies.delete(name)
         self.store.delete_log(name.fqn, lambda: self._forget_schema(name))
+        self.directory.remove(name)
         self.changes.deleted(name)
 
     def delete_unstored(self, name: TopicName) -> None:

@@ -3,6 +3,7 @@
 Whatever makes or deletes a topic (a client's first use, REST, growth, collection) passes
 :class:`magnetar.broker.service.BrokerService`, which reports it here. Changes are gathered for a moment and told
 together, so a thousand new partitions are a few updates; what came and went within that moment is not told at all.
+However many listen, one turn of the loop tells a few of them; the next changes are told when all have heard the last.
 Nobody watching: a report is one dictionary look-up.
 """
 
@@ -10,7 +11,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import deque
 from collections.abc import Callable, Collection
+from functools import partial
 from typing import Final
 
 from magnetar.model.names import NamespaceName, TopicName
@@ -18,6 +21,7 @@ from magnetar.model.names import NamespaceName, TopicName
 log = logging.getLogger(__name__)
 
 GATHER_SECONDS: Final = 0.1
+JOBS_PER_TURN: Final = 4
 
 Listener = Callable[[Collection[str], Collection[str]], None]
 """Full names that are new, full names that are gone; none is in both."""
@@ -31,11 +35,13 @@ class TopicChanges:
         self._changed: dict[NamespaceName, dict[str, bool]] = {}
         """By full name: whether it is there now; only what differs from what was told."""
         self._timer: asyncio.TimerHandle | None = None
+        self._jobs: deque[Callable[[], None]] = deque()
+        """Who is still to be told what, in that order."""
 
     def watch(self, namespace: NamespaceName, listener: Listener) -> Callable[[], None]:
         """Tell ``listener`` from now on, until the result is called.
 
-        Changes that are being gathered are told at once to those who watch already: the new one knows them.
+        Changes that are being gathered are for those who watch already: the new one knows them.
         """
         self._tell_now()
         self._listeners.setdefault(namespace, []).append(listener)
@@ -69,7 +75,31 @@ class TopicChanges:
         else:
             changed[name.fqn] = there
         if self._timer is None:
-            self._timer = asyncio.get_running_loop().call_later(GATHER_SECONDS, self._tell_now)
+            self._timer = asyncio.get_running_loop().call_later(GATHER_SECONDS, self._tell)
+
+    def soon(self, job: Callable[[], None]) -> None:
+        """Do ``job``, a millisecond's work at most, after those that were given before; few in one turn of the loop."""
+        if not self._jobs:
+            asyncio.get_running_loop().call_soon(self._work)
+        self._jobs.append(job)
+
+    def _work(self) -> None:
+        for _ in range(min(JOBS_PER_TURN, len(self._jobs))):
+            try:
+                self._jobs[0]()
+            except Exception:
+                log.exception("a watcher of topics failed")
+            self._jobs.popleft()
+        if self._jobs:
+            asyncio.get_running_loop().call_soon(self._work)
+
+    def _tell(self) -> None:
+        self._timer = None
+        if self._jobs:
+            # those who are told last would fall behind more and more
+            self._timer = asyncio.get_running_loop().call_later(GATHER_SECONDS, self._tell)
+        else:
+            self._tell_now()
 
     def _tell_now(self) -> None:
         if self._timer is not None:
@@ -81,8 +111,9 @@ class TopicChanges:
             gone = [name for name, there in changed.items() if not there]
             if not changed:
                 continue
-            for listener in list(self._listeners.get(namespace, ())):
-                try:
-                    listener(new, gone)
-                except Exception:
-                    log.exception("a watcher of the topics in %s failed", namespace)
+            for listener in self._listeners.get(namespace, ()):
+                self.soon(partial(self._hear, namespace, listener, new, gone))
+
+    def _hear(self, namespace: NamespaceName, listener: Listener, new: list[str], gone: list[str]) -> None:
+        if listener in self._listeners.get(namespace, ()):
+            listener(new, gone)

@@ -361,14 +361,17 @@ def _parts(message: Any) -> int:
     return count
 
 
-def decode(body: bytes, entry: bytes = b"", checksum_ok: bool = True) -> c.Command:
-    """The command in a serialized BaseCommand; for Send and Message with the entry that followed it."""
+def decode(body: bytes, entry: bytes = b"", checksum_ok: bool = True, *, limited: bool = True) -> c.Command:
+    """The command in a serialized BaseCommand; for Send and Message with the entry that followed it.
+
+    Not ``limited``: its lists may be as long as a broker's lists of topics.
+    """
     base = parse(pb.BaseCommand, body)
     known = _READING.get(base.type)
     if known is None or not base.HasField(known[0]):  # type: ignore[arg-type]  # the name comes from the descriptor
         raise ProtocolError(f"a command of type {base.type} without its body")
     name, shape = known
-    if len(body) > _PARTS_FROM and (parts := _parts(base)) > PARTS_MAX:
+    if limited and len(body) > _PARTS_FROM and (parts := _parts(base)) > PARTS_MAX:
         raise ProtocolError(f"{shape.make.__name__} with {parts} items in its lists, at most {PARTS_MAX} are allowed")
     values = [read(getattr(base, name)) for _, read in shape.readers]
     if shape.make is c.Send:

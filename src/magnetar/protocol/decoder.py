@@ -194,11 +194,11 @@ class Decoder:
                 if (ack := _ack(buffer, start + 2, stop)) is not None:
                     append(ack)
                     continue
-                append(_plain(buffer[start:stop]))
+                append(_plain(buffer[start:stop], limited=False))
             elif kind == MESSAGE:
                 append(_message(buffer, start, stop, end))
             else:
-                append(_plain(buffer[start:stop]))
+                append(_plain(buffer[start:stop], limited=False))
             credit -= 1
             if credit <= 0:
                 return position
@@ -221,11 +221,11 @@ def _long(buffer: bytes, start: int, stop: int, end: int, kind: int) -> Command:
         return _send(buffer, start, stop, end)
     if kind == MESSAGE:
         return _message(buffer, start, stop, end)
-    return _plain(buffer[start:stop])
+    return _plain(buffer[start:stop], limited=True)
 
 
-def _plain(body: bytes) -> Command:
-    command = codec.decode(body)
+def _plain(body: bytes, *, limited: bool) -> Command:
+    command = codec.decode(body, limited=limited)
     if isinstance(command, Send | Message):
         raise ProtocolError("a command with an entry, whose type does not stand first or stands there twice")
     return command

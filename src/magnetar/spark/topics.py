@@ -90,7 +90,7 @@ def topic_partitions(lookup: Lookup, topics: Topics, *, create: bool) -> list[st
 def matching(names: Iterable[str], namespace: str, expression: str) -> list[str]:
     """Topics of the namespace whose local name matches, partitions as their topic."""
     wanted = TopicPattern(rf"\Q{namespace}\E/(?:{expression})")
-    return sorted({TopicName.parse(name).parent.fqn for piece in wanted.chosen(names) for name in piece})
+    return sorted({TopicName.parse(name).parent.fqn for _, piece in wanted.chosen(names) for name in piece})
 
 
 def check_known(given: Iterable[str], names: Iterable[str], title: str) -> None:

@@ -23,7 +23,7 @@ FLIGHTS = NAMES[:4]
 
 
 def chosen(pattern: str, names: list[str] = NAMES) -> list[str]:
-    return [name for piece in TopicPattern(pattern).chosen(names) for name in piece]
+    return [name for _, piece in TopicPattern(pattern).chosen(names) for name in piece]
 
 
 @pytest.mark.parametrize(
@@ -84,10 +84,12 @@ def test_nothing_of_a_stranger_stays_in_the_engine() -> None:
 def test_a_large_pattern_takes_few_names_at_a_time() -> None:
     """The work of one piece has a bound: names times instructions."""
     names = [f"persistent://public/default/{i:030d}" for i in range(3000)]
-    assert len(list(TopicPattern(".*").chosen(names))) <= 6
+    assert [cost for cost, _ in TopicPattern(".*").chosen(names)] == [500] * 6
     large = TopicPattern("public/default/(0|1|[2-9]){0,400}")
-    pieces = list(large.chosen(names))
+    costs, pieces = zip(*large.chosen(names), strict=True)
     assert len(pieces) >= 200
+    assert max(costs) <= 500
+    assert sum(costs) >= 20_000
     assert sum(map(len, pieces)) == 3000
 
 

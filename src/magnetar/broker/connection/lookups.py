@@ -2,15 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from types import MappingProxyType
+from typing import Final
+
 from magnetar.broker import lookup
+from magnetar.broker.connection.listing import put_list
 from magnetar.broker.connection.session import Session
 from magnetar.broker.service import VERSION
+from magnetar.broker.topic_directory import DOMAINS
 from magnetar.model.errors import MagnetarError, ProtocolError
-from magnetar.model.names import NamespaceName, TopicName
-from magnetar.model.system_topics import is_system_topic
+from magnetar.model.names import Domain, NamespaceName, TopicName
 from magnetar.protocol import commands as c
+from magnetar.protocol import topic_lists
 
 PROTOCOL_VERSION = 21
+_DOMAINS: Final = MappingProxyType[c.NamespaceMode, Sequence[Domain]](
+    {
+        c.NamespaceMode.PERSISTENT: ("persistent",),
+        c.NamespaceMode.NON_PERSISTENT: ("non-persistent",),
+        c.NamespaceMode.ALL: DOMAINS,
+    }
+)
 
 
 def connect(session: Session, command: c.Connect) -> None:
@@ -90,26 +103,17 @@ def partitioned_metadata(session: Session, command: c.PartitionedMetadata) -> No
     session.send(c.PartitionedMetadataResponse(command.request_id, c.MetadataType.Success, count))
 
 
-def topics_of_namespace(session: Session, command: c.GetTopicsOfNamespace) -> None:
+def topics_of_namespace(session: Session, command: c.GetTopicsOfNamespace) -> Iterator[int]:
     """GET_TOPICS_OF_NAMESPACE (SEMANTICS 2.16–2.18). A malformed namespace closes the connection (1.3.19)."""
     try:
         namespace = NamespaceName.parse(command.namespace)
     except MagnetarError as error:
         raise ProtocolError(str(error)) from error
     service = session.service
-    prefix = {
-        c.NamespaceMode.PERSISTENT: ("persistent://",),
-        c.NamespaceMode.NON_PERSISTENT: ("non-persistent://",),
-        c.NamespaceMode.ALL: ("persistent://", "non-persistent://"),
-    }[command.mode]
-    names = [
-        name
-        for name in service.names_in(namespace)
-        if name.startswith(prefix) and not is_system_topic(TopicName.parse(name))
-    ]
-    found = lookup.select(names, command.topics_pattern, command.topics_hash, service.settings)
-    session.send(
-        c.GetTopicsOfNamespaceResponse(
-            command.request_id, tuple(found.topics), found.filtered, found.hash, found.changed
-        )
+    pieces = service.directory.pieces(namespace, _DOMAINS[command.mode], system=False)
+    # a look at a name takes about one unit
+    found = yield from lookup.selecting(pieces, command.topics_pattern, command.topics_hash, service.settings)
+    frame = topic_lists.topics_of_namespace(
+        command.request_id, found.pieces, filtered=found.filtered, digest=found.hash, changed=found.changed
     )
+    yield from put_list(session, command.request_id, frame)

@@ -34,18 +34,22 @@ class NonPersistentTopics:
         self._clock = clock
         self.in_flight = InFlight(in_flight_max)
         self.by_name: dict[str, NonPersistentTopic] = {}
+        self.on_change: Callable[[TopicName, bool], object] = lambda name, there: None
+        """Told which topic is there now, or is not any more."""
 
     def make(self, name: TopicName) -> NonPersistentTopic:
         """The caller has seen that it does not exist and may."""
         topic = self.by_name[name.fqn] = NonPersistentTopic(
             name, self._settings, self._clock, self.in_flight, self._policies_of, self._publishing
         )
+        self.on_change(name, True)
         return topic
 
     def remove(self, name: TopicName) -> None:
         """Disconnect its clients and forget it; fine if there is none (SEMANTICS 4.7.2 {probe})."""
         topic = self.by_name.pop(name.fqn, None)
         if topic is not None:
+            self.on_change(name, False)
             topic.close()
 
     def collect(self) -> int:
