@@ -70,6 +70,26 @@ async def offloading(world: World) -> None:
     assert set(place.objects) == kept, "no object is left over, none is missing"
 
 
+async def cut_short(world: World) -> None:
+    """The power fails when the first copy is there and nothing durable says of which ledger."""
+    place = offloads(world)
+    await world.boot()
+    late = Subscriber(world, "late", T, "late", SubType.Exclusive, Habit(cumulative=True))
+    world.start(late.run())
+    await asyncio.sleep(1)
+    late.stopped = True
+    await world.finish(Publisher(world, "p", T, size=100).run(120))
+    while not place.objects:
+        await asyncio.sleep(0.0002)
+    world.machine.power_off()
+    await asyncio.sleep(1)
+    await world.machine.start()
+    world.start(Publisher(world, "q", T).run(3))
+    await asyncio.sleep(200)
+    kept = {ledger.offload.name for ledger in managed_of(world).table.ledgers if ledger.offload is not None}
+    assert set(place.objects) == kept, "no object is left over, none is missing"
+
+
 def managed_of(world: World) -> ManagedLedger:
     managed = world.machine.broker.store.find_log(T)
     assert managed is not None
@@ -119,7 +139,7 @@ def test_releasing_before_the_record_is_durable_is_noticed(monkeypatch: pytest.M
         return copy
 
     monkeypatch.setattr(Offloading, "_record", record)
-    assert caught(offloading, lambda broker: None, 4, settings=SETTINGS)
+    assert caught(offloading, lambda broker: None, 12, settings=SETTINGS)
 
 
 def test_releasing_without_looking_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -131,7 +151,7 @@ def test_forgetting_what_was_begun_is_noticed() -> None:
     def tamper(broker: Broker) -> None:
         broker.store.copy_begun = lambda offload, done, failed: done()  # type: ignore[method-assign]  # a wrong build
 
-    assert caught(offloading, tamper, 8, settings=SETTINGS)
+    assert caught(cut_short, tamper, 8, settings=SETTINGS)
 
 
 def test_deleting_a_copy_that_is_needed_is_noticed() -> None:

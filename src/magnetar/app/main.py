@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from magnetar.app.explain import app as explain_app
+from magnetar.app.rescue import app as rescue_app
 from magnetar.model.errors import InvalidValueError, MagnetarError
 from magnetar.runtime.command_line import commands
 
@@ -130,6 +131,7 @@ def verify(
 
 
 app.add_typer(explain_app, name="explain")
+app.add_typer(rescue_app, name="rescue")
 
 PASSED_ON: Final = {"jobs": "jobs", "pipeline": "pipelines", "lake": "lakehouse"}
 """Commands that bring commands of their own, and their packages: they get all arguments, so that none of it is imported

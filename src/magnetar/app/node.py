@@ -18,14 +18,15 @@ from magnetar.broker.rates import Rates
 from magnetar.broker.service import BrokerService
 from magnetar.broker.upkeep import Upkeep
 from magnetar.metadata.resources import Resources
-from magnetar.metadata.sqlite import SqliteMetadataStore
 from magnetar.metadata.store import MetadataStore
+from magnetar.model.errors import MetadataError
 from magnetar.offload.archive import ParquetArchive
 from magnetar.runtime.clock import Clock, SystemClock
 from magnetar.runtime.settings import Settings
 from magnetar.storage.committer import Committer
 from magnetar.storage.files import FileSystem, OsFileSystem
-from magnetar.storage.store import LedgerStore, StoreSettings
+from magnetar.storage.metadata_log import MetadataLog
+from magnetar.storage.store import LedgerStore, StoreSettings, take
 from magnetar.storage.sync_process import SyncProcess
 
 log = logging.getLogger(__name__)
@@ -70,20 +71,28 @@ class Broker:
             committer,
             archive,
         )
+        if isinstance(metadata, MetadataLog):
+            self.store.belong_to(metadata.instance)
+            self.store.keep_all = metadata.doubt
         self._metadata = metadata
         self.resources = Resources(metadata, settings)
-        self.service = BrokerService(self.store, self.resources, settings, clock, rng, self._instance(), archive)
+        self.service = BrokerService(self.store, self.resources, settings, clock, rng, self._instance(rng), archive)
         self.upkeep = Upkeep(self.service)
         self.compaction_monitor = CompactionMonitor(self.service)
         self.liveness = Liveness(self.service, settings.livenessCheckSeconds)
         self.rates = Rates(self.service, settings.statsUpdateFrequencyInSecs)
         self.connections = Connections()
 
-    def _instance(self) -> int:
+    def _instance(self, rng: Random) -> int:
         """A number that no earlier life of this broker had: part of generated producer names (SEMANTICS 3.1.1)."""
         record = self._metadata.get(_INSTANCE_PATH)
         number = 0 if record is None else int(record.data) + 1
-        self._metadata.put(_INSTANCE_PATH, str(number).encode())
+        try:
+            self._metadata.put(_INSTANCE_PATH, str(number).encode())
+        except MetadataError as error:
+            # a full disk must not keep the broker from starting; no counter reaches these numbers
+            log.warning("%s; this life of the broker gets a number by chance", error)
+            return (1 << 40) + rng.getrandbits(40)
         return number
 
     def start(self) -> None:
@@ -130,9 +139,14 @@ class Node:
         self.rest: RestPort | None = None
 
     def _make(self, data: Path) -> Broker:
-        metadata = SqliteMetadataStore(str(data / "metadata.sqlite"))
         files = OsFileSystem(str(data / "ledgers"))
-        return Broker(files, metadata, self.settings, SystemClock(), Random(), committer=SyncProcess)
+        take(files)
+        try:
+            metadata = self._home.metadata(files)
+            return Broker(files, metadata, self.settings, SystemClock(), Random(), committer=SyncProcess)
+        except BaseException:
+            files.unlock()
+            raise
 
     async def start(self) -> None:
         """Recover and listen; REST answers a little later, see :meth:`complete`. Raises PersistenceError, OSError."""
@@ -161,7 +175,10 @@ class Node:
         )
         self.port = self._server.sockets[0].getsockname()[1]
         service.service_url = f"pulsar://{host}:{self.port}"
-        broker.resources.announce(service.web_service_url, service.service_url)
+        try:
+            broker.resources.announce(service.web_service_url, service.service_url)
+        except MetadataError as error:
+            log.warning("%s; the cluster's record names the addresses of an earlier start", error)
         rest.start(service, broker.rates, broker.connections)
 
     async def complete(self) -> None:

@@ -57,6 +57,14 @@ class Upkeep:
 
     def start(self) -> None:
         """Begin; needs a running loop."""
+        doubt = self._service.store.keep_all
+        if doubt is not None:
+            log.error(
+                "the policies are in doubt (%s): nothing is trimmed, expired, evicted or deleted until somebody has "
+                "looked at them: stop the broker, then magnetar rescue metadata DIR",
+                doubt,
+            )
+            return
         for one in self._passes:
             self._tasks.repeat(one.seconds, one.run, one.name)
 

@@ -148,6 +148,9 @@ class FrozenFiles:
     def names(self) -> list[str]:
         return sorted(self._files)
 
+    def holds(self, name: str, file: File) -> bool:
+        return True
+
     def rename(self, old: str, new: str) -> None: ...
     def remove(self, name: str) -> None: ...
     def sync(self) -> None: ...

@@ -1,4 +1,4 @@
-"""A metadata store that forgets: for the simulator and for tests. Behaves as :mod:`magnetar.metadata.sqlite` does."""
+"""A metadata store that forgets: for tests. Behaves as the metadata log of :mod:`magnetar.storage` does."""
 
 from __future__ import annotations
 

@@ -1,115 +1,97 @@
-"""The metadata of one node in one SQLite file; all SQL of the project is here.
+"""What versions before the metadata log kept in ``metadata.sqlite``, read once and copied into the log.
 
 ::
 
     records(path TEXT PRIMARY KEY, version INTEGER, data BLOB)      user_version = 1
 
-WAL mode with ``synchronous=FULL``: a commit returns after its fsync, so a fact that was answered for survives power
-loss. The file is small and written seldom (one commit per administrative action), so calls run on the event loop's
-thread. It may be read with the ``sqlite3`` program while the broker runs.
+SQLite takes a damaged frame of its write-ahead log for the end of it and forgets whatever stands behind, without a
+word. So the frames are looked at first. The checksum of each goes on from the one before it *as it is stored*, so a
+whole frame behind a bad one can be told: then nothing is read, for what it would say is not what was last written.
 """
 
 from __future__ import annotations
 
+import os
 import sqlite3
+import struct
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing
 from typing import Final
 
-from magnetar.metadata.store import ABSENT, Record, Unwatch, Watcher, Watchers
-from magnetar.model.errors import BadVersionError, MetadataError, NotFoundError
+from magnetar.metadata.store import Record
+from magnetar.model.errors import MetadataError
 
 FORMAT: Final = 1
-_AFTER_SLASH: Final = "0"  # the character after "/", so that [prefix + "/", prefix + "0") is all that lies below
+_HEADER: Final = struct.Struct(">8I")
+_FRAME: Final = struct.Struct(">6I")
+_MAGIC: Final = 0x377F0682
+"""The lowest bit says that checksums are of big-endian words."""
+
+Sums = tuple[int, int]
 
 
-class SqliteMetadataStore:
-    """Owned by one process; used from the thread that made it."""
+def read_records(path: str) -> list[tuple[str, Record]]:
+    """Every record, by path. Raises MetadataError if the file is not ours, of a later format, or damaged."""
+    try:
+        _check_log(path + "-wal")
+        with closing(sqlite3.connect(path, isolation_level=None)) as database:
+            return _read(database, path)
+    except (sqlite3.Error, OSError) as error:
+        raise MetadataError(f"cannot read {path}: {error}; restore it from a copy") from error
 
-    def __init__(self, path: str) -> None:
-        """Open or create the file. Raises MetadataError if it is not ours, of a later format, or damaged."""
-        self._path = path
-        self._watchers = Watchers()
-        with self._explained("open"):
-            self._db = sqlite3.connect(path, isolation_level=None)
-            try:
-                self._prepare()
-            except BaseException:
-                self._db.close()
-                raise
 
-    def _prepare(self) -> None:
-        self._db.execute("PRAGMA journal_mode = WAL")
-        self._db.execute("PRAGMA synchronous = FULL")
-        (found,) = self._db.execute("PRAGMA user_version").fetchone()
-        if found > FORMAT:
-            raise MetadataError(f"{self._path} has format {found}; this version of magnetar reads up to {FORMAT}")
-        (verdict,) = self._db.execute("PRAGMA quick_check(1)").fetchone()
-        if verdict != "ok":
-            raise MetadataError(f"{self._path} is damaged: {verdict}; restore it from a copy")
-        self._db.execute(
-            "CREATE TABLE IF NOT EXISTS records"
-            "(path TEXT PRIMARY KEY, version INTEGER NOT NULL, data BLOB NOT NULL) WITHOUT ROWID"
-        )
-        self._db.execute(f"PRAGMA user_version = {FORMAT}")
+def _read(database: sqlite3.Connection, path: str) -> list[tuple[str, Record]]:
+    (found,) = database.execute("PRAGMA user_version").fetchone()
+    if found > FORMAT:
+        raise MetadataError(f"{path} has format {found}; this version of magnetar reads up to {FORMAT}")
+    (verdict,) = database.execute("PRAGMA quick_check(1)").fetchone()
+    if verdict != "ok":
+        raise MetadataError(f"{path} is damaged: {verdict}; restore it from a copy")
+    if not database.execute("SELECT count(*) FROM sqlite_master WHERE name = 'records'").fetchone()[0]:
+        return []
+    rows = database.execute("SELECT path, data, version FROM records ORDER BY path").fetchall()
+    return [(str(name), Record(bytes(data), int(version))) for name, data, version in rows]
 
-    def get(self, path: str) -> Record | None:
-        with self._explained("read"):
-            row = self._db.execute("SELECT data, version FROM records WHERE path = ?", (path,)).fetchone()
-        return None if row is None else Record(row[0], row[1])
 
-    def put(self, path: str, data: bytes, expected: int | None = None) -> int:
-        with self._explained("write"), self._transaction():
-            found = self._version(path)
-            if expected is not None and expected != found:
-                raise BadVersionError(f"{path} has version {found}, not {expected}")
-            self._db.execute("REPLACE INTO records(path, version, data) VALUES (?, ?, ?)", (path, found + 1, data))
-        self._watchers.changed(path)
-        return found + 1
+def _check_log(path: str) -> None:
+    """Raises MetadataError if frames that were committed stand behind a bad one."""
+    if not os.path.exists(path):
+        return
+    with open(path, "rb") as file:
+        data = file.read()
+    if len(data) <= _HEADER.size:
+        return
+    bad = None
+    for offset, good in _frames(path, data):
+        if not good and bad is None:
+            bad = offset
+        if good and bad is not None:
+            raise MetadataError(
+                f"{path} is damaged at offset {bad}, and what was written later stands behind it: restore "
+                "metadata.sqlite and metadata.sqlite-wal from a copy; opening them as they are would undo changes"
+            )
 
-    def delete(self, path: str, expected: int | None = None) -> None:
-        with self._explained("write"), self._transaction():
-            found = self._version(path)
-            if found == ABSENT:
-                raise NotFoundError(f"{path} does not exist")
-            if expected is not None and expected != found:
-                raise BadVersionError(f"{path} has version {found}, not {expected}")
-            self._db.execute("DELETE FROM records WHERE path = ?", (path,))
-        self._watchers.changed(path)
 
-    def children(self, path: str) -> list[str]:
-        base = path.rstrip("/")
-        with self._explained("read"):
-            rows = self._db.execute(
-                "SELECT path FROM records WHERE path >= ? AND path < ?", (f"{base}/", base + _AFTER_SLASH)
-            ).fetchall()
-        return sorted({row[0][len(base) + 1 :].partition("/")[0] for row in rows})
+def _frames(path: str, data: bytes) -> Iterator[tuple[int, bool]]:
+    """Offset of each frame of this life of the log, and whether its checksum goes on from the one before it."""
+    magic, _, page, _, salt1, salt2, *stored = _HEADER.unpack_from(data)
+    big = bool(magic & 1)
+    if magic & ~1 != _MAGIC or _sums((0, 0), data[:24], big) != tuple(stored) or not page:
+        raise MetadataError(f"{path} has a damaged header: restore metadata.sqlite and metadata.sqlite-wal from a copy")
+    before = (stored[0], stored[1])
+    size = _FRAME.size + page
+    for at in range(_HEADER.size, len(data) - size + 1, size):
+        _, _, found1, found2, *sums = _FRAME.unpack_from(data, at)
+        now = _sums(_sums(before, data[at : at + 8], big), data[at + _FRAME.size : at + size], big)
+        before = (sums[0], sums[1])
+        yield at, now == before and (found1, found2) == (salt1, salt2)
 
-    def watch(self, prefix: str, watcher: Watcher) -> Unwatch:
-        return self._watchers.add(prefix, watcher)
 
-    def close(self) -> None:
-        self._db.close()
-
-    def _version(self, path: str) -> int:
-        row = self._db.execute("SELECT version FROM records WHERE path = ?", (path,)).fetchone()
-        return ABSENT if row is None else int(row[0])
-
-    @contextmanager
-    def _transaction(self) -> Iterator[None]:
-        self._db.execute("BEGIN IMMEDIATE")
-        try:
-            yield
-            self._db.execute("COMMIT")
-        except BaseException:
-            # a failed COMMIT (full disk) may have ended the transaction already
-            if self._db.in_transaction:
-                self._db.execute("ROLLBACK")
-            raise
-
-    @contextmanager
-    def _explained(self, action: str) -> Iterator[None]:
-        try:
-            yield
-        except sqlite3.Error as error:
-            raise MetadataError(f"cannot {action} {self._path}: {error}") from error
+def _sums(before: Sums, data: bytes, big: bool) -> Sums:
+    """SQLite's checksum over whole pairs of words."""
+    one, two = before
+    words = struct.unpack(f"{'>' if big else '<'}{len(data) // 4}I", data)
+    for even, odd in zip(words[::2], words[1::2], strict=True):
+        one = (one + even + two) & 0xFFFFFFFF
+        two = (two + odd + one) & 0xFFFFFFFF
+    return one, two

@@ -107,6 +107,10 @@ class FileSystem(Protocol):
         """The files in the directory, sorted."""
         ...
 
+    def holds(self, name: str, file: File) -> bool:
+        """Whether ``name`` still leads to that open file: nobody removed or replaced it, or the directory."""
+        ...
+
     def rename(self, old: str, new: str) -> None:
         """Atomically give ``old`` the name ``new``, replacing what stands there; durable after :meth:`sync`."""
         ...
@@ -201,6 +205,10 @@ class OsFile:
         self._fd = self._direct = -1
 
 
+def _same(one: os.stat_result, other: os.stat_result) -> bool:
+    return (one.st_ino, one.st_dev) == (other.st_ino, other.st_dev)
+
+
 class OsFileSystem:
     """A directory of the operating system, created if missing; only its owner can read it unless ``shared``."""
 
@@ -226,6 +234,15 @@ class OsFileSystem:
 
     def names(self) -> list[str]:
         return sorted(entry.name for entry in os.scandir(self.path) if entry.is_file())
+
+    def holds(self, name: str, file: File) -> bool:
+        assert isinstance(file, OsFile)
+        try:
+            found = os.stat(os.path.join(self.path, name))
+            here = os.stat(self.path)
+        except OSError:
+            return False
+        return _same(found, os.fstat(file.fileno())) and (not self._locks or _same(here, os.fstat(self._locks[0])))
 
     def rename(self, old: str, new: str) -> None:
         os.replace(os.path.join(self.path, old), os.path.join(self.path, new))

@@ -37,6 +37,7 @@ class LogHome(SpanHome, Protocol):
     cache: EntryCache
     clock: Clock
     rollover: Rollover
+    keep_all: str | None
 
     def next_ledger_id(self) -> int: ...
     def next_cursor_id(self) -> int: ...
@@ -335,6 +336,8 @@ class ManagedLedger:
 
         With ``hidden_bytes`` exactly: what is left below ``keep_from`` in its ledger, of that size, is hidden.
         """
+        if self.home.keep_all is not None:
+            return 0
         drop = 0
         stop = min(keep_from, self.end)
         # a ledger ends where the next one begins: what it counts itself leaves out entries that are still being written

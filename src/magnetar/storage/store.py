@@ -101,8 +101,14 @@ class LedgerStore:
         """Segments up to which the two checkpoints on disk reach."""
         self.damage: list[str] = []
         """What start-up found unreadable, in words."""
+        self.keep_all: str | None = None
+        """Why nothing may be let go, whatever the policies say: they are in doubt."""
 
     # life --------------------------------------------------------------------------------------------------------
+
+    def belong_to(self, secret: int) -> None:
+        """The number that all files of a new directory carry; an old one has its own already."""
+        self._secret = secret
 
     def open(self) -> None:
         """Take the directory, recover, be ready. Raises PersistenceError with the next step in its text."""
@@ -119,7 +125,7 @@ class LedgerStore:
             self._files.unlock()
             raise
         for name in self._files.names():
-            if name.endswith(".new"):
+            if name.endswith(".new") and not name.startswith("metadata-"):
                 self._files.remove(name)
         self._logs = {managed.name: managed for managed in found.logs.values()}
         self._ids = found.ids

@@ -1,9 +1,10 @@
 """``magnetar verify``: every byte of a directory read, every checksum checked, nothing changed.
 
 Start-up reads only what is younger than the newest checkpoint; this reads everything, so it finds bit rot in old
-segments, indexes that lead astray, checkpoints that could not be used, and entries that a checkpoint promises and no
-segment holds, unless a record behind it says that they were let go. A torn end of the newest segment is what a kill
-leaves and no damage; so is a missing index. Copies of offloaded ledgers lie elsewhere and are not read.
+segments, indexes that lead astray, checkpoints that could not be used, metadata that a start would have to mend, and
+entries that a checkpoint promises and no segment holds, unless a record behind it says that they were let go. A torn
+end of the newest segment is what a kill leaves and no damage; so is a missing index. Copies of offloaded ledgers lie
+elsewhere and are not read.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ from magnetar.model.errors import PersistenceError
 from magnetar.storage import checkpoint, records
 from magnetar.storage.archive import Offload
 from magnetar.storage.files import FileSystem
+from magnetar.storage.metadata_log import examine
+from magnetar.storage.metadata_scan import COPIES
 from magnetar.storage.scan import SegmentScan
 from magnetar.storage.segment import SegmentIndex, index_name, segment_name, segment_numbers
 
@@ -88,6 +91,7 @@ class _Verification:
         self._let_go = _LetGo()
 
     def run(self) -> Report:
+        self._metadata()
         newest = self._checkpoints()
         if newest is not None:
             self._lengths[newest.head["segment"]] = newest.head["length"]
@@ -121,6 +125,21 @@ class _Verification:
             return file.read(0, file.size())
         finally:
             file.close()
+
+    def _metadata(self) -> None:
+        """What a start would say of it; a directory that never had any is an older version's."""
+        if not any(name in self._names for name in COPIES):
+            self._say("no metadata log: taken over from metadata.sqlite at the next start, if that is there")
+            return
+        facts = examine(self._files).facts
+        self._say(f"{' and '.join(COPIES)}: up to change {facts.last}")
+        self._report.lines += [f"{text}: a change that was cut off" for text in facts.torn]
+        self._report.damage += facts.damage
+        if facts.doubt is not None:
+            self._damaged(
+                f"metadata in doubt: {facts.doubt}; a broker starts and deletes nothing until somebody has looked at "
+                "the policies and said so: magnetar rescue metadata DIR"
+            )
 
     def _checkpoints(self) -> checkpoint.Checkpoint | None:
         newest = None

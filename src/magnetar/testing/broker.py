@@ -1,7 +1,7 @@
 """A whole broker in memory: the product's own :class:`magnetar.app.node.Broker` on a simulated :class:`Machine`.
 
-Disk, clock, network and threads are the simulator's; everything else is what ``magnetar standalone`` runs. Metadata
-(SQLite in life, durable when a call returns) is a store in memory that outlives every boot. Faults come from outside:
+Disk, clock, network and threads are the simulator's; everything else, the metadata log too, is what ``magnetar
+standalone`` runs. Faults come from outside:
 ``kill``, ``power_off`` and their ``…_during`` forms, ``files.faults`` and ``files.fail``, ``clock.jump``.
 
 A wrong build, to prove that a simulation notices a broken promise, is a ``tamper`` function: it gets the broker of each
@@ -16,15 +16,12 @@ from collections.abc import Callable
 from concurrent.futures import Executor, ThreadPoolExecutor
 from typing import Final
 
-from typing_extensions import override
-
 from magnetar.app.node import Broker
 from magnetar.broker.connection.listener import factory
-from magnetar.metadata.memory import MemoryMetadataStore
-from magnetar.metadata.store import Watchers
 from magnetar.offload.archive import ParquetArchive
 from magnetar.runtime.settings import Settings
-from magnetar.storage.store import StoreSettings
+from magnetar.storage.metadata_log import MetadataLog
+from magnetar.storage.store import StoreSettings, take
 from magnetar.testing.faultfiles import Faults
 from magnetar.testing.machine import Machine
 from magnetar.testing.network import Network
@@ -35,18 +32,6 @@ PORT: Final = 6650
 _WRITING: Final = ("writer", "keeper")
 
 Tamper = Callable[[Broker], None]
-
-
-class KeptMetadata(MemoryMetadataStore):
-    """Outlives the broker that closes it."""
-
-    def reopened(self) -> None:
-        """A new process: nobody watches any more."""
-        self._watchers = Watchers()
-
-    @override
-    def close(self) -> None:
-        self.reopened()
 
 
 class BrokerMachine(Machine):
@@ -66,7 +51,6 @@ class BrokerMachine(Machine):
         self.settings = settings or Settings()
         self.storage = storage
         self.tamper = tamper
-        self.metadata = KeptMetadata()
         self.archive: ParquetArchive | None = None
         """What offloads go through; set before the start. Nothing may outlive a power-off that its place did not."""
         self.broker: Broker
@@ -77,7 +61,6 @@ class BrokerMachine(Machine):
 
     async def start(self) -> None:
         """Boot and return when clients can connect. Raises what start-up raises."""
-        self.metadata.reopened()
         self._ready = self.loop.create_future()
         self._stopping = asyncio.Event()
         main = self.boot()
@@ -105,9 +88,11 @@ class BrokerMachine(Machine):
 
     async def _serve(self) -> None:
         threads = self._threads = {name: ThreadPoolExecutor(1) for name in ("writer", "reader", "keeper", "archive")}
+        take(self.files)
+        metadata = MetadataLog(self.files)
         broker = self.broker = Broker(
-            self.files, self.metadata, self.settings, self.clock, random.Random(self.loop.rng.getrandbits(64)),
-            threads, storage=self.storage, archive=self.archive,
+            self.files, metadata, self.settings, self.clock, random.Random(self.loop.rng.getrandbits(64)), threads,
+            storage=self.storage, archive=self.archive,
         )  # fmt: skip
         if self.tamper is not None:
             self.tamper(broker)

@@ -124,7 +124,7 @@ class FaultFile:
 
     def __init__(self, disk: _Disk, inode: Inode, name: str) -> None:
         self._disk = disk
-        self._inode = inode
+        self.inode = inode
         self._name = name
         self._closed = False
 
@@ -134,17 +134,17 @@ class FaultFile:
         try:
             self._disk.enter("append", self._disk.faults.append_error_rate)
         except StoppedError:
-            self._inode.append(data)  # how much of it arrived is for the crash to decide
+            self.inode.append(data)  # how much of it arrived is for the crash to decide
             raise
         except OSError:
             if self._disk.alive:
-                self._inode.append(data[: self._disk.rng.randint(0, len(data))])
+                self.inode.append(data[: self._disk.rng.randint(0, len(data))])
             raise
         free = self._disk.free_bytes()
         if free is not None and len(data) > free:
-            self._inode.append(data[:free])
+            self.inode.append(data[:free])
             self._disk.error(errno.ENOSPC, "append")
-        self._inode.append(data)
+        self.inode.append(data)
         self._disk.counters.appends += 1
         self._disk.counters.appended_bytes += len(data)
 
@@ -154,10 +154,10 @@ class FaultFile:
             self._disk.enter("sync", self._disk.faults.sync_error_rate)
         except OSError:
             if self._disk.alive:
-                self._inode.fail_sync()
+                self.inode.fail_sync()
             raise
         if not self._disk.faults.lying_sync:
-            self._inode.sync()
+            self.inode.sync()
         self._disk.counters.syncs += 1
 
     def read(self, offset: int, size: int) -> bytes:
@@ -165,7 +165,7 @@ class FaultFile:
         self._disk.enter("read", self._disk.faults.read_error_rate)
         if offset < 0 or size < 0:
             raise OSError(errno.EINVAL, os.strerror(errno.EINVAL), self._name)
-        found = bytes(memoryview(self._inode.view)[offset : offset + size])
+        found = bytes(memoryview(self.inode.view)[offset : offset + size])
         self._disk.counters.reads += 1
         self._disk.counters.read_bytes += len(found)
         return found
@@ -178,11 +178,11 @@ class FaultFile:
         self._disk.enter("truncate")
         if size < 0:
             raise OSError(errno.EINVAL, os.strerror(errno.EINVAL), self._name)
-        self._inode.truncate(size)
+        self.inode.truncate(size)
 
     def size(self) -> int:
         self._check_open()
-        return len(self._inode.view)
+        return len(self.inode.view)
 
     def close(self) -> None:
         self._closed = True
@@ -233,6 +233,10 @@ class FaultFileSystem:
 
     def names(self) -> list[str]:
         return sorted(self._disk.directory.live)
+
+    def holds(self, name: str, file: File) -> bool:
+        assert isinstance(file, FaultFile)
+        return self._disk.directory.live.get(name) is file.inode
 
     def rename(self, old: str, new: str) -> None:
         _check_name(old)

@@ -9,11 +9,12 @@ import pytest
 
 from magnetar.metadata.memory import MemoryMetadataStore
 from magnetar.metadata.resources import Resources
-from magnetar.metadata.sqlite import SqliteMetadataStore
 from magnetar.model.errors import MagnetarError, MetadataError
 from magnetar.model.names import NamespaceName, TopicName
 from magnetar.model.policies import AutoTopicCreation, JsonObject, PartitionedTopic, Retention, bundles
 from magnetar.runtime.settings import Settings
+from magnetar.storage.files import OsFileSystem
+from magnetar.storage.metadata_log import MetadataLog
 
 STANDALONE: JsonObject = {"adminRoles": [], "allowedClusters": ["standalone"]}
 DEFAULT = NamespaceName.parse("public/default")
@@ -44,8 +45,8 @@ def test_defaults_do_not_depend_on_the_limits() -> None:
 
 
 def test_reopening_finds_everything_and_writes_nothing(tmp_path: Path) -> None:
-    def opened() -> tuple[SqliteMetadataStore, Resources]:
-        store = SqliteMetadataStore(str(tmp_path / "m.db"))
+    def opened() -> tuple[MetadataLog, Resources]:
+        store = MetadataLog(OsFileSystem(str(tmp_path)))
         return store, Resources(store, Settings())
 
     store, first = opened()

@@ -11,10 +11,11 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from magnetar.metadata.memory import MemoryMetadataStore
 from magnetar.metadata.schemas import SchemaStore
-from magnetar.metadata.sqlite import SqliteMetadataStore
 from magnetar.model.errors import BadVersionError, MetadataError
 from magnetar.model.names import TopicName
 from magnetar.model.schemas import SchemaDefinition, SchemaId, SchemaType
+from magnetar.storage.files import OsFileSystem
+from magnetar.storage.metadata_log import MetadataLog
 
 ID = SchemaId("public", "default", "t")
 STRING = SchemaDefinition(SchemaType.STRING)
@@ -31,15 +32,15 @@ def test_whose_schema_it_is() -> None:
 
 def test_versions_outlive_the_process(tmp_path: Path) -> None:
     strange = SchemaId("public", "default", "a%20b%252F")
-    path = str(tmp_path / "metadata.sqlite")
-    database = SqliteMetadataStore(path)
+    path = str(tmp_path)
+    database = MetadataLog(OsFileSystem(path))
     store = SchemaStore(database)
     made = [store.append(each, BINARY, 5) for each in (ID, strange)]
     for _ in range(11):
         made.append(store.append(ID, STRING, 6))
     made.append(store.append(ID, SchemaDefinition(SchemaType.NONE), 7, deleted=True))
     database.close()
-    again = SqliteMetadataStore(path)
+    again = MetadataLog(OsFileSystem(path))
     store = SchemaStore(again)
     assert list(store.history(ID)) == [each for each in made if each is not made[1]]
     assert [each.version for each in store.history(ID)] == list(range(13))

@@ -1,23 +1,23 @@
-"""One body for every maker of the metadata store; then what only the durable one promises."""
+"""One body for every maker of the metadata store: what the log alone promises is in test_metadata_log."""
 
 from __future__ import annotations
 
-import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from magnetar.metadata.memory import MemoryMetadataStore
-from magnetar.metadata.sqlite import FORMAT, SqliteMetadataStore
 from magnetar.metadata.store import ABSENT, MetadataStore, Record
-from magnetar.model.errors import BadVersionError, MetadataError, NotFoundError
+from magnetar.model.errors import BadVersionError, NotFoundError
+from magnetar.storage.files import OsFileSystem
+from magnetar.storage.metadata_log import MetadataLog
 
 
-@pytest.fixture(params=["memory", "sqlite"])
+@pytest.fixture(params=["memory", "log"])
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[MetadataStore]:
     made: MetadataStore = (
-        MemoryMetadataStore() if request.param == "memory" else SqliteMetadataStore(str(tmp_path / "m.db"))
+        MemoryMetadataStore() if request.param == "memory" else MetadataLog(OsFileSystem(str(tmp_path)))
     )
     yield made
     made.close()
@@ -97,55 +97,3 @@ def test_a_failing_watcher_does_not_undo_the_write(store: MetadataStore, caplog:
     assert heard == ["/a"]
     assert store.get("/a") == Record(b"", 0)
     assert "a watcher of /a failed" in caplog.text
-
-
-@pytest.fixture
-def reopen(tmp_path: Path) -> Callable[[], SqliteMetadataStore]:
-    return lambda: SqliteMetadataStore(str(tmp_path / "m.db"))
-
-
-def test_survives_reopening(reopen: Callable[[], SqliteMetadataStore]) -> None:
-    first = reopen()
-    first.put("/a", b"1")
-    first.put("/a", b"2")
-    first.close()
-    second = reopen()
-    assert second.get("/a") == Record(b"2", 1)
-    second.close()
-
-
-def test_is_durable_by_configuration(reopen: Callable[[], SqliteMetadataStore]) -> None:
-    """FULL is 2: each commit is synced (the crash tests prove the rest on real processes)."""
-    made = reopen()
-    assert made._db.execute("PRAGMA synchronous").fetchone() == (2,)
-    assert made._db.execute("PRAGMA journal_mode").fetchone() == ("wal",)
-    made.close()
-
-
-def test_a_failed_write_leaves_no_transaction_open(reopen: Callable[[], SqliteMetadataStore]) -> None:
-    made = reopen()
-    made.put("/a", b"1")
-    made._db.execute("PRAGMA max_page_count = 1")
-    with pytest.raises(MetadataError, match=r"cannot write .*m\.db: database or disk is full"):
-        made.put("/b", b"x" * 100_000)
-    made._db.execute("PRAGMA max_page_count = 1000000")
-    made.put("/b", b"2")
-    assert made.get("/a") == Record(b"1", 0)
-    made.close()
-
-
-def test_refuses_what_it_cannot_read(tmp_path: Path) -> None:
-    path = tmp_path / "m.db"
-    path.write_bytes(b"not a database, but long enough to look at" * 100)
-    with pytest.raises(MetadataError, match=r"cannot open .*m\.db"):
-        SqliteMetadataStore(str(path))
-
-
-def test_refuses_a_later_format(tmp_path: Path) -> None:
-    path = tmp_path / "m.db"
-    SqliteMetadataStore(str(path)).close()
-    db = sqlite3.connect(path)
-    db.execute(f"PRAGMA user_version = {FORMAT + 1}")
-    db.close()
-    with pytest.raises(MetadataError, match=f"has format {FORMAT + 1}"):
-        SqliteMetadataStore(str(path))

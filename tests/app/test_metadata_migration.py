@@ -1,0 +1,103 @@
+"""Directories of versions that kept their facts in SQLite open, and damaged ones say so instead of forgetting."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import tarfile
+from pathlib import Path
+
+import pytest
+
+from magnetar.app.node import Node
+from magnetar.metadata.sqlite import read_records
+from magnetar.model.errors import MetadataError
+from magnetar.model.names import TopicName
+from magnetar.runtime.settings import Settings
+
+FIXTURE = Path(__file__).parent / "before_metadata_log.tar.gz"
+TOPIC = TopicName.parse("persistent://acme/kept/t")
+SETTINGS = Settings(brokerServicePort=0, webServicePort=0, bindAddress="127.0.0.1")
+
+
+@pytest.fixture
+def old(tmp_path: Path) -> Path:
+    with tarfile.open(FIXTURE) as archive:
+        archive.extractall(tmp_path, filter="data")
+    return tmp_path
+
+
+def facts(data: Path) -> dict[str, object]:
+    """Start on a directory, look, stop."""
+
+    async def look() -> dict[str, object]:
+        node = Node(data, SETTINGS)
+        await node.start()
+        try:
+            await node.complete()
+            resources = node.broker.resources
+            log = node.broker.store.find_log(TOPIC.fqn)
+            return {
+                "tenant": resources.tenants.get("acme"),
+                "retention": resources.topic_policies.get(TOPIC),
+                "entries": None if log is None else log.end,
+                "doubt": node.broker.store.keep_all,
+            }
+        finally:
+            await node.stop()
+
+    return asyncio.run(look())
+
+
+@pytest.mark.parametrize("kind", ["stopped", "killed"])
+def test_an_old_directory_opens_with_everything_and_nothing_is_deleted(old: Path, kind: str) -> None:
+    data = old / kind
+    before = {path.name: path.read_bytes() for path in data.glob("metadata.sqlite*")}
+    for _ in range(2):
+        assert facts(data) == {
+            "tenant": {"adminRoles": ["café"], "allowedClusters": ["standalone"]},
+            "retention": {"retention": {"retentionTimeInMinutes": -1, "retentionSizeInMB": -1}},
+            "entries": 5,
+            "doubt": None,
+        }
+    assert not list(data.glob("metadata.sqlite*"))
+    assert (data / "migrated-metadata.sqlite").stat().st_size >= len(before["metadata.sqlite"])
+    assert (data / "ledgers" / "metadata-a").exists()
+
+
+def test_a_start_that_ends_before_the_old_file_is_put_away_is_repeated(old: Path) -> None:
+    data = old / "stopped"
+    sqlite = (data / "metadata.sqlite").read_bytes()
+    facts(data)
+    (data / "metadata.sqlite").write_bytes(sqlite)
+    assert facts(data)["entries"] == 5
+    assert not (data / "metadata.sqlite").exists()
+
+
+def test_valid_frames_behind_a_bad_one_refuse_the_start_and_change_nothing(old: Path) -> None:
+    """SQLite itself takes the first bad frame for the end and says nothing."""
+    data = old / "killed"
+    wal = data / "metadata.sqlite-wal"
+    whole = wal.read_bytes()
+    last_frame = len(whole) - (24 + 4096)
+    for seed in range(60):
+        offset = random.Random(seed).randrange(0, last_frame)
+        damaged = bytearray(whole)
+        damaged[offset] ^= 1 << (seed % 8)
+        wal.write_bytes(damaged)
+        with pytest.raises(MetadataError, match="damaged"):
+            read_records(str(data / "metadata.sqlite"))
+        assert wal.read_bytes() == damaged
+    with pytest.raises(MetadataError, match=r"metadata\.sqlite-wal is damaged at offset"):
+        Node(data, SETTINGS)
+    wal.write_bytes(whole)
+    assert facts(data)["entries"] == 5
+
+
+def test_what_is_no_database_is_refused(old: Path) -> None:
+    data = old / "stopped"
+    (data / "metadata.sqlite").write_bytes(b"not a database, but long enough to look at" * 100)
+    for _ in range(2):
+        with pytest.raises(MetadataError, match=r"cannot read .*metadata\.sqlite"):
+            Node(data, SETTINGS)
+    assert (data / "metadata.sqlite").exists()
