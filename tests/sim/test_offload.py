@@ -100,6 +100,10 @@ def test_everything_is_delivered_from_its_copies() -> None:
     run_seeds(offloading, 5, settings=SETTINGS)
 
 
+def test_a_copy_of_which_nothing_durable_speaks_is_deleted() -> None:
+    run_seeds(cut_short, 3, settings=SETTINGS)
+
+
 async def damaging(world: World) -> None:
     """Copies rot before their ledgers are released: nothing is lost, because those stay."""
     place = offloads(world)
