@@ -96,7 +96,7 @@ def asked_of_refusing_metadata(promise: Promise) -> Simulation:
 @contextmanager
 def refusing(world: World) -> Iterator[None]:
     """The metadata read and do not write."""
-    metadata: Any = world.machine.metadata
+    metadata: Any = world.machine.broker._metadata
 
     def refuse(*_: object, **__: object) -> None:
         raise MetadataError("the disk is full (simulated)")

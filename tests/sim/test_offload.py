@@ -79,7 +79,7 @@ async def cut_short(world: World) -> None:
     await asyncio.sleep(1)
     late.stopped = True
     await world.finish(Publisher(world, "p", T, size=100).run(120))
-    while not place.objects:
+    while not place.objects:  # noqa: ASYNC110
         await asyncio.sleep(0.0002)
     world.machine.power_off()
     await asyncio.sleep(1)
