@@ -128,6 +128,12 @@ def churn(arguments: Sequence[str]) -> None:
     call(BIN / "python", "-m", "pytest", "-x", tests, "-k", "key_shared", *arguments, env={"MAGNETAR_SEEDS": "62.5"})
 
 
+def mutants(arguments: Sequence[str]) -> None:
+    """single faults put into a copy of the product: which ones do the tests not notice (--help)"""
+    install("all")
+    call(BIN / "python", "-m", "tools.mutants", *arguments)
+
+
 def crash(arguments: Sequence[str]) -> None:
     """kill -9 rounds under load (ROUNDS=200)"""
     install("all")
@@ -208,6 +214,7 @@ COMMANDS: dict[str, Callable[[Sequence[str]], None]] = {
         official,
         crash,
         churn,
+        mutants,
         hostile,
         once,
         cluster,

@@ -118,6 +118,8 @@ def test_frame_limit_counts_the_size_field() -> None:
     fits = send_frame(BODY + bytes(frames.MAX_FRAME_SIZE - len(send_frame(BODY))))
     assert fits[:4] == (5_253_116).to_bytes(4, "big")
     assert len(Decoder().feed(fits)) == 1
+    in_pieces = Decoder()
+    assert [len(in_pieces.feed(piece)) for piece in (fits[:100], fits[100:-1], fits[-1:])] == [0, 0, 1]
     with pytest.raises(MalformedBytesError, match="larger"):
         Decoder().feed((5_253_117).to_bytes(4, "big"))
     small = Decoder(max_frame_size=20)

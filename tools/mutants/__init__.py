@@ -1,0 +1,4 @@
+"""Single faults put into the product by machine, to see whether the tests notice them (docs/decisions/024).
+
+``python -m tools.mutants`` samples them, judges each by the tests that pass its line, and prints what nobody noticed.
+"""
