@@ -131,6 +131,10 @@ async def _ack(stage: Stage) -> None:
     await stage.consumer.ack(stage.ids[0], stage.ids[2])
 
 
+async def _ack_thousands(stage: Stage) -> None:
+    await stage.consumer.ack(*stage.ids[:3] * 10_000)
+
+
 async def _ack_cumulative(stage: Stage) -> None:
     await stage.kept.ack(stage.ids[3], cumulative=True)
 
@@ -224,6 +228,7 @@ OF_THE_WIRE: Final = (
     Promise("SUBSCRIBE to what is being made", (), _subscribe_both, early=("t new",)),
     Promise("SUBSCRIBE back in time", (), _subscribe_back_in_time, early=("t new",)),
     Promise("ACK_RESPONSE", (c.Ack,), _ack, early=CURSOR),
+    Promise("ACK_RESPONSE to thousands of ids", (c.Lengthy,), _ack_thousands, early=CURSOR),
     Promise("ACK_RESPONSE, cumulative", (), _ack_cumulative, _exclusive_consumer, early=("t alone",)),
     Promise("UNSUBSCRIBE", (c.Unsubscribe,), _unsubscribe, early=CURSOR),
     Promise("SEEK by id", (c.Seek,), _seek, acked, early=CURSOR),

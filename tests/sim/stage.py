@@ -84,7 +84,7 @@ class Stage:
         if self._app is None or self._app[0] is not booted:  # building one takes longer than a simulation
             self._app = booted, create_app(self.broker(), booted.resources, self.world.settings)
         transport = httpx.ASGITransport(self._app[1], raise_app_exceptions=True)
-        async with httpx.AsyncClient(transport=transport, base_url=f"http://{HOST}") as client:
+        async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
             headers = {"content-type": "application/json"}
             content = None if body is None else json.dumps(body)
             answer = await client.request(method, path, content=content, headers=headers)
