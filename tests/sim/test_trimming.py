@@ -6,7 +6,9 @@ import asyncio
 
 import pytest
 
+from magnetar.broker import at_rest
 from magnetar.broker.topic.topic import Topic
+from magnetar.model.names import TopicName
 from magnetar.protocol.commands import SubType
 from magnetar.testing.history import Order, Rules
 from tests.sim.clients import Habit, Publisher, Subscriber
@@ -43,6 +45,83 @@ async def trimming(world: World) -> None:
     await asyncio.sleep(30)
     await world.restart()
     assert used_bytes(world.machine.files) < 20_000, "180 entries of 200 bytes are gone"
+
+
+NAMES = ("consumed", "kept", "half", "forever", "old", "expiring", "nobody")
+
+
+async def unused(world: World) -> None:
+    """After a restart nobody uses the topics any more; what they need not keep goes, and they are not loaded for it."""
+    await world.boot()
+    topics = {name: f"persistent://public/default/{name}" for name in NAMES}
+    consumers = []
+    for name in NAMES[:-1]:
+        consumer = Subscriber(world, f"first {name}", topics[name], "sub", SubType.Shared)
+        world.start(consumer.run())
+        await asyncio.sleep(1)
+        consumer.stopped = name in ("kept", "half", "expiring")
+        consumers.append(consumer)
+    say = world.machine.broker.resources.topic_policies.update
+    say(TopicName.parse(topics["forever"]), "retention", {"retentionTimeInMinutes": -1, "retentionSizeInMB": -1})
+    say(TopicName.parse(topics["old"]), "retention", {"retentionTimeInMinutes": 30, "retentionSizeInMB": -1})
+    say(TopicName.parse(topics["expiring"]), "messageTTL", 1800)
+    # ledgers are cut at 40 entries, and the last one is not full
+    await world.finish(*(Publisher(world, name, topics[name], size=100).run(100) for name in NAMES))
+    await asyncio.sleep(5)
+    half = world.machine.broker.service.topics[topics["half"]].subscriptions["sub"].cursor
+    half.acknowledge_until(50)
+    for consumer in consumers:
+        consumer.stopped = True
+    await asyncio.sleep(5)
+    await world.restart()
+    store = world.machine.broker.store
+
+    def first(name: str) -> tuple[int, int]:
+        log = store.find_log(topics[name])
+        assert log is not None
+        return log.first, log.end
+
+    await asyncio.sleep(35)
+    assert not world.machine.broker.service.topics, "none is loaded"
+    kept = {name: first(name) for name in NAMES}
+    assert {name: end for name, (_, end) in kept.items()} == dict.fromkeys(NAMES, 100)
+    assert {name for name, (at, end) in kept.items() if at == end} == {"consumed"}
+    assert {name for name, (at, _) in kept.items() if at == 0} == {"kept", "forever", "old", "expiring"}
+    assert 0 < kept["half"][0] <= 51
+    assert 0 < kept["nobody"][0] < 100, "without subscription and retention the last ledger stays"
+    await asyncio.sleep(1800 + 330)  # expiry is looked for every five minutes
+    assert first("old") == (100, 100)
+    assert first("expiring") == (100, 100)
+    assert first("kept") == first("forever") == (0, 100)
+    assert set(world.machine.broker.service.topics) == {topics["expiring"]}, "loaded to look at its messages"
+    await world.crash()
+    store = world.machine.broker.store
+    assert first("consumed") == first("old") == (100, 100)
+    assert first("forever") == (0, 100)
+    last = Subscriber(world, "last", topics["half"], "sub", SubType.Shared)
+    world.start(last.run(), Subscriber(world, "also", topics["kept"], "sub", SubType.Shared).run())
+    await world.end((topics["half"], "sub"), (topics["kept"], "sub"))
+    assert world.backlog(topics["half"], "sub") == world.backlog(topics["kept"], "sub") == 0
+    assert len(last.got) == 49
+
+
+def test_topics_that_nobody_uses_are_trimmed() -> None:
+    run_seeds(unused, 4)
+
+
+def test_not_looking_at_topics_that_nobody_uses_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(at_rest, "_LOOKED_AT", 0)
+    assert caught(unused, lambda broker: None, 1)
+
+
+def test_trimming_unused_topics_without_asking_the_cursors_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(at_rest, "releasable", lambda managed, rule, started_ms: managed.end)
+    assert caught(unused, lambda broker: None, 1)
+
+
+def test_each_pass_goes_on_where_the_last_one_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(at_rest, "_LOOKED_AT", 3)
+    run_seeds(unused, 1)
 
 
 def test_trimming_takes_nothing_that_is_needed() -> None:

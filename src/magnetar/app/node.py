@@ -39,6 +39,7 @@ def store_settings(settings: Settings) -> StoreSettings:
     return StoreSettings(
         sync_data=settings.journalSyncData,
         cache_bytes=settings.managedLedgerCacheSizeMB << 20,
+        reclaim_bytes_per_second=settings.spaceReclaimBytesPerSecond,
         ledger_entries_max=settings.managedLedgerMaxEntriesPerLedger,
         ledger_bytes_max=settings.managedLedgerMaxSizePerLedgerMbytes << 20,
         ledger_min_rollover_ms=settings.managedLedgerMinLedgerRolloverTimeMinutes * 60_000,

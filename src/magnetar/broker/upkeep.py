@@ -11,6 +11,7 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import Final, NamedTuple
 
+from magnetar.broker.at_rest import AtRest
 from magnetar.broker.disuse import Disuse
 from magnetar.broker.service import BrokerService
 from magnetar.broker.topic.expiry import expire
@@ -23,6 +24,8 @@ log = logging.getLogger(__name__)
 
 _TRIM_SECONDS: Final = 10.0
 _OFFLOAD_SECONDS: Final = 30.0
+_SPACE_SECONDS: Final = 10.0
+_AT_REST_SECONDS: Final = 10.0
 _NO_RETENTION: Final = Retention(0, 0)
 
 
@@ -39,11 +42,14 @@ class Upkeep:
         self._service = service
         self._tasks = TaskGroup("upkeep")
         self.disuse = Disuse(service)
+        self.at_rest = AtRest(service)
         settings = service.settings
         self._passes = [
             _Pass("trim", _TRIM_SECONDS, self.trim),
             _Pass("retention", settings.retentionCheckIntervalInSeconds, self.retain),
+            _Pass("at rest", _AT_REST_SECONDS, self.look_at_unused),
             _Pass("offload", _OFFLOAD_SECONDS, self.offload),
+            _Pass("space", _SPACE_SECONDS, service.store.rescue.run),
             _Pass("expiry", settings.messageExpiryCheckIntervalInMinutes * 60, self.expire),
             _Pass("inactive topics", settings.brokerDeleteInactiveTopicsFrequencySeconds, self.disuse.delete_topics),
             _Pass(
@@ -104,6 +110,12 @@ class Upkeep:
             "retention",
             lambda topic: None if topic.policies.retention == _NO_RETENTION else apply_retention(topic, now),
         )
+        await self._give_back(dropped)
+        return dropped
+
+    async def look_at_unused(self) -> int:
+        """Trimming, retention and expiry of topics that nobody has used since the start; how many ledgers went."""
+        dropped = await self.at_rest.look()
         await self._give_back(dropped)
         return dropped
 

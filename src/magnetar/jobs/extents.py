@@ -21,7 +21,7 @@ from crc32c import crc32c
 from magnetar.client.place import Place
 from magnetar.columnar.compiled import kernel
 from magnetar.jobs.glance import FrozenFiles
-from magnetar.jobs.topic_logs import Piece
+from magnetar.jobs.topic_logs import Piece, moved
 from magnetar.model.errors import MagnetarError
 from magnetar.storage import records
 from magnetar.storage.scan import SegmentScan
@@ -89,11 +89,28 @@ def read_piece(ledgers: Path, piece: Piece) -> Iterator[Entries | Missing]:
     try:
         file = _Segment(ledgers / segment_name(piece.segment))
     except FileNotFoundError:
-        raise SegmentGoneError(f"{segment_name(piece.segment)} was removed by the broker") from None
+        yield from _elsewhere(ledgers, piece)
+        return
     try:
         yield from _Walk(file, piece, _places(ledgers, piece)).blocks()
     finally:
         file.close()
+
+
+def _elsewhere(ledgers: Path, piece: Piece) -> Iterator[Entries | Missing]:
+    """The segment is gone: what it held was moved by the broker, or let go."""
+    found = moved(ledgers, piece)
+    gone = f"{segment_name(piece.segment)} was removed by the broker"
+    if not found or any(not (ledgers / segment_name(one.segment)).exists() for one in found):
+        raise SegmentGoneError(gone)
+    at = piece.first
+    for one in found:
+        if at < one.first:
+            yield Missing(Place(piece.ledger, at - piece.base), Place(piece.ledger, one.first - piece.base), gone)
+        yield from read_piece(ledgers, one)
+        at = one.stop
+    if at < piece.stop:
+        yield Missing(Place(piece.ledger, at - piece.base), Place(piece.ledger, piece.stop - piece.base), gone)
 
 
 class _Segment:
@@ -189,6 +206,7 @@ def _walked(ledgers: Path, piece: Piece) -> Places:
                     head = records.extent_head(raw.body)
                     if (head.log, head.ledger) == (piece.log, piece.ledger):
                         places.add(head.ordinal, block.offset + raw.at, _HEAD + len(raw.body))
+    places.sort()
     return places
 
 

@@ -153,6 +153,8 @@ class _Home:
 
     def span_added(self, span: Span) -> None: ...
     def span_dropped(self, span: Span) -> None: ...
+    def span_shrunk(self, span: Span, size: int) -> None: ...
+    def span_left(self, source: int, target: int) -> None: ...
     def copy_discarded(self, offload: Offload) -> None: ...
     def copy_needed(self, offload: Offload) -> None: ...
 
@@ -163,6 +165,20 @@ def look(directory: Path) -> Directory:
     with Glance(ledgers) as files:
         found = recover(files, _Home())
         return Directory(ledgers, {log.name: _topic_log(log) for log in found.logs.values()}, tuple(found.damage))
+
+
+def moved(ledgers: Path, piece: Piece) -> list[Piece]:
+    """Where the entries of a piece lie now whose segment is gone, ascending; those that were let go are not among them.
+
+    Raises PersistenceError, OSError as :func:`look` does.
+    """
+    out = []
+    for log in look(ledgers).logs.values():
+        for one in log.pieces if log.id == piece.log else ():
+            first, stop = max(one.first, piece.first), min(one.stop, piece.stop)
+            if one.ledger == piece.ledger and first < stop and one.segment != piece.segment:
+                out.append(one._replace(first=first, stop=stop, hidden=piece.hidden))
+    return out
 
 
 def _topic_log(log: ManagedLedger) -> TopicLog:

@@ -129,6 +129,15 @@ class Settings(PolicySettings):
         1 << 20,
     )
 
+    spaceReclaimBytesPerSecond: int = _setting(
+        16 << 20,
+        "magnetar's own: bytes per second that are moved at most to free disk space that mostly dead segments hold; "
+        "as many as clients write besides, if the directory is more than twice as large as what it needs. 0: nothing "
+        "is moved, and one old message can keep 128 MB.",
+        "Storage",
+        0,
+        _INT_MAX,
+    )
     offloadUrl: str = _setting(
         "",
         "magnetar's own: where offloaded ledgers go, `file:///path`, `s3://bucket/prefix`, `gs://...` or `az://...`; "

@@ -30,6 +30,8 @@ _ANNEX: Final = struct.Struct("<HHI")
 _PREFIX: Final = "checkpoint-"
 _NAME: Final = re.compile(_PREFIX + "([0-9a-f]{16})")
 KEPT: Final = 2
+FORMAT: Final = 2
+"""Of the whole directory; without the number it is 1. 2: extents that were moved."""
 
 
 class CursorImage(NamedTuple):

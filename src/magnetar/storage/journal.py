@@ -16,6 +16,7 @@ import contextlib
 import logging
 from collections.abc import Callable, Iterable
 from concurrent.futures import Executor
+from functools import partial
 from typing import Final, Protocol
 
 from magnetar.model.errors import PersistenceError
@@ -31,6 +32,8 @@ Done = Callable[[], None]
 Failed = Callable[[PersistenceError], None]
 
 _RETRY_SECONDS: Final = 1.0
+_MOVE_SECONDS: Final = 0.005
+"""So long a move waits for a group that is written for somebody who waits."""
 _CALLBACK_FAILED: Final = (
     "what was to happen after a write failed; the other topics' results are handed out nevertheless"
 )
@@ -99,10 +102,24 @@ class PendingExtent:
         self.segment = self.offset = self.length = 0
 
 
+class PendingMove:
+    """Whole records of extents that stand in the log already and get a second place."""
+
+    __slots__ = ("data", "done", "failed", "offset", "records")
+
+    def __init__(self, data: bytes, count: int, done: Callable[[int, int], None], failed: Failed) -> None:
+        self.data = data
+        self.records = count
+        self.done = done
+        """Called with the segment and the offset of ``data`` in it when it is durable."""
+        self.failed = failed
+        self.offset = 0
+
+
 class Group:
     """What one write will make durable."""
 
-    __slots__ = ("annexes", "cursors", "extents", "kept", "records", "waiters")
+    __slots__ = ("annexes", "cursors", "extents", "kept", "move", "records", "waiters")
 
     def __init__(self) -> None:
         self.annexes: dict[DirtyAnnex, None] = {}
@@ -112,8 +129,14 @@ class Group:
         """Those of ``records`` that go into the next group if this one cannot be written."""
         self.cursors: dict[DirtyCursor, None] = {}
         self.waiters: list[tuple[Done, Failed | None]] = []
+        self.move: PendingMove | None = None
 
     def __bool__(self) -> bool:
+        return self.move is not None or self.pressing
+
+    @property
+    def pressing(self) -> bool:
+        """Whether there is more than a move."""
         return bool(self.extents or self.records or self.cursors or self.waiters or self.annexes)
 
 
@@ -162,6 +185,9 @@ class Journal:
         """The error of the last write, while no write has succeeded since."""
         self.writes = 0
         self.bytes_written = 0
+        self.moved_bytes = 0
+        """Of those written, what was there already."""
+        self._rolling = False
         self._written_to = 0
         """Where the group that is being written ends."""
         self._write_size = 0
@@ -210,6 +236,26 @@ class Journal:
         elif not self._scheduled and self._lazy is None:
             self._lazy = self._loop.call_later(self._ack_delay, self._schedule)
 
+    @property
+    def open_bytes(self) -> int:
+        """Bytes in the segment that takes the next group, if there is one already."""
+        return self.length if self._own_segment and self._file is not None else 0
+
+    def add_move(self, move: PendingMove) -> None:
+        """Have it behind everything else in the next group; there is at most one in each.
+
+        It never makes a write of its own while others come.
+        """
+        assert self._group.move is None
+        self._group.move = move
+        if not self._scheduled and self._lazy is None:
+            self._lazy = self._loop.call_later(_MOVE_SECONDS, self._schedule)
+
+    def roll(self, done: Done, failed: Failed) -> None:
+        """Begin a new segment, now; ``done`` when it is there."""
+        self._rolling = True
+        self._wait(done, failed)
+
     def barrier(self, done: Done, failed: Failed | None = None) -> None:
         """Call ``done`` when everything that was given to the journal before is durable; at once if it is already."""
         if self._writing is None and not self._group:
@@ -244,7 +290,7 @@ class Journal:
         self._group = Group()
         self._scheduled = False
         self._writing = group
-        new = self._file is None or self.length >= self._segment_bytes
+        new = self._file is None or self._rolling or self.length >= self._segment_bytes
         base = records.SEGMENT_HEADER_SIZE if new else self.length
         chunks, size, lead = self._encode(group, base, may_align=self.sync_data and not new)
         self._written_to = base + size
@@ -287,6 +333,12 @@ class Journal:
             extent.owner.extent_closed()
             chunks += parts
             size += length
+        move = group.move
+        if move is not None:
+            move.offset = offset + size
+            chunks.append(move.data)
+            size += len(move.data)
+            count += move.records
         chunks[0] = records.block_header(count, size, self.sequence, self._secret)
         size += records.BLOCK_HEADER_SIZE
         if not may_align or size < self._aligned_bytes_min:
@@ -297,6 +349,8 @@ class Journal:
             size += lead
             for _, extent in extents:
                 extent.offset += lead
+            if move is not None:
+                move.offset += lead
         tail = records.page_end(base + size) - (base + size)
         if tail:
             chunks.append(bytes(tail))
@@ -330,6 +384,7 @@ class Journal:
             if self._own_segment:
                 self._on_sealed(self.segment, self.length, self.sequence)
             self._own_segment = True
+            self._rolling = False
             self.segment += 1
             self.length = 0
         self._written(error)
@@ -342,13 +397,15 @@ class Journal:
             self._write_failed(group, error)
             return
         self.bytes_written += self._write_size
+        if group.move is not None:
+            self.moved_bytes += len(group.move.data) if group.pressing else self._write_size
         self.length = self._written_to
         self.sequence += 1
         self.failing = None
         self.writes += 1
         if group.annexes:
             _tell([annex.written for annex in group.annexes])
-        if self._group:
+        if self._group.pressing or (self._group and self._lazy is None):
             # keep the disk busy while the results of this group are handed out
             self._flush()
         else:
@@ -366,6 +423,9 @@ class Journal:
                 extent.owner.extent_durable(extent)
             except Exception:
                 log.exception(_CALLBACK_FAILED)
+        move = group.move
+        if move is not None:
+            _tell([partial(move.done, segment, move.offset)])
         _tell([done for done, _ in group.waiters])
         _tell([owner.group_finished for owner in owners])
         self._release()
@@ -406,6 +466,8 @@ class Journal:
             for _, failed in lost.waiters:
                 if failed is not None:
                     failed(error)
+            if lost.move is not None:
+                lost.move.failed(error)
         if self._group and self._lazy is None:
             self._lazy = self._loop.call_later(_RETRY_SECONDS, self._schedule)
         self._release()

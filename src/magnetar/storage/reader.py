@@ -14,7 +14,7 @@ import asyncio
 import logging
 from bisect import bisect_left
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from functools import partial
 from typing import Final, NamedTuple
@@ -47,9 +47,22 @@ _GAP_MAX: Final = 64 << 10
 """Bytes of other ledgers that are rather read over than stepped over."""
 
 
+_MOVE_EXTENTS_MAX: Final = 256
+"""Extents that one turn of the loop may be asked to move."""
+
+
 class _Extent(NamedTuple):
     run: Run
     size: int
+
+
+class Living(NamedTuple):
+    """Entries ``[first, end)`` of a span, to be written a second time."""
+
+    span: Span
+    first: int
+    end: int
+    record: bytes
 
 
 class _Reading:
@@ -133,6 +146,13 @@ class EntryReader:
         elif managed.read_end >= 0 and self._wanted(managed, managed.read_end):
             self._begin(managed, managed.read_end, _READS_AHEAD - 1)
 
+    async def living(self, wanted: Sequence[tuple[Span, int]], size_max: int) -> list[Living]:
+        """The extents of spans, each from an ordinal on, as they are to be written at their second place.
+
+        At least one, about ``size_max`` bytes at most. Raises PersistenceError or OSError if one cannot be read.
+        """
+        return await asyncio.get_running_loop().run_in_executor(self._thread, self._living, wanted, size_max)
+
     def _begin(self, managed: ManagedLedger, start: int, further: int, size: int = 0) -> _Reading | None:
         span = managed.spans.holding(start)
         if span is not None:
@@ -199,7 +219,7 @@ class EntryReader:
         # behind the span's end may lie what a failed write left
         stop = bisect_left(places.firsts, span.end)
         if i < 0 or i >= stop:
-            raise PersistenceError(f"ordinal {start} of log {span.log} is missing in {segment_name(span.segment)}")
+            raise self._hole(span, start)
         while not out or (left > 0 and i < stop):
             last = self._stretch(places, i, stop, left)
             at = places.offsets[i]
@@ -218,8 +238,51 @@ class EntryReader:
             i = last + 1
         first = out[0].run
         if not first.first <= start < first.first + len(first.entries):
-            raise PersistenceError(f"ordinal {start} of log {span.log} is missing in {segment_name(span.segment)}")
+            raise self._hole(span, start)
         return out
+
+    def _living(self, wanted: Sequence[tuple[Span, int]], size_max: int) -> list[Living]:
+        out: list[Living] = []
+        left = size_max
+        for span, start in wanted:
+            if left <= 0 or len(out) >= _MOVE_EXTENTS_MAX:
+                break
+            places = self._places(span)
+            i, stop = places.find(start), bisect_left(places.firsts, span.end)
+            at = start
+            while 0 <= i < stop and left > 0 and len(out) < _MOVE_EXTENTS_MAX:
+                last = self._stretch(places, i, stop, left)
+                offset = places.offsets[i]
+                size = places.offsets[last] + places.lengths[last] - offset
+                data, begin = self._segments.file(span.segment).read_large(offset, size, self._buffer)
+                for j in range(i, last + 1):
+                    raw = self._raw(span, data, begin + places.offsets[j] - offset)
+                    head = records.extent_head(raw.body)
+                    end = head.ordinal + head.entries
+                    if (head.log, head.ledger) != (span.log, span.ledger) or not head.ordinal <= at < end <= span.end:
+                        raise self._hole(span, at)
+                    out.append(Living(span, at, end, records.moved_extent(raw, at - head.ordinal)))
+                    left -= len(out[-1].record)
+                    at = end
+                i = last + 1
+            if i < 0 or (i >= stop and at < span.end):
+                raise self._hole(span, at)
+        return out
+
+    def _raw(self, span: Span, data: bytes | ReadBuffer, at: int) -> records.RawRecord:
+        try:
+            raw = records.parse_record(data, at)
+            if raw.kind == records.Kind.EXTENT:
+                return raw
+            error = records.RecordError(f"the record at offset {at} is no extent")
+        except records.RecordError as found:
+            error = found
+        raise PersistenceError(
+            f"{segment_name(span.segment)}: the entries of log {span.log} from {span.first} on cannot be read: {error}"
+        ) from error
+
+    def _hole(self, span: Span, ordinal: int) -> PersistenceError:
+        return PersistenceError(f"ordinal {ordinal} of log {span.log} is missing in {segment_name(span.segment)}")
 
     def _read_copy(self, ledger: Ledger, start: int) -> list[_Extent]:
         """From the ledger's copy outside the directory; in one of several threads."""

@@ -47,6 +47,8 @@ _ANNEX: Final = struct.Struct("<QH")
 
 COUNTED: Final = 1
 """Flag of an extent: message counts per entry follow the lengths (absent = every entry is one message)."""
+MOVED: Final = 2
+"""Flag of an extent: a copy of entries that stand further up in the log already, whose place this is from now on."""
 
 _JOIN_BELOW: Final = 8192
 """Entries smaller than this on average are joined into one buffer; larger ones are written from where they are."""
@@ -201,7 +203,7 @@ class RawRecord(NamedTuple):
     body: bytes
 
 
-def parse_record(data: bytes, at: int) -> RawRecord:
+def parse_record(data: bytes | mmap, at: int) -> RawRecord:
     """The record at ``at``. Raises RecordError if it is not whole."""
     if len(data) - at < RECORD_HEADER_SIZE:
         raise RecordError(f"a record header does not fit at offset {at}")
@@ -247,6 +249,27 @@ def extent_payload_size(raw: RawRecord) -> int:
     """Bytes that the entries of an extent take."""
     n = extent_head(raw.body).entries
     return len(raw.body) - EXTENT_HEAD_SIZE - 4 * n * (2 if raw.flags & COUNTED else 1)
+
+
+def moved_extent(raw: RawRecord, skip: int) -> bytes:
+    """An extent's record for its second place, without its first ``skip`` entries."""
+    body, flags = raw.body, raw.flags | MOVED
+    if skip:
+        head = extent_head(body)
+        n = head.entries
+        counts = extent_counts(raw)
+        lengths = struct.unpack_from(f"<{n}I", body, EXTENT_HEAD_SIZE)
+        begin = EXTENT_HEAD_SIZE + 4 * n * (1 if counts is None else 2) + sum(lengths[:skip])
+        left = head._replace(
+            entry=head.entry + skip,
+            ordinal=head.ordinal + skip,
+            message_index=head.message_index + (skip if counts is None else sum(counts[:skip])),
+            entries=n - skip,
+        )
+        tables = [*lengths[skip:], *(() if counts is None else counts[skip:])]
+        body = _EXTENT.pack(*left) + struct.pack(f"<{len(tables)}I", *tables) + body[begin:]
+    start = _RECORD.pack(Kind.EXTENT, flags, 0, len(body))
+    return start + _U32.pack(crc32c(body, crc32c(start))) + body
 
 
 class Extent(NamedTuple):

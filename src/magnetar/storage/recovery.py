@@ -20,6 +20,7 @@ from magnetar.storage.ledger import Ledger
 from magnetar.storage.managed_ledger import ManagedLedger
 from magnetar.storage.scan import SegmentScan
 from magnetar.storage.segment import Places, Span, segment_name, segment_numbers
+from magnetar.storage.span_table import Extent
 
 log = logging.getLogger(__name__)
 
@@ -150,6 +151,11 @@ class _Replay:
     def image(self, image: checkpoint.Checkpoint) -> None:
         """Take a checkpoint."""
         found, head = self.found, image.head
+        if head.get("format", 1) > checkpoint.FORMAT:
+            raise PersistenceError(
+                f"the directory was written by a newer version of magnetar (format {head['format']}, this one knows up "
+                f"to {checkpoint.FORMAT}): start that version; nothing was changed"
+            )
         found.checkpoint_segment = found.segment = head["segment"]
         found.length = head["length"]
         found.sequence = head["sequence"]
@@ -265,6 +271,12 @@ class _Replay:
         length = records.RECORD_HEADER_SIZE + len(raw.body)
         ids = self.found.ids
         ids[0], ids[1] = max(ids[0], head.log), max(ids[1], head.ledger)
+        if raw.flags & records.MOVED:
+            if managed is not None:
+                self._moved(
+                    managed, Extent(segment, head.ledger, head.ordinal, head.ordinal + head.entries, offset, length)
+                )
+            return
         if managed is None:
             if not self.damaged:
                 return  # deleted, and the checkpoint knows
@@ -272,15 +284,27 @@ class _Replay:
             managed = self._log(head.log, NAMELESS.format(head.log))
             managed.recovered(head.ordinal, head.message_index)
         if head.ordinal < managed.end:
-            span = managed.spans.place_again(segment, head.ledger, head.ordinal, offset, length)
-            if span is not None and span in self._covered:
-                self._missing(managed, self._covered[span], head.ordinal)
-                self._covered[span] = head.ordinal + head.entries
+            self._placed_again(
+                managed, Extent(segment, head.ledger, head.ordinal, head.ordinal + head.entries, offset, length)
+            )
             return
         self._missing(managed, managed.end, head.ordinal)
         counts = records.extent_counts(raw)
         size = records.extent_payload_size(raw)
         managed.replay_extent(segment, head, counts, size, offset, length)
+
+    def _placed_again(self, managed: ManagedLedger, extent: Extent) -> bool:
+        """An extent that the checkpoint counts already. False if that says that its entries lie elsewhere."""
+        span = managed.spans.place_again(extent.segment, extent.ledger, extent.first, extent.offset, extent.length)
+        if span is not None and span in self._covered:
+            # the front of the span may have been moved since
+            self._missing(managed, max(self._covered[span], span.first), extent.first)
+            self._covered[span] = extent.end
+        return span is not None
+
+    def _moved(self, managed: ManagedLedger, extent: Extent) -> None:
+        if not self._placed_again(managed, extent):
+            managed.spans.move(extent, managed.first)
 
     def _cursor(
         self, managed: ManagedLedger, name: str, properties: dict[str, Any], state: records.CursorState
@@ -313,7 +337,8 @@ class _Replay:
                     self._factory.discarded.pop(ledger.offload.key, None)
             for span in managed.spans:
                 if span in self._covered:
-                    self._missing(managed, self._covered[span], self._promised[span])
+                    self._missing(managed, max(self._covered[span], span.first), min(self._promised[span], span.end))
+            managed.spans.hide_before(managed.first)
             # the checkpoint may know a ledger that was opened behind entries which the kill prevented
             managed.table.drop_behind(managed.end)
             for cursor in managed.cursors.values():
@@ -337,4 +362,6 @@ def places_of(files: FileSystem, number: int) -> dict[tuple[int, int], Places]:
                     places.add(head.ordinal, block.offset + raw.at, records.RECORD_HEADER_SIZE + len(raw.body))
     finally:
         file.close()
+    for places in found.values():
+        places.sort()
     return found

@@ -43,6 +43,29 @@ def segment_numbers(names: Iterable[str]) -> list[int]:
     return sorted(int(found[1], 16) for name in names if (found := _SEGMENT_NAME.fullmatch(name)))
 
 
+def disk_sizes(files: FileSystem, numbers: Iterable[int]) -> dict[int, int]:
+    """Bytes of these segments with their indexes; without those that are not there."""
+    sizes: dict[int, int] = {}
+    for number in numbers:
+        for name in (segment_name(number), index_name(number)):
+            try:
+                file = files.open(name)
+            except FileNotFoundError:
+                continue
+            sizes[number] = sizes.get(number, 0) + file.size()
+            file.close()
+    return sizes
+
+
+def remove_segment(files: FileSystem, number: int) -> None:
+    """A segment and its index; fine if they are gone already."""
+    for name in (index_name(number), segment_name(number)):
+        try:
+            files.remove(name)
+        except FileNotFoundError:
+            pass
+
+
 class Places:
     """Where consecutive extents of one ledger lie: parallel arrays, ascending by first ordinal."""
 
@@ -63,6 +86,16 @@ class Places:
         """Number of the extent that holds ``ordinal``."""
         return bisect_right(self.firsts, ordinal) - 1
 
+    def copy(self) -> Places:
+        """The same, for itself."""
+        return Places.from_bytes(self.to_bytes(), len(self.firsts))
+
+    def sort(self) -> None:
+        """Put what was added in the order of the file into that of the ordinals: extents may have been moved there."""
+        order = sorted(range(len(self.firsts)), key=self.firsts.__getitem__)
+        for column in (self.firsts, self.offsets, self.lengths):
+            column[:] = array(column.typecode, [column[i] for i in order])
+
     def to_bytes(self) -> bytes:
         """As they lie in an index file."""
         return self.firsts.tobytes() + self.offsets.tobytes() + self.lengths.tobytes()
@@ -80,7 +113,7 @@ class Places:
 class Span:
     """The part of one ledger that lies in one segment: ordinals ``first <= o < end``."""
 
-    __slots__ = ("bytes", "end", "first", "ledger", "log", "places", "segment")
+    __slots__ = ("bytes", "end", "first", "hidden", "ledger", "log", "places", "segment")
 
     def __init__(self, log: int, segment: int, ledger: int, first: int, end: int, size: int) -> None:
         self.log = log
@@ -90,8 +123,15 @@ class Span:
         self.end = end
         self.bytes = size
         """What its extents take in the segment, headers included."""
+        self.hidden = 0
+        """About how much of that belongs to entries in front that were let go."""
         self.places: Places | None = None
         """None: sealed, look into the segment's index."""
+
+    @property
+    def living(self) -> int:
+        """About how many of its bytes are needed."""
+        return self.bytes - self.hidden
 
 
 def index_bytes(number: int, spans: Iterable[Span]) -> bytes:
@@ -128,27 +168,37 @@ class SegmentIndex:
         if magic != _INDEX_MAGIC or of != number:
             raise records.RecordError(f"{index_name(number)} is not the index of this segment")
         self._data = data
-        self._table: dict[tuple[int, int], tuple[int, int]] = {}
+        self._table: dict[tuple[int, int], list[tuple[int, int, int]]] = {}
+        """For each log and ledger, ascending: first ordinal, where the places stand, how many."""
         at = _INDEX_HEAD.size + count * _INDEX_SPAN.size
         for i in range(count):
-            log, _, first, extents = _INDEX_SPAN.unpack_from(data, _INDEX_HEAD.size + i * _INDEX_SPAN.size)
-            self._table[log, first] = (at, extents)
+            log, ledger, first, extents = _INDEX_SPAN.unpack_from(data, _INDEX_HEAD.size + i * _INDEX_SPAN.size)
+            self._table.setdefault((log, ledger), []).append((first, at, extents))
             at += 20 * extents
 
     def extents(self) -> Iterator[tuple[int, int, int, int]]:
         """Every extent it lists: log, first ordinal, offset, length."""
-        for (log, _), (at, count) in self._table.items():
-            places = Places.from_bytes(self._data[at : at + 20 * count], count)
-            for one in zip(places.firsts, places.offsets, places.lengths, strict=True):
-                yield log, *one
+        for (log, _), listed in self._table.items():
+            for _, at, count in listed:
+                places = Places.from_bytes(self._data[at : at + 20 * count], count)
+                for one in zip(places.firsts, places.offsets, places.lengths, strict=True):
+                    yield log, *one
 
     def places(self, span: Span) -> Places:
-        """Raises RecordError if the index does not know the span."""
-        found = self._table.get((span.log, span.first))
-        if found is None:
+        """Of a span, or of what it was a part of when the index was written: its front may have been moved away.
+
+        Raises RecordError if the index does not know it.
+        """
+        listed = self._table.get((span.log, span.ledger), [])
+        i = bisect_right(listed, span.first, key=_first) - 1
+        if i < 0:
             raise records.RecordError(f"{index_name(span.segment)} does not list log {span.log} from {span.first}")
-        at, count = found
+        _, at, count = listed[i]
         return Places.from_bytes(self._data[at : at + 20 * count], count)
+
+
+def _first(listed: tuple[int, int, int]) -> int:
+    return listed[0]
 
 
 class SegmentFiles:

@@ -9,9 +9,10 @@ from __future__ import annotations
 import asyncio
 import logging
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
 from magnetar.model.errors import PersistenceError
@@ -25,9 +26,20 @@ from magnetar.storage.files import FileSystem
 from magnetar.storage.journal import Failed, Journal
 from magnetar.storage.ledger import Rollover
 from magnetar.storage.managed_ledger import ManagedLedger, ReadDone
+from magnetar.storage.occupancy import Occupancy
 from magnetar.storage.reader import EntryReader
 from magnetar.storage.recovery import Recovered, recover
-from magnetar.storage.segment import SegmentFiles, Span, index_bytes, index_name, segment_name, segment_numbers
+from magnetar.storage.rescue import Rescue
+from magnetar.storage.segment import (
+    SegmentFiles,
+    Span,
+    disk_sizes,
+    index_bytes,
+    index_name,
+    remove_segment,
+    segment_name,
+    segment_numbers,
+)
 
 log = logging.getLogger(__name__)
 
@@ -50,6 +62,8 @@ class StoreSettings:
     aligned_bytes_min: int = 32 << 10
     """A group from this size on lies on whole pages and may be written past the page cache."""
     ack_delay_seconds: float = 0.02
+    reclaim_bytes_per_second: int = 16 << 20
+    """spaceReclaimBytesPerSecond."""
     ledger_entries_max: int = 50_000
     ledger_bytes_max: int = 2048 << 20
     ledger_min_rollover_ms: int = 10 * 60_000
@@ -88,7 +102,10 @@ class LedgerStore:
         self._tasks = TaskGroup("storage")
         self._keeping = asyncio.Lock()
         self._logs: dict[str, ManagedLedger] = {}
-        self._spans: dict[int, set[Span]] = {}
+        self.occupancy = Occupancy()
+        self.rescue = Rescue(self, self._reader, settings.segment_bytes, settings.reclaim_bytes_per_second)
+        self.sealing = (0.0, 0.0)
+        """When a segment was sealed last, in the loop's time, and how long that took."""
         self._ids = [0, 0, 0]
         self._secret = secrets.randbits(32)
         """Of a new directory; an old one has its own."""
@@ -145,7 +162,7 @@ class LedgerStore:
 
     def _finish_recovery(self, found: Recovered) -> None:
         for number in found.scanned:
-            spans = list(self._spans.get(number, ()))
+            spans = self.occupancy.spans(number)
             self._finish_segment(number, _UNKNOWN, spans)
             self._indexed(number, spans)
         blobs = [_blob(managed, found.sequence - 1) for managed in self._logs.values()]
@@ -215,6 +232,14 @@ class LedgerStore:
 
     # what logs ask for -------------------------------------------------------------------------------------------
 
+    def logs(self) -> Iterable[ManagedLedger]:
+        """All of them."""
+        return self._logs.values()
+
+    def covered(self) -> tuple[int, int]:
+        """Segments up to which the two kept checkpoints reach."""
+        return self._checkpoints[0], self._checkpoints[-1]
+
     def make_log(self, log_id: int, name: str) -> ManagedLedger:
         """For recovery."""
         return ManagedLedger(self, log_id, name)
@@ -239,15 +264,19 @@ class LedgerStore:
 
     def span_added(self, span: Span) -> None:
         """A span counts as living in its segment from now on."""
-        self._spans.setdefault(span.segment, set()).add(span)
+        self.occupancy.added(span)
 
     def span_dropped(self, span: Span) -> None:
         """Nobody needs the span any more; a sealed segment without spans is removed."""
-        spans = self._spans.get(span.segment)
-        if spans is not None:
-            spans.discard(span)
-            if not spans:
-                del self._spans[span.segment]
+        self.occupancy.dropped(span)
+
+    def span_shrunk(self, span: Span, size: int) -> None:
+        """See :class:`SpanHome`."""
+        self.occupancy.shrunk(span, size)
+
+    def span_left(self, source: int, target: int) -> None:
+        """See :class:`SpanHome`."""
+        self.occupancy.moved(source, target)
 
     def copy_discarded(self, offload: Offload) -> None:
         """No ledger needs that object any more, once what was written so far is durable."""
@@ -284,15 +313,18 @@ class LedgerStore:
         """
         async with self._keeping:
             self._unindexed[number] = length
+            begun = asyncio.get_running_loop().time()
             try:
                 await self._write_checkpoint(number, length, sequence)
+                now = asyncio.get_running_loop().time()
+                self.sealing = (now, now - begun)
                 await self.remove_dead()
             except OSError as error:
                 log.error("segment %d has no index and checkpoint yet (%s); the next segment's will do", number, error)
 
     async def _write_checkpoint(self, number: int, length: int, sequence: int) -> None:
         for unindexed, size in sorted(self._unindexed.items()):
-            spans = list(self._spans.get(unindexed, ()))
+            spans = self.occupancy.spans(unindexed)
             await self._keep(self._finish_segment, unindexed, size, spans)
             self._indexed(unindexed, spans)
         if number <= self._checkpoints[-1]:
@@ -330,7 +362,10 @@ class LedgerStore:
         checkpoint.save(self._files, self._checkpoint_number, data)
 
     def _head(self, segment: int, length: int, sequence: int) -> dict[str, Any]:
-        head = {"segment": segment, "length": length, "sequence": sequence, "ids": self._ids, "secret": self._secret}
+        head = {
+            "format": checkpoint.FORMAT, "segment": segment, "length": length, "sequence": sequence, "ids": self._ids,
+            "secret": self._secret,
+        }  # fmt: skip
         if self.discarded:
             head["discarded"] = [copy.to_list() for copy in self.discarded.values()]
         return head
@@ -339,23 +374,27 @@ class LedgerStore:
         """Remove segments that hold nothing alive and that no kept checkpoint needs for a replay."""
         border = self._checkpoints[0]
         present = await asyncio.get_running_loop().run_in_executor(self._threads["keeper"], self._segment_numbers)
-        dead = [number for number in present if number <= border and number not in self._spans]
+        dead = [number for number in present if self.occupancy.removable(number, border)]
         for number in dead:
             await asyncio.get_running_loop().run_in_executor(self._threads["reader"], self._segments.forget, number)
-            await self._keep(self._remove, number)
+            await self._keep(remove_segment, self._files, number)
+            self.occupancy.removed(number)
         if dead:
             log.info("removed %d segments that held nothing alive", len(dead))
         return dead
 
+    async def measure(self) -> list[int]:
+        """Know the sizes of all segments that a checkpoint covers; the numbers of all that exist."""
+        present = await asyncio.get_running_loop().run_in_executor(self._threads["keeper"], self._segment_numbers)
+        sizes = self.occupancy.sizes
+        unknown = [n for n in present if n <= self._checkpoints[-1] and n not in sizes and n not in self._unindexed]
+        if unknown:
+            work = partial(disk_sizes, self._files, unknown)
+            sizes.update(await asyncio.get_running_loop().run_in_executor(self._threads["keeper"], work))
+        return present
+
     def _segment_numbers(self) -> list[int]:
         return segment_numbers(self._files.names())
-
-    def _remove(self, number: int) -> None:
-        for name in (index_name(number), segment_name(number)):
-            try:
-                self._files.remove(name)
-            except FileNotFoundError:
-                pass
 
 
 def take(files: FileSystem) -> None:

@@ -49,6 +49,47 @@ async def filled(directory: Path, count: int, group: int = 3) -> tuple[LedgerSto
     return store, log, sent
 
 
+async def emptied(store: LedgerStore, segments: set[int]) -> None:
+    """What lives in these segments is moved, and they are removed."""
+    logs = {log.id: log for log in store.logs()}
+    for number in sorted(segments):
+        await store.rescue._empty(number, logs)
+    for _ in range(3):  # both kept checkpoints have to know of it
+        store.journal.roll(lambda: None, lambda error: None)
+        await store.journal.drain()
+        await settled()
+    await store.remove_dead()
+
+
+@pytest.mark.parametrize("index", [True, False])
+def test_entries_that_the_broker_moved_are_read_where_they_are(tmp_path: Path, index: bool) -> None:
+    """Before and after a job has planned; with moved extents that stand behind younger ones."""
+
+    async def story() -> None:
+        store, log, sent = await filled(tmp_path, 120)
+        planned = units(direct(tmp_path), "t")
+        want = stored(direct(tmp_path), planned)
+        assert not want[1]
+        segments = {_segment(unit) for unit in planned}
+        oldest = set(sorted(segments)[:3])
+        await emptied(store, oldest)
+        sent += [message(number) for number in range(120, 130)]
+        await append(store, log, sent[120:])
+        await emptied(store, set(sorted(segments - oldest)[1:2]))
+        assert all(not (tmp_path / "ledgers" / segment_name(number)).exists() for number in oldest)
+        if not index:
+            await store.close()
+            for number in segment_numbers(snapshot(tmp_path)):
+                (tmp_path / "ledgers" / index_name(number)).unlink()
+        assert stored(direct(tmp_path), planned) == want, "planned before"
+        found, missing = stored(direct(tmp_path), units(direct(tmp_path), "t"))
+        assert not missing
+        assert found[: len(want[0])] == want[0]
+        assert found == expected(log, sent[: len(found)])
+
+    asyncio.run(story())
+
+
 @pytest.mark.parametrize("group", [1, 3, 40])
 def test_a_stopped_store_is_read_as_it_was_written(tmp_path: Path, group: int) -> None:
     async def story() -> None:

@@ -141,6 +141,7 @@ def test_every_setting_accepts_its_own_default() -> None:
         "livenessCheckSeconds",
         "brokerDeduplicationStreamInactivityTimeoutMinutes",
         "offloadUrl",
+        "spaceReclaimBytesPerSecond",
     }
     assert set(setting_types()) - set(pulsar_settings()) == ours, "settings of our own"
 

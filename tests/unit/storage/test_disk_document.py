@@ -77,7 +77,8 @@ def test_the_store_reads_the_documents_example_and_makes_its_index() -> None:
         assert made[index_name(1)] == documented("Its index")
         found = checkpoint.decode(made["checkpoint-0000000000000001"])
         length = len(example_segment())
-        assert found.head == {"segment": 1, "length": length, "sequence": 2, "ids": [1, 1, 1], "secret": SECRET}
+        head = {"format": 2, "segment": 1, "length": length, "sequence": 2, "ids": [1, 1, 1], "secret": SECRET}
+        assert found.head == head
 
     run(main())
 

@@ -25,8 +25,9 @@ from magnetar.storage.store import LedgerStore, StoreSettings
 from tests.unit.storage.lives import disk, opened, read, settled
 
 SETTINGS = StoreSettings(
-    segment_bytes=6_000, aligned_bytes_min=300, cache_bytes=700, ledger_entries_max=4, ledger_min_rollover_ms=0
-)
+    segment_bytes=6_000, aligned_bytes_min=300, cache_bytes=700, ledger_entries_max=4, ledger_min_rollover_ms=0,
+    reclaim_bytes_per_second=1 << 40,
+)  # fmt: skip
 BATCH = 5
 
 
@@ -156,6 +157,42 @@ class StoreMachine(RuleBasedStateMachine):
     def remove_dead(self) -> None:
         async def main() -> None:
             await self.store.remove_dead()
+
+        self.do(main)
+
+    @rule()
+    def begin_segment(self) -> None:
+        async def main() -> None:
+            self.store.journal.roll(lambda: None, lambda error: None)
+            await self.drained()
+
+        self.do(main)
+
+    @rule()
+    def rescue(self) -> None:
+        async def main() -> None:
+            await self.store.rescue.run()
+            await self.drained()
+
+        self.do(main)
+
+    @rule(name=NAMES, calls=st.integers(0, 8), trims=st.booleans())
+    def power_off_during_rescue(self, name: str, calls: int, trims: bool) -> None:
+        async def main() -> None:
+            managed, model = await self.log(name)
+            moving = asyncio.get_running_loop().create_task(self.store.rescue.run())
+            await settled()
+            if trims and not model.cursors:
+                managed.trim(managed.end)
+                await asyncio.sleep(0)
+                model.first = managed.first
+                await self.store.journal.drain()
+            self.files.stop_after(calls, lambda: None)
+            await asyncio.wait({moving}, timeout=0.02)
+            moving.cancel()
+            await settled()
+            self.files = self.files.crash(random.Random(calls))
+            await self.start()
 
         self.do(main)
 

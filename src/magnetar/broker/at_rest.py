@@ -1,0 +1,116 @@
+"""Topics that nobody has used since the start: they are not loaded, and what they need not keep goes all the same.
+
+A pass looks at some of all the topics that the store knows, the next one goes on behind them. What is decided by the
+table of ledgers, the durable cursors and the policies is done without loading the topic and without reading an entry:
+whole ledgers go from the front, by the same rules as of a loaded topic (:mod:`magnetar.broker.topic.retention`). What
+needs more (messages older than their time to live, transactions, a first compaction) loads the topic; then it is one
+that is used.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from magnetar.broker.service import BrokerService
+from magnetar.broker.topic import transactions
+from magnetar.broker.topic.compaction.compactor import SUBSCRIPTION as COMPACTION
+from magnetar.broker.topic.retention import Rule
+from magnetar.model.names import TopicName
+from magnetar.model.policies import Retention
+from magnetar.model.topic_policies import TopicPolicies
+from magnetar.runtime.tasks import in_turns
+from magnetar.storage.managed_ledger import ManagedLedger
+
+_TOPICS: Final = "persistent://"
+_LOST: Final = "persistent://lost/found/"
+"""What recovery could not name: only somebody who looks at it lets go of it."""
+_NO_RETENTION: Final = Retention(0, 0)
+_LOOKED_AT: Final = 5000
+"""Topics per pass."""
+_LOADED: Final = 20
+"""Topics that a pass loads, at most."""
+
+
+class AtRest:
+    """Remembers how far the passes came; asked by upkeep."""
+
+    def __init__(self, service: BrokerService) -> None:
+        self._service = service
+        self._started_ms = service.clock.now_ms()
+        self._left: list[str] = []
+        """What this round over all topics has still to look at."""
+
+    async def look(self) -> int:
+        """One pass; how many ledgers went."""
+        if not self._left:
+            self._left = self._service.store.names()
+            self._left.reverse()
+        names, self._left = self._left[: -_LOOKED_AT - 1 : -1], self._left[:-_LOOKED_AT]
+        dropped = loaded = 0
+        async for name in in_turns(names):
+            managed = self._service.store.find_log(name)
+            if managed is None or name in self._service.topics or not _may_go(managed):
+                continue
+            topic = TopicName.parse(name)
+            policies = self._service.policies.of(topic)
+            if _needs_loading(managed, policies, self._service.clock.now_ms()):
+                if loaded < _LOADED:
+                    self._service.find(topic)
+                    loaded += 1
+                continue
+            dropped += self._trim(managed, policies.retention)
+        return dropped
+
+    def _trim(self, managed: ManagedLedger, retention: Retention) -> int:
+        rule = Rule.of(retention, self._service.clock.now_ms()) if retention != _NO_RETENTION else None
+        if rule == (None, None):
+            return 0
+        ends = releasable(managed, rule, self._started_ms)
+        if not ends:
+            return 0
+        if ends == managed.end and managed.table.ledgers[-1].entries:
+            # nobody can append to a ledger of an earlier life: it is over, and the next one may say so
+            managed.open_ledger()
+        return managed.trim(ends)
+
+
+def _may_go(managed: ManagedLedger) -> bool:
+    """Whether it is a topic in which anything lies: cheap, most are not."""
+    name = managed.name
+    return name.startswith(_TOPICS) and not name.startswith(_LOST) and managed.first < managed.end
+
+
+def _needs_loading(managed: ManagedLedger, policies: TopicPolicies, now_ms: int) -> bool:
+    if transactions.ANNEX in managed.annexes:
+        return True
+    if policies.compaction_threshold > 0 and COMPACTION not in managed.cursors:
+        return True
+    if not policies.message_ttl_s:
+        return False
+    before = now_ms - policies.message_ttl_s * 1000
+    waiting = [c.mark_delete + 1 for c in managed.cursors.values() if c.backlog() and c.name != COMPACTION]
+    return bool(waiting) and managed.table.holding(max(min(waiting), managed.first)).opened_ms < before
+
+
+def releasable(managed: ManagedLedger, rule: Rule | None, started_ms: int) -> int:
+    """Up to which ordinal whole ledgers may go; 0: none.
+
+    ``rule``: of retention, None if there is none. The last ledger goes only if somebody has consumed it or retention
+    has an opinion: without either a topic keeps it, as one that is loaded does. And only if it is of an earlier life:
+    entries may still be on their way into any other.
+    """
+    consumed = min((cursor.mark_delete + 1 for cursor in managed.cursors.values()), default=managed.end)
+    behind = managed.retained_bytes()
+    ends = 0
+    ledgers = managed.table.ledgers
+    for ledger in ledgers:
+        behind -= ledger.bytes
+        if ledger.end > consumed:
+            break
+        if ledger is ledgers[-1] and (ledger.opened_ms >= started_ms or (rule is None and not managed.cursors)):
+            break
+        # what was written in an earlier life is older than this one
+        if rule is not None and ledger.entries and not rule.lets_go(ledger.closed_ms or started_ms, behind):
+            break
+        ends = ledger.end
+    return ends

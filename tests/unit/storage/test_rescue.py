@@ -1,0 +1,387 @@
+"""Moving what lives out of mostly dead segments: what comes back, what stays, what a start and a reader find."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from dataclasses import replace
+
+import pytest
+
+from magnetar.model.errors import PersistenceError
+from magnetar.storage import checkpoint, records
+from magnetar.storage.archive import Offload
+from magnetar.storage.cache import Run
+from magnetar.storage.managed_ledger import ManagedLedger
+from magnetar.storage.segment import index_name, segment_name, segment_numbers
+from magnetar.storage.store import LedgerStore, StoreSettings
+from magnetar.storage.verify import verify
+from magnetar.testing.faultfiles import FaultFileSystem
+from tests.unit.storage.test_recovery_in_simulation import Disk, publish, read_all, simulated
+
+SMALL = StoreSettings(
+    segment_bytes=4_000, aligned_bytes_min=1_000, cache_bytes=1, ledger_entries_max=20, ledger_min_rollover_ms=0
+)
+LIVING = [b"living %d" % i for i in range(4)]
+
+
+def used(files: FaultFileSystem) -> int:
+    """Bytes of segments and their indexes."""
+    return sum(files.open(name).size() for name in files.names() if name.startswith("segment-"))
+
+
+def small(disk: Disk) -> Disk:
+    disk.settings = SMALL
+    return disk
+
+
+async def filled(store: LedgerStore, segments: int = 12) -> tuple[list[ManagedLedger], ManagedLedger]:
+    """Much traffic that everybody has consumed, and few messages of other topics that nobody has."""
+    busy = store.open_log("busy")
+    quiet = [store.open_log(f"quiet {i}") for i in range(len(LIVING))]
+    for managed in quiet:
+        managed.open_cursor("s", 0)
+    while store.journal.segment < segments:
+        i = store.journal.segment
+        if i % 3 == 0 and quiet[i // 3 - 1].end == 0:
+            quiet[i // 3 - 1].append(LIVING[i // 3 - 1], 1, None)
+        busy.append(b"x" * 200, 1, None)
+        await store.journal.drain()
+        await asyncio.sleep(0.02)
+    busy.open_ledger()
+    busy.trim(busy.end)
+    await store.journal.drain()
+    return quiet, busy
+
+
+async def passes(store: LedgerStore, count: int = 10, seconds: float = 15.0) -> None:
+    for _ in range(count):
+        await store.rescue.run()
+        await asyncio.sleep(seconds)
+
+
+async def check(store: LedgerStore) -> None:
+    for i, entry in enumerate(LIVING):
+        log = store.find_log(f"quiet {i}")
+        assert log is not None
+        assert await read_all(log) == [entry]
+
+
+@simulated
+async def test_few_living_messages_keep_nothing_else_on_an_idle_broker(disk: Disk) -> None:
+    store = small(disk).open()
+    await filled(store)
+    before = used(disk.files)
+    await passes(store)
+    assert before > 10 * SMALL.segment_bytes / 2
+    assert used(disk.files) < SMALL.segment_bytes / 2, disk.files.names()
+    await check(store)
+    assert store.rescue.moved_bytes < 1000
+    await store.close()
+    assert verify(disk.files).damage == []
+    for end in (disk.kill, disk.power_off):
+        end()
+        store = disk.open()
+        assert store.damage == []
+        await check(store)
+
+
+@simulated
+async def test_an_idle_broker_that_was_started_anew_gives_space_back_too(disk: Disk) -> None:
+    store = small(disk).open()
+    await filled(store)
+    await store.close()
+    disk.kill()
+    store = disk.open()
+    await passes(store, 16)
+    assert used(disk.files) < SMALL.segment_bytes / 2, disk.files.names()
+    await check(store)
+
+
+@simulated
+async def test_without_a_rate_nothing_is_moved(disk: Disk) -> None:
+    small(disk).settings = replace(SMALL, reclaim_bytes_per_second=0)
+    store = disk.open()
+    await filled(store)
+    await passes(store)
+    assert store.rescue.moved_bytes == 0
+    assert used(disk.files) > SMALL.segment_bytes
+    await check(store)
+
+
+@simulated
+async def test_the_rate_is_kept(disk: Disk) -> None:
+    small(disk).settings = replace(SMALL, reclaim_bytes_per_second=10)
+    store = disk.open()
+    await filled(store)
+    loop = asyncio.get_running_loop()
+    begun = loop.time()
+    await store.rescue.run()
+    await store.rescue.run()
+    assert store.rescue.moved_bytes > 100
+    assert loop.time() - begun >= store.rescue.moved_bytes / 10
+
+
+@simulated
+async def test_a_segment_goes_only_when_both_checkpoints_know_of_the_move(disk: Disk) -> None:
+    """Either checkpoint may turn out damaged; nothing may be missing then."""
+    store = small(disk).open()
+    await filled(store)
+    seen = 0
+    for _ in range(12):
+        await store.rescue.run()
+        await asyncio.sleep(12)
+        for kept in (0, 1):
+            names = [name for name in disk.files.names() if name.startswith("checkpoint-")]
+            copy = Disk(SMALL)
+            copy.files = _copy(disk.files)
+            if len(names) == 2 and kept == 0:
+                copy.files.flip_bit(names[1], 100)
+            again = copy.open()
+            assert [text for text in again.damage if "missing" in text] == []
+            await check(again)
+            seen += 1
+    assert seen == 24
+
+
+def _copy(files: FaultFileSystem) -> FaultFileSystem:
+    """The same directory on another disk."""
+    other = FaultFileSystem(random.Random(3))
+    for name in files.names():
+        if name == "LOCK":
+            continue
+        source, target = files.open(name), other.open(name, create=True)
+        target.append([source.read(0, source.size())])
+        target.sync()
+    other.sync()
+    return other
+
+
+async def emptied(store: LedgerStore, number: int) -> None:
+    logs = {managed.id: managed for managed in store.logs()}
+    await store.rescue._empty(number, logs)
+
+
+@simulated
+async def test_moved_twice_and_replayed_from_the_older_checkpoint(disk: Disk) -> None:
+    store = small(disk).open()
+    log = store.open_log("a")
+    await publish(store, log, 0, 30)
+    spans = list(log.spans)
+    first = spans[0].segment
+    await roll(store)
+    await emptied(store, first)
+    moved_to = log.spans.holding(0)
+    assert moved_to is not None
+    assert moved_to.segment > first
+    await roll(store)
+    await publish(store, log, 30, 40)
+    await emptied(store, moved_to.segment)
+    again = log.spans.holding(0)
+    assert again is not None
+    assert again.segment > moved_to.segment
+    wanted = [b"entry %d" % i for i in range(40)]
+    assert await read_all(log) == wanted
+    for damaged in (False, True):
+        copy = Disk(SMALL)
+        copy.files = _copy(disk.files)
+        if damaged:
+            copy.files.flip_bit(max(n for n in copy.files.names() if n.startswith("checkpoint-")), 100)
+        store = copy.open()
+        assert store.damage == []
+        log = store.open_log("a")
+        assert await read_all(log) == wanted
+        holding = log.spans.holding(0)
+        assert holding is not None
+        assert holding.segment == again.segment, "the newest place counts"
+        await store.close()
+        assert verify(copy.files).damage == []
+
+
+async def roll(store: LedgerStore) -> None:
+    store.journal.roll(lambda: None, lambda error: None)
+    await store.journal.drain()
+    await asyncio.sleep(1)
+
+
+@simulated
+async def test_only_what_lives_of_an_extent_is_moved(disk: Disk) -> None:
+    store = small(disk).open()
+    log = store.open_log("a")
+    entries = [b"%d." % i * (i + 1) for i in range(12)]
+    for i, entry in enumerate(entries):
+        log.append(entry, 1 + i % 3, None)  # one extent, entries of one and of several messages
+    await store.journal.drain()
+    log.trim(7, sum(map(len, entries[:7])))
+    await roll(store)
+    (span,) = log.spans
+    assert 0 < span.living < span.bytes
+    await emptied(store, span.segment)
+    assert span.segment not in store.occupancy
+    (moved,) = log.spans
+    assert (moved.first, moved.end) == (7, 12)
+    assert moved.bytes < span.bytes
+    run = await run_at(log, 7)
+    assert (run.entries, run.counts) == (entries[7:], [1 + i % 3 for i in range(7, 12)])
+    assert (run.ledger, run.entry) == log.position(7)
+    await roll(store)
+    disk.kill()
+    log = disk.open().open_log("a")
+    assert await read_all(log) == entries[7:]
+
+
+async def run_at(log: ManagedLedger, start: int) -> Run:
+    future: asyncio.Future[Run | Exception] = asyncio.get_running_loop().create_future()
+    log.read(start, 100, 1 << 20, future.set_result)
+    found = await future
+    assert not isinstance(found, Exception)
+    return found
+
+
+async def _while_moving(disk: Disk, act: str) -> None:
+    """Something happens to the log while its extents are on their way."""
+    store = small(disk).open()
+    log = store.open_log("a")
+    await publish(store, log, 0, 30)
+    log.open_ledger()
+    await publish(store, log, 30, 35)
+    await roll(store)
+    number = next(iter(log.spans)).segment
+    moving = asyncio.create_task(emptied(store, number))
+    for _ in range(1000):
+        if store.journal._group.move is not None:
+            break
+        await asyncio.sleep(0.0001)
+    if act == "trim":
+        log.trim(30)
+    elif act == "delete":
+        store.delete_log("a")
+    else:
+        ledger = log.table.ledgers[0]
+        copy = Offload("file:///x", "n", "d", ledger.entries, ledger.bytes, 0, 0, released=True)
+        log.record_offload(ledger.id, copy, lambda: None, lambda error: None)
+    await moving
+    await store.journal.drain()
+    for living in (True, False):
+        assert number not in store.occupancy
+        found = store.find_log("a")
+        assert (found is None) == (act == "delete")
+        if found is not None:
+            first = 30 if act == "trim" else found.table.ledgers[1].ordinal
+            assert [o for o in range(35) if found.spans.holding(o) is not None] == list(range(first, 35))
+        if living:
+            disk.kill()
+            store = disk.open()
+            assert store.damage == []
+
+
+@simulated
+async def test_trimmed_while_it_is_moved(disk: Disk) -> None:
+    await _while_moving(disk, "trim")
+
+
+@simulated
+async def test_deleted_while_it_is_moved(disk: Disk) -> None:
+    await _while_moving(disk, "delete")
+
+
+@simulated
+async def test_offloaded_while_it_is_moved(disk: Disk) -> None:
+    await _while_moving(disk, "offload")
+
+
+@simulated
+async def test_what_cannot_be_read_is_not_moved_and_its_segment_stays(disk: Disk) -> None:
+    store = small(disk).open()
+    quiet, _ = await filled(store)
+    await roll(store)
+    span = next(iter(quiet[1].spans))
+    places = store._segments.places(span)
+    disk.files.flip_bit(segment_name(span.segment), places.offsets[0] + places.lengths[0] - 2)
+    await passes(store)
+    assert [n for n in segment_numbers(disk.files.names()) if n == span.segment]
+    assert used(disk.files) < 2 * SMALL.segment_bytes, "all others are gone"
+    for i in (0, 2, 3):
+        assert await read_all(quiet[i]) == [LIVING[i]]
+    with pytest.raises(PersistenceError):
+        await read_all(quiet[1])
+
+
+@simulated
+async def test_a_disk_that_refuses_a_move_costs_nothing_and_is_left_alone_for_a_while(disk: Disk) -> None:
+    store = small(disk).open()
+    await filled(store)
+    await roll(store)
+    disk.files.faults.capacity_bytes = used(disk.files) + 2000
+    for name in ("append", "sync"):
+        disk.files.fail(name, times=1)
+        await store.rescue.run()
+        moved = store.rescue.moved_bytes
+        await store.rescue.run()
+        assert store.rescue.moved_bytes == moved, "not at once again"
+        await check(store)
+        await asyncio.sleep(61)
+    disk.files.faults.capacity_bytes = None
+    await passes(store)
+    assert used(disk.files) < SMALL.segment_bytes / 2
+    await check(store)
+
+
+@simulated
+async def test_an_index_that_is_lost_is_made_anew_where_moved_extents_lie(disk: Disk) -> None:
+    """Older ordinals stand behind younger ones there."""
+    store = small(disk).open()
+    log = store.open_log("a")
+    await publish(store, log, 0, 8)
+    await roll(store)
+    await publish(store, log, 8, 12)
+    for span in [span for span in log.spans if span.segment < store.journal.segment]:
+        await emptied(store, span.segment)
+        await publish(store, log, log.end, log.end + 2)
+    number = store.journal.segment
+    assert [span.segment for span in log.spans] == [number, number]
+    await roll(store)
+    wanted = [b"entry %d" % i for i in range(log.end)]
+    await store.close()
+    for broken in (False, True):
+        if broken:
+            disk.files.flip_bit(index_name(number), 70)
+        else:
+            disk.files.remove(index_name(number))
+        disk.kill()
+        store = disk.open()
+        log = store.open_log("a")
+        assert await read_all(log) == wanted
+        await store.close()
+
+
+@simulated
+async def test_a_directory_of_a_newer_format_is_refused_and_left_alone(disk: Disk) -> None:
+    store = disk.open()
+    await publish(store, store.open_log("a"), 0, 3)
+    await store.close()
+    disk.kill()
+    number, image = checkpoint.load(disk.files)
+    assert image is not None
+    assert image.head["format"] == 2
+    checkpoint.save(disk.files, number + 1, checkpoint.encode({**image.head, "format": 3}, []))
+    before = disk.files.names()
+    with pytest.raises(PersistenceError, match="newer version of magnetar"):
+        disk.open()
+    assert disk.files.names() == before
+
+
+def test_the_record_of_a_moved_extent_is_its_own_with_a_flag() -> None:
+    head = records.ExtentHead(1, 2, 3, 4, 5, 6, 3)
+    parts, size = records.extent(head, [b"a", b"bb", b"ccc"], [1, 2, 3])
+    raw = records.parse_record(b"".join(parts), 0)
+    whole = records.moved_extent(raw, 0)
+    assert len(whole) == size
+    assert records.parse_record(whole, 0) == raw._replace(flags=records.COUNTED | records.MOVED)
+    cut = records.read_extent(records.moved_extent(raw, 1), 0)
+    assert cut.head == head._replace(entry=4, ordinal=5, message_index=6, entries=2)
+    assert (cut.entries, cut.counts) == ([b"bb", b"ccc"], [2, 3])
+    plain = records.parse_record(b"".join(records.extent(head, [b"a", b"bb", b"ccc"], None)[0]), 0)
+    assert records.read_extent(records.moved_extent(plain, 2), 0)[:2] == (
+        head._replace(entry=5, ordinal=6, message_index=7, entries=1), [b"ccc"]
+    )  # fmt: skip
