@@ -6,7 +6,7 @@ from functools import partial
 
 from magnetar.broker.topic.topic import Topic
 from magnetar.model.policies import JsonObject
-from magnetar.protocol.entries import metadata_of, publish_time
+from magnetar.protocol.tolerant import batch_size, published
 from magnetar.runtime.answers import answered
 from magnetar.storage.cache import Run
 from magnetar.storage.managed_ledger import ManagedLedger
@@ -22,8 +22,9 @@ async def entry_at(log: ManagedLedger, ordinal: int) -> bytes:
 
 
 async def publish_time_at(log: ManagedLedger, ordinal: int) -> int:
-    """When the producer sent that entry."""
-    return publish_time(await entry_at(log, ordinal))
+    """When the producer sent that entry; of one that cannot be read, when its ledger was opened."""
+    time = published(await entry_at(log, ordinal))
+    return log.table.holding(ordinal).opened_ms if time is None else time
 
 
 async def message_id_at(topic: Topic, ordinal: int) -> JsonObject:
@@ -32,7 +33,7 @@ async def message_id_at(topic: Topic, ordinal: int) -> JsonObject:
     if ordinal < log.first:
         return _message_id(-1, -1, topic.name.partition_index, None)
     position = log.position(ordinal)
-    messages = metadata_of(await entry_at(log, ordinal)).num_messages_in_batch
+    messages = batch_size(await entry_at(log, ordinal))
     return _message_id(position.ledger, position.entry, topic.name.partition_index, messages)
 
 

@@ -1,7 +1,8 @@
 """Single stored messages of a topic, and a backlog read through: what REST's look at the data itself is made of.
 
 An entry is shown as Apache Pulsar 4.0.8 shows it (SEMANTICS 11.5.3): its payload uncompressed, a batch still as one,
-and its metadata in headers. What is encrypted stays as it is.
+and its metadata in headers. What is encrypted stays as it is, and so does what cannot be unpacked or read: a header
+says why. Metadata that nobody can read are shown as a part of the payload.
 """
 
 from __future__ import annotations
@@ -19,12 +20,15 @@ from magnetar.broker.topic.topic import Topic
 from magnetar.model.errors import NotFoundError, PreconditionFailedError
 from magnetar.model.ids import Position
 from magnetar.model.policies import JsonObject
-from magnetar.protocol.compression import CompressionType, decompress
-from magnetar.protocol.entries import EntryMetadata, metadata_of, payload_of
+from magnetar.protocol.compression import CompressionType, DamagedPayloadError, decompress
+from magnetar.protocol.entries import EntryMetadata, payload_of
 from magnetar.protocol.frames import ENTRY_HEADER_SIZE
+from magnetar.protocol.tolerant import read_metadata
 
 _ENTRIES_PER_TURN: Final = 1000
 _SIZE_MAX: Final = 64 << 20
+UNREADABLE: Final = "X-Magnetar-Unreadable"
+"""Why the payload is shown as it is stored."""
 
 
 class StoredMessage(NamedTuple):
@@ -106,16 +110,22 @@ async def analyze(topic: Topic, subscription: Subscription, start: Position | No
 
 async def _shown(topic: Topic, ordinal: int) -> StoredMessage:
     entry = await entry_at(topic.log, ordinal)
-    metadata = metadata_of(entry)
+    found = {"X-Pulsar-Message-ID": str(topic.log.position(ordinal))}
+    metadata = read_metadata(entry)
+    if metadata is None:
+        return StoredMessage(entry, {**found, UNREADABLE: "its metadata are no MessageMetadata"})
     payload = payload_of(entry)
-    headers = {"X-Pulsar-Message-ID": str(topic.log.position(ordinal)), **headers_of(metadata, len(payload))}
+    headers = {**found, **headers_of(metadata, len(payload))}
     if metadata.txn is not None:
         hidden = any(ordinal in reason.dead(ordinal, ordinal + 1) for reason in topic.reasons)
         headers["X-Pulsar-txn-aborted"] = _word(hidden)
     uncommitted = any(ordinal >= reason.readable_end(topic.log.end) for reason in topic.reasons)
     headers["X-Pulsar-txn-uncommitted"] = _word(uncommitted)
     if not metadata.encryption_keys and metadata.compression is not CompressionType.NONE:
-        payload = decompress(metadata.compression, payload, metadata.uncompressed_size, _SIZE_MAX)
+        try:
+            payload = decompress(metadata.compression, payload, metadata.uncompressed_size, _SIZE_MAX)
+        except DamagedPayloadError as error:
+            headers[UNREADABLE] = _line(str(error))
     return StoredMessage(payload, headers)
 
 

@@ -108,8 +108,11 @@ def _packed(metadata: pb.MessageMetadata, rest: bytes) -> bytes:
 
 
 def last_index(entry: bytes) -> int:
-    """Batch index of the last message that is still there; -1 for what is no batch of several (5.9.12)."""
-    metadata = _metadata(entry)
+    """Batch index of the last message that is still there; -1 for what is none of several, or unreadable (5.9.12)."""
+    try:
+        metadata = _metadata(entry)
+    except ProtocolError:
+        return -1
     count: int = metadata.num_messages_in_batch if metadata.HasField("num_messages_in_batch") else 1
     if count <= 1:
         return -1
@@ -121,7 +124,10 @@ def last_index(entry: bytes) -> int:
 
 def messages_in(entry: bytes) -> int:
     """How many messages a client counts for this entry, those that are compacted out included (5.2.1)."""
-    metadata = _metadata(entry)
+    try:
+        metadata = _metadata(entry)
+    except ProtocolError:
+        return 1
     return metadata.num_messages_in_batch if metadata.HasField("num_messages_in_batch") else 1
 
 

@@ -18,8 +18,8 @@ from magnetar.model.errors import MagnetarError, MetadataError, PersistenceError
 from magnetar.model.ids import Position
 from magnetar.protocol import commands as c
 from magnetar.protocol.codec import PARTS_MAX
-from magnetar.protocol.entries import metadata_of
 from magnetar.protocol.pieces import pieces
+from magnetar.protocol.tolerant import batch_size
 
 _UNITS_OF_PIECE: Final = 100
 """Of :mod:`magnetar.broker.connection.turns`."""
@@ -235,7 +235,7 @@ def last_message_id(session: Session, command: c.GetLastMessageId) -> None:
         if isinstance(result, Exception):
             session.fail(command.request_id, PersistenceError(str(result)))
             return
-        messages = metadata_of(result.entries[0]).num_messages_in_batch
+        messages = batch_size(result.entries[0])
         answer(last, -1 if messages is None else messages - 1)
 
     run = topic.log.cached(shown, 1, 1)

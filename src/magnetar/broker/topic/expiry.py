@@ -2,14 +2,23 @@
 
 Of each subscription the messages in front expire, up to the first that is not older than the limit: by its publish
 time, whatever stands behind it. Every message is looked at once per subscription, when its turn has come.
+
+Of an entry whose metadata cannot be read nobody knows the time: it expires with the message behind it, or when its
+ledger was closed before the limit.
 """
 
 from __future__ import annotations
 
+import logging
+
 from magnetar.broker.topic.backlog import run_at
 from magnetar.broker.topic.compaction.compactor import SUBSCRIPTION as COMPACTION
+from magnetar.broker.topic.ports import Log
 from magnetar.broker.topic.subscription import Subscription
-from magnetar.protocol.entries import publish_time
+from magnetar.protocol.tolerant import published
+from magnetar.storage.managed_ledger import ManagedLedger
+
+logger = logging.getLogger(__name__)
 
 
 async def expire(subscription: Subscription, before_ms: int) -> int:
@@ -22,24 +31,40 @@ async def expire(subscription: Subscription, before_ms: int) -> int:
     cursor, log = subscription.cursor, subscription.stored
     mark = cursor.mark_delete
     start = cursor.next_unacknowledged(max(mark + 1, log.first))
-    at, pieces = start, 1
+    at = reached = start
+    pieces, unknown = 1, 0
     while at < log.end:
         # the first look is at one entry: mostly it is young, and nothing is to be done
         run = await run_at(log, at, pieces)
-        first = run.first
-        young = next(
-            (
-                i
-                for i, entry in enumerate(run.entries)
-                if publish_time(entry) >= before_ms and not cursor.acknowledged(first + i)
-            ),
-            None,
-        )
-        at = run.first + (len(run.entries) if young is None else young)
-        if young is not None:
+        young = False
+        at = run.first
+        for entry in run.entries:
+            time = _time(log, at, entry)
+            if time is None:
+                unknown += 1
+            elif time < before_ms or cursor.acknowledged(at):
+                reached = at + 1
+            else:
+                young = True
+                break
+            at += 1
+        if young:
             break
         pieces = 1000
+    if unknown:
+        logger.warning(
+            "%s, subscription %s: %d entries have metadata that nobody can read; they expire with what stands behind",
+            subscription.topic.name, subscription.name, unknown,
+        )  # fmt: skip
     # while the disk was read somebody may have sought back, and what stands there now was not looked at
-    if at == start or cursor.mark_delete < mark or subscription.closed:
+    if reached == start or cursor.mark_delete < mark or subscription.closed:
         return 0
-    return subscription.expire_until(at - 1)
+    return subscription.expire_until(reached - 1)
+
+
+def _time(log: Log, ordinal: int, entry: bytes) -> int | None:
+    """When it was published; of what cannot be read, when its ledger was closed, None if it is still open."""
+    time = published(entry)
+    if time is None and isinstance(log, ManagedLedger):
+        return log.table.holding(ordinal).closed_ms or None
+    return time

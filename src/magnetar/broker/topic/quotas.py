@@ -16,7 +16,7 @@ from magnetar.broker.topic.producer_access import Producers
 from magnetar.broker.topic.subscription import Subscription
 from magnetar.model.errors import MagnetarError, QuotaExceededError, QuotaExceededHoldError
 from magnetar.model.topic_policies import QuotaPolicy, TopicPolicies
-from magnetar.protocol.entries import publish_time
+from magnetar.protocol.tolerant import published
 from magnetar.storage.managed_ledger import ManagedLedger
 
 _TARGET: Final = 0.9
@@ -141,8 +141,13 @@ class Quotas:
             return
         first = slowest.cursor.next_unacknowledged(slowest.cursor.mark_delete + 1)
         if first < log.end:
-            self.oldest_published_ms = publish_time((await run_at(log, first, 1)).entries[0])
-            self.oldest_name = slowest.name
+            # behind what cannot be read the first that can stands for it
+            for most in (1, 1000):
+                times = map(published, (await run_at(log, first, most)).entries)
+                oldest = next((time for time in times if time is not None), None)
+                if oldest is not None:
+                    self.oldest_name, self.oldest_published_ms = slowest.name, oldest
+                    return
 
     def _too_old(self, now_ms: int) -> bool:
         limit = self._topic.policies.age_quota.limit

@@ -16,7 +16,7 @@ from typing import Final, NamedTuple, Protocol
 from magnetar.broker.topic.backlog import run_at
 from magnetar.model.policies import Retention
 from magnetar.model.topic_policies import TopicPolicies
-from magnetar.protocol.entries import publish_time
+from magnetar.protocol.tolerant import published
 from magnetar.storage.ledger import Ledger
 from magnetar.storage.managed_ledger import ManagedLedger
 
@@ -59,6 +59,12 @@ class Rule(NamedTuple):
 def stored_ms(published_ms: int, ledger: Ledger, now_ms: int) -> int:
     """When an entry was stored, as nearly as can be told."""
     return max(ledger.opened_ms, min(published_ms, ledger.closed_ms or now_ms))
+
+
+def _published(entry: bytes) -> int:
+    """What cannot be read is as young as its ledger."""
+    time = published(entry)
+    return 1 << 62 if time is None else time
 
 
 async def apply_retention(topic: RetainedTopic, now_ms: int) -> int:
@@ -111,7 +117,7 @@ class Walk:
                 return False
             for entry in run.entries:
                 size = len(entry)
-                if not self._rule.lets_go(stored_ms(publish_time(entry), ledger, self._now_ms), self._left - size):
+                if not self._rule.lets_go(stored_ms(_published(entry), ledger, self._now_ms), self._left - size):
                     return False
                 self._at += 1
                 self._gone += size

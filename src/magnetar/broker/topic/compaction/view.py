@@ -14,10 +14,9 @@ from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
 from magnetar.broker.topic.ports import Run
-from magnetar.broker.topic.position_search import Answer, Found, first_not
+from magnetar.broker.topic.position_search import Answer, Found, first_not, is_before
 from magnetar.model.ids import EARLIEST, Position
 from magnetar.protocol.compacting import last_index
-from magnetar.protocol.entries import publish_time
 from magnetar.storage.cache import Run as StoredRun
 from magnetar.storage.managed_ledger import ManagedLedger
 
@@ -126,8 +125,8 @@ class View:
     def since(self, publish_time_ms: int, done: Answer) -> None:
         """Ordinal of the first entry published at or after that time; the horizon if there is none."""
 
-        def before(entry: bytes) -> bool:
-            return publish_time(entry[_PLACE.size :]) < publish_time_ms
+        def before(entry: bytes) -> bool | None:
+            return is_before(entry[_PLACE.size :], publish_time_ms)
 
         def told(found: Found | Exception) -> None:
             if isinstance(found, Exception):

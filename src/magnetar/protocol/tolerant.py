@@ -1,0 +1,34 @@
+"""Entries as they lie in a log, read without failing.
+
+Anybody who may publish can store an entry whose metadata nobody can read: its checksum holds, it has its receipt, and
+as Apache Pulsar the broker does not parse what it stores. Whoever walks over stored entries (expiry, retention, quotas,
+searches, statistics, REST) reads them through this module, so that one such entry is passed by and changes nothing for
+those beside it.
+"""
+
+from __future__ import annotations
+
+from magnetar.model.errors import MagnetarError
+from magnetar.protocol.entries import EntryMetadata, metadata_of, publish_time
+
+
+def published(entry: bytes) -> int | None:
+    """When the producer sent it, in milliseconds by its own clock; None if that cannot be read."""
+    try:
+        return publish_time(entry)
+    except (MagnetarError, ValueError):
+        return None
+
+
+def read_metadata(entry: bytes) -> EntryMetadata | None:
+    """All metadata; None if they cannot be read."""
+    try:
+        return metadata_of(entry)
+    except (MagnetarError, ValueError):
+        return None
+
+
+def batch_size(entry: bytes) -> int | None:
+    """Messages of a batch as its metadata say, None for what is no batch or cannot be read."""
+    metadata = read_metadata(entry)
+    return None if metadata is None else metadata.num_messages_in_batch
