@@ -20,6 +20,7 @@ from magnetar.model.system_topics import HEARTBEAT, is_heartbeat
 from magnetar.protocol.entries import EntryMetadata, build_entry
 
 _SECONDS_MAX: Final = 30.0
+_FIRST, _LAST = "persistent://pulsar/", f"/{HEARTBEAT}"
 
 
 class _Beat:
@@ -93,7 +94,9 @@ class Heartbeat:
         """Left by earlier lives of this broker at other ports."""
         if self._tidy:
             return
-        self._tidy = True
-        for name in map(TopicName.parse, filter(lambda name: "://" in name, self._service.store.names())):
+        # logs that are no topics (those of transactions) stand in the store, too
+        candidates = [text for text in self._service.store.names() if text.startswith(_FIRST) and text.endswith(_LAST)]
+        for name in map(TopicName.parse, candidates):
             if is_heartbeat(name) and name.namespace.local_name != broker:
                 self._service.delete(name, force=True)
+        self._tidy = True
