@@ -171,7 +171,9 @@ class FakeBroker:
     async def subscriptions_of(self, topic: TopicName) -> list[str]:
         return list(self.topics[topic])
 
-    async def create_subscription(self, topic: TopicName, name: str, start: Position, *, replicated: bool) -> None:
+    async def create_subscription(
+        self, topic: TopicName, name: str, start: Position, properties: Mapping[str, str], *, replicated: bool
+    ) -> None:
         subscriptions = self.topics.setdefault(topic, {})
         if name in subscriptions:
             raise ConflictError("Subscription already exists for topic")

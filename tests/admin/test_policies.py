@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from magnetar.admin.namespace_policies import POLICIES as NAMESPACE_POLICIES
 from magnetar.admin.topic_policies import POLICIES as TOPIC_POLICIES
 from magnetar.model.names import TopicName
@@ -328,3 +330,71 @@ def test_namespace_properties(rest: RestClient) -> None:
     assert rest.get(NAMESPACE + "/property/k").content == b""
     assert rest.delete(path).status_code == 204
     assert rest.get(path).json() == {}
+
+
+@pytest.mark.parametrize("sent", ["group1", '"group2"', "5"])
+def test_anti_affinity_group_is_kept_as_it_was_sent(rest: RestClient, sent: str) -> None:
+    """Java's client sends the bare name with the content type of JSON, others send it in quotes."""
+    path = "/admin/v2/namespaces/ref/main/antiAffinity"
+    assert rest.post(path, content=sent, headers={"content-type": "application/json"}).status_code == 204
+    assert rest.get(path).text == sent
+    for empty in ("", "  "):
+        refused = rest.post(path, content=empty, headers={"content-type": "application/json"})
+        assert (refused.status_code, refused.json()["reason"]) == (412, "antiAffinityGroup can't be empty")
+    assert rest.delete(path).status_code == 204
+    assert rest.get(path).status_code == 204
+
+
+@pytest.mark.parametrize(
+    ("body", "named"),
+    [
+        ({"bundles": {"boundaries": ["x", "y"]}}, "bundles"),
+        ({"bundles": {"boundaries": ["0x00000000", "0x00000000", "0xffffffff"]}}, "bundles"),
+        ({"bundles": {"boundaries": [1, 2]}}, "bundles"),
+        ({"bundles": {"numBundles": -1}}, "bundles"),
+        ({"retention_policies": 5}, "retention_policies"),
+        ({"backlog_quota_map": {"x": {}}}, "backlog_quota_map"),
+        ({"message_ttl_in_seconds": -5}, "message_ttl_in_seconds"),
+        ({"topicDispatchRate": []}, "topicDispatchRate"),
+        ({"topicDispatchRate": {"standalone": {"ratePeriodInSecond": []}}}, "topicDispatchRate"),
+        ({"replication_clusters": {}}, "replication_clusters"),
+        ({"properties": [1]}, "properties"),
+        ({"schema_compatibility_strategy": "SOME"}, "schema_compatibility_strategy"),
+        ({"autoTopicCreationOverride": {"allowAutoTopicCreation": True}}, "autoTopicCreationOverride"),
+        ({"subscription_types_enabled": ["Some"]}, "subscription_types_enabled"),
+        ({"deleted": "x"}, "deleted"),
+    ],
+)
+def test_a_namespace_is_not_created_with_what_no_policy_may_be(
+    rest: RestClient, body: dict[str, Any], named: str
+) -> None:
+    """It would fail everybody who uses the namespace, and stay."""
+    refused = rest.put("/admin/v2/namespaces/ref/odd", json=body)
+    assert refused.status_code == 400
+    assert refused.json()["reason"].startswith(f"{named}: ")
+    assert rest.get("/admin/v2/namespaces/ref/odd").status_code == 404
+
+
+def test_a_namespace_may_be_created_with_what_get_shows(rest: RestClient) -> None:
+    shown = rest.get("/admin/v2/namespaces/ref/main").json()
+    assert rest.put("/admin/v2/namespaces/ref/copy", json=shown).status_code == 204
+    assert rest.get("/admin/v2/namespaces/ref/copy").json() == shown
+
+
+def test_shadow_topics_do_not_pretend(rest: RestClient) -> None:
+    shadow = {"PULSAR.SHADOW_SOURCE": "persistent://ref/main/t"}
+    topic = "/admin/v2/persistent/ref/main/shadow"
+    for refused in (
+        rest.put(topic, json=shadow),
+        rest.put(topic + "/partitions", json={"partitions": 2, "properties": shadow}),
+    ):
+        assert refused.status_code == 501
+        assert "shadow topics are not available" in refused.json()["reason"]
+    assert rest.get(topic + "/partitions").status_code == 404
+
+
+@pytest.mark.parametrize("body", [{"adminRoles": "x"}, {"allowedClusters": {}}, {"adminRoles": [None]}])
+def test_roles_that_are_no_list_are_not_none(rest: RestClient, body: dict[str, Any]) -> None:
+    wanted = {"allowedClusters": ["standalone"], **body}
+    assert rest.put("/admin/v2/tenants/odd", json=wanted).status_code == 400
+    assert rest.get("/admin/v2/tenants/odd").status_code == 404

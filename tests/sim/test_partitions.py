@@ -81,7 +81,7 @@ async def subscribe_all(broker: Broker) -> None:
     for partition in PARENT.partitions(broker.resources.partitioned.count(PARENT)):
         for name in SUBSCRIPTIONS:
             if name not in await local.subscriptions_of(partition):
-                await local.create_subscription(partition, name, EARLIEST, replicated=False)
+                await local.create_subscription(partition, name, EARLIEST, {}, replicated=False)
 
 
 async def backlog_of(partition: str, subscription: str) -> list[str]:

@@ -7,16 +7,21 @@ from importlib.metadata import version as version_of
 from typing import Final
 
 from fastapi import APIRouter
+from starlette.convertors import register_url_convertor
 from starlette.responses import PlainTextResponse, Response
 
 from magnetar.admin.bodies import answer
-from magnetar.admin.parameters import PathText
+from magnetar.admin.parameters import OtherWordConvertor, PathText
 from magnetar.admin.ports import Admin
 from magnetar.model.errors import NotFoundError
 
 VERSION: Final = version_of("magnetar")
 COMPATIBLE_WITH: Final = "4.0.8"
 """The version of Apache Pulsar whose behaviour this broker follows; clients and tools read it as the broker's own."""
+
+register_url_convertor(
+    "cluster", OtherWordConvertor(("backlog-quota-check", "configuration", "internal-configuration", "shutdown"))
+)
 
 
 def routes(admin: Admin) -> APIRouter:
@@ -51,7 +56,8 @@ def routes(admin: Admin) -> APIRouter:
     async def configuration() -> Response:
         return answer({name: _shown(value) for name, value in dataclasses.asdict(admin.settings).items()})
 
-    @router.get("/{cluster}")
+    # Pulsar's other routes of that form are not built and must not look as if they were (see unbuilt)
+    @router.get("/{cluster:cluster}")
     async def list_brokers_of_cluster(cluster: PathText) -> Response:
         # Pulsar does not look at the name either
         return answer([admin.broker.broker_id()])

@@ -6,8 +6,11 @@ from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from magnetar.admin.bodies import answer, done, object_body
+from magnetar.admin.documents import excerpt
 from magnetar.admin.parameters import PathText
 from magnetar.admin.ports import Admin
+from magnetar.model.errors import InvalidValueError
+from magnetar.model.policies import JsonObject
 
 
 def routes(admin: Admin) -> APIRouter:
@@ -25,12 +28,12 @@ def routes(admin: Admin) -> APIRouter:
 
     @router.put("/{cluster}")
     async def create_cluster(cluster: PathText, request: Request) -> Response:
-        clusters.create(cluster, await object_body(request) or {})
+        clusters.create(cluster, _data(await object_body(request)))
         return done(200)
 
     @router.post("/{cluster}")
     async def update_cluster(cluster: PathText, request: Request) -> Response:
-        clusters.update(cluster, await object_body(request) or {})
+        clusters.update(cluster, _data(await object_body(request)))
         return done(200)
 
     @router.delete("/{cluster}")
@@ -39,3 +42,14 @@ def routes(admin: Admin) -> APIRouter:
         return done()
 
     return router
+
+
+def _data(body: JsonObject | None) -> JsonObject:
+    """Texts, flags and numbers, and lists of texts. Raises InvalidValueError."""
+    for name, value in (body or {}).items():
+        items = value if isinstance(value, list) else [value]
+        if any(isinstance(item, list | dict) for item in items):
+            raise InvalidValueError(
+                f"expected a text, a flag or a list of texts as {excerpt(name)}, got {excerpt(value)}"
+            )
+    return body or {}

@@ -8,7 +8,7 @@ from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from magnetar.admin.bodies import answer, done, json_body, text_map_body
-from magnetar.admin.coercion import number
+from magnetar.admin.coercion import flag, number
 from magnetar.admin.parameters import TOPIC, PathText, topic_name
 from magnetar.admin.ports import Admin
 from magnetar.admin.topics import existing, parts_of
@@ -47,7 +47,7 @@ def _expiring(router: APIRouter, admin: Admin) -> None:
     async def expire(
         domain: PathText, tenant: PathText, namespace: PathText, topic: PathText, subscription: PathText, seconds: int
     ) -> Response:
-        for part in parts_of(admin, topic_name(domain, tenant, namespace, topic)):
+        for part in _stored(parts_of(admin, topic_name(domain, tenant, namespace, topic)), "Expire messages"):
             if not await admin.broker.expire(part, subscription, seconds):
                 raise _nothing_to_expire(part, subscription)
         return done()
@@ -56,7 +56,8 @@ def _expiring(router: APIRouter, admin: Admin) -> None:
     async def expire_all(
         domain: PathText, tenant: PathText, namespace: PathText, topic: PathText, seconds: int
     ) -> Response:
-        for part in parts_of(admin, topic_name(domain, tenant, namespace, topic)):
+        what = "Expire messages for all subscriptions"
+        for part in _stored(parts_of(admin, topic_name(domain, tenant, namespace, topic)), what):
             for subscription in await admin.broker.subscriptions_of(part):
                 if not await admin.broker.expire(part, subscription, seconds):
                     raise _nothing_to_expire(part, subscription)
@@ -75,7 +76,8 @@ def _expiring(router: APIRouter, admin: Admin) -> None:
         if admin.resources.partitioned.count(name):
             raise NotAllowedError("Expire message at position is not supported for partitioned-topic")
         target = _target(await json_body(request))
-        if not await admin.broker.expire_until(existing(admin, name), subscription, *target):
+        _stored([existing(admin, name)], "Expire messages")
+        if not await admin.broker.expire_until(name, subscription, *target):
             raise _nothing_to_expire(name, subscription)
         return done()
 
@@ -94,7 +96,8 @@ def _resetting(router: APIRouter, admin: Admin) -> None:
         if admin.resources.partitioned.count(name):
             raise NotAllowedError("Reset-cursor at position is not allowed for partitioned-topic")
         target = _target(await json_body(request))
-        await admin.broker.reset_to(existing(admin, name), subscription, *target)
+        _stored([existing(admin, name)], "Reset-cursor at position")
+        await admin.broker.reset_to(name, subscription, *target)
         return done()
 
 
@@ -123,6 +126,13 @@ def _properties(router: APIRouter, admin: Admin) -> None:
         return done()
 
 
+def _stored(topics: list[TopicName], what: str) -> list[TopicName]:
+    """The topics, if something of them is stored. Raises NotAllowedError with Pulsar's text."""
+    if any(not topic.persistent for topic in topics):
+        raise NotAllowedError(f"{what} on a non-persistent topic is not allowed")
+    return topics
+
+
 def _target(body: Json) -> _Target:
     """A message id with, perhaps, ``isExcluded``; ``"earliest"``, ``"latest"``."""
     if body == "earliest":
@@ -131,4 +141,5 @@ def _target(body: Json) -> _Target:
         return _Target(LATEST, False)
     given = body if isinstance(body, dict) else {}
     position = Position(number(given.get("ledgerId"), '"ledgerId"'), number(given.get("entryId"), '"entryId"'))
-    return _Target(position, given.get("isExcluded") is True)
+    excluded = given.get("isExcluded", given.get("excluded"))
+    return _Target(position, excluded is not None and flag(excluded))

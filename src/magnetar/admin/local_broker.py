@@ -15,7 +15,7 @@ from magnetar.admin.counters import topic_counters
 from magnetar.admin.internal_stats import internal_stats
 from magnetar.admin.offload_views import OffloadViews
 from magnetar.admin.ports import LookupAnswer, StatsOptions, StorageCounters, TopicCounters
-from magnetar.admin.reading import message_id_at
+from magnetar.admin.reading import message_id_at, position_id
 from magnetar.admin.stored_messages import StoredMessage
 from magnetar.admin.subscription_view import explanation, of_hash
 from magnetar.admin.topic_stats import topic_stats
@@ -27,8 +27,10 @@ from magnetar.broker.rates import Rates
 from magnetar.broker.schemas import SchemaRegistry
 from magnetar.broker.service import BrokerService
 from magnetar.broker.topic.nonpersistent import NonPersistentTopic
+from magnetar.broker.topic.nonpersistent_subscription import NonPersistentSubscription
 from magnetar.broker.topic.subscription import Subscription
 from magnetar.broker.topic.topic import Topic
+from magnetar.model.cursor_properties import REPLICATED
 from magnetar.model.errors import (
     ConflictError,
     NotAllowedError,
@@ -128,7 +130,7 @@ class LocalBroker:
 
     async def message_id_since(self, topic: TopicName, publish_time_ms: int) -> JsonObject:
         found = self._topic(topic)
-        return await message_id_at(found, await answered(partial(found.find_time, publish_time_ms)))
+        return position_id(found, await answered(partial(found.find_time, publish_time_ms)))
 
     # ends and properties -----------------------------------------------------------------------------------------
 
@@ -161,10 +163,15 @@ class LocalBroker:
         await topic_operations.reset_to(found, self._subscription(found, name), position, excluded=excluded)
 
     def subscription_properties(self, topic: TopicName, name: str) -> dict[str, str]:
+        if not topic.persistent:
+            return dict(self._unstored_subscription(topic, name).properties)
         cursor = self._subscription(self._topic(topic), name).cursor
         return {key: str(value) for key, value in cursor.properties.items() if not key.startswith("#")}
 
     async def set_subscription_properties(self, topic: TopicName, name: str, properties: Mapping[str, str]) -> None:
+        if not topic.persistent:
+            self._unstored_subscription(topic, name).properties = dict(properties)
+            return
         found = self._topic(topic)
         cursor = found.log.cursors.get(self._subscription(found, name).name)
         if cursor is not None:
@@ -226,14 +233,17 @@ class LocalBroker:
     async def subscriptions_of(self, topic: TopicName) -> list[str]:
         return list((self._topic(topic) if topic.persistent else self._unstored(topic)).subscriptions)
 
-    async def create_subscription(self, topic: TopicName, name: str, start: Position, *, replicated: bool) -> None:
+    async def create_subscription(
+        self, topic: TopicName, name: str, start: Position, properties: Mapping[str, str], *, replicated: bool
+    ) -> None:
         found = self._service.topic_for(topic, create=True)
         await answered(found.when_durable)
         if name in found.subscriptions:
             raise ConflictError("Subscription already exists for topic")
         ordinal = found.log.end if start == LATEST else found.log.ordinal(start)
         try:
-            await topic_operations.durable(lambda done, _: found.create_subscription(name, ordinal, done))
+            told = {**properties, **(REPLICATED if replicated else {})}
+            await topic_operations.durable(lambda done, _: found.create_subscription(name, ordinal, done, told))
         except NotAllowedError as full:
             raise ConflictError(str(full)) from None  # 409 here, NotAllowedError on the wire
 
@@ -323,9 +333,11 @@ class LocalBroker:
             raise TopicNotFoundError(f"Topic {name.fqn} not found")
         return found
 
-    def _unstored_subscription(self, topic: TopicName, name: str) -> None:
-        if name not in self._unstored(topic).subscriptions:
+    def _unstored_subscription(self, topic: TopicName, name: str) -> NonPersistentSubscription:
+        found = self._unstored(topic).subscriptions.get(name)
+        if found is None:
             raise SubscriptionNotFoundError(f"Subscription {name} not found for topic {topic.fqn}")
+        return found
 
     def _subscription(self, topic: Topic, name: str) -> Subscription:
         found = topic.subscriptions.get(name)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import re
+from typing import TYPE_CHECKING, Final
 
 from fastapi import APIRouter, Request
 from starlette.responses import Response
@@ -16,6 +17,8 @@ from magnetar.model.errors import InvalidValueError, NotAllowedError
 from magnetar.model.ids import EARLIEST, LATEST, Position
 from magnetar.model.names import TopicName
 from magnetar.model.policies import Json
+
+_CONTROL: Final = re.compile(rb"[\x00-\x1f\x7f]")
 
 if TYPE_CHECKING:
     from magnetar.admin.stored_messages import StoredMessage
@@ -71,8 +74,12 @@ def routes(admin: Admin) -> APIRouter:
 
 
 def _shown(message: StoredMessage) -> Response:
-    # Pulsar labels the bytes as JSON
-    return Response(message.payload, headers=message.headers, media_type="application/json")
+    # Pulsar labels the bytes as JSON; its Java client compares the case of the names, which Response would lose
+    found = Response(message.payload, media_type="application/json")
+    found.raw_headers.extend(
+        (name.encode(), _CONTROL.sub(b"?", value.encode())) for name, value in message.headers.items()
+    )
+    return found
 
 
 def _start(body: Json) -> Position | None:

@@ -14,7 +14,7 @@ from starlette.convertors import register_url_convertor
 from starlette.responses import Response
 
 from magnetar.admin import policy_values as v
-from magnetar.admin.bodies import answer, done, json_body, wrong_method
+from magnetar.admin.bodies import answer, done, json_body, raw_body, wrong_method
 from magnetar.admin.parameters import NAMESPACE, PathText, WordConvertor, namespace_name
 from magnetar.admin.ports import Admin
 from magnetar.model.errors import ForbiddenError, NotFoundError, PreconditionFailedError
@@ -41,7 +41,7 @@ def _count(key: str, name: str, method: str = "POST", unset: Json = None) -> _Po
 
 
 POLICIES: Final[dict[str, _Policy]] = {
-    "antiAffinity": _Policy("antiAffinityGroup", v.text),
+    "antiAffinity": _Policy("antiAffinityGroup", v.group),
     "autoSubscriptionCreation": _Policy("autoSubscriptionCreationOverride", v.auto_subscription),
     "autoTopicCreation": _Policy("autoTopicCreationOverride", v.auto_topic_creation),
     "compactionThreshold": _Policy(
@@ -99,6 +99,8 @@ POLICIES: Final[dict[str, _Policy]] = {
     ),
     "subscriptionTypesEnabled": _Policy("subscription_types_enabled", v.subscription_types, unset=[]),
 }  # fmt: skip
+_FROM_BROKER: Final = "isAllowAutoUpdateSchema"
+"""GET answers the broker's word while the namespace says nothing."""
 _ALSO_NO_CONTENT: Final = frozenset(("antiAffinity", "schemaAutoUpdateCompatibilityStrategy"))
 """GET answers 204 while they are not set."""
 
@@ -121,8 +123,10 @@ def _reading(router: APIRouter, admin: Admin) -> None:
         about = POLICIES[policy]
         policies = admin.resources.namespaces.policies(namespace_name(tenant, namespace))
         value = _stored(policies, about.key, admin.settings.clusterName)
+        if policy == "antiAffinity" and isinstance(value, str):
+            return Response(value, media_type="application/json")
         if value is None:
-            value = about.unset
+            value = admin.settings.isAllowAutoUpdateSchemaEnabled if policy == _FROM_BROKER else about.unset
         if value is None:
             return done(204 if policy in _ALSO_NO_CONTENT else 200)
         return answer(value)
@@ -151,7 +155,11 @@ async def _set(admin: Admin, method: str, name: NamespaceName, policy: str, requ
     about = POLICIES[policy]
     if about.method != method:
         return wrong_method("GET", about.method)
-    body = await json_body(request)
+    if policy == "antiAffinity":
+        # Java's client sends the bare name, others send it in quotes; Pulsar keeps and shows what was sent
+        body: Json = (await raw_body(request)).decode(errors="replace")
+    else:
+        body = await json_body(request)
     policies = _existing(admin, name, policy)
     value = about.check(body) if body is not None or policy == "dispatcherPauseOnAckStatePersistent" else None
     _AGREEMENTS.get(policy, _agreed)(admin, policies, value)

@@ -6,6 +6,7 @@ from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from magnetar.admin.bodies import answer, done, object_body
+from magnetar.admin.namespace_creation import checked
 from magnetar.admin.parameters import NAMESPACE, Flag, PathText, namespace_name
 from magnetar.admin.ports import Admin
 from magnetar.admin.removal import is_empty, remove_namespace
@@ -30,13 +31,15 @@ def _life(router: APIRouter, admin: Admin) -> None:
 
     @router.get(NAMESPACE)
     async def get_policies(tenant: PathText, namespace: PathText) -> Response:
-        return answer(namespaces.policies(namespace_name(tenant, namespace)))
+        found = namespaces.policies(namespace_name(tenant, namespace))
+        said = {"is_allow_auto_update_schema": admin.settings.isAllowAutoUpdateSchemaEnabled}
+        return answer({**said, **found})
 
     @router.put(NAMESPACE)
     async def create_namespace(tenant: PathText, namespace: PathText, request: Request) -> Response:
         wanted = await object_body(request)
         namespace_name(tenant, namespace)
-        namespaces.create(tenant, namespace, wanted)
+        namespaces.create(tenant, namespace, None if wanted is None else checked(wanted, admin.settings.clusterName))
         return done()
 
     @router.delete(NAMESPACE)

@@ -41,6 +41,13 @@ class WordConvertor(Convertor[str]):
         return value
 
 
+class OtherWordConvertor(WordConvertor):
+    """A path part that is none of these words."""
+
+    def __init__(self, words: Iterable[str]) -> None:
+        self.regex = rf"(?!(?:{'|'.join(words)})(?:/|$))[^/]+"  # type: ignore[misc]  # as above
+
+
 # keeps topic routes from taking /admin/v2/namespaces/... and the like
 register_url_convertor("domain", WordConvertor(("persistent", "non-persistent")))
 

@@ -10,7 +10,7 @@ from magnetar.admin.coercion import number, texts
 from magnetar.admin.parameters import TOPIC, TOPICS, Flag, PathText, namespace_name, topic_name
 from magnetar.admin.ports import Admin
 from magnetar.admin.removal import remove_partitioned
-from magnetar.admin.topics import check_not_system, existing
+from magnetar.admin.topics import check_no_shadow, check_not_system, existing
 from magnetar.model.errors import ConflictError, PreconditionFailedError, TopicNotFoundError
 from magnetar.model.names import TopicName
 from magnetar.model.policies import Json, PartitionedTopic
@@ -69,6 +69,7 @@ def _changing(router: APIRouter, admin: Admin) -> None:
     ) -> Response:
         name = topic_name(domain, tenant, namespace, topic)
         wanted = _wanted(await json_body(request))
+        check_no_shadow(wanted.properties)
         admin.resources.require_namespace(name)
         if wanted.partitions > 0 and admin.broker.topic_exists(name):
             raise ConflictError("This topic already exists")

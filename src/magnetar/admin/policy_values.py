@@ -31,6 +31,7 @@ AUTO_UPDATE_STRATEGIES: Final = (
 _LONG: Final = frozenset(
     ("dispatchThrottlingRateInByte", "publishThrottlingRateInByte", "tickTime", "maxDeliveryDelayInMillis")
 )
+_GROUP_MAX: Final = 1024
 INACTIVE_MODES: Final = ("delete_when_no_subscriptions", "delete_when_subscriptions_caught_up")
 
 _RETENTION_ZERO: Final = (
@@ -65,6 +66,16 @@ def offload_seconds(value: Json) -> Json:
 
 flag: Final[Check] = coercion.flag
 text: Final[Check] = coercion.text
+
+
+def group(value: Json) -> Json:
+    """The name of an anti-affinity group, as it was sent."""
+    found = coercion.text(value)
+    if not found.strip():
+        raise PreconditionFailedError("antiAffinityGroup can't be empty")
+    if len(found) > _GROUP_MAX:
+        raise PreconditionFailedError(f"antiAffinityGroup has {_GROUP_MAX} characters at most")
+    return found
 
 
 def one_of(*choices: str) -> Check:

@@ -245,7 +245,9 @@ class AdminBroker(Protocol):
         """Names, in the order they were made."""
         ...
 
-    async def create_subscription(self, topic: TopicName, name: str, start: Position, *, replicated: bool) -> None:
+    async def create_subscription(
+        self, topic: TopicName, name: str, start: Position, properties: Mapping[str, str], *, replicated: bool
+    ) -> None:
         """Durable; begins at ``start`` (ids.EARLIEST, ids.LATEST or at a message). Creates a missing topic.
 
         Raises ConflictError "Subscription already exists for topic".

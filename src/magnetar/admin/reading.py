@@ -37,6 +37,12 @@ async def message_id_at(topic: Topic, ordinal: int) -> JsonObject:
     return _message_id(position.ledger, position.entry, topic.name.partition_index, messages)
 
 
+def position_id(topic: Topic, ordinal: int) -> JsonObject:
+    """Of an entry that need not be there yet; nothing is read."""
+    position = topic.log.position(ordinal)
+    return _message_id(position.ledger, position.entry, topic.name.partition_index, None)
+
+
 def _message_id(ledger: int, entry: int, partition: int, messages: int | None) -> JsonObject:
     return {
         "ledgerId": ledger,

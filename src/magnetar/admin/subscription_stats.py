@@ -10,6 +10,7 @@ from magnetar.broker.rates import Flow, Rates
 from magnetar.broker.topic.backlog import bytes_behind
 from magnetar.broker.topic.subscription import Subscription
 from magnetar.broker.topic.subscription_stats import ConsumerStats, SubscriptionStats
+from magnetar.model.cursor_properties import is_replicated
 from magnetar.model.policies import Json, JsonObject
 from magnetar.storage.managed_ledger import ManagedLedger
 
@@ -20,6 +21,7 @@ async def subscription_stats(
     """One member of ``subscriptions``."""
     stats = subscription.stats()
     consumers = subscription.consumers
+    replicated = is_replicated(subscription.cursor.properties)
     backlog = bytes_behind(log, stats.mark_delete) if options.subscription_backlog_size else -1
     ranges = sum(1 for _ in subscription.cursor.acknowledged_ranges())
     shown: list[Json] = []
@@ -53,7 +55,7 @@ async def subscription_stats(
         "lastMarkDeleteAdvancedTimestamp": stats.last_mark_delete_advanced_ms,
         "consumers": shown,
         "isDurable": stats.is_durable,
-        "isReplicated": False,
+        "isReplicated": replicated,
         **({"entriesLostToTrimming": stats.jumped} if stats.jumped else {}),
         "allowOutOfOrderDelivery": stats.allow_out_of_order,
         **({"keySharedMode": stats.key_shared_mode} if stats.key_shared_mode else {}),
@@ -67,7 +69,7 @@ async def subscription_stats(
         },
         **dict.fromkeys(NEVER_COUNTED, 0),
         "durable": stats.is_durable,
-        "replicated": False,
+        "replicated": replicated,
     }
 
 

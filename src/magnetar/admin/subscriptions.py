@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import NamedTuple
+
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from magnetar.admin.bodies import answer, done, json_body
-from magnetar.admin.coercion import number
+from magnetar.admin.coercion import number, texts
 from magnetar.admin.parameters import TOPIC, Flag, PathText, topic_name
 from magnetar.admin.ports import Admin
 from magnetar.admin.topics import existing, parts_of
@@ -37,13 +41,13 @@ def routes(admin: Admin) -> APIRouter:
         replicated: Flag = False,
     ) -> Response:
         name = topic_name(domain, tenant, namespace, topic)
-        start = _start(await json_body(request))
+        start, properties = _start(await json_body(request))
         if not name.persistent:
             raise InvalidValueError("Create subscription on non-persistent topic can only be done through client")
         admin.resources.require_namespace(name)
         count = admin.resources.partitioned.count(name)
         for part in name.partitions(count) if count else [name]:
-            await admin.broker.create_subscription(part, subscription, start, replicated=replicated)
+            await admin.broker.create_subscription(part, subscription, start, properties, replicated=replicated)
         return done()
 
     @router.delete(TOPIC + "/subscription/{subscription}")
@@ -100,12 +104,21 @@ def _moving(router: APIRouter, admin: Admin) -> None:
         return done()
 
 
-def _start(body: Json) -> Position:
-    """Nothing, ``"latest"``, ``"earliest"`` or a message id as a JSON object."""
+class _Start(NamedTuple):
+    position: Position
+    properties: Mapping[str, str] = MappingProxyType({})
+
+
+def _start(body: Json) -> _Start:
+    """Nothing, ``"latest"``, ``"earliest"``, or an object: a message id, properties, or both."""
     if body is None or body == "latest":
-        return LATEST
+        return _Start(LATEST)
     if body == "earliest":
-        return EARLIEST
-    if isinstance(body, dict):
-        return Position(number(body.get("ledgerId"), '"ledgerId"'), number(body.get("entryId"), '"entryId"'))
-    raise InvalidValueError("expected a message id with ledgerId and entryId, or latest or earliest")
+        return _Start(EARLIEST)
+    if not isinstance(body, dict):
+        raise InvalidValueError("expected a message id with ledgerId and entryId, or latest or earliest")
+    properties = texts(body.get("properties"), "properties as a JSON object of texts")
+    given = body.get("ledgerId"), body.get("entryId")
+    if given == (None, None):
+        return _Start(LATEST, properties)
+    return _Start(Position(number(given[0], '"ledgerId"'), number(given[1], '"entryId"')), properties)

@@ -6,11 +6,14 @@ from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from magnetar.admin.bodies import answer, done, object_body
+from magnetar.admin.coercion import text
+from magnetar.admin.documents import excerpt
 from magnetar.admin.parameters import Flag, PathText
 from magnetar.admin.ports import Admin
 from magnetar.admin.removal import remove_namespace
-from magnetar.model.errors import NotAllowedError
+from magnetar.model.errors import InvalidValueError, NotAllowedError
 from magnetar.model.names import NamespaceName
+from magnetar.model.policies import JsonObject
 
 
 def routes(admin: Admin) -> APIRouter:
@@ -28,12 +31,12 @@ def routes(admin: Admin) -> APIRouter:
 
     @router.put("/{tenant}")
     async def create_tenant(tenant: PathText, request: Request) -> Response:
-        tenants.create(tenant, await object_body(request))
+        tenants.create(tenant, _info(await object_body(request)))
         return done()
 
     @router.post("/{tenant}")
     async def update_tenant(tenant: PathText, request: Request) -> Response:
-        tenants.update(tenant, await object_body(request))
+        tenants.update(tenant, _info(await object_body(request)))
         return done()
 
     @router.delete("/{tenant}")
@@ -49,3 +52,16 @@ def routes(admin: Admin) -> APIRouter:
         return done()
 
     return router
+
+
+def _info(body: JsonObject | None) -> JsonObject | None:
+    """Roles and clusters as lists of texts: what is neither must not pass for none. Raises InvalidValueError."""
+    if body is None:
+        return None
+    found: JsonObject = {}
+    for name in ("adminRoles", "allowedClusters"):
+        given = body.get(name)
+        if given is not None and not isinstance(given, list):
+            raise InvalidValueError(f"expected {name} as a list of texts, got {excerpt(given)}")
+        found[name] = [text(item, f"a text in {name}") for item in given or ()]
+    return found

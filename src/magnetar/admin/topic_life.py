@@ -15,7 +15,7 @@ from magnetar.admin.bodies import answer, done, text_map_body
 from magnetar.admin.lookups import bundle_of
 from magnetar.admin.parameters import NAMESPACE, TOPIC, PathText, namespace_name, topic_name
 from magnetar.admin.ports import Admin
-from magnetar.admin.topics import existing, parts_of
+from magnetar.admin.topics import check_no_shadow, existing, parts_of
 from magnetar.broker.topic.compaction.compactor import SUBSCRIPTION as COMPACTION
 from magnetar.model.errors import (
     NotAcceptableError,
@@ -75,7 +75,10 @@ def _ends(router: APIRouter, admin: Admin) -> None:
 
     @router.post(TOPIC + "/trim")
     async def trim(domain: PathText, tenant: PathText, namespace: PathText, topic: PathText) -> Response:
-        for part in parts_of(admin, topic_name(domain, tenant, namespace, topic)):
+        name = topic_name(domain, tenant, namespace, topic)
+        if not name.persistent:
+            raise NotAllowedError("Trim on a non-persistent topic is not allowed")
+        for part in parts_of(admin, name):
             await admin.broker.trim(part)
         return done(200)
 
@@ -94,12 +97,15 @@ def _properties(router: APIRouter, admin: Admin) -> None:
     partitioned, path = admin.resources.partitioned, TOPIC + "/properties"
 
     def properties_of(name: TopicName) -> dict[str, str]:
+        if not name.persistent:
+            raise NotAcceptableError("Need to provide a persistent topic name")
         found = partitioned.get(name)
         if found is not None:
             return dict(found.properties)
         return admin.broker.topic_properties(existing(admin, name))
 
     async def store(name: TopicName, properties: dict[str, str]) -> Response:
+        check_no_shadow(properties)
         if partitioned.get(name) is not None:
             partitioned.set_properties(name, properties)
         else:

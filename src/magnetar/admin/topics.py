@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Final
+
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from magnetar.admin.bodies import answer, done, text_map_body
+from magnetar.admin.lookups import bundle_of
 from magnetar.admin.parameters import TOPIC, TOPICS, Flag, PathText, namespace_name, topic_name
 from magnetar.admin.ports import Admin
 from magnetar.model.errors import (
     ConflictError,
     InvalidValueError,
     NotAllowedError,
+    NotAvailableError,
     PreconditionFailedError,
     TopicNotFoundError,
 )
 from magnetar.model.names import TopicName
 from magnetar.model.system_topics import is_reserved, is_system_topic
+
+_SHADOW_SOURCE: Final = "PULSAR.SHADOW_SOURCE"
 
 
 def existing(admin: Admin, topic: TopicName) -> TopicName:
@@ -43,15 +50,19 @@ def routes(admin: Admin) -> APIRouter:
 
     @router.get(TOPICS)
     async def list_topics(
-        domain: PathText, tenant: PathText, namespace: PathText, includeSystemTopic: Flag = False
-    ) -> Response:
+        domain: PathText, tenant: PathText, namespace: PathText, includeSystemTopic: Flag = False,
+        bundle: str | None = None,
+    ) -> Response:  # fmt: skip
         name = namespace_name(tenant, namespace)
         admin.resources.namespaces.policies(name)
         return answer(
             sorted(
                 topic.fqn
                 for topic in admin.broker.topics_of(name)
-                if topic.domain == domain and (includeSystemTopic or not is_system_topic(topic))
+                if topic.domain == domain
+                and (includeSystemTopic or not is_system_topic(topic))
+                # one that does not exist has no topics, as in Pulsar
+                and (bundle is None or bundle == bundle_of(admin, topic))
             )
         )
 
@@ -62,6 +73,7 @@ def routes(admin: Admin) -> APIRouter:
         name = topic_name(domain, tenant, namespace, topic)
         properties = await text_map_body(request)
         admin.resources.require_namespace(name)
+        check_no_shadow(properties)
         _check_creatable(admin, name)
         await admin.broker.create_topic(name, properties)
         return done()
@@ -104,6 +116,11 @@ def routes(admin: Admin) -> APIRouter:
     ) -> Response:
         name = topic_name(domain, tenant, namespace, topic)
         _check_stored(admin, name, "Get message ID by timestamp")
+        if admin.resources.partitioned.count(name):
+            raise NotAllowedError(
+                "Get message ID by timestamp on a partitioned topic is not allowed, please try do it on specific topic "
+                "partition"
+            )
         return answer(await admin.broker.message_id_since(existing(admin, name), timestamp))
 
     return router
@@ -113,6 +130,14 @@ def _check_stored(admin: Admin, topic: TopicName, what: str) -> None:
     admin.resources.require_namespace(topic)
     if not topic.persistent:
         raise NotAllowedError(f"{what} on a non-persistent topic is not allowed")
+
+
+def check_no_shadow(properties: Mapping[str, str]) -> None:
+    """A shadow topic shows the messages of another one; made here, it would stay empty. Raises NotAvailableError."""
+    if _SHADOW_SOURCE in properties:
+        raise NotAvailableError(
+            f"shadow topics are not available yet in magnetar: property {_SHADOW_SOURCE} is refused"
+        )
 
 
 def check_not_system(topic: TopicName) -> None:

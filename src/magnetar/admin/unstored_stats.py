@@ -96,7 +96,7 @@ def _subscription(subscription: NonPersistentSubscription, rates: Rates, options
         "isReplicated": False,
         "allowOutOfOrderDelivery": False,
         "consumersAfterMarkDeletePosition": {},
-        "subscriptionProperties": {},
+        "subscriptionProperties": {**subscription.properties},
         **dict.fromkeys(NEVER_COUNTED, 0),
         "msgDropRate": rate.dropped,
         "durable": False,

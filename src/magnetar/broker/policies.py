@@ -55,7 +55,7 @@ def resolve(
         for given in (*[level.get(rule.topic) for level in topic], _of_namespace(namespace, rule.namespace, cluster)):
             value = None if given is None else rule.read(given)
             if value is not None:
-                found[rule.field] = value
+                found.setdefault(rule.field, value)
                 break
     rates = _dispatch_rates(topic)
     if rates:
@@ -165,6 +165,23 @@ def _strategy(value: Json) -> str | None:
     return value if isinstance(value, str) and value != "UNDEFINED" else None
 
 
+_AUTO_UPDATE: Final = {
+    "AutoUpdateDisabled": "ALWAYS_INCOMPATIBLE",
+    "Backward": "BACKWARD",
+    "Forward": "FORWARD",
+    "Full": "FULL",
+    "AlwaysCompatible": "ALWAYS_COMPATIBLE",
+    "BackwardTransitive": "BACKWARD_TRANSITIVE",
+    "ForwardTransitive": "FORWARD_TRANSITIVE",
+    "FullTransitive": "FULL_TRANSITIVE",
+}
+"""What the older of the two policies means in words of the newer one, which counts if both are there."""
+
+
+def _auto_update(value: Json) -> str | None:
+    return _AUTO_UPDATE.get(value) if isinstance(value, str) else None
+
+
 def _auto_subscription(value: Json) -> bool | None:
     return _flag(value.get("allowAutoSubscriptionCreation")) if isinstance(value, dict) else None
 
@@ -224,6 +241,7 @@ _RULES: Final = (
     _Rule("auto_subscription_creation", "autoSubscriptionCreation", "autoSubscriptionCreationOverride",
           _auto_subscription),
     _Rule("schema_compatibility_strategy", "schemaCompatibilityStrategy", "schema_compatibility_strategy", _strategy),
+    _Rule("schema_compatibility_strategy", "", "schema_auto_update_compatibility_strategy", _auto_update),
     _Rule("schema_validation_enforced", "schemaValidationEnforced", "schema_validation_enforced", _flag),
     _Rule("schema_auto_update_allowed", "", "is_allow_auto_update_schema", _flag),
     _Rule("publish_rate", "publishRate", "publishMaxMessageRate.cluster", _publish_rate),

@@ -172,7 +172,9 @@ class BrokerService:
         return self._load(name)
 
     def create_unstored(self, name: TopicName) -> None:
-        """The same for a non-persistent topic."""
+        """The same for a non-persistent topic. Raises ConflictError if there may be none."""
+        if not self.settings.enableNonPersistentTopics:
+            raise ConflictError("Broker is unable to load non-persistent topic (enableNonPersistentTopics=false)")
         self._check_creation(name)
         self.unstored.make(name)
 

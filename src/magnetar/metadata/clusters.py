@@ -69,10 +69,18 @@ class Clusters:
             self._records.put((name,), new)
 
 
+def _is_address(text: str, scheme: str) -> bool:
+    try:
+        parts = urlsplit(text)
+    except ValueError:
+        return False
+    return parts.scheme == scheme and bool(parts.netloc)
+
+
 def _checked(data: JsonObject) -> JsonObject:
     for name, (scheme, example) in _URLS.items():
         value = data.get(name)
-        if value and (not isinstance(value, str) or urlsplit(value).scheme != scheme or not urlsplit(value).netloc):
+        if value and (not isinstance(value, str) or not _is_address(value, scheme)):
             raise InvalidValueError(_ILLEGAL[name] + example)
     kept = {name: value for name, value in data.items() if name in CLUSTER_FIELDS and value is not None}
     return {**kept, **{name: kept.get(name, False) for name in _ALWAYS_SHOWN}}

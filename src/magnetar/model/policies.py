@@ -72,7 +72,6 @@ def default_policies(cluster: str, bundle_count: int) -> JsonObject:
         "offload_threshold": -1,
         "offload_threshold_in_seconds": -1,
         "schema_compatibility_strategy": "UNDEFINED",
-        "is_allow_auto_update_schema": True,
         "schema_validation_enforced": False,
         "subscription_types_enabled": [],
         "properties": {},

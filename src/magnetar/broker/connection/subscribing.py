@@ -18,6 +18,7 @@ from magnetar.broker.subscribe_rates import Who
 from magnetar.broker.topic.dispatch_settings import KeySharedMeta
 from magnetar.broker.topic.ports import Run
 from magnetar.broker.topic.served import ServedSubscription, ServedTopic
+from magnetar.model.cursor_properties import REPLICATED
 from magnetar.model.errors import (
     ConsumerBusyError,
     MagnetarError,
@@ -168,7 +169,7 @@ class _Joining:
                 command.subscription,
                 durable=command.durable,
                 ordinal=self._first_ordinal,
-                properties=dict(command.subscription_properties),
+                properties=self._properties(),
                 done=self._cursor_durable,
             )
         except MagnetarError as refused:
@@ -177,6 +178,10 @@ class _Joining:
         self._subscription = found
         if self._early:
             self._cursor_ready(found)
+
+    def _properties(self) -> dict[str, str]:
+        command = self._command
+        return {**dict(command.subscription_properties), **(REPLICATED if command.replicate_subscription_state else {})}
 
     def _check_rate(self) -> None:
         """Stored topics only, as in Apache Pulsar (14.6)."""

@@ -91,7 +91,7 @@ class NonPersistentTopic:
     def subscription(
         self, name: str, *, durable: bool, ordinal: Callable[[], int], properties: Mapping[str, str], done: Done
     ) -> NonPersistentSubscription:
-        """The subscription of that name; durability, start and properties mean nothing here (13.6)."""
+        """The subscription of that name; durability and start mean nothing here (13.6)."""
         if self.closed:
             raise ServiceNotReadyError("Topic is temporarily unavailable")
         found = self.subscriptions.get(name)
@@ -99,7 +99,7 @@ class NonPersistentTopic:
             policies = self.policies
             check_subscription(self.name.fqn, policies, len(self.subscriptions))
             settings = passing_settings(with_policies(self._settings, policies))
-            found = NonPersistentSubscription(self._identity, name, settings, self.clock, sticky_key)
+            found = NonPersistentSubscription(self._identity, name, settings, self.clock, sticky_key, properties)
             self.subscriptions[name] = found
         done()
         return found

@@ -8,8 +8,9 @@ nobody got is counted. Acknowledgements, redelivery and seek are no-ops that are
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Any
 
 from magnetar.broker.delivery.consumers import ConsumerState
@@ -75,8 +76,10 @@ class NonPersistentSubscription:
         settings: DispatchSettings,
         clock: Clock,
         sticky_key: Callable[[bytes], bytes],
+        properties: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
         self.topic = topic
+        self.properties = dict(properties)
         self.name = name
         self.settings = settings
         self.durable = False

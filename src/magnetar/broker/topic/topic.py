@@ -7,8 +7,9 @@ then one notice to every subscription that there is more (STYLE rules 6 and 7).
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from random import Random
+from types import MappingProxyType
 from typing import Any, Final, cast
 
 from magnetar.broker.delivery.dispatcher import SubType
@@ -32,6 +33,7 @@ from magnetar.broker.topic.subscription import Subscription, TopicIdentity
 from magnetar.broker.topic.termination import INTERNAL, Termination
 from magnetar.broker.topic.topic_epoch import LogEpoch
 from magnetar.broker.topic.transactions import TopicTransactions
+from magnetar.model.cursor_properties import REPLICATED, is_replicated
 from magnetar.model.errors import NotAllowedError, PersistenceError, ServiceNotReadyError
 from magnetar.model.ids import EARLIEST, Position
 from magnetar.model.names import TopicName
@@ -187,6 +189,9 @@ class Topic:
                 kind = "Durable" if found.durable else "NonDurable"
                 raise NotAllowedError(f"{kind} subscription with the same name already exists.")
             if durable:
+                stored = self.log.cursors.get(name)
+                if stored is not None and is_replicated(properties) and not is_replicated(stored.properties):
+                    stored.set_properties({**stored.properties, **REPLICATED})
                 self.log.barrier(done)
             else:
                 done()
@@ -200,9 +205,13 @@ class Topic:
         """Whether one more consumer may come. Raises NotAllowedError, ConsumerBusyError (SEMANTICS 5.1.5, 5.1.6)."""
         check_consumer(self.name.fqn, self.policies, sub_type, self.consumer_count())
 
-    def create_subscription(self, name: str, ordinal: int, done: Callable[[], None] | None = None) -> None:
+    def create_subscription(
+        self, name: str, ordinal: int, done: Callable[[], None] | None = None,
+        properties: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:  # fmt: skip
         """A durable subscription without a consumer; ``done`` when it is durable."""
-        self.subscription(name, durable=True, ordinal=lambda: ordinal, properties={}, done=done or _nothing)
+        told = dict(properties)
+        self.subscription(name, durable=True, ordinal=lambda: ordinal, properties=told, done=done or _nothing)
 
     def _attach(self, cursor: Cursor, *, durable: bool, created: bool) -> Subscription:
         subscription = Subscription(
