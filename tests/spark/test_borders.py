@@ -22,7 +22,7 @@ from magnetar.protocol.entries import EntryMetadata, build_entry
 from magnetar.spark.admission import Limits
 from magnetar.spark.decode import arrow_schema
 from magnetar.spark.filters import understood
-from magnetar.spark.frontier import Frontier, resolve_end
+from magnetar.spark.frontier import Frontier, resolve_end, resolve_start
 from magnetar.spark.options import source_options
 from magnetar.spark.planner import Range
 from magnetar.spark.reader import read_task
@@ -64,6 +64,12 @@ def check_ranges(url: str, topic: str, written: Written) -> None:
         with pytest.raises(DataLossError, match="the topic ends at"):
             resolve_end(lookup, topic, beyond, strict=True)
         assert resolve_end(lookup, topic, beyond, strict=False) == last
+        with pytest.raises(DataLossError, match=f"startingOffsets says {beyond}, and the topic ends at"):
+            resolve_start(lookup, topic, beyond, strict=True)
+        assert resolve_start(lookup, topic, beyond, strict=False) == beyond
+        # The next one is no loss, nor is what cannot be read yet.
+        for asked in (stable, len(written.owned)):
+            assert resolve_start(lookup, topic, Place(ledger, asked), strict=True) == Place(ledger, asked)
     for start in range(stable):
         for end in range(start + 1, stable + 1):
             expected = sorted(value for owned in written.owned[start:end] for value in owned)

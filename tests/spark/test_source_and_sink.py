@@ -299,6 +299,38 @@ def test_a_shuffle_is_staged(
     assert numbers(reader.option("value", "string").load()) == list(range(500))
 
 
+def test_updates_are_appended_to_a_topic(
+    spark: Any, fill: Make, stream: Make, broker: LiveBroker, topic: str, tmp_path: Path
+) -> None:
+    """Of each micro-batch the rows that have changed, once, also if Spark repeats it."""
+    target = f"{topic}-updates"
+
+    def count() -> None:
+        numbers = stream(startingOffsets="earliest").selectExpr("int(value) % 3 AS k")
+        counted = numbers.groupBy("k").count().selectExpr("string(k) AS __key", "string(count) AS value")
+        writer = counted.writeStream.format("pulsar").option("service.url", broker.url).option("topic", target)
+        writer = writer.option("staging", str(tmp_path / "stage")).option("checkpointLocation", str(tmp_path / "work"))
+        assert writer.outputMode("update").trigger(availableNow=True).start().awaitTermination(60)
+
+    def rows() -> list[tuple[str, str]]:
+        reader = spark.read.format("pulsar").option("service.url", broker.url).option("topic", target)
+        found = reader.option("value", "string").option("metadata", "__key").load().collect()
+        return sorted((bytes(row["__key"]).decode(), row.value) for row in found)
+
+    fill(0, 6)
+    count()
+    assert rows() == [("0", "2"), ("1", "2"), ("2", "2")]
+    fill(6, 7)
+    count()
+    expected = [("0", "2"), ("0", "3"), ("1", "2"), ("2", "2")]
+    assert rows() == expected
+    last = max(int(path.name) for path in (tmp_path / "work" / "commits").iterdir() if path.name.isdecimal())
+    for name in (f"{last}", f".{last}.crc"):
+        (tmp_path / "work" / "commits" / name).unlink()
+    count()
+    assert rows() == expected
+
+
 def test_without_deduplication_the_way_out_is_named(
     spark: Any, fill: Make, topic: str, broker: LiveBroker, tmp_path_factory: pytest.TempPathFactory
 ) -> None:

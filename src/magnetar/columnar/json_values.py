@@ -4,9 +4,12 @@ All values of a batch are one document for Arrow's reader, one line each: ``{"v"
 its line is found before (`columnar.json_scan`), so it cannot shift its neighbours. When a batch cannot be read, its
 halves are, and their halves, until every value that does not fit stands alone with its reason.
 
-JSON knows no schema versions: fields are found by name. A field that is missing or null has the schema's default if its
-type has no null, else it is null; unknown fields are left out. Types that Arrow's reader has no form for (maps, bytes,
-decimals) are read value by value, which is slower. A union of several types says nothing about JSON and is refused.
+Fields are found by name. A version of the schema that Avro's rules cannot resolve into ours (a double that would be a
+float, a field without a default that is not there) is not read. A field that is missing or null has the schema's
+default if its type has no null, else it is null; unknown fields are left out. An enum is one of its symbols, or its
+default in place of another one; a number is the value of an Enum of the official Python client, which no schema tells,
+and stays that. Types that Arrow's reader has no form for (maps, bytes, decimals) are read value by value, which is
+slower. A union of several types says nothing about JSON and is refused.
 """
 
 from __future__ import annotations
@@ -25,15 +28,16 @@ import pyarrow.compute as pc  # type: ignore[import-untyped]  # the same
 import pyarrow.json  # type: ignore[import-untyped]  # the same
 
 from magnetar.columnar.avro_defaults import default_of
-from magnetar.columnar.avro_program import columns_of
+from magnetar.columnar.avro_program import columns_of, program_of
 from magnetar.columnar.avro_shape import Shape, is_optional
 from magnetar.columnar.halves import by_halves
 from magnetar.columnar.octets import octets_of
 from magnetar.columnar.values import Decoded, Runs
 from magnetar.columnar.versions import Lookup, WritersType
-from magnetar.model.errors import InvalidValueError
-from magnetar.model.schemas import SchemaType
-from magnetar.schema.avro_types import Field, Record, Schema, describe
+from magnetar.model.errors import InvalidValueError, MagnetarError
+from magnetar.model.schemas import SchemaDefinition, SchemaType
+from magnetar.schema.avro import AvroSchemaError, parse
+from magnetar.schema.avro_types import Enum, Field, Record, Schema, describe
 
 _SLOW: Final = frozenset({"bytes", "decimal", "map"})
 _NUMBERS: Final = frozenset({"int", "long", "millis"})
@@ -49,7 +53,8 @@ class Json:
 
     def __init__(self, reader: Schema, writers: Lookup | None = None, label: str = "given") -> None:
         """``writers`` are asked for the type only. Raises InvalidValueError if the schema has no columns."""
-        self._writers = WritersType(writers, (SchemaType.JSON,), label)
+        self._writers = WritersType(writers, (SchemaType.JSON,), label, self._cannot)
+        self._reader = reader
         self._label = label
         self.record = isinstance(reader, Record)
         self._columns = columns_of(reader)
@@ -63,6 +68,7 @@ class Json:
                     f"{shape.path}: {describe(shape.schema)} cannot be told from JSON; read it with value=string"
                 )
         self._slow = any(shape.storage in _SLOW for shape in shapes)
+        self._enums = any(shape.storage == "enum" for shape in shapes)
         self._fields = reader.fields if isinstance(reader, Record) else []
         inner = pa.struct([pa.field(name, _parsed_as(shape)) for name, shape in self._columns])
         self._parsed = pa.schema([pa.field("v", inner if self.record else inner.field(0).type)])
@@ -70,6 +76,18 @@ class Json:
     def read(self, values: Any, runs: Runs, keys: Any = None) -> Decoded:
         """A value that does not fit is null in every column."""
         return self._writers.read(values, runs, self.schema, self._read)
+
+    def _cannot(self, definition: SchemaDefinition) -> str | None:
+        """Why a writer's schema cannot be resolved into ours; None if it can, or is of an old form without types."""
+        try:
+            writer = parse(definition.data)
+        except AvroSchemaError:
+            return None
+        try:
+            program_of(writer, self._reader)
+        except (MagnetarError, AvroSchemaError) as error:
+            return str(error)
+        return None
 
     def _read(self, values: Any) -> Decoded:
         return by_halves(values, self.schema, self._columns_of, _ERRORS, f"does not fit JSON schema {self._label}")
@@ -81,6 +99,8 @@ class Json:
         try:
             return self._parse(values)
         except pa.ArrowInvalid as error:
+            if self._enums and "to number" in str(error):
+                return self._slowly(values)
             text = str(error).replace("JSON parse error: ", "").replace("Column(/v", "field (")
             raise InvalidValueError(text) from None
 
@@ -149,6 +169,8 @@ def _finished(array: Any, shape: Shape, field: Field | None, there: Any) -> Any:
     """Moments from their numbers, defaults where nothing was; ``there``: where the value is not null, None: always."""
     if shape.storage == "millis":
         array = pc.multiply_checked(array, 1000)
+    elif shape.storage == "enum":
+        array = _symbols(array, shape)
     if array.type != shape.arrow:
         array = _nested(array, shape) if shape.children else array.cast(shape.arrow)
     elif shape.children:
@@ -158,6 +180,33 @@ def _finished(array: Any, shape: Shape, field: Field | None, there: Any) -> Any:
         lacking = array.is_null() if there is None else pc.and_(array.is_null(), there)
         array = pc.if_else(lacking, default, array)
     return array
+
+
+def _symbols(array: Any, shape: Shape) -> Any:
+    """Raises InvalidValueError for another one, unless the enum has a default."""
+    assert isinstance(shape.schema, Enum), "enums are stored so"
+    strange = pc.and_(array.is_valid(), pc.invert(pc.is_in(array, pa.array(shape.schema.symbols, pa.string()))))
+    if not pc.any(strange).as_py():
+        return array
+    if shape.schema.default is None:
+        raise InvalidValueError(_no_symbol(array.filter(strange)[0].as_py(), shape))
+    return pc.if_else(strange, pa.scalar(shape.schema.default, pa.string()), array)
+
+
+def _no_symbol(text: str, shape: Shape) -> str:
+    return f"{shape.path}: {text[:60]!r} is no symbol of {describe(shape.schema)}"
+
+
+def _symbol(value: Any, shape: Shape) -> str:
+    assert isinstance(shape.schema, Enum), "enums are stored so"
+    if isinstance(value, int) and not isinstance(value, bool):
+        return str(value)
+    text: str = _typed(str)(value, shape)
+    if text in shape.schema.symbols:
+        return text
+    if shape.schema.default is None:
+        raise InvalidValueError(_no_symbol(text, shape))
+    return shape.schema.default
 
 
 def _nested(array: Any, shape: Shape) -> Any:
@@ -247,7 +296,8 @@ _CONVERSIONS: Final[dict[str, Callable[[Any, Shape], Any]]] = {
     "boolean": _typed(bool),
     **dict.fromkeys(_NUMBERS, _whole),
     **dict.fromkeys(("float", "double"), lambda value, shape: float(_typed(int, float)(value, shape))),
-    **dict.fromkeys(("text", "enum", "null"), _typed(str)),
+    **dict.fromkeys(("text", "null"), _typed(str)),
+    "enum": _symbol,
     "bytes": lambda value, shape: base64.b64decode(_typed(str)(value, shape), validate=True),
     "decimal": _decimal,
     "list": lambda value, shape: [_python(one, shape.children[0]) for one in _typed(list)(value, shape)],

@@ -66,13 +66,27 @@ def by_version(values: Any, runs: Runs, schema: Any, read: Callable[[bytes | Non
 
 
 class WritersType:
-    """For values whose writers' schemas matter by their type only, because fields are found in the values."""
+    """For values in which fields are found by name or number, whatever schema their writers had.
 
-    def __init__(self, writers: Lookup | None, types: Collection[SchemaType], label: str) -> None:
-        """``label``: the reader's schema, for people; without ``writers`` every value may be read."""
+    Their writers' schemas matter by their type, and by what ``cannot`` says of them.
+    """
+
+    def __init__(
+        self,
+        writers: Lookup | None,
+        types: Collection[SchemaType],
+        label: str,
+        cannot: Callable[[SchemaDefinition], str | None] = lambda _: None,
+    ) -> None:
+        """``label``: the reader's schema, for people; without ``writers`` every value may be read.
+
+        ``cannot``: why values of a schema cannot be read as the reader's, asked once per version.
+        """
         self._writers = writers
         self._types = types
         self._label = label
+        self._cannot = cannot
+        self._known: dict[bytes, str | None] = {}
 
     def read(self, values: Any, runs: Runs, schema: Any, read: Callable[[Any], Decoded]) -> Decoded:
         """``read`` with the values of each version whose type is one of ours; others have no value."""
@@ -81,13 +95,22 @@ class WritersType:
             return read(values)
 
         def read_version(version: bytes | None, values: Any) -> Decoded:
-            kind = None if version is None else writers(version).type
-            if kind is None or kind in self._types:
+            if version is None:
                 return read(values)
-            reason = f"schema version {version_text(version)} cannot be read as {self._label}: it is {kind.name}"
-            return all_unreadable(values, schema, f"{reason} (rule: the type must stay)", new_schema=True)
+            if version not in self._known:
+                self._known[version] = self._reason(writers(version))
+            reason = self._known[version]
+            if reason is None:
+                return read(values)
+            text = f"schema version {version_text(version)} cannot be read as {self._label}: {reason}"
+            return all_unreadable(values, schema, text, new_schema=True)
 
         return by_version(values, runs, schema, read_version)
+
+    def _reason(self, definition: SchemaDefinition) -> str | None:
+        if definition.type not in self._types:
+            return f"it is {definition.type.name} (rule: the type must stay)"
+        return self._cannot(definition)
 
 
 def all_unreadable(values: Any, schema: Any, reason: str, *, new_schema: bool) -> Decoded:

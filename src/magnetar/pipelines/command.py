@@ -161,13 +161,13 @@ def verify(
             report = judge(pipeline, stack.enter_context(session(pipeline)) if sources else None, since=since)
         for line in report.lines:
             _say(line)
+        for text in report.unseen:
+            _say(f"NOT LOOKED AT: {text}")
         for finding in report.findings:
             _say(f"WRONG: {finding}")
         if report.findings:
             _say(f"{len(report.findings)} findings: this is not what the pipeline wrote down")
             raise typer.Exit(UNPROVEN)
-        for text in report.unseen:
-            _say(f"NOT LOOKED AT: {text}")
         begin = f" since micro-batch {since}" if since else ""
         if report.unseen:
             _say(f"nothing wrong in what was looked at{begin}, which is not everything")

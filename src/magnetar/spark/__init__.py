@@ -20,6 +20,7 @@ May import client, protocol, runtime, model and pyspark. In reading order:
 * `writer`   the sink
 * `straight` whether a repeated task will have the same rows, and `stage`, if not: micro-batches as files
 * `staging`  the same with foreachBatch; `durability`, what both owe to a loss of power
+* `updates`  the output mode update
 * `source`   what Spark is told; `register`
 * `gate`     options refused where they are given; `workers`, the Python that Spark starts
 * `session`  a local session with the settings that these need, `java`, which it needs, and `interpreter`, its Python

@@ -67,6 +67,39 @@ def resolve_end(lookup: Lookup, name: str, at: At, *, strict: bool) -> Place:
     return last
 
 
+def resolve_start(lookup: Lookup, name: str, at: At, *, strict: bool) -> Place:
+    """The same for the start of a read. DataLossError if it is behind everything that was ever written, unless that
+    may be: nothing would come, and nothing would say why.
+
+    A time may lie ahead, and so may the place and the index of the next message.
+    """
+    place = resolve(lookup, name, at)
+    if not strict:
+        return place
+    if isinstance(at, Place):
+        written = _behind(lookup, name, place, last_place(lookup, name))
+        what = f"{place}, and the topic ends at {written}"
+    elif isinstance(at, Index) and at.number and place >= (end := last_place(lookup, name)):
+        # The message before it is there, then it is the next one.
+        written = end if resolve(lookup, name, Index(at.number - 1)) >= end else None
+        what = f"the index {at.number}, and the topic has fewer messages: it ends at {end}"
+    else:
+        return place
+    if written is None:
+        return place
+    raise DataLossError(
+        f"{name}: startingOffsets says {what}. It was made anew, or this is of another topic; set failOnDataLoss=false "
+        "to wait for what comes behind it"
+    )
+
+
+def _behind(lookup: Lookup, name: str, place: Place, last: Place) -> Place | None:
+    """Where the topic ends, if ``place`` is behind everything that was ever written; ``last`` is what can be read."""
+    if place <= last:
+        return None
+    return written if place > (written := written_place(lookup, name)) else None
+
+
 class Frontier:
     """Of one stream."""
 
@@ -93,11 +126,9 @@ class Frontier:
     def _hold(self, name: str, at: At) -> Place:
         if at is Word.LATEST:
             return self._anchor(name).hold(None)
-        if isinstance(at, Moment | Index):
-            # Resolved once: the next to ask is told where the subscription stands, as for any other start.
-            anchor = self._anchor(name)
-            return anchor.hold(resolve(self._lookup, name, at))
-        return self._anchor(name).hold(START if isinstance(at, Word) else at)
+        # Resolved once: the next to ask is told where the subscription stands.
+        strict = self._options.fail_on_data_loss
+        return self._anchor(name).hold(resolve_start(self._lookup, name, at, strict=strict))
 
     def latest(self) -> dict[str, Place]:
         """After the last message of each topic-partition, new ones included."""
@@ -127,9 +158,19 @@ class Frontier:
         }
 
     def check_there(self, start: Mapping[str, Place]) -> None:
-        """A topic of the checkpoint that is gone is a loss; DataLossError if that must not be."""
+        """A topic of the checkpoint that is gone, or was made anew, is a loss; DataLossError if that must not be."""
+        if not self._options.fail_on_data_loss:
+            return
+        for name, place in start.items():
+            last = self._last.get(name)
+            if last is not None and (written := _behind(self._lookup, name, place, last)) is not None:
+                raise DataLossError(
+                    f"{name} was read up to {place}, and ends at {written}: it was made anew since, or its broker has "
+                    "lost what was there; use a new checkpoint, or set failOnDataLoss=false to wait for what comes "
+                    "behind it"
+                )
         gone = sorted(start.keys() - self._anchors.keys())
-        if gone and self._options.fail_on_data_loss:
+        if gone:
             read = ", ".join(f"{name} (read up to {start[name]})" for name in gone)
             raise DataLossError(
                 f"not there any more, or not among the topics of the options: {read}; "

@@ -17,6 +17,7 @@ _ARGUMENTS: Final = frozenset({"path", "schema", "mode", "outputMode", "partitio
 """Of load, save and start, which are no options."""
 _GIVEN: Final = "_magnetar_given"
 _FORMAT: Final = "_magnetar_format"
+_MODE: Final = "_magnetar_mode"
 
 
 class Checks(NamedTuple):
@@ -26,6 +27,8 @@ class Checks(NamedTuple):
     read_stream: Check | None = None
     write: Check | None = None
     write_stream: Check | None = None
+    updates: Callable[[Mapping[str, str]], Callable[[Any, int], None]] | None = None
+    """For outputMode("update"), which Spark has for no Python sink: what ``foreachBatch`` is given instead."""
 
 
 _checks: Final[dict[str, Checks]] = {}
@@ -50,6 +53,7 @@ def wrap(kind: Any, last: str, use: str) -> None:
     plain_format, plain_option, plain_options, plain_last = (
         getattr(kind, name) for name in ("format", "option", "options", last)
     )
+    plain_mode: Any = getattr(kind, "outputMode", None)
 
     @functools.wraps(plain_format)
     def format(self: Any, source: str) -> Any:
@@ -66,6 +70,10 @@ def wrap(kind: Any, last: str, use: str) -> None:
         _note(self, given)
         return plain_options(self, **given)
 
+    def output_mode(self: Any, mode: str) -> Any:
+        setattr(self, _MODE, mode)
+        return plain_mode(self, mode)
+
     @functools.wraps(plain_last)
     def ending(self: Any, path: Any = None, format: str | None = None, *others: Any, **more: Any) -> Any:
         named = str(format or getattr(self, _FORMAT, ""))
@@ -76,10 +84,16 @@ def wrap(kind: Any, last: str, use: str) -> None:
             if isinstance(path, str):
                 _note(self, {"path": path})
             check(getattr(self, _GIVEN, {}))
+        mode = others[0] if others else more.get("outputMode") or getattr(self, _MODE, "")
+        if found is not None and found.updates is not None and use == "write_stream" and str(mode).lower() == "update":
+            rest = {key: value for key, value in more.items() if key in _ARGUMENTS}
+            return plain_last(self.foreachBatch(found.updates(getattr(self, _GIVEN, {}))), None, None, *others, **rest)
         return plain_last(self, path, format, *others, **more)
 
     for name, method in (("format", format), ("option", option), ("options", options), (last, ending)):
         setattr(kind, name, method)
+    if plain_mode is not None:
+        kind.outputMode = functools.wraps(plain_mode)(output_mode)
 
 
 def _note(reader: Any, given: Mapping[str, Any]) -> None:

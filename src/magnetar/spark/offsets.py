@@ -56,6 +56,9 @@ def parse_at(given: object) -> At:
     text = given.strip() if isinstance(given, str) else ""
     if text.lower() in (word.value for word in Word):
         return Word(text.lower())
+    if text.isdecimal():
+        # Options are texts, so a number in one is a text as well.
+        return Index(int(text))
     if text.startswith("@"):
         return Moment(parse_time(text[1:]))
     if ":" in text:

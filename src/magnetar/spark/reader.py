@@ -14,7 +14,7 @@ from magnetar.client.place import START
 from magnetar.client.reader import first_place
 from magnetar.spark.decode import ArrowDecoder, chosen_columns
 from magnetar.spark.filters import EVERYTHING, Pushed, Window, understood
-from magnetar.spark.frontier import open_lookup, resolve, resolve_end
+from magnetar.spark.frontier import open_lookup, resolve_end, resolve_start
 from magnetar.spark.interpreter import settle
 from magnetar.spark.offsets import Word
 from magnetar.spark.opening import opened
@@ -84,7 +84,9 @@ class BatchReader(DataSourceReader):
             strict = options.fail_on_data_loss
             ends = {name: resolve_end(lookup, name, ending.of(name), strict=strict) for name in names}
             starts = {
-                name: ends[name] if (at := starting.of(name)) is Word.LATEST else resolve(lookup, name, at)
+                name: ends[name]
+                if (at := starting.of(name)) is Word.LATEST
+                else resolve_start(lookup, name, at, strict=strict)
                 for name in names
             }
             ranges = [pruned(lookup, pushed, Range(name, starts[name], ends[name])) for name in names]

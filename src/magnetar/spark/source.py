@@ -21,6 +21,7 @@ from magnetar.spark.interpreter import settle
 from magnetar.spark.options import SourceOptions, check_batch, check_stream, sink_options, source_options
 from magnetar.spark.reader import BatchReader, FilteringBatchReader
 from magnetar.spark.stream import StreamReader
+from magnetar.spark.updates import updates
 from magnetar.spark.values import column_texts, matching, resolved, value_decoder
 from magnetar.spark.workers import settle_workers
 from magnetar.spark.writer import BatchSink, StreamSink, check_schema
@@ -86,7 +87,7 @@ def register(spark: SparkSession) -> None:
     """Make ``format("pulsar")`` known to a session. InvalidValueError if its workers run a Python without it."""
     if is_here(spark):
         settle_workers(spark.sparkContext)
-        guard(PulsarSource.name(), Checks(_check_batch, _check_stream, sink_options, sink_options))
+        guard(PulsarSource.name(), Checks(_check_batch, _check_stream, sink_options, sink_options, updates))
     spark.dataSource.register(PulsarSource)
 
 

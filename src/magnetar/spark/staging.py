@@ -46,9 +46,7 @@ def staged(directory: str, options: Mapping[str, str]) -> Callable[[DataFrame, i
 
     def send(result: DataFrame, batch_id: int) -> None:
         spark = result.sparkSession
-        query = spark.sparkContext.getLocalProperty(_QUERY_ID)
-        if not query:
-            raise InvalidValueError("staged(...) is for foreachBatch of a streaming query; there is no query here")
+        query = query_of(result)
         own = f"{directory.rstrip('/')}/{query}"
         path = f"{own}/{batch_id}"
         local = _local(spark, path)
@@ -58,6 +56,9 @@ def staged(directory: str, options: Mapping[str, str]) -> Callable[[DataFrame, i
             result.write.mode("overwrite").parquet(path)
             if local is not None:
                 make_durable(local)
+        else:
+            # Its rows are there, but state and watermark of the query must come along: Spark looks for that, too.
+            result.write.format("noop").mode("append").save()
         for key, value in _SPLIT.items():
             spark.conf.set(key, value)
         files = spark.read.schema(result.schema).parquet(path)
@@ -66,6 +67,14 @@ def staged(directory: str, options: Mapping[str, str]) -> Callable[[DataFrame, i
         _remove(spark, f"{own}/{batch_id - 1}")
 
     return send
+
+
+def query_of(result: DataFrame) -> str:
+    """The id of the query whose micro-batch this is."""
+    query = result.sparkSession.sparkContext.getLocalProperty(_QUERY_ID)
+    if not query:
+        raise InvalidValueError("this is for foreachBatch of a streaming query; there is no query here")
+    return query
 
 
 def make_durable(directory: Path) -> None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import datetime as dt
+import enum
 import json
 from decimal import Decimal
 from typing import Any
 
 import numpy as np
+import pulsar.schema  # type: ignore[import-untyped]  # publishes no types
 import pyarrow as pa  # type: ignore[import-untyped]  # publishes no types
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -17,6 +19,7 @@ from magnetar.columnar.avro_writing import document_of
 from magnetar.columnar.json_values import Json
 from magnetar.columnar.json_writing import check_json, write_json
 from magnetar.model.errors import InvalidValueError
+from magnetar.model.schemas import SchemaDefinition, SchemaType
 from magnetar.schema.avro import parse
 from tests.unit.columnar.avro_cases import INTS, LONGS, TEXTS, rows
 
@@ -174,3 +177,105 @@ def test_columns_are_written_so_that_they_are_read_again() -> None:
 def test_a_union_of_several_types_is_refused() -> None:
     with pytest.raises(InvalidValueError, match=r"the value|value: union of int, string cannot be told"):
         reader(["int", "string"])
+
+
+def record(**fields: Any) -> dict[str, Any]:
+    return {"type": "record", "name": "R", "fields": [{"name": name, **kind} for name, kind in fields.items()]}
+
+
+COLORS = {"type": "enum", "name": "Color", "symbols": ["RED", "GREEN"]}
+
+
+@pytest.mark.parametrize("slow", [False, True])
+def test_an_enum_is_one_of_its_symbols(slow: bool) -> None:
+    """Whatever else stands there, of which its neighbours notice nothing."""
+    more = {"m": {"type": {"type": "map", "values": "int"}, "default": {}}} if slow else {}
+    schema = record(
+        c={"type": COLORS}, l={"type": {"type": "array", "items": ["null", "Color"]}, "default": []}, **more
+    )
+    values = [b'{"c": "RED"}', b'{"c": "BLUE"}', None, b'{"c": "GREEN", "l": [null, "RED", "PINK"]}', b'{"l": ["RED"]}']
+    found, unreadable = read(schema, *values)
+    assert [one["c"] for one in found] == ["RED", None, None, None, None]
+    assert [one.row for one in unreadable] == [1, 3] and found[4]["l"] == ["RED"]
+    assert "'BLUE' is no symbol of enum Color" in unreadable[0].reason and "'PINK'" in unreadable[1].reason
+    # With a default Avro's readers take that.
+    schema["fields"][0]["type"] = {**COLORS, "default": "RED"}
+    found, unreadable = read(schema, b'{"c": "BLUE"}', b'{"c": "GREEN", "l": ["BLUE"]}')
+    assert not unreadable and [one["c"] for one in found] == ["RED", "GREEN"] and found[1]["l"] == ["RED"]
+
+
+def test_enums_as_the_official_client_writes_them() -> None:
+    """A number: the value of the Enum in the program that wrote it, which is in no schema, so that is what is shown."""
+
+    class Light(enum.Enum):
+        RED = 1
+        GREEN = 2
+
+    class Crossing(pulsar.schema.Record):  # type: ignore[misc]  # publishes no types
+        light = Light
+        count = pulsar.schema.Integer()
+
+    writer = pulsar.schema.JsonSchema(Crossing)
+    values = [writer.encode(Crossing(light=light, count=7)) for light in (Light.GREEN, Light.RED)]
+    assert b'"light": 2' in values[0].replace(b'"light":2', b'"light": 2')
+    found, unreadable = read(Crossing.schema(), *values, b'{"light": "RED", "count": 8}', b'{"light": true}')
+    assert found[:3] == [{"light": "2", "count": 7}, {"light": "1", "count": 7}, {"light": "RED", "count": 8}]
+    assert [one.row for one in unreadable] == [3]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "value", "told"),
+    [
+        ({"type": "double"}, {"type": "float"}, 0.1, "double"),
+        ({"type": "long"}, {"type": "int"}, 1, "long"),
+        ({"type": "string"}, {"type": "int"}, "1", "string"),
+        ({"type": "int"}, {"type": "double"}, 1, None),
+        ({"type": "int"}, {"type": ["null", "long"], "default": None}, 1, None),
+    ],
+)
+def test_old_versions_are_resolved_as_avro_does(old: Any, new: Any, value: Any, told: str | None) -> None:
+    """By `onNewSchema`: a double is no float, whatever its digits."""
+    versions = {b"\0" * 8: record(x=old), b"\0" * 7 + b"\1": record(x=new)}
+    asked: list[bytes] = []
+
+    def lookup(version: bytes) -> SchemaDefinition:
+        asked.append(version)
+        return SchemaDefinition(SchemaType.JSON, json.dumps(versions[version]).encode())
+
+    decoder = Json(parse(json.dumps(record(x=new)).encode()), lookup, "version 1")
+    values = pa.array([b'{"x": %s}' % json.dumps(value).encode()] * 3, pa.binary())
+    runs = [(1, b"\0" * 8), (1, None), (1, b"\0" * 8)]
+    for _ in range(2):
+        columns, unreadable = decoder.read(values, runs)
+        if told is None:
+            assert not unreadable and columns[0].to_pylist() == [value] * 3
+        else:
+            ours = [one for one in unreadable if one.new_schema]
+            assert [one.row for one in ours] == [0, 2]
+            assert (
+                ours[0].reason.startswith("schema version 0 cannot be read as version 1: ") and told in ours[0].reason
+            )
+    assert asked == [b"\0" * 8]
+
+
+def test_a_field_that_an_old_version_lacks_needs_a_default() -> None:
+    old, new = record(x={"type": "int"}), record(x={"type": "int"}, y={"type": "string"})
+
+    def lookup(_: bytes) -> SchemaDefinition:
+        return SchemaDefinition(SchemaType.JSON, json.dumps(old).encode())
+
+    values, runs = pa.array([b'{"x": 1}'], pa.binary()), [(1, b"\0" * 8)]
+    (found,) = Json(parse(json.dumps(new).encode()), lookup).read(values, runs).unreadable
+    assert found.new_schema and "y" in found.reason and "default" in found.reason
+    new["fields"][1]["default"] = "none"
+    decoded = Json(parse(json.dumps(new).encode()), lookup).read(values, runs)
+    assert not decoded.unreadable and [one.to_pylist() for one in decoded.columns] == [[1], ["none"]]
+
+
+def test_a_schema_of_the_old_form_says_nothing_of_types() -> None:
+    """Java clients before 2.1 registered JSON Schema and not Avro; values are read by their fields."""
+    lookup = lambda _: SchemaDefinition(SchemaType.JSON, b'{"type": "object", "properties": {}}')  # noqa: E731
+    decoded = Json(parse(json.dumps(record(x={"type": "int"})).encode()), lookup).read(
+        pa.array([b'{"x": 1}'], pa.binary()), [(1, b"\0" * 8)]
+    )
+    assert not decoded.unreadable and decoded.columns[0].to_pylist() == [1]

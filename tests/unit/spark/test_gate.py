@@ -11,6 +11,7 @@ from magnetar.spark import gate
 from magnetar.spark.gate import Checks
 from magnetar.spark.options import sink_options
 from magnetar.spark.source import _check_batch, _check_stream
+from magnetar.spark.updates import updates
 
 URL = "pulsar://localhost:6650"
 
@@ -83,3 +84,43 @@ def test_what_is_right_and_what_is_of_others_goes_on(monkeypatch: pytest.MonkeyP
     right = right.option("subscription", None).option("SUBSCRIPTION", "mine").option("MaxPartitions", 3)
     assert right.last() == 1
     assert reader("read_stream", monkeypatch).format("csv").option("heder", "x").last("/p") == 1
+
+
+def test_updates_go_through_foreach_batch(monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[Any] = []
+
+    class Writer:
+        def format(self, source: str) -> Any:
+            return self
+
+        def option(self, key: str, value: Any) -> Any:
+            return self
+
+        def options(self, **given: Any) -> Any:
+            return self
+
+        def outputMode(self, mode: str) -> Any:
+            return self
+
+        def foreachBatch(self, function: Any) -> Any:
+            told.append(function)
+            return self
+
+        def start(self, path: Any = None, format: Any = None, outputMode: Any = None, **more: Any) -> tuple[Any, ...]:
+            return path, format, outputMode, more
+
+    monkeypatch.setattr(gate, "_checks", {"pulsar": Checks(None, None, sink_options, sink_options, updates)})
+    gate.wrap(Writer, "start", "write_stream")
+    right = {"service.url": URL, "topic": "t", "staging": "/stage", "checkpointLocation": "/c"}
+    for started in (
+        Writer().format("pulsar").options(**right).outputMode("update").start(),
+        Writer().start(None, "pulsar", "Update", **right, queryName="q"),
+        Writer().options(**right).start(format="pulsar", outputMode="update"),
+    ):
+        assert started[:2] == (None, None) and callable(told.pop()) and "topic" not in started[3]
+    assert Writer().format("pulsar").options(**right).outputMode("append").start()[0] is None and not told
+    with pytest.raises(InvalidValueError, match=r"option staging=<directory>.*'append'\) gives the same rows"):
+        Writer().format("pulsar").option("service.url", URL).option("topic", "t").outputMode("update").start()
+    for way in ({"delivery": "at-least-once"}, {"repeatable": "true"}):
+        Writer().format("pulsar").options(**{"service.url": URL, "topic": "t"}, **way).outputMode("update").start()
+        assert callable(told.pop())

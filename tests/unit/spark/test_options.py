@@ -14,7 +14,7 @@ from magnetar.model.errors import InvalidValueError
 from magnetar.protocol.compression import CompressionType
 from magnetar.spark.admission import Limits
 from magnetar.spark.offsets import Index, Moment, Word
-from magnetar.spark.options import OPTIONS, STREAMS_ONLY, check_batch, for_batch, sink_options, source_options
+from magnetar.spark.options import OPTIONS, STREAMS_ONLY, Offsets, check_batch, for_batch, sink_options, source_options
 from magnetar.spark.source import PulsarSource
 from magnetar.spark.topics import check_known, matching
 from tests.unit.columnar.test_encryption import pair
@@ -230,3 +230,10 @@ def test_options_that_a_stream_does_not_take(given: dict[str, str], message: str
 
     with pytest.raises(InvalidValueError, match=message):
         StreamReader(source_options({**BASE, **given}))
+
+
+def test_an_index_is_a_number_in_an_option_which_is_a_text() -> None:
+    for text in ("3", " 3 ", '{"t": 3}', '{"t": "3"}'):
+        found = source_options({**BASE, "startingOffsets": text}).starting
+        assert found is not None and found.of(T) == Index(3)
+    assert source_options({**BASE, "endingOffsets": "7"}).ending == Offsets(Index(7), {})

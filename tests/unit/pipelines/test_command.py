@@ -1,0 +1,45 @@
+"""What `pipeline verify` says and how it ends: proven only if everything was looked at."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from magnetar.pipelines import verify
+from magnetar.pipelines.command import app
+from magnetar.pipelines.evidence import Finding
+from magnetar.pipelines.verify import Report
+from tests.unit.pipelines.example import TEXT
+
+
+@pytest.mark.parametrize(
+    ("findings", "unseen", "code", "said"),
+    [
+        ([], [], 0, "proven: nothing skipped, nothing repeated, nothing changed"),
+        (
+            [],
+            ["sources: 7 rows"],
+            4,
+            "NOT LOOKED AT: sources: 7 rows\nnothing wrong in what was looked at, which is not",
+        ),
+        ([Finding("batch 3", "it is gone")], [], 3, "WRONG: batch 3: it is gone\n1 findings"),
+        ([Finding("batch 3", "it is gone")], ["x"], 3, "NOT LOOKED AT: x\nWRONG: batch 3: it is gone\n1 findings"),
+    ],
+)
+def test_how_verify_ends(
+    findings: list[Finding], unseen: list[str], code: int, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "f.yaml").write_text(TEXT)
+    monkeypatch.setattr(verify, "verify", lambda *_, **__: Report(["7 manifests"], findings, unseen))
+    done = CliRunner().invoke(app, ["verify", str(tmp_path / "f.yaml"), "--no-sources"])
+    assert (done.exit_code, done.output.startswith("7 manifests\n")) == (code, True)
+    assert said in done.output and ("proven" in done.output) == (code == 0)
+
+
+def test_since_narrows_what_is_proven(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "f.yaml").write_text(TEXT)
+    monkeypatch.setattr(verify, "verify", lambda *_, **__: Report([], [], []))
+    done = CliRunner().invoke(app, ["verify", str(tmp_path / "f.yaml"), "--no-sources", "--since", "5"])
+    assert done.exit_code == 0 and "proven since micro-batch 5: nothing skipped" in done.output
