@@ -98,16 +98,22 @@ class _Finder:
             self._where = where
             self._statement(statement, where)
 
+    def _function(self, node: ast.FunctionDef | ast.AsyncFunctionDef, where: str) -> None:
+        outside, self._in_function = self._in_function, True
+        self._lines = (node.body[0].lineno, node.body[0].lineno)
+        for default in (*node.args.defaults, *node.args.kw_defaults):
+            self._expression(default)
+        last = node.body[-1]
+        if isinstance(last, ast.Return) and last.value is None:
+            node.body[-1] = ast.Pass()  # to leave it out changes nothing
+        self.body(node.body, where)
+        self._in_function = outside
+
     def _statement(self, node: ast.stmt, where: str) -> None:
         match node:
             case ast.FunctionDef() | ast.AsyncFunctionDef():
                 if node.name not in _SPOKEN and not _is_stub(node):
-                    outside, self._in_function = self._in_function, True
-                    self._lines = (node.body[0].lineno, node.body[0].lineno)
-                    for default in (*node.args.defaults, *node.args.kw_defaults):
-                        self._expression(default)
-                    self.body(node.body, f"{where}.{node.name}".lstrip("."))
-                    self._in_function = outside
+                    self._function(node, f"{where}.{node.name}".lstrip("."))
                 return
             case ast.ClassDef():
                 if not any("Protocol" in ast.unparse(base) for base in node.bases):
@@ -122,7 +128,7 @@ class _Finder:
         blocks += [case.body for case in getattr(node, "cases", ())]
         last = min((block[0].lineno - 1 for block in blocks), default=node.end_lineno or node.lineno)
         self._lines = (node.lineno, max(node.lineno, last))
-        if _for_people(node):
+        if _for_people(node) or (isinstance(node, ast.If) and all(map(_for_people, node.body)) and not node.orelse):
             return
         self._whole(node, where)
         if not isinstance(node, ast.Raise):

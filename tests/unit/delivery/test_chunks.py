@@ -92,6 +92,23 @@ def test_a_slow_consumer_holds_up_only_its_own_message() -> None:
     assert slow_sink.ordinals == [0, 1, 4, 5]
 
 
+def test_parked_chunks_stop_the_reading_when_they_are_many() -> None:
+    chunks = [A, A, A, A, A, None, None]
+    stand = Stand(key_shared_look_ahead_per_subscription=4, dispatcher_max_read_batch_size=1)
+    stand.subscription.has_chunks(lambda entry: chunks[number_of(entry)])
+    slow, _ = stand.join("slow", permits=1)
+    _, quick_sink = stand.join("quick", permits=100)
+    stand.append_many(7)
+    dispatcher = stand.subscription.dispatcher
+    assert isinstance(dispatcher, SharedChunks)
+    assert (dispatcher.in_replay, quick_sink.ordinals) == (4, [])
+    assert dispatcher.look_ahead_full
+    assert dispatcher.wanted() == 0
+    stand.subscription.flow(slow, 1)
+    assert not dispatcher.look_ahead_full
+    assert quick_sink.ordinals == [5, 6]
+
+
 def test_redelivered_and_left_behind_chunks_go_to_one_consumer() -> None:
     stand = chunked(A, A, A, A_END)
     first, first_sink = stand.join("first", permits=3)
