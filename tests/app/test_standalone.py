@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import re
 import signal
 import subprocess
@@ -23,11 +24,14 @@ FIRST_RECEIPT_SECONDS_MAX = 5.0
 
 
 @contextmanager
-def standalone(data: Path, *settings: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
+def standalone(data: Path, *settings: str, descriptors: int = 0) -> Iterator[tuple[subprocess.Popen[str], str]]:
     """The process and the line it printed when it was ready."""
     free = ("brokerServicePort=0", "webServicePort=0", "bindAddress=127.0.0.1", *settings)
     flags = [part for setting in free for part in ("--set", setting)]
     command = [sys.executable, "-m", "magnetar.app.main", "standalone", "--data", str(data), *flags]
+    if descriptors:
+        limits = f"import os, resource, sys; resource.setrlimit(resource.RLIMIT_NOFILE, ({descriptors}, {descriptors})); "
+        command = [sys.executable, "-c", limits + "os.execv(sys.argv[1], sys.argv[1:])", *command]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     try:
         assert process.stdout is not None
@@ -104,3 +108,49 @@ def test_a_taken_port_is_said(tmp_path: Path, setting: str, which: int) -> None:
         # it has left nothing behind that would be in the way
         with standalone(tmp_path / "two") as (_, again):
             assert ports(again)
+
+
+@pytest.mark.parametrize("descriptors", [64, 256])
+def test_connections_never_take_the_descriptors_of_the_disk(tmp_path: Path, descriptors: int) -> None:
+    """A few hundred idle ones stopped everybody's publishing when a file had to be opened; with 64 the process ended."""
+    with standalone(tmp_path, descriptors=descriptors) as (process, line):
+        broker, http = ports(line)
+        fetch(http, "/admin/v2/brokers/health")
+        open_before = len(os.listdir(f"/proc/{process.pid}/fd"))
+        asyncio.run(crowd(broker, http, descriptors))
+        assert process.poll() is None
+        assert "ok" in fetch(http, "/admin/v2/brokers/health")
+        assert len(os.listdir(f"/proc/{process.pid}/fd")) <= open_before + 5
+
+
+async def crowd(broker: int, http: int, descriptors: int) -> None:
+    """More idle connections than there are descriptors; whoever was there before goes on, the rest hear why."""
+    client = await RawClient.open("127.0.0.1", broker)
+    await client.connect()
+    producer = await client.producer("persistent://public/default/t")
+    idle = [await asyncio.open_connection("127.0.0.1", port) for _ in range(descriptors) for port in (broker, http)]
+    for _ in range(20):
+        await producer.publish(b"m")
+    heard = await asyncio.gather(*(told(reader) for reader, _ in idle))
+    refused = [said for said in heard if said]
+    assert len(refused) > descriptors
+    assert {b"Reached the maximum number of connections" in said for said in refused} == {True}
+    for _, writer in idle:
+        writer.close()
+    await client.close()
+    await asyncio.sleep(0.2)
+
+
+async def told(reader: asyncio.StreamReader) -> bytes:
+    try:
+        return await asyncio.wait_for(reader.read(1000), 0.5)
+    except TimeoutError:
+        return b""
+
+
+def test_too_few_descriptors_end_the_start_with_a_reason(tmp_path: Path) -> None:
+    with standalone(tmp_path, descriptors=40) as (process, line):
+        assert line == ""
+        _, said = process.communicate(timeout=30)
+        assert "40 file descriptors are too few" in said
+        assert process.returncode == 1

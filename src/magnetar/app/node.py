@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import Callable
 from concurrent.futures import Executor
 from pathlib import Path
 from random import Random
+from typing import Final
 
 from magnetar.app.data_directory import DataDirectory
 from magnetar.app.rest import RestPort
@@ -19,9 +19,13 @@ from magnetar.broker.service import BrokerService
 from magnetar.broker.upkeep import Upkeep
 from magnetar.metadata.resources import Resources
 from magnetar.metadata.store import MetadataStore
-from magnetar.model.errors import MetadataError
+from magnetar.model.errors import MagnetarError, MetadataError, ServerError
 from magnetar.offload.archive import ParquetArchive
+from magnetar.protocol.codec import encode
+from magnetar.protocol.commands import Error
 from magnetar.runtime.clock import Clock, SystemClock
+from magnetar.runtime.descriptors import Descriptors, limit_now
+from magnetar.runtime.doors import Door, Guests, listen
 from magnetar.runtime.settings import Settings
 from magnetar.storage.committer import Committer
 from magnetar.storage.files import FileSystem, OsFileSystem
@@ -30,6 +34,8 @@ from magnetar.storage.store import LedgerStore, StoreSettings, take
 from magnetar.storage.sync_process import SyncProcess
 
 log = logging.getLogger(__name__)
+
+_HTTP_SPARE: Final = 16
 
 _INSTANCE_PATH = "/counters/broker-instance"
 
@@ -135,7 +141,7 @@ class Node:
         except BaseException:
             self._home.close()
             raise
-        self._server: asyncio.Server | None = None
+        self._door: Door | None = None
         self.port = 0
         self.rest: RestPort | None = None
 
@@ -150,31 +156,46 @@ class Node:
             raise
 
     async def start(self) -> None:
-        """Recover and listen; REST answers a little later, see :meth:`complete`. Raises PersistenceError, OSError."""
+        """Recover and listen; REST answers a little later, see :meth:`complete`.
+
+        Raises PersistenceError, OSError, NotAllowedError when there are too few file descriptors.
+        """
         try:
             self.broker.start()
         except BaseException:
             self._home.close()
             raise
         try:
-            await self._listen()
-        except OSError:
+            self._listen()
+        except (OSError, MagnetarError):
             await self.stop()
             raise
 
-    async def _listen(self) -> None:
+    def _listen(self) -> None:
         broker, settings = self.broker, self.settings
         service, host = broker.service, settings.advertised_host
-        self.rest = rest = RestPort(settings.bindAddress, settings.webServicePort)
-        service.web_service_url = f"http://{host}:{rest.port}"
-        self._server = await asyncio.get_running_loop().create_server(
-            factory(service, broker.connections),
-            settings.bindAddress,
-            settings.brokerServicePort,
-            backlog=1024,
-            reuse_address=True,
+        descriptors = Descriptors(limit_now())
+        descriptors.require_room()
+        self.rest = rest = RestPort(
+            settings.bindAddress, settings.webServicePort, settings.maxHttpServerConnections, descriptors
         )
-        self.port = self._server.sockets[0].getsockname()[1]
+        service.web_service_url = f"http://{host}:{rest.port}"
+        # a few are left to HTTP, so that whoever has to look after a full broker gets in
+        spare = min(_HTTP_SPARE, descriptors.room // 4)
+        guests = Guests(settings.brokerMaxConnections, settings.brokerMaxConnectionsPerIp, descriptors, spare)
+        self._door = Door(
+            "broker",
+            listen(settings.bindAddress, settings.brokerServicePort, backlog=1024),
+            guests,
+            factory(service, broker.connections),
+            lambda why: encode(Error(-1, ServerError.NotAllowedError, why)),
+        )
+        self.port = self._door.port
+        self._door.open()
+        log.info(
+            "up to %d connections: %d file descriptors, %d of them are kept for the disk",
+            descriptors.room, descriptors.limit, descriptors.reserve,
+        )  # fmt: skip
         service.service_url = f"pulsar://{host}:{self.port}"
         try:
             broker.resources.announce(service.web_service_url, service.service_url)
@@ -191,7 +212,7 @@ class Node:
         """Stop listening, then the broker."""
         if self.rest is not None:
             await self.rest.close()
-        if self._server is not None:
-            self._server.close()
+        if self._door is not None:
+            self._door.close()
         await self.broker.stop()
         self._home.close()

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING
 
 from magnetar.broker.rates import Rates
 from magnetar.broker.service import BrokerService
+from magnetar.runtime.descriptors import Descriptors
+from magnetar.runtime.doors import Guests, listen
 from magnetar.runtime.tasks import TaskGroup
 
 if TYPE_CHECKING:
@@ -22,10 +24,12 @@ if TYPE_CHECKING:
 class RestPort:
     """Owner of the listening socket and of what serves it."""
 
-    def __init__(self, host: str, port: int) -> None:
-        """Bind; 0 = any free port. Raises OSError."""
-        self._socket = socket.create_server((host, port), backlog=128)
+    def __init__(self, host: str, port: int, most: int, descriptors: Descriptors) -> None:
+        """Bind; 0 = any free port. ``most``: connections, 0 without limit. Raises OSError."""
+        self._socket = listen(host, port, backlog=1024)
         self.port: int = self._socket.getsockname()[1]
+        half = max(1, descriptors.room // 2)
+        self.guests = Guests(min(most, half) if most else half, 0, descriptors)
         self._tasks = TaskGroup("rest")
         self._building: asyncio.Task[None] | None = None
         self._server: AdminServer | None = None
@@ -40,7 +44,7 @@ class RestPort:
             await self._building
 
     async def _serve(self, service: BrokerService, rates: Rates, connections: Collection[object]) -> None:
-        self._server = await asyncio.to_thread(_build, service, rates, connections, self._socket)
+        self._server = await asyncio.to_thread(_build, service, rates, connections, self._socket, self.guests)
         self._server.start()
 
     async def close(self) -> None:
@@ -54,12 +58,16 @@ class RestPort:
 
 
 def _build(
-    service: BrokerService, rates: Rates, connections: Collection[object], listening: socket.socket
+    service: BrokerService,
+    rates: Rates,
+    connections: Collection[object],
+    listening: socket.socket,
+    guests: Guests,
 ) -> AdminServer:
     from magnetar.admin.http import create_app
     from magnetar.admin.local_broker import LocalBroker
     from magnetar.admin.server import AdminServer
 
     return AdminServer(
-        create_app(LocalBroker(service, rates, connections), service.resources, service.settings), listening
+        create_app(LocalBroker(service, rates, connections), service.resources, service.settings), listening, guests
     )

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from magnetar.app.node import Node
+from magnetar.runtime.descriptors import raise_limit
 from magnetar.runtime.settings import Settings
 
 log = logging.getLogger(__name__)
@@ -23,8 +24,10 @@ _GC_THRESHOLD: Final = 50_000
 def run(data: Path, settings: Settings) -> None:
     """Start, print where it listens, serve until SIGINT or SIGTERM, stop cleanly.
 
-    Raises PersistenceError if the data directory cannot be used, OSError if a port cannot.
+    Raises PersistenceError if the data directory cannot be used, OSError if a port cannot, NotAllowedError if the
+    process may not open enough files.
     """
+    raise_limit()
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
         runner.run(_serve(data, settings))
 

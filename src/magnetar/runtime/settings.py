@@ -71,6 +71,41 @@ class Settings(PolicySettings):
         1,
         _INT_MAX,
     )
+    brokerMaxConnections: int = _setting(
+        0,
+        "Most connections of clients; 0: as many as there are file descriptors (`ulimit -n`, raised to its hard limit "
+        "at the start) beside those that the disk needs. Who is one too many hears why.",
+        "Server",
+        0,
+        _INT_MAX,
+    )
+    brokerMaxConnectionsPerIp: int = _setting(
+        0, "Most connections of clients from one address; 0 without limit.", "Server", 0, _INT_MAX
+    )
+    maxHttpServerConnections: int = _setting(
+        2048,
+        "Most HTTP connections; never more than half of the file descriptors that are left for connections. "
+        "0 without another limit.",
+        "Server",
+        0,
+        _INT_MAX,
+    )
+    pulsarChannelPauseReceivingRequestsIfUnwritable: bool = _setting(
+        True,
+        "While a client does not take what it was sent, its commands wait, except those that nobody answers. Pulsar's "
+        "default is false: then the answers pile up in memory.",
+        "Server",
+    )
+    pulsarChannelWriteBufferHighWaterMark: int = _setting(
+        2 << 20,
+        "Bytes that wait for one client above which it is given nothing more. Pulsar has 65536.",
+        "Server",
+        1024,
+        _INT_MAX,
+    )
+    pulsarChannelWriteBufferLowWaterMark: int = _setting(
+        512 << 10, "Bytes at which it goes on, at most as many as the other. Pulsar has 32768.", "Server", 0, _INT_MAX
+    )
     maxPendingPublishRequestsPerConnection: int = _setting(
         1000,
         "Messages of one connection that may wait for the disk; at the limit we stop reading from its socket, "

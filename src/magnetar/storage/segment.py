@@ -7,6 +7,7 @@ needs them. An index holds nothing that the segment itself does not say: a damag
 
 from __future__ import annotations
 
+import errno
 import re
 import struct
 from array import array
@@ -213,10 +214,20 @@ class SegmentFiles:
         """The segment's file, opened if need be."""
         found = self._open.get(number)
         if found is None:
-            found = self._open[number] = self._files.open(segment_name(number))
+            found = self._open[number] = self._open_one(segment_name(number))
             while len(self._open) > _OPEN_FILES_MAX:
                 self._open.popitem(last=False)[1].close()
         return found
+
+    def _open_one(self, name: str) -> File:
+        while True:
+            try:
+                return self._files.open(name)
+            except OSError as error:
+                if error.errno not in (errno.EMFILE, errno.ENFILE) or not self._open:
+                    raise
+                # the process may have fewer than we keep: what was not asked for lately is closed
+                self._open.popitem(last=False)[1].close()
 
     def places(self, span: Span) -> Places:
         """Places of a span, from memory or its segment's index file. Raises OSError, RecordError."""

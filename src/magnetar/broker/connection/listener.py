@@ -54,10 +54,13 @@ class Connections:
 
 
 class Listener(asyncio.Protocol):
-    """Made by the server for each connection."""
+    """Made by the server for each connection; ``leave`` is called when it is lost."""
 
-    def __init__(self, service: BrokerService, connections: Connections) -> None:
+    def __init__(
+        self, service: BrokerService, connections: Connections, leave: Callable[[], None] | None = None
+    ) -> None:
         self._service = service
+        self._leave = leave
         self._connections = connections
         self._protocol = ServerConnection(service.settings.maxMessageSize + FRAME_PADDING)
         self._malformed: str | None = None
@@ -161,6 +164,8 @@ class Listener(asyncio.Protocol):
         if exc is not None:
             log.debug("%s: connection lost: %s", self.session.address, exc)
         self.session.lost()
+        if self._leave is not None:
+            self._leave()
 
     def close(self, reason: str) -> None:
         """Close from our side, through no fault of the client."""
@@ -209,6 +214,10 @@ class Listener(asyncio.Protocol):
         self.session.transport.abort()
 
 
-def factory(service: BrokerService, connections: Connections) -> Callable[[], Listener]:
-    """What the server calls for each connection."""
-    return lambda: Listener(service, connections)
+def factory(service: BrokerService, connections: Connections) -> Callable[..., Listener]:
+    """What makes the protocol of each connection, given what it is to call at its end, or nothing."""
+
+    def make(leave: Callable[[], None] | None = None) -> Listener:
+        return Listener(service, connections, leave)
+
+    return make

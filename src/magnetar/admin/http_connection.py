@@ -1,0 +1,103 @@
+"""One HTTP connection with an end: requests that do not become whole, answers that nobody takes, idle keep-alive.
+
+uvicorn ends only connections that are idle between two requests. Here a connection that has not sent a whole request
+for REQUEST_SECONDS, from its beginning or from the first byte of the next one, is ended, and so is one that takes no
+byte of its answer for as long.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import Any, Final
+
+import h11
+from typing_extensions import override
+from uvicorn.config import Config
+from uvicorn.protocols.http.h11_impl import H11Protocol
+from uvicorn.server import ServerState
+
+from magnetar.runtime.log import Limited
+
+log = logging.getLogger(__name__)
+_limited = Limited(log)
+
+REQUEST_SECONDS: Final = 20.0
+
+
+class HttpConnection(H11Protocol):
+    """``leave`` is called when the connection is lost."""
+
+    def __init__(
+        self,
+        config: Config,
+        server_state: ServerState,
+        app_state: dict[str, Any],
+        leave: Callable[[], None],
+    ) -> None:
+        super().__init__(config, server_state, app_state)
+        self._leave = leave
+        self._reading: asyncio.TimerHandle | None = None
+        self._writing: asyncio.TimerHandle | None = None
+        self._unsent = 0
+
+    @override
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self._reading = self.loop.call_later(REQUEST_SECONDS, self._request_late)
+
+    @override
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        if self.conn.their_state in (h11.IDLE, h11.SEND_BODY):
+            if self._reading is None:
+                self._reading = self.loop.call_later(REQUEST_SECONDS, self._request_late)
+        else:
+            self._request_whole()
+
+    def _request_whole(self) -> None:
+        if self._reading is not None:
+            self._reading.cancel()
+            self._reading = None
+
+    def _request_late(self) -> None:
+        self._reading = None
+        client = self.client[0] if self.client else "?"
+        _limited.warning("late", "%s: no whole request within %g s, closing the connection", client, REQUEST_SECONDS)
+        self.transport.abort()
+
+    @override
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._watch_writing()
+
+    @override
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        if self._writing is not None:
+            self._writing.cancel()
+            self._writing = None
+
+    def _watch_writing(self) -> None:
+        self._unsent = self.transport.get_write_buffer_size()
+        self._writing = self.loop.call_later(REQUEST_SECONDS, self._answer_late)
+
+    def _answer_late(self) -> None:
+        self._writing = None
+        if self.transport.get_write_buffer_size() < self._unsent:
+            self._watch_writing()
+            return
+        client = self.client[0] if self.client else "?"
+        _limited.warning("deaf", "%s: takes nothing of its answer for %g s", client, REQUEST_SECONDS)
+        self.transport.abort()
+
+    @override
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._request_whole()
+        self._unset_keepalive_if_required()
+        super().connection_lost(exc)
+        if self._writing is not None:
+            self._writing.cancel()
+            self._writing = None
+        self._leave()

@@ -1,0 +1,124 @@
+"""A door with real sockets: who is let in, who is turned away, and what it does when the system has nothing left."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import socket
+from collections.abc import Callable, Coroutine
+from typing import Any, cast
+
+import pytest
+import uvloop
+
+from magnetar.runtime.descriptors import Descriptors
+from magnetar.runtime.doors import Door, Guests, Leave, listen
+
+LOOPS = (asyncio.new_event_loop, uvloop.new_event_loop)
+
+
+class Echo(asyncio.Protocol):
+    def __init__(self, leave: Leave) -> None:
+        self.leave = leave
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.transport = cast(asyncio.Transport, transport)
+
+    def data_received(self, data: bytes) -> None:
+        self.transport.write(data)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.leave()
+
+
+def door(most: int = 0, per_address: int = 0) -> Door:
+    guests = Guests(most, per_address, Descriptors(65_536, lambda: 30))
+    return Door("test", listen("127.0.0.1", 0, 128), guests, Echo, lambda why: why.encode())
+
+
+def run(scenario: Callable[[], Coroutine[Any, Any, None]], make: Callable[[], asyncio.AbstractEventLoop]) -> None:
+    with asyncio.Runner(loop_factory=make) as runner:
+        runner.run(asyncio.wait_for(scenario(), 30))
+
+
+@pytest.mark.parametrize("loop", LOOPS)
+def test_guests_are_served_counted_and_forgotten(loop: Callable[[], asyncio.AbstractEventLoop]) -> None:
+    async def scenario() -> None:
+        entry = door()
+        entry.open()
+        ends = [await asyncio.open_connection("127.0.0.1", entry.port) for _ in range(50)]
+        for reader, writer in ends:
+            writer.write(b"hello")
+            assert await reader.readexactly(5) == b"hello"
+        assert entry.guests.count == 50
+        for _, writer in ends:
+            writer.close()
+        while entry.guests.count:  # noqa: ASYNC110
+            await asyncio.sleep(0.001)
+        entry.close()
+
+    run(scenario, loop)
+
+
+@pytest.mark.parametrize("loop", LOOPS)
+def test_one_too_many_hears_why_and_the_next_gets_the_place(loop: Callable[[], asyncio.AbstractEventLoop]) -> None:
+    async def scenario() -> None:
+        entry = door(most=2)
+        entry.open()
+        ends = [await asyncio.open_connection("127.0.0.1", entry.port) for _ in range(2)]
+        for reader, writer in ends:
+            writer.write(b"x")
+            await reader.readexactly(1)
+        reader, writer = await asyncio.open_connection("127.0.0.1", entry.port)
+        assert await reader.read() == b"Reached the maximum number of connections: 2"
+        writer.close()
+        ends[0][1].close()
+        while entry.guests.count == 2:  # noqa: ASYNC110
+            await asyncio.sleep(0.001)
+        reader, writer = await asyncio.open_connection("127.0.0.1", entry.port)
+        writer.write(b"y")
+        assert await reader.readexactly(1) == b"y"
+        writer.close()
+        ends[1][1].close()
+        entry.close()
+
+    run(scenario, loop)
+
+
+def test_without_descriptors_it_rests_and_tries_again() -> None:
+    """It would be woken for ever by connections that it cannot take."""
+
+    class Bare:
+        """A listening socket whose first accepts fail."""
+
+        def __init__(self) -> None:
+            self.real = listen("127.0.0.1", 0, 128)
+            self.failures = 2
+            self.asked = 0
+
+        def accept(self) -> tuple[socket.socket, Any]:
+            self.asked += 1
+            if self.failures:
+                self.failures -= 1
+                raise OSError(errno.EMFILE, "Too many open files")
+            return self.real.accept()
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(self.real, name)
+
+    async def scenario() -> None:
+        bare = Bare()
+        guests = Guests(0, 0, Descriptors(65_536, lambda: 30))
+        entry = Door("test", cast(socket.socket, bare), guests, Echo, lambda why: why.encode())
+        entry.open()
+        reader, writer = await asyncio.open_connection("127.0.0.1", entry.port)
+        writer.write(b"x")
+        for _ in range(200):
+            await asyncio.sleep(0)
+        assert bare.asked == 1
+        assert await reader.readexactly(1) == b"x"
+        assert bare.asked <= 5
+        writer.close()
+        entry.close()
+
+    run(scenario, asyncio.new_event_loop)
