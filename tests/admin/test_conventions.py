@@ -18,6 +18,8 @@ from magnetar.admin.unbuilt import known_routes
 from magnetar.metadata.resources import Resources
 from magnetar.model.errors import ServiceNotReadyError
 from magnetar.model.names import TopicName
+from magnetar.runtime.descriptors import Descriptors, limit_now
+from magnetar.runtime.doors import Guests
 from magnetar.runtime.settings import Settings
 from tests.admin.conftest import World
 from tests.admin.fake_broker import FakeBroker
@@ -187,7 +189,7 @@ def test_server_serves_and_releases_its_port(broker: FakeBroker, resources: Reso
     async def serve() -> int:
         listening = socket.create_server(("127.0.0.1", 0))
         port: int = listening.getsockname()[1]
-        server = AdminServer(app, listening)
+        server = AdminServer(app, listening, Guests(0, 0, Descriptors(limit_now())))
         server.start()
         assert await asyncio.to_thread(ask, port) == ["standalone"]
         await server.close()

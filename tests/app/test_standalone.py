@@ -30,7 +30,9 @@ def standalone(data: Path, *settings: str, descriptors: int = 0) -> Iterator[tup
     flags = [part for setting in free for part in ("--set", setting)]
     command = [sys.executable, "-m", "magnetar.app.main", "standalone", "--data", str(data), *flags]
     if descriptors:
-        limits = f"import os, resource, sys; resource.setrlimit(resource.RLIMIT_NOFILE, ({descriptors}, {descriptors})); "
+        limits = (
+            f"import os, resource, sys; resource.setrlimit(resource.RLIMIT_NOFILE, ({descriptors}, {descriptors})); "
+        )
         command = [sys.executable, "-c", limits + "os.execv(sys.argv[1], sys.argv[1:])", *command]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     try:
@@ -112,7 +114,7 @@ def test_a_taken_port_is_said(tmp_path: Path, setting: str, which: int) -> None:
 
 @pytest.mark.parametrize("descriptors", [64, 256])
 def test_connections_never_take_the_descriptors_of_the_disk(tmp_path: Path, descriptors: int) -> None:
-    """A few hundred idle ones stopped everybody's publishing when a file had to be opened; with 64 the process ended."""
+    """A few hundred idle ones stopped everybody's publishing when a segment was rolled; with 64 the process ended."""
     with standalone(tmp_path, descriptors=descriptors) as (process, line):
         broker, http = ports(line)
         fetch(http, "/admin/v2/brokers/health")

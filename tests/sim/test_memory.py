@@ -6,8 +6,8 @@ import asyncio
 
 import pytest
 
-from magnetar.broker.connection.outbox import HIGH_WATER
 from magnetar.protocol.commands import InitialPosition, Message, SubType
+from magnetar.runtime.settings import Settings
 from magnetar.storage.cache import EntryCache
 from magnetar.storage.store import StoreSettings
 from magnetar.testing.broker import HOST, PORT
@@ -48,7 +48,10 @@ async def stopped(world: World) -> None:
         assert broker.store.journal.pending_bytes <= 60 * 1_100
         for listener in broker.connections:
             waiting = listener.session.transport.get_write_buffer_size()
-            assert waiting + listener.session.out.size <= HIGH_WATER + EXTENT + 100_000, waiting
+            assert (
+                waiting + listener.session.out.size
+                <= Settings().pulsarChannelWriteBufferHighWaterMark + EXTENT + 100_000
+            ), waiting
         if publisher.receipts == 3_000 and not flowing:
             flowing = True
             consumer.flow(3_000)

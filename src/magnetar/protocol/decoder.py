@@ -114,6 +114,12 @@ class Decoder:
         """Give up the bytes of an unfinished frame."""
         return self._splitter.take_held()
 
+    def drop(self) -> None:
+        """Let go of all bytes; nothing can be decoded any more."""
+        self._broken = "the connection was lost"
+        self._walkable.clear()
+        self._splitter.take_held()
+
     def feed(self, data: bytes) -> list[Command]:
         """Every command completed by ``data``; MalformedBytesError, and nothing else, if a frame cannot be read."""
         decoded = self.feed_slice(data)

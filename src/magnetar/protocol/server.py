@@ -83,6 +83,10 @@ class ServerConnection:
         """The next ones."""
         return self._decoder.more()
 
+    def drop(self) -> None:
+        """Let go of all bytes: the connection is lost."""
+        self._decoder.drop()
+
     @property
     def waiting(self) -> bool:
         """Whether more commands are whole than were given out."""

@@ -1,8 +1,8 @@
 """File descriptors: how many this process may have, and how many of them connections may take.
 
-Storage needs some that nobody can foresee to the second: a segment that is rolled, segments that are read, a checkpoint,
-the metadata store, an object store. They come first: connections get what is left when a reserve and all that is open
-otherwise are taken off. What is open is counted again whenever it could matter.
+Storage needs some that nobody can foresee to the second: a segment that is rolled, segments that are read, a
+checkpoint, the metadata store, an object store. They come first: connections get what is left when a reserve and all
+that is open otherwise are taken off. What is open is counted again whenever it could matter.
 """
 
 from __future__ import annotations

@@ -13,8 +13,9 @@ from collections.abc import Callable, Iterator
 from typing import Final, cast
 
 from magnetar.broker.connection.dispatch import HANDLERS
-from magnetar.broker.connection.outbox import HIGH_WATER, Outbox
-from magnetar.broker.connection.session import WORK, Session
+from magnetar.broker.connection.memory import UnfinishedFrames, Unsent
+from magnetar.broker.connection.outbox import Outbox
+from magnetar.broker.connection.session import MEMORY, WORK, Session
 from magnetar.broker.connection.turns import Turns
 from magnetar.broker.service import BrokerService
 from magnetar.model.errors import ProtocolError
@@ -26,6 +27,10 @@ from magnetar.protocol.server import ServerConnection
 log = logging.getLogger(__name__)
 
 HANDSHAKE_SECONDS: Final = 30.0
+UNFINISHED_MAX: Final = 32 << 20
+"""Bytes of unfinished frames of all connections together; twice the largest frame if that is more."""
+UNSENT_MAX: Final = 64 << 20
+"""Bytes that all connections together may leave untaken before they are given less."""
 
 
 class Connections:
@@ -34,6 +39,8 @@ class Connections:
     def __init__(self) -> None:
         self.turns = Turns()
         self._open: set[Listener] = set()
+        self.unfinished = UnfinishedFrames(UNFINISHED_MAX)
+        self.unsent = Unsent(UNSENT_MAX, self._open.__iter__)
 
     def __len__(self) -> int:
         return len(self._open)
@@ -62,7 +69,11 @@ class Listener(asyncio.Protocol):
         self._service = service
         self._leave = leave
         self._connections = connections
-        self._protocol = ServerConnection(service.settings.maxMessageSize + FRAME_PADDING)
+        frame_max = service.settings.maxMessageSize + FRAME_PADDING
+        self._protocol = ServerConnection(frame_max)
+        self._unfinished = connections.unfinished
+        self._unfinished.most = max(UNFINISHED_MAX, 2 * frame_max)
+        self._held = 0
         self._malformed: str | None = None
         """What was wrong behind the commands that are still to be handled."""
         self._queued = False
@@ -79,8 +90,10 @@ class Listener(asyncio.Protocol):
         # uvloop's transports do not derive from asyncio's
         transport = cast(asyncio.Transport, transport)
         loop = asyncio.get_running_loop()
-        transport.set_write_buffer_limits(high=HIGH_WATER)
-        self._out = Outbox(loop, transport, self._writable)
+        settings = self._service.settings
+        high = settings.pulsarChannelWriteBufferHighWaterMark
+        transport.set_write_buffer_limits(high, min(high, settings.pulsarChannelWriteBufferLowWaterMark))
+        self._out = Outbox(loop, transport, self._writable, high, self._connections.unsent, self)
         turns = self._connections.turns
         self.session = Session(self._service, self._out, transport, self._protocol, HANDLERS, turns)
         self._connections.add(self)
@@ -117,6 +130,10 @@ class Listener(asyncio.Protocol):
         except Exception:
             log.exception("%s: a command could not be handled", session.address)
             session.close("an internal error, see the log")
+        held = protocol.held
+        if held != self._held and not session.closed:
+            before, self._held = self._held, held
+            self._unfinished.changed(self, before, held, protocol.missing)
         if session.busy or protocol.waiting:
             self._wait()
         elif not session.reading:
@@ -161,11 +178,45 @@ class Listener(asyncio.Protocol):
         if self._timer is not None:
             self._timer.cancel()
         self._connections.discard(self)
+        self._let_go()
         if exc is not None:
             log.debug("%s: connection lost: %s", self.session.address, exc)
         self.session.lost()
         if self._leave is not None:
             self._leave()
+
+    # memory ------------------------------------------------------------------------------------------------------
+
+    def hold_off(self) -> None:
+        """Others' frames are to become whole first."""
+        self.session.stop_reading(MEMORY)
+
+    def carry_on(self) -> None:
+        """There is room for the rest of the frame."""
+        self.session.read_again(MEMORY)
+
+    def too_slow(self, held: int) -> None:
+        """Memory is short, and the frame does not become whole."""
+        self._end(f"{held} bytes of a frame that does not become whole while others wait for memory")
+
+    @property
+    def unsent(self) -> int:
+        """Bytes that the client has not taken."""
+        return self._out.unsent
+
+    def writable_again(self) -> None:
+        """There is room for its answers."""
+        self._writable()
+
+    def takes_too_much(self, unsent: int) -> None:
+        """All together do not take their answers."""
+        self._end(f"{unsent} bytes are not taken, and there is no memory for more")
+
+    def _let_go(self) -> None:
+        before, self._held = self._held, 0
+        if before:
+            self._unfinished.changed(self, before, 0, 0)
+        self._protocol.drop()
 
     def close(self, reason: str) -> None:
         """Close from our side, through no fault of the client."""
@@ -211,6 +262,7 @@ class Listener(asyncio.Protocol):
 
     def _end(self, reason: str) -> None:
         self.session.close(reason)
+        self._let_go()
         self.session.transport.abort()
 
 

@@ -10,8 +10,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Final
 
-HIGH_WATER: Final = 2 << 20
-"""Bytes in one outbox above which consumers of the connection get nothing more for now."""
+from magnetar.broker.connection.memory import LITTLE, Taker, Unsent
 
 _JOIN_BELOW: Final = 4096
 """Parts smaller than this on average are copied into one buffer; larger ones are handed over one by one."""
@@ -21,22 +20,24 @@ class Outbox:
     """``parts`` is public for sinks that append many small pieces at once; they call :meth:`grew` afterwards."""
 
     __slots__ = (
-        "_loop",
-        "_on_writable",
-        "_paused",
-        "_scheduled",
-        "_transport",
-        "closed",
-        "parts",
-        "size",
-        "total",
-        "writes",
-    )
+        "_all", "_high", "_loop", "_on_writable", "_paused", "_scheduled", "_taker", "_transport", "closed", "parts",
+        "size", "total", "writes",
+    )  # fmt: skip
 
     def __init__(
-        self, loop: asyncio.AbstractEventLoop, transport: asyncio.Transport, on_writable: Callable[[], None]
+        self,
+        loop: asyncio.AbstractEventLoop,
+        transport: asyncio.Transport,
+        on_writable: Callable[[], None],
+        high: int,
+        unsent: Unsent,
+        taker: Taker,
     ) -> None:
+        """``high``: bytes above which nothing more is put in; ``unsent``: those of all connections."""
         self._loop = loop
+        self._high = high
+        self._all = unsent
+        self._taker: Taker | None = taker
         self._transport = transport
         self._on_writable = on_writable
         self._scheduled = False
@@ -51,7 +52,14 @@ class Outbox:
     @property
     def writable(self) -> bool:
         """Whether more should be put in now."""
-        return not self._paused and self.size < HIGH_WATER
+        return not self._paused and self.size < self._high and (not self._all.short or self._may_have_more())
+
+    def _may_have_more(self) -> bool:
+        """There is too much of all of them: only for one that holds little."""
+        if self.unsent + self.size <= LITTLE or self._taker is None:
+            return True
+        self._all.denied(self._taker)
+        return False
 
     @property
     def unsent(self) -> int:
@@ -85,11 +93,12 @@ class Outbox:
             return
         self.writes += 1
         self.total += size
+        self._all.written(size)
         if size < _JOIN_BELOW * len(parts):
             self._transport.write(b"".join(parts))
         else:
             self._transport.writelines(parts)
-        if size >= HIGH_WATER and not self._paused:
+        if size >= self._high and not self._paused:
             self._loop.call_soon(self._on_writable)
 
     def end(self) -> None:
@@ -98,6 +107,9 @@ class Outbox:
         self.parts = []
         self.size = 0
         self._on_writable = _nothing
+        if self._taker is not None:
+            self._all.forget(self._taker)
+            self._taker = None
 
     def pause(self) -> None:
         """The transport's buffer is full."""

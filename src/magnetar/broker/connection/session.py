@@ -128,6 +128,7 @@ class Session:
         """Decoded, to be handled in a later turn."""
         self._steps: Iterator[int] | None = None
         """What is left of the command before them."""
+        self._waits_for_client = service.settings.pulsarChannelPauseReceivingRequestsIfUnwritable
         self.stuck = False
         """The commands wait for the client to take its answers."""
         self.transport = transport
@@ -181,7 +182,7 @@ class Session:
         """
         handlers, turns = self._handlers, self._turns
         is_open = self._protocol.state is ServerState.OPEN
-        stuck = not self.out.writable
+        stuck = self._waits_for_client and not self.out.writable
         free = is_open and not stuck
         acknowledge, send = self._acknowledge, self._send
         budget = TURN
@@ -225,7 +226,7 @@ class Session:
                 budget = self._advance(budget)
                 if self._steps is not None:
                     break
-            stuck = not self.out.writable
+            stuck = self._waits_for_client and not self.out.writable
             free = is_open and not stuck
         self._commands += following
         if self.acking:
