@@ -13,7 +13,7 @@ from magnetar.broker.connection import dispatch
 from magnetar.broker.connection import listener as listening
 from magnetar.broker.connection.listener import Connections, Listener
 from magnetar.broker.connection.session import OpenConsumer, Session
-from magnetar.broker.connection.turns import COSTS, ROUND, TURN, USUAL, Turns
+from magnetar.broker.connection.turns import COSTS, GRACE, ROUND, TURN, USUAL, Turns
 from magnetar.protocol import codec
 from magnetar.protocol import commands as c
 from magnetar.protocol.decoder import SLICE_COMMANDS
@@ -93,12 +93,30 @@ def test_many_floods_share_one_round(monkeypatch: pytest.MonkeyPatch) -> None:
         handled = 0
         for flood in floods:
             flood.data_received(PING * 1_000)
-        assert handled <= ROUND + TURN
+        assert handled <= ROUND + TURN + 100 * GRACE
         for _ in range(20):
             handled = 0
             await asyncio.sleep(0)
             assert 0 < handled <= ROUND + TURN
         hang_up(*floods)
+
+    run(scenario)
+
+
+def test_who_asks_little_does_not_queue_behind_those_who_never_stop() -> None:
+    async def scenario() -> None:
+        connections = Connections()
+        floods = [connected(connections)[0] for _ in range(100)]
+        quiet, calm = connected(connections)
+        await asyncio.sleep(0)
+        for flood in floods:
+            flood.data_received(PING * 1_000)
+        assert connections.turns.left <= 0
+        quiet.data_received(PING * GRACE)
+        await asyncio.sleep(0)
+        assert pongs(calm) == GRACE
+        assert calm.reading
+        hang_up(quiet, *floods)
 
     run(scenario)
 

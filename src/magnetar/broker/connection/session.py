@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, Protocol
 
 from magnetar.broker.connection.outbox import Outbox
-from magnetar.broker.connection.turns import COSTS, TURN, USUAL, Turns
+from magnetar.broker.connection.turns import COSTS, GRACE, TURN, USUAL, Turns
 from magnetar.broker.service import BrokerService
 from magnetar.broker.topic.consumer import Consumer
 from magnetar.broker.topic.producers import Producer
@@ -208,7 +208,7 @@ class Session:
             if kind is not _ACK and self.acking:
                 self.hand_over_acks()
             self.stuck = stuck and _answered(command)
-            if self.stuck or budget <= 0 or turns.left <= TURN - budget:
+            if self.stuck or budget <= 0 or (turns.left <= TURN - budget and budget <= TURN - GRACE):
                 self._commands.append(command)
                 break
             handler = handlers.get(kind) if is_open else None

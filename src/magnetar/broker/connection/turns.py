@@ -20,6 +20,9 @@ TURN: Final = 250
 """Units of one connection."""
 ROUND: Final = 1000
 """Units of all connections in one turn of the event loop."""
+GRACE: Final = 16
+"""Units of what a connection has just brought when the round is used up: who asks little does not queue behind those
+who never stop."""
 
 USUAL: Final = 8
 COSTS: Final = MappingProxyType[type, int](
@@ -32,17 +35,17 @@ COSTS: Final = MappingProxyType[type, int](
         c.ConsumerStats: 20,
         c.GetSchema: 20,
         c.GetLastMessageId: 20,
-        c.CloseConsumer: 20,
+        c.CloseConsumer: 50,
         c.CloseProducer: 20,
         c.Producer: 50,
-        c.Subscribe: 50,
+        c.Subscribe: 100,
         c.Seek: 50,
         c.Unsubscribe: 50,
         c.GetOrCreateSchema: 50,
         c.AddPartitionToTxn: 50,
         c.AddSubscriptionToTxn: 50,
         c.EndTxn: 50,
-        c.GetTopicsOfNamespace: 50,
+        c.GetTopicsOfNamespace: 20,
         c.WatchTopicList: 50,
     }
 )
