@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -54,6 +56,25 @@ def test_a_block_overwritten_with_zeros_is_no_padding() -> None:
     assert found == [0, 2]
     assert any("corrupt" in text for text in scan.damage)
     assert any(name.startswith("quarantine") for name in files.names())
+
+
+def test_what_is_quarantined_is_on_the_disk_before_anything_else_happens() -> None:
+    """Bytes, length and name; of a corruption and of a torn end."""
+    lost = block(1, b"lost")
+    damaged = bytes([lost[0], lost[1], *b"damage"]) + lost[8:]
+    corrupt = segment(block(0, b"x"), damaged) + block(2, b"y")
+    torn = segment(block(0, b"x"), lost[:-3])
+    for data, kind in ((corrupt, "corrupt"), (torn, "torn")):
+        _, _, files = scanned(data)
+        names = [name for name in files.names() if name.startswith("quarantine")]
+        assert [name.endswith(kind) for name in names] == [True]
+        after = files.crash(random.Random(1))
+        assert [name for name in after.names() if name.startswith("quarantine")] == names
+        kept = after.open(names[0])
+        whole = files.second_process()
+        assert kept.size() == (len(damaged) if kind == "corrupt" else len(lost) - 3)
+        assert kept.read(0, 1 << 20) == (damaged if kind == "corrupt" else lost[:-3])
+        assert whole.names() == files.names()
 
 
 def test_a_block_of_a_producers_making_is_not_taken_for_ours() -> None:
