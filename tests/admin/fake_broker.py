@@ -57,6 +57,10 @@ class FakeBroker:
     def topic_exists(self, topic: TopicName) -> bool:
         return topic in self.topics
 
+    def partitions_of(self, topic: TopicName) -> list[TopicName]:
+        names = [name for name in self.topics if name.is_partition and name.parent == topic]
+        return sorted(names, key=lambda name: name.partition_index)
+
     def clients_of(self, topic: TopicName) -> int:
         return self.clients.get(topic, 0)
 

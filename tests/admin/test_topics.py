@@ -8,12 +8,17 @@ from magnetar.admin.ports import StatsOptions
 from magnetar.metadata.resources import Resources
 from magnetar.model.ids import EARLIEST, LATEST, Position
 from magnetar.model.names import TopicName
+from magnetar.model.policies import PartitionedTopic
 from magnetar.runtime.settings import Settings
 from tests.admin.conftest import World, world
 from tests.admin.fake_broker import FakeBroker
 from tests.admin.rest_client import RestClient
 
 T = "/admin/v2/persistent/ref/main/"
+TOO_MANY = (
+    "Number of partitions should be less than or equal to 10000, which is as many as a broker serves of one topic, "
+    "whatever maxNumPartitionsPerPartitionedTopic is"
+)
 JSON = {"content-type": "application/json"}
 
 
@@ -68,6 +73,10 @@ def refusing() -> RestClient:
         ("PUT", "plain/partitions", 4, 409, "This topic already exists"),
         ("PUT", "pz/partitions", 0, 406, "Number of partitions should be more than 0"),
         ("PUT", "pz/partitions", -1, 406, "Number of partitions should be more than 0"),
+        ("PUT", "pz/partitions", 10_001, 406, TOO_MANY),
+        ("PUT", "pz/partitions", 1_000_000_000, 406, TOO_MANY),
+        ("PUT", "pz/partitions", {"partitions": 1_000_000_000, "properties": {}}, 406, TOO_MANY),
+        ("POST", "pt4/partitions", 1_000_000_000, 406, TOO_MANY),
         ("PUT", "x-partition-1/partitions", 2, 412, "Partitioned Topic Name should not contain '-partition-'"),
         ("POST", "pt4/partitions", 2, 422, "Desired partitions 2 can't be less than the current partitions 4."),
         ("POST", "plain/partitions", 4, 409, "Topic persistent://ref/main/plain is not the partitioned topic."),
@@ -163,6 +172,25 @@ def test_partitioned_topic_life(rest: RestClient, broker: FakeBroker, resources:
     assert rest.delete(T + "new/partitions?force=true").status_code == 204
     assert resources.partitioned.count(topic) == 0
     assert not any(map(broker.topic_exists, topic.partitions(5)))
+
+
+def test_no_way_to_more_partitions_than_a_broker_serves(rest: RestClient, resources: Resources) -> None:
+    default = {"allowAutoTopicCreation": True, "topicType": "partitioned", "defaultNumPartitions": 1_000_000_000}
+    refused = rest.post("/admin/v2/namespaces/ref/main/autoTopicCreation", json=default)
+    assert refused.status_code == 412
+    assert "[defaultNumPartitions] cannot be more than 10000" in refused.json()["reason"]
+    unstored = rest.put(T.replace("persistent", "non-persistent") + "np2/partitions", content=b"20000", headers=JSON)
+    assert (unstored.status_code, unstored.json()["reason"]) == (406, TOO_MANY)
+    assert rest.post("/admin/v2/namespaces/ref/main/maxTopicsPerNamespace", content=b"12", headers=JSON).is_success
+    assert rest.post(T + "pt4/partitions", content=b"9", headers=JSON).status_code == 204
+    assert rest.post(T + "pt4/partitions", content=b"12", headers=JSON).status_code == 412
+    early = TopicName.parse("ref/main/early")
+    resources.partitioned._put(early, PartitionedTopic(1_000_000_000), 0)
+    for call in (rest.post(T + "early/createMissedPartitions"), rest.put(T + "early/subscription/s")):
+        assert (call.status_code, "delete it" in call.text) == (406, True)
+    assert rest.get(T + "early/partitioned-stats").json()["partitions"] == {}
+    assert rest.delete(T + "early/partitions").status_code == 204
+    assert resources.partitioned.count(early) == 0
 
 
 def test_partitions_with_properties(rest: RestClient) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import zlib
 
 import pytest
@@ -10,10 +11,14 @@ import pytest
 from magnetar.admin.local_broker import LocalBroker
 from magnetar.admin.partitions import make_missing
 from magnetar.admin.ports import Admin
+from magnetar.admin.removal import remove_partitioned
 from magnetar.app.node import Broker
 from magnetar.broker.partition_making import PartitionMaker
+from magnetar.metadata.partitioned import PartitionedTopics
+from magnetar.model.errors import ServerError, TopicNotFoundError
 from magnetar.model.ids import EARLIEST
 from magnetar.model.names import TopicName
+from magnetar.model.policies import PartitionedTopic
 from magnetar.protocol import commands as c
 from magnetar.testing.broker import HOST, PORT
 from magnetar.testing.rawclient import RawClient, payload_of
@@ -21,6 +26,7 @@ from tests.sim.clients import TROUBLE
 from tests.sim.world import World, caught, run_seeds
 
 PARENT = TopicName.parse("persistent://public/default/growing")
+OTHER = TopicName.parse("persistent://public/default/other")
 SUBSCRIPTIONS = ("s", "other")
 KEYS = tuple(f"k{number}" for number in range(12))
 
@@ -113,6 +119,7 @@ async def growth(world: World) -> None:
         await world.crash()
     else:
         await first
+    await finished(machine.broker)
     assert_there(machine.broker)
     await machine.run(subscribe_all(machine.broker))
     publisher = KeyedPublisher(world)
@@ -126,12 +133,21 @@ async def growth(world: World) -> None:
             await world.crash()
         elif not task.done():
             await asyncio.wait_for(task, 30.0)
+        await finished(machine.broker)
         assert_whole(machine.broker)
     await asyncio.sleep(rng.uniform(0.1, 1.0))
     publisher.stopped = True
     await asyncio.sleep(5.0)
     world.check_tasks()
     await check_backlogs(publisher, machine.broker.resources.partitioned.count(PARENT))
+
+
+async def finished(broker: Broker) -> None:
+    """What a crash interrupted is made behind the start."""
+    for _ in range(50):
+        if not broker.resources.partitioned.all_unmade():
+            return
+        await asyncio.sleep(0.1)
 
 
 def assert_there(broker: Broker) -> None:
@@ -173,7 +189,7 @@ def test_growth_under_traffic_leaves_no_partition_half_made() -> None:
 
 def test_no_finishing_after_a_crash_is_noticed() -> None:
     def tamper(broker: Broker) -> None:
-        broker.service.partitions.finish = lambda barrier: 0  # type: ignore[method-assign]
+        broker.service.partitions.start = lambda: None  # type: ignore[method-assign]
 
     assert caught(growth, tamper, 6)
 
@@ -198,3 +214,93 @@ def test_a_note_that_goes_too_early_is_noticed() -> None:
         partitioned.grow = hasty  # type: ignore[method-assign]
 
     assert caught(growth, tamper, 6)
+
+
+def admin_of(broker: Broker) -> Admin:
+    return Admin(LocalBroker(broker.service, broker.rates, broker.connections), broker.resources, broker.settings)
+
+
+async def too_many(world: World) -> None:
+    """A directory in which somebody once asked for a thousand million partitions: it starts, serves, and lets go."""
+    await world.boot()
+    partitioned = world.machine.broker.resources.partitioned
+    for name, value in ((PARENT, PartitionedTopic(1_000_000_000)), (OTHER, PartitionedTopic(700))):
+        partitioned._put(name, value, 0)
+    await world.crash()
+    broker = world.machine.broker
+    await asyncio.sleep(5.0)
+    client = await RawClient.open(HOST, PORT)
+    await client.connect()
+    assert set(broker.resources.partitioned.all_unmade()) == {PARENT}, "the other one is made meanwhile"
+    assert len(broker.service.partitions_of(OTHER)) == 700
+    assert broker.service.partitions_of(PARENT) == []
+    await client.producer(PARENT.partition(999_999_999).fqn)
+    refused = await client.partitions(PARENT.fqn)
+    assert refused.error is ServerError.MetadataError
+    assert "1000000000 partitions, a broker serves 10000: delete it" in refused.message
+    await world.machine.run(remove_partitioned(admin_of(broker), PARENT, force=True))
+    await world.crash()
+    assert not world.machine.broker.resources.partitioned.count(PARENT)
+    assert not world.machine.broker.service.partitions_of(PARENT)
+
+
+async def cancelled(world: World) -> None:
+    """A topic is deleted while its partitions are made: nothing of it is left, whatever crashes."""
+    await world.boot()
+    broker = world.machine.broker
+    making = world.machine.run(grow(broker, 2000))
+    await asyncio.sleep(world.rng.uniform(0.0, 0.2))
+    removing = world.machine.run(remove_partitioned(admin_of(broker), PARENT, force=True))
+    crash = world.rng.random() < 0.5
+    if crash:
+        await asyncio.sleep(world.rng.uniform(0.0, 0.1))
+        await world.crash()
+        await asyncio.sleep(1.0)
+        broker = world.machine.broker
+        assert not broker.resources.partitioned.all_unmade(), "the next start makes none"
+        if broker.resources.partitioned.count(PARENT):
+            await world.machine.run(remove_partitioned(admin_of(broker), PARENT, force=True))
+    else:
+        with contextlib.suppress(TopicNotFoundError):
+            await making
+        await removing
+    await asyncio.sleep(1.0)
+    assert not broker.resources.partitioned.count(PARENT)
+    assert not broker.service.partitions_of(PARENT)
+
+
+async def stopped(world: World) -> None:
+    """The broker stops in the middle of making partitions, at once, and goes on when it starts again."""
+    await world.boot()
+    broker = world.machine.broker
+    broker.resources.partitioned._put(PARENT, PartitionedTopic(5000), 0)
+    await world.crash()
+    broker = world.machine.broker
+    await asyncio.sleep(0.05)
+    made = len(broker.service.partitions_of(PARENT))
+    assert made < 5000
+    begun = asyncio.get_running_loop().time()
+    await broker.service.partitions.close()
+    assert asyncio.get_running_loop().time() - begun < 1.0
+    assert len(broker.service.partitions_of(PARENT)) < 5000
+    await world.crash()
+    for _ in range(20):
+        await finished(world.machine.broker)
+    assert_there(world.machine.broker)
+
+
+def test_what_no_broker_can_serve_does_not_keep_it_from_starting() -> None:
+    run_seeds(too_many, 1)
+
+
+def test_deleting_a_topic_cancels_the_making_of_its_partitions() -> None:
+    run_seeds(cancelled, 6)
+
+
+def test_making_partitions_stops_with_the_broker() -> None:
+    run_seeds(stopped, 1)
+
+
+def test_a_note_that_outlives_the_removal_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(PartitionedTopics, "removal", lambda self, topic: contextlib.nullcontext())
+    assert caught(cancelled, lambda broker: None, 8)

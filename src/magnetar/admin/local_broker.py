@@ -5,7 +5,6 @@ Everything runs on the broker's event loop. What changes something answers when 
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Collection, Iterable, Mapping
 from functools import partial
 from itertools import chain
@@ -45,9 +44,6 @@ from magnetar.model.policies import JsonObject
 from magnetar.model.topic_policies import TopicPolicies
 from magnetar.runtime.answers import answered
 
-_AT_ONCE = 50
-"""Topics made before the loop may do something else."""
-
 
 class LocalBroker:
     """Implements AdminBroker over one :class:`BrokerService`."""
@@ -81,6 +77,7 @@ class LocalBroker:
             service.resources,
             service.policies.auto_topic_creation(topic.namespace),
             topic,
+            service.room_for,
             exists=service.exists(topic),
             may_create=auto_create,
         )
@@ -103,10 +100,10 @@ class LocalBroker:
     async def create_partitions(self, topic: TopicName, first: int, end: int) -> None:
         if not topic.persistent:
             return  # they come with their first client (SEMANTICS 13.1 {probe})
-        for index in range(first, end, _AT_ONCE):
-            made = self._service.partitions.make(topic, index, min(index + _AT_ONCE, end))
-            await asyncio.gather(*(answered(topic.when_durable) for topic in made))
-        await self._durable()
+        await self._service.partitions.make_durably(topic, first, end)
+
+    def partitions_of(self, topic: TopicName) -> list[TopicName]:
+        return self._service.partitions_of(topic)
 
     async def delete_topic(self, topic: TopicName, *, force: bool) -> None:
         if not topic.persistent:

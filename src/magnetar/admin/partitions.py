@@ -11,9 +11,9 @@ from magnetar.admin.parameters import TOPIC, TOPICS, Flag, PathText, namespace_n
 from magnetar.admin.ports import Admin
 from magnetar.admin.removal import remove_partitioned
 from magnetar.admin.topics import check_no_shadow, check_not_system, existing
-from magnetar.model.errors import ConflictError, PreconditionFailedError, TopicNotFoundError
+from magnetar.model.errors import ConflictError, NotAcceptableError, PreconditionFailedError, TopicNotFoundError
 from magnetar.model.names import TopicName
-from magnetar.model.policies import Json, PartitionedTopic
+from magnetar.model.policies import PARTITIONS_MAX, Json, PartitionedTopic
 from magnetar.model.system_topics import is_system_topic
 
 PATH = TOPIC + "/partitions"
@@ -87,6 +87,9 @@ def _changing(router: APIRouter, admin: Admin) -> None:
         name = topic_name(domain, tenant, namespace, topic)
         count = number(await json_body(request), "the number of partitions")
         admin.resources.require_namespace(name)
+        more = count - partitioned.count(name)
+        if partitioned.count(name) and more > 0 and not admin.broker.room_for(name.namespace, more):
+            raise PreconditionFailedError("Exceed maximum number of topics in namespace.")
         partitioned.grow(name, count)
         await make_missing(admin, name)
         return done()
@@ -100,6 +103,7 @@ def _changing(router: APIRouter, admin: Admin) -> None:
         count = partitioned.count(name)
         if not count:
             raise TopicNotFoundError(f"Topic {name.fqn} does not exist")
+        check_served(name, count)
         await admin.broker.create_partitions(name, 0, count)
         return done()
 
@@ -118,6 +122,14 @@ def _changing(router: APIRouter, admin: Admin) -> None:
             raise TopicNotFoundError(f"Topic {name.fqn} not found.")
         await remove_partitioned(admin, name, force=force)
         return done()
+
+
+def check_served(topic: TopicName, count: int) -> None:
+    """Raises NotAcceptableError for a topic that an earlier version gave more partitions than a broker serves."""
+    if count > PARTITIONS_MAX:
+        raise NotAcceptableError(
+            f"{topic.fqn} is said to have {count} partitions, a broker serves {PARTITIONS_MAX}: delete it"
+        )
 
 
 async def make_missing(admin: Admin, topic: TopicName) -> None:

@@ -12,7 +12,7 @@ from typing import Final
 from magnetar.admin import coercion
 from magnetar.admin.documents import excerpt
 from magnetar.model.errors import InvalidValueError, PreconditionFailedError
-from magnetar.model.policies import Json, JsonObject
+from magnetar.model.policies import PARTITIONS_MAX, Json, JsonObject
 from magnetar.model.topic_policies import ALL_SUBSCRIPTION_TYPES, QuotaPolicy
 from magnetar.runtime.setting import INT_MAX, LONG_MAX
 
@@ -221,6 +221,8 @@ def auto_topic_creation(value: Json) -> Json:
             wrong = "[defaultNumPartitions] cannot be null when the type is partitioned."
         elif kind == "partitioned" and whole(partitions, most=INT_MAX) <= 0:
             wrong = "[defaultNumPartitions] cannot be less than 1 for partition type."
+        elif kind == "partitioned" and whole(partitions) > PARTITIONS_MAX:
+            wrong = f"[defaultNumPartitions] cannot be more than {PARTITIONS_MAX}, which is as many as a broker serves."
         elif kind == "non-partitioned" and partitions is not None:
             wrong = "[defaultNumPartitions] is not allowed to be set when the type is non-partition."
     if wrong:

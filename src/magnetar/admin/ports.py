@@ -140,6 +140,10 @@ class AdminBroker(Protocol):
         """Whether that very topic (a plain one or one partition) exists, loaded or not."""
         ...
 
+    def partitions_of(self, topic: TopicName) -> list[TopicName]:
+        """The partitions that exist, in their order; the metadata may name more."""
+        ...
+
     def clients_of(self, topic: TopicName) -> int:
         """Producers and consumers connected to it."""
         ...

@@ -2,10 +2,25 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from typing import Final
+
 from magnetar.admin.ports import Admin
 from magnetar.model.errors import PreconditionFailedError
 from magnetar.model.names import NamespaceName, TopicName
 from magnetar.model.system_topics import is_system_topic
+
+AT_ONCE: Final = 20
+"""Topics that are deleted in one turn of the loop."""
+
+
+def batched(topics: Iterable[TopicName]) -> Iterator[list[TopicName]]:
+    """Some at a time."""
+    rest = iter(topics)
+    while some := list(islice(rest, AT_ONCE)):
+        yield some
 
 
 def is_empty(admin: Admin, namespace: NamespaceName) -> bool:
@@ -16,16 +31,19 @@ def is_empty(admin: Admin, namespace: NamespaceName) -> bool:
 
 async def remove_partitioned(admin: Admin, topic: TopicName, *, force: bool) -> None:
     """Raises PreconditionFailedError, having removed nothing, if a client is connected and ``force`` is not set."""
-    count = admin.resources.partitioned.count(topic)
-    existing = [partition for partition in topic.partitions(count) if admin.broker.topic_exists(partition)]
+    existing = admin.broker.partitions_of(topic)
     if not force and any(map(admin.broker.clients_of, existing)):
         raise PreconditionFailedError("Topic has active producers/subscriptions")
     # partitions first: after a crash in between the parent is still there, and the removal can be asked for again
-    for partition in existing:
-        await admin.broker.delete_topic(partition, force=force)
-    admin.resources.topic_policies.delete(topic)
-    admin.broker.schemas.purge(topic)
-    admin.resources.partitioned.delete(topic)
+    with admin.resources.partitioned.removal(topic):
+        # a partition whose making had begun may be among them by now
+        for some in batched(admin.broker.partitions_of(topic)):
+            await asyncio.gather(
+                *(admin.broker.delete_topic(one, force=force) for one in some if admin.broker.topic_exists(one))
+            )
+        admin.resources.topic_policies.delete(topic)
+        admin.broker.schemas.purge(topic)
+        admin.resources.partitioned.delete(topic)
 
 
 def forget_schemas(admin: Admin, namespace: NamespaceName) -> None:
@@ -41,7 +59,7 @@ async def remove_namespace(admin: Admin, namespace: NamespaceName) -> None:
     for topic in admin.resources.partitioned.of_namespace(namespace):
         await remove_partitioned(admin, topic, force=True)
     # what tells of the others' end goes last, or it would come back to tell
-    for topic in sorted(admin.broker.topics_of(namespace), key=is_system_topic):
-        await admin.broker.delete_topic(topic, force=True)
+    for topics in batched(sorted(admin.broker.topics_of(namespace), key=is_system_topic)):
+        await asyncio.gather(*(admin.broker.delete_topic(topic, force=True) for topic in topics))
     forget_schemas(admin, namespace)
     admin.resources.namespaces.delete(namespace, has_topics=False)

@@ -61,7 +61,7 @@ def routes(admin: Admin) -> APIRouter:
         name = topic_name(domain, tenant, namespace, topic)
         found = _partitioned(admin, name)
         parts: dict[str, JsonObject] = {}
-        for part in name.partitions(found.partitions):
+        for part in admin.broker.partitions_of(name):
             if admin.broker.topic_exists(part):
                 parts[part.fqn] = await admin.broker.topic_stats(part, options)
                 await asyncio.sleep(0)
@@ -74,11 +74,11 @@ def routes(admin: Admin) -> APIRouter:
     ) -> Response:
         name = topic_name(domain, tenant, namespace, topic)
         found = _partitioned(admin, name)
-        parts = {
-            part.fqn: await admin.broker.internal_stats(part)
-            for part in name.partitions(found.partitions)
-            if admin.broker.topic_exists(part)
-        }
+        parts: dict[str, JsonObject] = {}
+        for part in admin.broker.partitions_of(name):
+            if admin.broker.topic_exists(part):
+                parts[part.fqn] = await admin.broker.internal_stats(part)
+                await asyncio.sleep(0)
         return answer({"metadata": found.as_json(), "partitions": parts})
 
     return router

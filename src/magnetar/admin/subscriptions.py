@@ -12,6 +12,7 @@ from starlette.responses import Response
 from magnetar.admin.bodies import answer, done, json_body
 from magnetar.admin.coercion import number, texts
 from magnetar.admin.parameters import TOPIC, Flag, PathText, topic_name
+from magnetar.admin.partitions import check_served
 from magnetar.admin.ports import Admin
 from magnetar.admin.topics import existing, parts_of
 from magnetar.model.errors import InvalidValueError, NotAllowedError, SubscriptionNotFoundError
@@ -46,6 +47,7 @@ def routes(admin: Admin) -> APIRouter:
             raise InvalidValueError("Create subscription on non-persistent topic can only be done through client")
         admin.resources.require_namespace(name)
         count = admin.resources.partitioned.count(name)
+        check_served(name, count)
         for part in name.partitions(count) if count else [name]:
             await admin.broker.create_subscription(part, subscription, start, properties, replicated=replicated)
         return done()

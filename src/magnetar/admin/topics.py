@@ -40,7 +40,7 @@ def parts_of(admin: Admin, topic: TopicName) -> list[TopicName]:
     """The topic, or the existing partitions if it has any. Raises TopicNotFoundError."""
     count = admin.resources.partitioned.count(topic)
     if count:
-        return [partition for partition in topic.partitions(count) if admin.broker.topic_exists(partition)]
+        return admin.broker.partitions_of(topic)
     return [existing(admin, topic)]
 
 

@@ -106,7 +106,7 @@ class Broker:
         """Recover. Raises PersistenceError."""
         self.store.open()
         self.service.start()
-        self.service.partitions.finish(self.store.journal.barrier)
+        self.service.partitions.start()
         self.upkeep.start()
         self.compaction_monitor.start()
         self.rates.start()
@@ -121,6 +121,7 @@ class Broker:
         await self.liveness.close()
         await self.rates.close()
         await self.upkeep.close()
+        await self.service.partitions.close()
         await self.service.offloading.close()
         await self.compaction_monitor.close()
         self.service.close()

@@ -9,12 +9,16 @@ progress, or, as that is not kept across restarts, when its topic was loaded.
 from __future__ import annotations
 
 import logging
+from typing import Final
 
 from magnetar.broker.service import BrokerService
 from magnetar.broker.topic.compaction.compactor import SUBSCRIPTION as COMPACTION
 from magnetar.broker.topic.subscription import Subscription
 from magnetar.broker.topic.topic import Topic
 from magnetar.model.names import TopicName
+from magnetar.runtime.tasks import in_turns
+
+_DELETED_PER_TURN: Final = 20
 
 log = logging.getLogger(__name__)
 
@@ -30,13 +34,15 @@ class Disuse:
         """Topics that have been idle for too long; how many went."""
         now = self._service.clock.now_ms()
         idle: dict[Topic, int] = {}
-        for topic in list(self._service.topics.values()):
+        async for topic in in_turns(list(self._service.topics.values())):
             rule = topic.policies.inactive_topics
             if rule.delete and not _in_use(topic, caught_up_is_enough=rule.caught_up_is_enough):
                 idle[topic] = self._idle_since.get(topic, now)
         self._idle_since = idle
         gone = 0
-        for topic, since in list(idle.items()):
+        async for topic, since in in_turns(list(idle.items()), _DELETED_PER_TURN):
+            if topic.closed or _in_use(topic, caught_up_is_enough=topic.policies.inactive_topics.caught_up_is_enough):
+                continue  # somebody came in between
             if now - since >= topic.policies.inactive_topics.max_inactive_s * 1000 and not _retained(
                 topic, now - since
             ):
@@ -51,15 +57,14 @@ class Disuse:
         service = self._service
         if not service.settings.brokerDeleteInactivePartitionedTopicMetadataEnabled or not name.is_partition:
             return
-        count = service.resources.partitioned.count(name.parent)
-        if count and not any(map(service.exists, name.parent.partitions(count))):
+        if service.resources.partitioned.count(name.parent) and not service.directory.has_partitions(name.parent):
             service.resources.partitioned.delete(name.parent)
 
     async def delete_subscriptions(self) -> int:
         """Durable subscriptions without consumers whose last progress is too long ago; how many went."""
         now = self._service.clock.now_ms()
         gone = 0
-        for topic in list(self._service.topics.values()):
+        async for topic in in_turns(list(self._service.topics.values())):
             minutes = topic.policies.subscription_expiration_minutes
             for subscription in list(topic.subscriptions.values()) if minutes else ():
                 if subscription.name == COMPACTION:

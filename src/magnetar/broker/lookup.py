@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import suppress
 from itertools import chain
 from typing import NamedTuple
 
 from magnetar.metadata.resources import Resources
-from magnetar.model.errors import InvalidTopicNameError, ServiceNotReadyError, TopicNotFoundError
-from magnetar.model.names import TopicName
-from magnetar.model.policies import AutoTopicCreation
+from magnetar.model.errors import (
+    InvalidTopicNameError,
+    MetadataError,
+    NotAllowedError,
+    ServiceNotReadyError,
+    TopicNotFoundError,
+)
+from magnetar.model.names import NamespaceName, TopicName
+from magnetar.model.policies import PARTITIONS_MAX, AutoTopicCreation
 from magnetar.model.sorted_names import checksum_of, hex_digest
 from magnetar.model.system_topics import is_system_topic
 from magnetar.model.topic_pattern import TopicPattern
@@ -40,11 +46,18 @@ def require_listener(advertised_listener: str | None) -> None:
 
 
 def partition_count(
-    resources: Resources, auto: AutoTopicCreation, name: TopicName, *, exists: bool, may_create: bool
+    resources: Resources,
+    auto: AutoTopicCreation,
+    name: TopicName,
+    room: Callable[[NamespaceName, int], bool],
+    *,
+    exists: bool,
+    may_create: bool,
 ) -> int:
     """Partitions of a topic, 0 for a plain one; creates a partitioned one where policy says so (2.7, 2.8, 2.13).
 
-    Raises TopicNotFoundError.
+    ``room``: whether the namespace may have so many more topics. Raises TopicNotFoundError, NotAllowedError,
+    MetadataError.
     """
     require_namespace(resources, name)
     if name.is_partition:
@@ -53,11 +66,18 @@ def partition_count(
             raise TopicNotFoundError("")
         return 0
     partitions = resources.partitioned.count(name)
+    if partitions > PARTITIONS_MAX:
+        raise MetadataError(
+            f"{name.fqn} is said to have {partitions} partitions, a broker serves {PARTITIONS_MAX}: delete it "
+            f"(DELETE /admin/v2/{name.rest_path}/partitions)"
+        )
     if partitions or exists:
         return partitions
     if not (may_create and auto.allowed) or is_system_topic(name):
         raise TopicNotFoundError("")
     if auto.partitions:
+        if not room(name.namespace, auto.partitions):
+            raise NotAllowedError("Exceed maximum number of topics in namespace.")
         resources.partitioned.create(name, auto.partitions)
     return auto.partitions
 

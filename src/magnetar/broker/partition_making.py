@@ -3,22 +3,33 @@
 A topic is grown in three steps: the metadata names the new partitions and notes the first that may not be there yet;
 each partition is made with the durable subscriptions that the first of the old ones has, from its start; when all of it
 is on disk the note is removed. A message cannot come between: whoever uses a noted partition has it made whole first.
-After a crash the note is still there, and what it names is made whole before the first client is let in (SEMANTICS
-2.14).
+After a crash the note is still there, and what it names is made while clients are served already (SEMANTICS 2.14).
+
+However many are to be made, a few are made at a time, each few durable before the next, and between them others are
+served, the broker may stop, and the topic may be deleted, which ends it. What asks for more than a broker serves (an
+earlier version took any number) is not begun: its partitions come with their first use.
 """
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Callable
+from typing import Final
 
 from magnetar.broker.topic.compaction.compactor import SUBSCRIPTION as COMPACTION
 from magnetar.broker.topic.topic import Topic
 from magnetar.metadata.partitioned import PartitionedTopics
-from magnetar.model.errors import MetadataError
+from magnetar.model.errors import MagnetarError, TopicNotFoundError
 from magnetar.model.names import TopicName
+from magnetar.model.policies import PARTITIONS_MAX
+from magnetar.runtime.answers import answered, settled
+from magnetar.runtime.tasks import TaskGroup
 
 log = logging.getLogger(__name__)
+
+AT_ONCE: Final = 20
+"""Partitions that are made in one turn of the loop; a few milliseconds."""
 
 Loader = Callable[[TopicName], Topic | None]
 
@@ -30,6 +41,7 @@ class PartitionMaker:
         self._partitioned = partitioned
         self._find = find
         self._make = make
+        self._tasks = TaskGroup("partitions")
 
     def make(self, name: TopicName, first: int, end: int) -> list[Topic]:
         """Make partitions ``first`` to ``end - 1`` of a topic whose metadata names them.
@@ -37,7 +49,7 @@ class PartitionMaker:
         Those that exist stay as they are, except that noted ones get the subscriptions that they lack.
         """
         noted = self._partitioned.unmade(name)
-        older = range(0 if noted is None else noted)
+        older = range(min(0 if noted is None else noted, PARTITIONS_MAX))
         like = next((topic for index in older if (topic := self._find(name.partition(index)))), None)
         return [
             self._whole(name.partition(index), None if noted is None or index < noted else like)
@@ -59,25 +71,46 @@ class PartitionMaker:
                     topic.create_subscription(subscription, topic.log.first)
         return topic
 
-    def finish(self, barrier: Callable[[Callable[[], None]], None]) -> int:
-        """After a start: make whole what is noted, and remove the notes once ``barrier`` says it is durable; how many.
+    async def make_durably(self, name: TopicName, first: int, end: int) -> None:
+        """As :meth:`make`, some at a time. Raises TopicNotFoundError if the topic is removed meanwhile."""
+        for index in range(first, end, AT_ONCE):
+            if self._partitioned.count(name) < end or self._partitioned.leaving(name):
+                raise TopicNotFoundError(f"Topic {name.fqn} was deleted while its partitions were being made")
+            made = self.make(name, index, min(index + AT_ONCE, end))
+            await asyncio.gather(*(answered(topic.when_durable) for topic in made))
+            # their subscriptions, too
+            await settled(made[-1].log.barrier)
 
-        A note that names a topic which grows again meanwhile stays until that is done, too.
-        """
+    async def make_noted(self, name: TopicName) -> None:
+        """What the metadata notes as not made yet, then take the note away. Raises as :meth:`make_durably`."""
+        first, end = self._partitioned.unmade(name), self._partitioned.count(name)
+        if first is not None:
+            await self.make_durably(name, first, end)
+            self._partitioned.made(name, end)
+
+    def start(self) -> None:
+        """After a start: make what is noted, while the broker serves; needs a running loop."""
+        if self._partitioned.all_unmade():
+            self._tasks.start(self.finish(), "finish")
+
+    async def close(self) -> None:
+        """Stop; the next start goes on."""
+        await self._tasks.close()
+
+    async def finish(self) -> int:
+        """Make whole what a crash, or the end of the broker, interrupted; of how many topics."""
         pending = self._partitioned.all_unmade()
         for name, first in pending.items():
             count = self._partitioned.count(name)
-            log.warning("%s: making its partitions %d to %d, which a crash interrupted", name.fqn, first, count - 1)
-            self.make(name, first, count)
-        ends = {name: self._partitioned.count(name) for name in pending}
-
-        def durable() -> None:
-            for name, end in ends.items():
-                try:
-                    self._partitioned.made(name, end)
-                except MetadataError:
-                    log.exception("%s: its partitions are made; the note of it is removed at the next start", name.fqn)
-
-        if pending:
-            barrier(durable)
+            if count > PARTITIONS_MAX:
+                log.error(
+                    "%s is said to have %d partitions, a broker serves %d: they are made when they are used; delete it",
+                    name.fqn, count, PARTITIONS_MAX,
+                )  # fmt: skip
+                continue
+            log.warning("%s: making its partitions %d to %d, which was interrupted", name.fqn, first, count - 1)
+            try:
+                await self.make_noted(name)
+            except MagnetarError as error:
+                log.error("%s: its partitions are not all made, the next start goes on with it: %s", name.fqn, error)
         return len(pending)

@@ -194,7 +194,7 @@ class BrokerService:
         if name.is_partition:
             partitions = self.resources.partitioned.count(name.parent)
             if partitions:
-                return name.partition_index < partitions
+                return name.partition_index < partitions and not self.resources.partitioned.leaving(name.parent)
         if not create or is_system_topic(name) or not self.policies.auto_topic_creation(name.namespace).allowed:
             return False
         if not self.room_for(name.namespace, 1):
@@ -258,6 +258,10 @@ class BrokerService:
     def names_in(self, namespace: NamespaceName) -> list[str]:
         """All topics of a namespace, every partition for itself, sorted."""
         return [name for piece in self.directory.pieces(namespace, system=True) for name in piece]
+
+    def partitions_of(self, topic: TopicName) -> list[TopicName]:
+        """Those that exist, of both domains, in their order; not as many as the metadata may say."""
+        return self.directory.partitions_of(topic)
 
     def delete(self, name: TopicName, *, force: bool) -> None:
         """Delete a topic with its subscriptions (SEMANTICS 4.7.2). Raises NotFoundError, PreconditionFailedError."""

@@ -86,6 +86,13 @@ class TopicDirectory:
         names = map(TopicName.stored, listed(topic.namespace, topic.domain).between(begin, begin + ":"))
         return sorted((name for name in names if name.parent == topic), key=lambda name: name.partition_index)
 
+    def has_partitions(self, topic: TopicName) -> bool:
+        """Whether any partition of a topic exists."""
+        begin = topic.fqn + PARTITION_SUFFIX
+        listed = self.systems if is_system_topic(topic) else self.users
+        names = map(TopicName.stored, listed(topic.namespace, topic.domain).between(begin, begin + ":"))
+        return any(name.parent == topic for name in names)
+
     def __iter__(self) -> Iterator[str]:
         """Every name."""
         for names in list(self._lists.values()):

@@ -1,12 +1,14 @@
 """Which topics are partitioned, and into how many (SEMANTICS 2.13, 2.14, 11.4.1).
 
 Only the count and the properties; the partitions are ordinary topics. While some of them are being made, the record
-notes the first that may be missing (``unmade``), so that a crash in between is noticed and mended.
+notes the first that may be missing (``unmade``), so that a crash in between is noticed and mended. Who removes the
+topic takes the note away first: what was to be made is not made any more, also not by the next start.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 
 from magnetar.metadata.collection import Collection
 from magnetar.metadata.store import MetadataStore
@@ -19,7 +21,7 @@ from magnetar.model.errors import (
     UnprocessableError,
 )
 from magnetar.model.names import PARTITION_SUFFIX, Domain, NamespaceName, TopicName
-from magnetar.model.policies import JsonObject, PartitionedTopic
+from magnetar.model.policies import PARTITIONS_MAX, JsonObject, PartitionedTopic
 
 
 class PartitionedTopics:
@@ -30,6 +32,7 @@ class PartitionedTopics:
         self._max = max_partitions
         self._topics: dict[TopicName, PartitionedTopic] = {}
         self._unmade: dict[TopicName, int] = {}
+        self._leaving: set[TopicName] = set()
         for key in self._records.below():
             tenant, namespace, domain, local = key
             topic, record = TopicName.stored(f"{domain}://{tenant}/{namespace}/{local}"), self._records.get(*key) or {}
@@ -94,6 +97,22 @@ class PartitionedTopics:
         if found is not None and unmade is not None and end > unmade:
             self._put(topic, found, end if end < found.partitions else None)
 
+    @contextmanager
+    def removal(self, topic: TopicName) -> Iterator[None]:
+        """While the partitions go: none is made, whoever asks for it. Raises NotFoundError, MetadataError."""
+        found = self._existing(topic)
+        if topic in self._unmade:
+            self._put(topic, found, None)
+        self._leaving.add(topic)
+        try:
+            yield
+        finally:
+            self._leaving.discard(topic)
+
+    def leaving(self, topic: TopicName) -> bool:
+        """Whether it is being removed just now."""
+        return topic in self._leaving
+
     def set_properties(self, topic: TopicName, properties: Mapping[str, str]) -> None:
         """Raises NotFoundError."""
         found = self._existing(topic)
@@ -115,6 +134,11 @@ class PartitionedTopics:
     def _check_maximum(self, partitions: int) -> None:
         if self._max and partitions > self._max:
             raise NotAcceptableError(f"Number of partitions should be less than or equal to {self._max}")
+        if partitions > PARTITIONS_MAX:
+            raise NotAcceptableError(
+                f"Number of partitions should be less than or equal to {PARTITIONS_MAX}, which is as many as a broker "
+                "serves of one topic, whatever maxNumPartitionsPerPartitionedTopic is"
+            )
 
     def _put(self, topic: TopicName, value: PartitionedTopic, unmade: int | None) -> None:
         record: JsonObject = {"partitions": value.partitions, "properties": dict(value.properties)}

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, Literal
 
+from magnetar.model.policies import PARTITIONS_MAX
 from magnetar.runtime.setting import INT_MAX, LONG_MAX, setting
 
 SUBSCRIPTION_TYPES: Final = ("Exclusive", "Shared", "Failover", "Key_Shared")
@@ -30,7 +31,7 @@ class PolicySettings:
         "non-partitioned", "Which kind of topic that is.", _TOPICS
     )
     defaultNumPartitions: int = setting(
-        1, "Partitions of a topic created that way, if partitioned.", _TOPICS, 1, INT_MAX
+        1, "Partitions of a topic created that way, if partitioned.", _TOPICS, 1, PARTITIONS_MAX
     )
     allowAutoSubscriptionCreation: bool = setting(
         True, "Whether a durable subscription is created when a consumer first asks for it.", _TOPICS

@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from magnetar.model.policies import PARTITIONS_MAX
 from magnetar.runtime.policy_settings import PolicySettings
 from magnetar.runtime.setting import INT_MAX as _INT_MAX
 from magnetar.runtime.setting import setting as _setting
@@ -182,7 +183,7 @@ class Settings(PolicySettings):
 
     # topics
     maxNumPartitionsPerPartitionedTopic: int = _setting(
-        0, "Most partitions a topic may be given; 0 without limit.", "Topics", 0, _INT_MAX
+        0, f"Most partitions a topic may be given; 0: {PARTITIONS_MAX}, which is never exceeded.", "Topics", 0, _INT_MAX
     )
     brokerDeduplicationMaxNumberOfProducers: int = _setting(
         10_000,

@@ -231,7 +231,8 @@ class _Replay:
             managed.forget()
             for span in managed.spans:
                 managed.home.span_dropped(span)
-            found.cursors = {i: pair for i, pair in found.cursors.items() if pair[0] is not managed}
+            for cursor in managed.cursors.values():
+                found.cursors.pop(cursor.id, None)
         elif kind == records.Kind.LEDGER:
             self._ledger(managed, fields)
         elif kind == records.Kind.OFFLOADED:

@@ -89,6 +89,7 @@ def partitioned_metadata(session: Session, command: c.PartitionedMetadata) -> No
             service.resources,
             service.policies.auto_topic_creation(name.namespace),
             name,
+            service.room_for,
             exists=service.exists(name),
             may_create=command.metadata_auto_creation_enabled is not False,
         )
