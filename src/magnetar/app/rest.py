@@ -64,10 +64,11 @@ def _build(
     listening: socket.socket,
     guests: Guests,
 ) -> AdminServer:
+    from magnetar.admin.first_request import prepare
     from magnetar.admin.http import create_app
     from magnetar.admin.local_broker import LocalBroker
     from magnetar.admin.server import AdminServer
 
-    return AdminServer(
-        create_app(LocalBroker(service, rates, connections), service.resources, service.settings), listening, guests
-    )
+    app = create_app(LocalBroker(service, rates, connections), service.resources, service.settings)
+    prepare(app)
+    return AdminServer(app, listening, guests)

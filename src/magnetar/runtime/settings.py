@@ -181,6 +181,11 @@ class Settings(PolicySettings):
         "Storage",
     )
 
+    # metrics
+    exposeTopicLevelMetricsInPrometheus: bool = _setting(
+        True, "Whether /metrics shows each topic and subscription, or only the sums of each namespace.", "Metrics"
+    )
+
     # topics
     maxNumPartitionsPerPartitionedTopic: int = _setting(
         0, f"Most partitions a topic may be given; 0: {PARTITIONS_MAX}, which is never exceeded.", "Topics", 0, _INT_MAX
