@@ -70,7 +70,6 @@ PROTECTIONS: Final[Mapping[str, Protection]] = {
         instead="Leave it out; messages are stored by this process, on its own disk",
     ),
     # how much one may have of what all share
-    **_given("brokerMaxConnections", "brokerMaxConnectionsPerIp", instead=_NO_LIMIT, off=("0",)),
     **_given(
         *("brokerPublisherThrottlingMaxByteRate", "brokerPublisherThrottlingMaxMessageRate"),
         instead="Leave it out; maxPublishRatePerTopicInMessages and ...InBytes limit single topics",
@@ -88,8 +87,8 @@ PROTECTIONS: Final[Mapping[str, Protection]] = {
     **_given("httpMaxRequestSize", instead="Leave it out; bodies of REST are bounded to 1 MiB", off=("-1", "0")),
     **_flags("httpRequestsLimitEnabled", instead=_NO_LIMIT),
     **_limits(
-        httpMaxRequestHeaderSize=8192, maxConcurrentHttpRequests=1024, maxHttpServerConnections=2048,
-        maxConcurrentLookupRequest=50_000, maxConcurrentTopicLoadRequest=5000, maxConsumerMetadataSize=1024,
+        httpMaxRequestHeaderSize=8192, maxConcurrentHttpRequests=1024,
+        maxConcurrentLookupRequest=50_000, maxConcurrentTopicLoadRequest=5000,
     ),
     # what may be in, and who sees it
     "enablePersistentTopics": Protection(("true",), "Leave it out; persistent topics cannot be forbidden"),
@@ -146,7 +145,6 @@ NOT_NEEDED: Final[Mapping[str, str]] = {
         "of a BookKeeper cluster, which this broker does without",
     ),
     "disableHttpDebugMethods": "TRACE and TRACK are never answered",
-    "pulsarChannelPauseReceivingRequestsIfUnwritable": "always done",
     "httpRequestsMaxPerSecond": "says how many; httpRequestsLimitEnabled says whether",
     "maxUnackedMessagesPerSubscriptionOnBrokerBlocked": "says how many; maxUnackedMessagesPerBroker says whether",
     "httpRequestsFailOnUnknownPropertiesEnabled": "a stricter parser protects nobody",

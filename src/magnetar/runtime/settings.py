@@ -130,6 +130,9 @@ class Settings(PolicySettings):
         0,
         _INT_MAX,
     )
+    maxConsumerMetadataSize: int = _setting(
+        1024, "Characters of the metadata that a consumer brings along; 0 without limit.", "Server", 0, _INT_MAX
+    )
     enableNonPersistentTopics: bool = _setting(True, "Whether clients may use non-persistent topics.", "Server")
     subscriptionPatternMaxLength: int = _setting(
         50, "Characters of the longest topic pattern that the broker itself applies.", "Server", 0, _INT_MAX

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from magnetar.broker.connection import transacting
+from magnetar.broker.connection.bounds import check_producer
 from magnetar.broker.connection.outbox import Outbox
 from magnetar.broker.connection.schemas import version_for_producer
 from magnetar.broker.connection.session import Pending, Session
@@ -166,6 +167,7 @@ def open_producer(session: Session, command: c.Producer) -> None:
     else:
         pending = Pending()
     try:
+        check_producer(command)
         topic = session.service.served(TopicName.parse(command.topic), create=True)
     except TopicNotFoundError:
         _give_up(session, command, TopicNotFoundError(f"Topic not found {TopicName.parse(command.topic).fqn}"))

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from magnetar.broker.connection.bounds import check_subscribe
 from magnetar.broker.connection.outbox import Outbox
 from magnetar.broker.connection.schemas import admit_consumer, takes_any_schema
 from magnetar.broker.connection.session import OpenConsumer, Pending, Session
@@ -109,6 +110,7 @@ def subscribe(session: Session, command: c.Subscribe) -> None:
         session.fail(command.request_id, ServiceNotReadyError("Consumer is already present on the connection"))
         return
     try:
+        check_subscribe(command, session.service.settings.maxConsumerMetadataSize)
         name = TopicName.parse(command.topic)
         _check(session, command, name)
         topic = session.service.served(name, create=command.force_topic_creation)

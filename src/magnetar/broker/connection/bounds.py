@@ -1,0 +1,47 @@
+"""Bounds of what a client says of itself and the broker keeps as long as it stays: names, metadata, properties."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from magnetar.model.errors import MetadataError
+from magnetar.protocol import commands as c
+
+NAME_MAX: Final = 4096
+"""Characters of a subscription's, consumer's or producer's name."""
+PROPERTIES_MAX: Final = 64 << 10
+"""Characters of a producer's metadata, and of a subscription's properties."""
+
+_Pairs = tuple[tuple[str, str], ...]
+
+
+def check_subscribe(command: c.Subscribe, metadata_max: int) -> None:
+    """Raises MetadataError; ``metadata_max`` is maxConsumerMetadataSize."""
+    _check_name("subscription", command.subscription)
+    _check_name("consumer", command.consumer_name)
+    if metadata_max and _size(command.metadata) > metadata_max:
+        # as Apache Pulsar says it
+        raise MetadataError(f"metadata has a max size of {metadata_max // 1024 or 1} Kb")
+    _check_size("subscription properties", command.subscription_properties)
+
+
+def check_producer(command: c.Producer) -> None:
+    """Raises MetadataError."""
+    _check_name("producer", command.producer_name)
+    _check_name("initial subscription", command.initial_subscription_name)
+    _check_size("producer metadata", command.metadata)
+
+
+def _check_name(what: str, name: str | None) -> None:
+    if name is not None and len(name) > NAME_MAX:
+        raise MetadataError(f"the {what} name has {len(name)} characters, at most {NAME_MAX} are allowed")
+
+
+def _check_size(what: str, pairs: _Pairs) -> None:
+    size = _size(pairs)
+    if size > PROPERTIES_MAX:
+        raise MetadataError(f"the {what} have {size} characters, at most {PROPERTIES_MAX} are allowed")
+
+
+def _size(pairs: _Pairs) -> int:
+    return sum(len(key) + len(value) for key, value in pairs)

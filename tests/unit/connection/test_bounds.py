@@ -1,0 +1,48 @@
+"""What a client says of itself is kept as long as it stays, so it may not be much."""
+
+from __future__ import annotations
+
+import pytest
+
+from magnetar.broker.connection.bounds import NAME_MAX, PROPERTIES_MAX, check_producer, check_subscribe
+from magnetar.model.errors import MetadataError
+from magnetar.protocol import commands as c
+
+LONG = "n" * (NAME_MAX + 1)
+T = "persistent://public/default/t"
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        c.Subscribe(T, LONG, c.SubType.Shared, 1, 1),
+        c.Subscribe(T, "s", c.SubType.Shared, 1, 1, consumer_name=LONG),
+        c.Subscribe(T, "s", c.SubType.Shared, 1, 1, metadata=(("k", "v" * 1024),)),
+        c.Subscribe(T, "s", c.SubType.Shared, 1, 1, subscription_properties=(("k", "v" * PROPERTIES_MAX),)),
+    ],
+)
+def test_too_much_of_a_consumer(command: c.Subscribe) -> None:
+    with pytest.raises(MetadataError, match="at most|max size of 1 Kb"):
+        check_subscribe(command, 1024)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        c.Producer(T, 1, 1, LONG),
+        c.Producer(T, 1, 1, initial_subscription_name=LONG),
+        c.Producer(T, 1, 1, metadata=tuple(("k" * 100, "v" * 100) for _ in range(PROPERTIES_MAX // 200 + 1))),
+    ],
+)
+def test_too_much_of_a_producer(command: c.Producer) -> None:
+    with pytest.raises(MetadataError, match="at most"):
+        check_producer(command)
+
+
+def test_what_is_usual_passes() -> None:
+    most = "n" * NAME_MAX
+    check_subscribe(
+        c.Subscribe(T, most, c.SubType.Shared, 1, 1, consumer_name=most, metadata=(("k", "v" * 1023),)), 1024
+    )
+    check_subscribe(c.Subscribe(T, "s", c.SubType.Shared, 1, 1, metadata=(("k", "v" * 5000),)), 0)
+    check_producer(c.Producer(T, 1, 1, most, metadata=(("k", "v" * (PROPERTIES_MAX - 1)),)))
