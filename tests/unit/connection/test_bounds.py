@@ -22,7 +22,7 @@ T = "persistent://public/default/t"
     ],
 )
 def test_too_much_of_a_consumer(command: c.Subscribe) -> None:
-    with pytest.raises(MetadataError, match="at most|max size of 1 Kb"):
+    with pytest.raises(MetadataError, match=r"at most|max size of 1 Kb"):
         check_subscribe(command, 1024)
 
 
