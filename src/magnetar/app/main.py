@@ -168,7 +168,7 @@ def pipeline(context: typer.Context) -> None:
 
 @app.command(context_settings=_ALL, add_help_option=False)
 def lake(context: typer.Context) -> None:
-    """Tables that streams are written to: history, positions, holding, compact, vacuum."""
+    """Tables that streams are written to: history, positions, holding, verify, compact, vacuum."""
     _pass_on(context)
 
 

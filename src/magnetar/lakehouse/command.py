@@ -65,6 +65,19 @@ def holding(
 
 
 @app.command()
+def verify(path: Path, kind: Kind = None, option: Options = None) -> None:
+    """Read every file that the newest version names; exit 1 if one is gone, shorter, or cannot be read."""
+    found = _call(path, kind, option, lambda lake: lake.verify())
+    for name, what in sorted(found.wrong.items()):
+        typer.echo(f"WRONG: {name} {what}")
+    for name in found.elsewhere:
+        typer.echo(f"NOT LOOKED AT: {name} is not below {path}")
+    typer.echo(f"{found.files:,} files, {found.rows:,} rows read, {len(found.wrong):,} files wrong")
+    if found.wrong:
+        raise typer.Exit(1)
+
+
+@app.command()
 def compact(path: Path, kind: Kind = None, option: Options = None) -> None:
     """Put small files together; streams may write meanwhile."""
     done = _call(path, kind, option, lambda lake: lake.compact())

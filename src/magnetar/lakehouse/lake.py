@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from magnetar.client.place import Place
 from magnetar.lakehouse.history import Commit, Positions, as_text, newest, positions_at, version_holding
 from magnetar.lakehouse.kinds import open_table
+from magnetar.lakehouse.lineage import live_files
 from magnetar.lakehouse.options import Kind, lake_options
 from magnetar.lakehouse.store import Store, local_path
 from magnetar.lakehouse.table import Compacted, Table
@@ -25,6 +26,17 @@ if TYPE_CHECKING:
 WEEK: Final = 168.0
 """How long files of earlier versions and of attempts under way are kept unless said otherwise, hours."""
 _SIGNS: Final = {Kind.PARQUET: "_magnetar_log", Kind.DELTA: "_delta_log", Kind.ICEBERG: "metadata"}
+
+
+class Verified(NamedTuple):
+    files: int
+    """That the newest version names."""
+    rows: int
+    """That were read."""
+    wrong: dict[str, str]
+    """Path to what is wrong."""
+    elsewhere: list[str]
+    """Not below the table, and not looked at."""
 
 
 class Lake:
@@ -62,6 +74,30 @@ class Lake:
     def version_holding(self, topic: str, place: str, query: str | None = None) -> int | None:
         """The first version with the message at ``place`` (``ledger:entry[:batch]``) of a topic-partition; or None."""
         return version_holding(self.history(), topic, Place.parse(place), query)
+
+    def verify(self) -> Verified:
+        """Read every file that the newest version names: is it there, as long as the log says, with as many rows?
+
+        What the rows say is not compared with anything; `magnetar pipeline verify` does that for its tables.
+        """
+        if not self.table.exists():
+            raise NotFoundError(f"{self.path}: there is no {self.kind.value} table")
+        reader, files = self.table.reader(), live_files(self.table.file_log())
+        wrong, rows = reader.differing(files), 0
+        elsewhere = [file.path for file in files if not file.places]
+        for file in files:
+            if file.path in wrong or not file.places:
+                continue
+            try:
+                count = len(reader.read(file))
+            except Exception as error:
+                # Any damage at all; the other files are read nevertheless.
+                wrong[file.path] = f"cannot be read: {str(error).partition(chr(10))[0]}"
+                continue
+            rows += count
+            if file.rows not in (None, count):
+                wrong[file.path] = f"has {count:,} rows, and the table's log says {file.rows:,}"
+        return Verified(len(files), rows, wrong, elsewhere)
 
     def compact(self) -> Compacted:
         """Put small files together; streams may run meanwhile."""

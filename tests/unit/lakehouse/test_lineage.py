@@ -7,7 +7,9 @@ from pathlib import Path
 import pyarrow as pa  # type: ignore[import-untyped]  # publishes no types
 import pytest
 from deltalake import DeltaTable
+from typer.testing import CliRunner
 
+from magnetar.lakehouse.command import app
 from magnetar.lakehouse.kinds import open_table
 from magnetar.lakehouse.lineage import FileCommit, LoggedFile, groups, live_files
 from magnetar.lakehouse.options import Kind
@@ -101,3 +103,23 @@ def test_rows_of_unknown_origin_stay_unknown() -> None:
     ]
     (found,) = groups(log, QUERY)
     assert found.batches == {7} and found.others and found.files == (file("b"),)
+
+
+@KINDS
+def test_a_table_is_verified_at_a_prompt(kind: Kind, tmp_path: Path) -> None:
+    options = options_of(kind, tmp_path)
+    table = open_table(options)
+    for number in range(3):
+        table.commit(change_of(options, batch_of(range(number * 10, number * 10 + 10)), number))
+    place = tmp_path / "t"
+    good = CliRunner().invoke(app, ["verify", str(place), "--kind", kind.value])
+    assert good.exit_code == 0 and "6 files, 30 rows read, 0 files wrong" in good.output
+    one, two, three, *_ = [place / file.path for file in live_files(table.file_log())]
+    one.unlink()
+    two.write_bytes(two.read_bytes()[:-1])
+    damaged = bytearray(three.read_bytes())
+    damaged[4:60] = bytes(56)
+    three.write_bytes(bytes(damaged))
+    bad = CliRunner().invoke(app, ["verify", str(place), "--kind", kind.value])
+    assert bad.exit_code == 1 and bad.output.count("WRONG: ") == 3 and "15 rows read, 3 files wrong" in bad.output
+    assert "is gone" in bad.output and "bytes, and" in bad.output and "cannot be read" in bad.output
