@@ -29,6 +29,8 @@ def read_metadata(entry: bytes) -> EntryMetadata | None:
 
 
 def batch_size(entry: bytes) -> int | None:
-    """Messages of a batch as its metadata say, None for what is no batch or cannot be read."""
+    """Messages of a batch as its metadata say, None for what is no batch, claims less than one, or cannot be read."""
     metadata = read_metadata(entry)
-    return None if metadata is None else metadata.num_messages_in_batch
+    if metadata is None or (count := metadata.num_messages_in_batch) is None or count < 1:
+        return None
+    return count
