@@ -25,7 +25,7 @@ DOOMED = "persistent://public/default/doomed"
 ENTRY = 200
 """What an entry takes at most beside its payload: its metadata, its record, its place."""
 SLACK = 5 * SMALL.segment_bytes
-"""docs/disk.md: four segments; and what lies in the one before the newest until the next pass."""
+"""docs/disk.md."""
 
 
 @pytest.fixture(autouse=True)

@@ -20,6 +20,8 @@ class Occupancy:
         """Of segments that take no more entries, once somebody has asked."""
         self._moved_to: dict[int, int] = {}
         """By segment: the newest one that holds something which was moved out of it."""
+        self._copied: dict[int, int] = {}
+        """By segment: bytes that were moved out of it and lie in it still."""
         self.sizes: dict[int, int] = {}
         """On disk, of segments that take no more entries, with their index."""
 
@@ -53,9 +55,15 @@ class Occupancy:
         if span.segment in self._living:
             self._living[span.segment] -= size
 
-    def moved(self, source: int, target: int) -> None:
-        """Something of segment ``source`` lies in ``target``, too: until checkpoints know, it lies there as well."""
+    def moved(self, source: int, target: int, size: int) -> None:
+        """So much of segment ``source`` lies in ``target``, too: until checkpoints know, it lies there as well."""
         self._moved_to[source] = max(self._moved_to.get(source, 0), target)
+        self._copied[source] = self._copied.get(source, 0) + size
+
+    @property
+    def copied(self) -> int:
+        """Bytes that lie on the disk twice."""
+        return sum(self._copied.values())
 
     def living(self, number: int) -> int:
         """About how many bytes of a segment are needed. Exact counts are kept only of those that take no more."""
@@ -83,7 +91,12 @@ class Occupancy:
             if number not in self._spans and not self.removable(number, border)
         )
 
+    def stays(self, number: int) -> None:
+        """The segment will not be emptied: what was moved out of it waits for nothing."""
+        self._copied.pop(number, None)
+
     def removed(self, number: int) -> None:
         """The segment is gone."""
         self.sizes.pop(number, None)
         self._moved_to.pop(number, None)
+        self._copied.pop(number, None)

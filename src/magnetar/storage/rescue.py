@@ -38,6 +38,8 @@ _PATIENCE: Final = 25
 """but no longer than so many hundredths of a second: what makes room must not starve."""
 _PASS_SEGMENTS: Final = 4
 """So much living data, in segments, is moved before what is best is looked at again."""
+_COPIED_SECONDS: Final = 5
+"""What lies there twice is a segment's worth at most: so long a pass waits for checkpoints that others bring about."""
 _ROLL_PART: Final = 8
 """So large a part of a segment has to wait for checkpoints before one is written for its sake."""
 _ROLL_SECONDS: Final = 10.0
@@ -111,8 +113,9 @@ class Rescue:
         async for managed in in_turns(list(self._home.logs()), 2000):
             logs[managed.id] = managed
         left = _PASS_SEGMENTS * self._slack
+        emptied, moved = self.emptied, self.moved_bytes
         for use in plan:
-            if left <= 0:
+            if left <= 0 or not await self._room_for_copies():
                 break
             left -= use.living
             try:
@@ -123,7 +126,17 @@ class Rescue:
                 return
             except (PersistenceError, OSError) as error:
                 self._damaged.add(use.number)
+                self._home.occupancy.stays(use.number)
                 log.error("%s stays as it is, with what nobody needs of it: %s", segment_name(use.number), error)
+        log.info("emptied %d segments: %d bytes were moved", self.emptied - emptied, self.moved_bytes - moved)
+
+    async def _room_for_copies(self) -> bool:
+        """Whether more may lie there twice: making room takes room."""
+        for _ in range(_COPIED_SECONDS * 10):
+            if self._home.occupancy.copied <= self._slack:
+                return True
+            await asyncio.sleep(0.1)
+        return False
 
     async def _empty(self, number: int, logs: dict[int, ManagedLedger]) -> None:
         occupancy = self._home.occupancy

@@ -25,8 +25,8 @@ class SpanHome(Protocol):
         """So many bytes of it are needed no more; in a segment that takes no more entries, or may be."""
         ...
 
-    def span_left(self, source: int, target: int) -> None:
-        """Something of segment ``source`` is needed no more because segment ``target`` has it, too."""
+    def span_left(self, source: int, target: int, size: int) -> None:
+        """So many bytes of segment ``source`` are needed no more because segment ``target`` has them, too."""
         ...
 
 
@@ -104,7 +104,7 @@ class SpanTable:
             span = self._spans[i]
             first, end = max(extent.first, span.first), min(extent.end, span.end)
             if first < end and span.ledger == extent.ledger and span.segment != extent.segment:
-                self._home.span_left(span.segment, extent.segment)
+                self._home.span_left(span.segment, extent.segment, extent.length)
                 i = self._cut_out(i, first, end, extent.length, needed_from)
                 i = self._put(i, first, end, extent)
             else:

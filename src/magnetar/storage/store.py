@@ -274,9 +274,9 @@ class LedgerStore:
         """See :class:`SpanHome`."""
         self.occupancy.shrunk(span, size)
 
-    def span_left(self, source: int, target: int) -> None:
+    def span_left(self, source: int, target: int, size: int) -> None:
         """See :class:`SpanHome`."""
-        self.occupancy.moved(source, target)
+        self.occupancy.moved(source, target, size)
 
     def copy_discarded(self, offload: Offload) -> None:
         """No ledger needs that object any more, once what was written so far is durable."""

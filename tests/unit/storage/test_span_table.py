@@ -30,7 +30,7 @@ class Home:
     def span_shrunk(self, span: Span, size: int) -> None:
         self.occupancy.shrunk(span, size)
 
-    def span_left(self, source: int, target: int) -> None:
+    def span_left(self, source: int, target: int, size: int) -> None:
         self.left[source] = target
 
 
