@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from magnetar.admin.ports import (
     LookupAnswer,
@@ -24,8 +24,9 @@ from magnetar.model.errors import (
     TopicNotFoundError,
 )
 from magnetar.model.ids import Position
-from magnetar.model.names import NamespaceName, TopicName
+from magnetar.model.names import Domain, NamespaceName, TopicName
 from magnetar.model.policies import JsonObject
+from magnetar.model.system_topics import is_system_topic
 from magnetar.model.topic_policies import TopicPolicies
 from magnetar.runtime.clock import SystemClock
 from magnetar.runtime.settings import Settings
@@ -53,6 +54,10 @@ class FakeBroker:
 
     def topics_of(self, namespace: NamespaceName) -> Iterable[TopicName]:
         return [topic for topic in self.topics if topic.namespace == namespace]
+
+    def names_of(self, namespace: NamespaceName, domains: Sequence[Domain], *, system: bool) -> Sequence[Sequence[str]]:
+        topics = (topic for topic in self.topics_of(namespace) if topic.domain in domains)
+        return [sorted(topic.fqn for topic in topics if system or not is_system_topic(topic))]
 
     def topic_exists(self, topic: TopicName) -> bool:
         return topic in self.topics

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
-import pytest
+import asyncio
+import json
 
+import pytest
+from starlette.responses import StreamingResponse
+
+from magnetar.admin.bodies import listed
+from magnetar.admin.http import create_app
 from magnetar.admin.ports import StatsOptions
 from magnetar.metadata.resources import Resources
 from magnetar.model.ids import EARLIEST, LATEST, Position
@@ -321,3 +327,41 @@ def test_bundle(rest: RestClient, resources: Resources) -> None:
     assert rest.get(path.format("main/plain")).text == "0x40000000_0x80000000"
     assert rest.get(path.format("sc2/t")).text == "0xc0000000_0xffffffff"
     assert rest.get(path.format("nope/t")).text == "0x00000000_0xffffffff"
+
+
+def test_a_long_list_comes_in_pieces() -> None:
+    pieces = [[f'persistent://ref/main/{piece}-{number}é"' for number in range(300)] for piece in "abc"]
+
+    class Many(FakeBroker):
+        def names_of(self, *asked: object, system: bool) -> list[list[str]]:
+            return [[], *pieces, []]
+
+    made = world(Settings())
+    many = Many(made.resources)
+    rest = RestClient(create_app(many, made.resources, Settings()))
+    for path in ("/admin/v2/persistent/ref/main", "/admin/v2/namespaces/ref/main/topics"):
+        shown = rest.get(path)
+        assert (shown.status_code, shown.headers["content-type"]) == (200, "application/json")
+        assert shown.json() == [name for piece in pieces for name in piece]
+        assert "content-length" not in shown.headers
+    sent: list[str] = []
+
+    async def run() -> int:
+        turns = 0
+
+        async def others() -> None:
+            nonlocal turns
+            while True:
+                await asyncio.sleep(0)
+                turns += 1
+
+        task = asyncio.get_running_loop().create_task(others())
+        answer = listed([*pieces, []])
+        assert isinstance(answer, StreamingResponse)
+        sent.extend([str(part) async for part in answer.body_iterator])
+        task.cancel()
+        return turns
+
+    assert asyncio.run(run()) >= 3
+    assert json.loads("".join(sent)) == [name for piece in pieces for name in piece]
+    assert len(sent) == 4

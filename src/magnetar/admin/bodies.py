@@ -5,11 +5,13 @@ A body may be missing or ``null``; numbers and booleans come bare; ``application
 
 from __future__ import annotations
 
+import asyncio
 import json
+from collections.abc import AsyncIterator, Iterable, Sequence
 from typing import Any, Final
 
 from fastapi import Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import JSONResponse, Response, StreamingResponse
 from typing_extensions import override
 
 from magnetar.admin import coercion
@@ -77,6 +79,23 @@ class JsonAnswer(JSONResponse):
 def answer(value: object, status: int = 200) -> Response:
     """A JSON answer."""
     return JsonAnswer(value, status)
+
+
+def listed(pieces: Iterable[Sequence[str]]) -> Response:
+    """A JSON list of texts; a long one piece by piece, between which the broker serves others."""
+    if isinstance(pieces, list) and len(pieces) <= 1:
+        return answer([text for piece in pieces for text in piece])
+    return StreamingResponse(_streamed(pieces), media_type="application/json")
+
+
+async def _streamed(pieces: Iterable[Sequence[str]]) -> AsyncIterator[str]:
+    before = "["
+    for piece in pieces:
+        if piece:
+            yield before + json.dumps(list(piece), ensure_ascii=False, separators=(",", ":"))[1:-1]
+            before = ","
+        await asyncio.sleep(0)
+    yield "[]" if before == "[" else "]"
 
 
 def done(status: int = 204) -> Response:

@@ -5,7 +5,7 @@ Everything runs on the broker's event loop. What changes something answers when 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import partial
 from itertools import chain
 
@@ -39,7 +39,7 @@ from magnetar.model.errors import (
     TopicNotFoundError,
 )
 from magnetar.model.ids import LATEST, Position
-from magnetar.model.names import NamespaceName, TopicName
+from magnetar.model.names import Domain, NamespaceName, TopicName
 from magnetar.model.policies import JsonObject
 from magnetar.model.topic_policies import TopicPolicies
 from magnetar.runtime.answers import answered
@@ -57,7 +57,11 @@ class LocalBroker:
     # topics ------------------------------------------------------------------------------------------------------
 
     def topics_of(self, namespace: NamespaceName) -> Iterable[TopicName]:
-        return [TopicName.parse(name) for name in self._service.names_in(namespace)]
+        pieces = self._service.directory.pieces(namespace, system=True)
+        return map(TopicName.stored, chain.from_iterable(pieces))
+
+    def names_of(self, namespace: NamespaceName, domains: Sequence[Domain], *, system: bool) -> Sequence[Sequence[str]]:
+        return self._service.directory.pieces(namespace, domains, system=system)
 
     def topic_exists(self, topic: TopicName) -> bool:
         return self._service.exists(topic)
@@ -116,6 +120,8 @@ class LocalBroker:
         if not topic.persistent:
             self._service.unstored.remove(topic)
             return
+        if topic.fqn not in self._service.topics and self._service.exists(topic):
+            return  # nothing is loaded of it
         await topic_operations.durable(self._topic(topic).log.barrier)
         if topic.fqn in self._service.topics:
             self._service.unload(topic)

@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from typing import Final
+
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
-from magnetar.admin.bodies import answer, done, object_body
+from magnetar.admin.bodies import answer, done, listed, object_body
 from magnetar.admin.namespace_creation import checked
 from magnetar.admin.parameters import NAMESPACE, Flag, PathText, namespace_name
 from magnetar.admin.ports import Admin
 from magnetar.admin.removal import is_empty, remove_namespace
 from magnetar.model.errors import InvalidValueError, NotAllowedError
-from magnetar.model.system_topics import is_system_topic
+from magnetar.model.names import Domain
+
+_DOMAINS: Final[Mapping[str, Sequence[Domain]]] = {
+    "PERSISTENT": ("persistent",),
+    "NON_PERSISTENT": ("non-persistent",),
+    "ALL": ("non-persistent", "persistent"),
+}
 
 
 def routes(admin: Admin) -> APIRouter:
@@ -63,16 +72,9 @@ def _contents(router: APIRouter, admin: Admin) -> None:
     ) -> Response:
         name = namespace_name(tenant, namespace)
         namespaces.policies(name)
-        if mode not in ("PERSISTENT", "NON_PERSISTENT", "ALL"):
+        if mode not in _DOMAINS:
             raise InvalidValueError(f"mode {mode} is not one of PERSISTENT, NON_PERSISTENT, ALL")
-        wanted = {"PERSISTENT": "persistent", "NON_PERSISTENT": "non-persistent"}.get(mode)
-        return answer(
-            sorted(
-                topic.fqn
-                for topic in admin.broker.topics_of(name)
-                if wanted in (None, topic.domain) and (includeSystemTopic or not is_system_topic(topic))
-            )
-        )
+        return listed(admin.broker.names_of(name, _DOMAINS[mode], system=includeSystemTopic))
 
     @router.get(NAMESPACE + "/bundles")
     async def get_bundles(tenant: PathText, namespace: PathText) -> Response:

@@ -14,7 +14,7 @@ from magnetar.admin.stored_messages import StoredMessage
 from magnetar.broker.schemas import SchemaRegistry
 from magnetar.metadata.resources import Resources
 from magnetar.model.ids import Position
-from magnetar.model.names import NamespaceName, TopicName
+from magnetar.model.names import Domain, NamespaceName, TopicName
 from magnetar.model.policies import Json, JsonObject
 from magnetar.model.topic_policies import TopicPolicies
 from magnetar.protocol.commands import TxnId
@@ -134,6 +134,10 @@ class AdminBroker(Protocol):
 
     def topics_of(self, namespace: NamespaceName) -> Iterable[TopicName]:
         """Every topic that exists, loaded or not, of both domains; partitions one by one, never their parent."""
+        ...
+
+    def names_of(self, namespace: NamespaceName, domains: Sequence[Domain], *, system: bool) -> Sequence[Sequence[str]]:
+        """The same by their full names, sorted, in pieces of some hundred; ``system``: with the broker's own."""
         ...
 
     def topic_exists(self, topic: TopicName) -> bool:

@@ -59,7 +59,10 @@ async def remove_namespace(admin: Admin, namespace: NamespaceName) -> None:
     for topic in admin.resources.partitioned.of_namespace(namespace):
         await remove_partitioned(admin, topic, force=True)
     # what tells of the others' end goes last, or it would come back to tell
-    for topics in batched(sorted(admin.broker.topics_of(namespace), key=is_system_topic)):
-        await asyncio.gather(*(admin.broker.delete_topic(topic, force=True) for topic in topics))
+    for last in (False, True):
+        for some in batched(one for one in admin.broker.topics_of(namespace) if is_system_topic(one) == last):
+            await asyncio.gather(
+                *(admin.broker.delete_topic(one, force=True) for one in some if admin.broker.topic_exists(one))
+            )
     forget_schemas(admin, namespace)
     admin.resources.namespaces.delete(namespace, has_topics=False)

@@ -5,8 +5,9 @@ On a partitioned topic an operation goes to all its partitions.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import AsyncIterator, Iterable, Iterator
 from itertools import pairwise
+from typing import Final
 
 from fastapi import APIRouter, Request
 from starlette.responses import Response
@@ -25,6 +26,9 @@ from magnetar.model.errors import (
 )
 from magnetar.model.names import NamespaceName, TopicName
 from magnetar.model.policies import Json
+from magnetar.runtime.tasks import in_turns
+
+_TOPICS_PER_TURN: Final = 20
 
 
 def routes(admin: Admin) -> APIRouter:
@@ -133,16 +137,23 @@ def _properties(router: APIRouter, admin: Admin) -> None:
 
 
 def _of_namespaces(router: APIRouter, admin: Admin) -> None:
-    def topics_of(tenant: str, namespace: str, bundle: str | None = None) -> list[TopicName]:
+    def topics_of(tenant: str, namespace: str, bundle: str | None = None) -> Iterator[TopicName]:
         name = namespace_name(tenant, namespace)
         admin.resources.namespaces.policies(name)
         if bundle is not None:
             _check_bundle(admin, name, bundle)
-        topics = [topic for topic in admin.broker.topics_of(name) if topic.persistent]
-        return [topic for topic in topics if bundle in (None, bundle_of(admin, topic))]
+        topics = (topic for topic in admin.broker.topics_of(name) if topic.persistent)
+        # looked at one by one as it is their turn: there may be very many
+        return (topic for topic in topics if bundle is None or bundle == bundle_of(admin, topic))
+
+    async def there(topics: Iterable[TopicName]) -> AsyncIterator[TopicName]:
+        """Some of the many may go before it is their turn."""
+        async for topic in in_turns(topics, _TOPICS_PER_TURN):
+            if admin.broker.topic_exists(topic):
+                yield topic
 
     async def clear(topics: Iterable[TopicName], subscription: str | None) -> Response:
-        for topic in topics:
+        async for topic in there(topics):
             for name in await admin.broker.subscriptions_of(topic):
                 # what compaction has not read yet is nobody's backlog
                 if subscription == name or (subscription is None and name != COMPACTION):
@@ -150,13 +161,13 @@ def _of_namespaces(router: APIRouter, admin: Admin) -> None:
         return done()
 
     async def unsubscribe(topics: Iterable[TopicName], subscription: str) -> Response:
-        for topic in topics:
+        async for topic in there(topics):
             if subscription in await admin.broker.subscriptions_of(topic):
                 await admin.broker.delete_subscription(topic, subscription, force=False)
         return done()
 
     async def unload(topics: Iterable[TopicName]) -> Response:
-        for topic in topics:
+        async for topic in there(topics):
             await admin.broker.unload_topic(topic)
         return done()
 

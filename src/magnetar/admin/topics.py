@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
-from magnetar.admin.bodies import answer, done, text_map_body
+from magnetar.admin.bodies import answer, done, listed, text_map_body
 from magnetar.admin.lookups import bundle_of
 from magnetar.admin.parameters import TOPIC, TOPICS, Flag, PathText, namespace_name, topic_name
 from magnetar.admin.ports import Admin
@@ -20,10 +20,13 @@ from magnetar.model.errors import (
     PreconditionFailedError,
     TopicNotFoundError,
 )
-from magnetar.model.names import TopicName
+from magnetar.model.names import Domain, TopicName
 from magnetar.model.system_topics import is_reserved, is_system_topic
 
 _SHADOW_SOURCE: Final = "PULSAR.SHADOW_SOURCE"
+
+
+_DOMAINS: Final[Mapping[str, Domain]] = {"persistent": "persistent", "non-persistent": "non-persistent"}
 
 
 def existing(admin: Admin, topic: TopicName) -> TopicName:
@@ -55,16 +58,11 @@ def routes(admin: Admin) -> APIRouter:
     ) -> Response:  # fmt: skip
         name = namespace_name(tenant, namespace)
         admin.resources.namespaces.policies(name)
-        return answer(
-            sorted(
-                topic.fqn
-                for topic in admin.broker.topics_of(name)
-                if topic.domain == domain
-                and (includeSystemTopic or not is_system_topic(topic))
-                # one that does not exist has no topics, as in Pulsar
-                and (bundle is None or bundle == bundle_of(admin, topic))
-            )
-        )
+        pieces: Iterable[Sequence[str]] = admin.broker.names_of(name, [_DOMAINS[domain]], system=includeSystemTopic)
+        if bundle is not None:
+            # one that does not exist has no topics, as in Pulsar
+            pieces = ([one for one in piece if bundle == bundle_of(admin, TopicName.stored(one))] for piece in pieces)
+        return listed(pieces)
 
     @router.put(TOPIC)
     async def create_topic(
