@@ -83,6 +83,10 @@ class File(Protocol):
         """Cut the file to ``size`` bytes; durable after :meth:`sync`."""
         ...
 
+    def allocate(self, size: int) -> None:
+        """Have so many bytes of the disk, whatever they hold. Raises OSError if they are not there."""
+        ...
+
     def size(self) -> int:
         """Length in bytes."""
         ...
@@ -105,6 +109,10 @@ class FileSystem(Protocol):
 
     def names(self) -> list[str]:
         """The files in the directory, sorted."""
+        ...
+
+    def space(self) -> tuple[int, int]:
+        """Bytes of the disk that this process may still use, and all that there are."""
         ...
 
     def holds(self, name: str, file: File) -> bool:
@@ -194,6 +202,9 @@ class OsFile:
     def truncate(self, size: int) -> None:
         os.ftruncate(self._fd, size)
 
+    def allocate(self, size: int) -> None:
+        os.posix_fallocate(self._fd, 0, size)
+
     def size(self) -> int:
         return os.fstat(self._fd).st_size
 
@@ -234,6 +245,10 @@ class OsFileSystem:
 
     def names(self) -> list[str]:
         return sorted(entry.name for entry in os.scandir(self.path) if entry.is_file())
+
+    def space(self) -> tuple[int, int]:
+        found = os.statvfs(self.path)
+        return found.f_bavail * found.f_frsize, found.f_blocks * found.f_frsize
 
     def holds(self, name: str, file: File) -> bool:
         assert isinstance(file, OsFile)

@@ -124,14 +124,14 @@ class MetadataLog:
         files: FileSystem,
         *,
         imported: Iterable[tuple[str, Record]] | None = None,
-        make_room: Callable[[], bool] = lambda: False,
     ) -> None:
         """Read the copies and mend them; ``imported`` are the facts of a directory that has none of its own yet.
 
-        ``make_room`` is called when the disk is full, and says whether to try again. Raises PersistenceError, OSError.
+        Raises PersistenceError, OSError.
         """
         self._files = files
-        self._make_room = make_room
+        self.make_room: Callable[[], bool] = _none
+        """Called when the disk is full; says whether to try again."""
         self._watchers = Watchers()
         self._facts: dict[str, _Fact] = {}
         self._paths: list[str] = []
@@ -255,7 +255,7 @@ class MetadataLog:
         try:
             self._write(line)
         except MetadataError as error:
-            if not is_full(error.__cause__) or not self._make_room():
+            if not is_full(error.__cause__) or not self.make_room():
                 raise
             self._write(line)
         self.last = change.number
@@ -342,6 +342,10 @@ class MetadataLog:
         for one in self._rewriting:
             one.stop()
         self._rewriting.clear()
+
+
+def _none() -> bool:
+    return False
 
 
 def _size(path: str, data: bytes) -> int:

@@ -47,12 +47,19 @@ class Inode:
     def __init__(self, durable: bytes = b"") -> None:
         self.view = bytearray(durable)
         self._durable = bytearray(durable)
+        self.allocated = 0
+        """Bytes of the disk that it was promised; they hold nothing."""
         self._pending: list[Append | Truncate] = []
         self._doubt: list[tuple[int, int]] = []
 
     @property
     def unsynced(self) -> bool:
         return bool(self._pending)
+
+    @property
+    def taken(self) -> int:
+        """What it takes of the disk."""
+        return max(len(self.view), self.allocated)
 
     def append(self, data: bytes) -> None:
         if data:
@@ -110,7 +117,9 @@ class Inode:
         damage = rng.choice((0.0, 0.0, 0.3, 0.9))
         for start, end in _joined(unvouched):
             _damage(image, start, end, damage, rng)
-        return Inode(bytes(image))
+        found = Inode(bytes(image))
+        found.allocated = self.allocated
+        return found
 
 
 def _weight(change: Append | Truncate) -> int:

@@ -30,6 +30,7 @@ from magnetar.testing.diskmodel import Directory, Inode
 Operation = Literal["open", "append", "sync", "read", "truncate", "rename", "remove", "sync_directory", "lock"]
 
 LOCK_NAME = "LOCK"
+_ENDLESS = 1 << 40
 
 _READING: frozenset[Operation] = frozenset({"read", "lock"})
 
@@ -116,7 +117,7 @@ class _Disk:
     def free_bytes(self) -> int | None:
         if self.faults.capacity_bytes is None:
             return None
-        return max(0, self.faults.capacity_bytes - sum(len(inode.view) for inode in self.directory.live.values()))
+        return max(0, self.faults.capacity_bytes - sum(inode.taken for inode in self.directory.live.values()))
 
 
 class FaultFile:
@@ -180,9 +181,17 @@ class FaultFile:
             raise OSError(errno.EINVAL, os.strerror(errno.EINVAL), self._name)
         self.inode.truncate(size)
 
+    def allocate(self, size: int) -> None:
+        self._check_open()
+        self._disk.enter("append")
+        free = self._disk.free_bytes()
+        if free is not None and size > free + self.inode.taken:
+            self._disk.error(errno.ENOSPC, "append")
+        self.inode.allocated = size
+
     def size(self) -> int:
         self._check_open()
-        return len(self.inode.view)
+        return max(len(self.inode.view), self.inode.allocated)
 
     def close(self) -> None:
         self._closed = True
@@ -233,6 +242,10 @@ class FaultFileSystem:
 
     def names(self) -> list[str]:
         return sorted(self._disk.directory.live)
+
+    def space(self) -> tuple[int, int]:
+        free = self._disk.free_bytes()
+        return (_ENDLESS, _ENDLESS) if free is None else (free, self._disk.faults.capacity_bytes or 0)
 
     def holds(self, name: str, file: File) -> bool:
         assert isinstance(file, FaultFile)

@@ -244,7 +244,8 @@ def test_a_full_disk_is_asked_once_more_when_room_was_made() -> None:
     MetadataLog(files).close()
     with pytest.raises(MetadataError):
         MetadataLog(files).put("/x", b"1")
-    log = MetadataLog(files, make_room=make_room)
+    log = MetadataLog(files)
+    log.make_room = make_room
     assert log.put("/x", b"1") == 0
     assert asked == [1]
 

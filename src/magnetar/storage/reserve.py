@@ -1,0 +1,77 @@
+"""Disk space kept back for what makes space: a file that takes it, and is given up when the disk is full.
+
+Without it a full disk is a trap. An acknowledgement, a deletion, a trim is a record to be written before anything can be
+removed, and so is a checkpoint. While the reserve is given up nothing is published; it is taken again as soon as the disk
+has room for it beside a quarter more.
+"""
+
+from __future__ import annotations
+
+import logging
+from contextlib import suppress
+from typing import Final
+
+from magnetar.storage.files import FileSystem
+
+log = logging.getLogger(__name__)
+
+NAME: Final = "reserve"
+RESERVE_BYTES: Final = 16 << 20
+_SHARE: Final = 50
+"""It takes at most this part of a small disk."""
+
+
+class Reserve:
+    """One file, there or not; says what it did in the log."""
+
+    def __init__(self, files: FileSystem, size: int = RESERVE_BYTES) -> None:
+        self._files = files
+        self._size = size
+
+    def take(self) -> bool:
+        """Have the reserve; False if there is no room for it."""
+        try:
+            free, total = self._files.space()
+            size = min(self._size, total // _SHARE)
+            found = self._found()
+            if found >= size:
+                return True
+            if free + found < size + size // 4:
+                return False
+            file = self._files.open(NAME, create=True)
+            try:
+                file.allocate(size)
+            finally:
+                file.close()
+        except OSError as error:
+            log.warning("no space could be reserved for times when the disk is full: %s", error)
+            with suppress(OSError):
+                self._files.remove(NAME)
+            return False
+        return True
+
+    def give_up(self) -> bool:
+        """Let its space be used; False if there was none to give."""
+        try:
+            self._files.remove(NAME)
+        except OSError:
+            return False
+        log.error("the disk is full: the reserve is used for acknowledging, deleting and trimming; nothing is published")
+        return True
+
+    def short(self) -> bool:
+        """Whether the disk has less free than the reserve is large."""
+        try:
+            free, total = self._files.space()
+        except OSError:
+            return False
+        return free < min(self._size, total // _SHARE)
+
+    def _found(self) -> int:
+        if NAME not in self._files.names():
+            return 0
+        file = self._files.open(NAME)
+        try:
+            return file.size()
+        finally:
+            file.close()
