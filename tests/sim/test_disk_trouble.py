@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from typing import cast
+
+import pytest
 
 from magnetar.app.node import Broker
 from magnetar.model.errors import ServerError
 from magnetar.protocol.commands import SubType
 from magnetar.storage.committer import Committed, Committer
 from magnetar.storage.files import Chunk, File
+from magnetar.storage.reserve import Reserve
 from magnetar.testing.faultfiles import FaultFileSystem, Operation
-from magnetar.testing.history import Order, Receipted, Rules
+from magnetar.testing.history import Crashed, Order, Receipted, Rules
 from tests.sim.clients import Habit, Publisher, Subscriber
-from tests.sim.world import T, World, caught, run_seeds
+from tests.sim.world import SMALL, T, World, caught, run_seeds
 
 S = "sub"
 TROUBLES = ("full", "rate", "append", "sync", "sync_directory")
@@ -60,19 +64,22 @@ async def trouble(world: World) -> None:
 
 
 def used_bytes(files: FaultFileSystem) -> int:
-    return sum(len(inode.view) for inode in files._disk.directory.live.values())
+    return sum(inode.taken for inode in files._disk.directory.live.values())
 
 
 async def full(world: World) -> None:
     """While the disk is full: no receipt, PersistenceError, other topics are read; then it goes on by itself."""
     await world.boot()
+    for topic in (T, OTHER):  # or what nobody needs would be trimmed, and the disk not full for long
+        world.start(Subscriber(world, f"k{topic}", topic, S, SubType.Shared, Habit(keeps=1.0)).run())
+    await asyncio.sleep(0.2)
     await world.finish(Publisher(world, "before", OTHER).run(50))
     publisher = Publisher(world, "p", T)
     world.start(publisher.run(1 << 30))
     await asyncio.sleep(0.2)
     faults = world.machine.files.faults
     faults.capacity_bytes = used_bytes(world.machine.files)
-    await asyncio.sleep(0.5)
+    await asyncio.sleep(3)
     since = len(world.history)
     reader = Subscriber(world, "r", OTHER, "look", SubType.Exclusive, Habit(options={"durable": False}, keeps=1.0))
     world.start(reader.run())
@@ -108,6 +115,55 @@ async def start_on_full(world: World) -> None:
     world.start(consumer.run())
     await world.end((T, S))
     world.verify(Rules(order=Order.NONE))
+
+
+async def drained_when_full(world: World) -> None:
+    """A backlog has filled the disk to the last byte and the broker is killed: it starts, is read and acknowledged."""
+    await world.boot()
+    rng = world.rng
+    publisher = Publisher(world, "p", T, size=300)
+    idle = Subscriber(world, "first", T, S, SubType.Shared, Habit(keeps=1.0))
+    world.start(idle.run())
+    await asyncio.sleep(0.1)
+    idle.stopped = True
+    await world.finish(publisher.run(100))
+    files = world.machine.files
+    capacity = files.faults.capacity_bytes = used_bytes(files) + rng.randint(0, 2_000)
+    if rng.random() < 0.5:
+        more = world.loop.create_task(Publisher(world, "more", T, size=300).run(1 << 30))
+        await asyncio.sleep(2)
+        assert world.machine.broker.store.journal.full is not None
+        more.cancel()
+    world.machine.kill() if rng.random() < 0.5 else world.machine.power_off()
+    world.tasks.clear()
+    world.add(Crashed())
+    await asyncio.sleep(0.5)
+    world.add(Crashed())
+    await world.machine.start()
+    store = world.machine.broker.store
+    assert not store.damage
+    consumer = Subscriber(world, "c", T, S, SubType.Shared, Habit(confirmed=1.0))
+    world.start(consumer.run())
+    await world.quiet(5)
+    assert world.backlog(T, S) == 0
+    assert files.faults.capacity_bytes == capacity
+    await asyncio.sleep(150)  # trimming, and checkpoints for the sake of what was trimmed
+    assert store.journal.full is None, f"{used_bytes(world.machine.files)} of {capacity} bytes are used"
+    consumer.stopped = True
+    await world.finish(Publisher(world, "after", T).run(20))
+    await world.restart()
+    world.start(Subscriber(world, "d", T, S, SubType.Shared).run())
+    await world.end((T, S))
+    world.verify(Rules(order=Order.NONE))
+
+
+def test_a_full_disk_can_be_drained() -> None:
+    run_seeds(drained_when_full, 8, storage=replace(SMALL, reserve_bytes=9_000))
+
+
+def test_without_a_reserve_a_full_disk_is_a_trap(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Reserve, "give_up", lambda reserve: False)
+    assert caught(drained_when_full, lambda broker: None, 8, storage=replace(SMALL, reserve_bytes=9_000))
 
 
 def test_trouble_costs_nothing_receipted() -> None:

@@ -23,7 +23,7 @@ from magnetar.testing.transport import Weather
 
 SMALL = StoreSettings(
     segment_bytes=20_000, aligned_bytes_min=1_500, cache_bytes=8_000, ledger_entries_max=40,
-    ledger_min_rollover_ms=0, ledger_bytes_max=1 << 20,
+    ledger_min_rollover_ms=0, ledger_bytes_max=1 << 20, reserve_bytes=4_000,
 )  # fmt: skip
 """Everything rolls over, is sealed and is evicted many times in a short run; blocks lie on pages and between them."""
 

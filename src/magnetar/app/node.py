@@ -81,6 +81,7 @@ class Broker:
         if isinstance(metadata, MetadataLog):
             self.store.belong_to(metadata.instance)
             self.store.keep_all = metadata.doubt
+            metadata.make_room = self.store.room.run_out
         self._metadata = metadata
         self.resources = Resources(metadata, settings)
         self.service = BrokerService(self.store, self.resources, settings, clock, rng, self._instance(rng), archive)

@@ -71,6 +71,7 @@ class Upkeep:
                 doubt,
             )
             return
+        self._service.store.room.let_go = self.trim
         for one in self._passes:
             self._tasks.repeat(one.seconds, one.run, one.name)
 

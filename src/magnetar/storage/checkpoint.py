@@ -157,6 +157,7 @@ def write_atomically(files: FileSystem, name: str, data: bytes) -> None:
         # half a file helps nobody, and the disk may be full
         with contextlib.suppress(OSError):
             file.truncate(0)
+            files.remove(temporary)
         raise
     finally:
         file.close()

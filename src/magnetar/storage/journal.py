@@ -23,7 +23,7 @@ from magnetar.model.errors import PersistenceError
 from magnetar.runtime.clock import Clock
 from magnetar.storage import records
 from magnetar.storage.committer import Committer, ThreadCommitter
-from magnetar.storage.files import Chunk, File, FileSystem
+from magnetar.storage.files import Chunk, File, FileSystem, is_full
 from magnetar.storage.segment import segment_name
 
 log = logging.getLogger(__name__)
@@ -183,6 +183,10 @@ class Journal:
         """Entry bytes accepted and not yet durable; what back-pressure looks at."""
         self.failing: PersistenceError | None = None
         """The error of the last write, while no write has succeeded since."""
+        self.full: PersistenceError | None = None
+        """Why no entries are taken, though everything else is: what is left of the disk is for what makes space."""
+        self.on_full: Callable[[], object] = _nothing
+        """Called when a write failed because the disk is full."""
         self.writes = 0
         self.bytes_written = 0
         self.moved_bytes = 0
@@ -287,6 +291,12 @@ class Journal:
         if not group:
             self._scheduled = False
             return
+        if self.full is not None and (group.extents or group.move is not None):
+            self._group = Group()
+            self._fail(group, Group(), self.full)
+            group = self._group
+            if not group or group.extents or group.move is not None:
+                return
         self._group = Group()
         self._scheduled = False
         self._writing = group
@@ -446,7 +456,13 @@ class Journal:
         if self._file is not None:
             self._abandon(self._file)
             self._file = None
+        if is_full(cause):
+            self.on_full()
         waiting, self._group = self._group, Group()
+        self._fail(group, waiting, error)
+
+    def _fail(self, group: Group, waiting: Group, error: PersistenceError) -> None:
+        """Refuse what can be refused; the rest is the open group from now on."""
         self._scheduled = False
         self._group.annexes = group.annexes | waiting.annexes
         _tell([annex.lost for annex in self._group.annexes])

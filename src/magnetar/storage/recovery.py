@@ -124,7 +124,7 @@ def _scan(files: FileSystem, number: int, limit: int | None, before: int | None,
         found.damage += scan.damage
         found.scanned.append(number)
         found.length = scan.length
-        if limit is None and file.size() > scan.length:
+        if limit is None and file.size() > scan.length and not scan.kept_in_place:
             file.truncate(scan.length)
         # after kill -9 what was read may be in the page cache only, and a checkpoint is about to rely on it
         file.sync()

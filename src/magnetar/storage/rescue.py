@@ -84,6 +84,7 @@ class Rescue:
         self._rate = bytes_per_second
         self._damaged: set[int] = set()
         self._not_before = 0.0
+        self._again = 0.0
         self._one = asyncio.Lock()
         self.emptied = 0
         """Segments, since the start."""
@@ -98,6 +99,21 @@ class Rescue:
                 await self._empty_victims()
             await self._home.remove_dead()
             await self._roll_if_due(present)
+
+    async def make_room(self, least: int) -> None:
+        """On a full disk nothing is moved, but what is dead goes; a segment is begun if so many bytes wait for it."""
+        async with self._one:
+            present = await self._home.measure()
+            await self._home.remove_dead()
+            journal, occupancy = self._home.journal, self._home.occupancy
+            waiting = occupancy.waiting(present, self._home.covered()[0])
+            if not occupancy.living(journal.segment):
+                waiting += journal.open_bytes
+            now = asyncio.get_running_loop().time()
+            # a checkpoint that the disk refused is not worth another segment every second
+            if waiting > least and (self._home.covered()[1] >= journal.segment - 1 or now >= self._again):
+                self._again = now + _REFUSED_SECONDS
+                await self._roll()
 
     # emptying ----------------------------------------------------------------------------------------------------
 
@@ -203,8 +219,11 @@ class Rescue:
         newest = home.journal.open_bytes
         if quiet >= _NEWEST_SECONDS and home.occupancy.living(home.journal.segment) * SPARSE <= newest:
             waiting += newest
-        if waiting * _ROLL_PART < self._slack:
-            return
+        if waiting * _ROLL_PART >= self._slack:
+            await self._roll()
+
+    async def _roll(self) -> None:
+        home, loop = self._home, asyncio.get_running_loop()
         begun: asyncio.Future[None] = loop.create_future()
 
         def refused(error: PersistenceError) -> None:

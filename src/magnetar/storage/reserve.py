@@ -1,8 +1,8 @@
 """Disk space kept back for what makes space: a file that takes it, and is given up when the disk is full.
 
-Without it a full disk is a trap. An acknowledgement, a deletion, a trim is a record to be written before anything can be
-removed, and so is a checkpoint. While the reserve is given up nothing is published; it is taken again as soon as the disk
-has room for it beside a quarter more.
+Without it a full disk is a trap. An acknowledgement, a deletion, a trim is a record to be written before anything can
+be removed, and so is a checkpoint. While the reserve is given up nothing is published; it is taken again as soon as the
+disk has room for it and a quarter more.
 """
 
 from __future__ import annotations
@@ -17,8 +17,10 @@ log = logging.getLogger(__name__)
 
 NAME: Final = "reserve"
 RESERVE_BYTES: Final = 16 << 20
-_SHARE: Final = 50
+_SHARE: Final = 10
 """It takes at most this part of a small disk."""
+_CHECKPOINTS: Final = 4
+"""It has room for so many checkpoints: nothing is removed before two have been written."""
 
 
 class Reserve:
@@ -27,12 +29,13 @@ class Reserve:
     def __init__(self, files: FileSystem, size: int = RESERVE_BYTES) -> None:
         self._files = files
         self._size = size
+        self.checkpoint_bytes = 0
+        """What the last checkpoint took."""
 
     def take(self) -> bool:
         """Have the reserve; False if there is no room for it."""
         try:
-            free, total = self._files.space()
-            size = min(self._size, total // _SHARE)
+            free, size = self._files.space()[0], self.size()
             found = self._found()
             if found >= size:
                 return True
@@ -56,16 +59,19 @@ class Reserve:
             self._files.remove(NAME)
         except OSError:
             return False
-        log.error("the disk is full: the reserve is used for acknowledging, deleting and trimming; nothing is published")
+        log.warning("the reserve of disk space is used for acknowledging, deleting and trimming")
         return True
 
     def short(self) -> bool:
         """Whether the disk has less free than the reserve is large."""
         try:
-            free, total = self._files.space()
+            return self._files.space()[0] < self.size()
         except OSError:
             return False
-        return free < min(self._size, total // _SHARE)
+
+    def size(self) -> int:
+        """Bytes that it should have. Raises OSError."""
+        return min(max(self._size, _CHECKPOINTS * self.checkpoint_bytes), self._files.space()[1] // _SHARE)
 
     def _found(self) -> int:
         if NAME not in self._files.names():

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Final, NamedTuple
 
 from magnetar.storage import records
-from magnetar.storage.files import File, FileSystem
+from magnetar.storage.files import File, FileSystem, is_full
 from magnetar.storage.segment import segment_name
 
 log = logging.getLogger(__name__)
@@ -58,6 +59,8 @@ class SegmentScan:
         """Sequence of the last whole block."""
         self.damage: list[str] = []
         """What was found unreadable, in words."""
+        self.kept_in_place = False
+        """What is unreadable could not be copied: it must not be cut off."""
         self.torn: str | None = None
         """The torn end, in words."""
         self._window = b""
@@ -193,6 +196,19 @@ class SegmentScan:
         if self._files is None:
             return "this file"
         name = f"quarantine-{segment_name(self._number)}-{start:x}-{why}"
+        try:
+            self._copy(name, start, stop)
+        except OSError as error:
+            if not is_full(error):
+                raise
+            with suppress(OSError):
+                self._files.remove(name)  # half a copy of what stays where it is
+            self.kept_in_place = True
+            return "this file, for the disk is full"
+        return name
+
+    def _copy(self, name: str, start: int, stop: int) -> None:
+        assert self._files is not None
         copy = self._files.open(name, create=True)
         try:
             copy.truncate(0)
@@ -202,4 +218,3 @@ class SegmentScan:
         finally:
             copy.close()
         self._files.sync()
-        return name

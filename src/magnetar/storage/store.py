@@ -30,6 +30,8 @@ from magnetar.storage.occupancy import Occupancy
 from magnetar.storage.reader import EntryReader
 from magnetar.storage.recovery import Recovered, recover
 from magnetar.storage.rescue import Rescue
+from magnetar.storage.reserve import RESERVE_BYTES, Reserve
+from magnetar.storage.room import Room
 from magnetar.storage.segment import (
     SegmentFiles,
     Span,
@@ -64,6 +66,8 @@ class StoreSettings:
     ack_delay_seconds: float = 0.02
     reclaim_bytes_per_second: int = 16 << 20
     """spaceReclaimBytesPerSecond."""
+    reserve_bytes: int = RESERVE_BYTES
+    """Kept back for times when the disk is full."""
     ledger_entries_max: int = 50_000
     ledger_bytes_max: int = 2048 << 20
     ledger_min_rollover_ms: int = 10 * 60_000
@@ -104,6 +108,7 @@ class LedgerStore:
         self._logs: dict[str, ManagedLedger] = {}
         self.occupancy = Occupancy()
         self.rescue = Rescue(self, self._reader, settings.segment_bytes, settings.reclaim_bytes_per_second)
+        self.room = Room(Reserve(files, settings.reserve_bytes), self.journal, self.rescue.make_room, self._tasks)
         self.sealing = (0.0, 0.0)
         """When a segment was sealed last, in the loop's time, and how long that took."""
         self._ids = [0, 0, 0]
@@ -130,6 +135,7 @@ class LedgerStore:
     def open(self) -> None:
         """Take the directory, recover, be ready. Raises PersistenceError with the next step in its text."""
         take(self._files)
+        self.room.before_start()
         try:
             found = recover(self._files, self)
         except OSError as error:
@@ -159,6 +165,7 @@ class LedgerStore:
             except OSError as error:
                 log.warning("the checkpoint of the start could not be written (%s); the next segment's will do", error)
         self.journal.start(found.segment, found.length, found.sequence, self._secret)
+        self.room.start()
 
     def _finish_recovery(self, found: Recovered) -> None:
         for number in found.scanned:
@@ -359,6 +366,7 @@ class LedgerStore:
 
     def _save_checkpoint(self, data: bytes) -> None:
         self._checkpoint_number += 1
+        self.room.reserve.checkpoint_bytes = len(data)
         checkpoint.save(self._files, self._checkpoint_number, data)
 
     def _head(self, segment: int, length: int, sequence: int) -> dict[str, Any]:

@@ -20,7 +20,12 @@ from magnetar.testing.faultfiles import FaultFileSystem
 from tests.unit.storage.test_recovery_in_simulation import Disk, publish, read_all, simulated
 
 SMALL = StoreSettings(
-    segment_bytes=4_000, aligned_bytes_min=1_000, cache_bytes=1, ledger_entries_max=20, ledger_min_rollover_ms=0
+    segment_bytes=4_000,
+    aligned_bytes_min=1_000,
+    cache_bytes=1,
+    ledger_entries_max=20,
+    ledger_min_rollover_ms=0,
+    reserve_bytes=0,
 )
 LIVING = [b"living %d" % i for i in range(4)]
 
@@ -322,6 +327,7 @@ async def test_a_disk_that_refuses_a_move_costs_nothing_and_is_left_alone_for_a_
         await check(store)
         await asyncio.sleep(61)
     disk.files.faults.capacity_bytes = None
+    await asyncio.sleep(61)  # the store sees within a second that there is room
     await passes(store)
     assert used(disk.files) < SMALL.segment_bytes / 2
     await check(store)

@@ -1,0 +1,127 @@
+"""A full disk, on a small file system of its own: the broker starts, is read, acknowledged and emptied, and recovers.
+
+The file system is a tmpfs of a few megabytes, which only root can mount; elsewhere these tests are skipped.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import signal
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from magnetar.protocol.commands import SubType
+from magnetar.testing.rawclient import RawClient, RefusedError
+from tests.app.test_standalone import ports, standalone
+
+T = "persistent://public/default/t"
+MB = 1 << 20
+
+
+@contextmanager
+def small_disk(path: Path, size: int) -> Iterator[Path]:
+    path.mkdir()
+    command = ["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(path)]
+    mounted = shutil.which("mount") is not None and subprocess.run(command, capture_output=True, check=False)
+    if not mounted or mounted.returncode:
+        pytest.skip("a small file system cannot be mounted here: that takes root")
+    try:
+        yield path
+    finally:
+        subprocess.run(["umount", "-l", str(path)], check=True)
+
+
+def fill(path: Path) -> None:
+    """To the last byte."""
+    with (path / "somebody_elses").open("wb", buffering=0) as file:
+        for size in (1 << 16, 4096, 1):
+            try:
+                while True:
+                    file.write(b"x" * size)
+            except OSError:
+                pass
+
+
+async def publish(client: RawClient, count: int) -> int:
+    """How many were receipted before the disk was full."""
+    producer = await client.producer(T)
+    for i in range(count):
+        try:
+            await producer.publish(b"m" * 20_000)
+        except RefusedError as refused:
+            assert "the disk is full" in str(refused) or "No space left" in str(refused)
+            return i
+    return count
+
+
+async def backlog(port: int, count: int) -> int:
+    """Publish so many, or until the disk takes no more; a subscription keeps everything."""
+    client = await RawClient.open("127.0.0.1", port)
+    await client.connect()
+    await client.subscribe(T, "s", SubType.Shared)
+    receipted = await publish(client, count)
+    await client.close()
+    return receipted
+
+
+async def drain(port: int, expected: int) -> None:
+    """Read and acknowledge everything, each with an answer."""
+    client = await RawClient.open("127.0.0.1", port)
+    await client.connect()
+    consumer = await client.subscribe(T, "s", SubType.Shared)
+    for left in range(expected, 0, -1):
+        if left == expected or left % 100 == 0:
+            consumer.flow(min(left, 100) if left != expected else left % 100 or 100)
+        message = await consumer.receive()
+        await consumer.ack(message.message_id)
+    await client.close()
+
+
+async def goes_on(port: int) -> None:
+    """Publishing is accepted again, within a minute."""
+    client = await RawClient.open("127.0.0.1", port)
+    await client.connect()
+    async with asyncio.timeout(60):
+        while not await publish(client, 1):  # noqa: ASYNC110
+            await asyncio.sleep(0.5)
+    await client.close()
+
+
+@pytest.mark.parametrize("end", [signal.SIGKILL, signal.SIGTERM])
+@pytest.mark.parametrize("filled_by", ["its backlog", "somebody else"])
+def test_a_full_disk_can_be_drained_after_a_start(tmp_path: Path, end: signal.Signals, filled_by: str) -> None:
+    with small_disk(tmp_path / "disk", 24 * MB) as disk:
+        with standalone(disk / "data") as (process, line):
+            receipted = asyncio.run(backlog(ports(line)[0], 10_000 if filled_by == "its backlog" else 300))
+            assert receipted >= 300
+            if filled_by == "somebody else":
+                fill(disk)
+                assert os.statvfs(disk).f_bavail == 0
+            process.send_signal(end)
+            process.wait(30)
+        with standalone(disk / "data") as (process, line):
+            assert "is ready" in line, process.communicate(timeout=10)[1]
+            port = ports(line)[0]
+            asyncio.run(drain(port, receipted))
+            asyncio.run(goes_on(port))
+            process.send_signal(end)
+            process.wait(30)
+        with standalone(disk / "data") as (process, line):
+            assert "is ready" in line, process.communicate(timeout=10)[1]
+            asyncio.run(goes_on(ports(line)[0]))
+
+
+def test_a_first_start_on_a_full_disk_says_so(tmp_path: Path) -> None:
+    with small_disk(tmp_path / "disk", MB) as disk:
+        fill(disk)
+        with standalone(disk / "data") as (process, line):
+            assert line == ""
+            told = process.communicate(timeout=10)[1]
+            assert "No space left on device" in told
+            assert process.returncode == 1
