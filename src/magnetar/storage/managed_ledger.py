@@ -358,6 +358,13 @@ class ManagedLedger:
                 cursor.trimmed()
         return drop
 
+    def finish_trim(self) -> None:
+        """After a start: what a checkpoint knew of a trim whose record did not become durable is carried out."""
+        first = self.first
+        if self.spans.any_before(first):
+            record = records.json_record(records.Kind.TRIMMED, log=self.id, ordinal=first, bytes=self.hidden_size)
+            self._journal.add_record(record, lambda: self.spans.drop_before(first))
+
     def _hide(self, first: int, hidden_bytes: int) -> None:
         if first > self.hidden:
             self.hidden, self.hidden_size = first, hidden_bytes

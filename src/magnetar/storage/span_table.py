@@ -176,6 +176,10 @@ class SpanTable:
         del self._spans[:count], self._firsts[:count]
         self.hide_before(first)
 
+    def any_before(self, first: int) -> bool:
+        """Whether a span ends at or below ``first``."""
+        return bool(self._spans) and self._spans[0].end <= first
+
     def hide_before(self, first: int) -> None:
         """Entries below ``first`` are needed no more, though the span that holds them stays."""
         span = self._spans[0] if self._spans else None

@@ -166,6 +166,8 @@ class LedgerStore:
                 log.warning("the checkpoint of the start could not be written (%s); the next segment's will do", error)
         self.journal.start(found.segment, found.length, found.sequence, self._secret)
         self.room.start()
+        for managed in self._logs.values():
+            managed.finish_trim()
 
     def _finish_recovery(self, found: Recovered) -> None:
         for number in found.scanned:
@@ -361,6 +363,9 @@ class LedgerStore:
         else:
             if file.size() > length:
                 file.truncate(length)
+            if not self.settings.sync_data:
+                # a checkpoint is about to rely on it, and what was moved here will be nowhere else
+                file.sync()
             file.close()
         checkpoint.write_atomically(self._files, index_name(number), index_bytes(number, spans))
 

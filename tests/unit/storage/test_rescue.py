@@ -362,6 +362,71 @@ async def test_an_index_that_is_lost_is_made_anew_where_moved_extents_lie(disk: 
 
 
 @simulated
+async def test_in_the_weaker_mode_only_what_is_synced_replaces_old_entries(disk: Disk) -> None:
+    """With journalSyncData=false a power loss may take what is young, never what had been on disk for long."""
+    small(disk).settings = replace(SMALL, sync_data=False)
+    store = disk.open()
+    log = store.open_log("a")
+    await publish(store, log, 0, 30)
+    await roll(store)
+    await roll(store)
+    disk.power_off()
+    store = disk.open()
+    log = store.open_log("a")
+    await roll(store)
+    number = next(iter(log.spans)).segment
+    await emptied(store, number)
+    for _ in range(3):
+        await roll(store)
+    await store.remove_dead()
+    assert segment_name(number) not in disk.files.names()
+    disk.power_off()
+    store = disk.open()
+    assert store.damage == []
+    assert await read_all(store.open_log("a")) == [b"entry %d" % i for i in range(30)]
+
+
+@simulated
+async def test_a_trim_that_only_a_checkpoint_knew_of_is_carried_out_by_the_next_start(disk: Disk) -> None:
+    store = small(disk).open()
+    log = store.open_log("a")
+    await publish(store, log, 0, 30)
+    log.open_ledger()
+    await publish(store, log, 30, 31)
+    disk.files.fail("append", times=1)
+    log.trim(30)
+    await asyncio.sleep(0.5)
+    assert log.first == 30
+    assert log.spans.holding(0) is not None, "not before it is durable"
+    await store._seal(store.journal.segment, store.journal.length, store.journal.sequence)
+    disk.kill()
+    store = disk.open()
+    log = store.open_log("a")
+    await store.journal.drain()
+    assert (log.first, log.end) == (30, 31)
+    assert [span.first for span in log.spans] == [30]
+
+
+@simulated
+async def test_a_moved_extent_that_rots_is_damage_like_any_other(disk: Disk) -> None:
+    store = small(disk).open()
+    log = store.open_log("a")
+    await publish(store, log, 0, 5)
+    await roll(store)
+    await emptied(store, 1)
+    for _ in range(3):
+        await roll(store)
+    await store.remove_dead()
+    span = next(iter(log.spans))
+    places = store._segments.places(span)
+    disk.files.flip_bit(segment_name(span.segment), places.offsets[2] + places.lengths[2] - 1)
+    with pytest.raises(PersistenceError, match=segment_name(span.segment)):
+        await read_all(log)
+    await store.close()
+    assert any(segment_name(span.segment) in text for text in verify(disk.files).damage)
+
+
+@simulated
 async def test_a_directory_of_a_newer_format_is_refused_and_left_alone(disk: Disk) -> None:
     store = disk.open()
     await publish(store, store.open_log("a"), 0, 3)
