@@ -67,7 +67,7 @@ class Directory:
         self.path = path
         self._rate = mb_per_second * 1e6
         settings = StoreSettings(
-            ledger_entries_max=2000, ledger_min_rollover_ms=0, cache_bytes=16 << 20, reclaim_bytes_per_second=reclaim
+            ledger_entries_max=100, ledger_min_rollover_ms=0, cache_bytes=16 << 20, reclaim_bytes_per_second=reclaim
         )
         self.store = LedgerStore(OsFileSystem(str(path)), SystemClock(), settings, committer=SyncProcess)
         self.store.open()
