@@ -12,6 +12,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -83,10 +84,26 @@ def check(arguments: Sequence[str]) -> None:
 
 
 def test(arguments: Sequence[str]) -> None:
-    """check, then every test"""
+    """check, then every test: Spark's beside all others, as both wait a lot (arguments are pytest's: then in one)"""
     ensure_java()
     check([])
-    call(BIN / "pytest", *arguments)
+    if arguments:
+        call(BIN / "pytest", *arguments)
+        return
+    environment = {**os.environ, "PATH": f"{BIN}:{os.environ.get('PATH', '')}"}
+    with tempfile.TemporaryFile() as said:
+        spark = subprocess.Popen([BIN / "pytest", "tests/spark"], cwd=ROOT, env=environment, stdout=said, stderr=said)
+        try:
+            others = call(BIN / "pytest", "--ignore=tests/spark", check=False)
+            print("tests/spark:", flush=True)
+            failed = spark.wait() or others
+        finally:
+            spark.terminate()
+            spark.wait()
+        said.seek(0)
+        print(said.read().decode(errors="replace"), flush=True)
+    if failed:
+        sys.exit(failed)
 
 
 def demo(arguments: Sequence[str]) -> None:
