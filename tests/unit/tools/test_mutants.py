@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from tools.mutants.__main__ import EQUIVALENT, equivalents
 from tools.mutants.choice import AREAS, Choice
 from tools.mutants.faults import Fault, faults_of
 
@@ -82,6 +83,16 @@ def test_the_rest_of_the_module_stays_byte_for_byte() -> None:
 def test_every_fault_of_an_area_has_a_place(area: str) -> None:
     for prefix in AREAS[area]:
         assert (ROOT / prefix).is_dir()
+
+
+def test_every_equivalent_fault_has_its_reason() -> None:
+    lines = EQUIVALENT.read_text().splitlines()
+    assert len(equivalents()) == len([line for line in lines if not line.startswith("#")])
+    for name, reason in equivalents().items():
+        path, _, before, after = name.split("\t")
+        assert (ROOT / path).is_file()
+        assert before != after
+        assert len(reason) > 10
 
 
 def _fault(line: int, *, in_function: bool = True) -> Fault:

@@ -1,0 +1,89 @@
+"""Whether a subscription should be sending: every number is recounted exactly, for one entry decides."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from magnetar.broker.delivery.dispatcher import SubType
+from magnetar.broker.delivery.sharing import Sharing
+from tests.unit.topic.stand import Stand
+
+SHARING = [SubType.SHARED, SubType.KEY_SHARED]
+
+
+def quiet(sub_type: SubType, *, entries: int = 10, permits: int = 10, **settings: Any) -> Stand:
+    """Everything is out at one consumer."""
+    stand = Stand(**settings)
+    stand.append_many(entries)
+    stand.join("c", sub_type, permits)
+    assert stand.subscription.should_send() == ""
+    return stand
+
+
+def sharing(stand: Stand) -> Sharing:
+    dispatcher = stand.subscription.dispatcher
+    assert isinstance(dispatcher, Sharing)
+    return dispatcher
+
+
+@pytest.mark.parametrize("sub_type", SHARING)
+@pytest.mark.parametrize("lost", [1, 2, 3])
+def test_each_entry_that_nobody_has_is_counted(sub_type: SubType, lost: int) -> None:
+    stand = quiet(sub_type, permits=20)
+    (consumer,) = stand.subscription.consumers
+    for ordinal in range(lost):
+        del consumer.state.pending[ordinal + 4]
+    assert stand.subscription.should_send().startswith(f"{lost} entries of the backlog are nowhere")
+
+
+@pytest.mark.parametrize("mark", [0, 3, 5])
+def test_what_is_acknowledged_is_not_missed_and_what_is_ahead_is_not_lost(mark: int) -> None:
+    stand = quiet(SubType.SHARED, permits=5)
+    (consumer,) = stand.subscription.consumers
+    stand.cursor.acknowledge_until(mark)
+    stand.cursor.acknowledge([8])
+    if mark == 0:
+        stand.cursor.acknowledge([2])
+    assert stand.subscription.should_send() == "", "five are out or acknowledged, five are ahead"
+    consumer.state.permits += 1
+    assert "is next and c could take it" in stand.subscription.should_send()
+    for ordinal in list(consumer.state.pending):
+        if ordinal <= mark:
+            del consumer.state.pending[ordinal]
+    assert "nowhere" not in stand.subscription.should_send()
+    gone = [ordinal for ordinal in consumer.state.pending if ordinal > mark and ordinal != 2]
+    if gone:
+        del consumer.state.pending[gone[0]]
+        assert stand.subscription.should_send().startswith("1 entries of the backlog are nowhere")
+
+
+@pytest.mark.parametrize("sub_type", list(SubType))
+def test_one_permit_is_enough_and_none_is_not(sub_type: SubType) -> None:
+    stand = Stand(active_consumer_failover_delay_ms=0)
+    stand.append_many(3)
+    (consumer, sink) = stand.join("c", sub_type)
+    assert stand.subscription.should_send() == ""
+    consumer.state.permits = 1
+    assert "c could take it" in stand.subscription.should_send()
+    sink.writable = False
+    assert stand.subscription.should_send() == ""
+
+
+@pytest.mark.parametrize("sub_type", SHARING)
+def test_a_block_may_last_down_to_half_the_limit_and_not_below(sub_type: SubType) -> None:
+    for limit in ("max_unacked_messages_per_consumer", "max_unacked_messages_per_subscription"):
+        stand = quiet(sub_type, entries=20, permits=20, **{limit: 8})
+        (consumer,) = stand.subscription.consumers
+        blocked = consumer.state.blocked or sharing(stand).blocked
+        assert blocked
+        out = sorted(consumer.state.pending)
+        assert len(out) >= 8
+        for ordinal in out[: len(out) - 5]:
+            stand.cursor.acknowledge([ordinal])
+            del consumer.state.pending[ordinal]
+        assert stand.subscription.should_send() == "", "five of eight are out: it may rightly be blocked"
+        stand.cursor.acknowledge([out[-5]])
+        del consumer.state.pending[out[-5]]
+        assert stand.subscription.should_send() != "", "four of eight: the block should have been lifted"
