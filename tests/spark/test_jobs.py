@@ -12,6 +12,7 @@ import pytest
 
 from magnetar.client.lookup import Lookup
 from magnetar.client.producer import Producer
+from magnetar.jobs import extents
 from magnetar.jobs.audit import audit
 from magnetar.jobs.compare import WAYS, Comparison, Side, compare
 from magnetar.jobs.reading import Access, Unit, frame, read, units
@@ -112,8 +113,10 @@ def test_the_same_as_by_protocol(tmp_path: Path) -> None:
     tell(tmp_path, story, transactionCoordinatorEnabled=True)
 
 
-def test_a_segment_that_is_gone_is_read_by_protocol(tmp_path: Path) -> None:
+def test_a_segment_that_is_gone_is_read_by_protocol(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As long as the broker has its entries; what it has trimmed as well is named exactly."""
+    # Entries that were moved would be found in the directory; here they were not.
+    monkeypatch.setattr(extents, "moved", lambda *_: [])
 
     async def story(broker: RealBroker, url: str) -> None:
         for first in (0, 20):

@@ -100,15 +100,14 @@ def _look(spark: SparkSession | None, table: Table, sink: TableSink, app: str, t
     readable = [
         one for one in clean if max(one.batches) >= told.since and not any(file.path in wrong for file in one.files)
     ]
-    total = sum(file.rows or 0 for one in readable for file in one.files)
+    if lost := {batch for one in ours if any(file.path in wrong for file in one.files) for batch in one.batches}:
+        findings.append(Finding(where, f"rows of {named(lost)} were in files that are gone or changed"))
     if spark is None:
         if written:
-            unseen.append(f"{where}: contents of its rows, which Spark reads; {total:,} are there by the table's log")
+            unseen.append(f"{where}: contents of its rows, which Spark reads")
         by_log = [Rows(one.batches, sum(file.rows or 0 for file in one.files), None, _remark(one)) for one in clean]
         findings += evidence.kept(told.manifests, sink.name, by_log, told.since)
         return Looked(f"{line}, {len(files):,} files", findings, unseen)
-    if lost := {batch for one in ours if any(file.path in wrong for file in one.files) for batch in one.batches}:
-        findings.append(Finding(where, f"rows of {named(lost)} were in files that are gone or changed"))
     now, broken = _read(spark, reader, readable)
     findings += [Finding(where, f"{sink.path}: {text}") for text in broken]
     findings += evidence.kept(told.manifests, sink.name, now, told.since)
