@@ -7,6 +7,7 @@ from tools.oracle.probe import REGISTRY
 from tools.oracle.probes import (
     access_modes,
     acks,
+    administration,
     chunks,
     compaction,
     deduplication,
@@ -41,6 +42,7 @@ __all__ = [
     "REGISTRY",
     "access_modes",
     "acks",
+    "administration",
     "chunks",
     "compaction",
     "deduplication",
