@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import time
+import urllib.request
 from datetime import timedelta
 from typing import Any
 
 import pulsar  # type: ignore[import-untyped]  # the official client carries no types
 import pytest
+from tools.servers.process import Server
 
 from tests.wire.conftest import PATIENCE_MS, nothing_more, received, texts
 
@@ -56,3 +58,31 @@ def test_chunked_messages_over_two_shared_consumers(client: Any, topic: str) -> 
             got.append(message.data())
             consumer.acknowledge(message)
     assert sorted(got) == sorted(payloads)
+
+
+def test_a_delay_that_is_too_long_fails_its_message_and_no_other(server: Server, client: Any, topic: str) -> None:
+    """7.10: neither stored nor sent again for ever, also with others in flight around it."""
+    name = f"persistent://public/default/{topic}"
+    rest = f"{server.http_url}/admin/v2/{name.replace('://', '/')}"
+    consumer = client.subscribe(topic, "s", Kind.Shared)
+    policy = b'{"active": true, "tickTime": 1000, "maxDeliveryDelayInMillis": 5000}'
+    headers = {"content-type": "application/json"}
+    urllib.request.urlopen(
+        urllib.request.Request(f"{rest}/delayedDelivery", policy, headers, method="POST"), timeout=20
+    )
+    producer = client.create_producer(topic, batching_enabled=False)
+    with pytest.raises(pulsar.PulsarException):
+        producer.send(b"late", deliver_after=timedelta(hours=1))
+    producer.send(b"now")
+    answers: list[tuple[str, Any]] = []
+    for number in range(40):
+        late = {"deliver_after": timedelta(hours=1)} if number % 4 == 1 else {}
+        what = str(number)
+        producer.send_async(what.encode(), lambda result, _, what=what: answers.append((what, result)), **late)
+    producer.flush()
+    assert [what for what, _ in answers] == [str(number) for number in range(40)]
+    failed = [what for what, result in answers if result != pulsar.Result.Ok]
+    assert failed == [str(number) for number in range(1, 40, 4)]
+    expected = ["now", *[what for what, result in answers if result == pulsar.Result.Ok]]
+    assert texts(received(consumer, len(expected))) == expected
+    nothing_more(consumer)

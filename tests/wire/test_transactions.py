@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable
 
 import pytest
@@ -187,7 +188,7 @@ def test_parts_of_batches() -> None:
 
     async def test(wires: Wires) -> None:
         client, producer, consumer = await stage(wires)
-        metadata = EntryMetadata("p", 0, 1, num_messages_in_batch=3)
+        metadata = EntryMetadata("p", 0, 1, num_messages_in_batch=4)
         entry = build_entry(metadata, join_batch([(SingleMetadata(), b"a"), (SingleMetadata(), b"b")] * 2))
         producer.send(b"", entry=entry, count=4)
         (batch,) = await received(client, 1)
@@ -352,3 +353,20 @@ def test_without_transactions() -> None:
             await RawTransaction(client, c.TxnId(0, 0)).ack(consumer, *ids)
 
     on_broker(test)
+
+
+def test_the_log_counts_transactions_that_time_out(caplog: pytest.LogCaptureFixture) -> None:
+    """However many and however they are spread: a line at once, and one a minute."""
+    caplog.set_level(logging.INFO, "magnetar.broker.coordinating")
+
+    async def test(wires: Wires) -> None:
+        client = await wires.open()
+        for number in range(300):
+            await RawTransaction.begin(client, 10 + 100 * number)
+        await asyncio.sleep(200)
+        assert not wires.world.machine.broker.service.coordinator.open
+
+    with_transactions(test)
+    lines = [record.getMessage() for record in caplog.records if "aborted" in record.getMessage()]
+    assert 1 <= len(lines) <= 4, lines
+    assert sum(int(line.split()[0]) for line in lines) == 300

@@ -23,6 +23,7 @@ from magnetar.model.errors import MagnetarError, TransactionCoordinatorNotFoundE
 from magnetar.model.names import TopicName
 from magnetar.protocol.commands.ids import TxnId
 from magnetar.runtime.clock import Clock
+from magnetar.runtime.log import Limited
 from magnetar.storage.annex import Annex
 from magnetar.storage.store import LedgerStore
 
@@ -35,6 +36,8 @@ LOG: Final = "internal://transaction-log/0"
 """No topic's name: no client can open or delete it."""
 _ANNEX: Final = "transactions"
 _WAIT_MAX_S: Final = 3600.0
+_TELL_S: Final = 60.0
+"""From one line about transactions that timed out to the next."""
 
 Done = Callable[[], None]
 
@@ -67,6 +70,10 @@ class TransactionCoordinator:
         self.decisions: Coordinator
         self._timer: asyncio.TimerHandle | None = None
         self._timer_for = 0
+        self._late = 0
+        """How many timed out that the log does not tell of yet."""
+        self._telling: asyncio.TimerHandle | None = None
+        self._complaints = Limited(log, clock=clock)
         self.recovered_ms = (0, 0)
         """When recovery began and ended."""
         self.running = False
@@ -93,6 +100,12 @@ class TransactionCoordinator:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
+        if self._telling is not None:
+            self._telling.cancel()
+            self._tell()
+        if self._telling is not None:
+            self._telling.cancel()
+            self._telling = None
 
     @property
     def open(self) -> list[Transaction]:
@@ -168,7 +181,7 @@ class TransactionCoordinator:
         try:
             return self._find(TopicName.parse(name))
         except MagnetarError as error:
-            log.warning("a transaction ended without %s, which cannot be loaded: %s", name, error)
+            self._complaints.warning("load", "a transaction ended without %s, which cannot be loaded: %s", name, error)
             return None
 
     def is_open(self, txn: TxnId) -> bool:
@@ -182,7 +195,9 @@ class TransactionCoordinator:
         state = topic.transactions.beside.settled
         for txn in state.open_ones():
             if not self.is_open(txn):
-                log.warning("%s: transaction %s is unknown here and aborted", topic.name.fqn, shown(txn))
+                self._complaints.warning(
+                    "unknown", "%s: transaction %s is unknown here and aborted", topic.name.fqn, shown(txn)
+                )
                 topic.transactions.end(txn, commit=False, sent=txn in state.buffer.open)
 
     # the disk ----------------------------------------------------------------------------------------------------
@@ -218,13 +233,24 @@ class TransactionCoordinator:
 
     def _ring(self) -> None:
         self._timer = None
-        for txn in self.decisions.due(self._clock.now_ms()):
-            log.info("transaction %s is aborted: nobody ended it in time", shown(txn))
+        due = self.decisions.due(self._clock.now_ms())
+        for txn in due:
             try:
                 self.end(txn, commit=False, owner=None, done=_nothing)
-            except MagnetarError:
-                log.exception("transaction %s could not be aborted", shown(txn))
+            except MagnetarError as error:
+                self._complaints.warning("abort", "transaction %s could not be aborted: %s", shown(txn), error)
+        self._late += len(due)
+        if due and self._telling is None:
+            self._tell()
         self._set_timer()
+
+    def _tell(self) -> None:
+        """One line, and the next one with all that follow within a while."""
+        self._telling = None
+        late, self._late = self._late, 0
+        if late:
+            log.info("%d transactions are aborted: nobody ended them in time", late)
+            self._telling = asyncio.get_running_loop().call_later(_TELL_S, self._tell)
 
 
 def _nothing() -> None: ...

@@ -48,7 +48,7 @@ def publisher(
     producer = Producer.__new__(Producer)
     cast(Any, producer).publish = lambda message: published.append(message.sequence_id)
     listener.session.producers[1] = producer
-    return listener, transport, SinkOfProducer(listener.session, 1), published
+    return listener, transport, SinkOfProducer(listener.session, 1, cast(Any, None)), published
 
 
 def results(count: int) -> Sequence[PendingEntry]:

@@ -5,15 +5,19 @@ SEND is the hottest handler of the broker: one dictionary look-up, a few compari
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Sequence
+from typing import Final
 
 from magnetar.broker.connection import transacting
 from magnetar.broker.connection.bounds import check_producer
 from magnetar.broker.connection.outbox import Outbox
 from magnetar.broker.connection.schemas import version_for_producer
 from magnetar.broker.connection.session import Pending, Session
+from magnetar.broker.topic.ports import TopicLog
 from magnetar.broker.topic.producers import Pending as PendingEntry
 from magnetar.broker.topic.producers import Producer, ProducerInfo
+from magnetar.broker.topic.receipt_order import OrderedSink
 from magnetar.broker.topic.served import ServedTopic
 from magnetar.model.errors import (
     MagnetarError,
@@ -25,17 +29,26 @@ from magnetar.model.errors import (
     ServiceNotReadyError,
     TopicNotFoundError,
 )
+from magnetar.model.ids import Position
 from magnetar.model.names import TopicName
 from magnetar.protocol import commands as c
 from magnetar.protocol.receipts import Receipts
+
+_CPP: Final = "Pulsar-CPP"
+"""How the C++ client, and those built on it, begin to say what they are."""
+_FOR_GOOD: Final = frozenset((ServerError.NotAllowedError, ServerError.MetadataError, ServerError.ChecksumError))
+"""The message will be refused as often as it comes."""
 
 
 class SinkOfProducer:
     """Results of one producer, on their way into its connection's outbox."""
 
-    __slots__ = ("_out", "_producer_id", "_receipts", "_session")
+    __slots__ = ("_log", "_out", "_producer_id", "_receipts", "_refusals", "_session")
 
-    def __init__(self, session: Session, producer_id: int) -> None:
+    def __init__(self, session: Session, producer_id: int, log: TopicLog) -> None:
+        self._log = log
+        self._refusals: deque[tuple[int, c.SendError]] = deque()
+        """SEND_ERRORs that have to wait for what was sent before: behind everything below an ordinal."""
         self._session = session
         self._out: Outbox = session.out
         self._producer_id = producer_id
@@ -48,6 +61,8 @@ class SinkOfProducer:
 
     def receipts(self, ledger: int, first_entry: int, results: Sequence[PendingEntry]) -> None:
         """SEND_RECEIPTs, one write for all of them."""
+        if self._refusals and ledger >= 0:
+            results, first_entry = self._turns_of_refusals(ledger, first_entry, results)
         session = self._session
         session.pending_publishes -= len(results)
         if session.reading_paused:
@@ -56,6 +71,38 @@ class SinkOfProducer:
         if receipts.ledger != ledger:
             receipts = self._receipts = Receipts(self._producer_id, ledger)
         self._out.put(receipts.run([r[1] for r in results], first_entry, [r[2] for r in results]))
+
+    def _turns_of_refusals(
+        self, ledger: int, first_entry: int, results: Sequence[PendingEntry]
+    ) -> tuple[Sequence[PendingEntry], int]:
+        """Say what has to be said among these; what is left to be receipted."""
+        first = self._log.exact_ordinal(Position(ledger, first_entry))
+        while self._refusals and first is not None and self._refusals[0][0] < first + len(results):
+            ordinal, refusal = self._refusals.popleft()
+            before = max(ordinal - first, 0)
+            if before:
+                held, self._refusals = self._refusals, deque()
+                self.receipts(ledger, first_entry, results[:before])
+                self._refusals = held
+            results, first, first_entry = results[before:], first + before, first_entry + before
+            self._session.send(refusal)
+        return results, first_entry
+
+    def refuse(self, refusal: c.SendError) -> None:
+        """SEND_ERROR in its turn: clients take answers in the order in which they sent."""
+        if not self._session.pending_publishes:
+            self._session.send(refusal)
+            return
+        self._refusals.append((self._log.next, refusal))
+        if len(self._refusals) == 1:
+            self._log.barrier(self._all_before_decided, lambda error: self._refusals.clear())
+
+    def _all_before_decided(self) -> None:
+        refusals = self._refusals
+        while refusals and refusals[0][0] <= self._log.end:
+            self._session.send(refusals.popleft()[1])
+        if refusals:
+            self._log.barrier(self._all_before_decided, lambda error: self._refusals.clear())
 
     def failed(self, results: Sequence[PendingEntry], error: PersistenceError) -> None:
         """SEND_ERROR for each (SEMANTICS 3.3.5)."""
@@ -118,7 +165,7 @@ def send(session: Session, message: c.Send) -> None:
         else:
             producer.publish(message)
     except MagnetarError as refused:
-        session.send(c.SendError(message.producer_id, message.sequence_id, refused.code, str(refused)))
+        _refuse(session, message, refused.code, str(refused))
         return
     if message[4]:
         _chunk_published(session, producer)
@@ -149,7 +196,31 @@ def _send_refused(session: Session, producer: Producer, message: c.Send) -> None
     else:
         code, text = ServerError.NotAllowedError, "Only shadow topic supports sending messages with messageId"
     session.complain(code.name, "producer %d: message %d refused: %s", message.producer_id, message.sequence_id, text)
-    session.send(c.SendError(message.producer_id, message.sequence_id, code, text))
+    _refuse(session, message, code, text)
+
+
+def _refuse(session: Session, message: c.Send, code: ServerError, text: str) -> None:
+    """SEND_ERROR by which the client gives up this message and no other.
+
+    Java's does so for NotAllowedError. The C++ client, and what is built on it (Python, Node), takes every code but one
+    as the end of the connection, comes again and sends the same message again, for ever; with ChecksumError it fails
+    that message, whatever else it would do with a damaged one (docs/decisions/019). What may be sent again is answered
+    at once, with its own code.
+    """
+    if code not in _FOR_GOOD:
+        session.send(c.SendError(message.producer_id, message.sequence_id, code, text))
+        return
+    if code is not ServerError.ChecksumError and session.client_version.startswith(_CPP):
+        text, code = f"{code.name}: {text}", ServerError.ChecksumError
+    refusal = c.SendError(message.producer_id, message.sequence_id, code, text)
+    producer = session.producers.get(message.producer_id)
+    sink = producer.sink if isinstance(producer, Producer) else None
+    if isinstance(sink, OrderedSink):
+        sink = sink.behind
+    if isinstance(sink, SinkOfProducer):
+        sink.refuse(refusal)
+    else:
+        session.send(refusal)
 
 
 def open_producer(session: Session, command: c.Producer) -> None:
@@ -266,7 +337,7 @@ def _enter(
         bool(session.features.supports_partial_producer),
         pending.schema_version,
     )
-    producer = Producer(info, topic.log, SinkOfProducer(session, command.producer_id))
+    producer = Producer(info, topic.log, SinkOfProducer(session, command.producer_id, topic.log))
 
     def admitted(error: MagnetarError | None) -> None:
         pending.on_cancel = None

@@ -115,6 +115,11 @@ class Passage:
             self._scheduled = asyncio.get_running_loop().call_soon(self.flush)
         return 0
 
+    @property
+    def next(self) -> int:
+        """Whatever comes is the first."""
+        return 0
+
     def barrier(self, done: Done, failed: Callable[[PersistenceError], None] | None = None) -> None:
         """Call ``done`` when everything appended before was delivered: now."""
         self.flush()

@@ -101,6 +101,11 @@ class TopicLog(Log, Protocol):
     @property
     def table(self) -> LedgerTable: ...
 
+    @property
+    def next(self) -> int:
+        """Ordinal of the next entry to be appended."""
+        ...
+
     def append(self, entry: bytes, messages: int, tag: Any) -> int:
         """Fix the place of ``entry``; ``tag`` is a ``producers.Pending`` and comes back with the result."""
         ...

@@ -24,6 +24,11 @@ class OrderedSink:
         """In order: an entry in flight, and a duplicate that came after it."""
 
     @property
+    def behind(self) -> ProducerSink:
+        """The producer's own."""
+        return self._sink
+
+    @property
     def connection(self) -> object:
         """See :class:`ProducerSink`."""
         return self._sink.connection
