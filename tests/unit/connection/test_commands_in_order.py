@@ -21,6 +21,7 @@ from magnetar.broker.topic.producers import Producer
 from magnetar.model.errors import PersistenceError
 from magnetar.protocol import codec
 from magnetar.protocol import commands as c
+from magnetar.protocol.pieces import PIECE_IDS
 from magnetar.protocol.server import FROM_CLIENT
 from magnetar.testing.rawclient import make_entry
 from tests.unit.connection.fakes import FakeTransport, connected, fake_service, hang_up
@@ -250,6 +251,32 @@ def test_single_and_several_ids_keep_their_order() -> None:
         await asyncio.sleep(0)
         assert [x.request_id for x in transport.heard() if isinstance(x, c.AckResponse)] == [9]
         hang_up(listener)
+
+    run(scenario)
+
+
+def test_the_last_id_of_very_many_is_not_kept_back() -> None:
+    async def scenario() -> None:
+        listener, _ = connected(Connections())
+        subscription = consumer_of(listener)
+        cast(Any, listener.session.consumers[7]).ledger.entries = 100_000
+        count = 20 * PIECE_IDS + 1
+        listener.data_received(ack(*range(count)))
+        for _ in range(100):
+            await asyncio.sleep(0)
+        assert sum(len(ordinals) for _, ordinals in subscription.told) == count
+        hang_up(listener)
+
+    run(scenario)
+
+
+def test_a_lost_connection_holds_no_bytes() -> None:
+    async def scenario() -> None:
+        listener, _ = connected(Connections())
+        listener.data_received((1 << 20).to_bytes(4, "big") + b"\0" * 100_000)
+        assert listener._protocol.held > 100_000
+        hang_up(listener)
+        assert listener._protocol.held == 0
 
     run(scenario)
 

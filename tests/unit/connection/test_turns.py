@@ -228,6 +228,23 @@ def test_bytes_that_are_none_close_after_what_came_before_them() -> None:
     run(scenario)
 
 
+def test_bytes_that_are_none_wait_for_the_commands_before_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    handled: list[int] = []
+    look_up = lambda session, command: handled.append(command.request_id)  # noqa: E731
+    monkeypatch.setattr(listening, "HANDLERS", {**dispatch.HANDLERS, c.Lookup: look_up})
+
+    async def scenario() -> None:
+        flood, transport = connected(Connections())
+        flood.data_received(b"".join(codec.encode(c.Lookup("t", i)) for i in range(100)) + b"\xff" * 16)
+        assert len(handled) < 100
+        assert not transport.closing
+        await until(lambda: transport.closing)
+        assert handled == list(range(100))
+        hang_up(flood)
+
+    run(scenario)
+
+
 class Acked:
     """A subscription that notes the acknowledgements it is given."""
 
