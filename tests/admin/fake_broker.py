@@ -208,6 +208,9 @@ class FakeBroker:
     def connections(self) -> int:
         return 2
 
+    def held_by_connections(self) -> dict[str, int]:
+        return {"unfinished_bytes": 5, "unsent_bytes": 6, "waiting": 1}
+
     async def last_message_id(self, topic: TopicName) -> JsonObject:
         return {"ledgerId": 3, "entryId": 4, "partitionIndex": topic.partition_index, "batchIndex": -1, "batchSize": 0}
 

@@ -5,7 +5,7 @@ Everything runs on the broker's event loop. What changes something answers when 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from itertools import chain
 
@@ -21,6 +21,7 @@ from magnetar.admin.topic_stats import topic_stats
 from magnetar.admin.transaction_views import TransactionViews
 from magnetar.admin.unstored_stats import unstored_counters, unstored_internal_stats, unstored_topic_stats
 from magnetar.broker import lookup
+from magnetar.broker.connection.listener import Connections
 from magnetar.broker.heartbeat import Heartbeat
 from magnetar.broker.rates import Rates
 from magnetar.broker.schemas import SchemaRegistry
@@ -48,7 +49,7 @@ from magnetar.runtime.answers import answered
 class LocalBroker:
     """Implements AdminBroker over one :class:`BrokerService`."""
 
-    def __init__(self, service: BrokerService, rates: Rates, connections: Collection[object]) -> None:
+    def __init__(self, service: BrokerService, rates: Rates, connections: Connections) -> None:
         self._service = service
         self._rates = rates
         self._connections = connections
@@ -321,6 +322,9 @@ class LocalBroker:
 
     def connections(self) -> int:
         return len(self._connections)
+
+    def held_by_connections(self) -> Mapping[str, int]:
+        return self._connections.held()
 
     # inside ------------------------------------------------------------------------------------------------------
 

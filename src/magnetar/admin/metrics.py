@@ -74,6 +74,9 @@ def _of_broker(admin: Admin, topics: TopicSeries) -> Iterator[str]:
     yield _single("pulsar_broker_consumers_count", own, topics.consumers)
     active = f'{own},broker={quoted(admin.broker.broker_id())},metric="active_connections"'
     yield _single("pulsar_active_connections", active, admin.broker.connections())
+    held = admin.broker.held_by_connections()
+    for name in ("unfinished_bytes", "unsent_bytes", "waiting"):
+        yield _single(f"magnetar_connections_{name}", own, held[name])
     yield _single("magnetar_subscriptions_stuck_total", own, admin.broker.stuck_total(), "counter")
 
 

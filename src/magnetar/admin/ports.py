@@ -318,6 +318,10 @@ class AdminBroker(Protocol):
         """Open client connections."""
         ...
 
+    def held_by_connections(self) -> Mapping[str, int]:
+        """``unfinished_bytes`` of frames, ``unsent_bytes`` of answers, and how many connections are ``waiting``."""
+        ...
+
     def counters(self) -> Iterable[TopicCounters]:
         """One per loaded topic, counted when it is asked for."""
         ...

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import Collection
 from typing import TYPE_CHECKING
 
+from magnetar.broker.connection.listener import Connections
 from magnetar.broker.rates import Rates
 from magnetar.broker.service import BrokerService
 from magnetar.runtime.descriptors import Descriptors
@@ -34,7 +34,7 @@ class RestPort:
         self._building: asyncio.Task[None] | None = None
         self._server: AdminServer | None = None
 
-    def start(self, service: BrokerService, rates: Rates, connections: Collection[object]) -> None:
+    def start(self, service: BrokerService, rates: Rates, connections: Connections) -> None:
         """Build and serve in the background."""
         self._building = self._tasks.start(self._serve(service, rates, connections), "build")
 
@@ -43,7 +43,7 @@ class RestPort:
         if self._building is not None:
             await self._building
 
-    async def _serve(self, service: BrokerService, rates: Rates, connections: Collection[object]) -> None:
+    async def _serve(self, service: BrokerService, rates: Rates, connections: Connections) -> None:
         self._server = await asyncio.to_thread(_build, service, rates, connections, self._socket, self.guests)
         self._server.start()
 
@@ -60,7 +60,7 @@ class RestPort:
 def _build(
     service: BrokerService,
     rates: Rates,
-    connections: Collection[object],
+    connections: Connections,
     listening: socket.socket,
     guests: Guests,
 ) -> AdminServer:

@@ -51,6 +51,15 @@ class Connections:
     def __contains__(self, listener: object) -> bool:
         return listener in self._open
 
+    def held(self) -> dict[str, int]:
+        """What they hold now, by name; see :class:`~magnetar.admin.ports.AdminBroker`."""
+        self.unsent.count()
+        return {
+            "unfinished_bytes": self.unfinished.bytes,
+            "unsent_bytes": self.unsent.bytes,
+            "waiting": len(self.turns),
+        }
+
     def add(self, listener: Listener) -> None:
         """It has a client."""
         self._open.add(listener)
