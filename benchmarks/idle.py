@@ -58,7 +58,7 @@ async def crowd(broker: Broker, count: int, *, consumers: bool, seconds: float) 
     leaving = time.perf_counter()
     for client in clients:
         client.transport.abort()
-    await asyncio.sleep(2)
+    await asyncio.sleep(8)
     host_client = await RawClient.open(host, port)
     await host_client.connect()
     left = broker.resident_bytes()
