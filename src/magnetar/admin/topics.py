@@ -102,6 +102,11 @@ def routes(admin: Admin) -> APIRouter:
             await admin.broker.unload_topic(part)
         return done()
 
+    _message_ids(router, admin)
+    return router
+
+
+def _message_ids(router: APIRouter, admin: Admin) -> None:
     @router.get(TOPIC + "/lastMessageId")
     async def last_message_id(domain: PathText, tenant: PathText, namespace: PathText, topic: PathText) -> Response:
         name = topic_name(domain, tenant, namespace, topic)
@@ -120,8 +125,6 @@ def routes(admin: Admin) -> APIRouter:
                 "partition"
             )
         return answer(await admin.broker.message_id_since(existing(admin, name), timestamp))
-
-    return router
 
 
 def _check_stored(admin: Admin, topic: TopicName, what: str) -> None:
