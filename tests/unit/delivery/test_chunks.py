@@ -92,6 +92,25 @@ def test_a_slow_consumer_holds_up_only_its_own_message() -> None:
     assert slow_sink.ordinals == [0, 1, 4, 5]
 
 
+def test_a_chunk_never_overtakes_those_of_its_message_that_wait() -> None:
+    """Not even in the moment in which its consumer may have more and what waits was not looked at yet."""
+    stand = chunked(A, A, A, A_END, None)
+    slow, slow_sink = stand.join("slow", permits=1)
+    _, quick_sink = stand.join("quick", permits=100)
+    stand.append_many(0)
+    dispatcher = stand.subscription.dispatcher
+    assert isinstance(dispatcher, SharedChunks)
+    assert (slow_sink.ordinals, quick_sink.ordinals) == ([0], [4])
+    stand.subscription.has_chunks(lambda entry: A)
+    dispatcher._chunks[5] = A
+    slow.state.permits = 10
+    assert dispatcher.assign(5, 6, None, None) == ([], 6)
+    assert dispatcher.in_replay == 4
+    stand.log.append(1)
+    stand.subscription.flow(slow, 1)
+    assert slow_sink.ordinals[:4] == [0, 1, 2, 3]
+
+
 def test_parked_chunks_stop_the_reading_when_they_are_many() -> None:
     chunks = [A, A, A, A, A, None, None]
     stand = Stand(key_shared_look_ahead_per_subscription=4, dispatcher_max_read_batch_size=1)

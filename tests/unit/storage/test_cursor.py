@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
+
 from magnetar.storage.cursor import Cursor
+from magnetar.storage.records import CursorState
 
 ENTRIES = 1000
 
@@ -34,3 +37,20 @@ def test_the_last_partly_acknowledged_batch_switches_the_question_off() -> None:
     assert cursor.has_partial_batches
     cursor.acknowledge((3,))
     assert not cursor.has_partial_batches
+
+
+@pytest.mark.parametrize("mark", [ENTRIES - 2, ENTRIES - 1, ENTRIES, ENTRIES + 5])
+@pytest.mark.parametrize("ranges", [(), ((ENTRIES + 1, ENTRIES + 3),), ((ENTRIES - 1, ENTRIES + 1),)])
+def test_nothing_is_born_acknowledged_after_recovery(mark: int, ranges: tuple[tuple[int, int], ...]) -> None:
+    """Acknowledgements of entries that a crash took with it must not meet the entries that get their places."""
+    cursor = Cursor(Ends(), 1, "s", -1, None)
+    above = [pair for pair in ranges if pair[0] > mark]
+    cursor.replay(CursorState(1, 1, mark, above, [(ENTRIES + 2, (1,)), (ENTRIES, (1,))]))
+    cursor.settle()
+    assert cursor.mark_delete <= ENTRIES - 1
+    for ordinal in range(ENTRIES, ENTRIES + 10):
+        assert not cursor.acknowledged(ordinal)
+        assert cursor.remaining_indexes(ordinal) == ()
+    assert not cursor.has_partial_batches
+    wanted = [o for o in range(ENTRIES) if o > mark and not any(start <= o < stop for start, stop in above)]
+    assert [o for o in range(ENTRIES) if not cursor.acknowledged(o)] == wanted

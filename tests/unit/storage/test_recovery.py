@@ -7,7 +7,7 @@ import pytest
 from magnetar.model.errors import PersistenceError
 from magnetar.storage.segment import index_name, segment_name
 from magnetar.testing.faultfiles import FaultFileSystem
-from tests.unit.storage.lives import append, disk, killed, numbered, opened, read, run
+from tests.unit.storage.lives import append, disk, killed, numbered, opened, read, run, settled
 
 
 @pytest.mark.parametrize("count", range(1, 60))
@@ -153,5 +153,35 @@ def test_entries_of_a_log_whose_birth_was_damaged_are_kept_under_another_name() 
         store = opened(files)
         assert await read(store._logs["persistent://lost/found/log-2"], 1) == numbered(1, 3)
         assert await read(store._logs["a"]) == numbered(10, 40, 100)
+
+    run(main())
+
+
+def test_a_damaged_newest_checkpoint_costs_nothing_after_segments_were_removed() -> None:
+    """Two are kept, and so is every segment that a replay from the older one needs."""
+
+    async def main() -> None:
+        files = disk()
+        store = opened(files)
+        managed = store.open_log("a")
+        for start in range(0, 200, 10):
+            await append(store, managed, *numbered(start, start + 10, 100))
+            managed.open_ledger()
+            managed.trim(managed.end)
+            await settled()
+            kept = sorted(name for name in files.names() if name.startswith("checkpoint"))
+            assert len(kept) <= 2
+        await append(store, managed, *numbered(200, 203, 100))
+        first, wanted = managed.first, await read(managed, managed.first)
+        assert first > 100
+        files = await killed(store, files)
+        checkpoints = sorted(name for name in files.names() if name.startswith("checkpoint"))
+        assert len(checkpoints) == 2
+        newest = files.open(checkpoints[-1])
+        for offset in range(0, newest.size(), 7):
+            files.flip_bit(checkpoints[-1], offset)
+        store = opened(files)
+        again = store.open_log("a")
+        assert await read(again, again.first) == wanted
 
     run(main())

@@ -7,6 +7,8 @@ import asyncio
 import pytest
 
 from magnetar.broker.delivery.dispatcher import SubType
+from magnetar.storage.cache import Run
+from tests.unit.topic.fakes import FakeLog
 from tests.unit.topic.stand import Stand
 
 
@@ -239,3 +241,26 @@ def test_replay_from_disk_comes_before_new_entries() -> None:
     stand.subscription.flow(consumer, 2)
     stand.log.finish_read()
     assert [(o, n) for o, n, _, _ in sink.got[:3]] == [(2, 1), (3, 1), (15, 1)]
+
+
+@pytest.mark.parametrize("then", ["read_through", "restart"])
+def test_a_read_of_before_a_change_of_source_does_not_count(then: str) -> None:
+    """Its entries are those of a log that the subscription reads no more, or a second copy of what is read anew."""
+    stand = Stand()
+    stand.log.append(*[1] * 20)
+    stand.log.resident = 20
+    _, sink = stand.join(permits=1000)
+    assert len(stand.log.reads) == 1
+    before = stand.log.reads.pop()
+    stand.log.resident = 0
+    other = FakeLog()
+    other.append(*[1] * 20)
+    other.entries = [b"entry-%d" % (1000 + number) for number in range(20)]
+    if then == "read_through":
+        stand.subscription._pump.read_through(other)
+    else:
+        stand.subscription._pump.restart()
+    got = list(sink.ordinals)
+    _, _, _, done = before
+    done(Run(0, 0, 0, [b"entry-0"] * 5, None))
+    assert sink.ordinals == got

@@ -506,3 +506,16 @@ def test_statistics() -> None:
     assert stats.consumers[0].available_permits == 93
     stand.subscription.remove_consumer(a)
     assert stand.subscription.stats().messages_out == 7, "those of consumers that left are kept"
+
+
+@pytest.mark.parametrize("sub_type", list(SubType))
+@pytest.mark.parametrize("last", [0, 4, 9])
+def test_a_skip_takes_what_is_out_up_to_and_with_its_place(sub_type: SubType, last: int) -> None:
+    """An entry that stays out for ever counts against its limit, and what waits for its key waits for ever."""
+    stand = Stand(active_consumer_failover_delay_ms=0)
+    stand.append_many(10)
+    consumer, _ = stand.join("c", sub_type, permits=100)
+    stand.subscription.skip_until(last)
+    assert sorted(consumer.state.pending) == ([] if not consumer.state.pending else list(range(last + 1, 10)))
+    assert consumer.state.unacked == (0 if not consumer.state.pending else 9 - last)
+    assert stand.subscription.should_send() == ""
