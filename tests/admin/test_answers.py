@@ -236,3 +236,47 @@ def test_topics_of_one_bundle(tmp_path: Path) -> None:
             assert await broker.ask("GET", listed + other) == (200, [])
 
     tell(tmp_path, story)
+
+
+LOOKS = (
+    "lastMessageId", "messageid/0", "messageid/99999999999999", "stats?getEarliestTimeInBacklog=true",
+    "stats?getPreciseBacklog=true", "internalStats", "examinemessage?initialPosition=earliest",
+    "examinemessage?initialPosition=latest", "examinemessage?initialPosition=earliest&messagePosition=9",
+    "subscription/s/position/1", "subscription/s/position/9", "subscription/s/explain", "ledger/0/entry/0",
+    "ledger/-1/entry/-1", "ledger/9223372036854775807/entry/0", "compaction", "offload/ledgers", "backlogQuotaMap",
+)  # fmt: skip
+MOVES: tuple[tuple[str, Any], ...] = (
+    ("subscription/s/analyzeBacklog", None), ("subscription/s/resetcursor/0", None),
+    ("subscription/s/resetcursor/99999999999999", None), ("subscription/s/resetcursor", {"ledgerId": 0, "entryId": 0}),
+    ("subscription/s/resetcursor", {"ledgerId": 2**63 - 1, "entryId": 0}), ("subscription/s/expireMessages/0", None),
+    ("subscription/s/expireMessages", {"ledgerId": -1, "entryId": -1}), ("subscription/s/skip/9", None),
+    ("subscription/s/skip/-9", None), ("compaction/plan", None), ("trim", None),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("state", ["empty", "written", "trimmed", "terminated", "trimmed and unloaded"])
+def test_harmless_states_are_not_called_damaged(tmp_path: Path, state: str) -> None:
+    """Every question about messages, of topics without any, with some, whose messages are gone, that are over."""
+
+    async def story(broker: RealBroker) -> None:
+        await broker.ask("PUT", P + "t")
+        await broker.ask("PUT", P + "t/subscription/s", "earliest")
+        if state != "empty":
+            client = await broker.client()
+            producer = await client.producer("persistent://public/default/t")
+            for _ in range(3):
+                await producer.receipt(producer.send(b"x"))
+            await client.close()
+        steps = [("POST", "terminate")] if state == "terminated" else []
+        steps += [("DELETE", "truncate")] if state.startswith("trimmed") else []
+        steps += [("PUT", "unload")] if state.endswith("unloaded") else []
+        for step in steps:
+            assert (await broker.ask(step[0], P + "t/" + step[1]))[0] < 300
+        asked = [("GET", look, None) for look in LOOKS] + [("POST", move, body) for move, body in MOVES]
+        for _ in range(2):
+            for method, path, body in asked:
+                status, found = await broker.ask(method, P + "t/" + path, body)
+                assert status < 500, (method, path, found)
+                assert "damage" not in str(found).lower(), (method, path, found)
+
+    tell(tmp_path, story)

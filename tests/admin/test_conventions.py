@@ -9,6 +9,7 @@ import socket
 import urllib.request
 
 import pytest
+from starlette.types import Message
 
 from magnetar.admin.http import create_app
 from magnetar.admin.namespace_policies import POLICIES as NAMESPACE_POLICIES
@@ -198,3 +199,34 @@ def test_server_serves_and_releases_its_port(broker: FakeBroker, resources: Reso
     port = asyncio.run(serve())
     with pytest.raises(OSError, match="refused"):
         ask(port)
+
+
+def test_a_client_that_leaves_is_one_line_and_seldom(own_world: World, caplog: pytest.LogCaptureFixture) -> None:
+    """In the middle of a body, twenty times: no trace, no answer, a few lines."""
+    app = create_app(own_world.broker, own_world.resources, Settings())
+    path = "/admin/v2/tenants/x"
+    scope = {
+        "type": "http", "method": "PUT", "path": path, "raw_path": path.encode(), "query_string": b"", "headers": [],
+        "http_version": "1.1", "scheme": "http", "server": ("127.0.0.1", 80), "client": ("127.0.0.1", 1),
+    }  # fmt: skip
+
+    async def leave() -> None:
+        parts: list[Message] = [
+            {"type": "http.request", "body": b"{", "more_body": True},
+            {"type": "http.disconnect"},
+        ]
+
+        async def receive() -> Message:
+            return parts.pop(0)
+
+        async def send(message: Message) -> None:
+            raise AssertionError(message)
+
+        await app(dict(scope), receive, send)
+
+    with caplog.at_level(logging.WARNING):
+        for _ in range(20):
+            asyncio.run(leave())
+    assert 1 <= len(caplog.records) <= 5
+    assert all(record.exc_info is None for record in caplog.records)
+    assert caplog.records[0].getMessage() == f"a client left in the middle of PUT {path}"
