@@ -153,6 +153,9 @@ class FrozenFiles:
     def space(self) -> tuple[int, int]:
         return 0, 0
 
+    def in_place(self) -> bool:
+        return True
+
     def holds(self, name: str, file: File) -> bool:
         return True
 

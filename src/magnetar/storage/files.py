@@ -115,6 +115,10 @@ class FileSystem(Protocol):
         """Bytes of the disk that this process may still use, and all that there are."""
         ...
 
+    def in_place(self) -> bool:
+        """Whether the directory that was locked is still where it was."""
+        ...
+
     def holds(self, name: str, file: File) -> bool:
         """Whether ``name`` still leads to that open file: nobody removed or replaced it, or the directory."""
         ...
@@ -250,14 +254,19 @@ class OsFileSystem:
         found = os.statvfs(self.path)
         return found.f_bavail * found.f_frsize, found.f_blocks * found.f_frsize
 
+    def in_place(self) -> bool:
+        try:
+            return not self._locks or _same(os.stat(self.path), os.fstat(self._locks[0]))
+        except OSError:
+            return False
+
     def holds(self, name: str, file: File) -> bool:
         assert isinstance(file, OsFile)
         try:
             found = os.stat(os.path.join(self.path, name))
-            here = os.stat(self.path)
         except OSError:
             return False
-        return _same(found, os.fstat(file.fileno())) and (not self._locks or _same(here, os.fstat(self._locks[0])))
+        return _same(found, os.fstat(file.fileno())) and self.in_place()
 
     def rename(self, old: str, new: str) -> None:
         os.replace(os.path.join(self.path, old), os.path.join(self.path, new))

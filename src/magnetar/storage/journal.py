@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import logging
 from collections.abc import Callable, Iterable
 from concurrent.futures import Executor
@@ -24,6 +25,7 @@ from magnetar.runtime.clock import Clock
 from magnetar.storage import records
 from magnetar.storage.committer import Committer, ThreadCommitter
 from magnetar.storage.files import Chunk, File, FileSystem, is_full
+from magnetar.storage.newest import note_newest
 from magnetar.storage.segment import segment_name
 
 log = logging.getLogger(__name__)
@@ -32,6 +34,9 @@ Done = Callable[[], None]
 Failed = Callable[[PersistenceError], None]
 
 _RETRY_SECONDS: Final = 1.0
+_LOOK_SECONDS: Final = 1.0
+_COPY_BYTES: Final = 4 << 20
+_GONE: Final = "the data directory was moved, removed or replaced under the running broker; stop it and put that right"
 _MOVE_SECONDS: Final = 0.005
 """So long a move waits for a group that is written for somebody who waits."""
 _CALLBACK_FAILED: Final = (
@@ -192,6 +197,10 @@ class Journal:
         self.moved_bytes = 0
         """Of those written, what was there already."""
         self._rolling = False
+        self._look_at = 0.0
+        """When it is looked next whether somebody removed the segment."""
+        self._lost = False
+        """The open file has no name any more: what it holds must get one before anything else is written."""
         self._written_to = 0
         """Where the group that is being written ends."""
         self._write_size = 0
@@ -368,6 +377,10 @@ class Journal:
 
     def _begin_segment(self, chunks: list[Chunk]) -> File:
         """In the writer's thread: a new segment with its header and its first group."""
+        if self._file is not None and (self._lost or not self._in_place()):
+            self._restore(self._file, self.length).close()
+        elif not self._files.in_place():
+            raise FileNotFoundError(errno.ENOENT, _GONE)
         now = self._clock.now_ms()
         header = records.SegmentHeader(self.segment + 1, self.length, self.sequence, now, self._secret)
         file = self._files.open(segment_name(header.number), create=True)
@@ -377,6 +390,7 @@ class Journal:
             if self.sync_data:
                 file.sync()
             self._files.sync()
+            note_newest(self._files, header.number)
         except BaseException:
             # in the page cache it would count at a start after a kill, and be gone after a power loss
             with contextlib.suppress(OSError):
@@ -384,6 +398,56 @@ class Journal:
             file.close()
             raise
         return file
+
+    def _in_place(self) -> bool:
+        """Whether the segment's name, and the directory's, still lead to what is open."""
+        return self._file is None or self._files.holds(segment_name(self.segment), self._file)
+
+    def _restore(self, file: File, length: int) -> File:
+        """In the writer's thread: give the content of a file without a name a name again. Raises OSError."""
+        if not self._files.in_place():
+            raise FileNotFoundError(errno.ENOENT, _GONE)
+        name = segment_name(self.segment)
+        names = self._files.names()
+        if name in names:
+            stranger = next(s for i in range(len(names) + 1) if (s := f"quarantine-{name}-stranger-{i}") not in names)
+            self._files.rename(name, stranger)
+        copy = self._files.open(name + ".new", create=True)
+        try:
+            copy.truncate(0)
+            for at in range(0, length, _COPY_BYTES):
+                copy.append([file.read(at, min(_COPY_BYTES, length - at))])
+            if copy.size() != length:
+                raise OSError(errno.EIO, f"{name} has no name any more and cannot be read")
+            copy.sync()
+            self._files.rename(name + ".new", name)
+            self._files.sync()
+        except BaseException:
+            copy.close()
+            raise
+        log.error("%s was removed or replaced under the running broker; all of it was written anew", name)
+        return copy
+
+    def _look(self, group: Group) -> bool:
+        """Whether what was written can be found again; if not, nothing of it is said before it can."""
+        self._look_at = self._loop.time() + _LOOK_SECONDS
+        if self._file is None or self._in_place():
+            return True
+        self._writing = group
+        self._lost = self._rolling = True
+        work = self._loop.run_in_executor(self._writer, self._restore, self._file, self._written_to)
+        work.add_done_callback(self._restored)
+        return False
+
+    def _restored(self, work: asyncio.Future[File]) -> None:
+        error = work.exception()
+        if error is None:
+            # the next group begins a segment: readers that have the old file open find all of this one in it
+            if self._file is not None:
+                self._file.close()
+            self._file = work.result()
+            self._lost = False
+        self._written(error)
 
     def _begun(self, work: asyncio.Future[File]) -> None:
         error = work.exception()
@@ -394,7 +458,7 @@ class Journal:
             if self._own_segment:
                 self._on_sealed(self.segment, self.length, self.sequence)
             self._own_segment = True
-            self._rolling = False
+            self._rolling = self._lost = False
             self.segment += 1
             self.length = 0
         self._written(error)
@@ -405,6 +469,8 @@ class Journal:
         assert group is not None
         if error is not None:
             self._write_failed(group, error)
+            return
+        if self._loop.time() >= self._look_at and not self._look(group):
             return
         self.bytes_written += self._write_size
         if group.move is not None:
@@ -453,7 +519,9 @@ class Journal:
         if self.failing is None:
             log.error("%s", error, exc_info=None if isinstance(cause, OSError) else cause)
         self.failing = error
-        if self._file is not None:
+        if not self._lost and not self._in_place():
+            self._lost = self._rolling = True  # what it holds is nowhere else
+        if self._file is not None and not self._lost:
             self._abandon(self._file)
             self._file = None
         if is_full(cause):
@@ -514,6 +582,11 @@ class Journal:
             self._lazy = None
         self._committer.close()
         if self._file is not None:
+            if not self._in_place():
+                try:
+                    self._restore(self._file, self.length).close()
+                except OSError as error:
+                    log.error("%s is gone, and so is what was written to it: %s", segment_name(self.segment), error)
             self._file.close()
             self._file = None
 

@@ -29,6 +29,10 @@ class Occupancy:
         """Whether anything in the segment is needed."""
         return number in self._spans
 
+    def numbers(self) -> list[int]:
+        """Segments of which something is needed."""
+        return list(self._spans)
+
     def spans(self, number: int) -> list[Span]:
         """What is needed of a segment."""
         return list(self._spans.get(number, ()))

@@ -26,6 +26,7 @@ from magnetar.storage.files import FileSystem
 from magnetar.storage.journal import Failed, Journal
 from magnetar.storage.ledger import Rollover
 from magnetar.storage.managed_ledger import ManagedLedger, ReadDone
+from magnetar.storage.newest import loss, lost_newest
 from magnetar.storage.occupancy import Occupancy
 from magnetar.storage.reader import EntryReader
 from magnetar.storage.recovery import Recovered, recover
@@ -47,6 +48,10 @@ log = logging.getLogger(__name__)
 
 _UNKNOWN: Final = 1 << 62
 """Length of a segment that recovery has cut already."""
+
+_LOST_SEQUENCES: Final = 1 << 32
+_LOST_IDS: Final = 1 << 24
+"""More than a segment can have given."""
 
 _ARCHIVE_THREADS: Final = 4
 """managedLedgerOffloadReadThreads is 2 in Apache Pulsar."""
@@ -155,6 +160,7 @@ class LedgerStore:
         if found.secret is not None:
             self._secret = found.secret
         self.damage = found.damage
+        self._name_lost_segments(found)
         self._checkpoint_number = found.checkpoint_number
         # 0: the checkpoint before the newest is still there, and nothing that it needs may be removed
         self._checkpoints = [0, found.checkpoint_segment]
@@ -168,6 +174,25 @@ class LedgerStore:
         self.room.start()
         for managed in self._logs.values():
             managed.finish_trim()
+
+    def _name_lost_segments(self, found: Recovered) -> None:
+        """Say which segments are gone, and give no number again that one of them may have given."""
+        present = set(segment_numbers(self._files.names()))
+        for number in sorted(set(self.occupancy.numbers()) - present):
+            spans = self.occupancy.spans(number)
+            entries = sum(span.end - span.first for span in spans)
+            logs = len({span.log for span in spans})
+            self._name(f"{segment_name(number)} is missing: {entries} entries of {logs} topics cannot be read")
+        lost = lost_newest(self._files, found.checkpoint_segment)
+        if lost is not None:
+            self._name(loss(lost))
+            found.segment, found.length = lost, 0
+            found.sequence += _LOST_SEQUENCES
+            found.ids[:] = [number + _LOST_IDS for number in found.ids]
+
+    def _name(self, damage: str) -> None:
+        self.damage.append(damage)
+        log.error("%s", damage)
 
     def _finish_recovery(self, found: Recovered) -> None:
         for number in found.scanned:

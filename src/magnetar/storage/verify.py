@@ -20,6 +20,7 @@ from magnetar.storage.archive import Offload
 from magnetar.storage.files import FileSystem
 from magnetar.storage.metadata_log import examine
 from magnetar.storage.metadata_scan import COPIES
+from magnetar.storage.newest import loss, lost_newest
 from magnetar.storage.scan import SegmentScan
 from magnetar.storage.segment import SegmentIndex, index_name, segment_name, segment_numbers
 
@@ -96,6 +97,9 @@ class _Verification:
         if newest is not None:
             self._lengths[newest.head["segment"]] = newest.head["length"]
         numbers = segment_numbers(self._names)
+        lost = lost_newest(self._files, newest.head["segment"] if newest is not None else 0)
+        if lost is not None:
+            self._damaged(loss(lost))
         for number in numbers:
             self._border(number)
         for number in numbers:

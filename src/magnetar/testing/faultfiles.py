@@ -247,6 +247,9 @@ class FaultFileSystem:
         free = self._disk.free_bytes()
         return (_ENDLESS, _ENDLESS) if free is None else (free, self._disk.faults.capacity_bytes or 0)
 
+    def in_place(self) -> bool:
+        return True
+
     def holds(self, name: str, file: File) -> bool:
         assert isinstance(file, FaultFile)
         return self._disk.directory.live.get(name) is file.inode

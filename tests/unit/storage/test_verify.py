@@ -13,6 +13,7 @@ from magnetar.model.errors import PersistenceError
 from magnetar.runtime.clock import SystemClock
 from magnetar.storage import records
 from magnetar.storage.files import OsFileSystem
+from magnetar.storage.newest import NAME as NEWEST
 from magnetar.storage.segment import segment_name
 from magnetar.storage.store import LedgerStore
 from magnetar.storage.verify import verify
@@ -80,6 +81,8 @@ def test_a_flipped_bit_anywhere_that_counts_is_found() -> None:
     files = filled()
     checked = 0
     for name, data in content(files).items():
+        if name == NEWEST:
+            continue  # what cannot be read of it says nothing
         for at in range(0, len(data), 13):
             files.flip_bit(name, at, at % 8)
             assert verify(files).damage, (name, at)
