@@ -11,7 +11,7 @@ import ctypes
 from collections.abc import Callable
 from typing import Any, Final
 
-CROWD: Final = 500
+CROWD: Final = 100
 _SECONDS: Final = 5.0
 
 

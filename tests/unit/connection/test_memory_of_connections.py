@@ -15,7 +15,7 @@ import uvloop
 from magnetar.broker.connection import dispatch
 from magnetar.broker.connection import listener as listening
 from magnetar.broker.connection.listener import UNFINISHED_MAX, Connections, Listener
-from magnetar.broker.connection.memory import FRAME_SECONDS, LITTLE, UnfinishedFrames, Unsent
+from magnetar.broker.connection.memory import FRAME_SECONDS, LITTLE, ONE_MAX, UnfinishedFrames, Unsent
 from magnetar.broker.connection.session import Session
 from magnetar.protocol import codec
 from magnetar.protocol import commands as c
@@ -169,6 +169,23 @@ def test_keep_alive_works_from_the_first_interval_on() -> None:
         hang_up(silent)
 
     simulate(scenario)
+
+
+def test_one_who_takes_nothing_of_what_it_did_not_ask_for_is_closed() -> None:
+    """Changes of a topic list, for instance: they do not wait for anybody."""
+
+    async def scenario() -> None:
+        watcher, transport = connected(Connections(), deaf=True)
+        for _ in range(100):
+            if transport.aborted:
+                break
+            watcher.session.out.put(b"x" * MB)
+            await asyncio.sleep(0)
+        assert transport.aborted
+        assert transport.unsent <= ONE_MAX + 2 * MB
+        hang_up(watcher)
+
+    run(scenario)
 
 
 class Holder:

@@ -20,6 +20,8 @@ from typing import Final, Protocol
 
 LITTLE: Final = 128 << 10
 """Bytes that one connection may always hold."""
+ONE_MAX: Final = 32 << 20
+"""Bytes that one connection may leave untaken; only what nobody asks for, changes of topic lists, gets that far."""
 FRAME_SECONDS: Final = 2.0
 """How long a frame may take that others wait for."""
 _RECOUNT_SECONDS: Final = 0.1

@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Final
 
-from magnetar.broker.connection.memory import LITTLE, Taker, Unsent
+from magnetar.broker.connection.memory import LITTLE, ONE_MAX, Taker, Unsent
 
 _JOIN_BELOW: Final = 4096
 """Parts smaller than this on average are copied into one buffer; larger ones are handed over one by one."""
@@ -94,6 +94,9 @@ class Outbox:
         self.writes += 1
         self.total += size
         self._all.written(size)
+        if self._paused and self._taker is not None and (unsent := self.unsent) > ONE_MAX:
+            self._taker.takes_too_much(unsent)
+            return
         if size < _JOIN_BELOW * len(parts):
             self._transport.write(b"".join(parts))
         else:
