@@ -36,8 +36,8 @@ from magnetar.admin import (
     transactions,
     unbuilt,
 )
-from magnetar.admin.door import Door, Names
 from magnetar.admin.failures import Unexpected, http_failure, known_failure, wrong_parameter
+from magnetar.admin.origins import Names, OriginCheck
 from magnetar.admin.ports import Admin, AdminBroker
 from magnetar.metadata.resources import Resources
 from magnetar.model.errors import MagnetarError
@@ -91,5 +91,5 @@ def create_app(broker: AdminBroker, resources: Resources, settings: Settings) ->
     app.router.routes.append(unbuilt.route())
     app.add_middleware(Unexpected)
     app.add_middleware(EncodedPath)
-    app.add_middleware(Door, names=Names.of(settings))
+    app.add_middleware(OriginCheck, names=Names.of(settings))
     return app

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from magnetar.admin.door import Asked, Names, refusal
+from magnetar.admin.origins import Asked, Names, refusal
 from magnetar.runtime.settings import Settings
 from tests.admin.conftest import World, world
 from tests.admin.rest_client import RestClient

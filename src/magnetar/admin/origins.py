@@ -1,7 +1,7 @@
 """Who may ask: what a web page can make a browser send is refused, what programs send passes (decision 021).
 
-:func:`refusal` judges the facts of one request and knows nothing of ASGI; :class:`Door` collects those facts, answers
-for what is refused, and puts the headers on every answer that keep browsers from using it in other ways.
+:func:`refusal` judges the facts of one request and knows nothing of ASGI; :class:`OriginCheck` collects those facts,
+answers for what is refused, and puts the headers on every answer that keep browsers from using it in other ways.
 """
 
 from __future__ import annotations
@@ -147,7 +147,7 @@ def _is_address(name: str) -> bool:
     return True
 
 
-class Door:
+class OriginCheck:
     """ASGI: in front of the whole application."""
 
     def __init__(self, app: ASGIApp, names: Names) -> None:
