@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 import logging
 import signal
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Final
 
+from magnetar.app.collecting import EVERY_SECONDS, Collecting
 from magnetar.app.node import Node
 from magnetar.runtime.descriptors import raise_limit
 from magnetar.runtime.settings import Settings
+from magnetar.runtime.tasks import TaskGroup
 
 log = logging.getLogger(__name__)
-
-_GC_THRESHOLD: Final = 50_000
-"""Young objects before a collection: entries in flight are not garbage, and looking at them again and again is slow."""
 
 
 def run(data: Path, settings: Settings) -> None:
@@ -45,8 +42,10 @@ async def _serve(data: Path, settings: Settings) -> None:
     stop = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stop.set)
+    collecting, tasks = Collecting(), TaskGroup("collecting")
     node = Node(data, settings)
     await node.start()
+    collecting.recovered()
     service = node.broker.service
     mode = (
         "receipts wait for the disk"
@@ -56,10 +55,9 @@ async def _serve(data: Path, settings: Settings) -> None:
     sys.stdout.write(f"magnetar is ready: {service.service_url} {service.web_service_url} data in {data} ({mode})\n")
     sys.stdout.flush()
     await node.complete()
-    # not before: building REST leaves megabytes of garbage
-    gc.set_threshold(_GC_THRESHOLD, 20, 20)
-    gc.collect()
-    gc.freeze()
+    collecting.complete()
+    tasks.repeat(EVERY_SECONDS, lambda: collecting.look(lambda: len(service.topics)), "look")
     await stop.wait()
     log.info("stopping")
+    await tasks.close()
     await node.stop()

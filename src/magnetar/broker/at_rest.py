@@ -51,7 +51,7 @@ class AtRest:
             managed = self._service.store.find_log(name)
             if managed is None or name in self._service.topics or not _may_go(managed):
                 continue
-            topic = TopicName.parse(name)
+            topic = TopicName.stored(name)
             policies = self._service.policies.of(topic)
             if _needs_loading(managed, policies, self._service.clock.now_ms()):
                 if loaded < _LOADED:

@@ -227,9 +227,10 @@ class BrokerService:
         self.unstored.policies_changed(lambda name: name.namespace == namespace)
 
     def _topic_policies_changed(self, name: TopicName) -> None:
-        for topic in list(self.topics.values()):
-            if topic.name.parent == name:
-                topic.set_policies(self.policies.of(topic.name))
+        for each in (name, *self.directory.partitions_of(name)):
+            topic = self.topics.get(each.fqn)
+            if topic is not None:
+                topic.set_policies(self.policies.of(each))
         self.unstored.policies_changed(lambda topic: topic.parent == name)
         if self._tells_policies:
             self._policy_events.changed(name)

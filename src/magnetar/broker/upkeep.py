@@ -96,7 +96,9 @@ class Upkeep:
 
     async def trim(self) -> int:
         """Drop closed ledgers that every durable subscription has consumed (SEMANTICS 4.2.2); how many."""
-        self._service.unstored.collect()
+        unstored = self._service.unstored
+        async for one in in_turns(list(unstored.by_name.values())):
+            unstored.collect_one(one)
         dropped = 0
         async for topic in in_turns(list(self._service.topics.values())):
             dropped += topic.trim()

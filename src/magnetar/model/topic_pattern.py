@@ -12,9 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
-from typing import Final
-
-import re2
+from typing import Any, Final
 
 from magnetar.model.errors import InvalidTopicNameError
 from magnetar.model.names import PARTITION_SUFFIX
@@ -96,7 +94,9 @@ def without_scheme(pattern: str) -> str:
     raise InvalidTopicNameError(f"Invalid topics pattern: Does not support topic domain: {prefix}")
 
 
-def _compile(expression: str, text: str) -> re2._Regexp:
+def _compile(expression: str, text: str) -> Any:
+    import re2  # three megabytes that most brokers and programs never need
+
     options = re2.Options()
     options.max_mem = MEMORY_MAX
     options.log_errors = False

@@ -1,0 +1,35 @@
+"""What the garbage collector is spared."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+from collections.abc import Iterator
+
+import pytest
+
+from magnetar.app.collecting import Collecting
+
+
+@pytest.fixture
+def done(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
+    calls: list[str] = []
+    for name in ("disable", "enable", "freeze", "unfreeze", "collect", "set_threshold"):
+        monkeypatch.setattr(gc, name, lambda *_, name=name: calls.append(name))
+    yield calls
+
+
+def test_recovery_runs_without_and_topics_are_frozen_as_they_come(done: list[str]) -> None:
+    collecting = Collecting()
+    assert done == ["disable"]
+    collecting.recovered()
+    collecting.complete()
+    assert done[1:] == ["freeze", "enable", "set_threshold", "collect", "freeze"]
+    del done[:]
+    for topics, expected in (
+        (999, []), (1000, ["freeze"]), (1999, []), (30_000, ["freeze"]), (20_001, []), (20_000, ["unfreeze"]),
+        (20_999, []), (21_000, ["freeze"]), (12_000, []), (11_000, ["unfreeze"]), (0, ["unfreeze"]), (500, []),
+    ):  # fmt: skip
+        asyncio.run(collecting.look(lambda topics=topics: topics))  # type: ignore[misc]  # mypy cannot infer it
+        assert done == expected, topics
+        del done[:]
