@@ -220,6 +220,10 @@ class FakeBroker:
     async def skip(self, topic: TopicName, name: str, entries: int | None) -> None:
         self.moved.append((topic.local_name, name, "skip", entries))
 
+    async def skip_unreadable(self, topic: TopicName, name: str) -> int:
+        self.moved.append((topic.local_name, name, "skip unreadable", 0))
+        return 3
+
     async def reset_cursor(self, topic: TopicName, name: str, publish_time_ms: int) -> None:
         self.moved.append((topic.local_name, name, "reset", publish_time_ms))
 

@@ -6,10 +6,16 @@ import asyncio
 
 import pytest
 
+from magnetar.broker.topic.explanation import explain
+from magnetar.broker.topic.gaps import Gaps
 from magnetar.model.errors import PersistenceError
+from magnetar.protocol import commands as c
+from magnetar.runtime.settings import Settings
 from magnetar.storage import records
 from magnetar.storage.cache import Run
 from magnetar.storage.managed_ledger import ManagedLedger
+from magnetar.testing.broker import HOST, PORT
+from magnetar.testing.rawclient import RawClient
 from tests.sim.clients import Publisher
 from tests.sim.world import T, World, caught, run_seeds
 
@@ -76,6 +82,73 @@ async def readable(log: ManagedLedger) -> dict[int, bytes]:
             out[found.first + i] = entry
         at = found.first + len(found.entries)
     return out
+
+
+async def waited_for(world: World, caplog: pytest.LogCaptureFixture) -> None:
+    """A subscription comes to what is damaged, names it once, waits, and goes on behind it when it may."""
+    await world.boot()
+    world.start(Publisher(world, "t", T, size=200).run(120))
+    await world.quiet(1.0)
+    world.check_tasks()
+    await world.machine.stop()
+    files = world.machine.files
+    segments = sorted(name for name in files.names() if name.startswith("segment"))
+    for name in world.rng.sample(segments[:-1], min(2, len(segments) - 1)):
+        files.flip_bit(name, world.rng.randrange(files.open(name).size()), world.rng.randrange(8))
+    await world.machine.start()
+    broker = world.machine.broker
+    log = broker.store.open_log(T)
+    there = await readable(log)
+    caplog.clear()
+    client = await RawClient.open(HOST, PORT)
+    await client.connect()
+    sub_type = world.rng.choice(list(c.SubType))
+    consumer = await client.subscribe(T, "s", sub_type, initial_position=c.InitialPosition.Earliest)
+    consumer.flow(1000)
+    subscription = broker.service.topics[T].subscriptions["s"]
+    for _ in range(50):
+        await asyncio.sleep(300)
+        if subscription.gaps.waiting is None:
+            break
+        assert not world.settings.autoSkipNonRecoverableData, "it waits although it may go on"
+        before = len(client.heard(c.Message))
+        assert explain(subscription)[0].what == "unreadable" or sub_type is c.SubType.Key_Shared
+        await asyncio.sleep(300)
+        assert len(client.heard(c.Message)) == before
+        assert subscription.skip_unreadable() > 0
+    got = client.heard(c.Message)
+    assert [message.entry for message in got] == [there[ordinal] for ordinal in sorted(there)], (
+        "readable ones are missing"
+    )
+    missing = log.end - log.first - len(there)
+    assert subscription.gaps.entries_skipped == missing
+    assert sum(stop - start for start, stop in subscription.gaps.skipped) == missing
+    named = [record for record in caplog.records if "cannot be read:" in record.getMessage()]
+    assert len(named) >= len(subscription.gaps.skipped)
+    assert len(named) == len({record.getMessage() for record in named}), "named more than once"
+    for message in got:
+        consumer.ack_unconfirmed(message.message_id)
+    await asyncio.sleep(5)
+    assert subscription.cursor.backlog() == 0
+
+
+@pytest.mark.parametrize("auto", [False, True])
+def test_a_subscription_goes_past_what_is_damaged_when_it_may(caplog: pytest.LogCaptureFixture, auto: bool) -> None:
+    async def simulation(world: World) -> None:
+        await waited_for(world, caplog)
+
+    run_seeds(simulation, 20, settings=Settings(autoSkipNonRecoverableData=auto))
+
+
+def test_more_skipped_than_is_damaged_is_noticed(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def simulation(world: World) -> None:
+        await waited_for(world, caplog)
+
+    met = Gaps.met
+    monkeypatch.setattr(Gaps, "met", lambda self, start, stop: met(self, start, stop + 1))
+    assert caught(simulation, lambda broker: None, 10)
 
 
 def test_a_flipped_bit_is_noticed_named_and_kept(caplog: pytest.LogCaptureFixture) -> None:

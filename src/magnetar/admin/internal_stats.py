@@ -86,7 +86,21 @@ def _cursor(subscription: Subscription, log: ManagedLedger, waits: bool) -> Json
         "totalNonContiguousDeletedMessagesRange": len(holes),
         "subscriptionHavePendingRead": waits,
         "subscriptionHavePendingReplayRead": False,
+        **_gaps(subscription, log),
         "properties": _properties(subscription),
+    }
+
+
+def _gaps(subscription: Subscription, log: ManagedLedger) -> JsonObject:
+    """Damaged entries: ours, shown only where there are any."""
+    gaps = subscription.gaps
+    if gaps.waiting is None and not gaps.skipped:
+        return {}
+    waiting = [] if gaps.waiting is None else [gaps.waiting]
+    return {
+        "entriesUnreadableSkipped": gaps.entries_skipped,
+        "unreadableRangesSkipped": list(acknowledged_ranges(log, gaps.skipped)),
+        "unreadableRangesWaiting": list(acknowledged_ranges(log, waiting)),
     }
 
 

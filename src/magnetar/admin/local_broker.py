@@ -272,6 +272,15 @@ class LocalBroker:
             last = _nth_unacknowledged(subscription, entries, last)
         await topic_operations.durable(lambda done, _: subscription.skip_until(last, done))
 
+    async def skip_unreadable(self, topic: TopicName, name: str) -> int:
+        if not topic.persistent:
+            self._unstored_subscription(topic, name)
+            return 0
+        found = self._topic(topic)
+        skipped = self._subscription(found, name).skip_unreadable()
+        await topic_operations.durable(found.log.barrier)
+        return skipped
+
     async def reset_cursor(self, topic: TopicName, name: str, publish_time_ms: int) -> None:
         if not topic.persistent:
             self._unstored_subscription(topic, name)

@@ -270,6 +270,10 @@ class AdminBroker(Protocol):
         """Acknowledge the next ``entries`` unacknowledged entries, None: all. Raises SubscriptionNotFoundError."""
         ...
 
+    async def skip_unreadable(self, topic: TopicName, name: str) -> int:
+        """Acknowledge the damaged entries that it waits for; how many. Raises SubscriptionNotFoundError."""
+        ...
+
     async def reset_cursor(self, topic: TopicName, name: str, publish_time_ms: int) -> None:
         """Go to the first entry published at or after that time. Raises SubscriptionNotFoundError."""
         ...

@@ -97,6 +97,15 @@ def _moving(router: APIRouter, admin: Admin) -> None:
         await admin.broker.skip(existing(admin, name), subscription, count)
         return done()
 
+    @router.post(path + "/skipUnreadable")
+    async def skip_unreadable(
+        domain: PathText, tenant: PathText, namespace: PathText, topic: PathText, subscription: PathText
+    ) -> Response:
+        skipped = 0
+        for part in parts_of(admin, topic_name(domain, tenant, namespace, topic)):
+            skipped += await admin.broker.skip_unreadable(part, subscription)
+        return answer({"entriesSkipped": skipped})
+
     @router.post(path + "/resetcursor/{timestamp}")
     async def reset_cursor(
         domain: PathText, tenant: PathText, namespace: PathText, topic: PathText, subscription: PathText, timestamp: int

@@ -356,5 +356,6 @@ def dispatch_settings(settings: Settings) -> DispatchSettings:
         ),
         key_shared_look_ahead_per_consumer=settings.keySharedLookAheadMsgInReplayThresholdPerConsumer,
         key_shared_look_ahead_per_subscription=settings.keySharedLookAheadMsgInReplayThresholdPerSubscription,
+        auto_skip_non_recoverable_data=settings.autoSkipNonRecoverableData,
         deliver_at_time_strict=settings.isDelayedDeliveryDeliverAtTimeStrict,
     )

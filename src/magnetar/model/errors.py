@@ -84,6 +84,15 @@ class PersistenceError(MagnetarError):
     code = ServerError.PersistenceError
 
 
+class UnreadableError(PersistenceError):
+    """Entries are damaged or missing on disk: reading them again brings nothing, before somebody has mended it."""
+
+    def __init__(self, text: str, stop: int) -> None:
+        super().__init__(text)
+        self.stop = stop
+        """Ordinal behind the last one of which that is known."""
+
+
 class ServiceNotReadyError(MagnetarError):
     code = ServerError.ServiceNotReady
     status = 503

@@ -271,6 +271,12 @@ class Settings(PolicySettings):
     dispatcherMaxRoundRobinBatchSize: int = _setting(
         20, "Shared: entries given to one consumer before it is the next one's turn.", "Delivery", 1, _INT_MAX
     )
+    autoSkipNonRecoverableData: bool = _setting(
+        False,
+        "Whether subscriptions skip messages that are damaged on disk. If not, each waits in front of them until "
+        "somebody skips them (REST: skipUnreadable) or mends the disk.",
+        "Delivery",
+    )
     isDelayedDeliveryDeliverAtTimeStrict: bool = _setting(
         False,
         "Whether a delayed message never goes out early. If not, it may be one tick early, and more of them go out "

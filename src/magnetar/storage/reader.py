@@ -12,14 +12,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from functools import partial
 from typing import Final, NamedTuple
 
-from magnetar.model.errors import PersistenceError
+from magnetar.model.errors import PersistenceError, UnreadableError
 from magnetar.storage import records
 from magnetar.storage.archive import Archive
 from magnetar.storage.cache import EntryCache, Run, cut
@@ -65,6 +65,10 @@ class Living(NamedTuple):
     record: bytes
 
 
+_TOLD_MAX: Final = 10_000
+"""Damaged places that are remembered, so that each is said once."""
+
+
 class _Reading:
     """One read under way, and who waits for it: nobody yet, if it was begun ahead."""
 
@@ -104,6 +108,8 @@ class EntryReader:
         self._recent: deque[int] = deque(maxlen=_RECENT)
         """The logs that were read last."""
         self._closed = False
+        self._told: set[tuple[int, int]] = set()
+        """Log and ordinal of what was said to be damaged."""
         self.reads = 0
         self.bytes_read = 0
         self.copies_read = 0
@@ -125,9 +131,10 @@ class EntryReader:
         else:
             reading.further = _READS_AHEAD
         if reading is None:
-            error = PersistenceError(
+            error = UnreadableError(
                 f"{managed.name}: the entry at {managed.position(start)} is not in any segment; the log of the "
-                "start names what was found damaged and where its bytes are kept"
+                "start names what was found damaged and where its bytes are kept",
+                managed.spans.following(start) or managed.end,
             )
             asyncio.get_running_loop().call_soon(done, error)
             return
@@ -204,10 +211,22 @@ class EntryReader:
     def _failed(self, reading: _Reading, error: BaseException) -> None:
         if not isinstance(error, PersistenceError):
             error = PersistenceError(f"{reading.managed.name}: reading {reading.place} failed: {error}")
-        if reading.waiters:
+        if reading.waiters and self._is_news(reading, error):
             log.error("%s", error)
         for waiter in reading.waiters:
             waiter(error)
+
+    def _is_news(self, reading: _Reading, error: BaseException) -> bool:
+        """What is damaged stays so, and is said once however often somebody asks for it."""
+        if not isinstance(error, UnreadableError):
+            return True
+        place = (reading.managed.id, reading.start)
+        if place in self._told:
+            return False
+        if len(self._told) >= _TOLD_MAX:
+            self._told.clear()
+        self._told.add(place)
+        return True
 
     # in the reader's thread --------------------------------------------------------------------------------------
 
@@ -219,7 +238,7 @@ class EntryReader:
         # behind the span's end may lie what a failed write left
         stop = bisect_left(places.firsts, span.end)
         if i < 0 or i >= stop:
-            raise self._hole(span, start)
+            raise self._hole(span, start, places)
         while not out or (left > 0 and i < stop):
             last = self._stretch(places, i, stop, left)
             at = places.offsets[i]
@@ -231,14 +250,16 @@ class EntryReader:
             for j in range(i, last + 1):
                 try:
                     out.append(self._extent(span, data, begin + places.offsets[j] - at))
-                except PersistenceError:
+                except PersistenceError as error:
                     if not out:
+                        if isinstance(error, UnreadableError):
+                            error.stop = places.firsts[j + 1] if j + 1 < stop else span.end
                         raise
                     return out  # whoever wants what is damaged will ask for it
             i = last + 1
         first = out[0].run
         if not first.first <= start < first.first + len(first.entries):
-            raise self._hole(span, start)
+            raise self._hole(span, start, places)
         return out
 
     def _living(self, wanted: Sequence[tuple[Span, int]], size_max: int) -> list[Living]:
@@ -260,13 +281,13 @@ class EntryReader:
                     head = records.extent_head(raw.body)
                     end = head.ordinal + head.entries
                     if (head.log, head.ledger) != (span.log, span.ledger) or not head.ordinal <= at < end <= span.end:
-                        raise self._hole(span, at)
+                        raise self._hole(span, at, places)
                     out.append(Living(span, at, end, records.moved_extent(raw, at - head.ordinal)))
                     left -= len(out[-1].record)
                     at = end
                 i = last + 1
             if i < 0 or (i >= stop and at < span.end):
-                raise self._hole(span, at)
+                raise self._hole(span, at, places)
         return out
 
     def _raw(self, span: Span, data: bytes | ReadBuffer, at: int) -> records.RawRecord:
@@ -281,8 +302,11 @@ class EntryReader:
             f"{segment_name(span.segment)}: the entries of log {span.log} from {span.first} on cannot be read: {error}"
         ) from error
 
-    def _hole(self, span: Span, ordinal: int) -> PersistenceError:
-        return PersistenceError(f"ordinal {ordinal} of log {span.log} is missing in {segment_name(span.segment)}")
+    def _hole(self, span: Span, ordinal: int, places: Places) -> PersistenceError:
+        at = bisect_right(places.firsts, ordinal)
+        stop = min(places.firsts[at], span.end) if at < len(places.firsts) else span.end
+        text = f"ordinal {ordinal} of log {span.log} is missing in {segment_name(span.segment)}"
+        return UnreadableError(text, max(stop, ordinal + 1))
 
     def _read_copy(self, ledger: Ledger, start: int) -> list[_Extent]:
         """From the ledger's copy outside the directory; in one of several threads."""
@@ -315,9 +339,10 @@ class EntryReader:
         try:
             head, entries, counts, size = records.read_extent(data, at)
         except records.RecordError as error:
-            raise PersistenceError(
+            raise UnreadableError(
                 f"{segment_name(span.segment)} cannot be read at the entries of log {span.log} from {span.first} on: "
-                f"{error}. The file is left as it is; restore it from a backup or skip these messages"
+                f"{error}. The file is left as it is; restore it from a backup or skip these messages",
+                span.end,
             ) from error
         if head.log != span.log:
             raise PersistenceError(

@@ -62,6 +62,11 @@ class SpanTable:
             return None
         return self._spans[i]
 
+    def following(self, ordinal: int) -> int | None:
+        """The first ordinal behind ``ordinal`` that a span begins with."""
+        i = bisect_right(self._firsts, ordinal)
+        return self._firsts[i] if i < len(self._firsts) else None
+
     def add(self, span: Span) -> None:
         """Append a span that lies behind all others."""
         self._insert(len(self._spans), span)

@@ -32,6 +32,7 @@ class DispatchSettings:
     """keySharedLookAheadMsgInReplayThresholdPerSubscription"""
     deliver_at_time_strict: bool = False
     """isDelayedDeliveryDeliverAtTimeStrict"""
+    auto_skip_non_recoverable_data: bool = False
     turn_entries_max: int = 2_000
     """Ours: a subscription lets the loop go on to others after so many entries."""
     read_retry_s: float = 1.0

@@ -23,7 +23,7 @@ class Finding(NamedTuple):
 
     what: str
     """For programs: no-consumer, caught-up, waits-for-acks, gate, delayed, no-permits, blocked-unacked, socket-full,
-    activation, draining-hash, uncovered-hash, owner-busy, look-ahead-full, read-failed, reading, stuck."""
+    activation, draining-hash, uncovered-hash, owner-busy, look-ahead-full, read-failed, unreadable, reading, stuck."""
     text: str
     do: str
 
@@ -103,6 +103,15 @@ def _gate(subscription: Subscription) -> list[Finding]:
 
 def _disk(subscription: Subscription) -> list[Finding]:
     trouble = subscription.read_trouble
+    gaps = subscription.gaps
+    if gaps.waiting is not None:
+        start, stop = gaps.waiting
+        which = f"{stop - start} entries, {shown_id(subscription, start)} to {shown_id(subscription, stop - 1)}"
+        step = (
+            "Bring back the file from a backup, or skip them: POST .../subscription/{name}/skipUnreadable, or "
+            "autoSkipNonRecoverableData=true for all of the broker."
+        )
+        return [Finding("unreadable", f"{which}, are damaged on disk: {trouble}.", step)]
     if trouble:
         step = "See the log; mend the disk, or bring back the object if it names an offloaded ledger's."
         return [Finding("read-failed", f"Reading fails: {trouble}.", step)]

@@ -26,8 +26,10 @@ from magnetar.broker.delivery.instructions import Slice
 from magnetar.broker.topic.batch_sizes import BatchSizes
 from magnetar.broker.topic.consumer import Consumer
 from magnetar.broker.topic.dispatch_settings import DispatchSettings
+from magnetar.broker.topic.gaps import Gaps
 from magnetar.broker.topic.gate import STEPS, Gate
 from magnetar.broker.topic.ports import Cursor, Log, Parts, Run
+from magnetar.model.errors import UnreadableError
 from magnetar.runtime.clock import Clock
 
 log = logging.getLogger(__name__)
@@ -78,6 +80,10 @@ class Pump:
         self._closed = False
         self.trouble = ""
         """What the last read said, while it is to be tried again."""
+        self.gaps = Gaps()
+        self._own = source
+        self._asked = 0
+        """Where the read that is under way begins."""
 
     @property
     def end(self) -> int:
@@ -344,6 +350,7 @@ class Pump:
         run = self._log.cached(start, entries_max, bytes_max)
         if run is None and not self._reading and self._retry is None:
             self._reading = True
+            self._asked = start
             self._log.read(start, entries_max, bytes_max, partial(self._read_done, self._reads))
         return run
 
@@ -356,13 +363,47 @@ class Pump:
             return
         if isinstance(result, Exception):
             self.trouble = str(result)
+            if isinstance(result, UnreadableError) and self._log is self._own and self._unreadable(result):
+                return
             log.warning("subscription %s: read failed, next try in %.0f s: %s", self.name, self._retry_s, result)
             self._retry = asyncio.get_running_loop().call_later(self._retry_s, self._try_again)
             self._retry_s = min(2 * self._retry_s, _RETRY_MAX_S)
             return
         self._retry_s = self._settings.read_retry_s
         self._fetched = result
+        self.gaps.waiting = None
         self.turn()
+
+    def _unreadable(self, error: UnreadableError) -> bool:
+        """Named once; then skipped if it may be, or tried again now and then: somebody may mend the disk."""
+        start, stop = self._asked, min(error.stop, self._log.end)
+        if self.gaps.met(start, stop):
+            ids = f"{self._log.position(start)} to {self._log.position(stop - 1)}"
+            log.error("subscription %s: messages %s cannot be read: %s", self.name, ids, error)
+        if self._settings.auto_skip_non_recoverable_data:
+            self.skip_unreadable()
+        else:
+            self._retry = asyncio.get_running_loop().call_later(_RETRY_MAX_S, self._try_again)
+        return True
+
+    def skip_unreadable(self) -> int:
+        """What cannot be read and is in the way counts as acknowledged; how many entries that were not."""
+        if self.gaps.waiting is None:
+            return 0
+        start, stop = self.gaps.waiting
+        left = [ordinal for ordinal in range(start, stop) if not self._cursor.acknowledged(ordinal)]
+        self.gaps.passed(len(left))
+        log.error("subscription %s: %d messages that cannot be read are skipped", self.name, len(left))
+        self._cursor.acknowledge(left)
+        if self.dispatcher is not None and self.consumers:
+            self.dispatcher.acknowledged(next(iter(self.consumers)), left)
+        self.on_acknowledged()
+        self.trouble = ""
+        if self._retry is not None:
+            self._retry.cancel()
+            self._retry = None
+        self.turn()
+        return len(left)
 
     def _try_again(self) -> None:
         self._retry = None

@@ -27,6 +27,7 @@ from magnetar.broker.topic.acks import Acks
 from magnetar.broker.topic.consumer import Consumer
 from magnetar.broker.topic.dispatch_settings import DispatchSettings, KeySharedMeta
 from magnetar.broker.topic.dispatcher_choice import check_joins, make_dispatcher
+from magnetar.broker.topic.gaps import Gaps
 from magnetar.broker.topic.gate import Gate, Reason
 from magnetar.broker.topic.ports import ConsumerSink, Cursor, Done, Log, tell
 from magnetar.broker.topic.pump import Pump
@@ -426,6 +427,17 @@ class Subscription:
     def read_trouble(self) -> str:
         """Why reading fails; "" while it does not."""
         return self._pump.trouble
+
+    @property
+    def gaps(self) -> Gaps:
+        """What of the backlog is damaged on disk, and what was skipped for that."""
+        return self._pump.gaps
+
+    def skip_unreadable(self) -> int:
+        """Damaged entries in front are not waited for any more; how many."""
+        skipped = self._pump.skip_unreadable()
+        self._mark_may_have_moved()
+        return skipped
 
     def next_ahead(self) -> int | None:
         """The next new entry that may be sent."""

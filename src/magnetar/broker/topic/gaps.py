@@ -1,0 +1,42 @@
+"""Entries of one subscription's backlog that are damaged on disk: named once, then skipped by word or by setting.
+
+A range that cannot be read stays in the backlog, and the subscription waits in front of it, until an operator says that
+it is to be skipped (REST), or not at all with ``autoSkipNonRecoverableData``. What was skipped stays known, so that
+whoever looks at the subscription sees the gap. Nothing on disk is touched.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+_RANGES_MAX: Final = 1000
+"""Ranges that are shown; more are only counted."""
+
+
+class Gaps:
+    """Ranges are half-open, of ordinals."""
+
+    __slots__ = ("entries_skipped", "skipped", "waiting")
+
+    def __init__(self) -> None:
+        self.waiting: tuple[int, int] | None = None
+        """What cannot be read and is in the way."""
+        self.skipped: list[tuple[int, int]] = []
+        self.entries_skipped = 0
+
+    def met(self, start: int, stop: int) -> bool:
+        """Reading ended here; whether that is new, and to be named."""
+        new = self.waiting != (start, stop)
+        self.waiting = (start, stop)
+        return new
+
+    def passed(self, entries: int) -> None:
+        """What was in the way is skipped; so many of its entries were not acknowledged before."""
+        assert self.waiting is not None
+        self.entries_skipped += entries
+        start, stop = self.waiting
+        self.waiting = None
+        if self.skipped and self.skipped[-1][1] == start:
+            self.skipped[-1] = (self.skipped[-1][0], stop)
+        elif len(self.skipped) < _RANGES_MAX:
+            self.skipped.append((start, stop))
