@@ -84,6 +84,8 @@ class FakeBroker:
         most = self.policies.max_topics(namespace)
         return not most or len(list(self.topics_of(namespace))) + topics <= most
 
+    async def policies_in_force(self) -> None: ...
+
     def policies_of(self, topic: TopicName) -> TopicPolicies:
         return self.policies.of(topic)
 

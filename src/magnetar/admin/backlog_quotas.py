@@ -51,6 +51,7 @@ def _of_namespaces(router: APIRouter, admin: Admin) -> None:
                 "Please increase retention quota and retry"
             )
         namespaces.update(name, backlog_quota_map={**quotas_of(name), backlogQuotaType: quota})
+        await admin.broker.policies_in_force()
         return done()
 
     @router.delete(NAMESPACE + "/backlogQuota")
@@ -60,6 +61,7 @@ def _of_namespaces(router: APIRouter, admin: Admin) -> None:
         name = namespace_name(tenant, namespace)
         left = {kind: quota for kind, quota in quotas_of(name).items() if kind != backlogQuotaType}
         namespaces.update(name, backlog_quota_map=left)
+        await admin.broker.policies_in_force()
         return done()
 
 

@@ -90,6 +90,9 @@ class LocalBroker:
     def room_for(self, namespace: NamespaceName, topics: int) -> bool:
         return self._service.room_for(namespace, topics)
 
+    async def policies_in_force(self) -> None:
+        await self._service.policy_telling.told()
+
     def policies_of(self, topic: TopicName) -> TopicPolicies:
         return self._service.policies.of(topic)
 

@@ -148,6 +148,7 @@ def _writing(router: APIRouter, admin: Admin) -> None:
         name = namespace_name(tenant, namespace)
         _existing(admin, name, policy)
         _store(admin, name, POLICIES[policy].key, None)
+        await admin.broker.policies_in_force()
         return done()
 
 
@@ -164,6 +165,7 @@ async def _set(admin: Admin, method: str, name: NamespaceName, policy: str, requ
     value = about.check(body) if body is not None or policy == "dispatcherPauseOnAckStatePersistent" else None
     _AGREEMENTS.get(policy, _agreed)(admin, policies, value)
     _store(admin, name, about.key, value)
+    await admin.broker.policies_in_force()
     return done(about.status)
 
 

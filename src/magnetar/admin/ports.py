@@ -160,6 +160,10 @@ class AdminBroker(Protocol):
         """Whether the namespace may have so many more topics (maxTopicsPerNamespace)."""
         ...
 
+    async def policies_in_force(self) -> None:
+        """Return when all topics have heard of the policies that were changed."""
+        ...
+
     def policies_of(self, topic: TopicName) -> TopicPolicies:
         """What holds for a topic, loaded or not, whoever said it."""
         ...

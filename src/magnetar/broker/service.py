@@ -12,6 +12,7 @@ from magnetar.broker.offloading import Offloading
 from magnetar.broker.partition_making import PartitionMaker
 from magnetar.broker.policies import Policies
 from magnetar.broker.policy_events import PolicyEvents
+from magnetar.broker.policy_telling import PolicyTelling
 from magnetar.broker.schemas import SchemaRegistry
 from magnetar.broker.subscribe_rates import SubscribeRates
 from magnetar.broker.topic.deduplication import DeduplicationSettings
@@ -74,6 +75,7 @@ class BrokerService:
         self._dispatch = dispatch_settings(settings)
         self._publishing = publish_settings(settings)
         self.policies = Policies(resources, settings)
+        self.policy_telling = PolicyTelling(self.policies.of)
         self.policies.on_namespace = self._namespace_policies_changed
         self.policies.on_topic = self._topic_policies_changed
         self.partitions = PartitionMaker(resources.partitioned, self.find, self._load)
@@ -221,9 +223,7 @@ class BrokerService:
             self.directory.remove(name)
 
     def _namespace_policies_changed(self, namespace: NamespaceName) -> None:
-        for topic in list(self.topics.values()):
-            if topic.name.namespace == namespace:
-                topic.set_policies(self.policies.of(topic.name))
+        self.policy_telling.tell(topic for topic in self.topics.values() if topic.name.namespace == namespace)
         self.unstored.policies_changed(lambda name: name.namespace == namespace)
 
     def _topic_policies_changed(self, name: TopicName) -> None:

@@ -1,0 +1,58 @@
+"""Telling loaded topics what policies hold for them now: few of them at once, many of them in turns."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable
+from typing import Final
+
+from magnetar.broker.topic.topic import Topic
+from magnetar.model.names import TopicName
+from magnetar.model.topic_policies import TopicPolicies
+
+log = logging.getLogger(__name__)
+
+AT_ONCE: Final = 500
+"""Topics told in one turn of the loop; a few milliseconds."""
+
+
+class PolicyTelling:
+    """Lives on the event loop."""
+
+    def __init__(self, policies_of: Callable[[TopicName], TopicPolicies]) -> None:
+        self._policies_of = policies_of
+        self._left: dict[Topic, None] = {}
+        self._waiting: list[asyncio.Future[None]] = []
+
+    def tell(self, topics: Iterable[Topic]) -> None:
+        """They hear what holds when it is their turn; those that are still to hear anyway hear it once."""
+        under_way = bool(self._left)
+        self._left.update(dict.fromkeys(topics))
+        if not under_way:
+            self._work()
+
+    def _work(self) -> None:
+        for _ in range(min(AT_ONCE, len(self._left))):
+            topic = next(iter(self._left))
+            del self._left[topic]
+            if topic.closed:
+                continue
+            try:
+                topic.set_policies(self._policies_of(topic.name))
+            except Exception:
+                log.exception("%s could not take its policies", topic.name)
+        if self._left:
+            asyncio.get_running_loop().call_soon(self._work)
+            return
+        waiting, self._waiting = self._waiting, []
+        for one in waiting:
+            if not one.done():
+                one.set_result(None)
+
+    async def told(self) -> None:
+        """Return when all have heard."""
+        if self._left:
+            waiting = asyncio.get_running_loop().create_future()
+            self._waiting.append(waiting)
+            await waiting
