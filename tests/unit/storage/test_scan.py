@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import random
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -75,6 +77,27 @@ def test_what_is_quarantined_is_on_the_disk_before_anything_else_happens() -> No
         assert kept.size() == (len(damaged) if kind == "corrupt" else len(lost) - 3)
         assert kept.read(0, 1 << 20) == (damaged if kind == "corrupt" else lost[:-3])
         assert whole.names() == files.names()
+
+
+def test_where_there_is_no_room_for_a_copy_the_bytes_stay_in_place_and_no_half_copy_stays() -> None:
+    data = segment(block(0, b"x"), b"\xff" * 50) + block(2, b"y")
+    files = disk()
+    file = files.open(segment_name(1), create=True)
+    file.append([data])
+    for code in (errno.ENOSPC, errno.EDQUOT):
+        files.fail("append", code=code)
+        scan = SegmentScan(files, 1, file)
+        assert [found.sequence for found in scan] == [0, 2]
+        assert scan.kept_in_place
+        assert files.names() == [segment_name(1)]
+    files.fail("append", code=errno.EIO)
+    with pytest.raises(OSError, match="Input/output"):
+        list(SegmentScan(files, 1, file))
+    again = SegmentScan(files, 1, file)
+    list(again)
+    assert not again.kept_in_place
+    (copy,) = [name for name in files.names() if name.startswith("quarantine")]
+    assert copy in again.damage[0]
 
 
 def test_a_block_of_a_producers_making_is_not_taken_for_ours() -> None:
