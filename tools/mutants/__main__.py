@@ -93,7 +93,7 @@ def _judge(known: argparse.Namespace, tree: Tree) -> None:
         if known.footprints is not None:
             known.footprints.write_text(json.dumps({**found, "root": str(root)}))
     choice, judge = Choice(found, root), Judge(tree)
-    sound = judge.judge(choice.some(), 10)
+    sound = judge.judge(choice.some(), 60)
     if sound.verdict != "survived":
         raise SystemExit(f"the judge sees faults where there are none: {sound.by}")
     totals: dict[str, Counter[str]] = {}

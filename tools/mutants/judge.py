@@ -67,13 +67,13 @@ class Judge:
             child = os.fork()
             if child == 0:
                 self._run(tests, output.fileno(), bound)
-            status = _ended(child, bound * 2)
+            status = _ended(child, bound * 4)
             _end_all(child)
             output.seek(0)
             text = output.read().decode(errors="replace")
         seconds = time.monotonic() - start
         if status is None:
-            return Judgement("timed out", f"{bound * 2:.0f} s of the clock", seconds)
+            return Judgement("timed out", f"{bound * 4:.0f} s of the clock", seconds)
         if os.WIFSIGNALED(status):
             if os.WTERMSIG(status) in (signal.SIGXCPU, signal.SIGKILL):
                 return Judgement("timed out", f"{bound:.0f} s of the processor", seconds)
