@@ -13,7 +13,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import deque
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Final
 
 from magnetar.broker.topic.topic import Topic
@@ -36,6 +38,7 @@ LOG: Final = "internal://transaction-log/0"
 """No topic's name: no client can open or delete it."""
 _ANNEX: Final = "transactions"
 _WAIT_MAX_S: Final = 3600.0
+_CARRY_AGAIN_S: Final = 1.0
 _TELL_S: Final = 60.0
 """From one line about transactions that timed out to the next."""
 
@@ -171,11 +174,34 @@ class TransactionCoordinator:
         if op is None:
             self._annex.touch(done)
             return
-        for name in dict.fromkeys([*found.partitions, *(topic for topic, _ in found.subscriptions)]):
-            topic = self._topic(name)
+        names = deque(dict.fromkeys([*found.partitions, *(topic for topic, _ in found.subscriptions)]))
+        self._carry(found, names, op, done, commit=commit)
+
+    def _carry(self, found: Transaction, names: deque[str], op: Op, done: Done, *, commit: bool) -> None:
+        """To all topics; only then is it noted here. One that cannot take it now gets it later: it is decided."""
+        while names:
+            topic = self._topic(names[0])
             if topic is not None:
-                topic.transacting().end(txn, commit=commit, sent=name in found.partitions)
-        self._note(op, done)
+                try:
+                    topic.transacting().end(found.id, commit=commit, sent=names[0] in found.partitions)
+                except Exception as error:
+                    self._complaints.warning(
+                        "carry", "the end of transaction %s is carried to %s again in %.0f s: %r", shown(found.id),
+                        names[0], _CARRY_AGAIN_S, error,
+                    )  # fmt: skip
+                    again = partial(self._carry, found, names, op, done, commit=commit)
+                    asyncio.get_running_loop().call_later(_CARRY_AGAIN_S, again)
+                    return
+            names.popleft()
+        self._on_disk.note(op)
+        self._write(done)
+
+    def _write(self, done: Done) -> None:
+        try:
+            self._annex.touch(done)
+        except Exception:
+            log.exception("the end of a transaction is written in %.0f s", _CARRY_AGAIN_S)
+            asyncio.get_running_loop().call_later(_CARRY_AGAIN_S, self._write, done)
 
     def _topic(self, name: str) -> Topic | None:
         try:

@@ -272,10 +272,11 @@ class BrokerService:
         connected = len(topic.producers) + topic.consumer_count()
         if connected and not force:
             raise PreconditionFailedError(f"Topic has {connected} connected producers/consumers")
+        # whatever fails from here on, nobody meets a closed topic
+        self.topics.pop(name.fqn, None)
         topic.close()
         if topic.compactor is not None:
             topic.compactor.forget()
-        self.topics.pop(name.fqn, None)
         if not name.is_partition:
             # first: a topic of this name that comes later must not find them after a crash in between
             self.resources.topic_policies.delete(name)
@@ -307,8 +308,8 @@ class BrokerService:
         topic = self.find(name)
         if topic is None:
             raise NotFoundError(f"Topic {name.fqn} not found")
-        topic.close()
         del self.topics[name.fqn]
+        topic.close()
 
     def producer_left(self, producer: Producer) -> None:
         """A producer's connection or its client closed it."""

@@ -399,6 +399,10 @@ def close_producer(session: Session, command: c.CloseProducer) -> None:
             service.producer_left(held)
             session.send(c.Success(command.request_id))
 
-        held.log.barrier(closed)
+        try:
+            held.log.barrier(closed)
+        except BaseException:
+            session.producers[command.producer_id] = held  # whoever ends the connection finds it
+            raise
         return
     session.send(c.Success(command.request_id))

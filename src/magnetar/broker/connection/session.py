@@ -15,6 +15,7 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, Final, Protocol
 
 from magnetar.broker.connection.outbox import Outbox
@@ -28,6 +29,7 @@ from magnetar.model.ids import Position
 from magnetar.protocol import commands as c
 from magnetar.protocol.codec import encode
 from magnetar.protocol.server import ServerConnection, ServerState
+from magnetar.runtime.endings import end_all
 from magnetar.storage.ledger import Ledger
 
 log = logging.getLogger(__name__)
@@ -354,24 +356,20 @@ class Session:
         self.out.end()
         producers, self.producers = self.producers, {}
         consumers, self.consumers = self.consumers, {}
-        for producer in producers.values():
-            if isinstance(producer, Pending):
-                producer.cancel()
-            else:
-                self.service.producer_left(producer)
-        for held in consumers.values():
-            if isinstance(held, Pending):
-                held.cancelled = True
-            else:
-                held.leave()
         watches, self.watches = self.watches, {}
-        for watch in watches.values():
-            watch.close()
         probes, self._probes = self._probes, []
         if self._probe_timer is not None:
             self._probe_timer.cancel()
-        for answer in probes:
-            answer(False)
+        end_all(self.address, [partial(self._producer_lost, producer) for producer in producers.values()])
+        end_all(self.address, [partial(_consumer_lost, held) for held in consumers.values()])
+        end_all(self.address, [watch.close for watch in watches.values()])
+        end_all(self.address, [partial(answer, False) for answer in probes])
+
+    def _producer_lost(self, producer: Producer | Pending) -> None:
+        if isinstance(producer, Pending):
+            producer.cancel()
+        else:
+            self.service.producer_left(producer)
 
     # reading from the socket -------------------------------------------------------------------------------------
 
@@ -431,3 +429,10 @@ class Session:
 def _answered(command: c.Command) -> bool:
     kind = command.__class__
     return kind not in _UNANSWERED or (isinstance(command, c.Ack) and command.request_id is not None)
+
+
+def _consumer_lost(held: OpenConsumer | Pending) -> None:
+    if isinstance(held, Pending):
+        held.cancelled = True
+    else:
+        held.leave()

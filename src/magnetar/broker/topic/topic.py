@@ -41,6 +41,7 @@ from magnetar.model.policies import Retention
 from magnetar.model.topic_policies import TopicPolicies
 from magnetar.protocol.entries import sticky_key
 from magnetar.runtime.clock import Clock
+from magnetar.runtime.endings import end_all
 from magnetar.storage.cursor import Cursor
 from magnetar.storage.journal import PendingExtent
 from magnetar.storage.store import LedgerStore
@@ -410,9 +411,8 @@ class Topic:
         if self.compactor is not None:
             self.compactor.close()
         self.delays.close()
-        self.producers.close_all()
-        for subscription in list(self.subscriptions.values()):
-            subscription.close()
+        subscriptions = [subscription.close for subscription in self.subscriptions.values()]
+        end_all(self.name.fqn, [self.producers.close_all, *subscriptions])
 
     def properties(self) -> dict[str, Any]:
         """What users keep beside the log."""
