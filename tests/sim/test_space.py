@@ -32,6 +32,7 @@ SLACK = 5 * SMALL.segment_bytes
 def small_slices(monkeypatch: pytest.MonkeyPatch) -> None:
     """A crash finds a segment half moved."""
     monkeypatch.setattr(rescue, "_SLICE_BYTES", 700)
+    monkeypatch.setattr(rescue, "_HURRIED_BYTES", 700)
 
 
 def on_disk(files: FaultFileSystem) -> int:

@@ -31,6 +31,8 @@ log = logging.getLogger(__name__)
 
 _SLICE_BYTES: Final = 256 << 10
 """What one group takes; measured: publish latency is the same with and without (docs/performance.md)."""
+_HURRIED_BYTES: Final = 1 << 20
+"""The same while more than twice what lives is there."""
 _SPANS_AT_ONCE: Final = 64
 _BUSY_BYTES: Final = 1 << 20
 """While more than this waits to be written, moving waits,"""
@@ -38,13 +40,15 @@ _PATIENCE: Final = 25
 """but no longer than so many hundredths of a second: what makes room must not starve."""
 _PASS_SEGMENTS: Final = 4
 """So much living data, in segments, is moved before what is best is looked at again."""
-_COPIED_SECONDS: Final = 5
-"""What lies there twice is a segment's worth at most: so long a pass waits for checkpoints that others bring about."""
+_ROUND_SECONDS: Final = 1.0
+"""A pass that finds more than twice what lives goes on after so long."""
 _ROLL_PART: Final = 8
 """So large a part of a segment has to wait for checkpoints before one is written for its sake."""
 _ROLL_SECONDS: Final = 10.0
 _REST: Final = 100
-"""Between two such checkpoints lies this many times what one takes."""
+"""Between two such checkpoints lies this many times what one takes,"""
+_HURRIED_REST: Final = 20
+"""or this many if moving waits for it: then nor does it have to be ten seconds."""
 _NEWEST_SECONDS: Final = 60.0
 """The newest segment is ended for the sake of its own garbage when it has been the newest for so long."""
 _REFUSED_SECONDS: Final = 60.0
@@ -93,12 +97,17 @@ class Rescue:
     async def run(self) -> None:
         """One pass. Whatever fails is named and left for a later one."""
         async with self._one:
-            present = await self._home.measure()
-            await self._home.remove_dead()
-            if self._rate and asyncio.get_running_loop().time() >= self._not_before:
-                await self._empty_victims()
-            await self._home.remove_dead()
-            await self._roll_if_due(present)
+            while True:
+                present = await self._home.measure()
+                await self._home.remove_dead()
+                if self._may_move():
+                    await self._empty_victims()
+                    await self._home.remove_dead()
+                await self._roll_if_due(present)
+                if not self._may_move() or not self._urgent():
+                    return
+                # too much is there: on, as soon as what was moved does not lie there twice any more
+                await asyncio.sleep(_ROUND_SECONDS)
 
     async def make_room(self, least: int) -> None:
         """On a full disk nothing is moved, but what is dead goes; a segment is begun if so many bytes wait for it."""
@@ -114,6 +123,13 @@ class Rescue:
             if waiting > least and (self._home.covered()[1] >= journal.segment - 1 or now >= self._again):
                 self._again = now + _REFUSED_SECONDS
                 await self._roll()
+
+    def _may_move(self) -> bool:
+        return self._rate > 0 and asyncio.get_running_loop().time() >= self._not_before
+
+    def _urgent(self) -> bool:
+        """Whether more than twice what lives is there."""
+        return excess(self._uses(), self._slack) > 0
 
     # emptying ----------------------------------------------------------------------------------------------------
 
@@ -131,7 +147,7 @@ class Rescue:
         left = _PASS_SEGMENTS * self._slack
         emptied, moved = self.emptied, self.moved_bytes
         for use in plan:
-            if left <= 0 or not await self._room_for_copies():
+            if left <= 0 or self._home.occupancy.copied > self._slack:  # making room takes room
                 break
             left -= use.living
             try:
@@ -145,14 +161,6 @@ class Rescue:
                 self._home.occupancy.stays(use.number)
                 log.error("%s stays as it is, with what nobody needs of it: %s", segment_name(use.number), error)
         log.info("emptied %d segments: %d bytes were moved", self.emptied - emptied, self.moved_bytes - moved)
-
-    async def _room_for_copies(self) -> bool:
-        """Whether more may lie there twice: making room takes room."""
-        for _ in range(_COPIED_SECONDS * 10):
-            if self._home.occupancy.copied <= self._slack:
-                return True
-            await asyncio.sleep(0.1)
-        return False
 
     async def _empty(self, number: int, logs: dict[int, ManagedLedger]) -> None:
         occupancy = self._home.occupancy
@@ -169,14 +177,15 @@ class Rescue:
                 if start < span.end and managed.spans.holding(start) is span:
                     wanted.append((span, start))
             if wanted:
-                await self._write(await self._reader.living(wanted, _SLICE_BYTES), logs)
+                size = _HURRIED_BYTES if self._urgent() else _SLICE_BYTES
+                await self._write(await self._reader.living(wanted, size), logs)
                 spans.extendleft(span for span, _ in reversed(wanted))
         if number not in occupancy:
             self.emptied += 1
 
     async def _write(self, living: Sequence[Living], logs: dict[int, ManagedLedger]) -> None:
         loop, journal = asyncio.get_running_loop(), self._home.journal
-        urgent = excess(self._uses(), self._slack) > 0
+        urgent = self._urgent()
         begun, others = loop.time(), journal.bytes_written - journal.moved_bytes
         for _ in range(_PATIENCE):
             if urgent or journal.pending_bytes <= _BUSY_BYTES:
@@ -213,7 +222,9 @@ class Rescue:
         home, loop = self._home, asyncio.get_running_loop()
         sealed_at, took = home.sealing
         quiet = loop.time() - sealed_at
-        if quiet < max(_ROLL_SECONDS, _REST * took) or loop.time() < self._not_before:
+        copied = home.occupancy.copied > self._slack
+        rest = max(_ROUND_SECONDS, _HURRIED_REST * took) if copied else max(_ROLL_SECONDS, _REST * took)
+        if quiet < rest or loop.time() < self._not_before:
             return
         waiting = home.occupancy.waiting(present, home.covered()[0])
         newest = home.journal.open_bytes

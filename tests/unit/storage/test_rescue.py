@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import random
 from dataclasses import replace
 
@@ -13,7 +14,8 @@ from magnetar.storage import checkpoint, records
 from magnetar.storage.archive import Offload
 from magnetar.storage.cache import Run
 from magnetar.storage.managed_ledger import ManagedLedger
-from magnetar.storage.segment import index_name, segment_name, segment_numbers
+from magnetar.storage.occupancy import Occupancy
+from magnetar.storage.segment import Places, Span, index_name, segment_name, segment_numbers
 from magnetar.storage.store import LedgerStore, StoreSettings
 from magnetar.storage.verify import verify
 from magnetar.testing.faultfiles import FaultFileSystem
@@ -160,6 +162,69 @@ def _copy(files: FaultFileSystem) -> FaultFileSystem:
         target.sync()
     other.sync()
     return other
+
+
+def test_a_segment_goes_when_checkpoints_know_of_everything_that_left_it() -> None:
+    occupancy = Occupancy()
+    span = Span(1, 3, 1, 0, 9, 90)
+    occupancy.added(span)
+    assert not occupancy.removable(3, 9), "something lives in it"
+    occupancy.moved(3, 7, 60)
+    occupancy.moved(3, 8, 30)
+    occupancy.moved(3, 7, 0)
+    occupancy.dropped(span)
+    assert [occupancy.removable(3, border) for border in (2, 3, 7, 8, 9)] == [False, False, False, True, True]
+    occupancy.sizes[3] = 100
+    assert (occupancy.copied, occupancy.waiting([3], 7), occupancy.waiting([3], 8)) == (90, 100, 0)
+    occupancy.removed(3)
+    assert (occupancy.copied, occupancy.sizes) == (0, {})
+    occupancy.moved(4, 9, 50)
+    occupancy.stays(4)
+    assert occupancy.copied == 0
+
+
+@simulated
+async def test_a_segment_that_cannot_be_read_is_named_once(disk: Disk) -> None:
+    store = small(disk).open()
+    quiet, _ = await filled(store)
+    await roll(store)
+    span = next(iter(quiet[1].spans))
+    places = store._segments.places(span)
+    disk.files.flip_bit(segment_name(span.segment), places.offsets[0] + places.lengths[0] - 2)
+    told: list[str] = []
+    handler = logging.Handler()
+    handler.emit = lambda record: told.append(record.getMessage())  # type: ignore[method-assign]
+    logger = logging.getLogger("magnetar.storage.rescue")
+    logger.addHandler(handler)
+    try:
+        await passes(store)
+    finally:
+        logger.removeHandler(handler)
+    assert [text for text in told if "stays as it is" in text] == [
+        text for text in told if segment_name(span.segment) in text
+    ]
+    assert len([text for text in told if "stays as it is" in text]) == 1
+
+
+@simulated
+async def test_a_hole_in_what_a_span_promises_is_not_moved_over(disk: Disk) -> None:
+    """What was damaged before the newest start: the entries in front of it and behind it stay where they are."""
+    store = small(disk).open()
+    log = store.open_log("a")
+    await publish(store, log, 0, 6)
+    await roll(store)
+    span = next(iter(log.spans))
+    places = store._segments.places(span)
+    for where in (places.find(2), places.find(5)):
+        short = Places()
+        for i in range(len(places.firsts)):
+            if i != where:
+                short.add(places.firsts[i], places.offsets[i], places.lengths[i])
+        span.places = short
+        with pytest.raises(PersistenceError, match="is missing"):
+            await store._reader.living([(span, 0)], 1 << 20)
+    span.places = None
+    assert len(await store._reader.living([(span, 0)], 1 << 20)) == 6
 
 
 async def emptied(store: LedgerStore, number: int) -> None:

@@ -137,5 +137,62 @@ class SpanMachine(RuleBasedStateMachine):
             assert all(0 <= span.living <= span.bytes for span in found)
 
 
+def table() -> tuple[Home, SpanTable]:
+    home = Home()
+    return home, SpanTable(home, 7)
+
+
+def test_a_moved_extent_takes_nothing_of_another_ledger() -> None:
+    """Ordinals are given back when a write fails: the same ones may have been another ledger's."""
+    _, spans = table()
+    spans.place(1, 5, 0, 4, 48, 40)
+    spans.move(Extent(2, 4, 0, 4, 48, 40), 0)
+    (span,) = spans
+    assert (span.segment, span.ledger) == (1, 5)
+
+
+def test_moving_into_the_segment_where_it_lies_changes_nothing() -> None:
+    home, spans = table()
+    spans.place(1, 5, 0, 4, 48, 40)
+    spans.move(Extent(1, 5, 0, 4, 96, 40), 0)
+    (span,) = spans
+    assert span.places is not None
+    assert list(span.places.offsets) == [48]
+    assert home.left == {}
+
+
+def test_an_extent_in_front_of_its_neighbour_in_the_file_gets_a_span_of_its_own() -> None:
+    _, spans = table()
+    spans.place(1, 5, 0, 4, 48, 40)
+    spans.place(1, 5, 4, 4, 88, 40)
+    spans.move(Extent(2, 5, 0, 4, 500, 40), 0)
+    spans.move(Extent(2, 5, 4, 4 + 4, 48, 40), 0)
+    assert [(span.first, span.end) for span in spans] == [(0, 4), (4, 8)]
+
+
+def test_both_sides_of_a_middle_that_was_moved_keep_their_own_places() -> None:
+    """During a replay extents are still added to them."""
+    _, spans = table()
+    spans.place(1, 5, 0, 9, 48, 90)
+    spans.move(Extent(2, 5, 3, 6, 48, 30), 0)
+    before, _, behind = spans
+    assert before.places is not None
+    assert behind.places is not None
+    assert before.places is not behind.places
+    assert before.places.to_bytes() == behind.places.to_bytes()
+
+
+def test_what_was_hidden_in_front_goes_with_what_is_moved() -> None:
+    home, spans = table()
+    spans.place(1, 5, 0, 10, 48, 100)
+    home.occupancy.sizes = {1: 500}
+    home.occupancy.uses()
+    spans.drop_before(4)
+    assert home.occupancy.living(1) == 60
+    spans.move(Extent(2, 5, 4, 7, 48, 30), 4)
+    assert [(span.first, span.end, span.living) for span in spans] == [(4, 7, 30), (7, 10, 30)]
+    assert home.occupancy.living(1) == 30
+
+
 TestSpanTable = SpanMachine.TestCase
 TestSpanTable.settings = settings(max_examples=300, stateful_step_count=40, deadline=None, derandomize=True)
