@@ -26,7 +26,10 @@ from magnetar.protocol.commands import Error
 from magnetar.runtime.clock import Clock, SystemClock
 from magnetar.runtime.descriptors import Descriptors, limit_now
 from magnetar.runtime.doors import Door, Guests, listen
+from magnetar.runtime.memory_return import SECONDS as MEMORY_SECONDS
+from magnetar.runtime.memory_return import MemoryReturn
 from magnetar.runtime.settings import Settings
+from magnetar.runtime.tasks import TaskGroup
 from magnetar.storage.committer import Committer
 from magnetar.storage.files import FileSystem, OsFileSystem
 from magnetar.storage.metadata_log import MetadataLog
@@ -144,6 +147,7 @@ class Node:
             self._home.close()
             raise
         self._door: Door | None = None
+        self._tasks = TaskGroup("node")
         self.port = 0
         self.rest: RestPort | None = None
 
@@ -204,6 +208,7 @@ class Node:
         except MetadataError as error:
             log.warning("%s; the cluster's record names the addresses of an earlier start", error)
         rest.start(service, broker.rates, broker.connections)
+        self._tasks.repeat(MEMORY_SECONDS, MemoryReturn().look, "memory")
 
     async def complete(self) -> None:
         """Return when REST answers too."""
@@ -212,6 +217,7 @@ class Node:
 
     async def stop(self) -> None:
         """Stop listening, then the broker."""
+        await self._tasks.close()
         if self.rest is not None:
             await self.rest.close()
         if self._door is not None:

@@ -16,7 +16,6 @@ from typing import Final
 
 from magnetar.runtime.descriptors import Descriptors
 from magnetar.runtime.log import Limited
-from magnetar.runtime.memory_return import MemoryReturn
 from magnetar.runtime.tasks import TaskGroup
 
 log = logging.getLogger(__name__)
@@ -94,7 +93,6 @@ class Door:
         self._refusal = refusal
         self._tasks = TaskGroup(name)
         self._limited = Limited(log)
-        self._memory = MemoryReturn()
         self._rest: asyncio.TimerHandle | None = None
         self._open = False
 
@@ -111,7 +109,6 @@ class Door:
             asyncio.get_running_loop().remove_reader(self._socket.fileno())
         if self._rest is not None:
             self._rest.cancel()
-        self._memory.close()
         self._socket.close()
 
     def _accept(self) -> None:
@@ -142,7 +139,6 @@ class Door:
             if counted:
                 counted = False
                 self.guests.leave(host)
-                self._memory.left()
 
         try:
             client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

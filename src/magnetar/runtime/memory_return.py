@@ -1,18 +1,25 @@
-"""Memory goes back to the system when a crowd has left.
+"""Memory goes back to the system when a burst is over.
 
-What many connections held is free when they are gone, but the C library keeps it in pieces between what is still used;
-asked to, it gives whole pages of that back. That takes some milliseconds, in a thread.
+What many connections or large answers held is free when they are gone, but the C library keeps it in pieces between
+what is still used; asked to, it gives whole pages of that back. That takes some milliseconds, in a thread, so it is
+asked only when the process has grown since the last time.
 """
 
 from __future__ import annotations
 
 import asyncio
 import ctypes
+import os
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, Final
 
-CROWD: Final = 100
-_SECONDS: Final = 5.0
+SECONDS: Final = 10.0
+"""Between two looks."""
+GROWN_BYTES: Final = 8 << 20
+"""So much more resident memory than after the last time is worth asking."""
+
+_STATM: Final = Path("/proc/self/statm")
 
 
 def trim() -> None:
@@ -22,27 +29,27 @@ def trim() -> None:
         library.malloc_trim(0)
 
 
+def resident_bytes() -> int:
+    """Resident memory of this process; 0 where the system does not tell."""
+    try:
+        return int(_STATM.read_bytes().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except OSError:
+        return 0
+
+
 class MemoryReturn:
-    """Told of each connection that left; asks for the memory some seconds after a crowd has."""
+    """Looks at the process's memory whenever it is told to."""
 
-    def __init__(self, trim: Callable[[], None] = trim) -> None:
+    def __init__(self, trim: Callable[[], None] = trim, resident: Callable[[], int] = resident_bytes) -> None:
         self._trim = trim
-        self._left = 0
-        self._timer: asyncio.TimerHandle | None = None
-        self._running: asyncio.Future[None] | None = None
+        self._resident = resident
+        self._least = resident()
 
-    def left(self) -> None:
-        """One connection less."""
-        self._left += 1
-        if self._left >= CROWD and self._timer is None:
-            self._timer = asyncio.get_running_loop().call_later(_SECONDS, self._give_back)
-
-    def _give_back(self) -> None:
-        self._timer = None
-        self._left = 0
-        self._running = asyncio.get_running_loop().run_in_executor(None, self._trim)
-
-    def close(self) -> None:
-        """Not any more."""
-        if self._timer is not None:
-            self._timer.cancel()
+    async def look(self) -> None:
+        """Ask for what is free if the process has grown."""
+        resident = self._resident()
+        if resident < self._least + GROWN_BYTES:
+            self._least = min(self._least, resident)
+            return
+        await asyncio.to_thread(self._trim)
+        self._least = self._resident()

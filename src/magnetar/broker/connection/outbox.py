@@ -107,6 +107,7 @@ class Outbox:
     def end(self) -> None:
         """The connection is lost; lets go of it, so that nothing is left for the garbage collector to find."""
         self.closed = True
+        self._paused = True  # its consumers get nothing more while they wait for their turn to leave
         self.parts = []
         self.size = 0
         self._on_writable = _nothing

@@ -1,0 +1,45 @@
+"""A lost connection with thousands of things open leaves them over many turns of the loop."""
+
+from __future__ import annotations
+
+import asyncio
+
+from magnetar.broker.connection.listener import Connections
+from magnetar.broker.connection.session import LEAVE_AT_ONCE, Pending
+from tests.unit.connection.fakes import connected
+
+
+class Counted:
+    """A watch that notes when it is closed."""
+
+    def __init__(self, closed: list[Counted]) -> None:
+        self._closed = closed
+
+    def close(self) -> None:
+        self._closed.append(self)
+
+
+def test_few_leave_in_each_turn_and_whoever_wants_their_place_waits_for_all() -> None:
+    async def scenario() -> None:
+        listener, _ = connected(Connections())
+        session = listener.session
+        closed: list[Counted] = []
+        opened = [Counted(closed) for _ in range(2 * LEAVE_AT_ONCE + 10)]
+        session.watches.update(enumerate(opened))
+        pending = Pending()
+        session.consumers[1] = pending
+        answers: list[bool] = []
+        session.probe(answers.append)
+        listener.connection_lost(None)
+        assert pending.cancelled
+        assert not session.out.writable
+        assert closed == opened[:LEAVE_AT_ONCE]
+        session.probe(answers.append)
+        await asyncio.sleep(0)
+        assert len(closed) == 2 * LEAVE_AT_ONCE
+        assert answers == []
+        await asyncio.sleep(0)
+        assert closed == opened
+        assert answers == [False, False]
+
+    asyncio.run(scenario())
