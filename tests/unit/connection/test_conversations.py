@@ -1,0 +1,249 @@
+"""What clients ask beside sending and receiving, end to end in a simulated broker: each answer, each refusal once."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+import pytest
+
+from magnetar.admin.local_broker import LocalBroker
+from magnetar.admin.ports import StatsOptions
+from magnetar.model.errors import ServerError
+from magnetar.model.names import TopicName
+from magnetar.protocol import commands as c
+from magnetar.runtime.settings import Settings
+from magnetar.testing.broker import HOST, PORT
+from magnetar.testing.rawclient import RawClient, RefusedError, make_entry
+from tests.sim.world import T, World, run_seed
+
+NAMESPACE = "public/default"
+Talk = Callable[[World], Coroutine[Any, Any, None]]
+
+
+async def connected(*, answer_pings: bool = True, version: str = "raw") -> RawClient:
+    client = await RawClient.open(HOST, PORT, answer_pings=answer_pings)
+    await client.connect(version=version)
+    return client
+
+
+async def stats(world: World, topic: str = T) -> Any:
+    broker = world.machine.broker
+    local = LocalBroker(broker.service, broker.rates, broker.connections)
+    return await local.topic_stats(TopicName.parse(topic), StatsOptions())
+
+
+def talk(simulation: Talk, settings: Settings | None = None) -> None:
+    async def booted(world: World) -> None:
+        await world.boot()
+        await simulation(world)
+
+    run_seed(booted, 1, settings=settings)
+
+
+def test_who_is_connected_is_shown() -> None:
+    async def simulation(world: World) -> None:
+        client = await connected(version="my client 1.0")
+        await client.producer(T, "p", metadata=(("a", "b"),))
+        await client.subscribe(T, "s", consumer_name="c", metadata=(("x", "y"),))
+        shown = await stats(world)
+        (publisher,) = shown["publishers"]
+        (consumer,) = shown["subscriptions"]["s"]["consumers"]
+        assert (publisher["producerName"], publisher["metadata"]) == ("p", {"a": "b"})
+        assert (consumer["consumerName"], consumer["metadata"]) == ("c", {"x": "y"})
+        for one in (publisher, consumer):
+            assert one["clientVersion"] == "my-client-1.0"
+            assert one["address"].startswith("/")
+            assert one["connectedSince"]
+
+    talk(simulation)
+
+
+def test_chunks_are_noted_once_one_was_published() -> None:
+    async def simulation(world: World) -> None:
+        client = await connected()
+        producer = await client.producer(T)
+        await producer.publish(b"whole")
+        assert (await stats(world))["msgChunkPublished"] is False
+        entry = make_entry(b"part", producer=producer.name, sequence_id=1)
+        await producer.receipt(producer.send(b"", entry=entry, chunk=True))
+        assert (await stats(world))["msgChunkPublished"] is True
+
+    talk(simulation)
+
+
+@pytest.mark.parametrize("alive", [True, False])
+def test_a_name_in_use_is_free_once_its_owner_gives_no_sign_of_life(alive: bool) -> None:
+    async def simulation(world: World) -> None:
+        owner = await connected(answer_pings=alive)
+        await owner.producer(T, "n")
+        other = await connected()
+        begun = world.loop.time()
+        if alive:
+            with pytest.raises(RefusedError) as refused:
+                await other.producer(T, "n")
+            assert refused.value.code is ServerError.ProducerBusy
+            assert "already connected" in refused.value.message
+            assert not owner.lost.done()
+        else:
+            producer = await other.producer(T, "n")
+            assert world.loop.time() - begun >= 5
+            await producer.publish(b"mine now")
+            await asyncio.sleep(1)
+            assert owner.lost.done()
+        with pytest.raises(RefusedError):
+            await other.producer(T, "n")  # of one's own connection nobody is asked
+
+    talk(simulation)
+
+
+@pytest.mark.parametrize("alive", [True, False])
+def test_an_exclusive_place_is_free_once_its_owner_gives_no_sign_of_life(alive: bool) -> None:
+    async def simulation(world: World) -> None:
+        owner = await connected(answer_pings=alive)
+        held = await owner.subscribe(T, "s")
+        held.flow(10)
+        other = await connected()
+        if alive:
+            with pytest.raises(RefusedError) as refused:
+                await other.subscribe(T, "s")
+            assert refused.value.code is ServerError.ConsumerBusy
+            with pytest.raises(RefusedError):
+                await owner.subscribe(T, "s")
+        else:
+            consumer = await other.subscribe(T, "s")
+            consumer.flow(10)
+            producer = await other.producer(T)
+            await producer.publish(b"x")
+            await consumer.receive()
+        with pytest.raises(RefusedError):
+            await other.subscribe(T, "s", c.SubType.Shared)
+
+    talk(simulation)
+
+
+def test_a_watcher_hears_of_topics_that_come_and_go_until_it_closes() -> None:
+    async def simulation(world: World) -> None:
+        client = await connected()
+        await client.producer(f"persistent://{NAMESPACE}/a-1")
+        await client.producer(f"persistent://{NAMESPACE}/b-1")
+        pattern = f"persistent://{NAMESPACE}/a-.*"
+        begun = await client.request(c.WatchTopicList(client.new_id(), 7, NAMESPACE, pattern), c.WatchTopicListSuccess)
+        assert (begun.watcher_id, begun.topics) == (7, (f"persistent://{NAMESPACE}/a-1",))
+        await client.producer(f"persistent://{NAMESPACE}/a-2")
+        await client.producer(f"persistent://{NAMESPACE}/b-2")
+        told = await client.hear(c.WatchTopicUpdate)
+        assert (told.watcher_id, told.new_topics, told.deleted_topics) == (7, (f"persistent://{NAMESPACE}/a-2",), ())
+        world.machine.broker.service.delete(TopicName.parse(f"persistent://{NAMESPACE}/a-1"), force=True)
+        told = await client.hear(c.WatchTopicUpdate)
+        assert (told.new_topics, told.deleted_topics) == ((), (f"persistent://{NAMESPACE}/a-1",))
+        client.say(c.WatchTopicListClose(client.new_id(), 7))
+        await asyncio.sleep(1)
+        await client.producer(f"persistent://{NAMESPACE}/a-3")
+        await asyncio.sleep(1)
+        assert not client.heard(c.WatchTopicUpdate)
+
+    talk(simulation)
+
+
+def test_lists_of_a_namespace_by_kind_and_pattern() -> None:
+    async def simulation(world: World) -> None:
+        client = await connected()
+        for name in ("persistent://public/default/a", "persistent://public/default/b"):
+            await client.producer(name)
+        await client.producer("non-persistent://public/default/n")
+
+        async def listed(mode: c.NamespaceMode, pattern: str | None = None) -> list[str]:
+            command = c.GetTopicsOfNamespace(client.new_id(), NAMESPACE, mode, pattern)
+            answer = await client.request(command, c.GetTopicsOfNamespaceResponse)
+            return sorted(name.rpartition("/")[2] for name in answer.topics)
+
+        assert await listed(c.NamespaceMode.PERSISTENT) == ["a", "b"]
+        assert await listed(c.NamespaceMode.NON_PERSISTENT) == ["n"]
+        assert await listed(c.NamespaceMode.ALL) == ["a", "b", "n"]
+        assert await listed(c.NamespaceMode.PERSISTENT, "persistent://public/default/a") == ["a"]
+
+    talk(simulation)
+
+
+def test_where_and_how_many() -> None:
+    async def simulation(world: World) -> None:
+        client = await connected()
+        found = await client.lookup(T)
+        assert (found.response, found.broker_service_url) == (c.LookupType.Connect, f"pulsar://{HOST}:{PORT}")
+        assert found.authoritative
+        assert (await client.partitions(T)).partitions == 0
+        for refused in (await client.lookup("persistent://public/nowhere/t"), await client.lookup("a://b/c/d")):
+            assert refused.response is c.LookupType.Failed
+            assert refused.message
+        world.machine.broker.resources.partitioned.create(TopicName.parse("persistent://public/default/parted"), 3)
+        assert (await client.partitions("persistent://public/default/parted")).partitions == 3
+
+    talk(simulation)
+
+
+def test_what_a_consumer_is_told_of_itself_and_of_the_end() -> None:
+    async def simulation(world: World) -> None:
+        client = await connected()
+        consumer = await client.subscribe(T, "s", c.SubType.Shared, consumer_name="c")
+        empty = await consumer.last_message_id()
+        assert (empty.last_message_id.ledger, empty.last_message_id.entry) == (-1, -1)
+        producer = await client.producer(T)
+        ids = [await producer.publish(b"x") for _ in range(5)]
+        consumer.flow(3)
+        for _ in range(3):
+            await consumer.receive()
+        last = (await consumer.last_message_id()).last_message_id
+        assert (last.ledger, last.entry) == (ids[-1].ledger, ids[-1].entry)
+        found = await client.request(c.ConsumerStats(client.new_id(), consumer.consumer_id), c.ConsumerStatsResponse)
+        assert (found.consumer_name, found.available_permits, found.unacked_messages) == ("c", 0, 3)
+        assert (found.msg_backlog, found.type, found.blocked_consumer_on_unacked_msgs) == (5, "Shared", False)
+        for command in (c.GetLastMessageId(99, client.new_id()), c.Unsubscribe(99, client.new_id())):
+            with pytest.raises(RefusedError) as refused:
+                await client.request(command, c.Success)
+            assert refused.value.code is ServerError.MetadataError
+        for closing in (c.CloseConsumer(99, client.new_id()), c.CloseProducer(99, client.new_id())):
+            await client.request(closing, c.Success)
+
+    talk(simulation)
+
+
+def test_without_transactions_every_command_of_theirs_is_refused_once() -> None:
+    async def simulation(world: World) -> None:
+        client = await connected()
+        txn = c.TxnId(0, 0)
+        commands: list[Any] = [
+            c.TcClientConnectRequest(client.new_id(), 0),
+            c.NewTxn(client.new_id(), 1000, 0),
+            c.AddPartitionToTxn(client.new_id(), txn, (T,)),
+            c.AddSubscriptionToTxn(client.new_id(), txn, ()),
+            c.EndTxn(client.new_id(), txn, c.TxnAction.COMMIT),
+            c.EndTxnOnPartition(client.new_id(), txn, T, c.TxnAction.COMMIT),
+        ]
+        for command in commands:
+            with pytest.raises(RefusedError) as refused:
+                await client.request(command, c.Success)
+            assert refused.value.code is ServerError.NotAllowedError
+            await asyncio.sleep(0.1)
+            assert not client._summary(), "one answer each"
+
+    talk(simulation)
+
+
+def test_coordinators_that_are_not_here_and_transactions_that_are_not_open() -> None:
+    async def simulation(world: World) -> None:
+        client = await connected()
+        here = await client.request(c.TcClientConnectRequest(client.new_id(), 0), c.TcClientConnectResponse)
+        away = await client.request(c.TcClientConnectRequest(client.new_id(), 3), c.TcClientConnectResponse)
+        assert (here.error, away.error) == (None, ServerError.ServiceNotReady)
+        unknown = await client.request(c.EndTxn(client.new_id(), c.TxnId(0, 77), c.TxnAction.COMMIT), c.EndTxnResponse)
+        assert unknown.error is ServerError.TransactionNotFound
+        producer = await client.producer(T)
+        with pytest.raises(RefusedError) as refused:
+            await producer.receipt(producer.send(b"x", txn=c.TxnId(0, 77)))
+        assert refused.value.code is ServerError.NotAllowedError
+        await asyncio.sleep(0.1)
+        assert not client._summary(), "one answer each"
+
+    talk(simulation, Settings(transactionCoordinatorEnabled=True))
