@@ -1,5 +1,5 @@
 # Two commands are enough: `make run` and `make test`. Everything else is a part of them or a longer programme.
-.PHONY: help run test check demo bench bench-spark oracle crash churn mutants once cluster official hostile lock proto clean
+.PHONY: help run test check demo bench bench-spark oracle crash churn damage mutants once cluster official hostile lock proto clean
 DEV = python3 tools/dev.py
 
 help:       ; @$(DEV) help
@@ -14,6 +14,7 @@ official:   ; @$(DEV) official $(ARGS)
 hostile:    ; @$(DEV) hostile $(ARGS)
 crash:      ; @$(DEV) crash $(if $(ROUNDS),--rounds $(ROUNDS))
 churn:      ; @$(DEV) churn
+damage:     ; @$(DEV) damage $(ARGS)
 mutants:    ; @$(DEV) mutants $(ARGS)
 once:       ; @$(DEV) once $(ARGS)
 cluster:    ; @$(DEV) cluster $(ARGS)

@@ -145,6 +145,12 @@ def churn(arguments: Sequence[str]) -> None:
     call(BIN / "python", "-m", "pytest", "-x", tests, "-k", "key_shared", *arguments, env={"MAGNETAR_SEEDS": "62.5"})
 
 
+def damage(arguments: Sequence[str]) -> None:
+    """500 seeded damages to every kind of file: each harmless, named or refused, and nothing that is kept changes"""
+    install("all")
+    call(BIN / "python", "-m", "pytest", "-s", "tests/damage", *arguments, env={"MAGNETAR_DAMAGE_CASES": "500"})
+
+
 def mutants(arguments: Sequence[str]) -> None:
     """single faults put into a copy of the product: which ones do the tests not notice (--help)"""
     install("all")
@@ -231,6 +237,7 @@ COMMANDS: dict[str, Callable[[Sequence[str]], None]] = {
         official,
         crash,
         churn,
+        damage,
         mutants,
         hostile,
         once,

@@ -173,8 +173,11 @@ def save(files: FileSystem, number: int, data: bytes) -> None:
             files.remove(f"{_PREFIX}{old:016x}")
 
 
-def load(files: FileSystem) -> tuple[int, Checkpoint | None]:
-    """The newest whole checkpoint and its number; damaged ones are set aside under ``quarantine-…``."""
+def load(files: FileSystem, owner: int | None = None) -> tuple[int, Checkpoint | None]:
+    """The newest whole checkpoint and its number; damaged ones are set aside under ``quarantine-…``.
+
+    So is one that another directory's broker wrote, if ``owner``, this one's secret, is known.
+    """
     numbers = _numbers(files)
     for number in reversed(numbers):
         name = f"{_PREFIX}{number:016x}"
@@ -184,11 +187,19 @@ def load(files: FileSystem) -> tuple[int, Checkpoint | None]:
         finally:
             file.close()
         try:
-            return number, decode(data)
+            found = decode(data)
+            require_owner(found, owner)
+            return number, found
         except (records.RecordError, ValueError, KeyError, struct.error) as error:
             files.rename(name, f"quarantine-{name}")
             log.error("%s is damaged (%s); kept as quarantine-%s, the one before it is used", name, error, name)
     return (numbers[-1] if numbers else 0), None
+
+
+def require_owner(found: Checkpoint, owner: int | None) -> None:
+    """Raises RecordError if another directory's broker wrote it."""
+    if owner is not None and found.head["secret"] != owner:
+        raise records.RecordError("it belongs to another broker's directory")
 
 
 def checkpoint_names(names: Iterable[str]) -> list[str]:

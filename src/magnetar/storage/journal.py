@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import errno
 import logging
 from collections.abc import Callable, Iterable
 from concurrent.futures import Executor
@@ -25,6 +24,7 @@ from magnetar.runtime.clock import Clock
 from magnetar.storage import records
 from magnetar.storage.committer import Committer, ThreadCommitter
 from magnetar.storage.files import Chunk, File, FileSystem, is_full
+from magnetar.storage.lost_segment import require_in_place, restore
 from magnetar.storage.newest import note_newest
 from magnetar.storage.segment import segment_name
 
@@ -35,8 +35,6 @@ Failed = Callable[[PersistenceError], None]
 
 _RETRY_SECONDS: Final = 1.0
 _LOOK_SECONDS: Final = 1.0
-_COPY_BYTES: Final = 4 << 20
-_GONE: Final = "the data directory was moved, removed or replaced under the running broker; stop it and put that right"
 _MOVE_SECONDS: Final = 0.005
 """So long a move waits for a group that is written for somebody who waits."""
 _CALLBACK_FAILED: Final = (
@@ -378,9 +376,8 @@ class Journal:
     def _begin_segment(self, chunks: list[Chunk]) -> File:
         """In the writer's thread: a new segment with its header and its first group."""
         if self._file is not None and (self._lost or not self._in_place()):
-            self._restore(self._file, self.length).close()
-        elif not self._files.in_place():
-            raise FileNotFoundError(errno.ENOENT, _GONE)
+            restore(self._files, self.segment, self._file, self.length).close()
+        require_in_place(self._files)
         now = self._clock.now_ms()
         header = records.SegmentHeader(self.segment + 1, self.length, self.sequence, now, self._secret)
         file = self._files.open(segment_name(header.number), create=True)
@@ -403,31 +400,6 @@ class Journal:
         """Whether the segment's name, and the directory's, still lead to what is open."""
         return self._file is None or self._files.holds(segment_name(self.segment), self._file)
 
-    def _restore(self, file: File, length: int) -> File:
-        """In the writer's thread: give the content of a file without a name a name again. Raises OSError."""
-        if not self._files.in_place():
-            raise FileNotFoundError(errno.ENOENT, _GONE)
-        name = segment_name(self.segment)
-        names = self._files.names()
-        if name in names:
-            stranger = next(s for i in range(len(names) + 1) if (s := f"quarantine-{name}-stranger-{i}") not in names)
-            self._files.rename(name, stranger)
-        copy = self._files.open(name + ".new", create=True)
-        try:
-            copy.truncate(0)
-            for at in range(0, length, _COPY_BYTES):
-                copy.append([file.read(at, min(_COPY_BYTES, length - at))])
-            if copy.size() != length:
-                raise OSError(errno.EIO, f"{name} has no name any more and cannot be read")
-            copy.sync()
-            self._files.rename(name + ".new", name)
-            self._files.sync()
-        except BaseException:
-            copy.close()
-            raise
-        log.error("%s was removed or replaced under the running broker; all of it was written anew", name)
-        return copy
-
     def _look(self, group: Group) -> bool:
         """Whether what was written can be found again; if not, nothing of it is said before it can."""
         self._look_at = self._loop.time() + _LOOK_SECONDS
@@ -435,7 +407,9 @@ class Journal:
             return True
         self._writing = group
         self._lost = self._rolling = True
-        work = self._loop.run_in_executor(self._writer, self._restore, self._file, self._written_to)
+        work = self._loop.run_in_executor(
+            self._writer, restore, self._files, self.segment, self._file, self._written_to
+        )
         work.add_done_callback(self._restored)
         return False
 
@@ -584,7 +558,7 @@ class Journal:
         if self._file is not None:
             if not self._in_place():
                 try:
-                    self._restore(self._file, self.length).close()
+                    restore(self._files, self.segment, self._file, self.length).close()
                 except OSError as error:
                     log.error("%s is gone, and so is what was written to it: %s", segment_name(self.segment), error)
             self._file.close()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
 from itertools import islice
@@ -12,6 +13,8 @@ from magnetar.storage.files import File, FileSystem
 from magnetar.storage.metadata_scan import Change, Head, change_line, head_line
 from magnetar.storage.segment import segment_name, segment_numbers
 
+_LOOKED_AT: Final = 64
+"""So many of the newest segments are asked whose they are."""
 STEP_LINES: Final = 200
 STEP_BYTES: Final = 64 << 10
 """What is written anew with one change."""
@@ -142,17 +145,19 @@ def set_aside(files: FileSystem, name: str) -> None:
         kept.close()
 
 
-def directory_secret(files: FileSystem) -> int | None:
-    """The number that all segments of this directory carry; None if there are none yet, or none that can be read."""
+def directory_secrets(files: FileSystem) -> list[int]:
+    """The numbers that segments and checkpoints carry, the most frequent first; several if files were mixed up."""
     names = files.names()
-    for number in reversed(segment_numbers(names)):
+    found: Counter[int] = Counter()
+    for number in segment_numbers(names)[-_LOOKED_AT:]:
         with suppress(OSError, records.RecordError):
-            return records.parse_segment_header(_read(files, segment_name(number), records.SEGMENT_HEADER_SIZE)).secret
-    for name in reversed(checkpoint.checkpoint_names(names)):
-        with suppress(OSError, records.RecordError, ValueError, KeyError):
-            secret: int = checkpoint.decode(_read(files, name, None)).head["secret"]
-            return secret
-    return None
+            header = _read(files, segment_name(number), records.SEGMENT_HEADER_SIZE)
+            found[records.parse_segment_header(header).secret] += 1
+    if len(found) != 1:
+        for name in checkpoint.checkpoint_names(names):
+            with suppress(OSError, records.RecordError, ValueError, KeyError):
+                found[checkpoint.decode(_read(files, name, None)).head["secret"]] += 1
+    return [secret for secret, _ in found.most_common()]
 
 
 def _read(files: FileSystem, name: str, size: int | None) -> bytes:

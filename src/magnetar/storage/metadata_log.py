@@ -23,7 +23,7 @@ from typing import Final, NamedTuple
 from magnetar.metadata.store import ABSENT, Record, Unwatch, Watcher, Watchers
 from magnetar.model.errors import BadVersionError, MetadataError, NotFoundError, PersistenceError
 from magnetar.storage.files import FileSystem, is_full
-from magnetar.storage.metadata_copy import MetadataCopy, Rewriting, directory_secret
+from magnetar.storage.metadata_copy import MetadataCopy, Rewriting, directory_secrets
 from magnetar.storage.metadata_scan import (
     COPIES,
     Change,
@@ -58,17 +58,18 @@ class Examined(NamedTuple):
 def examine(files: FileSystem) -> Examined:
     """Read both copies. Raises PersistenceError if a later version wrote them, OSError if none can be read."""
     names = files.names()
-    secret = directory_secret(files)
+    secrets_found = directory_secrets(files)
     contents, unread = _contents(files, [name for name in COPIES if name in names])
     try:
         said = {name: instance_of(data) for name, data in contents.items()}
         known = {number for number in said.values() if number is not None}
-        instance = secret if secret is not None else min(known, default=None)
-        if secret is None and len(known) > 1:
+        own = [secret for secret in secrets_found if secret in known] or secrets_found or sorted(known)
+        if len(known) > 1 and (not secrets_found or known <= set(secrets_found)):
             raise PersistenceError(
                 f"{' and '.join(COPIES)} are of different brokers and nothing else says which is this one's: put the "
                 "right one back, or move the wrong one away"
             )
+        instance = own[0] if own else None
         foreign = [name for name, number in said.items() if number not in (None, instance)]
         copies: list[Copy] = []
         for name, data in contents.items():

@@ -65,11 +65,14 @@ class Recovered:
         self.damage: list[str] = []
 
 
-def recover(files: FileSystem, factory: LogFactory) -> Recovered:
-    """Read the directory. Raises PersistenceError if it cannot be understood without loss; nothing is changed then."""
+def recover(files: FileSystem, factory: LogFactory, owner: int | None = None) -> Recovered:
+    """Read the directory; ``owner`` is its secret, if that is known.
+
+    Raises PersistenceError if it cannot be understood without loss; nothing is changed then.
+    """
     found = Recovered()
     segments = segment_numbers(files.names())
-    found.checkpoint_number, image = checkpoint.load(files)
+    found.checkpoint_number, image = checkpoint.load(files, owner)
     if image is not None:
         _Replay(found, factory).image(image)
     elif segments and segments[0] != 1:
@@ -85,6 +88,8 @@ def recover(files: FileSystem, factory: LogFactory) -> Recovered:
                 "newest checkpoint if one was damaged; starting without it would lose acknowledged messages"
             )
     found.segment = max([found.checkpoint_segment, *segments])
+    if found.secret is None:
+        found.secret = owner
     replay = _Replay(found, factory)
     for i, number in enumerate(young):
         limit, before = _border(files, young[i + 1]) if i + 1 < len(young) else (None, None)

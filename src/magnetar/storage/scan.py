@@ -97,7 +97,13 @@ class SegmentScan:
     def _check_header(self) -> None:
         """Learn the secret; name damage."""
         try:
-            self.secret = self.header().secret
+            found = self.header()
+            if self.secret is None:
+                self.secret = found.secret
+            elif found.secret != self.secret:
+                self._name(f"{segment_name(self._number)} belongs to another broker's directory")
+            if found.number != self._number:
+                self._name(f"{segment_name(self._number)} says that it is {segment_name(found.number)}")
         except records.RecordError as error:
             if self._limit > records.SEGMENT_HEADER_SIZE and self._find_following(records.SEGMENT_HEADER_SIZE, 0) >= 0:
                 self._name(f"{segment_name(self._number)}: {error}; its blocks are read nevertheless")

@@ -119,6 +119,8 @@ class LedgerStore:
         self._ids = [0, 0, 0]
         self._secret = secrets.randbits(32)
         """Of a new directory; an old one has its own."""
+        self._owner: int | None = None
+        """What the metadata say that the secret is."""
         self._unindexed: dict[int, int] = {}
         """Sealed segments without an index file, and their lengths: the places of their extents stay in memory."""
         self.discarded: dict[str, Offload] = {}
@@ -135,14 +137,14 @@ class LedgerStore:
 
     def belong_to(self, secret: int) -> None:
         """The number that all files of a new directory carry; an old one has its own already."""
-        self._secret = secret
+        self._secret = self._owner = secret
 
     def open(self) -> None:
         """Take the directory, recover, be ready. Raises PersistenceError with the next step in its text."""
         take(self._files)
         self.room.before_start()
         try:
-            found = recover(self._files, self)
+            found = recover(self._files, self, self._owner)
         except OSError as error:
             self._files.unlock()
             raise PersistenceError(

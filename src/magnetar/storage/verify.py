@@ -90,6 +90,8 @@ class _Verification:
         self._lengths: dict[int, int] = {}
         """Bytes of a segment that are known to have been durable."""
         self._let_go = _LetGo()
+        self._owner: int | None = None
+        """The directory's secret, if the metadata say it."""
 
     def run(self) -> Report:
         self._metadata()
@@ -135,7 +137,8 @@ class _Verification:
         if not any(name in self._names for name in COPIES):
             self._say("no metadata log: taken over from metadata.sqlite at the next start, if that is there")
             return
-        facts = examine(self._files).facts
+        examined = examine(self._files)
+        facts, self._owner = examined.facts, examined.instance
         self._say(f"{' and '.join(COPIES)}: up to change {facts.last}")
         self._report.lines += [f"{text}: a change that was cut off" for text in facts.torn]
         self._report.damage += facts.damage
@@ -150,6 +153,7 @@ class _Verification:
         for name in checkpoint.checkpoint_names(self._names):
             try:
                 found = checkpoint.decode(self._content(name))
+                checkpoint.require_owner(found, self._owner)
             except (records.RecordError, ValueError, KeyError, struct.error) as error:
                 self._damaged(f"{name}: {error}")
                 continue
@@ -169,8 +173,6 @@ class _Verification:
             return  # its own scan names it
         finally:
             file.close()
-        if header.number != number:
-            self._damaged(f"{segment_name(number)} says that it is {segment_name(header.number)}")
         self._lengths[number - 1] = header.previous_length
 
     def _segment(self, number: int) -> None:
@@ -178,7 +180,7 @@ class _Verification:
         blocks = entries = 0
         file = self._files.open(segment_name(number))
         try:
-            scan = SegmentScan(None, number, file, self._lengths.get(number))
+            scan = SegmentScan(None, number, file, self._lengths.get(number), secret=self._owner)
             for block in scan:
                 blocks += 1
                 for raw in block.records:
