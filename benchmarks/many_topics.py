@@ -88,9 +88,9 @@ async def step(server: Server, other: Other, name: str, work: Callable[[], Await
     print(f"  {name:<28}{spent:8.2f} s CPU {took:8.2f} s   others wait {other.longest * 1000:6.1f} ms CPU   {said}")
 
 
-async def join(server: Server, topics: int) -> str:
-    """One producer on each, over ten connections; they stay."""
-    clients = [await RawClient.open(HOST, server.broker_port, patience_s=_PATIENCE) for _ in range(10)]
+async def join(server: Server, topics: int, clients: list[RawClient]) -> str:
+    """One producer on each, over ten connections, which are added to ``clients``."""
+    clients += [await RawClient.open(HOST, server.broker_port, patience_s=_PATIENCE) for _ in range(10)]
     for client in clients:
         await client.connect()
 
@@ -105,8 +105,15 @@ async def join(server: Server, topics: int) -> str:
             await asyncio.wait(waiting)
 
     await asyncio.gather(*(some(number) for number in range(len(clients))))
+    return ""
+
+
+async def leave(clients: list[RawClient]) -> str:
+    """All at once, each with a tenth of the producers."""
     for client in clients:
         await client.close()
+    clients.clear()
+    await asyncio.sleep(2.0)
     return ""
 
 
@@ -149,8 +156,9 @@ async def measure(topics: int) -> None:
         try:
             empty = megabytes(pid_of(server))
             print(f"{topics} topics; {empty:.0f} MB without any")
-            other = Other(server)
-            await step(server, other, "join: a producer on each", lambda: join(server, topics))
+            other, clients = Other(server), list[RawClient]()
+            await step(server, other, "join: a producer on each", lambda: join(server, topics, clients))
+            await step(server, other, "ten clients leave at once", lambda: leave(clients))
             loaded = megabytes(pid_of(server))
             print(f"  {'memory':<28}{loaded:8.0f} MB, {(loaded - empty) * 1000 / topics:.1f} kB for each")
             await step(server, other, "GET_TOPICS", lambda: listed(server, None))
@@ -162,7 +170,7 @@ async def measure(topics: int) -> None:
             server = restarted(server, directory, signal.SIGTERM, "stop and start")
             server = restarted(server, directory, signal.SIGKILL, "kill -9 and start")
             other = Other(server)
-            await step(server, other, "join again", lambda: join(server, topics))
+            await step(server, other, "join again", lambda: join(server, topics, clients))
             other.ended = True
         finally:
             server.stop()
