@@ -228,3 +228,28 @@ def test_an_error_in_one_topics_callback_does_not_keep_the_others_results_back()
         assert await read(good) == [b"y"]
 
     run(main())
+
+
+def test_what_lies_behind_the_end_of_a_span_is_not_read() -> None:
+    """Whole entries may lie there, in the index too: a write that was refused, and whose ordinals others have now."""
+
+    async def main() -> None:
+        files = disk()
+        store = opened(files)
+        managed = store.open_log("a")
+        await append(store, managed, *numbered(0, 3))
+        await append(store, managed, *numbered(3, 5))
+        store = opened(await killed(store, files))
+        managed = store.open_log("a")
+        span = managed.spans.holding(0)
+        assert span is not None
+        assert span.end == 5
+        span.end = 3
+        found: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        managed.read(0, 10, 1 << 20, found.set_result)
+        assert (await found).entries == numbered(0, 3)
+        await settled()
+        assert managed.cached_runs.find(2, 10, 1 << 20) is not None
+        assert managed.cached_runs.find(3, 10, 1 << 20) is None
+
+    run(main())
