@@ -191,6 +191,10 @@ async def _begin_and_ack(stage: Stage) -> None:
     await stage.kept.ack(stage.consumer, stage.ids[0])
 
 
+async def _ack_thousands_in_one(stage: Stage) -> None:
+    await stage.kept.ack(stage.consumer, *stage.ids[:3] * 3_000)  # beyond 10,000 it is refused
+
+
 async def _commit(stage: Stage) -> None:
     await stage.kept.commit()
 
@@ -238,6 +242,7 @@ OF_THE_WIRE: Final = (
     Promise("ADD_SUBSCRIPTION_TO_TXN", (c.AddSubscriptionToTxn,), _add_subscription, _begin, changes=False),
     Promise("SEND_RECEIPT in a transaction", (), _begin_and_publish, _begin),
     Promise("ACK_RESPONSE in a transaction", (), _begin_and_ack, _begin, changes=False),
+    Promise("ACK_RESPONSE to thousands in a transaction", (), _ack_thousands_in_one, _begin, changes=False),
     Promise("END_TXN, commit", (c.EndTxn,), _commit, work),
     Promise("END_TXN, abort", (), _abort, work),
     Promise("END_TXN, twice", (), _commit_twice, work),

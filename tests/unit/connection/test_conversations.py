@@ -85,7 +85,8 @@ def test_a_name_in_use_is_free_once_its_owner_gives_no_sign_of_life(alive: bool)
                 await other.producer(T, "n")
             assert refused.value.code is ServerError.ProducerBusy
             assert "already connected" in refused.value.message
-            assert not owner.lost.done()
+            await asyncio.sleep(20)
+            assert not owner.lost.done(), "a sign of life is enough"
         else:
             producer = await other.producer(T, "n")
             assert world.loop.time() - begun >= 5
@@ -111,6 +112,8 @@ def test_an_exclusive_place_is_free_once_its_owner_gives_no_sign_of_life(alive: 
             assert refused.value.code is ServerError.ConsumerBusy
             with pytest.raises(RefusedError):
                 await owner.subscribe(T, "s")
+            await asyncio.sleep(20)
+            assert not owner.lost.done(), "a sign of life is enough"
         else:
             consumer = await other.subscribe(T, "s")
             consumer.flow(10)
@@ -119,6 +122,32 @@ def test_an_exclusive_place_is_free_once_its_owner_gives_no_sign_of_life(alive: 
             await consumer.receive()
         with pytest.raises(RefusedError):
             await other.subscribe(T, "s", c.SubType.Shared)
+        await asyncio.sleep(0.1)
+        assert not other.heard(c.Success), "refused and nothing else"
+
+    talk(simulation)
+
+
+def test_what_is_opened_twice_is_the_same_and_what_is_reserved_is_refused() -> None:
+    async def simulation(world: World) -> None:
+        client = await connected()
+        first = await client.request(c.Producer(T, 1005, client.new_id(), "p"), c.ProducerSuccess)
+        again = await client.request(c.Producer(T, 1005, client.new_id(), "p"), c.ProducerSuccess)
+        assert (again.producer_name, again.last_sequence_id) == (first.producer_name, -1)
+        later = await client.request(c.Producer(T, 1005, client.new_id(), "p", epoch=1), c.ProducerSuccess)
+        assert later.producer_name == "p"
+        assert len((await stats(world))["publishers"]) == 1
+        await client.request(c.Subscribe(T, "s", c.SubType.Shared, 1006, client.new_id()), c.Success)
+        await client.request(c.Subscribe(T, "s", c.SubType.Shared, 1006, client.new_id()), c.Success)
+        assert len((await stats(world))["subscriptions"]["s"]["consumers"]) == 1
+        for name in ("", "pulsar.dedup", "pulsar.repl.a"):
+            with pytest.raises(RefusedError) as refused:
+                await client.subscribe(T, name)
+            assert refused.value.code is ServerError.ProducerBusy
+        with pytest.raises(RefusedError) as refused:
+            await client.subscribe(T, "compacted", c.SubType.Shared, read_compacted=True)
+        assert refused.value.code is ServerError.NotAllowedError
+        assert set((await stats(world))["subscriptions"]) == {"s"}
 
     talk(simulation)
 
