@@ -15,7 +15,7 @@ from magnetar.admin.removal import remove_partitioned
 from magnetar.app.node import Broker
 from magnetar.broker.partition_making import PartitionMaker
 from magnetar.metadata.partitioned import PartitionedTopics
-from magnetar.model.errors import ServerError, TopicNotFoundError
+from magnetar.model.errors import ServerError, ServiceNotReadyError, TopicNotFoundError
 from magnetar.model.ids import EARLIEST
 from magnetar.model.names import TopicName
 from magnetar.model.policies import PartitionedTopic
@@ -79,6 +79,11 @@ async def grow(broker: Broker, count: int) -> None:
     else:
         partitioned.grow(PARENT, count)
     await make_missing(admin, PARENT)
+
+
+async def grow_other(broker: Broker, count: int) -> None:
+    broker.resources.partitioned.create(OTHER, count, to_make=True)
+    await make_missing(admin_of(broker), OTHER)
 
 
 async def subscribe_all(broker: Broker) -> None:
@@ -279,14 +284,20 @@ async def stopped(world: World) -> None:
     await asyncio.sleep(0.05)
     made = len(broker.service.partitions_of(PARENT))
     assert made < 5000
+    asked = world.machine.run(grow_other(broker, 5000))
+    await asyncio.sleep(0.01)
     begun = asyncio.get_running_loop().time()
+    broker.service.partitions.end()
+    with pytest.raises(ServiceNotReadyError, match="the broker stops"):
+        await asked
     await broker.service.partitions.close()
     assert asyncio.get_running_loop().time() - begun < 1.0
     assert len(broker.service.partitions_of(PARENT)) < 5000
     await world.crash()
-    for _ in range(20):
+    for _ in range(40):
         await finished(world.machine.broker)
     assert_there(world.machine.broker)
+    assert len(world.machine.broker.service.partitions_of(OTHER)) == 5000
 
 
 def test_what_no_broker_can_serve_does_not_keep_it_from_starting() -> None:

@@ -218,6 +218,8 @@ class Node:
     async def stop(self) -> None:
         """Stop listening, then the broker."""
         await self._tasks.close()
+        # REST finishes what it has begun, and this could take long
+        self.broker.service.partitions.end()
         if self.rest is not None:
             await self.rest.close()
         if self._door is not None:

@@ -20,7 +20,7 @@ from typing import Final
 from magnetar.broker.topic.compaction.compactor import SUBSCRIPTION as COMPACTION
 from magnetar.broker.topic.topic import Topic
 from magnetar.metadata.partitioned import PartitionedTopics
-from magnetar.model.errors import MagnetarError, TopicNotFoundError
+from magnetar.model.errors import MagnetarError, ServiceNotReadyError, TopicNotFoundError
 from magnetar.model.names import TopicName
 from magnetar.model.policies import PARTITIONS_MAX
 from magnetar.runtime.answers import answered, settled
@@ -42,6 +42,7 @@ class PartitionMaker:
         self._find = find
         self._make = make
         self._tasks = TaskGroup("partitions")
+        self._ending = False
 
     def make(self, name: TopicName, first: int, end: int) -> list[Topic]:
         """Make partitions ``first`` to ``end - 1`` of a topic whose metadata names them.
@@ -72,8 +73,13 @@ class PartitionMaker:
         return topic
 
     async def make_durably(self, name: TopicName, first: int, end: int) -> None:
-        """As :meth:`make`, some at a time. Raises TopicNotFoundError if the topic is removed meanwhile."""
+        """As :meth:`make`, some at a time.
+
+        Raises TopicNotFoundError if the topic is removed meanwhile, ServiceNotReadyError if the broker stops.
+        """
         for index in range(first, end, AT_ONCE):
+            if self._ending:
+                raise ServiceNotReadyError(f"the broker stops: {name.fqn} gets its other partitions at the next start")
             if self._partitioned.count(name) < end or self._partitioned.leaving(name):
                 raise TopicNotFoundError(f"Topic {name.fqn} was deleted while its partitions were being made")
             made = self.make(name, index, min(index + AT_ONCE, end))
@@ -93,8 +99,13 @@ class PartitionMaker:
         if self._partitioned.all_unmade():
             self._tasks.start(self.finish(), "finish")
 
+    def end(self) -> None:
+        """Begin nothing more: whoever waits for partitions is answered soon, the next start goes on."""
+        self._ending = True
+
     async def close(self) -> None:
         """Stop; the next start goes on."""
+        self.end()
         await self._tasks.close()
 
     async def finish(self) -> int:
