@@ -61,7 +61,7 @@ def batch_sizes(target: Target, scale: float) -> str:
 def sticky_ranges(target: Target, scale: float) -> str:
     """A Key_Shared consumer with hundreds of thousands of hash ranges."""
     count = int(400_000 * scale)
-    ranges = [pb.IntRange(start=n % 65_536, end=n % 65_536) for n in range(count)]
+    ranges = [pb.IntRange(start=n % 5000, end=n % 5000) for n in range(count)]
     with contextlib.suppress(ConnectionError), Raw(target.broker_port, timeout=60.0) as raw:
         heard = raw.ask(
             "SUBSCRIBE", topic=f"{TOPIC}absurd-ranges", subscription="s", subType=pb.CommandSubscribe.Key_Shared,
@@ -147,7 +147,6 @@ def poisoned_entries(target: Target, scale: float) -> str:
                 raw.say(send_frame(producer, number, entry, num_messages=claimed))
                 stored += raw.hear().type == pb.BaseCommand.SEND_RECEIPT
     with Raw(target.broker_port, timeout=60.0) as raw:
-        raw.say(command("PING"))
         raw.consumer(topic, "s", initialPosition=1)
         raw.publish(raw.producer(topic), 5)
     base = f"/admin/v2/persistent/public/default/{quote(name)}"
