@@ -57,6 +57,9 @@ GROWTH: Final = 1.2
 LOG_LINES_MAX: Final = 400
 """Lines that one attack may cost in the log."""
 
+_CALM_SECONDS: Final = 60.0
+"""Until memory has gone back to the system."""
+
 _ATTACK_SECONDS: Final = 600.0
 _LOG_FAULTS: Final = ("Traceback", "could not be handled", "an internal error", "never retrieved", "Exception in")
 
@@ -131,6 +134,8 @@ class Programme:
         self.victim.start()
         try:
             clean.check(self.victim.url, self.victim.target, "before")
+            sockets.publish_much(self.victim.target)
+            self._delete_everything()
             before = self.victim.resident_mb()
             outcomes = [self._attack(number, attack) for number, attack in enumerate(attacks)]
             self._afterwards(before)
@@ -184,7 +189,9 @@ class Programme:
     def _afterwards(self, before_mb: float) -> None:
         victim = self.victim
         self._delete_everything()
-        after = victim.resident_mb()
+        deadline = time.monotonic() + _CALM_SECONDS
+        while (after := victim.resident_mb()) > before_mb * GROWTH and time.monotonic() < deadline:
+            time.sleep(1.0)
         if after > before_mb * GROWTH:
             self.faults.append(f"{before_mb:.0f} MB resident before, {after:.0f} MB after all attacks")
         try:

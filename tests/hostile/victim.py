@@ -14,6 +14,8 @@ from tools.servers import magnetar
 from tools.servers.process import HOST, Server
 
 _REST_SECONDS = 30.0
+_SETTINGS = {"transactionCoordinatorEnabled": "true", "acknowledgmentAtBatchIndexLevelEnabled": "true"}
+"""What is off by default and gives attackers more to try; nothing that protects."""
 
 
 @dataclass(frozen=True)
@@ -62,13 +64,14 @@ class Victim:
 
     def start(self) -> None:
         """Return when it serves. Raises StartFailedError."""
-        self._server = magnetar.start(self.directory, command=self._command)
+        self._server = magnetar.start(self.directory, settings=_SETTINGS, command=self._command)
 
     def stop(self) -> None:
         """SIGTERM; what it logged is kept in ``log_before``. Raises RuntimeError unless it ends cleanly."""
         process = self._server.process
         self._server.stop()
         self.log_before += self._server.log.read_text(errors="replace")
+        (self.directory / "before.log").write_text(self.log_before)
         if process is not None and process.returncode != 0:
             raise RuntimeError(f"the broker ended with {process.returncode} after SIGTERM")
 

@@ -2,7 +2,7 @@
 
 What many connections or large answers held is free when they are gone, but the C library keeps it in pieces between
 what is still used; asked to, it gives whole pages of that back. That takes some milliseconds, in a thread, so it is
-asked only when the process has grown since the last time.
+asked only when the process has grown since the last time, and now and then while it is larger than it was at first.
 """
 
 from __future__ import annotations
@@ -18,6 +18,8 @@ SECONDS: Final = 10.0
 """Between two looks."""
 GROWN_BYTES: Final = 8 << 20
 """So much more resident memory than after the last time is worth asking."""
+PATIENCE: Final = 3
+"""Looks without an asking, after which what is free may be worth it again."""
 
 _STATM: Final = Path("/proc/self/statm")
 
@@ -43,13 +45,16 @@ class MemoryReturn:
     def __init__(self, trim: Callable[[], None] = trim, resident: Callable[[], int] = resident_bytes) -> None:
         self._trim = trim
         self._resident = resident
-        self._least = resident()
+        self._first = self._last = resident()
+        self._looks = 0
 
     async def look(self) -> None:
-        """Ask for what is free if the process has grown."""
+        """Ask for what is free if there may be much of it."""
+        self._looks += 1
         resident = self._resident()
-        if resident < self._least + GROWN_BYTES:
-            self._least = min(self._least, resident)
+        self._last = min(self._last, resident)
+        if resident < self._last + GROWN_BYTES and (self._looks < PATIENCE or resident < self._first + GROWN_BYTES):
             return
+        self._looks = 0
         await asyncio.to_thread(self._trim)
-        self._least = self._resident()
+        self._last = self._resident()

@@ -9,6 +9,7 @@ import time
 from tests.hostile.raw import HOST, TOPIC, Raw
 from tests.hostile.victim import Target
 
+_MEGABYTES = 300
 _HTTP_PATIENCE_SECONDS = 45.0
 
 
@@ -37,14 +38,18 @@ def starve(target: Target, scale: float) -> str:
         with contextlib.suppress(OSError):
             port = target.http_port if number % 3 == 0 else target.broker_port
             held.append(socket.create_connection((HOST, port), timeout=5.0))
-    megabytes = 300
-    with Raw(target.broker_port, timeout=60.0) as raw:
-        producer = raw.producer(f"{TOPIC}starve")
-        for _ in range(megabytes // 10):
-            raw.publish(producer, 10, bytes(1_000_000))
+    publish_much(target)
     for each in held:
         each.close()
-    return f"{count} idle connections, {megabytes} MB published beside them"
+    return f"{count} idle connections, {_MEGABYTES} MB published beside them"
+
+
+def publish_much(target: Target) -> None:
+    """More than two segments hold, so that one is sealed and another begun."""
+    with Raw(target.broker_port, timeout=60.0) as raw:
+        producer = raw.producer(f"{TOPIC}much")
+        for _ in range(_MEGABYTES // 10):
+            raw.publish(producer, 10, bytes(1_000_000))
 
 
 def half_requests(target: Target, scale: float) -> str:

@@ -1,41 +1,65 @@
-"""Memory is asked back once after each burst, not at every look."""
+"""Memory is asked back after each burst, and seldom otherwise."""
 
 from __future__ import annotations
 
 import asyncio
 
-from magnetar.runtime.memory_return import GROWN_BYTES, MemoryReturn, resident_bytes, trim
+from magnetar.runtime.memory_return import GROWN_BYTES, PATIENCE, MemoryReturn, resident_bytes, trim
 
 
-def test_once_for_each_burst() -> None:
-    resident = 100 << 20
-    trims = 0
+class Process:
+    """``used`` cannot be given back, ``free`` can."""
 
-    def trim() -> None:
-        nonlocal trims, resident
-        trims += 1
-        resident -= GROWN_BYTES // 2
+    def __init__(self) -> None:
+        self.used = 100 << 20
+        self.free = 0
+        self.trims = 0
+        self.memory = MemoryReturn(self._trim, lambda: self.used + self.free)
 
-    memory = MemoryReturn(trim, lambda: resident)
+    def _trim(self) -> None:
+        self.trims += 1
+        self.free = 0
 
-    async def scenario() -> None:
-        nonlocal resident
-        await memory.look()
-        assert trims == 0
-        resident += GROWN_BYTES - 1
-        await memory.look()
-        assert trims == 0
-        resident += 1
-        await memory.look()
-        await memory.look()
-        assert trims == 1
-        resident -= GROWN_BYTES  # by itself
-        await memory.look()
-        resident += GROWN_BYTES
-        await memory.look()
-        assert trims == 2
+    def looks(self, count: int) -> int:
+        """How often it was asked in so many looks."""
+        before = self.trims
 
-    asyncio.run(scenario())
+        async def all_of_them() -> None:
+            for _ in range(count):
+                await self.memory.look()
+
+        asyncio.run(all_of_them())
+        return self.trims - before
+
+
+def test_a_quiet_process_is_never_asked() -> None:
+    process = Process()
+    process.free = GROWN_BYTES - 1
+    assert process.looks(100) == 0
+
+
+def test_once_after_a_burst() -> None:
+    process = Process()
+    process.free = GROWN_BYTES
+    assert process.looks(100) == 1
+    process.free = GROWN_BYTES
+    assert process.looks(1) == 1
+
+
+def test_what_becomes_free_later_goes_back_too() -> None:
+    process = Process()
+    process.used += 10 * GROWN_BYTES
+    assert process.looks(1) == 1
+    process.used -= 10 * GROWN_BYTES
+    process.free = 10 * GROWN_BYTES
+    assert process.looks(PATIENCE) == 1
+    assert process.free == 0
+
+
+def test_a_large_process_is_asked_seldom() -> None:
+    process = Process()
+    process.used += 10 * GROWN_BYTES
+    assert process.looks(1 + 10 * PATIENCE) == 11
 
 
 def test_the_real_one_does_no_harm() -> None:
