@@ -12,6 +12,7 @@ from magnetar.admin.local_broker import LocalBroker
 from magnetar.admin.ports import StatsOptions
 from magnetar.model.errors import ServerError
 from magnetar.model.names import TopicName
+from magnetar.model.policies import Json
 from magnetar.protocol import commands as c
 from magnetar.runtime.settings import Settings
 from magnetar.testing.broker import HOST, PORT
@@ -122,8 +123,9 @@ def test_an_exclusive_place_is_free_once_its_owner_gives_no_sign_of_life(alive: 
             await consumer.receive()
         with pytest.raises(RefusedError):
             await other.subscribe(T, "s", c.SubType.Shared)
-        await asyncio.sleep(0.1)
+        await asyncio.sleep(20)
         assert not other.heard(c.Success), "refused and nothing else"
+        assert not other.heard(c.Error), "refused once"
 
     talk(simulation)
 
@@ -148,6 +150,35 @@ def test_what_is_opened_twice_is_the_same_and_what_is_reserved_is_refused() -> N
             await client.subscribe(T, "compacted", c.SubType.Shared, read_compacted=True)
         assert refused.value.code is ServerError.NotAllowedError
         assert set((await stats(world))["subscriptions"]) == {"s"}
+
+    talk(simulation)
+
+
+def test_a_publish_rate_holds_as_soon_as_it_is_said_and_no_longer() -> None:
+    async def simulation(world: World) -> None:
+        client = await connected()
+        producer = await client.producer(T)
+        policies = world.machine.broker.resources.topic_policies
+
+        async def seconds_of(messages: int) -> float:
+            begun = world.loop.time()
+            for _ in range(messages):
+                await producer.publish(b"x")
+            return world.loop.time() - begun
+
+        def say(rate: int | None) -> None:
+            value: Json = (
+                None if rate is None else {"publishThrottlingRateInMsg": rate, "publishThrottlingRateInByte": -1}
+            )
+            policies.update(TopicName.parse(T), "publishRate", value)
+
+        quick = await seconds_of(40)
+        say(10)
+        assert await seconds_of(40) > 2
+        say(20)
+        assert 1 < await seconds_of(40) < 3
+        say(None)
+        assert await seconds_of(40) < quick + 1
 
     talk(simulation)
 

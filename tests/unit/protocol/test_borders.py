@@ -18,7 +18,9 @@ from magnetar.protocol.decoder import Decoder
 from magnetar.protocol.generated import pulsar_pb2 as pb
 
 AROUND = {(1 << bits) + step for bits in (7, 14, 21, 28, 35, 56) for step in (-1, 0, 1)}
-NUMBERS = sorted({0, 1, (1 << 63) - 1} | AROUND)
+LIKE_TAGS = {tag << 7 for tag in (0x08, 0x10, 0x18, 0x1A, 0x20, 0x30, 0x38, 0x40)}
+"""Their second byte is what the next field begins with."""
+NUMBERS = sorted({0, 1, (1 << 63) - 1} | AROUND | LIKE_TAGS)
 SMALL_NUMBERS = [number for number in NUMBERS if number < 1 << 31]
 ENTRY = e.build_entry(e.EntryMetadata("p", 0, 1), b"payload")
 

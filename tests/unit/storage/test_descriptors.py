@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import sys
 from collections.abc import Iterator
@@ -54,6 +55,10 @@ def test_a_lock_that_somebody_else_has(tmp_path: Path) -> None:
     with none_stays_open():
         second.lock()
         second.unlock()
+    with none_stays_open(), (tmp_path / "LOCK").open("w") as older:
+        fcntl.flock(older, fcntl.LOCK_EX)  # as a version does that knows only the file
+        with none_stays_open(), pytest.raises(BlockingIOError):
+            second.lock()
 
 
 def test_a_whole_life(tmp_path: Path) -> None:
