@@ -8,7 +8,8 @@ import pytest
 
 from magnetar.protocol.commands import SubType
 from magnetar.storage import records
-from magnetar.storage.journal import DirtyCursor, Done, Journal
+from magnetar.storage.group import DirtyCursor, Done
+from magnetar.storage.journal import Journal
 from magnetar.storage.store import StoreSettings
 from magnetar.testing.history import Delivered, Order, Rules
 from tests.sim.clients import Habit, Publisher, Subscriber

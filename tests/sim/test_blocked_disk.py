@@ -17,7 +17,7 @@ from magnetar.metadata.resources import Resources
 from magnetar.model.errors import MetadataError
 from magnetar.protocol import commands as c
 from magnetar.runtime.settings import Settings
-from magnetar.storage.journal import DirtyAnnex, DirtyCursor, Done, Failed
+from magnetar.storage.group import DirtyAnnex, DirtyCursor, Done, Failed
 from magnetar.storage.managed_ledger import ManagedLedger
 from magnetar.testing.rawclient import RefusedError
 from tests.admin.fake_broker import FakeBroker

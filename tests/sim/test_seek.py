@@ -8,7 +8,8 @@ import pytest
 
 from magnetar.protocol.commands import CloseConsumer, InitialPosition, Message, MessageIdData, SubType
 from magnetar.storage.cursor import Cursor
-from magnetar.storage.journal import DirtyCursor, Done, Journal
+from magnetar.storage.group import DirtyCursor, Done
+from magnetar.storage.journal import Journal
 from magnetar.testing.broker import HOST, PORT
 from magnetar.testing.history import Place, Receipted
 from magnetar.testing.rawclient import RawClient, make_entry

@@ -11,7 +11,8 @@ from magnetar.app.node import Broker
 from magnetar.model.names import TopicName
 from magnetar.protocol.commands import SubType
 from magnetar.storage import recovery, rescue
-from magnetar.storage.journal import Journal, PendingMove
+from magnetar.storage.group import PendingMove
+from magnetar.storage.journal import Journal
 from magnetar.storage.occupancy import Occupancy
 from magnetar.storage.store import LedgerStore
 from magnetar.testing.faultfiles import FaultFileSystem

@@ -27,7 +27,8 @@ from typing import NamedTuple, Protocol, TypeVar, cast
 
 from magnetar.storage import records
 from magnetar.storage.checkpoint import AnnexImage
-from magnetar.storage.journal import Done, Journal
+from magnetar.storage.group import Done
+from magnetar.storage.journal import Journal
 
 
 class Change(NamedTuple):

@@ -17,7 +17,8 @@ from magnetar.storage.annex import Annex
 from magnetar.storage.archive import Offload
 from magnetar.storage.cache import CachedRuns, EntryCache, Run
 from magnetar.storage.cursor import Cursor
-from magnetar.storage.journal import Failed, Journal, PendingExtent
+from magnetar.storage.group import Failed, PendingExtent
+from magnetar.storage.journal import Journal
 from magnetar.storage.ledger import Ledger, LedgerTable, Rollover
 from magnetar.storage.span_table import SpanHome, SpanTable
 

@@ -19,7 +19,8 @@ from typing import Final, Protocol
 
 from magnetar.model.errors import PersistenceError
 from magnetar.runtime.tasks import in_turns
-from magnetar.storage.journal import Journal, PendingMove
+from magnetar.storage.group import PendingMove
+from magnetar.storage.journal import Journal
 from magnetar.storage.managed_ledger import ManagedLedger
 from magnetar.storage.occupancy import Occupancy
 from magnetar.storage.reader import EntryReader, Living

@@ -23,7 +23,8 @@ from magnetar.storage.archive import Archive, NoArchive, Offload
 from magnetar.storage.cache import EntryCache
 from magnetar.storage.committer import Committer, ThreadCommitter
 from magnetar.storage.files import FileSystem
-from magnetar.storage.journal import Failed, Journal
+from magnetar.storage.group import Failed
+from magnetar.storage.journal import Journal
 from magnetar.storage.ledger import Rollover
 from magnetar.storage.managed_ledger import ManagedLedger, ReadDone
 from magnetar.storage.newest import loss, lost_newest

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from magnetar.runtime.clock import SystemClock
-from magnetar.storage.journal import PendingExtent
+from magnetar.storage.group import PendingExtent
 from magnetar.storage.store import LedgerStore
 from tests.unit.storage.lives import (
     SMALL,

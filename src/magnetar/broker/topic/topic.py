@@ -43,7 +43,7 @@ from magnetar.protocol.entries import sticky_key
 from magnetar.runtime.clock import Clock
 from magnetar.runtime.endings import end_all
 from magnetar.storage.cursor import Cursor
-from magnetar.storage.journal import PendingExtent
+from magnetar.storage.group import PendingExtent
 from magnetar.storage.store import LedgerStore
 
 log = logging.getLogger(__name__)
