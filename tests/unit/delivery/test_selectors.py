@@ -186,3 +186,15 @@ def test_sticky_has_holes_and_no_bounds() -> None:
     assert selector.select(5) is None
     assert selector.select(15) is b
     selector.add(consumer("c", ranges=((0, 10),)))
+
+
+def test_who_left_is_not_remembered() -> None:
+    """Consumers come and go for months: nothing of them may stay."""
+    selector = StickyRanges()
+    members = [consumer(f"c{number}", ranges=((number * 10, number * 10 + 9),)) for number in range(20)]
+    for member in members:
+        selector.add(member)
+    for member in members:
+        selector.remove(member)
+    assert not selector._taken
+    assert not selector._starts
