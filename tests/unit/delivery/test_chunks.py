@@ -14,6 +14,7 @@ from typing_extensions import override
 
 from magnetar.broker.delivery.chunks import Chunk, SharedChunks
 from magnetar.broker.delivery.dispatcher import SubType
+from magnetar.broker.delivery.shared import stretches
 from magnetar.broker.topic.consumer import Consumer
 from tests.unit.topic.stand import Stand
 from tests.unit.topic.test_subscription_churn import Churn, Witness, WitnessSink
@@ -126,6 +127,26 @@ def test_parked_chunks_stop_the_reading_when_they_are_many() -> None:
     stand.subscription.flow(slow, 1)
     assert not dispatcher.look_ahead_full
     assert quick_sink.ordinals == [5, 6]
+
+
+def test_what_was_acknowledged_is_not_remembered() -> None:
+    stand = chunked(A, B, None, A_END, B_END)
+    consumer, sink = stand.join("c", permits=100)
+    dispatcher = stand.subscription.dispatcher
+    assert isinstance(dispatcher, SharedChunks)
+    assert set(dispatcher._chunks) == {0, 1, 3, 4}
+    stand.subscription.acks.take(consumer, [1, 2, 4])
+    assert set(dispatcher._chunks) == {0, 3}
+    stand.subscription.acks.take(consumer, [0, 3])
+    assert not dispatcher._chunks
+    assert not dispatcher._owner
+    assert sink.ordinals == [0, 1, 2, 3, 4]
+
+
+def test_stretches_of_nothing_are_none() -> None:
+    assert list(stretches([])) == []
+    assert list(stretches([3])) == [(3, 4)]
+    assert list(stretches([1, 2, 5, 6, 8])) == [(1, 3), (5, 7), (8, 9)]
 
 
 def test_redelivered_and_left_behind_chunks_go_to_one_consumer() -> None:
