@@ -10,8 +10,8 @@ import os
 import shutil
 import signal
 import subprocess
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 
 import pytest
@@ -48,6 +48,17 @@ def fill(path: Path) -> None:
                 pass
 
 
+@asynccontextmanager
+async def connected(port: int) -> AsyncIterator[RawClient]:
+    """A client that is closed whatever happens."""
+    client = await RawClient.open("127.0.0.1", port)
+    try:
+        await client.connect()
+        yield client
+    finally:
+        await client.close()
+
+
 async def publish(client: RawClient, count: int) -> int:
     """How many were receipted before the disk was full."""
     producer = await client.producer(T)
@@ -62,35 +73,26 @@ async def publish(client: RawClient, count: int) -> int:
 
 async def backlog(port: int, count: int) -> int:
     """Publish so many, or until the disk takes no more; a subscription keeps everything."""
-    client = await RawClient.open("127.0.0.1", port)
-    await client.connect()
-    await client.subscribe(T, "s", SubType.Shared)
-    receipted = await publish(client, count)
-    await client.close()
-    return receipted
+    async with connected(port) as client:
+        await client.subscribe(T, "s", SubType.Shared)
+        return await publish(client, count)
 
 
 async def drain(port: int, expected: int) -> None:
     """Read and acknowledge everything, each with an answer."""
-    client = await RawClient.open("127.0.0.1", port)
-    await client.connect()
-    consumer = await client.subscribe(T, "s", SubType.Shared)
-    for left in range(expected, 0, -1):
-        if left == expected or left % 100 == 0:
-            consumer.flow(min(left, 100) if left != expected else left % 100 or 100)
-        message = await consumer.receive()
-        await consumer.ack(message.message_id)
-    await client.close()
+    async with connected(port) as client:
+        consumer = await client.subscribe(T, "s", SubType.Shared)
+        consumer.flow(expected)
+        for _ in range(expected):
+            message = await consumer.receive()
+            await consumer.ack(message.message_id)
 
 
 async def goes_on(port: int) -> None:
     """Publishing is accepted again, within a minute."""
-    client = await RawClient.open("127.0.0.1", port)
-    await client.connect()
-    async with asyncio.timeout(60):
+    async with connected(port) as client, asyncio.timeout(60):
         while not await publish(client, 1):  # noqa: ASYNC110
             await asyncio.sleep(0.5)
-    await client.close()
 
 
 @pytest.mark.parametrize("end", [signal.SIGKILL, signal.SIGTERM])

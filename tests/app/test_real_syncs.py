@@ -16,6 +16,7 @@ from typing import NamedTuple
 import pytest
 
 from magnetar.testing.rawclient import RawClient
+from tests.app.test_full_disk import connected
 from tests.app.test_standalone import ports
 
 T = "persistent://public/default/t"
@@ -45,8 +46,12 @@ def newest(ledgers: Path) -> Path:
 
 async def receipts(port: int, ledgers: Path, log: Path) -> None:
     """One message at a time: when its receipt is here, a sync of all that the segment holds was finished before."""
-    client = await RawClient.open("127.0.0.1", port)
-    await client.connect()
+    async with connected(port) as client:
+        await _receipts(client, ledgers, log)
+    assert {str(ledgers), str(ledgers.parent), str(ledgers.parent.parent)} <= {sync.path for sync in syncs(log)}
+
+
+async def _receipts(client: RawClient, ledgers: Path, log: Path) -> None:
     producer = await client.producer(T)
     by_process = 0
     for i in range(MESSAGES):
@@ -59,8 +64,6 @@ async def receipts(port: int, ledgers: Path, log: Path) -> None:
         now = sum(sync.process == "process" for sync in done)
         assert now > by_process or i == 0, "a receipt without a sync"
         by_process = now
-    await client.close()
-    assert {str(ledgers), str(ledgers.parent), str(ledgers.parent.parent)} <= {sync.path for sync in syncs(log)}
 
 
 def facts(web: int, ledgers: Path, log: Path) -> None:

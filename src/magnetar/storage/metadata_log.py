@@ -300,8 +300,8 @@ class MetadataLog:
         return Head(self.instance, len(self._facts), self.last, self.doubt)
 
     def _living(self) -> Iterator[Change]:
-        facts = list(self._facts.items())  # as they are now, and made lines of when it is their turn
-        return (Change(fact.number, fact.version, path, fact.data) for path, fact in facts)
+        facts = self._facts.copy()  # as they are now, and made lines of when it is their turn
+        return (Change(fact.number, fact.version, path, fact.data) for path, fact in facts.items())
 
     def _mend(self) -> None:
         """Write anew, whole and at once, each copy whose file cannot be trusted to end where it should."""
