@@ -18,9 +18,12 @@ from magnetar.broker.topic.topic import Topic
 from magnetar.model.names import TopicName
 from magnetar.runtime.tasks import in_turns
 
-_DELETED_PER_TURN: Final = 20
-
 log = logging.getLogger(__name__)
+
+NAMED_PER_PASS: Final = 20
+"""Topics or subscriptions that the log names in one pass."""
+
+_DELETED_PER_TURN: Final = 20
 
 
 class Disuse:
@@ -46,11 +49,13 @@ class Disuse:
             if now - since >= topic.policies.inactive_topics.max_inactive_s * 1000 and not _retained(
                 topic, now - since
             ):
-                log.info("%s is deleted: it has not been used for %d s", topic.name.fqn, (now - since) // 1000)
+                _say(gone, "%s is deleted: it has not been used for %d s", topic.name.fqn, (now - since) // 1000)
                 self._service.delete(topic.name, force=True)
                 self._parent_goes(topic.name)
                 del self._idle_since[topic]
                 gone += 1
+        if gone > NAMED_PER_PASS:
+            log.info("%d topics that nobody has used were deleted; the first %d are named", gone, NAMED_PER_PASS)
         return gone
 
     def _parent_goes(self, name: TopicName) -> None:
@@ -70,10 +75,17 @@ class Disuse:
                 if subscription.name == COMPACTION:
                     continue
                 if subscription.durable and now - _last_use(topic, subscription) > minutes * 60_000:
-                    log.info("subscription %s of %s has expired", subscription.name, topic.name.fqn)
+                    _say(gone, "subscription %s of %s has expired", subscription.name, topic.name.fqn)
                     topic.delete_subscription(subscription.name, lambda: None)
                     gone += 1
+        if gone > NAMED_PER_PASS:
+            log.info("%d subscriptions have expired; the first %d are named", gone, NAMED_PER_PASS)
         return gone
+
+
+def _say(before: int, message: str, *args: object) -> None:
+    """Name one that goes, unless so many of this pass were named: a crowd's names must not fill the disk."""
+    log.log(logging.INFO if before < NAMED_PER_PASS else logging.DEBUG, message, *args)
 
 
 def _in_use(topic: Topic, *, caught_up_is_enough: bool) -> bool:
