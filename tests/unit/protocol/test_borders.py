@@ -15,6 +15,7 @@ from magnetar.protocol import codec, commands
 from magnetar.protocol import commands as c
 from magnetar.protocol import entries as e
 from magnetar.protocol.decoder import Decoder
+from magnetar.protocol.frames import checksum_holds
 from magnetar.protocol.generated import pulsar_pb2 as pb
 
 AROUND = {(1 << bits) + step for bits in (7, 14, 21, 28, 35, 56) for step in (-1, 0, 1)}
@@ -95,6 +96,22 @@ def test_what_is_looked_for_in_metadata_is_found_wherever_it_stands(size: int) -
             "p", 0, 1, properties=pad, uuid="u", num_chunks_from_msg=2, total_chunk_msg_size=9, chunk_id=number
         )
         assert e.chunk_of(e.build_entry(metadata, payload)) == ("u", last)
+
+
+@pytest.mark.parametrize("size", [0, 1, 63, 4095, 4096, 4097, 16_384, 65_536, 1_000_000])
+def test_a_flip_anywhere_in_an_entry_of_any_size_is_noticed(size: int) -> None:
+    entry = e.build_entry(e.EntryMetadata("p", 0, 1), bytes(size))
+    assert checksum_holds(entry)
+    for at in {0, 1, 2, 5, 6, 9, 10, len(entry) // 2, len(entry) - 1}:
+        for bit in (1, 0x80):
+            damaged = bytearray(entry)
+            damaged[at] ^= bit
+            assert not checksum_holds(bytes(damaged))
+            if at in {0, 1, 6, 9}:
+                continue  # no entry any more: another way to come in, or no frame
+            (sent,) = decoded(c.Send(1, 2, 1, None, False, None, False, None, bytes(damaged)))
+            assert isinstance(sent, c.Send)
+            assert not sent.checksum_ok
 
 
 # the schema ------------------------------------------------------------------------------------------------------
