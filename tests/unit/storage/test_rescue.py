@@ -16,6 +16,7 @@ from magnetar.storage.cache import Run
 from magnetar.storage.managed_ledger import ManagedLedger
 from magnetar.storage.occupancy import Occupancy
 from magnetar.storage.segment import Places, Span, index_name, segment_name, segment_numbers
+from magnetar.storage.span_table import Extent
 from magnetar.storage.store import LedgerStore, StoreSettings
 from magnetar.storage.verify import verify
 from magnetar.testing.faultfiles import FaultFileSystem
@@ -343,6 +344,33 @@ async def _while_moving(disk: Disk, act: str) -> None:
             disk.kill()
             store = disk.open()
             assert store.damage == []
+
+
+@simulated
+async def test_a_log_whose_deletion_was_durable_before_the_move_keeps_nothing(disk: Disk) -> None:
+    store = small(disk).open()
+    log = store.open_log("a")
+    await publish(store, log, 0, 5)
+    await roll(store)
+    (span,) = log.spans
+    living = await store._reader.living([(span, 0)], 1 << 20)
+    store.delete_log("a")
+    await store.journal.drain()
+    await store.rescue._write(living, {log.id: log})
+    assert [n for n in range(1, store.journal.segment + 1) if n in store.occupancy] == []
+
+
+@simulated
+async def test_of_a_span_that_was_cut_only_its_own_extents_are_read(disk: Disk) -> None:
+    store = small(disk).open()
+    log = store.open_log("a")
+    await publish(store, log, 0, 9)
+    await roll(store)
+    log.spans.move(Extent(99, log.table.ledgers[-1].id, 3, 6, 48, 100), 0)
+    before, _, behind = log.spans
+    for span, first, end in ((before, 0, 3), (behind, 6, 9)):
+        living = await store._reader.living([(span, first)], 1 << 20)
+        assert [(one.first, one.end) for one in living] == [(o, o + 1) for o in range(first, end)]
 
 
 @simulated
