@@ -4,8 +4,8 @@ A slot belongs to the first point at or after it, wrapping to the lowest. Severa
 first to come owns it, the others queue behind and take over when it leaves. Consumers of one name are told apart by a
 name index, the lowest that is free when they join.
 
-The ring is one number with a bit per slot, so finding a neighbour or setting a hundred points are a few operations on
-8 KB however many points there are.
+The points are a bit per slot in 256 words of 256, with one more word for which of them hold any: finding a neighbour or
+setting a point takes a few steps however many points there are.
 """
 
 from __future__ import annotations
@@ -42,13 +42,66 @@ class _Names:
         heappush(self.free, index)
 
 
+class _Points:
+    """Slots with a point, 0 to 65535."""
+
+    __slots__ = ("_any", "_words")
+
+    def __init__(self) -> None:
+        self._words = [0] * 256
+        self._any = 0
+        """Which words are not 0."""
+
+    def add(self, point: int) -> None:
+        word = point >> 8
+        self._words[word] |= 1 << (point & 255)
+        self._any |= 1 << word
+
+    def discard(self, point: int) -> None:
+        word = point >> 8
+        self._words[word] &= ~(1 << (point & 255))
+        if not self._words[word]:
+            self._any &= ~(1 << word)
+
+    def from_slot(self, slot: int) -> int:
+        """The first point at or after ``slot``, -1 if there is none."""
+        word = slot >> 8
+        bits = self._words[word] >> (slot & 255) << (slot & 255)
+        if not bits:
+            above = self._any >> (word + 1) << (word + 1)
+            if not above:
+                return -1
+            word = (above & -above).bit_length() - 1
+            bits = self._words[word]
+        return word << 8 | (bits & -bits).bit_length() - 1
+
+    def before(self, point: int) -> int:
+        """The last one before ``point``, -1 if there is none."""
+        word = point >> 8
+        bits = self._words[word] & ((1 << (point & 255)) - 1)
+        if not bits:
+            below = self._any & ((1 << word) - 1)
+            if not below:
+                return -1
+            word = below.bit_length() - 1
+            bits = self._words[word]
+        return word << 8 | bits.bit_length() - 1
+
+    def highest(self) -> int:
+        """-1 if there is none."""
+        if not self._any:
+            return -1
+        word = self._any.bit_length() - 1
+        return word << 8 | self._words[word].bit_length() - 1
+
+
 class HashRing:
     """``points`` is ``subscriptionKeySharedConsistentHashingReplicaPoints``."""
 
     def __init__(self, points: int = POINTS) -> None:
         self._count = points
         self._queues: dict[int, list[ConsumerState]] = {}
-        self._bits = 0
+        self._points = _Points()
         self._indices: dict[ConsumerState, int] = {}
         self._names: dict[str, _Names] = {}
 
@@ -64,7 +117,8 @@ class HashRing:
                 fresh.append(point)
             else:
                 queue.append(consumer)
-        self._bits |= _bits(fresh)
+        for point in fresh:
+            self._points.add(point)
         return [(1, RING_SIZE)] if first else self._reaching(fresh)
 
     def remove(self, consumer: ConsumerState) -> Intervals:
@@ -83,17 +137,18 @@ class HashRing:
                 del self._queues[point]
                 empty.append(point)
         changed = self._reaching(owned)
-        self._bits &= ~_bits(empty)
+        for point in empty:
+            self._points.discard(point)
         return changed
 
     def _reaching(self, points: list[int]) -> Intervals:
         """The slots from which one comes to one of these points, which are on the ring."""
-        bits, found = self._bits, []
-        for point in sorted(points):
-            before = (bits & ((1 << point) - 1)).bit_length() - 1
+        found = []
+        for point in points:
+            before = self._points.before(point)
             if before < 0:
                 found.append((1, point))
-                highest = bits.bit_length() - 1
+                highest = self._points.highest()
                 if highest < RING_SIZE:
                     found.append((highest + 1, RING_SIZE))
             else:
@@ -101,11 +156,13 @@ class HashRing:
         return sorted(found)
 
     def select(self, slot: int) -> ConsumerState | None:
-        bits = self._bits
-        if not bits:
-            return None
-        above = bits >> slot << slot or bits
-        return self._queues[(above & -above).bit_length() - 1][0]
+        points = self._points
+        point = points.from_slot(slot)
+        if point < 0:
+            point = points.from_slot(0)
+            if point < 0:
+                return None
+        return self._queues[point][0]
 
     def key_slot(self, key: bytes) -> int:
         return ring_slot(key)
@@ -128,10 +185,3 @@ class HashRing:
                 mine.append((lower, upper))
             lower, previous = upper + 1, owner
         return result
-
-
-def _bits(points: list[int]) -> int:
-    ring = bytearray((RING_SIZE >> 3) + 1)
-    for point in points:
-        ring[point >> 3] |= 1 << (point & 7)
-    return int.from_bytes(ring, "little")

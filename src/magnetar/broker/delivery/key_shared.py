@@ -102,7 +102,8 @@ class KeyShared(Sharing):
     ) -> tuple[list[Slice], int]:
         assert slots is not None
         given: dict[ConsumerState, list[Slice]] = {}
-        able: dict[ConsumerState, bool] = {}
+        able: set[ConsumerState] = set()
+        asked: set[ConsumerState] = set()
         waiting, draining, owners = self._waiting, self._holders.draining, self._owners
         by_slot: dict[int, list[int]] = waiting.by_slot if self._ordered else {}
         look_ahead = self._look_ahead
@@ -111,11 +112,12 @@ class KeyShared(Sharing):
             if self.blocked or len(waiting_slots) >= look_ahead:
                 return _flat(given), at
             owner = owners.get(slot) or self._owner(slot)
-            ready = owner is not None and able.get(owner)
-            if ready is None:
-                assert owner is not None
-                ready = able[owner] = owner.available
-            if owner is None or not ready or slot in by_slot or slot in draining:
+            if (
+                owner is None
+                or (owner not in able and not _is_able(owner, able, asked))
+                or slot in by_slot
+                or slot in draining
+            ):
                 if slot in draining:
                     draining[slot] += 1
                     owner = None
@@ -123,13 +125,14 @@ class KeyShared(Sharing):
                 continue
             self._give(owner, at, slot, 1 if counts is None else counts[at - start], given)
             if owner.permits <= 0 or owner.blocked:
-                able[owner] = False
+                able.discard(owner)
         return _flat(given), stop
 
     @override
     def replay(self, start: int, stop: int, counts: Sequence[int] | None) -> list[Slice]:
         given: dict[ConsumerState, list[Slice]] = {}
-        able: dict[ConsumerState, bool] = {}
+        able: set[ConsumerState] = set()
+        asked: set[ConsumerState] = set()
         waiting, draining = self._waiting, self._holders.draining
         for ordinal in range(start, stop):
             slot = waiting.slots.get(ordinal)
@@ -143,17 +146,12 @@ class KeyShared(Sharing):
                 draining[slot] += 1
                 continue
             owner = self._owner(slot)
-            if owner is None:
-                continue
-            ready = able.get(owner)
-            if ready is None:
-                ready = able[owner] = owner.available
-            if not ready:
+            if owner is None or (owner not in able and not _is_able(owner, able, asked)):
                 continue
             waiting.remove(ordinal)
             self._give(owner, ordinal, slot, 1 if counts is None else counts[ordinal - start], given)
             if owner.permits <= 0 or owner.blocked:
-                able[owner] = False
+                able.discard(owner)
         return _flat(given)
 
     def _give(
@@ -300,3 +298,14 @@ class KeyShared(Sharing):
 
 def _flat(given: dict[ConsumerState, list[Slice]]) -> list[Slice]:
     return [piece for pieces in given.values() for piece in pieces]
+
+
+def _is_able(owner: ConsumerState, able: set[ConsumerState], asked: set[ConsumerState]) -> bool:
+    """Whether it takes entries, asked once per reading: of thousands of members few own what was read."""
+    if owner in asked:
+        return False
+    asked.add(owner)
+    if owner.available:
+        able.add(owner)
+        return True
+    return False
