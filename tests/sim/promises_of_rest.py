@@ -7,6 +7,7 @@ from typing import Final
 
 from tests.sim.promises import CURSOR, Promise, Step, acked, work
 from tests.sim.stage import REST, SUB, Stage
+from tests.sim.world import T
 
 PATH = "/admin/v2/{domain}/{tenant}/{namespace}/{topic}"
 OF_SUB = PATH + "/subscription/{subscription}"
@@ -78,6 +79,12 @@ async def _consumed(stage: Stage) -> None:
         await stage.rest("POST", f"{REST}/t/subscription/{subscription}/skip_all")
 
 
+async def _unreadable(stage: Stage) -> None:
+    """As if the disk had lost the first two messages and the subscription had met that."""
+    topic = stage.world.machine.broker.service.topics[T]
+    topic.subscriptions[SUB]._pump.gaps.waiting = (0, 2)
+
+
 async def _grown_old(stage: Stage) -> None:
     await asyncio.sleep(1.5)
 
@@ -138,6 +145,7 @@ KEPT_IN_LOG: Final = (
     _rest(f"DELETE {OF_SUB}", None, _nobody_there, CURSOR),
     _rest(f"POST {OF_SUB}/skip_all", None, None, CURSOR),
     _rest(f"POST {OF_SUB}/skip/{{count}}", None, None, CURSOR),
+    _rest(f"POST {OF_SUB}/skipUnreadable", None, _unreadable, CURSOR),
 )  # fmt: skip
 
 
