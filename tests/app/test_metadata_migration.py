@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import random
+import sqlite3
 import tarfile
+from contextlib import closing
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
+from magnetar.app.main import app as magnetar
 from magnetar.app.node import Node
-from magnetar.metadata.sqlite import read_records
-from magnetar.model.errors import MetadataError
+from magnetar.app.rescue import app as rescue
+from magnetar.metadata.sqlite import only_refuses, read_records
+from magnetar.model.errors import MetadataError, PersistenceError
 from magnetar.model.names import TopicName
 from magnetar.runtime.settings import Settings
 
@@ -38,7 +43,7 @@ def facts(data: Path) -> dict[str, object]:
             resources = node.broker.resources
             log = node.broker.store.find_log(TOPIC.fqn)
             return {
-                "tenant": resources.tenants.get("acme"),
+                "tenant": resources.tenants.get("acme") if "acme" in resources.tenants.names() else None,
                 "retention": resources.topic_policies.get(TOPIC),
                 "entries": None if log is None else log.end,
                 "doubt": node.broker.store.keep_all,
@@ -60,7 +65,7 @@ def test_an_old_directory_opens_with_everything_and_nothing_is_deleted(old: Path
             "entries": 5,
             "doubt": None,
         }
-    assert not list(data.glob("metadata.sqlite*"))
+    assert only_refuses(str(data / "metadata.sqlite"))
     assert (data / "migrated-metadata.sqlite").stat().st_size >= len(before["metadata.sqlite"])
     assert (data / "ledgers" / "metadata-a").exists()
 
@@ -71,7 +76,67 @@ def test_a_start_that_ends_before_the_old_file_is_put_away_is_repeated(old: Path
     facts(data)
     (data / "metadata.sqlite").write_bytes(sqlite)
     assert facts(data)["entries"] == 5
-    assert not (data / "metadata.sqlite").exists()
+    assert only_refuses(str(data / "metadata.sqlite"))
+    kept = [data / "migrated-metadata.sqlite", data / "migrated-metadata.sqlite-2"]
+    assert [path.read_bytes() for path in kept] == [sqlite, sqlite], "what was kept before is not written over"
+
+
+@pytest.mark.parametrize("kind", ["stopped", "killed", "new"])
+def test_versions_before_refuse_a_directory_of_this_one(old: Path, kind: str) -> None:
+    """They would find no file, make one, know no policies and delete by that."""
+    data = old / kind
+    facts(data)
+    assert [path.name for path in data.glob("metadata.sqlite*")] == ["metadata.sqlite"]
+    for _ in range(2):
+        with closing(sqlite3.connect(data / "metadata.sqlite", isolation_level=None)) as database:
+            database.execute("PRAGMA journal_mode = WAL")  # as they begin
+            assert database.execute("PRAGMA user_version").fetchone() == (2,), "they read up to 1"
+        facts(data)
+    with pytest.raises(MetadataError, match="has format 2"):
+        read_records(str(data / "metadata.sqlite"))
+
+
+def test_a_write_ahead_log_that_was_left_does_not_belong_to_the_file_that_refuses(old: Path) -> None:
+    data = old / "killed"
+    left = (data / "metadata.sqlite-wal").read_bytes()
+    facts(data)
+    (data / "metadata.sqlite").unlink()
+    (data / "metadata.sqlite-wal").write_bytes(left)
+    facts(data)
+    assert [path.name for path in data.glob("metadata.sqlite*")] == ["metadata.sqlite"]
+    assert (data / "migrated-metadata.sqlite-wal").read_bytes() == left
+
+
+def test_rescue_does_not_judge_facts_that_were_not_taken_over(old: Path) -> None:
+    """To accept that there are none would lose all of them."""
+    data = old / "stopped"
+    result = CliRunner().invoke(rescue, ["metadata", str(data), "--accept"])
+    assert result.exit_code == 1
+    assert "start a broker on it once" in result.output
+    assert facts(data)["retention"] == {"retention": {"retentionTimeInMinutes": -1, "retentionSizeInMB": -1}}
+
+
+def test_an_old_file_without_anything_in_it_beside_messages_is_refused(old: Path) -> None:
+    data = old / "stopped"
+    whole = (data / "metadata.sqlite").read_bytes()
+    (data / "metadata.sqlite").write_bytes(b"")
+    with pytest.raises(PersistenceError, match="holds nothing, but messages are there"):
+        Node(data, SETTINGS)
+    (data / "metadata.sqlite").write_bytes(whole)
+    assert facts(data)["entries"] == 5
+
+
+def test_verify_knows_where_the_facts_should_be(old: Path) -> None:
+    data = old / "stopped"
+    assert "taken over from metadata.sqlite" in CliRunner().invoke(magnetar, ["verify", str(data)]).output
+    facts(data)
+    assert CliRunner().invoke(magnetar, ["verify", str(data)]).exit_code == 0
+    for name in ("metadata-a", "metadata-b"):
+        (data / "ledgers" / name).unlink()
+    result = CliRunner().invoke(magnetar, ["verify", str(data)])
+    assert result.exit_code == 1
+    assert "metadata in doubt" in result.output
+    assert facts(data)["doubt"] is not None
 
 
 def test_valid_frames_behind_a_bad_one_refuse_the_start_and_change_nothing(old: Path) -> None:

@@ -8,20 +8,22 @@ from __future__ import annotations
 
 import logging
 import os
+from itertools import chain, count
 from pathlib import Path
 from typing import Final
 
-from magnetar.metadata.sqlite import read_records
+from magnetar.metadata.sqlite import only_refuses, read_records, refuse_older
 from magnetar.model.errors import PersistenceError
 from magnetar.storage.directory import close_to_others, lock_directory, make_directory, sync_directory
 from magnetar.storage.files import FileSystem
 from magnetar.storage.metadata_log import MetadataLog
 from magnetar.storage.metadata_scan import COPIES
+from magnetar.storage.segment import segment_numbers
 
 log = logging.getLogger(__name__)
 
 _FACTS: Final = "metadata.sqlite"
-"""Of versions before the metadata log, with what SQLite puts beside it."""
+"""Of versions before the metadata log, with what SQLite puts beside it; now one that they refuse."""
 _DONE: Final = "migrated-"
 
 
@@ -52,28 +54,59 @@ class DataDirectory:
         Raises MetadataError, PersistenceError, OSError.
         """
         old = self._path / _FACTS
-        if not old.exists() or any(name in files.names() for name in COPIES):
-            made = MetadataLog(files)
-        else:
-            made = MetadataLog(files, imported=read_records(str(old)))
+        if self.older(files):
+            facts = read_records(str(old))
+            if not facts and segment_numbers(files.names()):
+                raise PersistenceError(
+                    f"{old} holds nothing, but messages are there, and nobody would know what is to be kept of them: "
+                    "restore it, and metadata.sqlite-wal, from a copy"
+                )
+            made = MetadataLog(files, imported=facts)
             if not made.in_both:
                 raise PersistenceError(
                     f"{old} could not be taken over into the metadata log; start again with more space"
                 )
             log.warning("%s was taken over into the metadata log: %d records", old, len(made))
-        self._put_away()
+        else:
+            made = MetadataLog(files)
+            if older_facts(self._path):
+                log.warning("%s is not read: the metadata log has the facts. It is kept as %s…", old, _DONE)
+        self._refuse_older()
         return made
 
-    def _put_away(self) -> None:
-        """What was taken over is kept under another name, and never read again."""
+    def older(self, files: FileSystem) -> bool:
+        """Whether the facts are those of an older version, and not taken over yet. Raises OSError."""
+        return older_facts(self._path) and not any(name in files.names() for name in COPIES)
+
+    def _refuse_older(self) -> None:
+        """What was taken over is kept under another name; versions that look for it find one that they refuse."""
+        path = self._path / _FACTS
+        if path.exists() and not older_facts(self._path):
+            return
+        # all of it: SQLite would take an old write-ahead log for the new file's
         found = sorted(entry.name for entry in self._path.iterdir() if entry.name.startswith(_FACTS))
         for name in found:
-            os.replace(self._path / name, self._path / f"{_DONE}{name}")
+            os.replace(self._path / name, self._free(f"{_DONE}{name}"))
         if found:
             sync_directory(str(self._path))
+        try:
+            refuse_older(str(path))
+            sync_directory(str(self._path))
+        except OSError as error:
+            log.warning("%s; until it is there do not start a version older than this one here", error)
+
+    def _free(self, name: str) -> Path:
+        """A path at which nothing stands: what was kept earlier stays."""
+        numbered = (self._path / f"{name}-{i}" for i in count(2))
+        return next(path for path in chain([self._path / name], numbered) if not path.exists())
 
     def close(self) -> None:
         """Give it back."""
         if self._lock >= 0:
             os.close(self._lock)
             self._lock = -1
+
+
+def older_facts(path: Path) -> bool:
+    """Whether an older version's database stands in a data directory. Raises OSError."""
+    return (path / _FACTS).exists() and not only_refuses(str(path / _FACTS))

@@ -108,6 +108,7 @@ def verify(
     directory: Annotated[Path, typer.Argument(help="A data directory of a broker that is not running.")],
 ) -> None:
     """Read every byte of a data directory, change nothing, say what is there and what is damaged; exit 1 on damage."""
+    from magnetar.app.data_directory import older_facts
     from magnetar.storage.files import OsFileSystem
     from magnetar.storage.verify import verify as read_everything
 
@@ -117,7 +118,7 @@ def verify(
         print(f"magnetar: there is no directory {place}", file=sys.stderr)
         raise typer.Exit(1)
     try:
-        report = read_everything(OsFileSystem(str(place)))
+        report = read_everything(OsFileSystem(str(place)), elsewhere=older_facts(place.resolve().parent))
     except (MagnetarError, OSError) as error:
         print(f"magnetar: {error}", file=sys.stderr)
         raise typer.Exit(1) from None

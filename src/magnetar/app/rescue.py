@@ -49,6 +49,11 @@ def _look(directory: Path, accept: bool) -> str | None:
     files = OsFileSystem(str(directory / "ledgers"))
     try:
         take(files)
+        if home.older(files):
+            raise PersistenceError(
+                f"the metadata of {directory} are still an older version's (metadata.sqlite): start a broker on it once, "
+                "it takes them over"
+            )
         log = MetadataLog(files)
         for text in log.damage:
             print(f"DAMAGED: {text}")

@@ -7,6 +7,9 @@
 SQLite takes a damaged frame of its write-ahead log for the end of it and forgets whatever stands behind, without a
 word. So the frames are looked at first. The checksum of each goes on from the one before it *as it is stored*, so a
 whole frame behind a bad one can be told: then nothing is read, for what it would say is not what was last written.
+
+Where it stood an empty file of a later format stands afterwards: those versions would make a new one otherwise, know no
+policies and delete by that. They refuse this one, by name.
 """
 
 from __future__ import annotations
@@ -15,13 +18,17 @@ import os
 import sqlite3
 import struct
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from typing import Final
 
 from magnetar.metadata.store import Record
 from magnetar.model.errors import MetadataError
 
 FORMAT: Final = 1
+_MOVED: Final = FORMAT + 1
+"""Of the empty file: the facts are in the metadata log."""
+_DATABASE: Final = struct.Struct(">16s44xI")
+"""The first bytes of a database: what it is, and its ``user_version``."""
 _HEADER: Final = struct.Struct(">8I")
 _FRAME: Final = struct.Struct(">6I")
 _MAGIC: Final = 0x377F0682
@@ -38,6 +45,28 @@ def read_records(path: str) -> list[tuple[str, Record]]:
             return _read(database, path)
     except (sqlite3.Error, OSError) as error:
         raise MetadataError(f"cannot read {path}: {error}; restore it from a copy") from error
+
+
+def only_refuses(path: str) -> bool:
+    """Whether the file is what :func:`refuse_older` left. Raises OSError."""
+    with open(path, "rb") as file:
+        found = file.read(_DATABASE.size)
+    return len(found) == _DATABASE.size and _DATABASE.unpack(found) == (b"SQLite format 3\0", _MOVED)
+
+
+def refuse_older(path: str) -> None:
+    """Leave a file that older versions refuse; none may be there. Durable with its directory. Raises OSError."""
+    beside = path + ".new"
+    with suppress(FileNotFoundError):
+        os.remove(beside)
+    try:
+        with closing(sqlite3.connect(beside, isolation_level=None)) as database:
+            database.execute("PRAGMA synchronous = FULL")
+            database.execute(f"PRAGMA user_version = {_MOVED}")
+    except sqlite3.Error as error:
+        raise OSError(f"cannot write {beside}: {error}") from error
+    os.chmod(beside, 0o600)
+    os.replace(beside, path)
 
 
 def _read(database: sqlite3.Connection, path: str) -> list[tuple[str, Record]]:

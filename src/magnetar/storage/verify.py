@@ -68,21 +68,25 @@ class Report:
     damage: list[str] = field(default_factory=list)
 
 
-def verify(files: FileSystem) -> Report:
-    """Read the whole directory. Raises PersistenceError while a broker uses it."""
+def verify(files: FileSystem, *, elsewhere: bool = True) -> Report:
+    """Read the whole directory. Raises PersistenceError while a broker uses it.
+
+    ``elsewhere``: metadata that are not here may be in an older version's file.
+    """
     try:
         files.lock()
     except BlockingIOError:
         raise PersistenceError("the data directory is in use; stop the broker first") from None
     try:
-        return _Verification(files).run()
+        return _Verification(files, elsewhere).run()
     finally:
         files.unlock()
 
 
 class _Verification:
-    def __init__(self, files: FileSystem) -> None:
+    def __init__(self, files: FileSystem, elsewhere: bool) -> None:
         self._files = files
+        self._elsewhere = elsewhere
         self._report = Report()
         self._names = files.names()
         self._extents: dict[int, dict[int, list[Extent]]] = {}
@@ -133,8 +137,8 @@ class _Verification:
             file.close()
 
     def _metadata(self) -> None:
-        """What a start would say of it; a directory that never had any is an older version's."""
-        if not any(name in self._names for name in COPIES):
+        """What a start would say of it."""
+        if self._elsewhere and not any(name in self._names for name in COPIES):
             self._say("no metadata log: taken over from metadata.sqlite at the next start, if that is there")
             return
         examined = examine(self._files)
