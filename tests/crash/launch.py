@@ -1,6 +1,8 @@
-"""``magnetar standalone`` with small numbers that no setting offers: segments of 1 MB, trimming twice a second.
+"""``magnetar standalone`` with small numbers that no setting offers: segments of 128 KB, trimming twice a second, space
+looked at five times a second.
 
-So that one second of load seals, checkpoints, trims and removes segments many times, and kills fall into all of it.
+So that one second of load seals, checkpoints, trims, moves out of and removes segments many times, and kills fall into
+all of it.
 """
 
 from __future__ import annotations
@@ -10,16 +12,22 @@ from dataclasses import replace
 from magnetar.app import main, node
 from magnetar.broker import upkeep
 from magnetar.runtime.settings import Settings
+from magnetar.storage import rescue
 from magnetar.storage.store import StoreSettings
 
 _store_settings = node.store_settings
 
 
 def _small(settings: Settings) -> StoreSettings:
-    return replace(_store_settings(settings), segment_bytes=1 << 20, cache_bytes=1 << 20)
+    return replace(_store_settings(settings), segment_bytes=1 << 17, cache_bytes=1 << 20)
 
 
 if __name__ == "__main__":
     node.store_settings = _small
-    upkeep._TRIM_SECONDS = 0.5  # type: ignore[misc]  # Final for the broker, not for this test
+    # Final for the broker, not for this test
+    upkeep._TRIM_SECONDS = 0.5  # type: ignore[misc]
+    upkeep._SPACE_SECONDS = 0.2  # type: ignore[misc]
+    rescue._ROUND_SECONDS = 0.1  # type: ignore[misc]
+    rescue._ROLL_SECONDS = 0.2  # type: ignore[misc]
+    rescue._NEWEST_SECONDS = 0.5  # type: ignore[misc]
     main.main()
