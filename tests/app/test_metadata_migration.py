@@ -102,7 +102,10 @@ def test_a_write_ahead_log_that_was_left_does_not_belong_to_the_file_that_refuse
     facts(data)
     (data / "metadata.sqlite").unlink()
     (data / "metadata.sqlite-wal").write_bytes(left)
+    for name in ("metadata.sqlite.new", "metadata.sqlite.new-journal"):  # killed while it was made
+        (data / name).write_bytes(b"half")
     facts(data)
+    assert not list(data.glob("*.new*"))
     assert [path.name for path in data.glob("metadata.sqlite*")] == ["metadata.sqlite"]
     assert (data / "migrated-metadata.sqlite-wal").read_bytes() == left
 

@@ -12,7 +12,7 @@ from itertools import chain, count
 from pathlib import Path
 from typing import Final
 
-from magnetar.metadata.sqlite import only_refuses, read_records, refuse_older
+from magnetar.metadata.sqlite import BESIDE, only_refuses, read_records, refuse_older
 from magnetar.model.errors import PersistenceError
 from magnetar.storage.directory import close_to_others, lock_directory, make_directory, sync_directory
 from magnetar.storage.files import FileSystem
@@ -84,7 +84,8 @@ class DataDirectory:
         if path.exists() and not older_facts(self._path):
             return
         # all of it: SQLite would take an old write-ahead log for the new file's
-        found = sorted(entry.name for entry in self._path.iterdir() if entry.name.startswith(_FACTS))
+        names = [entry.name for entry in self._path.iterdir() if entry.name.startswith(_FACTS)]
+        found = sorted(name for name in names if not name.startswith(_FACTS + BESIDE))
         for name in found:
             os.replace(self._path / name, self._free(f"{_DONE}{name}"))
         if found:

@@ -51,8 +51,8 @@ def _look(directory: Path, accept: bool) -> str | None:
         take(files)
         if home.older(files):
             raise PersistenceError(
-                f"the metadata of {directory} are still an older version's (metadata.sqlite): start a broker on it once, "
-                "it takes them over"
+                f"the metadata of {directory} are still an older version's (metadata.sqlite): start a broker on it "
+                "once, it takes them over"
             )
         log = MetadataLog(files)
         for text in log.damage:

@@ -27,6 +27,8 @@ from magnetar.model.errors import MetadataError
 FORMAT: Final = 1
 _MOVED: Final = FORMAT + 1
 """Of the empty file: the facts are in the metadata log."""
+BESIDE: Final = ".new"
+"""Ends the name of the empty file while it is made."""
 _DATABASE: Final = struct.Struct(">16s44xI")
 """The first bytes of a database: what it is, and its ``user_version``."""
 _HEADER: Final = struct.Struct(">8I")
@@ -56,9 +58,10 @@ def only_refuses(path: str) -> bool:
 
 def refuse_older(path: str) -> None:
     """Leave a file that older versions refuse; none may be there. Durable with its directory. Raises OSError."""
-    beside = path + ".new"
-    with suppress(FileNotFoundError):
-        os.remove(beside)
+    beside = path + BESIDE
+    for left in (beside, beside + "-journal"):
+        with suppress(FileNotFoundError):
+            os.remove(left)
     try:
         with closing(sqlite3.connect(beside, isolation_level=None)) as database:
             database.execute("PRAGMA synchronous = FULL")
