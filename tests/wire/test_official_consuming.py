@@ -50,6 +50,14 @@ def test_exclusive_is_busy_and_failover_takes_over(client: Any, topic: str) -> N
     assert texts(received(waiting, 4)) == ["1", "2", "3", "4"]
 
 
+def test_what_is_too_long_is_refused_with_its_reason_and_not_repeated(client: Any, topic: str) -> None:
+    """A code that the client repeats would end in a TimeOut of 30 seconds that says nothing."""
+    with pytest.raises(pulsar.NotAllowedError):
+        client.subscribe(topic, "s" * 4097)
+    with pytest.raises(pulsar.NotAllowedError):
+        client.create_producer(topic, properties={"k": "v" * 65536})
+
+
 def _whoever_gets(consumers: list[Any]) -> tuple[Any, Any]:
     for _ in range(100):
         for consumer in consumers:

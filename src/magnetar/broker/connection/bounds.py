@@ -1,10 +1,14 @@
-"""Bounds of what a client says of itself and the broker keeps as long as it stays: names, metadata, properties."""
+"""Bounds of what a client says of itself and the broker keeps as long as it stays: names, metadata, properties.
+
+What only magnetar refuses is NotAllowedError: official clients hand that to the program at once, with its reason, while
+they repeat what was answered with MetadataError until their operation timeout, and report only that.
+"""
 
 from __future__ import annotations
 
 from typing import Final
 
-from magnetar.model.errors import MetadataError
+from magnetar.model.errors import MetadataError, NotAllowedError
 from magnetar.protocol import commands as c
 
 NAME_MAX: Final = 4096
@@ -16,7 +20,7 @@ _Pairs = tuple[tuple[str, str], ...]
 
 
 def check_subscribe(command: c.Subscribe, metadata_max: int) -> None:
-    """Raises MetadataError; ``metadata_max`` is maxConsumerMetadataSize."""
+    """Raises NotAllowedError, or MetadataError above ``metadata_max``, which is maxConsumerMetadataSize."""
     _check_name("subscription", command.subscription)
     _check_name("consumer", command.consumer_name)
     if metadata_max and _size(command.metadata) > metadata_max:
@@ -26,7 +30,7 @@ def check_subscribe(command: c.Subscribe, metadata_max: int) -> None:
 
 
 def check_producer(command: c.Producer) -> None:
-    """Raises MetadataError."""
+    """Raises NotAllowedError."""
     _check_name("producer", command.producer_name)
     _check_name("initial subscription", command.initial_subscription_name)
     _check_size("producer metadata", command.metadata)
@@ -34,13 +38,13 @@ def check_producer(command: c.Producer) -> None:
 
 def _check_name(what: str, name: str | None) -> None:
     if name is not None and len(name) > NAME_MAX:
-        raise MetadataError(f"the {what} name has {len(name)} characters, at most {NAME_MAX} are allowed")
+        raise NotAllowedError(f"the {what} name has {len(name)} characters, at most {NAME_MAX} are allowed")
 
 
 def _check_size(what: str, pairs: _Pairs) -> None:
     size = _size(pairs)
     if size > PROPERTIES_MAX:
-        raise MetadataError(f"the {what} have {size} characters, at most {PROPERTIES_MAX} are allowed")
+        raise NotAllowedError(f"the {what} have {size} characters, at most {PROPERTIES_MAX} are allowed")
 
 
 def _size(pairs: _Pairs) -> int:
