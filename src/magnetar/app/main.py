@@ -118,7 +118,9 @@ def verify(
         print(f"magnetar: there is no directory {place}", file=sys.stderr)
         raise typer.Exit(1)
     try:
-        report = read_everything(OsFileSystem(str(place)), elsewhere=older_facts(place.resolve().parent))
+        report = read_everything(
+            OsFileSystem(str(place), only_read=True), elsewhere=older_facts(place.resolve().parent)
+        )
     except (MagnetarError, OSError) as error:
         print(f"magnetar: {error}", file=sys.stderr)
         raise typer.Exit(1) from None

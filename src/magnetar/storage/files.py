@@ -12,7 +12,7 @@ import fcntl
 import mmap
 import os
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Final, Protocol, TypeAlias
 
 from magnetar.storage.directory import (
@@ -225,16 +225,21 @@ def _same(one: os.stat_result, other: os.stat_result) -> bool:
 
 
 class OsFileSystem:
-    """A directory of the operating system, created if missing; only its owner can read it unless ``shared``."""
+    """A directory of the operating system, created if missing; only its owner can read it unless ``shared``.
 
-    def __init__(self, path: str, *, shared: bool = False) -> None:
+    ``only_read``: nothing is changed, not even a lock file made, so it may lie on a read-only file system.
+    """
+
+    def __init__(self, path: str, *, shared: bool = False, only_read: bool = False) -> None:
         self.path = path
+        self._only_read = only_read
+        self._access = os.O_CLOEXEC | (os.O_RDONLY if only_read else os.O_RDWR)
         self._shared = shared
         self._file_mode = 0o640 if shared else PRIVATE_FILE
         self._locks: list[int] = []
         if shared:
             os.makedirs(path, exist_ok=True)
-        elif not os.path.isdir(path):
+        elif not only_read and not os.path.isdir(path):
             self.make()
 
     def make(self) -> None:
@@ -244,7 +249,7 @@ class OsFileSystem:
 
     def open(self, name: str, *, create: bool = False) -> File:
         # no O_APPEND: it would make the sync process's pwrite ignore its offset; appends ask for the end instead
-        flags = os.O_RDWR | os.O_CLOEXEC | (os.O_CREAT if create else 0)
+        flags = self._access | (os.O_CREAT if create else 0)
         return OsFile(os.open(os.path.join(self.path, name), flags, self._file_mode))
 
     def names(self) -> list[str]:
@@ -287,8 +292,8 @@ class OsFileSystem:
         held: list[int] = []
         try:
             held.append(lock_directory(self.path))
-            flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
-            with suppress_full():
+            flags = self._access | (0 if self._only_read else os.O_CREAT)
+            with suppress_full(), suppress(*[FileNotFoundError] * self._only_read):
                 held.append(os.open(os.path.join(self.path, "LOCK"), flags, self._file_mode))
                 fcntl.flock(held[-1], fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import errno
+import os
 from pathlib import Path
 
 import pytest
@@ -147,3 +149,33 @@ def test_the_command_says_it_with_its_exit_code(tmp_path: Path) -> None:
     assert "DAMAGED: segment-0000000000000002" in broken.output
     assert CliRunner().invoke(app, ["verify", str(tmp_path / "none")]).exit_code == 1
     assert not (tmp_path / "none").exists()
+
+
+def test_it_changes_nothing_and_needs_no_right_to(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """So that a snapshot on a read-only file system can be looked at."""
+
+    async def fill() -> None:
+        store = LedgerStore(OsFileSystem(str(tmp_path)), SystemClock(), SMALL)
+        store.open()
+        await append(store, store.open_log("a"), *numbered(0, 30, 100))
+        await store.close()
+
+    asyncio.run(fill())
+    real = os.open
+
+    def read_only(path: str, flags: int, mode: int = 0o777) -> int:
+        if flags & (os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC):
+            raise OSError(errno.EROFS, os.strerror(errno.EROFS), path)
+        return real(path, flags, mode)
+
+    monkeypatch.setattr(os, "open", read_only)
+    for lock in (True, False):
+        if not lock:
+            (tmp_path / "LOCK").unlink()
+        assert verify(OsFileSystem(str(tmp_path), only_read=True)).damage == []
+    assert not (tmp_path / "LOCK").exists()
+    running = OsFileSystem(str(tmp_path), only_read=True)
+    running.lock()
+    with pytest.raises(PersistenceError, match="in use"):
+        verify(OsFileSystem(str(tmp_path), only_read=True))
+    running.unlock()
