@@ -33,3 +33,17 @@ def test_recovery_runs_without_and_topics_are_frozen_as_they_come(done: list[str
         asyncio.run(collecting.look(lambda topics=topics: topics))  # type: ignore[misc]  # mypy cannot infer it
         assert done == expected, topics
         del done[:]
+
+
+def test_what_a_few_topics_leave_is_collected_soon(done: list[str]) -> None:
+    """A thousand topics that somebody made and deleted must not stay in memory until ten thousand have gone."""
+    collecting = Collecting()
+    del done[:]
+    everything = ["unfreeze", "collect", "freeze"]
+    for topics, expected in (
+        (300, []), (101, []), (100, everything), (0, []), (1500, ["freeze"]), (1301, []), (1300, everything),
+        (5000, ["freeze"]), (4000, everything), (5001, ["freeze"]), (2000, []), (0, []),
+    ):  # fmt: skip
+        asyncio.run(collecting.look(lambda topics=topics: topics))  # type: ignore[misc]  # mypy cannot infer it
+        assert done == expected, topics
+        del done[:]

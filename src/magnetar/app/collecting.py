@@ -3,7 +3,8 @@
 A collection walks over all objects that are not frozen, and a hundred thousand topics are millions: a quarter of a
 second each time. So recovery, which leaves no garbage, runs without collections, and whenever many topics have come
 since the last time, what is there is frozen: it is not looked at any more. It is thawed when many of them have gone, so
-that what they leave in cycles can be found.
+that what they leave in cycles can be found; of a few thousand it is collected at once, which takes less than a tenth of
+a second.
 """
 
 from __future__ import annotations
@@ -19,6 +20,10 @@ _CAME: Final = 1000
 """Topics that come before what is there is frozen again."""
 _WENT: Final = 10_000
 """Topics that go before it is thawed."""
+_FEW: Final = 5_000
+"""Topics, those that went included, that may be looked at in one go: some 600,000 objects."""
+_SOME_WENT: Final = 200
+"""Of so few, those that go before what they left is collected."""
 
 
 class Collecting:
@@ -28,6 +33,8 @@ class Collecting:
         gc.disable()
         self._frozen = 0
         """Topics at the last look that did something."""
+        self._most = 0
+        """Topics at the same time since the last collection of all."""
 
     def recovered(self) -> None:
         """What recovery made stays; collections begin."""
@@ -43,9 +50,15 @@ class Collecting:
     async def look(self, topics: Callable[[], int]) -> None:
         """Once in a while."""
         now = topics()
-        if now >= self._frozen + _CAME:
+        self._most = max(self._most, now)
+        if now <= self._most - _SOME_WENT and self._most <= _FEW:
+            gc.unfreeze()
+            gc.collect()
+            gc.freeze()
+            self._frozen = self._most = now
+        elif now >= self._frozen + _CAME:
             gc.freeze()
             self._frozen = now
         elif now <= self._frozen - _WENT:
             gc.unfreeze()
-            self._frozen = now
+            self._frozen = self._most = now

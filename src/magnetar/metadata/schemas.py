@@ -69,12 +69,14 @@ class SchemaStore:
         """Forget everything about it; durable on return."""
         history = self.history(schema)
         if not history:
+            self._forget(schema)
             return
         if not history[-1].deleted:
             self.append(schema, SchemaDefinition(SchemaType.NONE), history[-1].timestamp_ms, deleted=True)
         for version in self.history(schema):
             self._store.delete(_path(schema, version.version))
             self._hold(schema, self._held[schema][1:])
+        self._forget(schema)
 
     def of_namespace(self, tenant: str, namespace: str) -> list[SchemaId]:
         """Schemas of a namespace, with or without a topic."""
@@ -89,6 +91,9 @@ class SchemaStore:
             if record is not None:
                 versions.append(_from_bytes(f"{path}/{child}", child, record.data))
         return tuple(sorted(versions, key=lambda version: version.version))
+
+    def _forget(self, schema: SchemaId) -> None:
+        self._held_bytes -= _size(self._held.pop(schema, None))
 
     def _hold(self, schema: SchemaId, history: History) -> None:
         self._held_bytes += _size(history) - _size(self._held.pop(schema, None))

@@ -169,3 +169,14 @@ class Model(RuleBasedStateMachine):
 
 TestModel = Model.TestCase
 TestModel.settings = settings(max_examples=40, stateful_step_count=25, deadline=None)
+
+
+def test_nothing_is_held_of_what_was_purged() -> None:
+    """Topics that come and go under ever new names must not leave anything behind in memory."""
+    store = SchemaStore(MemoryMetadataStore())
+    store.append(ID, STRING, 0)
+    store.purge(ID)
+    assert store.history(SchemaId("t", "n", "never")) == ()
+    store.purge(SchemaId("t", "n", "never"))
+    assert not store._held
+    assert store._held_bytes == 0
