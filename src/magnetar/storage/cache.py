@@ -85,7 +85,7 @@ class EntryCache:
     def put(self, cached: CachedRuns, run: Run, size: int) -> None:
         """Remember ``run`` (``size`` bytes of entries), unless its beginning is there already."""
         firsts = cached.firsts
-        if not firsts or run.first > firsts[-1]:
+        if not firsts or run.first >= firsts[-1] + len(cached.runs[-1].entries):
             firsts.append(run.first)
             cached.runs.append(run)
         else:

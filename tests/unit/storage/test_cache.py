@@ -70,12 +70,27 @@ def test_a_piece_that_begins_inside_another_is_not_remembered() -> None:
     put(cache, cached, 30, [1])
     before = cache.bytes
     for first in (10, 12, 14, 30):
-        put(cache, cached, first, [1])
+        put(cache, cached, first, [1] * 9)
         assert (firsts(cached), cache.bytes) == ([10, 30], before)
     put(cache, cached, 15, [1])
     put(cache, cached, 5, [1] * 2)
     put(cache, cached, 7, [1])
     assert firsts(cached) == [5, 7, 10, 15, 30]
+
+
+def test_a_piece_that_begins_inside_the_newest_is_not_remembered_and_one_right_behind_it_is() -> None:
+    """Also where it reaches further: its entries would be held, and counted, twice."""
+    cache, cached = EntryCache(1 << 20), CachedRuns()
+    put(cache, cached, 10, [1] * 5)
+    before = cache.bytes
+    for first in range(10, 15):
+        put(cache, cached, first, [1] * 9)
+        assert (firsts(cached), cache.bytes) == ([10], before)
+    put(cache, cached, 15, [1])
+    assert (firsts(cached), cache.bytes) == ([10, 15], before + 1 + OVERHEAD)
+    found = cached.find(14, 100, 1 << 20)
+    assert found is not None
+    assert (found.first, len(found.entries)) == (14, 1)
 
 
 def test_pieces_are_found_by_any_of_their_entries_and_by_no_other() -> None:
