@@ -31,11 +31,13 @@ def segment(*parts: bytes, first: int = 0) -> bytes:
     return records.segment_header(records.SegmentHeader(1, 0, first, 0, SECRET)) + b"".join(parts)
 
 
-def scanned(data: bytes, limit: int | None = None) -> tuple[list[int], SegmentScan, FaultFileSystem]:
+def scanned(
+    data: bytes, limit: int | None = None, before: int | None = None
+) -> tuple[list[int], SegmentScan, FaultFileSystem]:
     files = disk()
     file = files.open(segment_name(1), create=True)
     file.append([data])
-    scan = SegmentScan(files, 1, file, limit)
+    scan = SegmentScan(files, 1, file, limit, before)
     return [found.sequence for found in scan], scan, files
 
 
@@ -148,3 +150,33 @@ def test_a_file_that_ends_in_padding_and_should_be_longer_is_damaged() -> None:
         found, scan, _ = scanned(whole[:3000], durable)
         assert found == [0]
         assert len(scan.damage) == 1
+
+
+@pytest.mark.parametrize("before", [None, 0, 1, 2, 3, 4, 9])
+def test_blocks_from_the_void_sequence_on_do_not_count(before: int | None) -> None:
+    """What a failed write left behind; the next segment begins with that sequence."""
+    blocks = [block(sequence, b"x" * 20) for sequence in range(4)]
+    found, scan, _ = scanned(segment(*blocks), before=before)
+    assert found == list(range(4 if before is None else min(before, 4)))
+    assert scan.length == len(segment(*blocks[: len(found)]))
+    assert scan.damage == []
+    assert (scan.torn is None) == (len(found) == 4)
+
+
+@pytest.mark.parametrize(("before", "corrupt"), [(None, True), (4, True), (3, False), (2, False)])
+def test_void_blocks_behind_damage_do_not_make_it_a_corruption(before: int | None, corrupt: bool) -> None:
+    """Nothing that counts follows: nobody was told that what is unreadable had succeeded."""
+    broken = bytearray(block(2, b"y" * 20))
+    broken[50] ^= 1
+    data = segment(block(0, b"x"), block(1, b"x"), bytes(broken), block(3, b"z"))
+    found, scan, _ = scanned(data, before=before)
+    assert found == ([0, 1, 3] if corrupt else [0, 1])
+    assert (bool(scan.damage), scan.torn is None) == (corrupt, corrupt)
+
+
+@pytest.mark.parametrize(("before", "first"), [(None, 5), (9, 5), (6, 5), (5, None), (0, None)])
+def test_the_first_sequence_is_that_of_the_first_block_that_counts(before: int | None, first: int | None) -> None:
+    files = disk()
+    file = files.open(segment_name(1), create=True)
+    file.append([segment(b"?" * 7, block(5, b"x"), block(6, b"y"), first=5)])
+    assert SegmentScan(files, 1, file, before=before).first_sequence() == first
