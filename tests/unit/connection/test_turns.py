@@ -362,3 +362,70 @@ def test_a_round_ends_by_itself() -> None:
         assert turns.left == ROUND
 
     run(scenario)
+
+
+class Counted:
+    """A connection that works so many turns of so many units each, and notes its name each time."""
+
+    def __init__(self, turns: Turns, name: str, done: list[str], times: int, units: int = 0) -> None:
+        self.turns, self.name, self.done, self.times, self.units = turns, name, done, times, units
+
+    def turn(self) -> None:
+        self.done.append(self.name)
+        self.times -= 1
+        self.turns.left -= self.units
+        if self.times:
+            self.turns.queue(self)
+
+
+def test_who_queues_gets_a_turn_in_the_next_round_although_nothing_was_spent() -> None:
+    """Also if it comes again in its turn: once per round, in order, and nobody is due when nobody waits."""
+
+    async def scenario() -> None:
+        turns, done = Turns(), list[str]()
+        for name, times in (("a", 3), ("b", 1), ("c", 2)):
+            turns.queue(Counted(turns, name, done, times))
+        assert (len(turns), done) == (3, [])
+        for wanted, waiting in (("abc", 2), ("abcac", 1), ("abcaca", 0), ("abcaca", 0)):
+            await asyncio.sleep(0)
+            assert ("".join(done), len(turns)) == (wanted, waiting)
+        turns.queue(Counted(turns, "d", done, 1))
+        await asyncio.sleep(0)
+        assert done[-1] == "d", "a second wave is served as the first"
+
+    run(scenario)
+
+
+def test_who_finds_the_round_used_up_is_first_in_the_next_one() -> None:
+    async def scenario() -> None:
+        turns, done = Turns(), list[str]()
+        for name in "abcde":
+            turns.queue(Counted(turns, name, done, 2, ROUND // 2))
+        for wanted in ("ab", "abcd", "abcdea", "abcdeabc", "abcdeabcde"):
+            await asyncio.sleep(0)
+            assert "".join(done) == wanted
+        assert len(turns) == 0
+        turns.queue(Counted(turns, "f", done, 1, ROUND // 2 - 1))
+        turns.queue(Counted(turns, "g", done, 1, ROUND // 2))
+        turns.queue(Counted(turns, "h", done, 1))
+        await asyncio.sleep(0)
+        assert "".join(done[-3:]) == "fgh", "one unit is left"
+
+    run(scenario)
+
+
+def test_rounds_begin_once_per_turn_of_the_loop() -> None:
+    """However often somebody works or queues meanwhile."""
+
+    async def scenario() -> None:
+        turns, done = Turns(), list[str]()
+        turns.spent(1)
+        turns.queue(Counted(turns, "a", done, 5))
+        turns.spent(1)
+        assert turns.left == ROUND - 2
+        for times in (1, 2, 3):
+            await asyncio.sleep(0)
+            assert done == ["a"] * times
+            assert turns.left == ROUND
+
+    run(scenario)
