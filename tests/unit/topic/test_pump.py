@@ -243,6 +243,26 @@ def test_replay_from_disk_comes_before_new_entries() -> None:
     assert [(o, n) for o, n, _, _ in sink.got[:3]] == [(2, 1), (3, 1), (15, 1)]
 
 
+@pytest.mark.parametrize("first", [2, 3, 5, 9, 10])
+@pytest.mark.parametrize("sub_type", [SubType.SHARED, SubType.KEY_SHARED])
+def test_what_was_trimmed_is_not_replayed_and_what_stands_behind_it_is(sub_type: SubType, first: int) -> None:
+    """4.3.2: to who asked for it again what is gone is acknowledged, and no permit is taken for it."""
+    stand = Stand(keys=1)
+    stand.append_many(10)
+    consumer, sink = stand.join(sub_type=sub_type, permits=10)
+    stand.subscription.redeliver(consumer, [2, 3, 4, 8])
+    sink.got.clear()
+    stand.log.first = first
+    stand.cursor.trimmed()
+    stand.subscription.flow(consumer, 4)
+    assert sink.ordinals == [o for o in (2, 3, 4, 8) if o >= first]
+    dispatcher = stand.subscription.dispatcher
+    assert dispatcher is not None
+    dispatcher.check()
+    assert dispatcher.plan_replay() == []
+    assert consumer.state.permits == 4 - len(sink.got)
+
+
 @pytest.mark.parametrize("then", ["read_through", "restart"])
 def test_a_read_of_before_a_change_of_source_does_not_count(then: str) -> None:
     """Its entries are those of a log that the subscription reads no more, or a second copy of what is read anew."""
