@@ -13,8 +13,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from heapq import merge
 from typing import Final, Protocol
 
 from magnetar.model.errors import PersistenceError
@@ -35,6 +35,7 @@ _SLICE_BYTES: Final = 256 << 10
 _HURRIED_BYTES: Final = 1 << 20
 """The same while more than twice what lives is there."""
 _SPANS_AT_ONCE: Final = 64
+_SORTED_AT_ONCE: Final = 2000
 _BUSY_BYTES: Final = 1 << 20
 """While more than this waits to be written, moving waits,"""
 _PATIENCE: Final = 25
@@ -164,25 +165,31 @@ class Rescue:
         log.info("emptied %d segments: %d bytes were moved", self.emptied - emptied, self.moved_bytes - moved)
 
     async def _empty(self, number: int, logs: dict[int, ManagedLedger]) -> None:
-        occupancy = self._home.occupancy
-        spans = deque(sorted(occupancy.spans(number), key=lambda span: (span.log, span.first)))
-        while spans:
-            wanted: list[tuple[Span, int]] = []
-            while spans and len(wanted) < _SPANS_AT_ONCE:
-                span = spans.popleft()
-                managed = logs.get(span.log)
-                if managed is None or managed.deleted:
-                    continue
-                start = max(span.first, managed.first)
-                # a span that was let go is dropped when that is durable, one that was moved is not in the table
-                if start < span.end and managed.spans.holding(start) is span:
-                    wanted.append((span, start))
-            if wanted:
-                size = _HURRIED_BYTES if self._urgent() else _SLICE_BYTES
-                await self._write(await self._reader.living(wanted, size), logs)
-                spans.extendleft(span for span, _ in reversed(wanted))
-        if number not in occupancy:
+        wanted: list[Span] = []
+        async for span in _in_order(self._home.occupancy.spans(number)):
+            wanted.append(span)
+            while len(wanted) >= _SPANS_AT_ONCE:
+                wanted = await self._move(wanted, logs)
+        while wanted:
+            wanted = await self._move(wanted, logs)
+        if number not in self._home.occupancy:
             self.emptied += 1
+
+    async def _move(self, spans: list[Span], logs: dict[int, ManagedLedger]) -> list[Span]:
+        """Write some of what lives in them a second time; the spans to ask again, none if nothing did."""
+        wanted: list[tuple[Span, int]] = []
+        for span in spans:
+            managed = logs.get(span.log)
+            if managed is None or managed.deleted:
+                continue
+            start = max(span.first, managed.first)
+            # a span that was let go is dropped when that is durable, one that was moved is not in the table
+            if start < span.end and managed.spans.holding(start) is span:
+                wanted.append((span, start))
+        if wanted:
+            size = _HURRIED_BYTES if self._urgent() else _SLICE_BYTES
+            await self._write(await self._reader.living(wanted, size), logs)
+        return [span for span, _ in wanted]
 
     async def _write(self, living: Sequence[Living], logs: dict[int, ManagedLedger]) -> None:
         loop, journal = asyncio.get_running_loop(), self._home.journal
@@ -248,6 +255,20 @@ class Rescue:
 
 class _MoveRefusedError(Exception):
     """The disk did not take what was to be moved."""
+
+
+async def _in_order(spans: list[Span]) -> AsyncIterator[Span]:
+    """By log and ordinal. A segment can hold a piece of each of 100,000 topics: they are sorted a few at a time."""
+    parts = []
+    for at in range(0, len(spans), _SORTED_AT_ONCE):
+        parts.append(sorted(spans[at : at + _SORTED_AT_ONCE], key=_place))
+        await asyncio.sleep(0)
+    async for span in in_turns(merge(*parts, key=_place), _SORTED_AT_ONCE):
+        yield span
+
+
+def _place(span: Span) -> tuple[int, int]:
+    return span.log, span.first
 
 
 def _settle(future: asyncio.Future[None], act: Callable[[], None]) -> None:

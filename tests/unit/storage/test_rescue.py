@@ -10,7 +10,7 @@ from dataclasses import replace
 import pytest
 
 from magnetar.model.errors import PersistenceError
-from magnetar.storage import checkpoint, records
+from magnetar.storage import checkpoint, records, rescue
 from magnetar.storage.archive import Offload
 from magnetar.storage.cache import Run
 from magnetar.storage.managed_ledger import ManagedLedger
@@ -533,6 +533,35 @@ async def test_a_directory_of_a_newer_format_is_refused_and_left_alone(disk: Dis
     with pytest.raises(PersistenceError, match="newer version of magnetar"):
         disk.open()
     assert disk.files.names() == before
+
+
+def test_spans_of_a_hundred_thousand_topics_are_sorted_a_few_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The loop turns in between: what is sorted at once is counted, not timed."""
+    monkeypatch.setattr(rescue, "_SORTED_AT_ONCE", 50)
+    rng = random.Random(7)
+    spans = [Span(rng.randrange(100), 1, 1, first, first + 1, 10) for first in rng.sample(range(5000), 1030)]
+    since_turn, most = 0, 0
+
+    def place(span: Span) -> tuple[int, int]:
+        nonlocal since_turn, most
+        since_turn += 1
+        most = max(most, since_turn)
+        return span.log, span.first
+
+    def turned() -> None:
+        nonlocal since_turn
+        since_turn = 0
+        asyncio.get_running_loop().call_soon(turned)
+
+    monkeypatch.setattr(rescue, "_place", place)
+
+    async def sort() -> list[Span]:
+        turned()
+        return [span async for span in rescue._in_order(spans)]
+
+    ordered = asyncio.run(sort())
+    assert ordered == sorted(spans, key=lambda span: (span.log, span.first))
+    assert most <= 150
 
 
 def test_the_record_of_a_moved_extent_is_its_own_with_a_flag() -> None:
