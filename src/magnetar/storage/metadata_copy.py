@@ -133,11 +133,21 @@ class Rewriting:
 
 
 def set_aside(files: FileSystem, name: str) -> None:
-    """Keep a copy of a file as ``quarantine-…``. Raises OSError, FileNotFoundError if it is gone."""
-    data = _read(files, name, None)
+    """Keep a copy of a file as ``quarantine-…``, or itself if the disk does not give its bytes.
+
+    Raises OSError, FileNotFoundError if it is gone.
+    """
     taken = files.names()
     numbered = (f"quarantine-{name}-{i}" for i in range(1, len(taken) + 2))
-    kept = files.open(next(found for found in numbered if found not in taken), create=True)
+    free = next(found for found in numbered if found not in taken)
+    try:
+        data = _read(files, name, None)
+    except FileNotFoundError:
+        raise
+    except OSError:
+        files.rename(name, free)
+        return
+    kept = files.open(free, create=True)
     try:
         kept.append([data])
         kept.sync()

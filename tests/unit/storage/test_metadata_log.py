@@ -10,7 +10,7 @@ import pytest
 from magnetar.metadata.store import Record
 from magnetar.model.errors import MetadataError, PersistenceError
 from magnetar.storage import metadata_copy, metadata_log, records
-from magnetar.storage.files import FileSystem
+from magnetar.storage.files import File, FileSystem
 from magnetar.storage.metadata_log import MetadataLog, examine
 from magnetar.storage.metadata_scan import COPIES, change_line, read_copy
 from magnetar.testing.faultfiles import FaultFileSystem, Operation
@@ -166,6 +166,35 @@ def test_both_ends_unreadable_is_a_doubt() -> None:
     for name in COPIES:
         files.flip_bit(name, len(content(files, name)) - 5)
     assert MetadataLog(files).doubt is not None
+
+
+@pytest.mark.parametrize("name", COPIES)
+def test_a_copy_whose_bytes_the_disk_does_not_give_is_put_aside_as_it_is(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A bad sector must not refuse every change for ever."""
+    files = disk()
+    expected = filled(files)
+    lost, opened = content(files, name), files.open
+    rotten = files._disk.directory.live[name]
+
+    def open_file(found: str, *, create: bool = False) -> File:
+        if files._disk.directory.live.get(found) is rotten:
+            raise OSError(errno.EIO, "a bad sector")
+        return opened(found, create=create)
+
+    monkeypatch.setattr(files, "open", open_file)
+    log = MetadataLog(files)
+    assert log.doubt is None
+    assert any(f"{name} cannot be read" in text for text in log.damage)
+    log.put("/new", b"1")
+    assert state(log) == expected | {"/new": b"1"}
+    log.close()
+    monkeypatch.undo()
+    assert content(files, f"quarantine-{name}-1") == lost
+    again = MetadataLog(files)
+    assert again.damage == []
+    assert state(again) == expected | {"/new": b"1"}
 
 
 @pytest.mark.parametrize("operation", ["append", "sync", "truncate", "rename", "open", "sync_directory"])
