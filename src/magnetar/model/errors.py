@@ -57,6 +57,12 @@ class InvalidTopicNameError(MagnetarError):
     status = 412
 
 
+class UnsupportedPatternError(InvalidTopicNameError):
+    """A topic pattern that another engine may well have. On the wire a code that clients do not repeat: they poll."""
+
+    code = ServerError.NotAllowedError
+
+
 class InvalidNamespaceNameError(MagnetarError):
     """On the wire it closes the connection (SEMANTICS 1.3.19)."""
 

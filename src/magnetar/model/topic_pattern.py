@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Any, Final
 
-from magnetar.model.errors import InvalidTopicNameError
+from magnetar.model.errors import InvalidTopicNameError, UnsupportedPatternError
 from magnetar.model.names import PARTITION_SUFFIX
 
 LENGTH_MAX: Final = 10_000
@@ -25,6 +25,11 @@ _WORK_PER_STEP: Final = 500_000
 """Instructions times bytes: some milliseconds at the slowest."""
 _SEPARATOR: Final = "://"
 _DOMAINS: Final = ("non-persistent", "persistent")
+_ONLY_ELSEWHERE: Final = (
+    *("invalid perl operator", "invalid escape sequence", "bad repetition operator"),
+    *("invalid repetition size", "pattern too large"),
+)
+"""How RE2 names what Java's own engine has (looking around, back references, ``*+``), and what is too much for us."""
 
 
 class TopicPattern:
@@ -33,9 +38,9 @@ class TopicPattern:
     __slots__ = ("_fullmatch", "_size", "text")
 
     def __init__(self, text: str) -> None:
-        """Raises InvalidTopicNameError, which says what is wrong with it."""
+        """Raises InvalidTopicNameError, which says why; UnsupportedPatternError for what others may take."""
         if len(text) > LENGTH_MAX:
-            raise InvalidTopicNameError(f"Invalid topics pattern: {len(text)} characters; at most {LENGTH_MAX} are")
+            raise UnsupportedPatternError(f"Invalid topics pattern: {len(text)} characters; at most {LENGTH_MAX} are")
         self.text = text
         compiled = _compile(without_scheme(text), text)
         self._fullmatch = compiled.fullmatch
@@ -108,6 +113,7 @@ def _compile(expression: str, text: str) -> Any:
     except re2.error as error:
         reason = error.args[0] if error.args else ""
         said = reason.decode(errors="replace") if isinstance(reason, bytes) else str(reason)
-        raise InvalidTopicNameError(f"Invalid topics pattern: {text}: {said}") from None
+        kind = UnsupportedPatternError if said.startswith(_ONLY_ELSEWHERE) else InvalidTopicNameError
+        raise kind(f"Invalid topics pattern: {text}: {said}") from None
     finally:
         re2.purge()  # its own cache would keep the last 128 that strangers sent

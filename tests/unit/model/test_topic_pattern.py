@@ -9,7 +9,7 @@ import re2
 from hypothesis import given
 from hypothesis import strategies as st
 
-from magnetar.model.errors import InvalidTopicNameError
+from magnetar.model.errors import InvalidTopicNameError, ServerError
 from magnetar.model.topic_pattern import TopicPattern, pattern_subject, without_scheme
 
 NAMES = [
@@ -73,6 +73,22 @@ def test_partitions_match_by_their_topic_and_the_whole_name_counts() -> None:
 def test_what_cannot_be_is_refused_with_the_reason(pattern: str, reason: str) -> None:
     with pytest.raises(InvalidTopicNameError, match=reason):
         TopicPattern(pattern)
+
+
+@pytest.mark.parametrize(
+    "pattern", ["a/b/(?!c).*", "(?<=a)b", r"(a)\1", "a*+", "(?>a)", ".{1000}", "a{1001}", "x" * 10_001]
+)
+def test_what_other_engines_have_is_refused_with_a_code_that_clients_do_not_repeat(pattern: str) -> None:
+    with pytest.raises(InvalidTopicNameError) as refused:
+        TopicPattern(pattern)
+    assert refused.value.code is ServerError.NotAllowedError
+
+
+@pytest.mark.parametrize("pattern", ["a/b/[", "(", "a)", "*", "[z-a]", "http://a/b/c"])
+def test_what_no_engine_has_is_an_invalid_name_as_in_apache_pulsar(pattern: str) -> None:
+    with pytest.raises(InvalidTopicNameError) as refused:
+        TopicPattern(pattern)
+    assert refused.value.code is ServerError.InvalidTopicName
 
 
 def test_nothing_of_a_stranger_stays_in_the_engine() -> None:
