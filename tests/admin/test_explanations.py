@@ -1,4 +1,4 @@
-"""``explain`` through REST and the command line, on a real broker (issue 4, group 16)."""
+"""``explain`` through REST and the command line, on a real broker."""
 
 from __future__ import annotations
 
@@ -73,6 +73,20 @@ async def story(broker: RealBroker) -> None:
     await client.subscribe(T, "shared", SubType.Shared)
     assert (await broker.ask("GET", f"{TOPIC}/t/subscription/shared/unacknowledged?hash=1"))[0] == 412
     await client.close()
+
+
+def test_a_partitioned_topic_is_told_from_one_that_does_not_exist(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with real_broker(tmp_path) as broker:
+            assert (await broker.ask("PUT", f"{TOPIC}/parted/partitions", 3))[0] == 204
+            for path in ("explain", "unacknowledged?key=k"):
+                status, answer = await broker.ask("GET", f"{TOPIC}/parted/subscription/s/{path}")
+                assert status == 404
+                assert "has 3 partitions" in answer["reason"]
+                assert "persistent://public/default/parted-partition-0" in answer["reason"]
+                assert "not found" in (await broker.ask("GET", f"{TOPIC}/none/subscription/s/{path}"))[1]["reason"]
+
+    asyncio.run(main())
 
 
 def test_command_line_says_what_is_wrong() -> None:

@@ -1,4 +1,4 @@
-"""Why is nothing arriving, and where are the messages of a key: routes of our own (issue 4, group 16)."""
+"""Why is nothing arriving, and where are the messages of a key: routes of our own."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from magnetar.admin.bodies import answer
 from magnetar.admin.parameters import TOPIC, PathText, topic_name
 from magnetar.admin.ports import Admin
 from magnetar.admin.topics import existing
-from magnetar.model.errors import InvalidValueError
+from magnetar.model.errors import InvalidValueError, TopicNotFoundError
+from magnetar.model.names import TopicName
 
 
 def routes(admin: Admin) -> APIRouter:
@@ -22,7 +23,7 @@ def routes(admin: Admin) -> APIRouter:
     async def explain(
         domain: PathText, tenant: PathText, namespace: PathText, topic: PathText, subscription: PathText
     ) -> Response:
-        name = existing(admin, topic_name(domain, tenant, namespace, topic))
+        name = _served(admin, topic_name(domain, tenant, namespace, topic))
         return answer(await admin.broker.explain(name, subscription))
 
     @router.get(TOPIC + "/subscription/{subscription}/unacknowledged")
@@ -37,7 +38,17 @@ def routes(admin: Admin) -> APIRouter:
     ) -> Response:
         if (hash_value is None) == (key is None):
             raise InvalidValueError("Give either hash, as statistics show it, or key, the key of messages.")
-        name = existing(admin, topic_name(domain, tenant, namespace, topic))
+        name = _served(admin, topic_name(domain, tenant, namespace, topic))
         return answer(await admin.broker.unacknowledged(name, subscription, hash_value, key))
 
     return router
+
+
+def _served(admin: Admin, topic: TopicName) -> TopicName:
+    """``topic`` if it exists and has no partitions, of which each has its own answer. Raises TopicNotFoundError."""
+    if count := admin.resources.partitioned.count(topic):
+        raise TopicNotFoundError(
+            f"Topic {topic.fqn} has {count} partitions, of which each is explained by itself, as "
+            f"{topic.partition(0).fqn}"
+        )
+    return existing(admin, topic)
