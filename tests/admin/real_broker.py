@@ -24,12 +24,19 @@ class RealBroker:
 
     def __init__(self, node: Node) -> None:
         self.node = node
+        self._clients: list[RawClient] = []
 
     async def client(self) -> RawClient:
-        """A connection that has said CONNECT."""
+        """A connection that has said CONNECT; closed with the broker at the latest."""
         client = await RawClient.open(HOST, self.node.port)
+        self._clients.append(client)
         await client.connect()
         return client
+
+    async def part(self) -> None:
+        """No client stays."""
+        for client in self._clients:
+            await client.close()
 
     async def ask(self, method: str, path: str, body: object = None) -> tuple[int, Any]:
         """Status and JSON (or text) of a REST call."""
@@ -67,6 +74,10 @@ async def real_broker(data: Path, **settings: Any) -> AsyncIterator[RealBroker]:
     await node.start()
     try:
         await node.complete()
-        yield RealBroker(node)
+        broker = RealBroker(node)
+        try:
+            yield broker
+        finally:
+            await broker.part()
     finally:
         await node.stop()
