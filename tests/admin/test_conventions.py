@@ -59,6 +59,20 @@ def test_unknown_path(shared_world: World) -> None:
     assert shared_world.rest.get("/").status_code == 404
 
 
+@pytest.mark.parametrize(
+    "path", ["/admin/v2/tenants", "/admin/v2/namespaces/public", "/lookup/v2/topic/persistent/public/default/t"]
+)
+def test_a_slash_at_the_end_changes_nothing(shared_world: World, path: str) -> None:
+    """It was answered with 501, "not available yet", for what is there."""
+    plain, with_slash = shared_world.rest.get(path), shared_world.rest.get(path + "/")
+    assert (with_slash.status_code, with_slash.text) == (200, plain.text)
+    assert shared_world.rest.get(path + "/?x=1").text == plain.text
+
+
+def test_a_slash_that_ends_a_name_is_part_of_it(shared_world: World) -> None:
+    assert shared_world.rest.get("/admin/v2/namespaces/public%2F").status_code != 200
+
+
 def test_wrong_method(shared_world: World) -> None:
     refused = shared_world.rest.patch("/admin/v2/tenants/public")
     assert (refused.status_code, refused.headers["allow"]) == (405, "DELETE, GET, POST, PUT")

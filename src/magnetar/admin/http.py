@@ -45,14 +45,18 @@ from magnetar.runtime.settings import Settings
 
 
 class EncodedPath:
-    """Replaces the decoded path of a request by the one that was sent."""
+    """Replaces the decoded path of a request by the one that was sent, less a slash at its end.
+
+    Such a slash changes nothing in Apache Pulsar either; one that is part of a name is sent as ``%2F`` and stays.
+    """
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http" and scope.get("raw_path"):
-            scope = {**scope, "path": scope["raw_path"].partition(b"?")[0].decode("latin-1")}
+            path = scope["raw_path"].partition(b"?")[0].decode("latin-1")
+            scope = {**scope, "path": path.removesuffix("/") or "/"}
         await self._app(scope, receive, send)
 
 

@@ -37,7 +37,6 @@ def routes(admin: Admin) -> APIRouter:
     """All routes of this group."""
     router = APIRouter(tags=["metrics"])
 
-    @router.get("/metrics/", include_in_schema=False)
     @router.get("/metrics")
     async def metrics() -> Response:
         return StreamingResponse(_pieces(admin), media_type="text/plain; version=0.0.4; charset=utf-8")
