@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+import shutil
 import sqlite3
 import tarfile
 from contextlib import closing
@@ -169,3 +170,14 @@ def test_what_is_no_database_is_refused(old: Path) -> None:
         with pytest.raises(MetadataError, match=r"cannot read .*metadata\.sqlite"):
             Node(data, SETTINGS)
     assert (data / "metadata.sqlite").exists()
+
+
+def test_a_directory_whose_disk_is_not_mounted_says_that_it_was_used(
+    old: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    data = old / "new"
+    facts(data)
+    assert "was used before" not in caplog.text
+    shutil.rmtree(data / "ledgers")
+    facts(data)
+    assert "was used before" in caplog.text

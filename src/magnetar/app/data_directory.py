@@ -69,7 +69,13 @@ class DataDirectory:
             log.warning("%s was taken over into the metadata log: %d records", old, len(made))
         else:
             made = MetadataLog(files)
-            if older_facts(self._path):
+            if old.exists() and not made.last and not segment_numbers(files.names()):
+                log.error(
+                    "%s was used before, and ledgers/ holds nothing now: a new broker begins. If its disk is not "
+                    "mounted, stop and mount it",
+                    self._path,
+                )
+            elif older_facts(self._path):
                 log.warning("%s is not read: the metadata log has the facts. It is kept as %s…", old, _DONE)
         self._refuse_older()
         return made

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import logging
+from collections.abc import Iterable
 from typing import Any, Final, Protocol
 
 from magnetar.model.errors import PersistenceError
@@ -65,6 +66,17 @@ class Recovered:
         self.damage: list[str] = []
 
 
+def gap_behind(covered: int, segments: Iterable[int]) -> str | None:
+    """Which segment is missing of those that must be replayed, behind what a checkpoint covers; in words."""
+    for expected, number in enumerate((number for number in segments if number > covered), covered + 1):
+        if number != expected:
+            return (
+                f"{segment_name(expected)} is missing although {segment_name(number)} exists: restore it, or the "
+                "newest checkpoint if one was damaged; starting without it would lose acknowledged messages"
+            )
+    return None
+
+
 def recover(files: FileSystem, factory: LogFactory, owner: int | None = None) -> Recovered:
     """Read the directory; ``owner`` is its secret, if that is known.
 
@@ -81,12 +93,9 @@ def recover(files: FileSystem, factory: LogFactory, owner: int | None = None) ->
             "Restore a checkpoint (damaged ones are kept as quarantine-checkpoint-…) or the directory from a backup"
         )
     young = [number for number in segments if number > found.checkpoint_segment]
-    for expected, number in enumerate(young, found.checkpoint_segment + 1):
-        if number != expected:
-            raise PersistenceError(
-                f"{segment_name(expected)} is missing although {segment_name(number)} exists: restore it, or the "
-                "newest checkpoint if one was damaged; starting without it would lose acknowledged messages"
-            )
+    gap = gap_behind(found.checkpoint_segment, segments)
+    if gap is not None:
+        raise PersistenceError(gap)
     found.segment = max([found.checkpoint_segment, *segments])
     if found.secret is None:
         found.secret = owner

@@ -21,6 +21,7 @@ from magnetar.storage.files import FileSystem
 from magnetar.storage.metadata_log import examine
 from magnetar.storage.metadata_scan import COPIES
 from magnetar.storage.newest import loss, lost_newest
+from magnetar.storage.recovery import gap_behind
 from magnetar.storage.scan import SegmentScan
 from magnetar.storage.segment import SegmentIndex, index_name, segment_name, segment_numbers
 
@@ -103,7 +104,11 @@ class _Verification:
         if newest is not None:
             self._lengths[newest.head["segment"]] = newest.head["length"]
         numbers = segment_numbers(self._names)
-        lost = lost_newest(self._files, newest.head["segment"] if newest is not None else 0)
+        covered = newest.head["segment"] if newest is not None else 0
+        gap = gap_behind(covered, numbers)
+        if gap is not None:
+            self._damaged(gap)
+        lost = lost_newest(self._files, covered)
         if lost is not None:
             self._damaged(loss(lost))
         for number in numbers:

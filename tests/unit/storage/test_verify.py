@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 from magnetar.app.main import app
 from magnetar.model.errors import PersistenceError
 from magnetar.runtime.clock import SystemClock
-from magnetar.storage import records
+from magnetar.storage import checkpoint, records
 from magnetar.storage.files import OsFileSystem
 from magnetar.storage.newest import NAME as NEWEST
 from magnetar.storage.segment import segment_name
@@ -179,3 +179,13 @@ def test_it_changes_nothing_and_needs_no_right_to(tmp_path: Path, monkeypatch: p
     with pytest.raises(PersistenceError, match="in use"):
         verify(OsFileSystem(str(tmp_path), only_read=True))
     running.unlock()
+
+
+def test_a_start_that_would_be_refused_for_a_missing_segment_is_damage() -> None:
+    files = filled()
+    for name in checkpoint.checkpoint_names(files.names()):
+        files.remove(name)
+    assert segment_name(1) not in files.names()
+    with pytest.raises(PersistenceError, match="segment-0000000000000001 is"):
+        opened(files)
+    assert any("segment-0000000000000001 is missing" in text for text in verify(files).damage)
