@@ -179,5 +179,8 @@ def test_a_directory_whose_disk_is_not_mounted_says_that_it_was_used(
     facts(data)
     assert "was used before" not in caplog.text
     shutil.rmtree(data / "ledgers")
+    result = CliRunner().invoke(magnetar, ["verify", str(data)])
+    assert result.exit_code == 1
+    assert "neither ledgers/ nor segments" in result.output
     facts(data)
     assert "was used before" in caplog.text

@@ -117,6 +117,9 @@ def verify(
     if not place.is_dir():
         print(f"magnetar: there is no directory {place}", file=sys.stderr)
         raise typer.Exit(1)
+    if place == directory and not any(place.glob("segment-*")):
+        print(f"magnetar: {place} is no data directory: it has neither ledgers/ nor segments", file=sys.stderr)
+        raise typer.Exit(1)
     try:
         report = read_everything(
             OsFileSystem(str(place), only_read=True), elsewhere=older_facts(place.resolve().parent)
