@@ -56,6 +56,16 @@ def test_of_entries_that_left_the_memory_only_usual_batches_are_believed() -> No
     assert held.remaining(77, (1,), 0) == Remaining((1,), 64), "unknown ordinals are the cursor's affair"
 
 
+@pytest.mark.parametrize("largest", [4999, 5000, 5001, 5056, 5057])
+def test_what_clients_that_claim_no_size_acknowledge_of_the_largest_batch_counts(largest: int) -> None:
+    """Official C++ and Python clients send words only; of 5,000 messages the last word is not full."""
+    held = sizes(3, resident=1)
+    held.saw((largest,))
+    words = (ALL,) * -(-largest // 64)
+    assert held.remaining(0, words, 0) == Remaining(words, largest)
+    assert held.remaining(0, (*words, ALL), 0) is None
+
+
 @pytest.mark.parametrize("claimed", ABSURD)
 def test_a_cursor_keeps_no_more_than_was_sent(claimed: int) -> None:
     """What an acknowledgement costs follows its words, whoever forgot to cut them."""

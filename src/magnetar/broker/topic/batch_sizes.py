@@ -47,7 +47,8 @@ class BatchSizes:
         """
         size = self._messages(ordinal)
         if size is None:
-            size = claimed if claimed > 0 else 64 * len(words)
+            # without a claim the last word may be of any number of messages up to 64: only its first one is certain
+            size = claimed if claimed > 0 else min(64 * len(words), self.largest)
             if max(size, 64 * len(words) - 63) > self.largest:
                 return None
         return Remaining(tuple(words[: (size + 63) // 64]), size)
