@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
 from magnetar.admin.local_broker import LocalBroker
 from magnetar.admin.ports import StatsOptions
+from magnetar.broker.connection.listener import Connections
 from magnetar.model.errors import ServerError
 from magnetar.model.names import TopicName
 from magnetar.model.policies import Json
@@ -18,6 +20,8 @@ from magnetar.runtime.settings import Settings
 from magnetar.testing.broker import HOST, PORT
 from magnetar.testing.rawclient import RawClient, RefusedError, make_entry
 from tests.sim.world import T, World, run_seed
+from tests.unit.connection.fakes import connected as listening
+from tests.unit.connection.fakes import fake_service, hang_up
 
 NAMESPACE = "public/default"
 Talk = Callable[[World], Coroutine[Any, Any, None]]
@@ -205,6 +209,39 @@ def test_a_watcher_hears_of_topics_that_come_and_go_until_it_closes() -> None:
         assert not client.heard(c.WatchTopicUpdate)
 
     talk(simulation)
+
+
+@pytest.mark.parametrize(("allowed", "most", "why"), [(False, 50, "is disabled"), (True, 7, "longer than maximum: 7")])
+def test_a_pattern_that_the_broker_does_not_evaluate_is_refused(allowed: bool, most: int, why: str) -> None:
+    """One as long as the longest is."""
+
+    async def simulation(world: World) -> None:
+        client = await connected()
+        watch = c.WatchTopicList(client.new_id(), 7, NAMESPACE, "a" * (most + allowed))
+        with pytest.raises(RefusedError, match=f"Unable to create topic list watcher: .*{why}") as refused:
+            await client.request(watch, c.WatchTopicListSuccess)
+        assert refused.value.code is ServerError.NotAllowedError
+        if allowed:
+            await client.request(c.WatchTopicList(client.new_id(), 7, NAMESPACE, "a" * most), c.WatchTopicListSuccess)
+
+    settings = Settings(enableBrokerSideSubscriptionPatternEvaluation=allowed, subscriptionPatternMaxLength=most)
+    talk(simulation, settings)
+
+
+def test_complaints_are_counted_by_host_and_kind_and_name_the_connection() -> None:
+    """All connections of one host share the lines of a kind, so that coming again gives nobody more of them."""
+
+    async def main() -> None:
+        service, connections, said = fake_service(), Connections(), list[tuple[str, str]]()
+        service.complaints = cast(
+            Any, SimpleNamespace(warning=lambda kind, message, *args: said.append((kind, message % args)))
+        )
+        listener, _ = listening(connections, service)
+        listener.session.complain("kind", "%d is wrong", 5)
+        assert said == [("10.0.0.1 kind", "/10.0.0.1:5000: 5 is wrong")]
+        hang_up(listener)
+
+    asyncio.run(main())
 
 
 def test_lists_of_a_namespace_by_kind_and_pattern() -> None:

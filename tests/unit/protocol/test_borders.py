@@ -174,3 +174,15 @@ def test_what_is_absent_on_the_wire_is_the_default(kind: Any) -> None:
         if not field.is_required and not field.name.startswith(("txnid", *required)):
             inner.ClearField(field.name)
     assert codec.decode(raw.SerializeToString(), b"", True) == made
+
+
+@pytest.mark.parametrize("end", [b"\x9c\x81", b"\x1c\x01", b"\x9c\x9c"])
+def test_a_send_whose_number_does_not_end_or_is_followed_by_half_a_field_is_none(end: bytes) -> None:
+    """What is read by hand for speed is read as strictly as by the schema."""
+    frame = codec.encode(c.Send(1, 20_000, 1, None, False, None, False, None, ENTRY, True))
+    assert frame.count(b"\x10\xa0\x9c\x01") == 1
+    (sent,) = Decoder().feed(frame)
+    assert isinstance(sent, c.Send)
+    assert sent.sequence_id == 20_000
+    with pytest.raises(ProtocolError):
+        list(Decoder().feed(frame.replace(b"\x10\xa0\x9c\x01", b"\x10\xa0" + end)))

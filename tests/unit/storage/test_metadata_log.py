@@ -68,6 +68,7 @@ def test_a_change_is_durable_when_it_returns() -> None:
         expected = filled(files)
         again = MetadataLog(files.crash(random.Random(seed)))
         assert state(again) == expected
+        assert len(again) == len(expected) == len(list(again.records()))
         assert again.damage == []
         assert again.doubt is None
 

@@ -74,3 +74,14 @@ def test_a_lowered_limit_of_consumers_keeps_those_that_are_there() -> None:
     assert len(stand.subscription.consumers) == 2
     with pytest.raises(ConsumerBusyError, match=r"^Subscription reached max consumers limit$"):
         stand.join("c")
+
+
+@pytest.mark.parametrize("sub_type", [SubType.SHARED, SubType.KEY_SHARED])
+def test_who_has_left_holds_nothing(sub_type: SubType) -> None:
+    stand = Stand()
+    stand.append_many(5)
+    consumer, sink = stand.join(sub_type=sub_type, permits=10)
+    assert (len(sink.got), consumer.state.unacked) == (5, 5)
+    stand.subscription.remove_consumer(consumer)
+    assert (consumer.state.unacked, len(consumer.state.pending)) == (0, 0)
+    assert not stand.subscription.stats().blocked_on_unacked

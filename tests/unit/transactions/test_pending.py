@@ -107,3 +107,10 @@ def test_an_ack_set_says_what_stays() -> None:
     assert (part.taken, part.size) == (1, 64)
     assert part.left == ((1 << 64) - 2,)
     assert part_of(3, (0b110,), 3).left_of((0b101,)) == (0b100,)
+
+
+def test_a_batch_has_no_more_messages_than_fit_into_an_entry() -> None:
+    """Whatever a client says: what is reserved takes a bit each."""
+    for said, size in ((5, 5), (1 << 20, 1 << 20), ((1 << 20) + 1, 1 << 20), (1 << 31, 1 << 20)):
+        part = part_of(3, (), said)
+        assert (part.size, part.taken.bit_count()) == (size, size)
