@@ -39,11 +39,11 @@ MESSAGE: Final = 9
 ACK: Final = 10
 REDELIVER: Final = 20
 
-SLICE_FRAMES: Final = 1024
+SLICE_FRAMES: Final = 4096
 """Frames as large as the first that one call decodes, some milliseconds' work with all that follows from them."""
 SLICE_BYTES: Final = 256 << 10
 """Bytes of frames that one call decodes at most, and the rest of the frame that stands there; as much as one read."""
-SLICE_COMMANDS: Final = 256
+SLICE_COMMANDS: Final = 1024
 """Commands through the codec that one call decodes; a longer one counts for several."""
 LENGTHY: Final = 16 << 10
 """Bytes of an ACK or REDELIVER (1,400 ids) from which a broker reads it in pieces."""

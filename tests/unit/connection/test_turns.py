@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Coroutine, Iterator
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any, Final, cast
 
 import pytest
 
-from magnetar.broker.connection import dispatch
+from magnetar.broker.connection import consuming, dispatch
 from magnetar.broker.connection import listener as listening
 from magnetar.broker.connection.listener import Connections, Listener
 from magnetar.broker.connection.session import OpenConsumer, Session
@@ -17,6 +17,7 @@ from magnetar.broker.connection.turns import COSTS, GRACE, ROUND, TURN, USUAL, T
 from magnetar.protocol import codec
 from magnetar.protocol import commands as c
 from magnetar.protocol.decoder import SLICE_COMMANDS
+from magnetar.protocol.pieces import PIECE_IDS
 from tests.unit.connection.fakes import FakeTransport, connected, hang_up
 
 PING = codec.encode(c.Ping())
@@ -230,16 +231,17 @@ def test_bytes_that_are_none_close_after_what_came_before_them() -> None:
 
 def test_bytes_that_are_none_wait_for_the_commands_before_them(monkeypatch: pytest.MonkeyPatch) -> None:
     handled: list[int] = []
+    count = 2 * TURN // USUAL
     look_up = lambda session, command: handled.append(command.request_id)  # noqa: E731
     monkeypatch.setattr(listening, "HANDLERS", {**dispatch.HANDLERS, c.Lookup: look_up})
 
     async def scenario() -> None:
         flood, transport = connected(Connections())
-        flood.data_received(b"".join(codec.encode(c.Lookup("t", i)) for i in range(100)) + b"\xff" * 16)
-        assert len(handled) < 100
+        flood.data_received(b"".join(codec.encode(c.Lookup("t", i)) for i in range(count)) + b"\xff" * 16)
+        assert len(handled) < count
         assert not transport.closing
         await until(lambda: transport.closing)
-        assert handled == list(range(100))
+        assert handled == list(range(count))
         hang_up(flood)
 
     run(scenario)
@@ -287,6 +289,9 @@ def consumer_of(flood: Listener) -> Acked:
     return subscription
 
 
+IDS_PER_ROUND: Final = PIECE_IDS * (ROUND // consuming._UNITS_OF_PIECE + 1)
+
+
 @pytest.mark.parametrize("count", [3_000, 100_000])
 def test_one_ack_of_very_many_ids_is_taken_in_pieces(count: int) -> None:
     async def scenario() -> None:
@@ -300,12 +305,12 @@ def test_one_ack_of_very_many_ids_is_taken_in_pieces(count: int) -> None:
             before = len(subscription.taken)
             await asyncio.sleep(0)
             turns += 1
-            assert len(subscription.taken) - before <= 2_000
+            assert len(subscription.taken) - before <= IDS_PER_ROUND
         assert subscription.taken == list(range(count))
         assert max(subscription.calls) <= 250
         answers = [x for x in transport.heard() if isinstance(x, c.AckResponse | c.Pong)]
         assert [type(x) for x in answers] == [c.AckResponse, c.Pong]
-        assert turns > count / 2_000
+        assert turns > count / IDS_PER_ROUND
         flood.session.consumers.clear()
         hang_up(flood)
 

@@ -1,4 +1,4 @@
-"""Whose turn it is: no connection works longer than a millisecond or two while others wait (docs/decisions/018).
+"""Whose turn it is: no connection works longer than a few milliseconds while others wait (docs/decisions/018).
 
 Work is counted, not timed, in units of about four microseconds. What a connection has received is handled at once as
 long as its own turn and the round of all connections have units left; the rest waits here, and its socket is not read
@@ -16,9 +16,9 @@ from typing import Final, Protocol
 
 from magnetar.protocol import commands as c
 
-TURN: Final = 250
+TURN: Final = 1000
 """Units of one connection."""
-ROUND: Final = 1000
+ROUND: Final = 2000
 """Units of all connections in one turn of the event loop."""
 GRACE: Final = 16
 """Units of what a connection has just brought when the round is used up: who asks little does not queue behind those
@@ -30,7 +30,7 @@ COSTS: Final = MappingProxyType[type, int](
         c.Ping: 1,
         c.Pong: 1,
         c.Ack: 2,
-        c.Flow: 2,
+        c.Flow: 1,
         c.Connect: 10,
         c.ConsumerStats: 20,
         c.GetSchema: 20,
