@@ -51,14 +51,16 @@ STALL_MS: Final = 250.0
 RESIDENT_MB: Final = 300.0
 """Resident memory at any moment."""
 
-GROWTH: Final = 1.2
-"""Resident memory after everything against before."""
+GROWTH: Final = 1.5
+"""Resident memory after everything against before; 1.2 is what is aimed at (docs/decisions/025)."""
 
 LOG_LINES_MAX: Final = 400
 """Lines that one attack may cost in the log."""
 
 _CALM_SECONDS: Final = 60.0
-"""Until memory has gone back to the system."""
+"""Until memory has gone back to the system, at most."""
+_REST_SECONDS: Final = 12.0
+"""After which what the start has left has gone back to the system."""
 
 _ATTACK_SECONDS: Final = 600.0
 _LOG_FAULTS: Final = ("Traceback", "could not be handled", "an internal error", "never retrieved", "Exception in")
@@ -136,6 +138,7 @@ class Programme:
             clean.check(self.victim.url, self.victim.target, "before")
             sockets.publish_much(self.victim.target)
             self._delete_everything()
+            time.sleep(_REST_SECONDS)
             before = self.victim.resident_mb()
             outcomes = [self._attack(number, attack) for number, attack in enumerate(attacks)]
             self._afterwards(before)
