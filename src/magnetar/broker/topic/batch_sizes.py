@@ -38,7 +38,7 @@ class BatchSizes:
 
     def saw(self, counts: Sequence[int]) -> None:
         """Entries of so many messages are being sent."""
-        self.largest = max(self.largest, *counts)
+        self.largest = max(self.largest, max(counts, default=0))
 
     def remaining(self, ordinal: int, words: Sequence[int], claimed: int) -> Remaining | None:
         """What ``words`` leave of the entry; None if they speak of more messages than can be believed.
