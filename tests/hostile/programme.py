@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import gc
 import multiprocessing
 import shutil
 import signal
@@ -164,7 +163,6 @@ class Programme:
                 outcome.faults.append(str(error) or repr(error))
         probe.stop()
         witness.stop()
-        gc.collect()
         outcome.stall_ms, outcome.wait_ms, outcome.peak_mb = probe.worst_ms, probe.worst_wait_ms, victim.peak_mb()
         outcome.messages, outcome.seconds = witness.messages, time.monotonic() - began
         outcome.faults += witness.faults()

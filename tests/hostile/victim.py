@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
+import http.client
 import json
-import urllib.error
-import urllib.request
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,17 +29,18 @@ class Target:
     ) -> tuple[int, Any]:
         """Status and JSON (or text) of one REST call."""
         data = None if body is None else json.dumps(body).encode()
-        request = urllib.request.Request(
-            f"http://{HOST}:{self.http_port}{path}",
-            data,
-            {"content-type": "application/json", **(headers or {})},
-            method=method,
-        )
+        status, answer = self.http(method, path, data, {"content-type": "application/json", **(headers or {})})
+        return status, _parsed(answer)
+
+    def http(self, method: str, path: str, body: bytes | None, headers: Mapping[str, str]) -> tuple[int, bytes]:
+        """Status and body of one HTTP request on a connection of its own."""
+        connection = http.client.HTTPConnection(HOST, self.http_port, timeout=_REST_SECONDS)
         try:
-            with urllib.request.urlopen(request, timeout=_REST_SECONDS) as answer:
-                return answer.status, _parsed(answer.read())
-        except urllib.error.HTTPError as refused:
-            return refused.code, _parsed(refused.read())
+            connection.request(method, path, body, dict(headers))
+            answer = connection.getresponse()
+            return answer.status, answer.read()
+        finally:
+            connection.close()
 
 
 def _parsed(data: bytes) -> Any:

@@ -43,7 +43,7 @@ class HttpConnection(H11Protocol):
         self._unsent = 0
 
     @override
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # uvicorn takes no other
         super().connection_made(transport)
         self._reading = self.loop.call_later(REQUEST_SECONDS, self._request_late)
 

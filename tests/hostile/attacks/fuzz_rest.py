@@ -47,7 +47,7 @@ def _path(template: str, rng: random.Random) -> str:
     return path
 
 
-def _body(schema: Any, rng: random.Random, names: list[str]) -> object:
+def _body(rng: random.Random, names: list[str]) -> object:
     if rng.random() < 0.5 and names:
         return {name: rng.choice(_VALUES) for name in rng.sample(names, min(len(names), rng.randint(1, 4)))}
     return rng.choice(_VALUES)
@@ -93,7 +93,7 @@ def routes(target: Target, scale: float) -> str:
                 for name in wanted
                 if rng.random() < 0.6
             )
-            body = None if method in ("GET", "HEAD") else json.dumps(_body(None, rng, names)).encode()
+            body = None if method in ("GET", "HEAD") else json.dumps(_body(rng, names)).encode()
             if body is not None and rng.random() < 0.1:
                 body = rng.choice((b"", b"{", b"\xff\xfe", b"null", b"[" * 10_000))
             answer = _ask(connection, method, path + (f"?{query}" if query else ""), body)

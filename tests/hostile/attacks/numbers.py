@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import http.client
 import struct
 from urllib.parse import quote
 
@@ -12,6 +11,7 @@ from magnetar.protocol.generated import pulsar_pb2 as pb
 from tests.hostile.raw import TOPIC, Raw, command, send_frame
 from tests.hostile.victim import Target
 
+_JSON = {"content-type": "application/json"}
 _HUGE = (1, 2**31 - 1, -1, -(2**31), 0, 10_000_000)
 
 
@@ -171,17 +171,6 @@ def numbers_in_rest(target: Target, scale: float) -> str:
     target.rest("PUT", base)
     for body in ("9" * 10_000, "NaN", "1e400", "-1", "[" * 50_000, '{"a":' * 20_000, '"\\ud800"', "true", "null"):
         for path in (f"{base}/partitions", f"{base}/messageTTL", f"{base}/retention", f"{base}/publishRate"):
-            status, answer = raw_body(target, "POST", path, body.encode())
+            status, answer = target.http("POST", path, body.encode(), _JSON)
             assert status < 500, f"POST {path} with {body[:20]}…: {status} {answer[:200]!r}"
     return "absurd JSON on four routes"
-
-
-def raw_body(target: Target, method: str, path: str, body: bytes) -> tuple[int, bytes]:
-    """One HTTP request with a body that need not be JSON."""
-    connection = http.client.HTTPConnection("127.0.0.1", target.http_port, timeout=60)
-    try:
-        connection.request(method, path, body, {"content-type": "application/json"})
-        answer = connection.getresponse()
-        return answer.status, answer.read()
-    finally:
-        connection.close()

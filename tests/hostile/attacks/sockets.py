@@ -15,33 +15,31 @@ _HTTP_PATIENCE_SECONDS = 45.0
 
 def idle(target: Target, scale: float) -> str:
     """As many idle connections as it takes, on both doors."""
-    count = int(1300 * scale)
-    held: list[socket.socket] = []
-    refused = 0
-    for number in range(count):
-        try:
-            port = target.http_port if number % 3 == 0 else target.broker_port
-            held.append(socket.create_connection((HOST, port), timeout=5.0))
-        except OSError:
-            refused += 1
+    held, count = _crowd(target, scale)
     time.sleep(4.0)
     for each in held:
         each.close()
-    return f"{count} idle connections, {refused} refused at once"
+    return f"{count} idle connections, {count - len(held)} refused at once"
 
 
 def starve(target: Target, scale: float) -> str:
     """Idle connections take every descriptor, and then the log has to roll: publishing must go on."""
+    held, count = _crowd(target, scale)
+    publish_much(target)
+    for each in held:
+        each.close()
+    return f"{count} idle connections, {_MEGABYTES} MB published beside them"
+
+
+def _crowd(target: Target, scale: float) -> tuple[list[socket.socket], int]:
+    """Those that the broker let in, and how many wanted to."""
     count = int(1300 * scale)
     held: list[socket.socket] = []
     for number in range(count):
         with contextlib.suppress(OSError):
             port = target.http_port if number % 3 == 0 else target.broker_port
             held.append(socket.create_connection((HOST, port), timeout=5.0))
-    publish_much(target)
-    for each in held:
-        each.close()
-    return f"{count} idle connections, {_MEGABYTES} MB published beside them"
+    return held, count
 
 
 def publish_much(target: Target) -> None:
