@@ -49,8 +49,8 @@ async def crowd(broker: Broker, count: int, *, consumers: bool, seconds: float) 
     until = time.perf_counter() + seconds
     while time.perf_counter() < until:
         asked = time.perf_counter()
-        clients[0].say(c.Ping())
-        await clients[0].hear(c.Pong)
+        clients[0].say(c.CommandPing())
+        await clients[0].hear(c.CommandPong)
         slowest = max(slowest, time.perf_counter() - asked)
         await asyncio.sleep(0.1)
     idle += broker.cpu_seconds()
@@ -94,7 +94,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=15.0)
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
-    assert len(codec.encode(c.Ping())) < 20
+    assert len(codec.encode(c.CommandPing())) < 20
     found = []
     for consumers in (False, True):
         for count in map(int, options.connections.split(",")):

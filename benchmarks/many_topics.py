@@ -60,7 +60,7 @@ class Other(threading.Thread):
         self._socket = socket.create_connection((HOST, server.broker_port), 60.0)
         self.longest = 0.0
         self.ended = False
-        self._say(c.Connect("bench", protocol_version=19))
+        self._say(c.CommandConnect("bench", protocol_version=19))
         self.start()
 
     def _say(self, command: c.Command) -> None:
@@ -72,7 +72,7 @@ class Other(threading.Thread):
         while not self.ended:
             before = cpu_seconds(self._pid)
             try:
-                self._say(c.Ping())
+                self._say(c.CommandPing())
                 self.longest = max(self.longest, cpu_seconds(self._pid) - before)
             except OSError:
                 return
@@ -120,8 +120,8 @@ async def leave(clients: list[RawClient]) -> str:
 async def listed(server: Server, pattern: str | None) -> str:
     client = await RawClient.open(HOST, server.broker_port, patience_s=_PATIENCE)
     await client.connect()
-    asked = c.GetTopicsOfNamespace(client.new_id(), NAMESPACE, topics_pattern=pattern)
-    answer = await client.request(asked, c.GetTopicsOfNamespaceResponse)
+    asked = c.CommandGetTopicsOfNamespace(client.new_id(), NAMESPACE, topics_pattern=pattern)
+    answer = await client.request(asked, c.CommandGetTopicsOfNamespaceResponse)
     await client.close()
     return f"{len(answer.topics)} names"
 

@@ -9,7 +9,17 @@ from collections.abc import Callable
 from timeit import repeat
 
 from magnetar.protocol.codec import encode
-from magnetar.protocol.commands import Ack, AckType, Command, Flow, Message, MessageIdData, Send, Success, TxnId
+from magnetar.protocol.commands import (
+    AckType,
+    Command,
+    CommandAck,
+    CommandFlow,
+    CommandMessage,
+    CommandSend,
+    CommandSuccess,
+    MessageIdData,
+    TxnId,
+)
 from magnetar.protocol.decoder import Decoder
 from magnetar.protocol.deliveries import Deliveries
 from magnetar.protocol.entries import EntryMetadata, build_entry, metadata_of, publish_time, sticky_key
@@ -35,12 +45,16 @@ def main() -> None:
     individual = AckType.Individual
     decoder = Decoder()
     streams = {
-        "SEND": stream(lambda n: Send(3, n, 1, None, False, None, False, None, entry)),
-        "SEND in a transaction (codec)": stream(lambda n: Send(3, n, 1, None, False, TxnId(1, 2), False, None, entry)),
-        "ACK": stream(lambda n: Ack(3, individual, (MessageIdData(LEDGER, n),))),
-        "ACK with ack set (codec)": stream(lambda n: Ack(3, individual, (MessageIdData(LEDGER, n, ack_set=(5,)),))),
-        "MESSAGE": stream(lambda n: Message(3, MessageIdData(LEDGER, n), 0, (), None, None, entry)),
-        "FLOW (codec)": stream(lambda n: Flow(3, 1000)),
+        "SEND": stream(lambda n: CommandSend(3, n, 1, None, False, None, False, None, entry)),
+        "SEND in a transaction (codec)": stream(
+            lambda n: CommandSend(3, n, 1, None, False, TxnId(1, 2), False, None, entry)
+        ),
+        "ACK": stream(lambda n: CommandAck(3, individual, (MessageIdData(LEDGER, n),))),
+        "ACK with ack set (codec)": stream(
+            lambda n: CommandAck(3, individual, (MessageIdData(LEDGER, n, ack_set=(5,)),))
+        ),
+        "MESSAGE": stream(lambda n: CommandMessage(3, MessageIdData(LEDGER, n), 0, (), None, None, entry)),
+        "FLOW (codec)": stream(lambda n: CommandFlow(3, 1000)),
     }
     for name, data in streams.items():
         measure(f"decode {name}", lambda data=data: decoder.feed(data), COUNT)  # type: ignore[misc]  # bound now
@@ -53,7 +67,7 @@ def main() -> None:
     measure("MESSAGE header", lambda: deliveries.header(LEDGER, 77_777, 100))
     measure("MESSAGE header, redelivered", lambda: deliveries.header(LEDGER, 77_777, 100, 1))
     measure("MESSAGE frames, 500 entries", lambda: deliveries.frames(LEDGER, 77_777, entries, []), COUNT)
-    measure("encode SUCCESS (codec)", lambda: encode(Success(1)))
+    measure("encode SUCCESS (codec)", lambda: encode(CommandSuccess(1)))
     measure("publish_time", lambda: publish_time(entry))
     measure("sticky_key", lambda: sticky_key(entry))
     measure("metadata_of", lambda: metadata_of(entry))

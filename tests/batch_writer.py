@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 from crc32c import crc32c
 
 from magnetar.protocol.batches import MAX_BYTES, MAX_MESSAGES, Batch, Seal, key_text
-from magnetar.protocol.commands import Pairs
+from magnetar.protocol.commands import KeyValues
 from magnetar.protocol.compression import CompressionType, compress
 from magnetar.protocol.entries import EntryMetadata, build_entry
 from magnetar.protocol.varints import varint
@@ -63,7 +63,7 @@ class BatchWriter:
         sequence_ids: Sequence[int],
         keys: Sequence[bytes | None] | None = None,
         event_times: Sequence[int] | None = None,
-        properties: Sequence[Pairs] | None = None,
+        properties: Sequence[KeyValues] | None = None,
         extras: Extras | None = None,
     ) -> Iterator[Batch]:
         """All messages, in order, as batches. Times in milliseconds, an event time of 0 is none."""
@@ -157,7 +157,7 @@ class BatchWriter:
         return field
 
 
-def _properties(pairs: Pairs) -> bytes:
+def _properties(pairs: KeyValues) -> bytes:
     out = b""
     for name, value in pairs:
         key, text = name.encode(), value.encode()

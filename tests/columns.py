@@ -17,7 +17,7 @@ from typing import Final, NamedTuple
 from magnetar.model.errors import NotAvailableError, ProtocolError
 from magnetar.model.ids import signed
 from magnetar.protocol.codec import parse
-from magnetar.protocol.commands import Pairs
+from magnetar.protocol.commands import KeyValues
 from magnetar.protocol.compression import CompressionType, decompress
 from magnetar.protocol.entries import payload_of
 from magnetar.protocol.frames import ENTRY_HEADER_SIZE, read_size
@@ -74,7 +74,7 @@ class Columns:
         self.event_times: list[int] = []
         """0 is "none"."""
         self.sequence_ids: list[int] = []
-        self.properties: list[Pairs] = []
+        self.properties: list[KeyValues] = []
 
     def __len__(self) -> int:
         return len(self.values)

@@ -74,8 +74,8 @@ async def hidden(broker: RealBroker) -> None:
     assert await broker.ask("GET", f"{NS}/topics") == (200, [])
     assert await broker.ask("GET", f"{NS}/topics?includeSystemTopic=true") == (200, [EVENTS])
     client = await broker.client()
-    request = c.GetTopicsOfNamespace(client.new_id(), "public/n", c.NamespaceMode.ALL)
-    assert (await client.request(request, c.GetTopicsOfNamespaceResponse)).topics == ()
+    request = c.CommandGetTopicsOfNamespace(client.new_id(), "public/n", c.NamespaceMode.ALL)
+    assert (await client.request(request, c.CommandGetTopicsOfNamespaceResponse)).topics == ()
     await client.close()
 
 

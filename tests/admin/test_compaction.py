@@ -68,17 +68,17 @@ async def reader(broker: RealBroker, name: str = "r", start: c.MessageIdData = E
     return consumer
 
 
-async def take(consumer: RawConsumer, count: int) -> list[c.Message]:
+async def take(consumer: RawConsumer, count: int) -> list[c.CommandMessage]:
     """So many, and that nothing follows."""
     got = [await consumer.receive() for _ in range(count)]
-    consumer.client.say(c.Ping())
-    await consumer.client.hear(c.Pong)
+    consumer.client.say(c.CommandPing())
+    await consumer.client.hear(c.CommandPong)
     await asyncio.sleep(0.05)
-    assert not consumer.client.heard(c.Message)
+    assert not consumer.client.heard(c.CommandMessage)
     return got
 
 
-def values(messages: list[c.Message]) -> list[str]:
+def values(messages: list[c.CommandMessage]) -> list[str]:
     return [payload_of(message.entry).decode() for message in messages]
 
 

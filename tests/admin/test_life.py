@@ -68,10 +68,10 @@ def test_terminated_for_ever(tmp_path: Path) -> None:
             "ledgerId": last.ledger, "entryId": last.entry, "partitionIndex": -1, "batchIndex": -1, "batchSize": 0,
         }  # fmt: skip
         assert await broker.ask("POST", f"{URL}/terminate") == (200, expected)
-        await client.hear(c.CloseProducer)
+        await client.hear(c.CommandCloseProducer)
         got = await consumer.receive()
         await consumer.ack(got.message_id)
-        await client.hear(c.ReachedEndOfTopic)
+        await client.hear(c.CommandReachedEndOfTopic)
         assert await broker.ask("POST", f"{URL}/terminate") == (200, expected)
         error = await refused(client.producer(T))
         assert error.code is ServerError.TopicTerminatedError
@@ -85,7 +85,7 @@ def test_terminated_for_ever(tmp_path: Path) -> None:
         got = await consumer.receive()
         assert payload_of(got.entry) == b"last"
         await consumer.ack(got.message_id)
-        await client.hear(c.ReachedEndOfTopic)
+        await client.hear(c.CommandReachedEndOfTopic)
         assert (await broker.ask("GET", f"{URL}/properties")) == (200, {})
         await client.close()
 
@@ -254,7 +254,7 @@ def test_over_quota(tmp_path: Path, policy: str, code: ServerError) -> None:
         producer = await client.producer(T)
         for _ in range(4):
             await producer.publish(b"x" * 100)
-        await client.hear(c.CloseProducer)
+        await client.hear(c.CommandCloseProducer)
         error = await refused(client.producer(T))
         assert error.code is code
         assert error.message.endswith("Cannot create producer on topic with backlog quota exceeded")

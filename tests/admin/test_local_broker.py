@@ -66,7 +66,7 @@ async def receives(consumer: RawConsumer, *payloads: bytes) -> None:
     """Exactly these, in this order."""
     got = [payload_of((await consumer.receive()).entry) for _ in payloads]
     await consumer.client.lookup(T)
-    assert (got, consumer.client.heard(c.Message)) == ([*payloads], [])
+    assert (got, consumer.client.heard(c.CommandMessage)) == ([*payloads], [])
 
 
 def test_partitions_are_made_grown_and_kept(tell: Callable[[Story], None]) -> None:
@@ -105,8 +105,8 @@ def test_unload_lets_clients_go_and_loses_nothing(tell: Callable[[Story], None])
         await receives(consumer, b"0", b"1", b"2", b"3")
         await consumer.ack(ids[1])
         assert (await broker.ask("PUT", URL + "/unload"))[0] == 204
-        assert (await consumer.client.hear(c.CloseConsumer)).consumer_id == consumer.consumer_id
-        assert (await producer.client.hear(c.CloseProducer)).producer_id == producer.producer_id
+        assert (await consumer.client.hear(c.CommandCloseConsumer)).consumer_id == consumer.consumer_id
+        assert (await producer.client.hear(c.CommandCloseProducer)).producer_id == producer.producer_id
         # asking for statistics loads the topic again; its counters begin anew, its messages are there
         stats = await broker.stats("t")
         assert (stats["msgInCounter"], stats["subscriptions"]["s"]["msgBacklog"]) == (0, 3)
@@ -124,7 +124,7 @@ def test_delete_refuses_while_somebody_is_connected_unless_forced(tell: Callable
         await publish(broker, b"m")
         assert (await broker.ask("DELETE", URL))[0] == 412
         assert (await broker.ask("DELETE", URL + "?force=true"))[0] == 204
-        assert (await consumer.client.hear(c.CloseConsumer)).consumer_id == consumer.consumer_id
+        assert (await consumer.client.hear(c.CommandCloseConsumer)).consumer_id == consumer.consumer_id
         assert (await broker.ask("GET", URL + "/stats"))[0] == 404
 
     async def later(broker: RealBroker) -> None:
@@ -173,7 +173,7 @@ def test_skipping_and_resetting(tell: Callable[[Story], None]) -> None:
         assert (await broker.ask("POST", sub + "/skip_all"))[0] == 204
         assert (await broker.stats("t"))["subscriptions"]["s"]["msgBacklog"] == 0
         assert (await broker.ask("POST", sub + "/resetcursor/2500"))[0] == 204
-        await consumer.client.hear(c.CloseConsumer)
+        await consumer.client.hear(c.CommandCloseConsumer)
         await receives(await consume(broker), b"2", b"3", b"4")
         assert (await broker.ask("POST", URL + "/subscription/nobody/skip_all"))[0] == 404
         found = (await broker.ask("GET", URL + "/messageid/3500"))[1]

@@ -19,7 +19,7 @@ async def fill(broker: RealBroker) -> None:
     some = await taker.subscribe(T, "some", c.SubType.Shared, consumer_name="c")
     await taker.subscribe(T, "none", c.SubType.Key_Shared)
     some.flow(3)
-    await taker.request(c.ConsumerStats(taker.new_id(), some.consumer_id), c.ConsumerStatsResponse)
+    await taker.request(c.CommandConsumerStats(taker.new_id(), some.consumer_id), c.CommandConsumerStatsResponse)
     for number in range(5):
         await producer.publish(b"%d" % number)
 

@@ -171,7 +171,7 @@ def test_a_lost_copy_is_an_error_for_who_needs_it_and_never_a_gap(tmp_path: Path
         pump = subscription._pump
         assert "ledger-" in pump.trouble
         assert pump.read_at == 0
-        assert not client.heard(c.Message)
+        assert not client.heard(c.CommandMessage)
         await publish(broker, 50, 51)
         shutil.move(tmp_path / "gone", tmp_path / "copies")
         got = [payload_of((await consumer.receive()).entry) for _ in range(51)]

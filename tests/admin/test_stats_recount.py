@@ -76,10 +76,10 @@ class Recount:
         for subscription, members in self.members.items():
             for member in members:
                 await member.client.lookup(NAME)
-                while member.client.heard(c.Message):
+                while member.client.heard(c.CommandMessage):
                     self.arrived(subscription, member, await member.consumer.receive())
 
-    def arrived(self, subscription: str, member: Member, message: c.Message) -> None:
+    def arrived(self, subscription: str, member: Member, message: c.CommandMessage) -> None:
         place = (message.message_id.ledger, message.message_id.entry)
         messages, size = self.entries[place]
         assert len(message.entry) == size

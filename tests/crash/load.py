@@ -70,14 +70,14 @@ class Round:
         room = asyncio.Event()
 
         def arrived(command: c.Command) -> None:
-            if isinstance(command, c.SendReceipt):
+            if isinstance(command, c.CommandSendReceipt):
                 at = command.message_id
                 assert at is not None
                 if not self.first_receipt_at:
                     self.first_receipt_at = time.monotonic()
                 story.receipted(topic, (at.ledger, at.entry), waiting.pop(command.sequence_id))
                 room.set()
-            elif isinstance(command, c.SendError):
+            elif isinstance(command, c.CommandSendError):
                 story.violated(f"{topic}: {producer.name} {command.sequence_id} was refused: {command.message}")
                 waiting.pop(command.sequence_id, None)
 
@@ -114,7 +114,7 @@ class Round:
         except (DisconnectedError, OSError):
             return
 
-    def _received(self, consumer: RawConsumer, message: c.Message, topic: str, name: str) -> Position:
+    def _received(self, consumer: RawConsumer, message: c.CommandMessage, topic: str, name: str) -> Position:
         position = (message.message_id.ledger, message.message_id.entry)
         self._story.delivered(topic, name, position, payload_of(message.entry))
         consumer.flow(_messages(message.entry))

@@ -60,7 +60,7 @@ class Publisher:
         self.size = size
         self.sent = 0
         self.receipts = 0
-        self.errors: list[c.SendError] = []
+        self.errors: list[c.CommandSendError] = []
         self.link: Link | None = None
         self._waiting: dict[int, str] = {}
         self._wake = asyncio.Event()
@@ -112,17 +112,17 @@ class Publisher:
                 pass
 
     def _heard(self, command: c.Command, waiting: dict[int, str]) -> None:
-        if isinstance(command, c.SendReceipt):
+        if isinstance(command, c.CommandSendReceipt):
             value = waiting.pop(command.sequence_id, None)
             if value is not None:
                 assert command.message_id is not None
                 self.receipts += 1
                 self.world.add(Receipted(self.topic, self.name, value, place_of(command.message_id)))
-        elif isinstance(command, c.SendError):
+        elif isinstance(command, c.CommandSendError):
             self.errors.append(command)
             waiting.pop(command.sequence_id, None)
             self._over = True
-        elif isinstance(command, c.CloseProducer):
+        elif isinstance(command, c.CommandCloseProducer):
             self._over = True
         self._wake.set()
 
@@ -286,14 +286,14 @@ class Subscriber:
         if self.world.rng.random() < self.habit.confirmed:
             request_id = consumer.client.new_id()
             self._asked[request_id] = ids
-            consumer.client.say(c.Ack(consumer.consumer_id, kind, ids, request_id=request_id))
+            consumer.client.say(c.CommandAck(consumer.consumer_id, kind, ids, request_id=request_id))
         else:
-            consumer.client.say(c.Ack(consumer.consumer_id, kind, ids))
+            consumer.client.say(c.CommandAck(consumer.consumer_id, kind, ids))
 
     def _heard(self, connection: _Connection, command: c.Command) -> None:
         if connection.over:
             return
-        if isinstance(command, c.Message):
+        if isinstance(command, c.CommandMessage):
             place, value = place_of(command.message_id), payload_of(command.entry).rstrip(b".").decode()
             if self._rewinds and self.got and place <= self.got[-1][0]:
                 # what was on the wire when the request was written arrived as well
@@ -303,11 +303,11 @@ class Subscriber:
             self.got.append((place, value, command.redelivery_count))
             self._todo.append(command.message_id)
             self._permits -= 1
-        elif isinstance(command, c.AckResponse) and command.error is None and command.request_id is not None:
+        elif isinstance(command, c.CommandAckResponse) and command.error is None and command.request_id is not None:
             for one in self._asked.pop(command.request_id, ()):
                 self.world.add(AckConfirmed(self.topic, self.subscription, place_of(one), self.habit.cumulative))
-        elif isinstance(command, c.ActiveConsumerChange) and command.is_active:
+        elif isinstance(command, c.CommandActiveConsumerChange) and command.is_active:
             self.world.add(ActiveChanged(self.topic, self.subscription, self.label))
-        elif isinstance(command, c.CloseConsumer):
+        elif isinstance(command, c.CommandCloseConsumer):
             self.leave()
         self._wake.set()

@@ -68,13 +68,13 @@ async def _send_twice(stage: Stage) -> None:
     """The second one is a repetition of what is not on the disk yet."""
     sequence = stage.kept.send(b"b")
     stage.kept.send(b"b", sequence_id=sequence)
-    await stage.client.hear(c.SendReceipt)
+    await stage.client.hear(c.CommandSendReceipt)
 
 
 async def _come_back_deduplicated(stage: Stage) -> None:
     """PRODUCER_SUCCESS names the last sequence id that is durable, not the last that was accepted."""
     stage.kept.send(b"b")
-    stage.client.say(c.CloseProducer(stage.kept.producer_id, stage.client.new_id()))
+    stage.client.say(c.CommandCloseProducer(stage.kept.producer_id, stage.client.new_id()))
     again = await stage.client.producer(ONCE, "once")
     assert again.opened.last_sequence_id == 1
 
@@ -90,11 +90,11 @@ async def _new_producer_with_subscription(stage: Stage) -> None:
 def _exclusive(mode: c.ProducerAccessMode) -> Step:
     async def ask(stage: Stage) -> None:
         client = await connection()
-        command = c.Producer(T, 1, client.new_id(), "owner", producer_access_mode=mode)
-        answer = await client.request(command, c.ProducerSuccess)
+        command = c.CommandProducer(T, 1, client.new_id(), "owner", producer_access_mode=mode)
+        answer = await client.request(command, c.CommandProducerSuccess)
         if not answer.producer_ready:
-            stage.client.say(c.CloseProducer(stage.producer.producer_id, stage.client.new_id()))
-            answer = await client.hear(c.ProducerSuccess)
+            stage.client.say(c.CommandCloseProducer(stage.producer.producer_id, stage.client.new_id()))
+            answer = await client.hear(c.CommandProducerSuccess)
         assert answer.producer_ready
         assert answer.topic_epoch == 0
 
@@ -119,7 +119,7 @@ async def _subscribe_to_new(stage: Stage) -> None:
 async def _subscribe_both(stage: Stage) -> None:
     """The second one finds a subscription that is not on the disk yet."""
     other = await connection()
-    stage.client.say(c.Subscribe(T, "new", c.SubType.Shared, 77, stage.client.new_id()))
+    stage.client.say(c.CommandSubscribe(T, "new", c.SubType.Shared, 77, stage.client.new_id()))
     await other.subscribe(T, "new", c.SubType.Shared)
 
 
@@ -205,7 +205,7 @@ async def _abort(stage: Stage) -> None:
 
 async def _commit_twice(stage: Stage) -> None:
     """The second END_TXN finds the transaction ending."""
-    stage.client.say(c.EndTxn(stage.client.new_id(), stage.kept.id, c.TxnAction.COMMIT))
+    stage.client.say(c.CommandEndTxn(stage.client.new_id(), stage.kept.id, c.TxnAction.COMMIT))
     await stage.kept.commit()
 
 
@@ -214,11 +214,11 @@ async def _commit_twice(stage: Stage) -> None:
 CURSOR: Final = (f"t {SUB}",)
 """Where the cursor is."""
 OF_THE_WIRE: Final = (
-    Promise("SEND_RECEIPT", (c.Send,), _send),
-    Promise("CLOSE_PRODUCER behind its sends", (c.CloseProducer,), _send_many_and_close),
+    Promise("SEND_RECEIPT", (c.CommandSend,), _send),
+    Promise("CLOSE_PRODUCER behind its sends", (c.CommandCloseProducer,), _send_many_and_close),
     Promise("SEND_RECEIPT of a repetition", (), _send_twice, _deduplicated),
     Promise("the last sequence id", (), _come_back_deduplicated, _deduplicated),
-    Promise("PRODUCER_SUCCESS on a new topic", (c.Producer,), _new_producer, early=("topics", "new")),
+    Promise("PRODUCER_SUCCESS on a new topic", (c.CommandProducer,), _new_producer, early=("topics", "new")),
     Promise(
         "PRODUCER_SUCCESS with a first subscription", (), _new_producer_with_subscription, early=("topics", "new")
     ),
@@ -227,23 +227,23 @@ OF_THE_WIRE: Final = (
         "epoch, fencing", (), _exclusive(c.ProducerAccessMode.ExclusiveWithFencing), _leave, early=("t epoch",)
     ),
     Promise("epoch, promoted", (), _exclusive(c.ProducerAccessMode.WaitForExclusive), early=("t epoch",)),
-    Promise("SUBSCRIBE", (c.Subscribe,), _subscribe, early=("t new",)),
+    Promise("SUBSCRIBE", (c.CommandSubscribe,), _subscribe, early=("t new",)),
     Promise("SUBSCRIBE to a new topic", (), _subscribe_to_new, early=("topics", "new")),
     Promise("SUBSCRIBE to what is being made", (), _subscribe_both, early=("t new",)),
     Promise("SUBSCRIBE back in time", (), _subscribe_back_in_time, early=("t new",)),
-    Promise("ACK_RESPONSE", (c.Ack,), _ack, early=CURSOR),
-    Promise("ACK_RESPONSE to thousands of ids", (c.Lengthy,), _ack_thousands, early=CURSOR),
+    Promise("ACK_RESPONSE", (c.CommandAck,), _ack, early=CURSOR),
+    Promise("ACK_RESPONSE to thousands of ids", (c.UnparsedCommand,), _ack_thousands, early=CURSOR),
     Promise("ACK_RESPONSE, cumulative", (), _ack_cumulative, _exclusive_consumer, early=("t alone",)),
-    Promise("UNSUBSCRIBE", (c.Unsubscribe,), _unsubscribe, early=CURSOR),
-    Promise("SEEK by id", (c.Seek,), _seek, acked, early=CURSOR),
+    Promise("UNSUBSCRIBE", (c.CommandUnsubscribe,), _unsubscribe, early=CURSOR),
+    Promise("SEEK by id", (c.CommandSeek,), _seek, acked, early=CURSOR),
     Promise("SEEK by time", (), _seek_time, acked, early=CURSOR),
-    Promise("NEW_TXN", (c.NewTxn,), _begin, early=("transactions",)),
-    Promise("ADD_PARTITION_TO_TXN", (c.AddPartitionToTxn,), _add_partition, _begin, changes=False),
-    Promise("ADD_SUBSCRIPTION_TO_TXN", (c.AddSubscriptionToTxn,), _add_subscription, _begin, changes=False),
+    Promise("NEW_TXN", (c.CommandNewTxn,), _begin, early=("transactions",)),
+    Promise("ADD_PARTITION_TO_TXN", (c.CommandAddPartitionToTxn,), _add_partition, _begin, changes=False),
+    Promise("ADD_SUBSCRIPTION_TO_TXN", (c.CommandAddSubscriptionToTxn,), _add_subscription, _begin, changes=False),
     Promise("SEND_RECEIPT in a transaction", (), _begin_and_publish, _begin),
     Promise("ACK_RESPONSE in a transaction", (), _begin_and_ack, _begin, changes=False),
     Promise("ACK_RESPONSE to thousands in a transaction", (), _ack_thousands_in_one, _begin, changes=False),
-    Promise("END_TXN, commit", (c.EndTxn,), _commit, work),
+    Promise("END_TXN, commit", (c.CommandEndTxn,), _commit, work),
     Promise("END_TXN, abort", (), _abort, work),
     Promise("END_TXN, twice", (), _commit_twice, work),
 )  # fmt: skip
@@ -255,8 +255,8 @@ _SCHEMA: Final = c.Schema("s", b'{"type":"record","name":"R","fields":[{"name":"
 
 
 async def _schema(stage: Stage) -> None:
-    command = c.GetOrCreateSchema(stage.client.new_id(), T, _SCHEMA)
-    await answered(stage.client, command, c.GetOrCreateSchemaResponse)
+    command = c.CommandGetOrCreateSchema(stage.client.new_id(), T, _SCHEMA)
+    await answered(stage.client, command, c.CommandGetOrCreateSchemaResponse)
 
 
 async def _producer_with_schema(stage: Stage) -> None:
@@ -284,30 +284,33 @@ async def _partitions_on_demand(stage: Stage) -> None:
 
 
 KEPT_IN_METADATA: Final = (
-    Promise("GET_OR_CREATE_SCHEMA", (c.GetOrCreateSchema,), _schema),
+    Promise("GET_OR_CREATE_SCHEMA", (c.CommandGetOrCreateSchema,), _schema),
     Promise("PRODUCER with a schema", (), _producer_with_schema),
     Promise("SUBSCRIBE with a schema", (), _consumer_with_schema, _new_topic),
     Promise(
-        "PARTITIONED_METADATA that creates", (c.PartitionedMetadata,), _partitions_on_demand, _partitioned_by_default
+        "PARTITIONED_METADATA that creates",
+        (c.CommandPartitionedTopicMetadata,),
+        _partitions_on_demand,
+        _partitioned_by_default,
     ),
 )
 
 PROMISES_NOTHING: Final = {
-    c.Connect: "nothing is kept of a connection",
-    c.Ping: "a sign of life",
-    c.Pong: "a sign of life",
-    c.Flow: "permits live as long as their consumer",
-    c.RedeliverUnacknowledged: "not answered; a crash has the same effect",
-    c.CloseConsumer: "acknowledgements without a request id are not promised; those with one have their own answer",
-    c.Lookup: "says where, makes nothing",
-    c.GetTopicsOfNamespace: "reads",
-    c.WatchTopicList: "reads, until its connection ends",
-    c.WatchTopicListClose: "ends that",
-    c.GetSchema: "reads what is durable",
-    c.GetLastMessageId: "reads; that it shows only what is durable is looked at with every promise",
-    c.ConsumerStats: "reads",
-    c.TcClientConnectRequest: "asks whether there is a coordinator",
-    c.EndTxnOnPartition: "what it names is not open here, or it is refused: nothing changes",
-    c.EndTxnOnSubscription: "likewise",
+    c.CommandConnect: "nothing is kept of a connection",
+    c.CommandPing: "a sign of life",
+    c.CommandPong: "a sign of life",
+    c.CommandFlow: "permits live as long as their consumer",
+    c.CommandRedeliverUnacknowledgedMessages: "not answered; a crash has the same effect",
+    c.CommandCloseConsumer: "an acknowledgement without a request id is not promised; one with it has its own answer",
+    c.CommandLookupTopic: "says where, makes nothing",
+    c.CommandGetTopicsOfNamespace: "reads",
+    c.CommandWatchTopicList: "reads, until its connection ends",
+    c.CommandWatchTopicListClose: "ends that",
+    c.CommandGetSchema: "reads what is durable",
+    c.CommandGetLastMessageId: "reads; that it shows only what is durable is looked at with every promise",
+    c.CommandConsumerStats: "reads",
+    c.CommandTcClientConnectRequest: "asks whether there is a coordinator",
+    c.CommandEndTxnOnPartition: "what it names is not open here, or it is refused: nothing changes",
+    c.CommandEndTxnOnSubscription: "likewise",
 }
 """Commands of which an answer says nothing about the disk."""

@@ -49,7 +49,7 @@ class Stage:
         self.producer: RawProducer
         self.consumer: RawConsumer
         """On ``SUB``, Shared, with everything that was sent at first delivered and nothing acknowledged."""
-        self.got: list[c.Message] = []
+        self.got: list[c.CommandMessage] = []
         self.kept: Any = None
         """What the preparation of a promise leaves for its question."""
         self._app: tuple[object, Any] | None = None
@@ -105,7 +105,7 @@ class Stage:
         await asyncio.sleep(0.5)
         seen = await self.lasting()
         for name, reader in (("read", self._live), ("compacted", self._compacted)):
-            messages = [one for one in self._other.heard(c.Message) if one.consumer_id == reader.consumer_id]
+            messages = [one for one in self._other.heard(c.CommandMessage) if one.consumer_id == reader.consumer_id]
             seen[name] = [payload_of(message.entry) for message in messages]
             last = (await reader.last_message_id()).last_message_id
             seen[f"{name} last id"] = (last.ledger, last.entry)
@@ -113,7 +113,7 @@ class Stage:
         return seen
 
     def _told(self) -> list[c.Command]:
-        return [*self._other.heard(c.CloseConsumer), *self._other.heard(c.CloseProducer)]
+        return [*self._other.heard(c.CommandCloseConsumer), *self._other.heard(c.CommandCloseProducer)]
 
     async def lasting(self) -> Sight:
         """The part of it that has to be the same after a crash."""

@@ -132,7 +132,7 @@ class Follower:
                 await asyncio.sleep(0.1)
 
 
-async def next_message(consumer: RawConsumer) -> c.Message:
+async def next_message(consumer: RawConsumer) -> c.CommandMessage:
     """However long it takes, as long as the broker is alive."""
     while True:
         try:
@@ -140,9 +140,9 @@ async def next_message(consumer: RawConsumer) -> c.Message:
             consumer.flow(metadata_of(message.entry).num_messages_in_batch or 1)
             return message
         except TimeoutError:
-            consumer.client.say(c.Ping())
+            consumer.client.say(c.CommandPing())
             try:
-                await consumer.client.hear(c.Pong)
+                await consumer.client.hear(c.CommandPong)
             except TimeoutError:
                 consumer.client.transport.close()
                 raise
@@ -187,7 +187,7 @@ async def read_all(world: World, count: int) -> list[Message]:
     got: list[Message] = []
     for _ in range(60):
         await asyncio.sleep(0.5)
-        heard = [m for m in consumer.client.heard(c.Message) if m.consumer_id == consumer.consumer_id]
+        heard = [m for m in consumer.client.heard(c.CommandMessage) if m.consumer_id == consumer.consumer_id]
         got = [one for message in heard for one in inside_of(place_of(message.message_id), message.entry)]
         if len(got) >= count:
             break

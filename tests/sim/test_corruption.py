@@ -112,12 +112,12 @@ async def waited_for(world: World, caplog: pytest.LogCaptureFixture) -> None:
         if subscription.gaps.waiting is None:
             break
         assert not world.settings.autoSkipNonRecoverableData, "it waits although it may go on"
-        before = len(client.heard(c.Message))
+        before = len(client.heard(c.CommandMessage))
         assert explain(subscription)[0].what == "unreadable" or sub_type is c.SubType.Key_Shared
         await asyncio.sleep(300)
-        assert len(client.heard(c.Message)) == before
+        assert len(client.heard(c.CommandMessage)) == before
         assert subscription.skip_unreadable() > 0
-    got = client.heard(c.Message)
+    got = client.heard(c.CommandMessage)
     assert [message.entry for message in got] == [there[ordinal] for ordinal in sorted(there)], (
         "readable ones are missing"
     )

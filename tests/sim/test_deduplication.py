@@ -86,20 +86,20 @@ class Resender:
 
     def _say(self, client: RawClient, producer_id: int, value: int) -> None:
         entry = make_entry(f"{self.name}-{value}".encode(), producer=self.name, sequence_id=value)
-        client.say(c.Send(producer_id, value, 1, None, False, None, False, None, entry))
+        client.say(c.CommandSend(producer_id, value, 1, None, False, None, False, None, entry))
 
     def _heard(self, command: c.Command) -> None:
-        if isinstance(command, c.SendReceipt) and not self._over:
+        if isinstance(command, c.CommandSendReceipt) and not self._over:
             assert command.message_id is not None
             self.duplicates += command.message_id.entry == -1
             if command.message_id.entry != -1:
                 assert command.sequence_id <= self.receipted + 1, "a receipt out of order"
             self.receipted = max(self.receipted, command.sequence_id)
-        elif isinstance(command, c.SendError):
+        elif isinstance(command, c.CommandSendError):
             assert command.error is ServerError.PersistenceError, command
             self.unknown += "Cannot determine" in command.message
             self._over = True
-        elif isinstance(command, c.CloseProducer):
+        elif isinstance(command, c.CommandCloseProducer):
             self._over = True
 
 
@@ -176,7 +176,9 @@ class Rebatcher:
                 last = min(first + self.world.rng.randint(0, 4), self.total - 1)
                 text = " ".join(f"r-{value}" for value in range(first, last + 1))
                 entry = make_entry(text.encode(), producer="r", sequence_id=first)
-                client.say(c.Send(producer.producer_id, first, last - first + 1, last, False, None, False, None, entry))
+                client.say(
+                    c.CommandSend(producer.producer_id, first, last - first + 1, last, False, None, False, None, entry)
+                )
                 await producer.receipt(first)
                 self._at = last + 1
         finally:

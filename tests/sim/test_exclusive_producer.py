@@ -58,10 +58,10 @@ class Leader:
         client = await RawClient.open(HOST, PORT, patience_s=8.0)
         try:
             await client.connect()
-            command = c.Producer(
+            command = c.CommandProducer(
                 T, 1, client.new_id(), self.name, producer_access_mode=rng.choice(MODES), topic_epoch=self._epoch
             )
-            answer = await client.request(command, c.ProducerSuccess)
+            answer = await client.request(command, c.CommandProducerSuccess)
             if not answer.producer_ready:
                 answer = await self._promoted(client, command.request_id)
             assert answer.topic_epoch is not None
@@ -77,21 +77,23 @@ class Leader:
         for _ in range(rng.randint(1, 12)):
             value = f"{self._epoch} {self.name} {self._sent}"
             entry = make_entry(value.encode(), producer=self.name, sequence_id=self._sent)
-            client.say(c.Send(1, self._sent, 1, None, False, None, False, None, entry))
+            client.say(c.CommandSend(1, self._sent, 1, None, False, None, False, None, entry))
             self._sent += 1
             if rng.random() < 0.7:
-                receipt = await client.hear(c.SendReceipt, where=lambda answer: answer.sequence_id == self._sent - 1)
+                receipt = await client.hear(
+                    c.CommandSendReceipt, where=lambda answer: answer.sequence_id == self._sent - 1
+                )
                 assert receipt.producer_id == 1
                 self.receipted.append(value)
             await asyncio.sleep(rng.uniform(0.0, 0.02))
         if rng.random() < 0.5:
-            await client.request(c.CloseProducer(1, client.new_id()), c.Success)
+            await client.request(c.CommandCloseProducer(1, client.new_id()), c.CommandSuccess)
             self._epoch = None
 
-    async def _promoted(self, client: RawClient, request_id: int) -> c.ProducerSuccess:
+    async def _promoted(self, client: RawClient, request_id: int) -> c.CommandProducerSuccess:
         """The second answer to who waits; or it loses patience."""
         async with asyncio.timeout(self.world.rng.uniform(0.1, 2.0)):
-            return await client.hear(c.ProducerSuccess, where=lambda answer: answer.request_id == request_id)
+            return await client.hear(c.CommandProducerSuccess, where=lambda answer: answer.request_id == request_id)
 
 
 async def owners(world: World) -> None:

@@ -64,8 +64,8 @@ class Witness:
             consumer.flow(1000)
 
     def _heard(self, consumer: RawConsumer, command: c.Command) -> None:
-        if not isinstance(command, c.Message):
-            assert not isinstance(command, c.CloseConsumer), f"{self.name}: a consumer of the witness was closed"
+        if not isinstance(command, c.CommandMessage):
+            assert not isinstance(command, c.CommandCloseConsumer), f"{self.name}: a consumer of the witness was closed"
             return
         try:
             value = payload_of(command.entry).decode("latin-1")
@@ -152,8 +152,8 @@ class Hostile:
         for i, sub_type in enumerate(c.SubType, 1):
             topic = rng.choice((T, OWN, OWN, PASSING))
             client.say(
-                c.Subscribe(topic, f"h{i}", sub_type, i, 1000 + i, initial_position=c.InitialPosition.Earliest),
-                c.Flow(i, 50), c.Producer(topic, i, 2000 + i), c.NewTxn(3000 + i, 100_000, 0),
+                c.CommandSubscribe(topic, f"h{i}", sub_type, i, 1000 + i, initial_position=c.InitialPosition.Earliest),
+                c.CommandFlow(i, 50), c.CommandProducer(topic, i, 2000 + i), c.CommandNewTxn(3000 + i, 100_000, 0),
             )  # fmt: skip
         await asyncio.sleep(0.2)
         for i in range(1, 5):
@@ -207,7 +207,7 @@ class Hostile:
                 return None
 
     def _heard(self, command: c.Command) -> None:
-        if isinstance(command, c.Message | c.SendReceipt) and command.message_id is not None:
+        if isinstance(command, c.CommandMessage | c.CommandSendReceipt) and command.message_id is not None:
             self.ids[2], self.entries[2] = max(command.message_id.ledger, 0), max(command.message_id.entry, 0)
 
 
@@ -233,7 +233,7 @@ async def everything_works(topic: str) -> None:
         assert (await consumer.last_message_id()).last_message_id.entry == ids[5].entry
         for to in ({"to": ids[4]}, {"publish_time_ms": 1 << 50}, {"to": ids[5]}):
             await consumer.seek(**to)
-            await client.hear(c.CloseConsumer, where=lambda said: said.consumer_id >= 0)
+            await client.hear(c.CommandCloseConsumer, where=lambda said: said.consumer_id >= 0)
             consumer = await client.subscribe(topic, name, sub_type)
         consumer.flow(100)
         assert payload_of((await consumer.receive()).entry) == b"5"

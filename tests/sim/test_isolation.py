@@ -23,18 +23,20 @@ def attack(world: World) -> bytes:
     """Legal frames in a foolish order, frames with changed bytes, or noise."""
     rng = world.rng
     frames = [
-        codec.encode(c.Connect("x", 21)),
-        codec.encode(c.Producer(T, rng.randint(0, 2), rng.randint(0, 3))),
-        codec.encode(c.Subscribe(T, S, c.SubType(rng.randint(0, 3)), 1, 1)),
-        codec.encode(c.Flow(rng.randint(0, 2), rng.choice((0, 1, 2**32 - 1)))),
+        codec.encode(c.CommandConnect("x", 21)),
+        codec.encode(c.CommandProducer(T, rng.randint(0, 2), rng.randint(0, 3))),
+        codec.encode(c.CommandSubscribe(T, S, c.SubType(rng.randint(0, 3)), 1, 1)),
+        codec.encode(c.CommandFlow(rng.randint(0, 2), rng.choice((0, 1, 2**32 - 1)))),
         codec.encode(
-            c.Ack(1, c.AckType(rng.randint(0, 1)), (c.MessageIdData(rng.randint(0, 9), rng.randint(-1, 99)),))
+            c.CommandAck(1, c.AckType(rng.randint(0, 1)), (c.MessageIdData(rng.randint(0, 9), rng.randint(-1, 99)),))
         ),
-        codec.encode(c.CloseConsumer(rng.randint(0, 9), 1)),
-        codec.encode(c.CloseProducer(rng.randint(0, 9), 1)),
-        codec.encode(c.Seek(rng.randint(0, 9), 1, c.MessageIdData(-1, -1))),
-        codec.encode(c.Unsubscribe(rng.randint(0, 9), 1)),
-        codec.encode(c.Send(0, 1, 1, None, False, None, False, None, make_entry(b"evil", producer="x", sequence_id=1))),
+        codec.encode(c.CommandCloseConsumer(rng.randint(0, 9), 1)),
+        codec.encode(c.CommandCloseProducer(rng.randint(0, 9), 1)),
+        codec.encode(c.CommandSeek(rng.randint(0, 9), 1, c.MessageIdData(-1, -1))),
+        codec.encode(c.CommandUnsubscribe(rng.randint(0, 9), 1)),
+        codec.encode(
+            c.CommandSend(0, 1, 1, None, False, None, False, None, make_entry(b"evil", producer="x", sequence_id=1))
+        ),
         b"\x7f\xff\xff\xff" + rng.randbytes(8),
         rng.randbytes(rng.randint(1, 60)),
     ]

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from magnetar.protocol.commands import InitialPosition, Message, SubType
+from magnetar.protocol.commands import CommandMessage, InitialPosition, SubType
 from magnetar.runtime.settings import Settings
 from magnetar.storage.cache import EntryCache
 from magnetar.storage.store import StoreSettings
@@ -55,11 +55,11 @@ async def stopped(world: World) -> None:
         if publisher.receipts == 3_000 and not flowing:
             flowing = True
             consumer.flow(3_000)
-        if flowing and len(late._inbox.get(Message, ())) == 3_000:
+        if flowing and len(late._inbox.get(CommandMessage, ())) == 3_000:
             break
     world.check_tasks()
     assert publisher.receipts == 3_000
-    assert len(late._inbox.get(Message, ())) == 3_000
+    assert len(late._inbox.get(CommandMessage, ())) == 3_000
 
 
 def test_memory_is_bounded() -> None:

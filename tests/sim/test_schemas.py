@@ -71,8 +71,8 @@ async def register(world: World, topic: str, ledger: Ledger, rounds: int) -> Non
         highest = ledger.highest
         try:
             if rng.random() < 0.3:
-                asked = c.GetOrCreateSchema(client.new_id(), topic, given)
-                answer = await client.request(asked, c.GetOrCreateSchemaResponse)
+                asked = c.CommandGetOrCreateSchema(client.new_id(), topic, given)
+                answer = await client.request(asked, c.CommandGetOrCreateSchemaResponse)
                 if answer.error is ServerError.TopicNotFound:
                     await client.producer(topic)
                     continue
@@ -98,8 +98,8 @@ async def look(topic: str, ledger: Ledger) -> None:
     """Every version that was answered and not deleted is there, as it was."""
     client = await connection()
     for version, data in ledger.answered.items():
-        asked = c.GetSchema(client.new_id(), topic, version.to_bytes(8, "big"))
-        found = await client.request(asked, c.GetSchemaResponse)
+        asked = c.CommandGetSchema(client.new_id(), topic, version.to_bytes(8, "big"))
+        found = await client.request(asked, c.CommandGetSchemaResponse)
         if version <= ledger.deleted_until:
             assert found.error is ServerError.TopicNotFound, found
         else:

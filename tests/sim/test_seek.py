@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from magnetar.protocol.commands import CloseConsumer, InitialPosition, Message, MessageIdData, SubType
+from magnetar.protocol.commands import CommandCloseConsumer, CommandMessage, InitialPosition, MessageIdData, SubType
 from magnetar.storage.cursor import Cursor
 from magnetar.storage.group import DirtyCursor, Done
 from magnetar.storage.journal import Journal
@@ -36,12 +36,12 @@ async def seek(world: World) -> None:
         consumer = await client.subscribe(T, S, sub_type, initial_position=InitialPosition.Earliest)
         consumer.flow(100)
         await asyncio.sleep(world.rng.uniform(0.0, 0.3))
-        for message in client.heard(Message):
+        for message in client.heard(CommandMessage):
             if world.rng.random() < 0.7:
                 consumer.ack_unconfirmed(message.message_id)
         target = world.rng.choice(receipted(world))
         await consumer.seek(MessageIdData(target.ledger, target.entry))
-        assert client.heard(CloseConsumer)
+        assert client.heard(CommandCloseConsumer)
         client.transport.close()
         if world.rng.random() < 0.6:
             await world.crash()

@@ -67,15 +67,15 @@ class Worker:
             consumer = await client.subscribe(T, S, SubType.Shared, initial_position=EARLIEST)
             consumer.flow(1000)
             for _ in range(rng.randint(3, 12)):
-                got = [await client.hear(c.Message)]
-                while client.heard(c.Message) and len(got) < rng.randint(1, 5):
-                    got.append(await client.hear(c.Message))
+                got = [await client.hear(c.CommandMessage)]
+                while client.heard(c.CommandMessage) and len(got) < rng.randint(1, 5):
+                    got.append(await client.hear(c.CommandMessage))
                 await self._attempt(client, consumer, producers, got)
         finally:
             client.transport.close()
 
     async def _attempt(
-        self, client: RawClient, consumer: RawConsumer, producers: list[RawProducer], got: list[c.Message]
+        self, client: RawClient, consumer: RawConsumer, producers: list[RawProducer], got: list[c.CommandMessage]
     ) -> None:
         rng = self.world.rng
         self.attempts += 1
@@ -113,7 +113,7 @@ class Watcher:
                 consumer = await client.subscribe(self.topic, "watch", SubType.Shared, initial_position=EARLIEST)
                 consumer.flow(10_000)
                 while True:
-                    message = await client.hear(c.Message)
+                    message = await client.hear(c.CommandMessage)
                     self.seen.add(payload_of(message.entry).rstrip(b".").decode())
                     consumer.ack_unconfirmed(message.message_id)
             except TROUBLE:
@@ -134,7 +134,7 @@ async def everything(topic: str) -> list[str]:
     consumer = await client.subscribe(topic, "all")
     consumer.flow(100_000)
     await asyncio.sleep(3.0)
-    values = [payload_of(message.entry).rstrip(b".").decode() for message in client.heard(c.Message)]
+    values = [payload_of(message.entry).rstrip(b".").decode() for message in client.heard(c.CommandMessage)]
     client.transport.close()
     return values
 

@@ -83,7 +83,9 @@ def _now() -> int:
 async def write_mixed(client: RawClient, topic: str) -> Written:
     """On an empty topic. The last transaction stays open, and what follows it cannot be read."""
     await client.lookup(COORDINATOR)
-    assert (await client.request(c.TcClientConnectRequest(client.new_id(), 0), c.TcClientConnectResponse)).error is None
+    assert (
+        await client.request(c.CommandTcClientConnectRequest(client.new_id(), 0), c.CommandTcClientConnectResponse)
+    ).error is None
     producers = {name: await client.producer(topic, name) for name in ("main", "a", "b", "dead", "txn")}
     author = _Author(client, producers)
     await author.single(b"m0", 0)

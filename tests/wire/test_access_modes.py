@@ -23,17 +23,17 @@ async def take(client: RawClient, name: str, mode: c.ProducerAccessMode, **optio
     return await client.producer(T, name, producer_access_mode=mode, **options)
 
 
-async def queue(client: RawClient, name: str, **options: Any) -> c.Producer:
+async def queue(client: RawClient, name: str, **options: Any) -> c.CommandProducer:
     """WaitForExclusive behind somebody: the first answer says that it has to wait."""
-    command = c.Producer(T, client.new_id(), client.new_id(), name, producer_access_mode=WAIT, **options)
-    answer = await client.request(command, c.ProducerSuccess)
+    command = c.CommandProducer(T, client.new_id(), client.new_id(), name, producer_access_mode=WAIT, **options)
+    answer = await client.request(command, c.CommandProducerSuccess)
     assert not answer.producer_ready
     assert answer.topic_epoch is None
     return command
 
 
-async def promoted(client: RawClient, command: c.Producer) -> c.ProducerSuccess:
-    return await client.hear(c.ProducerSuccess, where=lambda answer: answer.request_id == command.request_id)
+async def promoted(client: RawClient, command: c.CommandProducer) -> c.CommandProducerSuccess:
+    return await client.hear(c.CommandProducerSuccess, where=lambda answer: answer.request_id == command.request_id)
 
 
 def refusal(error: str, text: str) -> str:
@@ -72,16 +72,16 @@ def test_the_queue_is_served_in_order_and_forgets_who_left() -> None:
         last = await queue(other, "last")
         assert wires.world.machine.broker.service.topics[T].producers.waiting == 5
         await lost.close()
-        await other.request(c.CloseProducer(waiting[1].producer_id, other.new_id()), c.Success)
+        await other.request(c.CommandCloseProducer(waiting[1].producer_id, other.new_id()), c.CommandSuccess)
         with pytest.raises(RefusedError, match="existing exclusive producer: owner"):
             await take(other, "x", EXCLUSIVE)
         await first.close()
         answer = await promoted(other, waiting[0])
         assert (answer.producer_ready, answer.topic_epoch) == (True, 1)
-        assert not other.heard(c.ProducerSuccess)
-        await other.request(c.CloseProducer(waiting[0].producer_id, other.new_id()), c.Success)
+        assert not other.heard(c.CommandProducerSuccess)
+        await other.request(c.CommandCloseProducer(waiting[0].producer_id, other.new_id()), c.CommandSuccess)
         assert (await promoted(other, waiting[2])).topic_epoch == 2
-        await other.request(c.CloseProducer(waiting[2].producer_id, other.new_id()), c.Success)
+        await other.request(c.CommandCloseProducer(waiting[2].producer_id, other.new_id()), c.CommandSuccess)
         assert (await promoted(other, last)).topic_epoch == 3
 
     on_broker(test)
@@ -97,7 +97,7 @@ def test_who_waits_behind_shared_producers_follows_the_last_of_them() -> None:
         with pytest.raises(RefusedError, match=refusal("ProducerBusy", "Topic has an existing exclusive producer: ")):
             await take(client, "c", SHARED)
         await shared[0].close()
-        assert not client.heard(c.ProducerSuccess)
+        assert not client.heard(c.CommandProducerSuccess)
         await shared[1].close()
         assert (await promoted(client, waiting)).topic_epoch == 0
 
@@ -114,12 +114,12 @@ def test_fencing_takes_the_place_of_everybody() -> None:
         command = await queue(waiting, "w")
         winner = await take(new, "new", FENCING)
         assert winner.opened.topic_epoch == 1
-        error = await waiting.hear(c.Error, where=lambda answer: answer.request_id == command.request_id)
+        error = await waiting.hear(c.CommandError, where=lambda answer: answer.request_id == command.request_id)
         assert (error.error, error.message.rpartition(" ")[0].rpartition(" ")[2]) == (
             ServerError.ProducerFenced,
             "Fenced",
         )
-        assert not old.heard(c.CloseProducer)
+        assert not old.heard(c.CommandCloseProducer)
         fenced.send(b"too late")
         with pytest.raises(DisconnectedError):
             await fenced.receipt()
@@ -160,7 +160,7 @@ def test_a_late_waiter_is_passed_over() -> None:
         owner = await take(client, "a", EXCLUSIVE, topic_epoch=5)
         late, right = await queue(client, "late", topic_epoch=4), await queue(client, "right", topic_epoch=5)
         await owner.close()
-        error = await client.hear(c.Error, where=lambda answer: answer.request_id == late.request_id)
+        error = await client.hear(c.CommandError, where=lambda answer: answer.request_id == late.request_id)
         assert error.error is ServerError.ProducerFenced
         assert (await promoted(client, right)).topic_epoch == 5
 
@@ -194,10 +194,10 @@ def test_unloading_a_topic_refuses_its_queue() -> None:
         await take(client, "a", EXCLUSIVE)
         command = await queue(client, "w")
         wires.world.machine.broker.service.unload(TopicName.parse(T))
-        error = await client.hear(c.Error, where=lambda answer: answer.request_id == command.request_id)
+        error = await client.hear(c.CommandError, where=lambda answer: answer.request_id == command.request_id)
         assert error.error is ServerError.ServiceNotReady
         assert error.message.endswith("$TopicFencedException: Topic is temporarily unavailable")
-        await client.hear(c.CloseProducer)
+        await client.hear(c.CommandCloseProducer)
         await take(client, "w", WAIT)
 
     on_broker(test)
@@ -208,16 +208,16 @@ def test_a_newcomer_is_fenced_before_its_own_epoch_is_durable() -> None:
 
     async def test(wires: Wires) -> None:
         one, two = await wires.open(), await wires.open()
-        first = c.Producer(T, 1, one.new_id(), "a", producer_access_mode=FENCING)
-        second = c.Producer(T, 1, two.new_id(), "b", producer_access_mode=FENCING)
+        first = c.CommandProducer(T, 1, one.new_id(), "a", producer_access_mode=FENCING)
+        second = c.CommandProducer(T, 1, two.new_id(), "b", producer_access_mode=FENCING)
         await one.producer(T, "warm")
         one.say(first)
         two.say(second)
-        answers: list[Any] = [await client.hear(c.ProducerSuccess, c.Error) for client in (one, two)]
+        answers: list[Any] = [await client.hear(c.CommandProducerSuccess, c.CommandError) for client in (one, two)]
         topic = wires.world.machine.broker.service.topics[T]
         assert len(topic.producers) == 1
-        assert sum(isinstance(answer, c.ProducerSuccess) for answer in answers) >= 1
-        epochs = [answer.topic_epoch for answer in answers if isinstance(answer, c.ProducerSuccess)]
+        assert sum(isinstance(answer, c.CommandProducerSuccess) for answer in answers) >= 1
+        epochs = [answer.topic_epoch for answer in answers if isinstance(answer, c.CommandProducerSuccess)]
         assert len(set(epochs)) == len(epochs)
 
     on_broker(test)

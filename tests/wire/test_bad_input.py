@@ -34,7 +34,7 @@ def beside_a_bystander(attack: Attack) -> None:
             await attack(wires, offender)
             offender = await wires.open()
         assert not bystander.lost.done()
-        assert not bystander.heard(c.CloseConsumer) and not bystander.heard(c.CloseProducer)
+        assert not bystander.heard(c.CommandCloseConsumer) and not bystander.heard(c.CommandCloseProducer)
 
     on_broker(test, maxMessageSize=LIMIT)
 
@@ -43,7 +43,7 @@ def command_frame(size: int, body: bytes) -> bytes:
     return size.to_bytes(4, "big") + len(body).to_bytes(4, "big") + body
 
 
-FROM_THE_BROKER = c.SendReceipt(1, 1, c.MessageIdData(1, 1), 0)
+FROM_THE_BROKER = c.CommandSendReceipt(1, 1, c.MessageIdData(1, 1), 0)
 CLOSING: dict[str, tuple[bytes, str]] = {
     "a command that is no protobuf": (command_frame(8, b"\xff\xff\xff\xff"), "protobuf"),
     "an empty command": (command_frame(4, b""), "closing the connection"),
@@ -53,14 +53,19 @@ CLOSING: dict[str, tuple[bytes, str]] = {
         f"larger than the {LIMIT + FRAME_PADDING} allowed",
     ),
     "a frame of two gigabytes": (b"\x7f\xff\xff\xff", f"larger than the {LIMIT + FRAME_PADDING} allowed"),
-    "a second CONNECT": (codec.encode(c.Connect("again", 21)), "cannot accept a client while CONNECTED was sent"),
+    "a second CONNECT": (
+        codec.encode(c.CommandConnect("again", 21)),
+        "cannot accept a client while CONNECTED was sent",
+    ),
     "a command of brokers": (codec.encode(FROM_THE_BROKER), "SendReceipt from a client"),
-    "an AUTH_RESPONSE nobody asked for": (codec.encode(c.AuthResponse()), "AuthResponse from a client"),
+    "an AUTH_RESPONSE nobody asked for": (codec.encode(c.CommandAuthResponse()), "AuthResponse from a client"),
     "SEND for a producer that is not open": (
-        codec.encode(c.Send(7, 0, 1, None, False, None, False, None, make_entry(b"m", producer="p", sequence_id=0))),
+        codec.encode(
+            c.CommandSend(7, 0, 1, None, False, None, False, None, make_entry(b"m", producer="p", sequence_id=0))
+        ),
         "SEND for producer 7",
     ),
-    "a namespace that is none": (codec.encode(c.GetTopicsOfNamespace(1, "public")), "Invalid namespace format"),
+    "a namespace that is none": (codec.encode(c.CommandGetTopicsOfNamespace(1, "public")), "Invalid namespace format"),
 }
 
 
@@ -82,18 +87,20 @@ def test_closes_without_a_reply(case: str, caplog: pytest.LogCaptureFixture) -> 
 
 
 @pytest.mark.parametrize(
-    "first", [c.Producer(T, 1, 1), c.Lookup(T, 1), c.Flow(1, 1), c.AuthResponse()], ids=lambda each: type(each).__name__
+    "first",
+    [c.CommandProducer(T, 1, 1), c.CommandLookupTopic(T, 1), c.CommandFlow(1, 1), c.CommandAuthResponse()],
+    ids=lambda each: type(each).__name__,
 )
 def test_a_command_before_connect_closes(first: c.Command, caplog: pytest.LogCaptureFixture) -> None:
     """1.2.1; PING alone is answered."""
 
     async def attack(wires: Wires, offender: RawClient) -> None:
         early = await wires.silent()
-        early.say(c.Ping())
-        await early.hear(c.Pong)
+        early.say(c.CommandPing())
+        await early.hear(c.CommandPong)
         said: list[c.Command] = []
         early.on_command = said.append
-        early.say(first, c.Connect("late", 21))
+        early.say(first, c.CommandConnect("late", 21))
         await early.lost
         assert said == []
 
@@ -123,18 +130,18 @@ def test_unknown_consumer_ids() -> None:
         said: list[c.Command] = []
         offender.on_command = said.append
         offender.say(
-            c.Ack(7, c.AckType.Individual, (place,), request_id=9), c.Flow(7, 0), c.Flow(7, 1),
-            c.RedeliverUnacknowledged(7, (place,)), c.Ping(),
+            c.CommandAck(7, c.AckType.Individual, (place,), request_id=9), c.CommandFlow(7, 0), c.CommandFlow(7, 1),
+            c.CommandRedeliverUnacknowledgedMessages(7, (place,)), c.CommandPing(),
         )  # fmt: skip
-        await offender.hear(c.Pong)
-        assert [type(each) for each in said] == [c.Pong]
-        for command in (c.Unsubscribe(7, 1), c.Seek(7, 2, place), c.GetLastMessageId(7, 3)):
+        await offender.hear(c.CommandPong)
+        assert [type(each) for each in said] == [c.CommandPong]
+        for command in (c.CommandUnsubscribe(7, 1), c.CommandSeek(7, 2, place), c.CommandGetLastMessageId(7, 3)):
             with pytest.raises(RefusedError, match="MetadataError: Consumer not found"):
-                await offender.request(command, c.Success)
-        stats = await offender.request(c.ConsumerStats(4, 7), c.ConsumerStatsResponse)
+                await offender.request(command, c.CommandSuccess)
+        stats = await offender.request(c.CommandConsumerStats(4, 7), c.CommandConsumerStatsResponse)
         assert stats.error is ServerError.ConsumerNotFound
-        await offender.request(c.CloseConsumer(7, 5), c.Success)
-        await offender.request(c.CloseProducer(7, 6), c.Success)
+        await offender.request(c.CommandCloseConsumer(7, 5), c.CommandSuccess)
+        await offender.request(c.CommandCloseProducer(7, 6), c.CommandSuccess)
 
     beside_a_bystander(attack)
 
@@ -175,7 +182,7 @@ def test_invalid_topic_names(name: str, caplog: pytest.LogCaptureFixture) -> Non
 def test_what_is_switched_off_is_refused_by_name(caplog: pytest.LogCaptureFixture) -> None:
     async def attack(wires: Wires, offender: RawClient) -> None:
         with pytest.raises(RefusedError, match="NotAllowedError: Transactions are not enabled"):
-            await offender.request(c.NewTxn(offender.new_id()), c.Success)
+            await offender.request(c.CommandNewTxn(offender.new_id()), c.CommandSuccess)
 
     with caplog.at_level(logging.WARNING):
         beside_a_bystander(attack)
@@ -189,7 +196,7 @@ def test_a_flood_of_faults_does_not_flood_the_log(caplog: pytest.LogCaptureFixtu
                 await offender.producer("kafka://a/b/" + "x" * 50_000)
         for _ in range(20):
             client = await wires.open()
-            client.say(c.Connect("again", 21))
+            client.say(c.CommandConnect("again", 21))
             await client.lost
 
     with caplog.at_level(logging.WARNING):
@@ -200,8 +207,8 @@ def test_a_flood_of_faults_does_not_flood_the_log(caplog: pytest.LogCaptureFixtu
 
 def test_whole_commands_before_the_bad_bytes_still_count() -> None:
     async def attack(wires: Wires, offender: RawClient) -> None:
-        offender.say_bytes(codec.encode(c.Lookup(T, 5)) + command_frame(8, b"\xff\xff\xff\xff"))
-        assert (await offender.hear(c.LookupResponse)).request_id == 5
+        offender.say_bytes(codec.encode(c.CommandLookupTopic(T, 5)) + command_frame(8, b"\xff\xff\xff\xff"))
+        assert (await offender.hear(c.CommandLookupTopicResponse)).request_id == 5
         await offender.lost
 
     beside_a_bystander(attack)
@@ -219,7 +226,7 @@ def test_a_fault_of_our_own_costs_one_connection(
     monkeypatch.setattr("magnetar.broker.lookup.require_listener", breaks)
 
     async def attack(wires: Wires, offender: RawClient) -> None:
-        offender.say_bytes(codec.encode(c.Lookup(T, 5)) + after)
+        offender.say_bytes(codec.encode(c.CommandLookupTopic(T, 5)) + after)
         await offender.lost
 
     with caplog.at_level(logging.WARNING):

@@ -62,7 +62,9 @@ def test_any_command_is_a_sign_of_life(take: Take, busy: str) -> None:
     async def test(wires: Wires) -> None:
         holder, other = await wires.open(answer_pings=False), await wires.open()
         await take(holder)
-        holder.on_command = lambda command: holder.say(c.Lookup(T, 99)) if isinstance(command, c.Ping) else None
+        holder.on_command = lambda command: (
+            holder.say(c.CommandLookupTopic(T, 99)) if isinstance(command, c.CommandPing) else None
+        )
         with pytest.raises(RefusedError, match=busy):
             await take(other)
         assert not holder.lost.done()
@@ -78,8 +80,8 @@ def test_several_who_wait_for_one_frozen_holder() -> None:
         await take_consumer(dead)
         others = [await wires.open() for _ in range(3)]
         for other in others:
-            other.say(c.Subscribe(T, "s", c.SubType.Exclusive, 1, 1))
-        answers = [type(await other.hear(c.Success, c.Error)).__name__ for other in others]
+            other.say(c.CommandSubscribe(T, "s", c.SubType.Exclusive, 1, 1))
+        answers = [type(await other.hear(c.CommandSuccess, c.CommandError)).__name__ for other in others]
         assert sorted(answers) == ["Error", "Error", "Success"]
         assert dead.pings == 1
 

@@ -18,7 +18,7 @@ T = "non-persistent://public/default/t"
 async def receipts_of(client: RawClient, count: int) -> list[tuple[int, int, int]]:
     got = []
     for _ in range(count):
-        receipt = await client.hear(c.SendReceipt)
+        receipt = await client.hear(c.CommandSendReceipt)
         assert receipt.message_id is not None
         got.append((receipt.sequence_id, receipt.message_id.ledger, receipt.message_id.entry))
     return got
@@ -31,7 +31,7 @@ async def texts(consumer: RawConsumer, count: int) -> list[str]:
 async def arrived(consumer: RawConsumer) -> None:
     """What the consumer said before has reached the broker."""
     client = consumer.client
-    await client.request(c.ConsumerStats(client.new_id(), consumer.consumer_id), c.ConsumerStatsResponse)
+    await client.request(c.CommandConsumerStats(client.new_id(), consumer.consumer_id), c.CommandConsumerStatsResponse)
 
 
 def test_messages_pass_and_nothing_touches_the_disk() -> None:

@@ -27,14 +27,16 @@ def policy(wires: Wires, name: str, value: Any) -> None:
     resources.topic_policies.update(TopicName.parse(T), name, value)
 
 
-async def send(producer: RawProducer, sequence_id: int, *, highest: int | None = None) -> c.SendReceipt:
+async def send(producer: RawProducer, sequence_id: int, *, highest: int | None = None) -> c.CommandSendReceipt:
     """One message; its receipt."""
     say(producer, sequence_id, build_entry(EntryMetadata(producer.name, sequence_id, 1), b"m"), highest)
     return await producer.receipt(sequence_id)
 
 
 def say(producer: RawProducer, sequence_id: int, entry: bytes, highest: int | None, is_chunk: bool = False) -> None:
-    producer.client.say(c.Send(producer.producer_id, sequence_id, 1, highest, is_chunk, None, False, None, entry))
+    producer.client.say(
+        c.CommandSend(producer.producer_id, sequence_id, 1, highest, is_chunk, None, False, None, entry)
+    )
 
 
 def test_a_duplicate_has_a_receipt_and_is_not_stored() -> None:
@@ -95,7 +97,7 @@ def test_one_that_is_in_flight_is_unknown() -> None:
         with pytest.raises(RefusedError, match=r"PersistenceError: \[.*/t\]\[p\]Cannot determine whether the message"):
             await producer.receipt(1)
         await producer.receipt(1)
-        assert [type(command) for command in heard] == [c.SendError, c.SendReceipt]
+        assert [type(command) for command in heard] == [c.CommandSendError, c.CommandSendReceipt]
         await send(producer, 1)
         assert stored(wires) == 2
 
@@ -114,7 +116,7 @@ def test_the_receipt_of_a_duplicate_keeps_its_turn() -> None:
             say(producer, sequence_id, build_entry(EntryMetadata("p", sequence_id, 1), b"m"), None)
         await asyncio.sleep(1)
         answered = [(receipt.sequence_id, receipt.message_id.entry) for receipt in heard[1:]]
-        assert isinstance(heard[0], c.SendError)  # 3.4.4: at once
+        assert isinstance(heard[0], c.CommandSendError)  # 3.4.4: at once
         assert answered == [(6, 1), (5, -1), (4, -1), (7, 2), (8, 3), (5, -1), (9, 4), (4, -1)]
 
     on_broker(test, brokerDeduplicationEnabled=True)
@@ -290,7 +292,7 @@ def test_encryption_is_required() -> None:
         plain, careful = await client.producer(T, "p"), await client.producer(T, "q", encrypted=True)
         resources = wires.world.machine.broker.service.resources
         resources.namespaces.update(NAMESPACE, encryption_required=True)
-        assert (await client.hear(c.CloseProducer)).producer_id == plain.producer_id
+        assert (await client.hear(c.CommandCloseProducer)).producer_id == plain.producer_id
         with pytest.raises(RefusedError, match=f"MetadataError: Encryption is required in {T}"):
             await client.producer(T, "p")
         say(careful, 0, build_entry(EntryMetadata("q", 0, 1), b"m"), None)

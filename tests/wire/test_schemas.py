@@ -41,8 +41,8 @@ async def refused(client: RawClient, topic: str, schema: c.Schema | None, *, con
     return error.value.message
 
 
-async def get(client: RawClient, version: bytes | None = None, topic: str = T) -> c.GetSchemaResponse:
-    return await client.request(c.GetSchema(client.new_id(), topic, version), c.GetSchemaResponse)
+async def get(client: RawClient, version: bytes | None = None, topic: str = T) -> c.CommandGetSchemaResponse:
+    return await client.request(c.CommandGetSchema(client.new_id(), topic, version), c.CommandGetSchemaResponse)
 
 
 def number(value: int) -> bytes:
@@ -182,9 +182,9 @@ def test_get_or_create() -> None:
     async def test(wires: Wires) -> None:
         client = await wires.open()
 
-        async def ask(topic: str, schema: c.Schema) -> c.GetOrCreateSchemaResponse:
-            command = c.GetOrCreateSchema(client.new_id(), topic, schema)
-            return await client.request(command, c.GetOrCreateSchemaResponse)
+        async def ask(topic: str, schema: c.Schema) -> c.CommandGetOrCreateSchemaResponse:
+            command = c.CommandGetOrCreateSchema(client.new_id(), topic, schema)
+            return await client.request(command, c.CommandGetOrCreateSchemaResponse)
 
         missing = await ask(T, A)
         assert (missing.error, missing.message) == (ServerError.TopicNotFound, f"Topic not found {T}")

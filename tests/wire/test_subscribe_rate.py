@@ -19,14 +19,14 @@ T = "persistent://public/default/t"
 
 async def subscribed(client: RawClient, consumer_id: int, name: str, topic: str = T) -> bool:
     """Subscribe and leave again."""
-    request = c.Subscribe(topic, "s", c.SubType.Shared, consumer_id, client.new_id(), consumer_name=name)
+    request = c.CommandSubscribe(topic, "s", c.SubType.Shared, consumer_id, client.new_id(), consumer_name=name)
     try:
-        await client.request(request, c.Success)
+        await client.request(request, c.CommandSuccess)
     except RefusedError as refused:
         assert refused.code is ServerError.NotAllowedError
         assert refused.message == "Subscribe limited by subscribe rate limit per consumer."
         return False
-    await client.request(c.CloseConsumer(consumer_id, client.new_id()), c.Success)
+    await client.request(c.CommandCloseConsumer(consumer_id, client.new_id()), c.CommandSuccess)
     return True
 
 

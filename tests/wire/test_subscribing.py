@@ -14,9 +14,9 @@ T = "persistent://public/default/t"
 async def payloads(consumer: RawConsumer, count: int) -> list[bytes]:
     consumer.flow(100)
     got = [payload_of((await consumer.receive()).entry) for _ in range(count)]
-    consumer.client.say(c.Ping())
-    await consumer.client.hear(c.Pong)
-    assert not consumer.client.heard(c.Message)
+    consumer.client.say(c.CommandPing())
+    await consumer.client.hear(c.CommandPong)
+    assert not consumer.client.heard(c.CommandMessage)
     return got
 
 
@@ -79,8 +79,8 @@ def test_no_initial_subscription_where_none_may_be_created() -> None:
     async def test(wires: Wires) -> None:
         client = await wires.open()
         with pytest.raises(RefusedError, match="NotAllowedError: Could not create the initial subscription"):
-            await client.request(c.Producer(T, 1, 1, initial_subscription_name="dlq"), c.ProducerSuccess)
-        await client.request(c.Producer(T, 1, 2), c.ProducerSuccess)
+            await client.request(c.CommandProducer(T, 1, 1, initial_subscription_name="dlq"), c.CommandProducerSuccess)
+        await client.request(c.CommandProducer(T, 1, 2), c.CommandProducerSuccess)
 
     on_broker(test, allowAutoSubscriptionCreation=False)
 
@@ -91,8 +91,8 @@ def test_an_open_id_is_not_opened_for_another_topic() -> None:
     async def test(wires: Wires) -> None:
         client = await wires.open()
         for topic in (T, T + "-other"):
-            await client.request(c.Subscribe(topic, "s", c.SubType.Shared, 1, 1), c.Success)
-            opened = await client.request(c.Producer(topic, 1, 2, "p"), c.ProducerSuccess)
+            await client.request(c.CommandSubscribe(topic, "s", c.SubType.Shared, 1, 1), c.CommandSuccess)
+            opened = await client.request(c.CommandProducer(topic, 1, 2, "p"), c.CommandProducerSuccess)
             assert (opened.producer_name, opened.producer_ready) == ("p", True)
         assert list(wires.world.machine.broker.service.topics) == [T]
 

@@ -19,9 +19,11 @@ NAMESPACE = "public/default"
 PREFIX = f"persistent://{NAMESPACE}/"
 
 
-async def watch(client: RawClient, pattern: str, watcher: int = 1, known: str | None = None) -> c.WatchTopicListSuccess:
-    command = c.WatchTopicList(client.new_id(), watcher, NAMESPACE, pattern, known)
-    return await client.request(command, c.WatchTopicListSuccess)
+async def watch(
+    client: RawClient, pattern: str, watcher: int = 1, known: str | None = None
+) -> c.CommandWatchTopicListSuccess:
+    command = c.CommandWatchTopicList(client.new_id(), watcher, NAMESPACE, pattern, known)
+    return await client.request(command, c.CommandWatchTopicListSuccess)
 
 
 def test_updates_are_gathered_and_carry_the_hash_of_the_whole_list() -> None:
@@ -32,16 +34,16 @@ def test_updates_are_gathered_and_carry_the_hash_of_the_whole_list() -> None:
         assert first.topics == (f"{PREFIX}a-0",)
         for i in range(1, 30):
             for name in ("a", "b"):
-                user.say(c.Producer(f"{PREFIX}{name}-{i}", user.new_id(), user.new_id()))
+                user.say(c.CommandProducer(f"{PREFIX}{name}-{i}", user.new_id(), user.new_id()))
         await asyncio.sleep(2)
-        assert len(user.heard(c.ProducerSuccess)) == 58
-        updates = watcher.heard(c.WatchTopicUpdate)
+        assert len(user.heard(c.CommandProducerSuccess)) == 58
+        updates = watcher.heard(c.CommandWatchTopicUpdate)
         assert 1 <= len(updates) <= 3, "29 new topics are not 29 frames"
         names = [f"{PREFIX}a-{i}" for i in range(30)]
         assert sorted(name for update in updates for name in update.new_topics) == sorted(names[1:])
         assert updates[-1].topics_hash == topics_hash(names)
-        asked = c.GetTopicsOfNamespace(user.new_id(), NAMESPACE, topics_pattern=f"{NAMESPACE}/a-.*")
-        assert (await user.request(asked, c.GetTopicsOfNamespaceResponse)).topics_hash == updates[-1].topics_hash
+        asked = c.CommandGetTopicsOfNamespace(user.new_id(), NAMESPACE, topics_pattern=f"{NAMESPACE}/a-.*")
+        assert (await user.request(asked, c.CommandGetTopicsOfNamespaceResponse)).topics_hash == updates[-1].topics_hash
         again = await watch(watcher, f"{NAMESPACE}/a-.*", 2, updates[-1].topics_hash)
         assert (again.topics, again.topics_hash) == ((), updates[-1].topics_hash)
 
@@ -60,14 +62,14 @@ def test_what_goes_is_told_and_what_came_and_went_is_not() -> None:
         service.delete(TopicName.parse(f"{PREFIX}a"), force=True)
         service.served(TopicName.parse(f"non-{PREFIX}n"), create=True)
         await asyncio.sleep(1)
-        (update,) = watcher.heard(c.WatchTopicUpdate)
+        (update,) = watcher.heard(c.CommandWatchTopicUpdate)
         assert (update.new_topics, update.deleted_topics) == ((), (f"{PREFIX}a",))
         assert update.topics_hash == "00000000"
         await user.producer(f"{PREFIX}b")
         service.unload(TopicName.parse(f"{PREFIX}b"))
         await user.producer(f"{PREFIX}b")
         await asyncio.sleep(1)
-        assert len(watcher.heard(c.WatchTopicUpdate)) == 2, "unloading is no deletion"
+        assert len(watcher.heard(c.CommandWatchTopicUpdate)) == 2, "unloading is no deletion"
 
     on_broker(test)
 
@@ -78,13 +80,13 @@ def test_a_closed_watch_and_a_lost_connection_hear_nothing_and_cost_nothing() ->
         watcher, other, user = await wires.open(), await wires.open(), await wires.open()
         await watch(watcher, f"{NAMESPACE}/.*", 7)
         await watch(other, f"{NAMESPACE}/.*", 7)
-        await watcher.request(c.WatchTopicListClose(watcher.new_id(), 7), c.Success)
+        await watcher.request(c.CommandWatchTopicListClose(watcher.new_id(), 7), c.CommandSuccess)
         await other.close()
         await asyncio.sleep(1)
         assert not changes._listeners
         await user.producer(f"{PREFIX}a")
         await asyncio.sleep(1)
-        assert not watcher.heard(c.WatchTopicUpdate)
+        assert not watcher.heard(c.CommandWatchTopicUpdate)
         assert not changes._changed
 
     on_broker(test)
@@ -127,15 +129,15 @@ def test_watchers_with_the_same_pattern_share_one_list() -> None:
         assert len(lists) == 2
         await user.producer(f"{PREFIX}a")
         await asyncio.sleep(1)
-        heard = [update.watcher_id for client in (first, second) for update in client.heard(c.WatchTopicUpdate)]
+        heard = [update.watcher_id for client in (first, second) for update in client.heard(c.CommandWatchTopicUpdate)]
         assert heard == [1, 1, 2]
         await first.close()
         await asyncio.sleep(1)
         assert len(lists) == 1
-        await second.request(c.WatchTopicListClose(second.new_id(), 2), c.Success)
+        await second.request(c.CommandWatchTopicListClose(second.new_id(), 2), c.CommandSuccess)
         await user.producer(f"{PREFIX}aa")
         await asyncio.sleep(1)
-        assert [update.new_topics for update in second.heard(c.WatchTopicUpdate)[2:]] == [(f"{PREFIX}aa",)]
+        assert [update.new_topics for update in second.heard(c.CommandWatchTopicUpdate)[2:]] == [(f"{PREFIX}aa",)]
 
     on_broker(test)
 
@@ -151,14 +153,16 @@ def test_a_list_of_very_many_topics_is_made_in_small_steps() -> None:
         (listener,) = wires.world.machine.broker.connections
         session = listener.session
         for steps in (
-            topics_of_namespace(session, c.GetTopicsOfNamespace(1, NAMESPACE, topics_pattern=f"{NAMESPACE}/t-.*")),
-            topics_of_namespace(session, c.GetTopicsOfNamespace(1, NAMESPACE)),
-            watch_topic_list(session, c.WatchTopicList(2, 77, NAMESPACE, f"{NAMESPACE}/t-.*")),
+            topics_of_namespace(
+                session, c.CommandGetTopicsOfNamespace(1, NAMESPACE, topics_pattern=f"{NAMESPACE}/t-.*")
+            ),
+            topics_of_namespace(session, c.CommandGetTopicsOfNamespace(1, NAMESPACE)),
+            watch_topic_list(session, c.CommandWatchTopicList(2, 77, NAMESPACE, f"{NAMESPACE}/t-.*")),
         ):
             units = list(steps)
             assert max(units) <= 500
             assert len(units) >= 200
-        steps = watch_topic_list(session, c.WatchTopicList(3, 1, NAMESPACE, f"{NAMESPACE}/.*5"))
+        steps = watch_topic_list(session, c.CommandWatchTopicList(3, 1, NAMESPACE, f"{NAMESPACE}/.*5"))
         for _ in range(50):
             next(steps)
         service.create(TopicName.parse(f"{PREFIX}while-matching-5"))
@@ -169,8 +173,8 @@ def test_a_list_of_very_many_topics_is_made_in_small_steps() -> None:
         await asyncio.sleep(1)
         assert list(steps)
         await asyncio.sleep(1)
-        listed = client.heard(c.WatchTopicListSuccess)[-1]
-        (update,) = [each for each in client.heard(c.WatchTopicUpdate) if each.watcher_id == 1]
+        listed = client.heard(c.CommandWatchTopicListSuccess)[-1]
+        (update,) = [each for each in client.heard(c.CommandWatchTopicUpdate) if each.watcher_id == 1]
         assert len(listed.topics) == 10_001
         assert f"{PREFIX}while-matching-5" in listed.topics
         assert update.new_topics == (f"{PREFIX}while-sending-5",)
@@ -185,7 +189,9 @@ def test_a_list_that_fits_no_frame_is_refused() -> None:
         service.directory.fill(f"{PREFIX}{'x' * 1000}{number}" for number in range(6000))
         client = await wires.open()
         with pytest.raises(RefusedError, match="give a pattern that fewer topics match") as refused:
-            await client.request(c.GetTopicsOfNamespace(client.new_id(), NAMESPACE), c.GetTopicsOfNamespaceResponse)
+            await client.request(
+                c.CommandGetTopicsOfNamespace(client.new_id(), NAMESPACE), c.CommandGetTopicsOfNamespaceResponse
+            )
         assert refused.value.code is ServerError.NotAllowedError
         with pytest.raises(RefusedError, match="give a pattern"):
             await watch(client, f"{NAMESPACE}/.*")
@@ -212,7 +218,7 @@ def test_however_many_watch_one_turn_tells_a_few() -> None:
         service.changes._work = counted  # type: ignore[method-assign]
         await user.producer(f"{PREFIX}a")
         await asyncio.sleep(1)
-        assert len(client.heard(c.WatchTopicUpdate)) == 60
+        assert len(client.heard(c.CommandWatchTopicUpdate)) == 60
         assert len(jobs) >= 15
         assert not service.changes._jobs
 

@@ -35,8 +35,8 @@ async def texts(client: RawClient) -> list[str]:
     """What has arrived since the last call."""
     await settled()
     got = []
-    for message in client.heard(c.Message):
-        await client.hear(c.Message)
+    for message in client.heard(c.CommandMessage):
+        await client.hear(c.CommandMessage)
         got.append(payload_of(message.entry).decode())
     return got
 
@@ -55,7 +55,7 @@ async def stage(
 
 
 async def received(client: RawClient, count: int) -> list[c.MessageIdData]:
-    return [(await client.hear(c.Message)).message_id for _ in range(count)]
+    return [(await client.hear(c.CommandMessage)).message_id for _ in range(count)]
 
 
 def backlog(wires: Wires, topic: str = T) -> int:
@@ -69,9 +69,13 @@ def test_discovery() -> None:
         client = await wires.open()
         assert (await client.partitions(ASSIGN)).partitions == 1
         assert (await client.lookup(f"{ASSIGN}-partition-0")).error is None
-        connected = await client.request(c.TcClientConnectRequest(client.new_id(), 0), c.TcClientConnectResponse)
+        connected = await client.request(
+            c.CommandTcClientConnectRequest(client.new_id(), 0), c.CommandTcClientConnectResponse
+        )
         assert connected.error is None
-        other = await client.request(c.TcClientConnectRequest(client.new_id(), 5), c.TcClientConnectResponse)
+        other = await client.request(
+            c.CommandTcClientConnectRequest(client.new_id(), 5), c.CommandTcClientConnectResponse
+        )
         assert other.error is not None
         assert [(await RawTransaction.begin(client)).id for _ in range(2)] == [(0, 0), (0, 1)]
         with pytest.raises(RefusedError, match="Transaction coordinator with id 5 not found!"):
@@ -123,7 +127,7 @@ def test_aborted_messages_are_never_seen(timed_out: bool) -> None:
         seen = await producer.publish(b"plain")
         await txn.publish(producer, b"x1")
         if timed_out:
-            await client.hear(c.Message)
+            await client.hear(c.CommandMessage)
             assert 1.9 < wires.now - asked < 2.1
         else:
             await txn.abort()
@@ -157,7 +161,7 @@ def test_acknowledgements_wait_for_the_end() -> None:
         consumer.redeliver()
         assert await texts(client) == ["3"]
         await other.abort()
-        again = await client.hear(c.Message)
+        again = await client.hear(c.CommandMessage)
         assert (payload_of(again.entry), again.redelivery_count) == (b"2", 1), "an abort counts as a redelivery"
         assert backlog(wires) == 4
         await txn.commit()
@@ -198,17 +202,17 @@ def test_parts_of_batches() -> None:
             await other.ack(consumer, batch._replace(ack_set=(0b1100,), batch_size=4))
         await other.ack(consumer, batch._replace(ack_set=(0b1101,), batch_size=4))
         consumer.redeliver()
-        assert (await client.hear(c.Message)).ack_set == (0b1100,)
+        assert (await client.hear(c.CommandMessage)).ack_set == (0b1100,)
         await other.abort()
-        assert (await client.hear(c.Message)).ack_set == (0b1110,)
+        assert (await client.hear(c.CommandMessage)).ack_set == (0b1110,)
         await txn.commit()
         consumer.redeliver()
-        assert (await client.hear(c.Message)).ack_set == (0b1110,)
+        assert (await client.hear(c.CommandMessage)).ack_set == (0b1110,)
         last = await RawTransaction.begin(client)
         await last.ack(consumer, batch)
         consumer.redeliver()
         await settled()
-        assert not client.heard(c.Message)
+        assert not client.heard(c.CommandMessage)
         await last.commit()
         assert backlog(wires) == 0
 
@@ -311,15 +315,15 @@ def test_half_an_end_is_refused() -> None:
         client = await wires.open()
         txn = await RawTransaction.begin(client)
         await txn.add_partitions(T)
-        half = c.EndTxnOnPartition(client.new_id(), txn.id, T, c.TxnAction.COMMIT)
-        answer = await client.request(half, c.EndTxnOnPartitionResponse)
+        half = c.CommandEndTxnOnPartition(client.new_id(), txn.id, T, c.TxnAction.COMMIT)
+        answer = await client.request(half, c.CommandEndTxnOnPartitionResponse)
         assert answer.error is ServerError.NotAllowedError
         name = c.TxnSubscription(T, "s")
-        other = c.EndTxnOnSubscription(client.new_id(), txn.id, name, c.TxnAction.ABORT)
-        assert (await client.request(other, c.EndTxnOnSubscriptionResponse)).error is ServerError.NotAllowedError
+        other = c.CommandEndTxnOnSubscription(client.new_id(), txn.id, name, c.TxnAction.ABORT)
+        assert (await client.request(other, c.CommandEndTxnOnSubscriptionResponse)).error is ServerError.NotAllowedError
         await txn.commit()
-        over = c.EndTxnOnPartition(client.new_id(), txn.id, T, c.TxnAction.COMMIT)
-        assert (await client.request(over, c.EndTxnOnPartitionResponse)).error is None
+        over = c.CommandEndTxnOnPartition(client.new_id(), txn.id, T, c.TxnAction.COMMIT)
+        assert (await client.request(over, c.CommandEndTxnOnPartitionResponse)).error is None
 
     with_transactions(test)
 

@@ -22,7 +22,7 @@ from magnetar.metadata.store import MetadataStore
 from magnetar.model.errors import MagnetarError, MetadataError, ServerError
 from magnetar.offload.archive import ParquetArchive
 from magnetar.protocol.codec import encode
-from magnetar.protocol.commands import Error
+from magnetar.protocol.commands import CommandError
 from magnetar.runtime.clock import Clock, SystemClock
 from magnetar.runtime.descriptors import Descriptors, limit_now
 from magnetar.runtime.doors import Door, Guests, listen
@@ -194,7 +194,7 @@ class Node:
             listen(settings.bindAddress, settings.brokerServicePort, backlog=1024),
             guests,
             factory(service, broker.connections),
-            lambda why: encode(Error(-1, ServerError.NotAllowedError, why)),
+            lambda why: encode(CommandError(-1, ServerError.NotAllowedError, why)),
         )
         self.port = self._door.port
         self._door.open()

@@ -66,13 +66,13 @@ class Anchor:
         def acknowledge(connection: Connection) -> None:
             what = f"move subscription {self._subscription} of {self.topic} to {place}"
             answer = connection.request(
-                c.Ack(
+                c.CommandAck(
                     self._consumer_id,
                     c.AckType.Cumulative,
                     (c.MessageIdData(place.ledger, place.entry - 1),),
                     request_id=connection.new_request_id(),
                 ),
-                c.AckResponse,
+                c.CommandAckResponse,
                 what,
             )
             if answer.error is not None:
@@ -91,8 +91,8 @@ class Anchor:
 
         def ask(connection: Connection) -> tuple[Place, Place]:
             answer = connection.request(
-                c.GetLastMessageId(self._consumer_id, connection.new_request_id()),
-                c.GetLastMessageIdResponse,
+                c.CommandGetLastMessageId(self._consumer_id, connection.new_request_id()),
+                c.CommandGetLastMessageIdResponse,
                 f"ask for the last message of {self.topic}",
             )
             marked = answer.consumer_mark_delete_position
@@ -125,7 +125,7 @@ class Anchor:
         self._consumer_id = connection.new_handle()
         try:
             connection.request(
-                c.Subscribe(
+                c.CommandSubscribe(
                     self.topic,
                     self._subscription,
                     c.SubType.Failover,
@@ -133,7 +133,7 @@ class Anchor:
                     connection.new_request_id(),
                     initial_position=self._initial,
                 ),
-                c.Success,
+                c.CommandSuccess,
                 f"subscribe to {self.topic} as {self._subscription}",
             )
         except BaseException:

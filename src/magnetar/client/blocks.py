@@ -88,7 +88,7 @@ class BlockReceiver:
                     items.append(block.part(first, number))
                 ledger, entry, data, _ = block.stored(number)
                 at = c.MessageIdData(ledger, entry)
-                items.append(c.Message(self._consumer_id, at, 0, (), None, None, data, checksum_ok=False))
+                items.append(c.CommandMessage(self._consumer_id, at, 0, (), None, None, data, checksum_ok=False))
                 first = number + 1
         if first < len(block):
             items.append(block.part(first, len(block)))

@@ -48,7 +48,7 @@ def _following(lookup: Lookup, topic: str, ledger: int) -> tuple[Place, Place] |
     """The first entry behind a ledger, and the place after that ledger's last one; None if nothing follows."""
     with Session(lookup, topic, Place(ledger, _FAR)) as session:
         session.flow(1)
-        pushes = [push for push in session.connection.receive(_SILENCE) if type(push) is c.Message]
+        pushes = [push for push in session.connection.receive(_SILENCE) if type(push) is c.CommandMessage]
     if not pushes or pushes[0].message_id.ledger <= ledger:
         return None
     first = Place(pushes[0].message_id.ledger, pushes[0].message_id.entry)

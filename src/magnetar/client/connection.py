@@ -74,7 +74,7 @@ class Connection:
         try:
             self.write(
                 self._state.send(
-                    c.Connect(
+                    c.CommandConnect(
                         CLIENT_VERSION,
                         PROTOCOL_VERSION,
                         auth_method_name=None if token is None else "token",
@@ -88,13 +88,13 @@ class Connection:
             while not self._state.connected:
                 if not self._read(deadline - steady_seconds()):
                     raise ClientTimeoutError(f"the broker at {self.address} did not answer CONNECT in {self.timeout} s")
-                if self._pushes and isinstance(refusal := self._pushes[0], c.Error):
+                if self._pushes and isinstance(refusal := self._pushes[0], c.CommandError):
                     raise RefusedError(f"the broker at {self.address} refused", refusal.error, refusal.message)
         except BaseException:
             self.close()
             raise
         greeting = self._pushes.popleft()
-        if isinstance(greeting, c.Connected) and greeting.max_message_size:
+        if isinstance(greeting, c.CommandConnected) and greeting.max_message_size:
             self.max_message_size = greeting.max_message_size
 
     def new_request_id(self) -> int:
@@ -116,7 +116,7 @@ class Connection:
                 self._state.forget(request_id)
                 raise ClientTimeoutError(f"{what}: the broker at {self.address} did not answer in {self.timeout} s")
         answer = self._answers.pop(request_id)
-        if isinstance(answer, c.Error):
+        if isinstance(answer, c.CommandError):
             raise RefusedError(what, answer.error, answer.message)
         if not isinstance(answer, expected):
             raise ClientError(f"{what}: the broker answered with {type(answer).__name__}")
@@ -229,17 +229,17 @@ class Connection:
             ) from None
 
     def _arrived(self, command: c.Command) -> None:
-        if type(command) is c.Message:
+        if type(command) is c.CommandMessage:
             self._pushes.append(command)
             return
         arrival = self._state.match(command)
-        if arrival is None or isinstance(command, c.Pong):
+        if arrival is None or isinstance(command, c.CommandPong):
             return
-        if isinstance(command, c.Ping):
-            self.write(self._state.send(c.Pong()))
+        if isinstance(command, c.CommandPing):
+            self.write(self._state.send(c.CommandPong()))
         elif arrival.request is None:
             self._pushes.append(command)
-        elif not isinstance(command, c.ProducerSuccess) or command.producer_ready:
+        elif not isinstance(command, c.CommandProducerSuccess) or command.producer_ready:
             self._answers[_request_id(arrival.request)] = command
 
     def close(self) -> None:

@@ -40,16 +40,16 @@ def lag(lookup: Lookup, topic: str, at: Place, last: Place) -> Lag:
     return Lag(max(end - begin + max(measured.messages, 1) - inside, 0), measured.publish_time)
 
 
-def _index(message: c.Message) -> int | None:
+def _index(message: c.CommandMessage) -> int | None:
     """Of its last message."""
     return None if message.broker_metadata is None else message.broker_metadata.index
 
 
-def _look(lookup: Lookup, topic: str, place: Place) -> c.Message | None:
+def _look(lookup: Lookup, topic: str, place: Place) -> c.CommandMessage | None:
     """The first entry from a place on."""
     with Session(lookup, topic, place) as session:
         session.flow(1)
         for push in session.connection.receive(_SILENCE):
-            if type(push) is c.Message:
+            if type(push) is c.CommandMessage:
                 return push
     return None

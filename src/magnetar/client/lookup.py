@@ -65,7 +65,9 @@ class Lookup:
         try:
             for _ in range(_REDIRECTS_MAX):
                 answer = connection.request(
-                    c.Lookup(topic, connection.new_request_id(), authoritative), c.LookupResponse, f"look up {topic}"
+                    c.CommandLookupTopic(topic, connection.new_request_id(), authoritative),
+                    c.CommandLookupTopicResponse,
+                    f"look up {topic}",
                 )
                 if answer.response not in (c.LookupType.Connect, c.LookupType.Redirect):
                     raise RefusedError(
@@ -96,8 +98,10 @@ class Lookup:
             connection = self._question()
             what = f"ask for the partitions of {topic}"
             answer = connection.request(
-                c.PartitionedMetadata(topic, connection.new_request_id(), metadata_auto_creation_enabled=create),
-                c.PartitionedMetadataResponse,
+                c.CommandPartitionedTopicMetadata(
+                    topic, connection.new_request_id(), metadata_auto_creation_enabled=create
+                ),
+                c.CommandPartitionedTopicMetadataResponse,
                 what,
             )
             if answer.response is c.MetadataType.Failed or answer.error is not None:
@@ -112,22 +116,22 @@ class Lookup:
         def ask() -> list[str]:
             connection = self._question()
             answer = connection.request(
-                c.GetTopicsOfNamespace(connection.new_request_id(), namespace),
-                c.GetTopicsOfNamespaceResponse,
+                c.CommandGetTopicsOfNamespace(connection.new_request_id(), namespace),
+                c.CommandGetTopicsOfNamespaceResponse,
                 f"ask for the topics of {namespace}",
             )
             return list(answer.topics)
 
         return self.patiently(ask)
 
-    def schema(self, topic: str, version: bytes | None) -> c.GetSchemaResponse:
+    def schema(self, topic: str, version: bytes | None) -> c.CommandGetSchemaResponse:
         """What the registry has of a topic (SEMANTICS 10.9); None asks for the latest version."""
 
-        def ask() -> c.GetSchemaResponse:
+        def ask() -> c.CommandGetSchemaResponse:
             connection = self._question()
             return connection.request(
-                c.GetSchema(connection.new_request_id(), topic, version),
-                c.GetSchemaResponse,
+                c.CommandGetSchema(connection.new_request_id(), topic, version),
+                c.CommandGetSchemaResponse,
                 f"ask for the schema of {topic}",
             )
 

@@ -35,7 +35,7 @@ def onward(lookup: Lookup, topic: str, start: Place) -> Generator[list[Entry], N
                     found = [
                         Entry(push.message_id.ledger, push.message_id.entry, push.entry)
                         for push in pushes
-                        if type(push) is c.Message and push.message_id[:2] >= at[:2]
+                        if type(push) is c.CommandMessage and push.message_id[:2] >= at[:2]
                     ]
                     if found:
                         at = Place(found[-1].ledger, found[-1].entry + 1)

@@ -125,7 +125,9 @@ class Producer:
         if not connection.closed:
             try:
                 connection.request(
-                    c.CloseProducer(self._producer_id, connection.new_request_id()), c.Success, f"close {self.topic}"
+                    c.CommandCloseProducer(self._producer_id, connection.new_request_id()),
+                    c.CommandSuccess,
+                    f"close {self.topic}",
                 )
             except (ConnectionLostError, ClientTimeoutError, RefusedError):
                 pass  # a closed connection frees the name as well
@@ -136,7 +138,7 @@ class Producer:
         producer_id = connection.new_handle()
         try:
             answer = connection.request(
-                c.Producer(
+                c.CommandProducer(
                     self.topic,
                     producer_id,
                     connection.new_request_id(),
@@ -146,7 +148,7 @@ class Producer:
                     epoch=self._epoch,
                     user_provided_producer_name=self._given_name is not None,
                 ),
-                c.ProducerSuccess,
+                c.CommandProducerSuccess,
                 f"open producer {self.name or self._given_name or '(unnamed)'} on {self.topic}",
             )
         except BaseException:
@@ -158,7 +160,7 @@ class Producer:
 
     def _append_frame(self, waiting: _Unconfirmed) -> None:
         head = frame_head(
-            c.Send(
+            c.CommandSend(
                 self._producer_id,
                 waiting.sequence_id,
                 max(waiting.messages, 1),
@@ -195,7 +197,7 @@ class Producer:
                 self._reconnect(error)
 
     def _heard(self, push: c.Command) -> None:
-        if type(push) is c.SendReceipt:
+        if type(push) is c.CommandSendReceipt:
             if self._unconfirmed and push.sequence_id == self._unconfirmed[0].sequence_id:
                 done = self._unconfirmed.popleft()
                 self._bytes -= len(done.entry)
@@ -204,11 +206,11 @@ class Producer:
                 self._last_progress = steady_seconds()
             elif self._unconfirmed and push.sequence_id > self._unconfirmed[0].sequence_id:
                 raise ConnectionLostError(f"{self.topic}: a receipt for {push.sequence_id} came out of order")
-        elif isinstance(push, c.SendError):
+        elif isinstance(push, c.CommandSendError):
             if push.error not in _SENT_AGAIN:
                 raise RefusedError(f"publish to {self.topic} as {self.name}", push.error, push.message)
             raise ConnectionLostError(f"{self.topic}: entry {push.sequence_id}: {push.message}")
-        elif isinstance(push, c.CloseProducer | c.TopicMigrated):
+        elif isinstance(push, c.CommandCloseProducer | c.CommandTopicMigrated):
             raise ConnectionLostError(f"{self.topic}: the broker closed producer {self.name}")
 
     def _reconnect(self, why: ConnectionLostError) -> None:

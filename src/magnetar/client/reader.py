@@ -163,7 +163,7 @@ class RangeReader:
             if isinstance(item, Ended):
                 return found, False, True
             if not isinstance(item, Block):
-                if type(item) is not c.Message:
+                if type(item) is not c.CommandMessage:
                     continue
                 item = self._alone(item)
             first, last, done = self._inside(item)
@@ -201,7 +201,7 @@ class RangeReader:
                 return first, number + 1, True
         return first, len(block), False
 
-    def _alone(self, message: c.Message) -> Block:
+    def _alone(self, message: c.CommandMessage) -> Block:
         """What did not come in a block. Its checksum counts only if it is inside the range."""
         ledger, number = message.message_id[:2]
         if not message.checksum_ok and self._next[:2] <= (ledger, number) <= self._last_wanted():

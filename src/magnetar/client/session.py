@@ -13,7 +13,7 @@ from magnetar.client.place import START, Place, after_entry
 from magnetar.protocol import commands as c
 from magnetar.runtime.clock import steady_seconds
 
-Ended: TypeAlias = c.CloseConsumer | c.TopicMigrated
+Ended: TypeAlias = c.CommandCloseConsumer | c.CommandTopicMigrated
 """The broker serves a consumer no more; the connection stays."""
 
 
@@ -39,7 +39,7 @@ class Session:
             first = c.MessageIdData(start.ledger, start.entry, batch_index=start.batch)
         try:
             self.connection.request(
-                c.Subscribe(
+                c.CommandSubscribe(
                     topic,
                     f"reader-{uuid.uuid4().hex[:10]}",
                     c.SubType.Exclusive,
@@ -51,7 +51,7 @@ class Session:
                     force_topic_creation=False,
                     start_message_rollback_duration_sec=back,
                 ),
-                c.Success,
+                c.CommandSuccess,
                 f"read {topic}",
             )
         except BaseException:
@@ -73,25 +73,25 @@ class Session:
         marked = self._last().consumer_mark_delete_position
         return START if marked is None else after_entry(marked)
 
-    def _last(self) -> c.GetLastMessageIdResponse:
+    def _last(self) -> c.CommandGetLastMessageIdResponse:
         return self.connection.request(
-            c.GetLastMessageId(self.consumer_id, self.connection.new_request_id()),
-            c.GetLastMessageIdResponse,
+            c.CommandGetLastMessageId(self.consumer_id, self.connection.new_request_id()),
+            c.CommandGetLastMessageIdResponse,
             f"ask for the last message of {self.topic}",
         )
 
     def flow(self, permits: int) -> None:
         """The broker may send so many messages more; it sends entries whole."""
-        self.connection.send(c.Flow(self.consumer_id, permits))
+        self.connection.send(c.CommandFlow(self.consumer_id, permits))
 
-    def messages(self, wait: float) -> list[c.Message]:
+    def messages(self, wait: float) -> list[c.CommandMessage]:
         """What comes in ``wait`` seconds, at the first of it; ConnectionLostError if the broker closes the consumer."""
         pushes = self.connection.receive(wait)
         if ended(pushes):
             raise ConnectionLostError(f"the broker does not serve the reader of {self.topic} any more")
-        return [push for push in pushes if type(push) is c.Message]
+        return [push for push in pushes if type(push) is c.CommandMessage]
 
-    def awaited(self) -> list[c.Message]:
+    def awaited(self) -> list[c.CommandMessage]:
         """The same where something has to come, however slow the broker: ClientTimeoutError if it does not."""
         deadline = steady_seconds() + self.connection.timeout
         while (left := deadline - steady_seconds()) > 0:

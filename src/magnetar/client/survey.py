@@ -96,7 +96,7 @@ class Surveyor:
             if isinstance(push, Ended):
                 self.close()
                 break
-            if type(push) is c.Message:
+            if type(push) is c.CommandMessage:
                 one = measure(push.entry)
                 self._permits -= max(one.messages, 1)
                 at = Place(push.message_id.ledger, push.message_id.entry)
@@ -123,13 +123,13 @@ def extents_at(lookup: Lookup, topic: str, place: Place, messages: int = 1) -> l
             return [
                 Extent(push.message_id.ledger, push.message_id.entry, one.messages, one.size, one.publish_time)
                 for push in pushes
-                if type(push) is c.Message and (one := measure(push.entry))
+                if type(push) is c.CommandMessage and (one := measure(push.entry))
             ]
 
     return lookup.patiently(ask)
 
 
-def _entries(session: Session, end: Place) -> Iterator[c.Message]:
+def _entries(session: Session, end: Place) -> Iterator[c.CommandMessage]:
     """Everything from where the session begins up to ``end``, before which is a message."""
     at = START
     while at < end:
@@ -148,12 +148,12 @@ def _entries(session: Session, end: Place) -> Iterator[c.Message]:
 
 
 def _first(
-    lookup: Lookup, topic: str, back: int, wanted: Callable[[c.Message], bool]
-) -> tuple[c.Message | None, bool, Place]:
+    lookup: Lookup, topic: str, back: int, wanted: Callable[[c.CommandMessage], bool]
+) -> tuple[c.CommandMessage | None, bool, Place]:
     """The first entry that is wanted from ``back`` seconds ago on (0: from the beginning), whether it is the first of
     all that were looked at, and where the topic ends."""
 
-    def ask() -> tuple[c.Message | None, bool, Place]:
+    def ask() -> tuple[c.CommandMessage | None, bool, Place]:
         with Session(lookup, topic, START, back=back) as session:
             end = session.last_place()
             for index, message in enumerate(_entries(session, end)):
@@ -167,7 +167,7 @@ def _first(
 def place_at_time(lookup: Lookup, topic: str, time_ms: int, now_ms: int) -> Place:
     """Before the first message that was published at that time or later; the end if there is none."""
 
-    def late(message: c.Message) -> bool:
+    def late(message: c.CommandMessage) -> bool:
         return measure(message.entry).publish_time >= time_ms
 
     back = max((now_ms - time_ms) // 1000, 0) + _SLACK
@@ -184,7 +184,7 @@ def place_at_time(lookup: Lookup, topic: str, time_ms: int, now_ms: int) -> Plac
 def place_of_index(lookup: Lookup, topic: str, index: int) -> Place:
     """Before the message with that index, or the first one behind it; the end if there is none. Reads up to there."""
 
-    def behind(message: c.Message) -> bool:
+    def behind(message: c.CommandMessage) -> bool:
         if message.broker_metadata is None or message.broker_metadata.index is None:
             raise InvalidValueError(
                 f"{topic}: the broker does not tell the index of messages; begin at a place or a time, or set "

@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 
 from magnetar.client.place import START, Place
 from magnetar.model.errors import InvalidValueError
-from magnetar.protocol.commands import Pairs
+from magnetar.protocol.commands import KeyValues
 
 PREFIX: Final = "pipeline."
 MESSAGE: Final = "message"
@@ -38,11 +38,11 @@ class Letter(NamedTuple):
     topic: str
     """Topic-partition of the original; empty if the position was not carried."""
     position: Place
-    original: Pairs
+    original: KeyValues
     """Properties of the original message."""
 
 
-def letter(properties: Pairs) -> Letter | None:
+def letter(properties: KeyValues) -> Letter | None:
     """None for a message that is no dead letter of a pipeline."""
     ours = {name: value for name, value in properties if name.startswith(PREFIX)}
     if NAME not in ours or KIND not in ours:

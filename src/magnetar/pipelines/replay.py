@@ -37,7 +37,7 @@ from magnetar.pipelines.model import Pipeline, TopicSource
 from magnetar.pipelines.secrets import resolve
 from magnetar.pipelines.status import open_lookup, partitions_there
 from magnetar.pipelines.stored import has_key, reading, sealed, sources_by_topic, stored
-from magnetar.protocol.commands import Pairs
+from magnetar.protocol.commands import KeyValues
 from magnetar.spark.durability import write_whole
 from magnetar.spark.keys import encryption_like
 from magnetar.spark.options import SourceOptions, sink_options
@@ -59,7 +59,7 @@ class Found(NamedTuple):
     key: bytes | None
     event_time: int
     publish_time: int
-    properties: Pairs
+    properties: KeyValues
     ordering_key: bytes | None = None
 
 

@@ -16,7 +16,7 @@ from magnetar.columnar.opening import PROPERTY, Failure
 from magnetar.pipelines.checkpoint import Checkpoint
 from magnetar.pipelines.model import Pipeline, TopicSource
 from magnetar.pipelines.secrets import resolve
-from magnetar.protocol.commands import Pairs
+from magnetar.protocol.commands import KeyValues
 from magnetar.spark.opening import opened
 from magnetar.spark.options import SourceOptions, source_options
 from magnetar.spark.planner import Range
@@ -66,7 +66,7 @@ def sources_by_topic(pipeline: Pipeline, checkpoint: Checkpoint) -> dict[str, To
     }
 
 
-def sealed(properties: Pairs) -> int | None:
+def sealed(properties: KeyValues) -> int | None:
     """How many messages are in one that no key has opened (`Failure.CONSUME`); None if it was opened, or was open.
 
     Of a message in chunks the last one counts: after a crash between chunks the others may be there twice.

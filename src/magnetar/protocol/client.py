@@ -16,46 +16,46 @@ from magnetar.protocol.decoder import Decoder
 from magnetar.protocol.frames import MAX_FRAME_SIZE
 
 ANSWERS: Final[dict[type, type]] = {
-    c.AddPartitionToTxn: c.AddPartitionToTxnResponse,
-    c.AddSubscriptionToTxn: c.AddSubscriptionToTxnResponse,
-    c.CloseConsumer: c.Success,
-    c.CloseProducer: c.Success,
-    c.ConsumerStats: c.ConsumerStatsResponse,
-    c.EndTxn: c.EndTxnResponse,
-    c.EndTxnOnPartition: c.EndTxnOnPartitionResponse,
-    c.EndTxnOnSubscription: c.EndTxnOnSubscriptionResponse,
-    c.GetLastMessageId: c.GetLastMessageIdResponse,
-    c.GetOrCreateSchema: c.GetOrCreateSchemaResponse,
-    c.GetSchema: c.GetSchemaResponse,
-    c.GetTopicsOfNamespace: c.GetTopicsOfNamespaceResponse,
-    c.Lookup: c.LookupResponse,
-    c.NewTxn: c.NewTxnResponse,
-    c.PartitionedMetadata: c.PartitionedMetadataResponse,
-    c.Producer: c.ProducerSuccess,
-    c.Seek: c.Success,
-    c.Subscribe: c.Success,
-    c.TcClientConnectRequest: c.TcClientConnectResponse,
-    c.Unsubscribe: c.Success,
-    c.WatchTopicList: c.WatchTopicListSuccess,
-    c.WatchTopicListClose: c.Success,
-    c.Ack: c.AckResponse,
+    c.CommandAddPartitionToTxn: c.CommandAddPartitionToTxnResponse,
+    c.CommandAddSubscriptionToTxn: c.CommandAddSubscriptionToTxnResponse,
+    c.CommandCloseConsumer: c.CommandSuccess,
+    c.CommandCloseProducer: c.CommandSuccess,
+    c.CommandConsumerStats: c.CommandConsumerStatsResponse,
+    c.CommandEndTxn: c.CommandEndTxnResponse,
+    c.CommandEndTxnOnPartition: c.CommandEndTxnOnPartitionResponse,
+    c.CommandEndTxnOnSubscription: c.CommandEndTxnOnSubscriptionResponse,
+    c.CommandGetLastMessageId: c.CommandGetLastMessageIdResponse,
+    c.CommandGetOrCreateSchema: c.CommandGetOrCreateSchemaResponse,
+    c.CommandGetSchema: c.CommandGetSchemaResponse,
+    c.CommandGetTopicsOfNamespace: c.CommandGetTopicsOfNamespaceResponse,
+    c.CommandLookupTopic: c.CommandLookupTopicResponse,
+    c.CommandNewTxn: c.CommandNewTxnResponse,
+    c.CommandPartitionedTopicMetadata: c.CommandPartitionedTopicMetadataResponse,
+    c.CommandProducer: c.CommandProducerSuccess,
+    c.CommandSeek: c.CommandSuccess,
+    c.CommandSubscribe: c.CommandSuccess,
+    c.CommandTcClientConnectRequest: c.CommandTcClientConnectResponse,
+    c.CommandUnsubscribe: c.CommandSuccess,
+    c.CommandWatchTopicList: c.CommandWatchTopicListSuccess,
+    c.CommandWatchTopicListClose: c.CommandSuccess,
+    c.CommandAck: c.CommandAckResponse,
 }
 """Request to its answer; ERROR answers any of them, an ACK wants one only with a request id (1.3.5)."""
 
 PUSHES: Final[frozenset[type]] = frozenset(
     {
-        c.ActiveConsumerChange,
-        c.AuthChallenge,
-        c.CloseConsumer,
-        c.CloseProducer,
-        c.Message,
-        c.Ping,
-        c.Pong,
-        c.ReachedEndOfTopic,
-        c.SendError,
-        c.SendReceipt,
-        c.TopicMigrated,
-        c.WatchTopicUpdate,
+        c.CommandActiveConsumerChange,
+        c.CommandAuthChallenge,
+        c.CommandCloseConsumer,
+        c.CommandCloseProducer,
+        c.CommandMessage,
+        c.CommandPing,
+        c.CommandPong,
+        c.CommandReachedEndOfTopic,
+        c.CommandSendError,
+        c.CommandSendReceipt,
+        c.CommandTopicMigrated,
+        c.CommandWatchTopicUpdate,
     }
 )
 """What a broker says without being asked, or without a request id (1.3.18)."""
@@ -122,25 +122,25 @@ class ClientConnection:
             return self._greeting(command)
         if kind in PUSHES:
             return Arrival(command, None)
-        if isinstance(command, c.Error) and command.request_id == HANDSHAKE_REQUEST_ID:
+        if isinstance(command, c.CommandError) and command.request_id == HANDSHAKE_REQUEST_ID:
             return Arrival(command, None)
         request_id: int | None = getattr(command, "request_id", None)
-        if kind is not c.Error and kind not in _ANSWER_KINDS:
+        if kind is not c.CommandError and kind not in _ANSWER_KINDS:
             raise ProtocolError(f"{kind.__name__} from a broker")
         request = None if request_id is None else self._requests.get(request_id)
         if request is None or request_id is None:
             return None
-        if kind is not c.Error and ANSWERS[type(request)] is not kind:
+        if kind is not c.CommandError and ANSWERS[type(request)] is not kind:
             raise ProtocolError(f"{kind.__name__} as the answer to {type(request).__name__}")
-        if not (isinstance(command, c.ProducerSuccess) and not command.producer_ready):
+        if not (isinstance(command, c.CommandProducerSuccess) and not command.producer_ready):
             # A producer that waits for exclusive access is told twice (SEMANTICS 3.2.4).
             del self._requests[request_id]
         return Arrival(command, request)
 
     def _greeting(self, command: c.Command) -> Arrival:
-        if isinstance(command, c.Connected):
+        if isinstance(command, c.CommandConnected):
             self._connected = True
-        elif not isinstance(command, c.AuthChallenge | c.Error | c.Ping | c.Pong):
+        elif not isinstance(command, c.CommandAuthChallenge | c.CommandError | c.CommandPing | c.CommandPong):
             raise ProtocolError(f"{type(command).__name__} from a broker before CONNECTED")
         return Arrival(command, None)
 

@@ -30,64 +30,64 @@ Write = Callable[[Any, Any], None]
 M = TypeVar("M", bound=Message)
 
 NUMBERS: Final[dict[type[Any], int]] = {
-    c.Connect: 2,
-    c.Connected: 3,
-    c.Subscribe: 4,
-    c.Producer: 5,
-    c.Send: 6,
-    c.SendReceipt: 7,
-    c.SendError: 8,
-    c.Message: 9,
-    c.Ack: 10,
-    c.Flow: 11,
-    c.Unsubscribe: 12,
-    c.Success: 13,
-    c.Error: 14,
-    c.CloseProducer: 15,
-    c.CloseConsumer: 16,
-    c.ProducerSuccess: 17,
-    c.Ping: 18,
-    c.Pong: 19,
-    c.RedeliverUnacknowledged: 20,
-    c.PartitionedMetadata: 21,
-    c.PartitionedMetadataResponse: 22,
-    c.Lookup: 23,
-    c.LookupResponse: 24,
-    c.ConsumerStats: 25,
-    c.ConsumerStatsResponse: 26,
-    c.ReachedEndOfTopic: 27,
-    c.Seek: 28,
-    c.GetLastMessageId: 29,
-    c.GetLastMessageIdResponse: 30,
-    c.ActiveConsumerChange: 31,
-    c.GetTopicsOfNamespace: 32,
-    c.GetTopicsOfNamespaceResponse: 33,
-    c.GetSchema: 34,
-    c.GetSchemaResponse: 35,
-    c.AuthChallenge: 36,
-    c.AuthResponse: 37,
-    c.AckResponse: 38,
-    c.GetOrCreateSchema: 39,
-    c.GetOrCreateSchemaResponse: 40,
-    c.NewTxn: 50,
-    c.NewTxnResponse: 51,
-    c.AddPartitionToTxn: 52,
-    c.AddPartitionToTxnResponse: 53,
-    c.AddSubscriptionToTxn: 54,
-    c.AddSubscriptionToTxnResponse: 55,
-    c.EndTxn: 56,
-    c.EndTxnResponse: 57,
-    c.EndTxnOnPartition: 58,
-    c.EndTxnOnPartitionResponse: 59,
-    c.EndTxnOnSubscription: 60,
-    c.EndTxnOnSubscriptionResponse: 61,
-    c.TcClientConnectRequest: 62,
-    c.TcClientConnectResponse: 63,
-    c.WatchTopicList: 64,
-    c.WatchTopicListSuccess: 65,
-    c.WatchTopicUpdate: 66,
-    c.WatchTopicListClose: 67,
-    c.TopicMigrated: 68,
+    c.CommandConnect: 2,
+    c.CommandConnected: 3,
+    c.CommandSubscribe: 4,
+    c.CommandProducer: 5,
+    c.CommandSend: 6,
+    c.CommandSendReceipt: 7,
+    c.CommandSendError: 8,
+    c.CommandMessage: 9,
+    c.CommandAck: 10,
+    c.CommandFlow: 11,
+    c.CommandUnsubscribe: 12,
+    c.CommandSuccess: 13,
+    c.CommandError: 14,
+    c.CommandCloseProducer: 15,
+    c.CommandCloseConsumer: 16,
+    c.CommandProducerSuccess: 17,
+    c.CommandPing: 18,
+    c.CommandPong: 19,
+    c.CommandRedeliverUnacknowledgedMessages: 20,
+    c.CommandPartitionedTopicMetadata: 21,
+    c.CommandPartitionedTopicMetadataResponse: 22,
+    c.CommandLookupTopic: 23,
+    c.CommandLookupTopicResponse: 24,
+    c.CommandConsumerStats: 25,
+    c.CommandConsumerStatsResponse: 26,
+    c.CommandReachedEndOfTopic: 27,
+    c.CommandSeek: 28,
+    c.CommandGetLastMessageId: 29,
+    c.CommandGetLastMessageIdResponse: 30,
+    c.CommandActiveConsumerChange: 31,
+    c.CommandGetTopicsOfNamespace: 32,
+    c.CommandGetTopicsOfNamespaceResponse: 33,
+    c.CommandGetSchema: 34,
+    c.CommandGetSchemaResponse: 35,
+    c.CommandAuthChallenge: 36,
+    c.CommandAuthResponse: 37,
+    c.CommandAckResponse: 38,
+    c.CommandGetOrCreateSchema: 39,
+    c.CommandGetOrCreateSchemaResponse: 40,
+    c.CommandNewTxn: 50,
+    c.CommandNewTxnResponse: 51,
+    c.CommandAddPartitionToTxn: 52,
+    c.CommandAddPartitionToTxnResponse: 53,
+    c.CommandAddSubscriptionToTxn: 54,
+    c.CommandAddSubscriptionToTxnResponse: 55,
+    c.CommandEndTxn: 56,
+    c.CommandEndTxnResponse: 57,
+    c.CommandEndTxnOnPartition: 58,
+    c.CommandEndTxnOnPartitionResponse: 59,
+    c.CommandEndTxnOnSubscription: 60,
+    c.CommandEndTxnOnSubscriptionResponse: 61,
+    c.CommandTcClientConnectRequest: 62,
+    c.CommandTcClientConnectResponse: 63,
+    c.CommandWatchTopicList: 64,
+    c.CommandWatchTopicListSuccess: 65,
+    c.CommandWatchTopicUpdate: 66,
+    c.CommandWatchTopicListClose: 67,
+    c.CommandTopicMigrated: 68,
 }
 
 ALIASES: Final = {
@@ -108,8 +108,8 @@ NOT_IN_PROTOBUF: Final = frozenset({"entry", "checksum_ok", "broker_metadata"})
 """Fields of Send and Message that stand outside BaseCommand."""
 
 LEFT_OUT: Final[dict[type[Any], dict[str, Any]]] = {
-    c.Send: {"is_chunk": False, "marker": False},
-    c.Message: {"redelivery_count": 0},
+    c.CommandSend: {"is_chunk": False, "marker": False},
+    c.CommandMessage: {"redelivery_count": 0},
 }
 """Values that are not written although the hot commands, being positional, have no defaults for them."""
 
@@ -283,7 +283,7 @@ def _tables() -> tuple[dict[type[Any], tuple[int, str, Shape]], dict[int, tuple[
     for make, number in NUMBERS.items():
         field = fields[number]
         assert field.message_type is not None
-        skip = NOT_IN_PROTOBUF if make in (c.Send, c.Message) else frozenset[str]()
+        skip = NOT_IN_PROTOBUF if make in (c.CommandSend, c.CommandMessage) else frozenset[str]()
         shape = Shape(make, field.message_type, skip)
         writing[make] = number, field.name, shape
         reading[number] = field.name, shape
@@ -296,14 +296,14 @@ _BROKER_METADATA = Shape(c.BrokerEntryMetadata, pb.BrokerEntryMetadata.DESCRIPTO
 
 def encode(command: c.Command) -> bytes:
     """One whole frame, entry included."""
-    if isinstance(command, c.Send | c.Message):
+    if isinstance(command, c.CommandSend | c.CommandMessage):
         return b"".join((frame_head(command), command.entry))
     return command_frame(_body(command))
 
 
-def frame_head(command: c.Send | c.Message) -> bytes:
+def frame_head(command: c.CommandSend | c.CommandMessage) -> bytes:
     """What stands before the entry in its frame: for those who send the entry from where it is."""
-    before = b"" if isinstance(command, c.Send) else encode_broker_metadata(command.broker_metadata)
+    before = b"" if isinstance(command, c.CommandSend) else encode_broker_metadata(command.broker_metadata)
     return command_frame(_body(command), len(before) + len(command.entry)) + before
 
 
@@ -374,9 +374,9 @@ def decode(body: bytes, entry: bytes = b"", checksum_ok: bool = True, *, limited
     if limited and len(body) > _PARTS_FROM and (parts := _parts(base)) > PARTS_MAX:
         raise ProtocolError(f"{shape.make.__name__} with {parts} items in its lists, at most {PARTS_MAX} are allowed")
     values = [read(getattr(base, name)) for _, read in shape.readers]
-    if shape.make is c.Send:
+    if shape.make is c.CommandSend:
         values += entry, checksum_ok
-    elif shape.make is c.Message:
+    elif shape.make is c.CommandMessage:
         values += None, entry, checksum_ok
     command: c.Command = shape.make(*values)
     return command

@@ -22,7 +22,15 @@ from crc32c import crc32c
 
 from magnetar.model.errors import ProtocolError
 from magnetar.protocol import codec
-from magnetar.protocol.commands import Ack, AckType, Command, Lengthy, Message, MessageIdData, Send
+from magnetar.protocol.commands import (
+    AckType,
+    Command,
+    CommandAck,
+    CommandMessage,
+    CommandSend,
+    MessageIdData,
+    UnparsedCommand,
+)
 from magnetar.protocol.frames import (
     BROKER_METADATA_MAGIC,
     CHECKSUM_MAGIC,
@@ -59,9 +67,9 @@ _INT32_MAX: Final = (1 << 31) - 1
 _LONG_MAX: Final = (1 << 63) - 1
 _ACK_TYPES: Final = (AckType.Individual, AckType.Cumulative)
 
-_new: Callable[..., Send] = tuple.__new__
-_new_message: Callable[..., Message] = tuple.__new__
-_new_ack: Callable[..., Ack] = tuple.__new__
+_new: Callable[..., CommandSend] = tuple.__new__
+_new_message: Callable[..., CommandMessage] = tuple.__new__
+_new_ack: Callable[..., CommandAck] = tuple.__new__
 _new_id: Callable[..., MessageIdData] = tuple.__new__
 
 
@@ -79,7 +87,7 @@ class Decoder:
     __slots__ = ("_broken", "_from_client", "_splitter", "_walkable")
 
     def __init__(self, max_frame_size: int = MAX_FRAME_SIZE, *, from_client: bool = False) -> None:
-        """``from_client``: long lists of ids come as :class:`Lengthy`, and nothing else may be long."""
+        """``from_client``: long lists of ids come as :class:`UnparsedCommand`, and nothing else may be long."""
         self._splitter = FrameSplitter(max_frame_size)
         self._from_client = from_client
         self._walkable: deque[tuple[bytes, int]] = deque()
@@ -219,7 +227,7 @@ class Decoder:
 def _long(buffer: bytes, start: int, stop: int, end: int, kind: int) -> Command:
     """What a client sends that would hold the loop if it were read like any other command."""
     if kind in (ACK, REDELIVER):
-        return Lengthy(kind, buffer[start:stop])
+        return UnparsedCommand(kind, buffer[start:stop])
     size = stop - start
     if size > COMMAND_MAX:
         raise ProtocolError(f"a command of {size} bytes, at most {COMMAND_MAX} are allowed")
@@ -232,7 +240,7 @@ def _long(buffer: bytes, start: int, stop: int, end: int, kind: int) -> Command:
 
 def _plain(body: bytes, *, limited: bool) -> Command:
     command = codec.decode(body, limited=limited)
-    if isinstance(command, Send | Message):
+    if isinstance(command, CommandSend | CommandMessage):
         raise ProtocolError("a command with an entry, whose type does not stand first or stands there twice")
     return command
 
@@ -253,7 +261,7 @@ def _varint(data: bytes, position: int) -> tuple[int, int]:
     return _LONG_MAX + 1, position
 
 
-def _send(data: bytes, start: int, stop: int, end: int) -> Send:
+def _send(data: bytes, start: int, stop: int, end: int) -> CommandSend:
     entry = b""
     checksum_ok = True
     if ENTRY_HEADER_SIZE <= end - stop < _VIEW_FROM:
@@ -279,17 +287,19 @@ def _send(data: bytes, start: int, stop: int, end: int) -> Send:
                 else:
                     sequence_id, at = _varint(data, at - 1)
             if at == stop and sequence_id <= _LONG_MAX:
-                return _new(Send, (data[i + 1], sequence_id, 1, None, False, None, False, None, entry, checksum_ok))
+                return _new(
+                    CommandSend, (data[i + 1], sequence_id, 1, None, False, None, False, None, entry, checksum_ok)
+                )
         found = _send_fields(data, i, stop, entry, checksum_ok)
         if found is not None:
             return found
     command = codec.decode(data[start:stop], entry, checksum_ok)
-    if not isinstance(command, Send):
+    if not isinstance(command, CommandSend):
         raise ProtocolError("a command with two types")
     return command
 
 
-def _send_fields(data: bytes, i: int, stop: int, entry: bytes, checksum_ok: bool) -> Send | None:
+def _send_fields(data: bytes, i: int, stop: int, entry: bytes, checksum_ok: bool) -> CommandSend | None:
     """A SEND with more than two fields, None if one of them is for the codec."""
     producer_id = sequence_id = -1
     num_messages = 1
@@ -326,10 +336,10 @@ def _send_fields(data: bytes, i: int, stop: int, entry: bytes, checksum_ok: bool
     ):
         return None
     fields = (producer_id, sequence_id, num_messages, highest, is_chunk == 1, None, marker == 1, None)
-    return _new(Send, (*fields, entry, checksum_ok))
+    return _new(CommandSend, (*fields, entry, checksum_ok))
 
 
-def _message(data: bytes, start: int, stop: int, end: int) -> Message:
+def _message(data: bytes, start: int, stop: int, end: int) -> CommandMessage:
     metadata = None
     entry_at = stop
     if end - stop >= 6 and _read_magic(data, stop)[0] == BROKER_METADATA_MAGIC:
@@ -361,14 +371,16 @@ def _message(data: bytes, start: int, stop: int, end: int) -> Message:
                 i = 0
                 break
         if i == stop and message_id is not None and 0 <= consumer_id <= _LONG_MAX and redelivery <= _INT32_MAX:
-            return _new_message(Message, (consumer_id, message_id, redelivery, (), None, metadata, entry, checksum_ok))
+            return _new_message(
+                CommandMessage, (consumer_id, message_id, redelivery, (), None, metadata, entry, checksum_ok)
+            )
     command = codec.decode(data[start:stop], entry, checksum_ok)
-    if not isinstance(command, Message):
+    if not isinstance(command, CommandMessage):
         raise ProtocolError("a command with two types")
     return command._replace(broker_metadata=metadata)
 
 
-def _ack(data: bytes, i: int, stop: int) -> Ack | None:
+def _ack(data: bytes, i: int, stop: int) -> CommandAck | None:
     """``i`` stands after the type."""
     if i + 1 >= stop or data[i] != 0x52 or i + 2 + data[i + 1] != stop:
         return None
@@ -404,7 +416,7 @@ def _ack(data: bytes, i: int, stop: int) -> Ack | None:
         or (request_id is not None and request_id > _LONG_MAX)
     ):
         return None
-    return _new_ack(Ack, (consumer_id, _ACK_TYPES[kind], tuple(ids), None, (), None, request_id))
+    return _new_ack(CommandAck, (consumer_id, _ACK_TYPES[kind], tuple(ids), None, (), None, request_id))
 
 
 def _id(data: bytes, i: int, stop: int) -> MessageIdData | None:

@@ -19,7 +19,7 @@ from typing import Final, NamedTuple
 from magnetar.model.errors import ProtocolError
 from magnetar.model.ids import signed
 from magnetar.protocol.codec import Shape, parse
-from magnetar.protocol.commands import Pairs, TxnId
+from magnetar.protocol.commands import KeyValues, TxnId
 from magnetar.protocol.compression import CompressionType
 from magnetar.protocol.frames import CHECKSUM_MAGIC, ENTRY_HEADER_SIZE, read_size, with_checksum
 from magnetar.protocol.generated import pulsar_pb2 as pb
@@ -32,7 +32,7 @@ NONE_KEY: Final = b"NONE_KEY"
 class EncryptionKey:
     key: str
     value: bytes
-    metadata: Pairs = ()
+    metadata: KeyValues = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class EntryMetadata:
     producer_name: str
     sequence_id: int
     publish_time: int
-    properties: Pairs = ()
+    properties: KeyValues = ()
     replicated_from: str | None = None
     partition_key: str | None = None
     replicate_to: tuple[str, ...] = ()
@@ -73,7 +73,7 @@ class EntryMetadata:
 class SingleMetadata:
     """What a message in a batch keeps for itself (SEMANTICS 3.5.3); the payload's size is that of the payload."""
 
-    properties: Pairs = ()
+    properties: KeyValues = ()
     partition_key: str | None = None
     compacted_out: bool = False
     event_time: int = 0

@@ -16,7 +16,13 @@ from typing import Final
 
 from magnetar.model.errors import ProtocolError
 from magnetar.protocol import codec
-from magnetar.protocol.commands import Ack, AckType, Command, Lengthy, RedeliverUnacknowledged
+from magnetar.protocol.commands import (
+    AckType,
+    Command,
+    CommandAck,
+    CommandRedeliverUnacknowledgedMessages,
+    UnparsedCommand,
+)
 from magnetar.protocol.varints import varint
 
 PIECE_IDS: Final = 250
@@ -33,7 +39,7 @@ _REQUEST_ID: Final = {_ACK: 0x40, _REDELIVER: -1}
 _LEFT_OUT: Final = {_ACK: 0x2A, _REDELIVER: -1}
 
 
-def pieces(command: Lengthy) -> Iterator[Ack | RedeliverUnacknowledged | None]:
+def pieces(command: UnparsedCommand) -> Iterator[CommandAck | CommandRedeliverUnacknowledgedMessages | None]:
     """The same in smaller commands, None where only time passed. Raises ProtocolError before the first of them."""
     body, kind = command.body, command.kind
     stretches: list[tuple[int, int]] = []
@@ -69,7 +75,7 @@ def pieces(command: Lengthy) -> Iterator[Ack | RedeliverUnacknowledged | None]:
     if ids:
         stretches.append((first, at))
     head = _command(kind, bytes(rest), b"")
-    if isinstance(head, Ack) and head.ack_type is AckType.Cumulative and total > 1:
+    if isinstance(head, CommandAck) and head.ack_type is AckType.Cumulative and total > 1:
         # means nothing with more than one id, as it does without any
         stretches = [(0, 0)]
     for begin, end in stretches:
@@ -82,10 +88,10 @@ def pieces(command: Lengthy) -> Iterator[Ack | RedeliverUnacknowledged | None]:
     yield _command(kind, bytes(rest) + request, body[begin:end])
 
 
-def _command(kind: int, rest: bytes, ids: bytes) -> Ack | RedeliverUnacknowledged:
+def _command(kind: int, rest: bytes, ids: bytes) -> CommandAck | CommandRedeliverUnacknowledgedMessages:
     inner = rest + ids
     command: Command = codec.decode(b"\x08" + varint(kind) + varint(kind << 3 | 2) + varint(len(inner)) + inner)
-    assert isinstance(command, Ack | RedeliverUnacknowledged)
+    assert isinstance(command, CommandAck | CommandRedeliverUnacknowledgedMessages)
     return command
 
 

@@ -22,33 +22,33 @@ GREETING_MAX: Final = 64 << 10
 
 FROM_CLIENT: Final[frozenset[type]] = frozenset(
     {
-        c.Ack,
-        c.AddPartitionToTxn,
-        c.AddSubscriptionToTxn,
-        c.CloseConsumer,
-        c.CloseProducer,
-        c.ConsumerStats,
-        c.EndTxn,
-        c.EndTxnOnPartition,
-        c.EndTxnOnSubscription,
-        c.Flow,
-        c.GetLastMessageId,
-        c.GetOrCreateSchema,
-        c.GetSchema,
-        c.GetTopicsOfNamespace,
-        c.Lengthy,
-        c.Lookup,
-        c.NewTxn,
-        c.PartitionedMetadata,
-        c.Producer,
-        c.RedeliverUnacknowledged,
-        c.Seek,
-        c.Send,
-        c.Subscribe,
-        c.TcClientConnectRequest,
-        c.Unsubscribe,
-        c.WatchTopicList,
-        c.WatchTopicListClose,
+        c.CommandAck,
+        c.CommandAddPartitionToTxn,
+        c.CommandAddSubscriptionToTxn,
+        c.CommandCloseConsumer,
+        c.CommandCloseProducer,
+        c.CommandConsumerStats,
+        c.CommandEndTxn,
+        c.CommandEndTxnOnPartition,
+        c.CommandEndTxnOnSubscription,
+        c.CommandFlow,
+        c.CommandGetLastMessageId,
+        c.CommandGetOrCreateSchema,
+        c.CommandGetSchema,
+        c.CommandGetTopicsOfNamespace,
+        c.UnparsedCommand,
+        c.CommandLookupTopic,
+        c.CommandNewTxn,
+        c.CommandPartitionedTopicMetadata,
+        c.CommandProducer,
+        c.CommandRedeliverUnacknowledgedMessages,
+        c.CommandSeek,
+        c.CommandSend,
+        c.CommandSubscribe,
+        c.CommandTcClientConnectRequest,
+        c.CommandUnsubscribe,
+        c.CommandWatchTopicList,
+        c.CommandWatchTopicListClose,
     }
 )
 """What an accepted client may send, besides the handshake and PING and PONG."""
@@ -107,12 +107,12 @@ class ServerConnection:
         kind = type(command)
         if self.state is ServerState.OPEN and kind in FROM_CLIENT:
             return
-        if kind is c.Ping or kind is c.Pong:
+        if kind is c.CommandPing or kind is c.CommandPong:
             return
-        if kind is c.Connect and self.state is ServerState.NEW:
+        if kind is c.CommandConnect and self.state is ServerState.NEW:
             self.state = ServerState.GREETED
             return
-        if kind is c.AuthResponse and self._challenged:
+        if kind is c.CommandAuthResponse and self._challenged:
             self._challenged = False
             return
         raise ProtocolError(f"{kind.__name__} from a client while {self.state.value}")

@@ -31,24 +31,24 @@ from magnetar.protocol.varints import varint
 C = TypeVar("C")
 
 ANSWERS = (
-    c.Success,
-    c.ProducerSuccess,
-    c.PartitionedMetadataResponse,
-    c.LookupResponse,
-    c.GetTopicsOfNamespaceResponse,
-    c.WatchTopicListSuccess,
-    c.GetLastMessageIdResponse,
-    c.ConsumerStatsResponse,
-    c.GetSchemaResponse,
-    c.GetOrCreateSchemaResponse,
-    c.TcClientConnectResponse,
-    c.NewTxnResponse,
-    c.AddPartitionToTxnResponse,
-    c.AddSubscriptionToTxnResponse,
-    c.EndTxnResponse,
-    c.EndTxnOnPartitionResponse,
-    c.EndTxnOnSubscriptionResponse,
-    c.Error,
+    c.CommandSuccess,
+    c.CommandProducerSuccess,
+    c.CommandPartitionedTopicMetadataResponse,
+    c.CommandLookupTopicResponse,
+    c.CommandGetTopicsOfNamespaceResponse,
+    c.CommandWatchTopicListSuccess,
+    c.CommandGetLastMessageIdResponse,
+    c.CommandConsumerStatsResponse,
+    c.CommandGetSchemaResponse,
+    c.CommandGetOrCreateSchemaResponse,
+    c.CommandTcClientConnectResponse,
+    c.CommandNewTxnResponse,
+    c.CommandAddPartitionToTxnResponse,
+    c.CommandAddSubscriptionToTxnResponse,
+    c.CommandEndTxnResponse,
+    c.CommandEndTxnOnPartitionResponse,
+    c.CommandEndTxnOnSubscriptionResponse,
+    c.CommandError,
 )
 """What a request can be answered with; AckResponse is apart, it shares no ids with them by habit of the clients."""
 
@@ -127,10 +127,10 @@ class RawClient(asyncio.Protocol):
         self._waiting.clear()
 
     def _arrived(self, command: c.Command) -> None:
-        if isinstance(command, c.Ping):
+        if isinstance(command, c.CommandPing):
             self.pings += 1
             if self.answer_pings:
-                self.say(c.Pong())
+                self.say(c.CommandPong())
         if self.on_command is not None:
             self.on_command(command)
         for index, (kinds, matches, future) in enumerate(self._waiting):
@@ -189,41 +189,47 @@ class RawClient(asyncio.Protocol):
         request_id = cast(Any, command).request_id
         self.say(command)
         answer = await self.hear(*cast(tuple[type[Any], ...], ANSWERS), where=lambda a: a.request_id == request_id)
-        if isinstance(answer, c.Error):
+        if isinstance(answer, c.CommandError):
             raise RefusedError(answer.error, answer.message)
         if not isinstance(answer, kind):
             raise AssertionError(f"{command} was answered with {answer}")
         return answer
 
-    async def connect(self, version: str = "magnetar-raw", protocol_version: int = 21, **options: Any) -> c.Connected:
+    async def connect(
+        self, version: str = "magnetar-raw", protocol_version: int = 21, **options: Any
+    ) -> c.CommandConnected:
         """The handshake (SEMANTICS 1.2)."""
-        self.say(c.Connect(version, protocol_version, **options))
-        answer: Any = await self.hear(cast(type[Any], c.Connected), c.Error)
-        if isinstance(answer, c.Error):
+        self.say(c.CommandConnect(version, protocol_version, **options))
+        answer: Any = await self.hear(cast(type[Any], c.CommandConnected), c.CommandError)
+        if isinstance(answer, c.CommandError):
             raise RefusedError(answer.error, answer.message)
-        return cast(c.Connected, answer)
+        return cast(c.CommandConnected, answer)
 
-    async def lookup(self, topic: str, *, authoritative: bool = False) -> c.LookupResponse:
-        return await self.request(c.Lookup(topic, self.new_id(), authoritative), c.LookupResponse)
+    async def lookup(self, topic: str, *, authoritative: bool = False) -> c.CommandLookupTopicResponse:
+        return await self.request(
+            c.CommandLookupTopic(topic, self.new_id(), authoritative), c.CommandLookupTopicResponse
+        )
 
-    async def partitions(self, topic: str) -> c.PartitionedMetadataResponse:
-        return await self.request(c.PartitionedMetadata(topic, self.new_id()), c.PartitionedMetadataResponse)
+    async def partitions(self, topic: str) -> c.CommandPartitionedTopicMetadataResponse:
+        return await self.request(
+            c.CommandPartitionedTopicMetadata(topic, self.new_id()), c.CommandPartitionedTopicMetadataResponse
+        )
 
     async def producer(self, topic: str, name: str | None = None, **options: Any) -> RawProducer:
         """Open a producer; ``options`` are fields of PRODUCER."""
         producer_id = self.new_id()
-        command = c.Producer(
+        command = c.CommandProducer(
             topic, producer_id, self.new_id(), name, user_provided_producer_name=name is not None, **options
         )
-        return RawProducer(self, producer_id, await self.request(command, c.ProducerSuccess))
+        return RawProducer(self, producer_id, await self.request(command, c.CommandProducerSuccess))
 
     async def subscribe(
         self, topic: str, subscription: str, sub_type: c.SubType = c.SubType.Exclusive, **options: Any
     ) -> RawConsumer:
         """Open a consumer without permits; ``options`` are fields of SUBSCRIBE."""
         consumer_id = self.new_id()
-        command = c.Subscribe(topic, subscription, sub_type, consumer_id, self.new_id(), **options)
-        await self.request(command, c.Success)
+        command = c.CommandSubscribe(topic, subscription, sub_type, consumer_id, self.new_id(), **options)
+        await self.request(command, c.CommandSuccess)
         return RawConsumer(self, consumer_id)
 
     async def close(self) -> None:
@@ -236,7 +242,7 @@ class RawClient(asyncio.Protocol):
 class RawProducer:
     """A producer on a :class:`RawClient`."""
 
-    def __init__(self, client: RawClient, producer_id: int, opened: c.ProducerSuccess) -> None:
+    def __init__(self, client: RawClient, producer_id: int, opened: c.CommandProducerSuccess) -> None:
         self.client = client
         self.producer_id = producer_id
         self.opened = opened
@@ -260,20 +266,20 @@ class RawProducer:
         self.next_sequence_id = sequence_id + 1
         if entry is None:
             entry = make_entry(payload, producer=self.name, sequence_id=sequence_id, key=key)
-        self.client.say(c.Send(self.producer_id, sequence_id, count, None, chunk, txn, False, None, entry))
+        self.client.say(c.CommandSend(self.producer_id, sequence_id, count, None, chunk, txn, False, None, entry))
         return sequence_id
 
-    async def receipt(self, sequence_id: int | None = None) -> c.SendReceipt:
+    async def receipt(self, sequence_id: int | None = None) -> c.CommandSendReceipt:
         """The next receipt of this producer, or the one of ``sequence_id``. Raises RefusedError for SEND_ERROR."""
 
         def mine(answer: Any) -> bool:
             wanted = sequence_id is None or answer.sequence_id == sequence_id
             return wanted and bool(answer.producer_id == self.producer_id)
 
-        answer: Any = await self.client.hear(cast(type[Any], c.SendReceipt), c.SendError, where=mine)
-        if isinstance(answer, c.SendError):
+        answer: Any = await self.client.hear(cast(type[Any], c.CommandSendReceipt), c.CommandSendError, where=mine)
+        if isinstance(answer, c.CommandSendError):
             raise RefusedError(answer.error, answer.message)
-        return cast(c.SendReceipt, answer)
+        return cast(c.CommandSendReceipt, answer)
 
     async def publish(self, payload: bytes, *, key: str = "") -> c.MessageIdData:
         """Send one message and wait for its receipt."""
@@ -282,7 +288,7 @@ class RawProducer:
         return receipt.message_id
 
     async def close(self) -> None:
-        await self.client.request(c.CloseProducer(self.producer_id, self.client.new_id()), c.Success)
+        await self.client.request(c.CommandCloseProducer(self.producer_id, self.client.new_id()), c.CommandSuccess)
 
 
 class RawConsumer:
@@ -293,42 +299,42 @@ class RawConsumer:
         self.consumer_id = consumer_id
 
     def flow(self, permits: int) -> None:
-        self.client.say(c.Flow(self.consumer_id, permits))
+        self.client.say(c.CommandFlow(self.consumer_id, permits))
 
-    async def receive(self) -> c.Message:
+    async def receive(self) -> c.CommandMessage:
         """The next message for this consumer."""
-        return await self.client.hear(c.Message, where=lambda message: message.consumer_id == self.consumer_id)
+        return await self.client.hear(c.CommandMessage, where=lambda message: message.consumer_id == self.consumer_id)
 
     def ack_unconfirmed(self, *ids: c.MessageIdData, cumulative: bool = False) -> None:
         """Say ACK without asking for an answer."""
-        self.client.say(c.Ack(self.consumer_id, _ack_type(cumulative), ids))
+        self.client.say(c.CommandAck(self.consumer_id, _ack_type(cumulative), ids))
 
     async def ack(self, *ids: c.MessageIdData, cumulative: bool = False, txn: c.TxnId | None = None) -> None:
         """Say ACK and wait for ACK_RESPONSE (SEMANTICS 1.3.5)."""
         request_id = self.client.new_id()
-        self.client.say(c.Ack(self.consumer_id, _ack_type(cumulative), ids, txn=txn, request_id=request_id))
-        answer = await self.client.hear(c.AckResponse, where=lambda answer: answer.request_id == request_id)
+        self.client.say(c.CommandAck(self.consumer_id, _ack_type(cumulative), ids, txn=txn, request_id=request_id))
+        answer = await self.client.hear(c.CommandAckResponse, where=lambda answer: answer.request_id == request_id)
         if answer.error is not None:
             raise RefusedError(answer.error, answer.message or "")
 
     def redeliver(self, ids: Iterable[c.MessageIdData] = (), *, epoch: int | None = None) -> None:
         """Ask for these again, without ids for everything unacked."""
-        self.client.say(c.RedeliverUnacknowledged(self.consumer_id, tuple(ids), epoch))
+        self.client.say(c.CommandRedeliverUnacknowledgedMessages(self.consumer_id, tuple(ids), epoch))
 
     async def seek(self, to: c.MessageIdData | None = None, *, publish_time_ms: int | None = None) -> None:
         """Move the cursor; the broker then closes the consumer (SEMANTICS 5.9)."""
-        command = c.Seek(self.consumer_id, self.client.new_id(), to, publish_time_ms)
-        await self.client.request(command, c.Success)
+        command = c.CommandSeek(self.consumer_id, self.client.new_id(), to, publish_time_ms)
+        await self.client.request(command, c.CommandSuccess)
 
-    async def last_message_id(self) -> c.GetLastMessageIdResponse:
-        command = c.GetLastMessageId(self.consumer_id, self.client.new_id())
-        return await self.client.request(command, c.GetLastMessageIdResponse)
+    async def last_message_id(self) -> c.CommandGetLastMessageIdResponse:
+        command = c.CommandGetLastMessageId(self.consumer_id, self.client.new_id())
+        return await self.client.request(command, c.CommandGetLastMessageIdResponse)
 
     async def unsubscribe(self, *, force: bool = False) -> None:
-        await self.client.request(c.Unsubscribe(self.consumer_id, self.client.new_id(), force), c.Success)
+        await self.client.request(c.CommandUnsubscribe(self.consumer_id, self.client.new_id(), force), c.CommandSuccess)
 
     async def close(self) -> None:
-        await self.client.request(c.CloseConsumer(self.consumer_id, self.client.new_id()), c.Success)
+        await self.client.request(c.CommandCloseConsumer(self.consumer_id, self.client.new_id()), c.CommandSuccess)
 
 
 def _ack_type(cumulative: bool) -> c.AckType:

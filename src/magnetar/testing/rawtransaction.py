@@ -18,20 +18,22 @@ class RawTransaction:
     @classmethod
     async def begin(cls, client: RawClient, ttl_ms: int = 60_000, tc_id: int = 0) -> RawTransaction:
         """NEW_TXN. Raises RefusedError."""
-        answer = _checked(await client.request(c.NewTxn(client.new_id(), ttl_ms, tc_id), c.NewTxnResponse))
+        answer = _checked(
+            await client.request(c.CommandNewTxn(client.new_id(), ttl_ms, tc_id), c.CommandNewTxnResponse)
+        )
         assert answer.txn is not None
         return cls(client, answer.txn)
 
     async def add_partitions(self, *topics: str) -> None:
         """ADD_PARTITION_TO_TXN."""
-        command = c.AddPartitionToTxn(self.client.new_id(), self.id, topics)
-        _checked(await self.client.request(command, c.AddPartitionToTxnResponse))
+        command = c.CommandAddPartitionToTxn(self.client.new_id(), self.id, topics)
+        _checked(await self.client.request(command, c.CommandAddPartitionToTxnResponse))
 
     async def add_subscription(self, topic: str, subscription: str) -> None:
         """ADD_SUBSCRIPTION_TO_TXN."""
         names = (c.TxnSubscription(topic, subscription),)
-        command = c.AddSubscriptionToTxn(self.client.new_id(), self.id, names)
-        _checked(await self.client.request(command, c.AddSubscriptionToTxnResponse))
+        command = c.CommandAddSubscriptionToTxn(self.client.new_id(), self.id, names)
+        _checked(await self.client.request(command, c.CommandAddSubscriptionToTxnResponse))
 
     async def publish(self, producer: RawProducer, payload: bytes) -> c.MessageIdData:
         """Send one message and wait for its receipt."""
@@ -52,8 +54,8 @@ class RawTransaction:
         await self._end(c.TxnAction.ABORT)
 
     async def _end(self, action: c.TxnAction) -> None:
-        command = c.EndTxn(self.client.new_id(), self.id, action)
-        _checked(await self.client.request(command, c.EndTxnResponse))
+        command = c.CommandEndTxn(self.client.new_id(), self.id, action)
+        _checked(await self.client.request(command, c.CommandEndTxnResponse))
 
 
 def _checked(answer: Any) -> Any:

@@ -44,15 +44,15 @@ class Link:
     def send_bytes(self, data: bytes) -> None:
         self._peer.sendall(data)
 
-    def greet(self, max_message_size: int | None = None) -> c.Connect:
-        connect = self.expect(c.Connect)
-        self.send(c.Connected("scripted", 21, max_message_size))
+    def greet(self, max_message_size: int | None = None) -> c.CommandConnect:
+        connect = self.expect(c.CommandConnect)
+        self.send(c.CommandConnected("scripted", 21, max_message_size))
         return connect
 
     def look_up(self) -> None:
         """Answer one LOOKUP: it is us."""
-        asked = self.expect(c.Lookup)
-        self.send(c.LookupResponse(asked.request_id, c.LookupType.Connect, self.url, authoritative=True))
+        asked = self.expect(c.CommandLookupTopic)
+        self.send(c.CommandLookupTopicResponse(asked.request_id, c.LookupType.Connect, self.url, authoritative=True))
 
     def until_left(self) -> None:
         """The client closes without another word."""

@@ -12,22 +12,22 @@ from tests.unit.client.scripted_broker import TOPIC, Link, lookups, scripted_bro
 MARKED, LAST = c.MessageIdData(3, 6), c.MessageIdData(3, 9)
 
 
-def subscribes(link: Link) -> c.Subscribe:
+def subscribes(link: Link) -> c.CommandSubscribe:
     link.greet()
-    asked = link.expect(c.Subscribe)
-    link.send(c.Success(asked.request_id))
+    asked = link.expect(c.CommandSubscribe)
+    link.send(c.CommandSuccess(asked.request_id))
     return asked
 
 
 def answers(link: Link) -> None:
-    asked = link.expect(c.GetLastMessageId)
-    link.send(c.GetLastMessageIdResponse(LAST, asked.request_id, MARKED))
+    asked = link.expect(c.CommandGetLastMessageId)
+    link.send(c.CommandGetLastMessageIdResponse(LAST, asked.request_id, MARKED))
 
 
 def acknowledges(link: Link) -> None:
-    asked = link.expect(c.Ack)
+    asked = link.expect(c.CommandAck)
     assert asked.request_id is not None
-    link.send(c.AckResponse(asked.consumer_id, request_id=asked.request_id))
+    link.send(c.CommandAckResponse(asked.consumer_id, request_id=asked.request_id))
 
 
 def held(url: str) -> tuple[Lookup, Anchor]:
@@ -43,7 +43,7 @@ def test_an_unloaded_topic_is_looked_up_again_before_anything_is_asked() -> None
     def unloaded(link: Link) -> None:
         consumer = subscribes(link).consumer_id
         answers(link)
-        link.send(c.CloseConsumer(consumer, -1))
+        link.send(c.CommandCloseConsumer(consumer, -1))
         link.until_left()
 
     def loaded(link: Link) -> None:
@@ -67,8 +67,8 @@ def test_what_the_broker_does_not_know_any_more_is_not_asked_there_again() -> No
     def forgets(link: Link) -> None:
         subscribes(link)
         answers(link)
-        asked = link.expect(c.GetLastMessageId)
-        link.send(c.Error(asked.request_id, ServerError.MetadataError, "Consumer not found"))
+        asked = link.expect(c.CommandGetLastMessageId)
+        link.send(c.CommandError(asked.request_id, ServerError.MetadataError, "Consumer not found"))
         link.until_left()
 
     def knows(link: Link) -> None:

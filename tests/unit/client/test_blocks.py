@@ -64,7 +64,7 @@ def plain(items: list[Any]) -> list[Any]:
     for item in items:
         if isinstance(item, Block):
             found += [(*item.stored(number), True) for number in range(len(item))]
-        elif isinstance(item, c.Message) and item.consumer_id == CONSUMER:
+        elif isinstance(item, c.CommandMessage) and item.consumer_id == CONSUMER:
             told = item.broker_metadata
             # Of an entry whose checksum does not hold nothing else counts.
             index = -1 if told is None or told.index is None or not item.checksum_ok else told.index
@@ -111,7 +111,7 @@ ids = st.builds(
 )
 payloads = st.binary(max_size=30) | st.sampled_from([b"x" * 3000, b"y" * 70_000])
 messages = st.builds(
-    c.Message,
+    c.CommandMessage,
     st.sampled_from([CONSUMER, CONSUMER, CONSUMER, 6]),
     ids,
     st.integers(0, 300),
@@ -122,14 +122,17 @@ messages = st.builds(
     st.just(True),
 )
 commands = st.one_of(
-    messages, messages, messages, st.sampled_from([c.Ping(), c.Success(3), c.CloseConsumer(CONSUMER, 1)])
+    messages,
+    messages,
+    messages,
+    st.sampled_from([c.CommandPing(), c.CommandSuccess(3), c.CommandCloseConsumer(CONSUMER, 1)]),
 )
 
 
 @pytest.fixture(scope="module", autouse=True)
 def compiled() -> None:
     """Outside of what is timed."""
-    received([encode(c.Ping())])
+    received([encode(c.CommandPing())])
 
 
 def cut(data: bytes, places: list[int]) -> list[bytes]:
@@ -164,7 +167,7 @@ def test_buffers_are_changed_in_the_middle_of_a_frame(monkeypatch: pytest.Monkey
     monkeypatch.setattr(blocks, "_ENTRIES", 3)
     entries = [build_entry(EntryMetadata("p", number, 2), b"z" * (number * 37 % 5000)) for number in range(300)]
     sent = [
-        c.Message(CONSUMER, c.MessageIdData(1, number), 0, (), None, None, entry)
+        c.CommandMessage(CONSUMER, c.MessageIdData(1, number), 0, (), None, None, entry)
         for number, entry in enumerate(entries)
     ]
     found, failed = received([b"".join(encode(one) for one in sent)])

@@ -17,9 +17,11 @@ def connect(url: str, timeout: float = 5.0, token: str | None = None) -> Connect
     return Connection(parse_service_url(url)[0], timeout=timeout, token=token)
 
 
-def ask(connection: Connection) -> c.PartitionedMetadataResponse:
+def ask(connection: Connection) -> c.CommandPartitionedTopicMetadataResponse:
     return connection.request(
-        c.PartitionedMetadata(TOPIC, connection.new_request_id()), c.PartitionedMetadataResponse, "ask"
+        c.CommandPartitionedTopicMetadata(TOPIC, connection.new_request_id()),
+        c.CommandPartitionedTopicMetadataResponse,
+        "ask",
     )
 
 
@@ -52,17 +54,17 @@ def test_places() -> None:
 def test_answers_pings_and_keeps_pushes_for_later() -> None:
     def script(link: Link) -> None:
         assert link.greet(max_message_size=77).auth_method_name == "token"
-        asked = link.expect(c.PartitionedMetadata)
-        link.send(c.Ping(), c.ReachedEndOfTopic(1), c.CloseConsumer(2, -1))
-        link.expect(c.Pong)
-        link.send(c.PartitionedMetadataResponse(asked.request_id, c.MetadataType.Success, 4))
+        asked = link.expect(c.CommandPartitionedTopicMetadata)
+        link.send(c.CommandPing(), c.CommandReachedEndOfTopic(1), c.CommandCloseConsumer(2, -1))
+        link.expect(c.CommandPong)
+        link.send(c.CommandPartitionedTopicMetadataResponse(asked.request_id, c.MetadataType.Success, 4))
         link.until_left()
 
     with scripted_broker(script) as url:
         connection = connect(url, token="secret")
         assert connection.max_message_size == 77
         assert ask(connection).partitions == 4
-        assert connection.receive(0) == [c.ReachedEndOfTopic(1), c.CloseConsumer(2, -1)]
+        assert connection.receive(0) == [c.CommandReachedEndOfTopic(1), c.CommandCloseConsumer(2, -1)]
         assert connection.receive(0) == []
         connection.close()
         with pytest.raises(ConnectionLostError, match="closed"):
@@ -72,8 +74,8 @@ def test_answers_pings_and_keeps_pushes_for_later() -> None:
 def test_an_error_carries_its_code() -> None:
     def script(link: Link) -> None:
         link.greet()
-        asked = link.expect(c.PartitionedMetadata)
-        link.send(c.Error(asked.request_id, ServerError.TopicNotFound, "no such thing"))
+        asked = link.expect(c.CommandPartitionedTopicMetadata)
+        link.send(c.CommandError(asked.request_id, ServerError.TopicNotFound, "no such thing"))
 
     with scripted_broker(script) as url:
         connection = connect(url)
@@ -85,8 +87,8 @@ def test_an_error_carries_its_code() -> None:
 
 def test_refused_at_the_door() -> None:
     def script(link: Link) -> None:
-        link.expect(c.Connect)
-        link.send(c.Error(-1, ServerError.AuthenticationError, "who are you"))
+        link.expect(c.CommandConnect)
+        link.send(c.CommandError(-1, ServerError.AuthenticationError, "who are you"))
 
     with scripted_broker(script) as url, pytest.raises(RefusedError, match="AuthenticationError: who are you"):
         connect(url)
@@ -95,11 +97,11 @@ def test_refused_at_the_door() -> None:
 def test_silence_is_a_timeout_and_names_the_request() -> None:
     def script(link: Link) -> None:
         link.greet()
-        first = link.expect(c.PartitionedMetadata)
-        second = link.expect(c.PartitionedMetadata)
+        first = link.expect(c.CommandPartitionedTopicMetadata)
+        second = link.expect(c.CommandPartitionedTopicMetadata)
         # The late answer to the first must not be taken for the second's.
-        link.send(c.PartitionedMetadataResponse(first.request_id, c.MetadataType.Success, 1))
-        link.send(c.PartitionedMetadataResponse(second.request_id, c.MetadataType.Success, 2))
+        link.send(c.CommandPartitionedTopicMetadataResponse(first.request_id, c.MetadataType.Success, 1))
+        link.send(c.CommandPartitionedTopicMetadataResponse(second.request_id, c.MetadataType.Success, 2))
 
     with scripted_broker(script) as url:
         connection = connect(url, timeout=0.2)
@@ -113,7 +115,7 @@ def test_silence_is_a_timeout_and_names_the_request() -> None:
 def test_a_broken_connection_says_so(last_words: bytes) -> None:
     def script(link: Link) -> None:
         link.greet()
-        link.expect(c.PartitionedMetadata)
+        link.expect(c.CommandPartitionedTopicMetadata)
         link.send_bytes(last_words)
 
     with scripted_broker(script) as url:

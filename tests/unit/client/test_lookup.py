@@ -15,15 +15,17 @@ from tests.unit.client.scripted_broker import TOPIC, Link, lookups, scripted_bro
 def test_follows_a_redirect_and_repeats_its_authority() -> None:
     def redirects(link: Link) -> None:
         link.greet()
-        asked = link.expect(c.Lookup)
+        asked = link.expect(c.CommandLookupTopic)
         assert not asked.authoritative
-        link.send(c.LookupResponse(asked.request_id, c.LookupType.Redirect, link.url, authoritative=True))
+        link.send(c.CommandLookupTopicResponse(asked.request_id, c.LookupType.Redirect, link.url, authoritative=True))
 
     def serves(link: Link) -> None:
         link.greet()
-        asked = link.expect(c.Lookup)
+        asked = link.expect(c.CommandLookupTopic)
         assert asked.authoritative
-        link.send(c.LookupResponse(asked.request_id, c.LookupType.Connect, "pulsar://far:7", authoritative=True))
+        link.send(
+            c.CommandLookupTopicResponse(asked.request_id, c.LookupType.Connect, "pulsar://far:7", authoritative=True)
+        )
 
     with scripted_broker(redirects, serves) as url, Lookup(url) as lookup:
         assert lookup.route(TOPIC) == Route(Address("far", 7))
@@ -32,9 +34,9 @@ def test_follows_a_redirect_and_repeats_its_authority() -> None:
 def test_a_proxy_is_told_which_broker_is_meant() -> None:
     def proxy(link: Link) -> None:
         link.greet()
-        asked = link.expect(c.Lookup)
+        asked = link.expect(c.CommandLookupTopic)
         link.send(
-            c.LookupResponse(
+            c.CommandLookupTopicResponse(
                 asked.request_id, c.LookupType.Connect, "pulsar://inner:6650", proxy_through_service_url=True
             )
         )
@@ -49,8 +51,8 @@ def test_a_proxy_is_told_which_broker_is_meant() -> None:
 def test_redirects_in_a_circle_end() -> None:
     def circle(link: Link) -> None:
         link.greet()
-        asked = link.expect(c.Lookup)
-        link.send(c.LookupResponse(asked.request_id, c.LookupType.Redirect, link.url))
+        asked = link.expect(c.CommandLookupTopic)
+        link.send(c.CommandLookupTopicResponse(asked.request_id, c.LookupType.Redirect, link.url))
 
     def greets(link: Link) -> None:
         link.greet()
@@ -66,18 +68,18 @@ def test_redirects_in_a_circle_end() -> None:
 def test_waits_for_a_broker_that_is_not_ready() -> None:
     def not_ready(link: Link) -> None:
         link.greet()
-        asked = link.expect(c.PartitionedMetadata)
+        asked = link.expect(c.CommandPartitionedTopicMetadata)
         assert asked.metadata_auto_creation_enabled is False
         link.send(
-            c.PartitionedMetadataResponse(
+            c.CommandPartitionedTopicMetadataResponse(
                 asked.request_id, c.MetadataType.Failed, error=ServerError.ServiceNotReady, message="loading"
             )
         )
 
     def ready(link: Link) -> None:
         link.greet()
-        asked = link.expect(c.PartitionedMetadata)
-        link.send(c.PartitionedMetadataResponse(asked.request_id, c.MetadataType.Success, 3))
+        asked = link.expect(c.CommandPartitionedTopicMetadata)
+        link.send(c.CommandPartitionedTopicMetadataResponse(asked.request_id, c.MetadataType.Success, 3))
 
     with scripted_broker(not_ready, ready) as url, Lookup(url) as lookup:
         assert lookup.partition_count(TOPIC, create=False) == 3
@@ -86,9 +88,9 @@ def test_waits_for_a_broker_that_is_not_ready() -> None:
 def test_a_final_no_is_not_asked_again() -> None:
     def script(link: Link) -> None:
         link.greet()
-        asked = link.expect(c.Lookup)
+        asked = link.expect(c.CommandLookupTopic)
         link.send(
-            c.LookupResponse(
+            c.CommandLookupTopicResponse(
                 asked.request_id, c.LookupType.Failed, error=ServerError.AuthorizationError, message="not you"
             )
         )

@@ -35,19 +35,19 @@ def asking(*scripts: Script) -> Iterator[Lookup]:
 
 def reads(link: Link) -> int:
     link.greet()
-    asked = link.expect(c.Subscribe)
-    link.send(c.Success(asked.request_id))
+    asked = link.expect(c.CommandSubscribe)
+    link.send(c.CommandSuccess(asked.request_id))
     return asked.consumer_id
 
 
 def tells(link: Link, marked: c.MessageIdData) -> None:
-    asked = link.expect(c.GetLastMessageId)
-    link.send(c.GetLastMessageIdResponse(LAST, asked.request_id, marked))
+    asked = link.expect(c.CommandGetLastMessageId)
+    link.send(c.CommandGetLastMessageIdResponse(LAST, asked.request_id, marked))
 
 
 def delivers(link: Link, consumer: int, *entries: int) -> None:
     """Entry n was published at second n."""
-    link.expect(c.Flow)
+    link.expect(c.CommandFlow)
     made = [(3, entry, build_entry(EntryMetadata("p", entry, entry * 1000), b"x")) for entry in entries]
     link.deliver(consumer, *made)
 
@@ -56,7 +56,7 @@ def slow(link: Link) -> None:
     consumer = reads(link)
     tells(link, c.MessageIdData(3, -1))
     delivers(link, consumer, 0, 1)
-    link.expect(c.Flow)
+    link.expect(c.CommandFlow)
     time.sleep(4 * SILENCE)
     made = [(3, entry, build_entry(EntryMetadata("p", entry, entry * 1000), b"x")) for entry in (2, 3)]
     link.deliver(consumer, *made)
@@ -72,7 +72,7 @@ def test_a_topic_that_is_unloaded_meanwhile() -> None:
         consumer = reads(link)
         tells(link, c.MessageIdData(3, -1))
         delivers(link, consumer, 0, 1)
-        link.send(c.CloseConsumer(consumer, -1))
+        link.send(c.CommandCloseConsumer(consumer, -1))
 
     with asking(lookups(), unloaded, lookups(), slow) as lookup:
         assert place_at_time(lookup, TOPIC, 3000, 9000) == Place(3, 3)
@@ -84,7 +84,7 @@ def test_nothing_so_late() -> None:
     def placed(link: Link) -> None:
         reads(link)
         tells(link, LAST)
-        link.expect(c.Flow)
+        link.expect(c.CommandFlow)
         tells(link, LAST)
 
     with asking(lookups(), placed) as lookup:
@@ -95,7 +95,7 @@ def test_the_first_place_of_a_slow_broker() -> None:
     def first(link: Link) -> None:
         consumer = reads(link)
         tells(link, c.MessageIdData(3, -1))
-        link.expect(c.Flow)
+        link.expect(c.CommandFlow)
         tells(link, c.MessageIdData(3, -1))
         time.sleep(4 * SILENCE)
         link.deliver(consumer, (3, 4, build_entry(EntryMetadata("p", 4, 4000), b"x")))
@@ -108,7 +108,7 @@ def test_the_first_place_where_all_was_trimmed() -> None:
     def trimmed(link: Link) -> None:
         reads(link)
         tells(link, c.MessageIdData(4, -1))
-        link.expect(c.Flow)
+        link.expect(c.CommandFlow)
         tells(link, c.MessageIdData(4, -1))
 
     with asking(lookups(), trimmed) as lookup:

@@ -28,15 +28,15 @@ def producing(url: str, name: str | None = None, send_timeout: float = 5.0) -> I
         yield producer
 
 
-def opens(link: Link, name: str = "made-up", last: int = -1) -> c.Producer:
+def opens(link: Link, name: str = "made-up", last: int = -1) -> c.CommandProducer:
     link.greet()
-    asked = link.expect(c.Producer)
-    link.send(c.ProducerSuccess(asked.request_id, asked.producer_name or name, last, b"", producer_ready=True))
+    asked = link.expect(c.CommandProducer)
+    link.send(c.CommandProducerSuccess(asked.request_id, asked.producer_name or name, last, b"", producer_ready=True))
     return asked
 
 
 def closes(link: Link) -> None:
-    link.send(c.Success(link.expect(c.CloseProducer).request_id))
+    link.send(c.CommandSuccess(link.expect(c.CommandCloseProducer).request_id))
 
 
 def send(producer: Producer, *sequence_ids: int, messages: int = 1) -> None:
@@ -45,8 +45,8 @@ def send(producer: Producer, *sequence_ids: int, messages: int = 1) -> None:
         producer.send(build_entry(EntryMetadata("p", sequence, 1), b"x"), messages, sequence, highest)
 
 
-def receipt(sent: c.Send) -> c.SendReceipt:
-    return c.SendReceipt(sent.producer_id, sent.sequence_id, c.MessageIdData(1, sent.sequence_id), 0)
+def receipt(sent: c.CommandSend) -> c.CommandSendReceipt:
+    return c.CommandSendReceipt(sent.producer_id, sent.sequence_id, c.MessageIdData(1, sent.sequence_id), 0)
 
 
 def test_takes_the_given_name_and_counts_receipts() -> None:
@@ -54,7 +54,7 @@ def test_takes_the_given_name_and_counts_receipts() -> None:
         asked = opens(link, "of-the-broker")
         assert (asked.producer_name, asked.user_provided_producer_name) == (None, False)
         for sequence in (0, 10):
-            sent = link.expect(c.Send)
+            sent = link.expect(c.CommandSend)
             assert (sent.sequence_id, sent.num_messages, sent.highest_sequence_id) == (sequence, 10, sequence + 9)
             assert sent.checksum_ok
             link.send(receipt(sent))
@@ -70,14 +70,14 @@ def test_takes_the_given_name_and_counts_receipts() -> None:
 def test_sends_again_what_has_no_receipt() -> None:
     def breaks(link: Link) -> None:
         opens(link)
-        link.send(receipt(link.expect(c.Send)))
-        link.expect(c.Send)
+        link.send(receipt(link.expect(c.CommandSend)))
+        link.expect(c.CommandSend)
 
     def goes_on(link: Link) -> None:
         asked = opens(link)
         assert (asked.producer_name, asked.epoch) == ("stable", 1)
         for sequence in (1, 2):
-            sent = link.expect(c.Send)
+            sent = link.expect(c.CommandSend)
             assert sent.sequence_id == sequence
             link.send(receipt(sent))
         closes(link)
@@ -92,11 +92,11 @@ def test_does_not_repeat_what_the_broker_says_it_has() -> None:
     def breaks(link: Link) -> None:
         opens(link)
         for _ in range(3):
-            link.expect(c.Send)
+            link.expect(c.CommandSend)
 
     def knows(link: Link) -> None:
         opens(link, last=1)
-        sent = link.expect(c.Send)
+        sent = link.expect(c.CommandSend)
         assert sent.sequence_id == 2
         link.send(receipt(sent))
         closes(link)
@@ -110,8 +110,8 @@ def test_does_not_repeat_what_the_broker_says_it_has() -> None:
 def refuses(error: ServerError) -> Script:
     def script(link: Link) -> None:
         opens(link)
-        sent = link.expect(c.Send)
-        link.send(c.SendError(sent.producer_id, sent.sequence_id, error, "no"))
+        sent = link.expect(c.CommandSend)
+        link.send(c.CommandSendError(sent.producer_id, sent.sequence_id, error, "no"))
         if error is not ServerError.PersistenceError:
             closes(link)
 
@@ -128,7 +128,7 @@ def test_a_refusal_reaches_the_caller() -> None:
 def test_a_full_disk_is_tried_again() -> None:
     def recovered(link: Link) -> None:
         opens(link)
-        link.send(receipt(link.expect(c.Send)))
+        link.send(receipt(link.expect(c.CommandSend)))
         closes(link)
 
     scripts = lookups(2), refuses(ServerError.PersistenceError), recovered
@@ -141,7 +141,7 @@ def test_a_full_disk_is_tried_again() -> None:
 def test_no_receipt_is_a_timeout() -> None:
     def script(link: Link) -> None:
         opens(link)
-        link.expect(c.Send)
+        link.expect(c.CommandSend)
         closes(link)
 
     with scripted_broker(lookups(), script) as url, producing(url, send_timeout=0.3) as producer:
@@ -155,10 +155,10 @@ def test_the_window_blocks_until_receipts_come(monkeypatch: pytest.MonkeyPatch) 
 
     def script(link: Link) -> None:
         opens(link)
-        sent = [link.expect(c.Send) for _ in range(3)]
+        sent = [link.expect(c.CommandSend) for _ in range(3)]
         # Were the fourth sent before a receipt, it would be read here and then be out of its turn.
         link.send(receipt(sent[0]))
-        for one in (*sent[1:], link.expect(c.Send)):
+        for one in (*sent[1:], link.expect(c.CommandSend)):
             link.send(receipt(one))
         closes(link)
 
@@ -174,17 +174,17 @@ def test_a_message_in_chunks_goes_on_where_receipts_ended(stored: bool) -> None:
 
     def breaks(link: Link) -> None:
         opens(link, last=4)
-        sent = [link.expect(c.Send) for _ in range(3)]
+        sent = [link.expect(c.CommandSend) for _ in range(3)]
         assert [(one.sequence_id, one.num_messages, one.is_chunk) for one in sent] == [(7, 1, True)] * 3
         link.send(receipt(sent[0]))
 
     def knows(link: Link) -> None:
         opens(link, last=7 if stored else 4)
         for part in () if stored else (b"b", b"c"):
-            sent = link.expect(c.Send)
+            sent = link.expect(c.CommandSend)
             assert (sent.sequence_id, sent.is_chunk, payload_of(sent.entry)) == (7, True, part)
             link.send(receipt(sent))
-        sent = link.expect(c.Send)
+        sent = link.expect(c.CommandSend)
         assert (sent.sequence_id, sent.is_chunk) == (8, False)
         link.send(receipt(sent))
         closes(link)

@@ -32,14 +32,14 @@ def serving(*numbers: int, start: c.MessageIdData, last: int | None = None, ledg
 
     def script(link: Link) -> None:
         link.greet()
-        asked = link.expect(c.Subscribe)
+        asked = link.expect(c.CommandSubscribe)
         assert (asked.durable, asked.start_message_id, asked.force_topic_creation) == (False, start, False)
-        link.send(c.Success(asked.request_id))
-        assert link.expect(c.Flow).permits > 1_000_000
+        link.send(c.CommandSuccess(asked.request_id))
+        assert link.expect(c.CommandFlow).permits > 1_000_000
         link.deliver(asked.consumer_id, *((ledger, number, entry(number)) for number in numbers))
         if last is not None:
-            question = link.expect(c.GetLastMessageId)
-            link.send(c.GetLastMessageIdResponse(c.MessageIdData(ledger, last), question.request_id))
+            question = link.expect(c.CommandGetLastMessageId)
+            link.send(c.CommandGetLastMessageIdResponse(c.MessageIdData(ledger, last), question.request_id))
         # A reader that leaves here reads until it sees that.
 
     return script
@@ -50,11 +50,11 @@ def standing(start: c.MessageIdData, mark: tuple[int, int]) -> Script:
 
     def script(link: Link) -> None:
         link.greet()
-        asked = link.expect(c.Subscribe)
+        asked = link.expect(c.CommandSubscribe)
         assert (asked.durable, asked.start_message_id) == (False, start)
-        link.send(c.Success(asked.request_id))
-        question = link.expect(c.GetLastMessageId)
-        answer = c.GetLastMessageIdResponse(c.MessageIdData(9, 9), question.request_id, c.MessageIdData(*mark))
+        link.send(c.CommandSuccess(asked.request_id))
+        question = link.expect(c.CommandGetLastMessageId)
+        answer = c.CommandGetLastMessageIdResponse(c.MessageIdData(9, 9), question.request_id, c.MessageIdData(*mark))
         link.send(answer)
 
     return script
@@ -119,9 +119,9 @@ def test_what_is_gone_is_an_error_or_the_end() -> None:
 def test_a_damaged_entry_is_named() -> None:
     def script(link: Link) -> None:
         link.greet()
-        asked = link.expect(c.Subscribe)
-        link.send(c.Success(asked.request_id))
-        link.expect(c.Flow)
+        asked = link.expect(c.CommandSubscribe)
+        link.send(c.CommandSuccess(asked.request_id))
+        link.expect(c.CommandFlow)
         link.deliver(asked.consumer_id, (5, 3, entry(3)[:-1] + b"x"))
 
     with scripted_broker(lookups(), script) as url, pytest.raises(DataLossError, match=r"entry 5:3 .*checksum"):

@@ -108,7 +108,7 @@ def connected(
     listener = Listener(service or fake_service(), connections)
     transport = FakeTransport(listener, deaf=deaf)
     listener.connection_made(transport)
-    listener.data_received(codec.encode(c.Connect("test", 21)))
+    listener.data_received(codec.encode(c.CommandConnect("test", 21)))
     return listener, transport
 
 

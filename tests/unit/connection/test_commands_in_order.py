@@ -36,7 +36,7 @@ def run(scenario: Callable[[], Coroutine[Any, Any, None]]) -> None:
 
 def sends(count: int, first: int = 0) -> bytes:
     fields = (1, None, False, None, False, None, ENTRY, True)
-    return b"".join(codec.encode(c.Send(1, first + i, *fields)) for i in range(count))
+    return b"".join(codec.encode(c.CommandSend(1, first + i, *fields)) for i in range(count))
 
 
 def publisher(
@@ -84,7 +84,7 @@ def test_reading_stops_when_all_together_have_too_many_bytes_waiting() -> None:
         quiet, calm = connected(Connections(), service)
         journal.pending_bytes = 1 << 20
         listener.data_received(sends(3))
-        quiet.data_received(codec.encode(c.Ping()))
+        quiet.data_received(codec.encode(c.CommandPing()))
         assert not transport.reading
         assert calm.reading, "one that publishes nothing is not made to wait"
         sink.receipts(3, 0, results(1))
@@ -193,7 +193,7 @@ def consumer_of(listener: Listener, consumer_id: int = 7) -> Noting:
 
 def ack(*entries: int, **fields: Any) -> bytes:
     ids = tuple(c.MessageIdData(1, entry) for entry in entries)
-    return codec.encode(c.Ack(7, c.AckType.Individual, ids, **fields))
+    return codec.encode(c.CommandAck(7, c.AckType.Individual, ids, **fields))
 
 
 def test_acknowledgements_of_one_segment_are_handed_over_once() -> None:
@@ -210,9 +210,9 @@ def test_acknowledgements_of_one_segment_are_handed_over_once() -> None:
 @pytest.mark.parametrize(
     ("command", "then"),
     [
-        (c.CloseConsumer(7, 1), "left"),
-        (c.Flow(7, 5), ("flow", 5)),
-        (c.RedeliverUnacknowledged(7, (c.MessageIdData(1, 3),)), ("redeliver", [3])),
+        (c.CommandCloseConsumer(7, 1), "left"),
+        (c.CommandFlow(7, 5), ("flow", 5)),
+        (c.CommandRedeliverUnacknowledgedMessages(7, (c.MessageIdData(1, 3),)), ("redeliver", [3])),
     ],
 )
 def test_acknowledgements_come_before_the_command_behind_them(command: c.Command, then: object) -> None:
@@ -249,7 +249,7 @@ def test_single_and_several_ids_keep_their_order() -> None:
         listener.data_received(ack(1) + ack(2, 3, request_id=9) + ack(4))
         assert subscription.told == [("ack", [1]), ("ack", [2, 3]), ("ack", [4])]
         await asyncio.sleep(0)
-        assert [x.request_id for x in transport.heard() if isinstance(x, c.AckResponse)] == [9]
+        assert [x.request_id for x in transport.heard() if isinstance(x, c.CommandAckResponse)] == [9]
         hang_up(listener)
 
     run(scenario)
@@ -286,8 +286,8 @@ def test_a_redelivery_may_name_an_entry_twice() -> None:
         listener, transport = connected(Connections())
         subscription = consumer_of(listener)
         twice = (c.MessageIdData(1, 3), c.MessageIdData(1, 3))
-        listener.data_received(codec.encode(c.RedeliverUnacknowledged(7, twice)))
-        listener.data_received(codec.encode(c.RedeliverUnacknowledged(7, ())))
+        listener.data_received(codec.encode(c.CommandRedeliverUnacknowledgedMessages(7, twice)))
+        listener.data_received(codec.encode(c.CommandRedeliverUnacknowledgedMessages(7, ())))
         assert subscription.told == [("redeliver", [3, 3]), ("redeliver", None)]
         assert not transport.closing
         hang_up(listener)
@@ -298,8 +298,8 @@ def test_a_redelivery_may_name_an_entry_twice() -> None:
 def test_commands_of_consumers_that_are_not_open_are_nothing() -> None:
     async def scenario() -> None:
         listener, transport = connected(Connections())
-        listener.data_received(ack(1) + codec.encode(c.Flow(7, 1)) + codec.encode(c.Flow(7, 0)))
-        listener.data_received(codec.encode(c.RedeliverUnacknowledged(7, (c.MessageIdData(1, 3),))))
+        listener.data_received(ack(1) + codec.encode(c.CommandFlow(7, 1)) + codec.encode(c.CommandFlow(7, 0)))
+        listener.data_received(codec.encode(c.CommandRedeliverUnacknowledgedMessages(7, (c.MessageIdData(1, 3),))))
         assert not transport.closing
         hang_up(listener)
 
@@ -310,13 +310,13 @@ def test_commands_of_consumers_that_are_not_open_are_nothing() -> None:
 
 
 def test_every_command_of_a_client_has_a_handler() -> None:
-    handshake = {c.Connect, c.Ping, c.Pong}
+    handshake = {c.CommandConnect, c.CommandPing, c.CommandPong}
     assert set(dispatch.HANDLERS) == FROM_CLIENT | handshake
 
 
 def test_nothing_but_connect_before_connect() -> None:
     async def scenario() -> None:
-        for command in (c.Lookup("t", 1), c.Flow(1, 1), c.Ack(1, c.AckType.Individual, ())):
+        for command in (c.CommandLookupTopic("t", 1), c.CommandFlow(1, 1), c.CommandAck(1, c.AckType.Individual, ())):
             listener = Listener(fake_service(), Connections())
             transport = FakeTransport(listener)
             listener.connection_made(transport)
@@ -330,16 +330,16 @@ def test_nothing_but_connect_before_connect() -> None:
 def test_commands_behind_one_that_closes_are_not_handled(monkeypatch: pytest.MonkeyPatch) -> None:
     handled: list[int] = []
 
-    def look_up(session: Session, command: c.Lookup) -> None:
+    def look_up(session: Session, command: c.CommandLookupTopic) -> None:
         handled.append(command.request_id)
         session.close("enough")
 
-    monkeypatch.setattr(listening, "HANDLERS", {**dispatch.HANDLERS, c.Lookup: look_up})
+    monkeypatch.setattr(listening, "HANDLERS", {**dispatch.HANDLERS, c.CommandLookupTopic: look_up})
 
     async def scenario() -> None:
         listener, transport = connected(Connections())
-        listener.data_received(codec.encode(c.Lookup("t", 1)) + codec.encode(c.Lookup("t", 2)))
-        listener.data_received(codec.encode(c.Lookup("t", 3)))
+        listener.data_received(codec.encode(c.CommandLookupTopic("t", 1)) + codec.encode(c.CommandLookupTopic("t", 2)))
+        listener.data_received(codec.encode(c.CommandLookupTopic("t", 3)))
         await asyncio.sleep(0)
         assert handled == [1]
         assert transport.closing

@@ -35,7 +35,7 @@ def test_a_failed_write_leaves_no_pending_publishes_behind() -> None:
             for _ in range(9):
                 producer.send(b"x")
                 await asyncio.sleep(0.0005)
-            await client.hear(c.CloseProducer)
+            await client.hear(c.CommandCloseProducer)
             await asyncio.sleep(1)
             producer = await client.producer(T)
         for _ in range(20):
@@ -85,7 +85,7 @@ def test_a_closed_connection_that_takes_nothing_gives_its_messages_back() -> Non
         taker = await other.subscribe(T, S, c.SubType.Shared)
         taker.flow(1_000)
         await asyncio.sleep(1)
-        assert len(other.heard(c.Message)) == 200
+        assert len(other.heard(c.CommandMessage)) == 200
         assert len(world.machine.broker.connections) == 1
 
     run_seed(simulation, 1, storage=StoreSettings())
@@ -102,7 +102,7 @@ def test_a_client_that_we_do_not_read_is_not_silent() -> None:
         for _ in range(30):
             producer.send(b"x")
         await asyncio.sleep(200)
-        assert len(client.heard(c.SendReceipt)) == 30
+        assert len(client.heard(c.CommandSendReceipt)) == 30
         assert not client.lost.done()
 
     run_seed(simulation, 1, settings=FEW)

@@ -128,8 +128,8 @@ def test_an_exclusive_place_is_free_once_its_owner_gives_no_sign_of_life(alive: 
         with pytest.raises(RefusedError):
             await other.subscribe(T, "s", c.SubType.Shared)
         await asyncio.sleep(20)
-        assert not other.heard(c.Success), "refused and nothing else"
-        assert not other.heard(c.Error), "refused once"
+        assert not other.heard(c.CommandSuccess), "refused and nothing else"
+        assert not other.heard(c.CommandError), "refused once"
 
     talk(simulation)
 
@@ -137,14 +137,16 @@ def test_an_exclusive_place_is_free_once_its_owner_gives_no_sign_of_life(alive: 
 def test_what_is_opened_twice_is_the_same_and_what_is_reserved_is_refused() -> None:
     async def simulation(world: World) -> None:
         client = await connected()
-        first = await client.request(c.Producer(T, 1005, client.new_id(), "p"), c.ProducerSuccess)
-        again = await client.request(c.Producer(T, 1005, client.new_id(), "p"), c.ProducerSuccess)
+        first = await client.request(c.CommandProducer(T, 1005, client.new_id(), "p"), c.CommandProducerSuccess)
+        again = await client.request(c.CommandProducer(T, 1005, client.new_id(), "p"), c.CommandProducerSuccess)
         assert (again.producer_name, again.last_sequence_id) == (first.producer_name, -1)
-        later = await client.request(c.Producer(T, 1005, client.new_id(), "p", epoch=1), c.ProducerSuccess)
+        later = await client.request(
+            c.CommandProducer(T, 1005, client.new_id(), "p", epoch=1), c.CommandProducerSuccess
+        )
         assert later.producer_name == "p"
         assert len((await stats(world))["publishers"]) == 1
-        await client.request(c.Subscribe(T, "s", c.SubType.Shared, 1006, client.new_id()), c.Success)
-        await client.request(c.Subscribe(T, "s", c.SubType.Shared, 1006, client.new_id()), c.Success)
+        await client.request(c.CommandSubscribe(T, "s", c.SubType.Shared, 1006, client.new_id()), c.CommandSuccess)
+        await client.request(c.CommandSubscribe(T, "s", c.SubType.Shared, 1006, client.new_id()), c.CommandSuccess)
         assert len((await stats(world))["subscriptions"]["s"]["consumers"]) == 1
         for name in ("", "pulsar.dedup", "pulsar.repl.a"):
             with pytest.raises(RefusedError) as refused:
@@ -193,20 +195,22 @@ def test_a_watcher_hears_of_topics_that_come_and_go_until_it_closes() -> None:
         await client.producer(f"persistent://{NAMESPACE}/a-1")
         await client.producer(f"persistent://{NAMESPACE}/b-1")
         pattern = f"persistent://{NAMESPACE}/a-.*"
-        begun = await client.request(c.WatchTopicList(client.new_id(), 7, NAMESPACE, pattern), c.WatchTopicListSuccess)
+        begun = await client.request(
+            c.CommandWatchTopicList(client.new_id(), 7, NAMESPACE, pattern), c.CommandWatchTopicListSuccess
+        )
         assert (begun.watcher_id, begun.topics) == (7, (f"persistent://{NAMESPACE}/a-1",))
         await client.producer(f"persistent://{NAMESPACE}/a-2")
         await client.producer(f"persistent://{NAMESPACE}/b-2")
-        told = await client.hear(c.WatchTopicUpdate)
+        told = await client.hear(c.CommandWatchTopicUpdate)
         assert (told.watcher_id, told.new_topics, told.deleted_topics) == (7, (f"persistent://{NAMESPACE}/a-2",), ())
         world.machine.broker.service.delete(TopicName.parse(f"persistent://{NAMESPACE}/a-1"), force=True)
-        told = await client.hear(c.WatchTopicUpdate)
+        told = await client.hear(c.CommandWatchTopicUpdate)
         assert (told.new_topics, told.deleted_topics) == ((), (f"persistent://{NAMESPACE}/a-1",))
-        client.say(c.WatchTopicListClose(client.new_id(), 7))
+        client.say(c.CommandWatchTopicListClose(client.new_id(), 7))
         await asyncio.sleep(1)
         await client.producer(f"persistent://{NAMESPACE}/a-3")
         await asyncio.sleep(1)
-        assert not client.heard(c.WatchTopicUpdate)
+        assert not client.heard(c.CommandWatchTopicUpdate)
 
     talk(simulation)
 
@@ -217,12 +221,14 @@ def test_a_pattern_that_the_broker_does_not_evaluate_is_refused(allowed: bool, m
 
     async def simulation(world: World) -> None:
         client = await connected()
-        watch = c.WatchTopicList(client.new_id(), 7, NAMESPACE, "a" * (most + allowed))
+        watch = c.CommandWatchTopicList(client.new_id(), 7, NAMESPACE, "a" * (most + allowed))
         with pytest.raises(RefusedError, match=f"Unable to create topic list watcher: .*{why}") as refused:
-            await client.request(watch, c.WatchTopicListSuccess)
+            await client.request(watch, c.CommandWatchTopicListSuccess)
         assert refused.value.code is ServerError.NotAllowedError
         if allowed:
-            await client.request(c.WatchTopicList(client.new_id(), 7, NAMESPACE, "a" * most), c.WatchTopicListSuccess)
+            await client.request(
+                c.CommandWatchTopicList(client.new_id(), 7, NAMESPACE, "a" * most), c.CommandWatchTopicListSuccess
+            )
 
     settings = Settings(enableBrokerSideSubscriptionPatternEvaluation=allowed, subscriptionPatternMaxLength=most)
     talk(simulation, settings)
@@ -252,8 +258,8 @@ def test_lists_of_a_namespace_by_kind_and_pattern() -> None:
         await client.producer("non-persistent://public/default/n")
 
         async def listed(mode: c.NamespaceMode, pattern: str | None = None) -> list[str]:
-            command = c.GetTopicsOfNamespace(client.new_id(), NAMESPACE, mode, pattern)
-            answer = await client.request(command, c.GetTopicsOfNamespaceResponse)
+            command = c.CommandGetTopicsOfNamespace(client.new_id(), NAMESPACE, mode, pattern)
+            answer = await client.request(command, c.CommandGetTopicsOfNamespaceResponse)
             return sorted(name.rpartition("/")[2] for name in answer.topics)
 
         assert await listed(c.NamespaceMode.PERSISTENT) == ["a", "b"]
@@ -293,15 +299,17 @@ def test_what_a_consumer_is_told_of_itself_and_of_the_end() -> None:
             await consumer.receive()
         last = (await consumer.last_message_id()).last_message_id
         assert (last.ledger, last.entry) == (ids[-1].ledger, ids[-1].entry)
-        found = await client.request(c.ConsumerStats(client.new_id(), consumer.consumer_id), c.ConsumerStatsResponse)
+        found = await client.request(
+            c.CommandConsumerStats(client.new_id(), consumer.consumer_id), c.CommandConsumerStatsResponse
+        )
         assert (found.consumer_name, found.available_permits, found.unacked_messages) == ("c", 0, 3)
         assert (found.msg_backlog, found.type, found.blocked_consumer_on_unacked_msgs) == (5, "Shared", False)
-        for command in (c.GetLastMessageId(99, client.new_id()), c.Unsubscribe(99, client.new_id())):
+        for command in (c.CommandGetLastMessageId(99, client.new_id()), c.CommandUnsubscribe(99, client.new_id())):
             with pytest.raises(RefusedError) as refused:
-                await client.request(command, c.Success)
+                await client.request(command, c.CommandSuccess)
             assert refused.value.code is ServerError.MetadataError
-        for closing in (c.CloseConsumer(99, client.new_id()), c.CloseProducer(99, client.new_id())):
-            await client.request(closing, c.Success)
+        for closing in (c.CommandCloseConsumer(99, client.new_id()), c.CommandCloseProducer(99, client.new_id())):
+            await client.request(closing, c.CommandSuccess)
 
     talk(simulation)
 
@@ -311,16 +319,16 @@ def test_without_transactions_every_command_of_theirs_is_refused_once() -> None:
         client = await connected()
         txn = c.TxnId(0, 0)
         commands: list[Any] = [
-            c.TcClientConnectRequest(client.new_id(), 0),
-            c.NewTxn(client.new_id(), 1000, 0),
-            c.AddPartitionToTxn(client.new_id(), txn, (T,)),
-            c.AddSubscriptionToTxn(client.new_id(), txn, ()),
-            c.EndTxn(client.new_id(), txn, c.TxnAction.COMMIT),
-            c.EndTxnOnPartition(client.new_id(), txn, T, c.TxnAction.COMMIT),
+            c.CommandTcClientConnectRequest(client.new_id(), 0),
+            c.CommandNewTxn(client.new_id(), 1000, 0),
+            c.CommandAddPartitionToTxn(client.new_id(), txn, (T,)),
+            c.CommandAddSubscriptionToTxn(client.new_id(), txn, ()),
+            c.CommandEndTxn(client.new_id(), txn, c.TxnAction.COMMIT),
+            c.CommandEndTxnOnPartition(client.new_id(), txn, T, c.TxnAction.COMMIT),
         ]
         for command in commands:
             with pytest.raises(RefusedError) as refused:
-                await client.request(command, c.Success)
+                await client.request(command, c.CommandSuccess)
             assert refused.value.code is ServerError.NotAllowedError
             await asyncio.sleep(0.1)
             assert not client._summary(), "one answer each"
@@ -331,10 +339,16 @@ def test_without_transactions_every_command_of_theirs_is_refused_once() -> None:
 def test_coordinators_that_are_not_here_and_transactions_that_are_not_open() -> None:
     async def simulation(world: World) -> None:
         client = await connected()
-        here = await client.request(c.TcClientConnectRequest(client.new_id(), 0), c.TcClientConnectResponse)
-        away = await client.request(c.TcClientConnectRequest(client.new_id(), 3), c.TcClientConnectResponse)
+        here = await client.request(
+            c.CommandTcClientConnectRequest(client.new_id(), 0), c.CommandTcClientConnectResponse
+        )
+        away = await client.request(
+            c.CommandTcClientConnectRequest(client.new_id(), 3), c.CommandTcClientConnectResponse
+        )
         assert (here.error, away.error) == (None, ServerError.ServiceNotReady)
-        unknown = await client.request(c.EndTxn(client.new_id(), c.TxnId(0, 77), c.TxnAction.COMMIT), c.EndTxnResponse)
+        unknown = await client.request(
+            c.CommandEndTxn(client.new_id(), c.TxnId(0, 77), c.TxnAction.COMMIT), c.CommandEndTxnResponse
+        )
         assert unknown.error is ServerError.TransactionNotFound
         producer = await client.producer(T)
         with pytest.raises(RefusedError) as refused:

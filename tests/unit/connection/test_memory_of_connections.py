@@ -23,7 +23,7 @@ from magnetar.protocol.server import GREETING_MAX
 from magnetar.testing.simloop import SimLoop
 from tests.unit.connection.fakes import FakeTransport, connected, fake_service, hang_up
 
-PING = codec.encode(c.Ping())
+PING = codec.encode(c.CommandPing())
 MB = 1 << 20
 HALF = (5 * MB).to_bytes(4, "big") + (20).to_bytes(4, "big")
 """The beginning of a frame of 5 MB."""
@@ -46,8 +46,8 @@ async def turns(count: int = 50) -> None:
         await asyncio.sleep(0)
 
 
-def answering(size: int, handled: list[int]) -> Callable[[Session, c.Lookup], None]:
-    def look_up(session: Session, command: c.Lookup) -> None:
+def answering(size: int, handled: list[int]) -> Callable[[Session, c.CommandLookupTopic], None]:
+    def look_up(session: Session, command: c.CommandLookupTopic) -> None:
         handled.append(command.request_id)
         session.out.put(b"\0" * size)
 
@@ -59,11 +59,11 @@ def answering(size: int, handled: list[int]) -> Callable[[Session, c.Lookup], No
 
 def test_commands_of_one_who_takes_nothing_wait_until_it_does(monkeypatch: pytest.MonkeyPatch) -> None:
     handled: list[int] = []
-    monkeypatch.setattr(listening, "HANDLERS", {**dispatch.HANDLERS, c.Lookup: answering(100_000, handled)})
+    monkeypatch.setattr(listening, "HANDLERS", {**dispatch.HANDLERS, c.CommandLookupTopic: answering(100_000, handled)})
 
     async def scenario() -> None:
         flood, transport = connected(Connections(), deaf=True)
-        flood.data_received(b"".join(codec.encode(c.Lookup("t", i)) for i in range(1_000)))
+        flood.data_received(b"".join(codec.encode(c.CommandLookupTopic("t", i)) for i in range(1_000)))
         await turns(100)
         assert len(handled) < 50
         assert transport.unsent < 5 * MB
@@ -88,22 +88,22 @@ def test_what_nobody_answers_goes_on_meanwhile(monkeypatch: pytest.MonkeyPatch) 
     handled: list[int] = []
     flows: list[int] = []
 
-    def flow(session: Session, command: c.Flow) -> None:
+    def flow(session: Session, command: c.CommandFlow) -> None:
         flows.append(command.permits)
 
-    table = {**dispatch.HANDLERS, c.Lookup: answering(3 * MB, handled), c.Flow: flow}
+    table = {**dispatch.HANDLERS, c.CommandLookupTopic: answering(3 * MB, handled), c.CommandFlow: flow}
     monkeypatch.setattr(listening, "HANDLERS", table)
 
     async def scenario() -> None:
         flood, transport = connected(Connections(), deaf=True)
-        flood.data_received(codec.encode(c.Lookup("t", 1)))
+        flood.data_received(codec.encode(c.CommandLookupTopic("t", 1)))
         await turns()
         for i in range(1, 400):
-            flood.data_received(codec.encode(c.Flow(1, i)))
+            flood.data_received(codec.encode(c.CommandFlow(1, i)))
             await turns(2)
         assert flows == list(range(1, 400))
         assert transport.reading
-        flood.data_received(PING + codec.encode(c.Flow(1, 400)))
+        flood.data_received(PING + codec.encode(c.CommandFlow(1, 400)))
         await turns()
         assert len(flows) == 399
         transport.take()
@@ -118,19 +118,19 @@ def test_an_ack_that_wants_an_answer_waits_too(monkeypatch: pytest.MonkeyPatch) 
     handled: list[int] = []
     acks: list[int | None] = []
 
-    def ack(session: Session, command: c.Ack) -> None:
+    def ack(session: Session, command: c.CommandAck) -> None:
         acks.append(command.request_id)
 
-    table = {**dispatch.HANDLERS, c.Lookup: answering(3 * MB, handled), c.Ack: ack}
+    table = {**dispatch.HANDLERS, c.CommandLookupTopic: answering(3 * MB, handled), c.CommandAck: ack}
     monkeypatch.setattr(listening, "HANDLERS", table)
 
     async def scenario() -> None:
         flood, transport = connected(Connections(), deaf=True)
-        flood.data_received(codec.encode(c.Lookup("t", 1)))
+        flood.data_received(codec.encode(c.CommandLookupTopic("t", 1)))
         await turns()
         one = (c.MessageIdData(1, 1),)
         for request_id in (None, 5, None):
-            flood.data_received(codec.encode(c.Ack(1, c.AckType.Individual, one, request_id=request_id)))
+            flood.data_received(codec.encode(c.CommandAck(1, c.AckType.Individual, one, request_id=request_id)))
         await turns()
         assert acks == [None]
         transport.take()
@@ -163,7 +163,7 @@ def test_keep_alive_works_from_the_first_interval_on() -> None:
     async def scenario() -> None:
         silent, transport = connected(Connections(), fake_service(keepAliveIntervalSeconds=2))
         await asyncio.sleep(5)
-        assert any(isinstance(command, c.Ping) for command in transport.heard())
+        assert any(isinstance(command, c.CommandPing) for command in transport.heard())
         await asyncio.sleep(4)
         assert transport.aborted
         hang_up(silent)
@@ -326,7 +326,7 @@ def test_a_frame_that_becomes_whole_makes_room() -> None:
 
 @pytest.mark.parametrize("loop", [asyncio.new_event_loop, uvloop.new_event_loop])
 @pytest.mark.parametrize(
-    "last", [b"", PING * 3_000, HALF + b"x" * 100_000, b"\xff" * 100, codec.encode(c.Flow(1, 1)) * 900]
+    "last", [b"", PING * 3_000, HALF + b"x" * 100_000, b"\xff" * 100, codec.encode(c.CommandFlow(1, 1)) * 900]
 )
 def test_a_lost_connection_is_freed_without_the_collector(
     loop: Callable[[], asyncio.AbstractEventLoop], last: bytes
@@ -342,7 +342,7 @@ def test_a_lost_connection_is_freed_without_the_collector(
         service = fake_service(maxMessageSize=6 * MB)
         server = await asyncio.get_running_loop().create_server(make, "127.0.0.1", 0)
         with socket.create_connection(server.sockets[0].getsockname()) as client:
-            client.sendall(codec.encode(c.Connect("test", 21)))
+            client.sendall(codec.encode(c.CommandConnect("test", 21)))
             for _ in range(5):
                 await asyncio.sleep(0.001)
             client.sendall(last)

@@ -20,11 +20,11 @@ from magnetar.protocol.decoder import SLICE_COMMANDS
 from magnetar.protocol.pieces import PIECE_IDS
 from tests.unit.connection.fakes import FakeTransport, connected, hang_up
 
-PING = codec.encode(c.Ping())
+PING = codec.encode(c.CommandPing())
 
 
 def pongs(transport: FakeTransport) -> int:
-    return sum(isinstance(command, c.Pong) for command in transport.heard())
+    return sum(isinstance(command, c.CommandPong) for command in transport.heard())
 
 
 def run(test: Callable[[], Coroutine[Any, Any, None]]) -> None:
@@ -80,11 +80,11 @@ def test_many_floods_share_one_round(monkeypatch: pytest.MonkeyPatch) -> None:
     """A hundred of them do not work a hundred turns before the loop looks at its sockets."""
     handled = 0
 
-    def ping(session: Session, command: c.Ping) -> None:
+    def ping(session: Session, command: c.CommandPing) -> None:
         nonlocal handled
         handled += 1
 
-    monkeypatch.setattr(listening, "HANDLERS", {**dispatch.HANDLERS, c.Ping: ping})
+    monkeypatch.setattr(listening, "HANDLERS", {**dispatch.HANDLERS, c.CommandPing: ping})
 
     async def scenario() -> None:
         nonlocal handled
@@ -142,15 +142,15 @@ def test_every_one_of_many_gets_its_turn() -> None:
 def test_order_is_kept_across_turns(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[int] = []
 
-    def look_up(session: Session, command: c.Lookup) -> None:
+    def look_up(session: Session, command: c.CommandLookupTopic) -> None:
         seen.append(command.request_id)
 
-    monkeypatch.setattr(listening, "HANDLERS", {**dispatch.HANDLERS, c.Lookup: look_up})
+    monkeypatch.setattr(listening, "HANDLERS", {**dispatch.HANDLERS, c.CommandLookupTopic: look_up})
 
     async def scenario() -> None:
         connections = Connections()
         flood, transport = connected(connections)
-        frames = b"".join(codec.encode(c.Lookup("t", i)) for i in range(3_000))
+        frames = b"".join(codec.encode(c.CommandLookupTopic("t", i)) for i in range(3_000))
         for start in range(0, len(frames), 10_001):
             # also what comes although nobody reads
             flood.data_received(frames[start : start + 10_001])
@@ -164,20 +164,20 @@ def test_order_is_kept_across_turns(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_long_command_is_done_in_steps_and_the_next_one_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     done: list[str] = []
 
-    def long(session: Session, command: c.Lookup) -> Iterator[int]:
+    def long(session: Session, command: c.CommandLookupTopic) -> Iterator[int]:
         for step in range(6):
             done.append(f"step {step}")
             yield TURN // 2
 
-    def ping(session: Session, command: c.Ping) -> None:
+    def ping(session: Session, command: c.CommandPing) -> None:
         done.append("ping")
 
-    monkeypatch.setattr(listening, "HANDLERS", {**dispatch.HANDLERS, c.Ping: ping, c.Lookup: long})
+    monkeypatch.setattr(listening, "HANDLERS", {**dispatch.HANDLERS, c.CommandPing: ping, c.CommandLookupTopic: long})
 
     async def scenario() -> None:
         connections = Connections()
         flood, transport = connected(connections)
-        flood.data_received(codec.encode(c.Lookup("t", 1)) + PING)
+        flood.data_received(codec.encode(c.CommandLookupTopic("t", 1)) + PING)
         assert len(done) <= 3
         assert not transport.reading
         for _ in range(10):
@@ -192,17 +192,17 @@ def test_a_long_command_is_done_in_steps_and_the_next_one_waits(monkeypatch: pyt
 def test_a_lost_connection_drops_its_work(monkeypatch: pytest.MonkeyPatch) -> None:
     done: list[int] = []
 
-    def long(session: Session, command: c.Lookup) -> Iterator[int]:
+    def long(session: Session, command: c.CommandLookupTopic) -> Iterator[int]:
         for step in range(100):
             done.append(step)
             yield TURN
 
-    monkeypatch.setattr(listening, "HANDLERS", {**dispatch.HANDLERS, c.Lookup: long})
+    monkeypatch.setattr(listening, "HANDLERS", {**dispatch.HANDLERS, c.CommandLookupTopic: long})
 
     async def scenario() -> None:
         connections = Connections()
         flood, _ = connected(connections)
-        flood.data_received(codec.encode(c.Lookup("t", 1)) * 3)
+        flood.data_received(codec.encode(c.CommandLookupTopic("t", 1)) * 3)
         await asyncio.sleep(0)
         hang_up(flood)
         before = len(done)
@@ -233,11 +233,11 @@ def test_bytes_that_are_none_wait_for_the_commands_before_them(monkeypatch: pyte
     handled: list[int] = []
     count = 2 * TURN // USUAL
     look_up = lambda session, command: handled.append(command.request_id)  # noqa: E731
-    monkeypatch.setattr(listening, "HANDLERS", {**dispatch.HANDLERS, c.Lookup: look_up})
+    monkeypatch.setattr(listening, "HANDLERS", {**dispatch.HANDLERS, c.CommandLookupTopic: look_up})
 
     async def scenario() -> None:
         flood, transport = connected(Connections())
-        flood.data_received(b"".join(codec.encode(c.Lookup("t", i)) for i in range(count)) + b"\xff" * 16)
+        flood.data_received(b"".join(codec.encode(c.CommandLookupTopic("t", i)) for i in range(count)) + b"\xff" * 16)
         assert len(handled) < count
         assert not transport.closing
         await until(lambda: transport.closing)
@@ -299,7 +299,7 @@ def test_one_ack_of_very_many_ids_is_taken_in_pieces(count: int) -> None:
         flood, transport = connected(connections)
         subscription = consumer_of(flood)
         ids = tuple(c.MessageIdData(1, i) for i in range(count))
-        flood.data_received(codec.encode(c.Ack(7, c.AckType.Individual, ids, request_id=5)) + PING)
+        flood.data_received(codec.encode(c.CommandAck(7, c.AckType.Individual, ids, request_id=5)) + PING)
         turns = 0
         while not pongs(transport):
             before = len(subscription.taken)
@@ -308,8 +308,8 @@ def test_one_ack_of_very_many_ids_is_taken_in_pieces(count: int) -> None:
             assert len(subscription.taken) - before <= IDS_PER_ROUND
         assert subscription.taken == list(range(count))
         assert max(subscription.calls) <= 250
-        answers = [x for x in transport.heard() if isinstance(x, c.AckResponse | c.Pong)]
-        assert [type(x) for x in answers] == [c.AckResponse, c.Pong]
+        answers = [x for x in transport.heard() if isinstance(x, c.CommandAckResponse | c.CommandPong)]
+        assert [type(x) for x in answers] == [c.CommandAckResponse, c.CommandPong]
         assert turns > count / IDS_PER_ROUND
         flood.session.consumers.clear()
         hang_up(flood)
@@ -323,7 +323,7 @@ def test_one_redelivery_of_very_many_ids_is_done_in_pieces() -> None:
         flood, transport = connected(connections)
         subscription = consumer_of(flood)
         ids = tuple(c.MessageIdData(1, i) for i in range(30_000))
-        flood.data_received(codec.encode(c.RedeliverUnacknowledged(7, ids)) + PING)
+        flood.data_received(codec.encode(c.CommandRedeliverUnacknowledgedMessages(7, ids)) + PING)
         await until(lambda: pongs(transport) > 0)
         assert subscription.redelivered == list(range(30_000))
         assert max(subscription.calls) <= 250
@@ -339,7 +339,7 @@ def test_a_long_ack_that_cannot_be_read_acknowledges_nothing() -> None:
         flood, transport = connected(connections)
         subscription = consumer_of(flood)
         ids = tuple(c.MessageIdData(1, i) for i in range(5_000))
-        frame = bytearray(codec.encode(c.Ack(7, c.AckType.Individual, ids)))
+        frame = bytearray(codec.encode(c.CommandAck(7, c.AckType.Individual, ids)))
         frame[-3:] = b"\xff\xff\xff"
         flood.data_received(bytes(frame))
         for _ in range(100):

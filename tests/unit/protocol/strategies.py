@@ -9,7 +9,7 @@ from typing import Any, get_args, get_origin, get_type_hints
 from hypothesis import strategies as st
 
 from magnetar.protocol import codec
-from magnetar.protocol.commands import Command, Message, MessageIdData, Send
+from magnetar.protocol.commands import Command, CommandMessage, CommandSend, MessageIdData
 from magnetar.protocol.frames import with_checksum
 
 longs = st.one_of(st.integers(-1, 300), st.integers(0, 1 << 22), st.integers(-(1 << 63), (1 << 63) - 1))
@@ -80,7 +80,7 @@ def instances(make: type[Any], depth: int = 0) -> st.SearchStrategy[Any]:
         name: entries if name == "entry" and make is not MessageIdData else of_hint(name, hint, depth)
         for name, hint in hints.items()
     }
-    if make in (Send, Message):
+    if make in (CommandSend, CommandMessage):
         parts["checksum_ok"] = st.just(True)
     return st.builds(make, **parts)
 

@@ -37,11 +37,11 @@ def test_ids_of_every_length(ledger: int) -> None:
     ids += [c.MessageIdData(entry, ledger, 0, entry) for entry in SMALL_NUMBERS]
     ids += [c.MessageIdData(ledger, 5, part, index) for part, index in product((-1, 0, 127, 128, 16384), repeat=2)]
     for one in ids:
-        ack = c.Ack(7, c.AckType.Individual, (one,), request_id=ledger)
+        ack = c.CommandAck(7, c.AckType.Individual, (one,), request_id=ledger)
         assert decoded(ack) == [ack]
-        message = c.Message(ledger, one, 3, (), None, None, ENTRY)
+        message = c.CommandMessage(ledger, one, 3, (), None, None, ENTRY)
         assert decoded(message) == [message]
-    everything = c.Ack(ledger, c.AckType.Individual, tuple(ids))
+    everything = c.CommandAck(ledger, c.AckType.Individual, tuple(ids))
     assert decoded(everything) == [everything]
 
 
@@ -49,10 +49,10 @@ def test_ids_of_every_length(ledger: int) -> None:
 def test_sends_of_every_length(number: int) -> None:
     for producer, sequence in ((number, 1), (1, number), (number, number)):
         for command in (
-            c.Send(producer, sequence, 1, None, False, None, False, None, ENTRY),
-            c.Send(producer, sequence, 2, number, False, None, False, None, ENTRY),
-            c.Send(producer, sequence, 1, number, True, None, True, None, ENTRY),
-            c.Send(producer, sequence, 1, None, False, c.TxnId(number, sequence), False, None, ENTRY),
+            c.CommandSend(producer, sequence, 1, None, False, None, False, None, ENTRY),
+            c.CommandSend(producer, sequence, 2, number, False, None, False, None, ENTRY),
+            c.CommandSend(producer, sequence, 1, number, True, None, True, None, ENTRY),
+            c.CommandSend(producer, sequence, 1, None, False, c.TxnId(number, sequence), False, None, ENTRY),
         ):
             assert decoded(command) == [command]
 
@@ -60,9 +60,9 @@ def test_sends_of_every_length(number: int) -> None:
 @pytest.mark.parametrize("many", SMALL_NUMBERS)
 def test_counts_of_every_length(many: int) -> None:
     for command in (
-        c.Send(1, 2, many, None, False, None, False, None, ENTRY),
-        c.Message(1, c.MessageIdData(1, 2), many, (), None, None, ENTRY),
-        c.Flow(many, many),
+        c.CommandSend(1, 2, many, None, False, None, False, None, ENTRY),
+        c.CommandMessage(1, c.MessageIdData(1, 2), many, (), None, None, ENTRY),
+        c.CommandFlow(many, many),
     ):
         assert decoded(command) == [command]
 
@@ -70,7 +70,9 @@ def test_counts_of_every_length(many: int) -> None:
 @pytest.mark.parametrize("cut", range(1, 24))
 def test_an_ack_that_ends_inside_a_number_is_no_ack(cut: int) -> None:
     """Whatever the hand-made path makes of it, it is what the schema makes of it: an error or the same command."""
-    whole = codec.encode(c.Ack(300, c.AckType.Individual, (c.MessageIdData(1 << 20, 1 << 14),), request_id=1 << 14))
+    whole = codec.encode(
+        c.CommandAck(300, c.AckType.Individual, (c.MessageIdData(1 << 20, 1 << 14),), request_id=1 << 14)
+    )
     body = whole[8:]
     short = body[: len(body) - cut]
     if len(short) < 4:
@@ -109,8 +111,8 @@ def test_a_flip_anywhere_in_an_entry_of_any_size_is_noticed(size: int) -> None:
             assert not checksum_holds(bytes(damaged))
             if at in {0, 1, 6, 9}:
                 continue  # no entry any more: another way to come in, or no frame
-            (sent,) = decoded(c.Send(1, 2, 1, None, False, None, False, None, bytes(damaged)))
-            assert isinstance(sent, c.Send)
+            (sent,) = decoded(c.CommandSend(1, 2, 1, None, False, None, False, None, bytes(damaged)))
+            assert isinstance(sent, c.CommandSend)
             assert not sent.checksum_ok
 
 
@@ -179,13 +181,13 @@ def test_what_is_absent_on_the_wire_is_the_default(kind: Any) -> None:
 @pytest.mark.parametrize("end", [b"\x9c\x81", b"\x1c\x01", b"\x9c\x9c"])
 def test_a_send_whose_number_does_not_end_or_is_followed_by_half_a_field_is_none(end: bytes) -> None:
     """What is read by hand for speed is read as strictly as by the schema."""
-    frame = codec.encode(c.Send(1, 20_000, 1, None, False, None, False, None, ENTRY, True))
+    frame = codec.encode(c.CommandSend(1, 20_000, 1, None, False, None, False, None, ENTRY, True))
     # as clients write it that leave out how many messages there are: 1
     head = b"\0\0\0\x28\0\0\0\x0c\x08\x06\x32\x08\x08\x01\x10\xa0\x9c\x01\x18\x01"
     assert frame.startswith(head)
     frame = b"\0\0\0\x26\0\0\0\x0a\x08\x06\x32\x06\x08\x01\x10\xa0\x9c\x01" + frame[len(head) :]
     (sent,) = Decoder().feed(frame)
-    assert isinstance(sent, c.Send)
+    assert isinstance(sent, c.CommandSend)
     assert sent.sequence_id == 20_000
     with pytest.raises(ProtocolError):
         list(Decoder().feed(frame.replace(b"\x10\xa0\x9c\x01", b"\x10\xa0" + end)))

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from magnetar.protocol import codec
-from magnetar.protocol.commands import Command, Message, Send
+from magnetar.protocol.commands import Command, CommandMessage, CommandSend
 from magnetar.protocol.decoder import Decoder
 from magnetar.protocol.generated import pulsar_pb2 as pb
 from tests.unit.protocol.strategies import commands, instances
@@ -35,8 +35,8 @@ def test_round_trip(make: type, data: st.DataObject) -> None:
 def test_the_hand_written_readers_agree_with_the_codec(command: Command) -> None:
     frame = codec.encode(command)
     body = frame[8 : 8 + int.from_bytes(frame[4:8], "big")]
-    entry = command.entry if isinstance(command, Send | Message) else b""
+    entry = command.entry if isinstance(command, CommandSend | CommandMessage) else b""
     expected = codec.decode(body, entry)
-    if isinstance(command, Message) and isinstance(expected, Message):
+    if isinstance(command, CommandMessage) and isinstance(expected, CommandMessage):
         expected = expected._replace(broker_metadata=command.broker_metadata)
     assert Decoder().feed(frame) == [expected]

@@ -7,20 +7,20 @@ import pytest
 from magnetar.model.errors import ProtocolError, ServerError
 from magnetar.protocol import codec, frames
 from magnetar.protocol.commands import (
-    Ack,
     AckType,
     BrokerEntryMetadata,
-    CloseProducer,
     Command,
-    Connect,
-    Connected,
-    Error,
+    CommandAck,
+    CommandCloseProducer,
+    CommandConnect,
+    CommandConnected,
+    CommandError,
+    CommandFlow,
+    CommandMessage,
+    CommandPing,
+    CommandSend,
     FeatureFlags,
-    Flow,
-    Message,
     MessageIdData,
-    Ping,
-    Send,
 )
 from magnetar.protocol.decoder import Decoder, MalformedBytesError
 
@@ -28,21 +28,21 @@ BODY = bytes.fromhex("00000003") + b"abc" + b"123456789"
 ENTRY = frames.with_checksum(BODY)
 
 GOLDEN: list[tuple[str, Command]] = [
-    ("00000009 00000005 0812 9201 00", Ping()),
-    ("0000000c 00000008 080b 5a04 0805 1007", Flow(5, 7)),
-    ("0000000d 00000009 0802 1205 0a01 78 2015", Connect("x", 21)),
+    ("00000009 00000005 0812 9201 00", CommandPing()),
+    ("0000000c 00000008 080b 5a04 0805 1007", CommandFlow(5, 7)),
+    ("0000000d 00000009 0802 1205 0a01 78 2015", CommandConnect("x", 21)),
     (
         "00000014 00000010 0803 1a0c 0a01 78 1000 188002 2202 2001",
-        Connected("x", 0, 256, FeatureFlags(None, None, None, True)),
+        CommandConnected("x", 0, 256, FeatureFlags(None, None, None, True)),
     ),
     (
         "00000018 00000014 080e 7210 08ffffffffffffffffff01 1003 1a01 78",
-        Error(-1, ServerError.AuthenticationError, "x"),
+        CommandError(-1, ServerError.AuthenticationError, "x"),
     ),
-    ("00000014 00000010 080f 7a0c 0803 10 ffffffffffffffff7f", CloseProducer(3, (1 << 63) - 1)),
+    ("00000014 00000010 080f 7a0c 0803 10 ffffffffffffffff7f", CommandCloseProducer(3, (1 << 63) - 1)),
     (
         "00000014 00000010 080a 520c 0801 1000 1a06 088001 10ac02",
-        Ack(1, AckType.Individual, (MessageIdData(128, 300),)),
+        CommandAck(1, AckType.Individual, (MessageIdData(128, 300),)),
     ),
 ]
 
@@ -67,14 +67,14 @@ def send_frame(entry: bytes) -> bytes:
     return (4 + len(command) + len(entry)).to_bytes(4, "big") + len(command).to_bytes(4, "big") + command + entry
 
 
-def sent(entry: bytes) -> Send:
+def sent(entry: bytes) -> CommandSend:
     (command,) = Decoder().feed(send_frame(entry))
-    assert isinstance(command, Send)
+    assert isinstance(command, CommandSend)
     return command
 
 
 def test_send_golden() -> None:
-    assert sent(ENTRY) == Send(1, 2, 1, None, False, None, False, None, ENTRY)
+    assert sent(ENTRY) == CommandSend(1, 2, 1, None, False, None, False, None, ENTRY)
 
 
 def test_send_without_checksum_gets_one() -> None:
@@ -107,7 +107,7 @@ def test_message_with_broker_metadata() -> None:
     before = bytes.fromhex("0e02 00000004 0805 1006")
     frame = (4 + len(command) + len(before) + len(ENTRY)).to_bytes(4, "big") + len(command).to_bytes(4, "big")
     frame += command + before + ENTRY
-    expected = Message(1, MessageIdData(3, 4), 0, (), None, BrokerEntryMetadata(5, 6), ENTRY)
+    expected = CommandMessage(1, MessageIdData(3, 4), 0, (), None, BrokerEntryMetadata(5, 6), ENTRY)
     assert Decoder().feed(frame) == [expected]
     assert codec.encode(expected) == frame
 
@@ -144,7 +144,7 @@ def test_malformed_frames(text: str) -> None:
 
 
 def test_text_that_is_not_utf8_is_malformed() -> None:
-    frame = codec.encode(Error(1, ServerError.UnknownError, "xy"))
+    frame = codec.encode(CommandError(1, ServerError.UnknownError, "xy"))
     with pytest.raises(MalformedBytesError):
         Decoder().feed(frame.replace(b"xy", b"\xff\xfe"))
 

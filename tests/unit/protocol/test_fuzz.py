@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from magnetar.model.errors import ProtocolError
 from magnetar.protocol import codec
-from magnetar.protocol.commands import Command, Flow, Ping
+from magnetar.protocol.commands import Command, CommandFlow, CommandPing
 from magnetar.protocol.decoder import Decoder, MalformedBytesError
 from tests.unit.protocol.strategies import commands
 
@@ -47,7 +47,7 @@ def test_random_command_in_a_good_frame(tail: bytes, head: bytes) -> None:
     body = head + (bytes([len(tail)]) + tail if len(head) == 3 else tail)
     for entry in (b"", b"\x00\x00\x00\x00payload"):
         frame = (len(body) + 4 + len(entry)).to_bytes(4, "big") + len(body).to_bytes(4, "big") + body + entry
-        same_both_ways(frame + codec.encode(Ping()))
+        same_both_ways(frame + codec.encode(CommandPing()))
 
 
 @settings(max_examples=120, deadline=None)
@@ -78,8 +78,13 @@ def test_any_cutting_gives_the_same_commands(valid: list[Command], step: int) ->
 def test_good_commands_before_a_bad_one_are_delivered_and_the_decoder_stays_broken() -> None:
     decoder = Decoder()
     with pytest.raises(MalformedBytesError) as caught:
-        decoder.feed(codec.encode(Ping()) + codec.encode(Flow(1, 2)) + b"\x00\x00\x00\x00" + codec.encode(Ping()))
-    assert caught.value.decoded == [Ping(), Flow(1, 2)]
+        decoder.feed(
+            codec.encode(CommandPing())
+            + codec.encode(CommandFlow(1, 2))
+            + b"\x00\x00\x00\x00"
+            + codec.encode(CommandPing())
+        )
+    assert caught.value.decoded == [CommandPing(), CommandFlow(1, 2)]
     with pytest.raises(ProtocolError) as again:
-        decoder.feed(codec.encode(Ping()))
+        decoder.feed(codec.encode(CommandPing()))
     assert str(again.value) == str(caught.value)

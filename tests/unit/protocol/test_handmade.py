@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from magnetar.protocol import codec
-from magnetar.protocol.commands import Message, MessageIdData, SendReceipt
+from magnetar.protocol.commands import CommandMessage, CommandSendReceipt, MessageIdData
 from magnetar.protocol.decoder import Decoder
 from magnetar.protocol.deliveries import Deliveries
 from magnetar.protocol.receipts import Receipts, receipt
@@ -30,7 +30,7 @@ def test_varint_is_what_protobuf_reads(value: int) -> None:
 def test_receipt(producer: int, sequence: int, ledger: int, entry: int, highest: int) -> None:
     """highest_sequence_id is always present, a partition never (SEMANTICS 3.3.2)."""
     frame = receipt(producer, sequence, ledger, entry, highest)
-    expected = SendReceipt(producer, sequence, MessageIdData(ledger, entry), highest)
+    expected = CommandSendReceipt(producer, sequence, MessageIdData(ledger, entry), highest)
     assert Decoder().feed(frame) == [expected]
     assert codec.encode(expected) == frame
 
@@ -70,7 +70,7 @@ def test_header(
     for redeliveries, words, known in ((0, [], None), (count, ack_set, epoch), (0, [], epoch)):
         frame = deliveries.header(ledger, entry, len(data), redeliveries, words, known) + data
         message_id = MessageIdData(ledger, entry, partition)
-        expected = Message(consumer, message_id, redeliveries, tuple(words), known, None, data)
+        expected = CommandMessage(consumer, message_id, redeliveries, tuple(words), known, None, data)
         assert Decoder().feed(frame) == [expected]
         assert codec.encode(expected) == frame  # so what stands at its default is absent
 

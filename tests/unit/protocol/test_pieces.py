@@ -27,22 +27,22 @@ def one_id(ledger: int, entry: int = 0, words: int = 0) -> bytes:
     return b"\x08" + varint(ledger) + b"\x10" + varint(entry) + (b"\x28" + b"\xff" * 9 + b"\x01") * words
 
 
-def ack(*parts: bytes, kind: bytes = b"\x10\x00") -> c.Lengthy:
+def ack(*parts: bytes, kind: bytes = b"\x10\x00") -> c.UnparsedCommand:
     inner = b"\x08\x07" + kind + b"".join(parts)
-    return c.Lengthy(ACK, b"\x08\x0a" + field(ACK, inner))
+    return c.UnparsedCommand(ACK, b"\x08\x0a" + field(ACK, inner))
 
 
 def ack_id(value: bytes) -> bytes:
     return field(3, value)
 
 
-def commands(lengthy: c.Lengthy) -> list[c.Ack | c.RedeliverUnacknowledged]:
+def commands(lengthy: c.UnparsedCommand) -> list[c.CommandAck | c.CommandRedeliverUnacknowledgedMessages]:
     return [piece for piece in pieces(lengthy) if piece is not None]
 
 
-def acks(lengthy: c.Lengthy) -> list[c.Ack]:
+def acks(lengthy: c.UnparsedCommand) -> list[c.CommandAck]:
     found = commands(lengthy)
-    return [piece for piece in found if isinstance(piece, c.Ack)]
+    return [piece for piece in found if isinstance(piece, c.CommandAck)]
 
 
 @settings(max_examples=60, deadline=None)
@@ -52,16 +52,16 @@ def test_the_ids_are_those_of_the_whole_and_the_request_goes_with_the_last(
 ) -> None:
     ids = tuple(c.MessageIdData(i % 7, i) for i in range(count))
     if redelivery:
-        whole = codec.encode(c.RedeliverUnacknowledged(7, ids))
+        whole = codec.encode(c.CommandRedeliverUnacknowledgedMessages(7, ids))
     else:
-        whole = codec.encode(c.Ack(7, c.AckType.Individual, ids, request_id=request))
-    got = commands(c.Lengthy(REDELIVER if redelivery else ACK, whole[8:]))
+        whole = codec.encode(c.CommandAck(7, c.AckType.Individual, ids, request_id=request))
+    got = commands(c.UnparsedCommand(REDELIVER if redelivery else ACK, whole[8:]))
     assert [one for piece in got for one in piece.message_ids] == list(ids)
     assert all(piece.consumer_id == 7 for piece in got)
     assert [len(piece.message_ids) for piece in got[:-1]] == [PIECE_IDS] * (len(got) - 1)
     assert len(got) == max(1, -(-count // PIECE_IDS))
     if not redelivery:
-        requests = [piece.request_id for piece in got if isinstance(piece, c.Ack)]
+        requests = [piece.request_id for piece in got if isinstance(piece, c.CommandAck)]
         assert requests == [None] * (len(got) - 1) + [request]
 
 
@@ -169,4 +169,4 @@ def test_a_body_that_is_not_one_command_is_refused() -> None:
         body[:2] + b"\x5a" + body[3:],
     ):
         with pytest.raises(ProtocolError):
-            acks(c.Lengthy(ACK, wrong))
+            acks(c.UnparsedCommand(ACK, wrong))

@@ -26,7 +26,7 @@ def made(frame: Generator[int, None, list[bytes]]) -> tuple[int, bytes]:
 @given(ID, PIECES, st.booleans(), st.booleans())
 def test_topics_of_namespace(request: int, pieces: list[list[str]], filtered: bool, changed: bool) -> None:
     names = tuple(name for piece in pieces for name in piece)
-    expected = codec.encode(c.GetTopicsOfNamespaceResponse(request, names, filtered, "0a1b2c3d", changed))
+    expected = codec.encode(c.CommandGetTopicsOfNamespaceResponse(request, names, filtered, "0a1b2c3d", changed))
     frame = topic_lists.topics_of_namespace(request, pieces, filtered=filtered, digest="0a1b2c3d", changed=changed)
     assert made(frame) == (len(names), expected)
 
@@ -34,7 +34,7 @@ def test_topics_of_namespace(request: int, pieces: list[list[str]], filtered: bo
 @given(ID, ID, PIECES)
 def test_watch_topic_list_success(request: int, watcher: int, pieces: list[list[str]]) -> None:
     names = tuple(name for piece in pieces for name in piece)
-    expected = codec.encode(c.WatchTopicListSuccess(request, watcher, names, "0a1b2c3d"))
+    expected = codec.encode(c.CommandWatchTopicListSuccess(request, watcher, names, "0a1b2c3d"))
     assert made(topic_lists.watch_topic_list_success(request, watcher, pieces, "0a1b2c3d")) == (len(names), expected)
 
 

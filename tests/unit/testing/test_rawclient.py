@@ -43,46 +43,56 @@ class MiniBroker(asyncio.Protocol):
 
     def answers(self, command: c.Command) -> list[c.Command]:
         match command:
-            case c.Connect(client_version="stranger"):
-                return [c.Error(-1, ServerError.AuthenticationError, "who are you?")]
-            case c.Connect():
-                return [c.Ping(), c.Connected("mini", 21)]
-            case c.Producer(topic=topic) if topic == BUSY:
-                return [c.Error(command.request_id, ServerError.ProducerBusy, "taken")]
-            case c.Producer():
-                return [c.ProducerSuccess(command.request_id, command.producer_name or "given", -1, b"", True)]
-            case c.Send(checksum_ok=False):
-                return [c.SendError(command.producer_id, command.sequence_id, ServerError.ChecksumError, "damaged")]
-            case c.Send():
+            case c.CommandConnect(client_version="stranger"):
+                return [c.CommandError(-1, ServerError.AuthenticationError, "who are you?")]
+            case c.CommandConnect():
+                return [c.CommandPing(), c.CommandConnected("mini", 21)]
+            case c.CommandProducer(topic=topic) if topic == BUSY:
+                return [c.CommandError(command.request_id, ServerError.ProducerBusy, "taken")]
+            case c.CommandProducer():
+                return [c.CommandProducerSuccess(command.request_id, command.producer_name or "given", -1, b"", True)]
+            case c.CommandSend(checksum_ok=False):
+                return [
+                    c.CommandSendError(command.producer_id, command.sequence_id, ServerError.ChecksumError, "damaged")
+                ]
+            case c.CommandSend():
                 self.entries.append(command.entry)
                 position = c.MessageIdData(0, len(self.entries) - 1)
-                return [c.SendReceipt(command.producer_id, command.sequence_id, position, 0)]
-            case c.Flow():
+                return [c.CommandSendReceipt(command.producer_id, command.sequence_id, position, 0)]
+            case c.CommandFlow():
                 return self.deliver(command)
-            case c.RedeliverUnacknowledged():
+            case c.CommandRedeliverUnacknowledgedMessages():
                 self.sent = 0
                 return []
-            case c.Ack(request_id=None):
+            case c.CommandAck(request_id=None):
                 return []
-            case c.Ack():
+            case c.CommandAck():
                 refused = ServerError.NotAllowedError if not command.message_ids else None
                 text = "nothing named" if refused else None
-                return [c.AckResponse(command.consumer_id, None, refused, text, command.request_id)]
-            case c.GetLastMessageId():
-                return [c.GetLastMessageIdResponse(c.MessageIdData(0, len(self.entries) - 1), command.request_id)]
-            case c.Lookup():
-                return [c.LookupResponse(command.request_id, c.LookupType.Connect, "pulsar://here:6650")]
-            case c.PartitionedMetadata():
-                return [c.PartitionedMetadataResponse(command.request_id, c.MetadataType.Success, 0)]
-            case c.Subscribe() | c.CloseProducer() | c.CloseConsumer() | c.Unsubscribe() | c.Seek():
-                return [c.Success(command.request_id)]
+                return [c.CommandAckResponse(command.consumer_id, None, refused, text, command.request_id)]
+            case c.CommandGetLastMessageId():
+                return [
+                    c.CommandGetLastMessageIdResponse(c.MessageIdData(0, len(self.entries) - 1), command.request_id)
+                ]
+            case c.CommandLookupTopic():
+                return [c.CommandLookupTopicResponse(command.request_id, c.LookupType.Connect, "pulsar://here:6650")]
+            case c.CommandPartitionedTopicMetadata():
+                return [c.CommandPartitionedTopicMetadataResponse(command.request_id, c.MetadataType.Success, 0)]
+            case (
+                c.CommandSubscribe()
+                | c.CommandCloseProducer()
+                | c.CommandCloseConsumer()
+                | c.CommandUnsubscribe()
+                | c.CommandSeek()
+            ):
+                return [c.CommandSuccess(command.request_id)]
             case _:
                 return []
 
-    def deliver(self, flow: c.Flow) -> list[c.Command]:
+    def deliver(self, flow: c.CommandFlow) -> list[c.Command]:
         first, self.sent = self.sent, min(len(self.entries), self.sent + flow.permits)
         return [
-            c.Message(flow.consumer_id, c.MessageIdData(0, entry), 0, (), None, None, self.entries[entry])
+            c.CommandMessage(flow.consumer_id, c.MessageIdData(0, entry), 0, (), None, None, self.entries[entry])
             for entry in range(first, self.sent)
         ]
 
@@ -150,8 +160,8 @@ def test_publish_receive_and_ack() -> None:
         await consumer.unsubscribe()
         await consumer.close()
         await producer.close()
-        assert c.Pong() in broker.heard
-        acks = [command for command in broker.heard if isinstance(command, c.Ack)]
+        assert c.CommandPong() in broker.heard
+        acks = [command for command in broker.heard if isinstance(command, c.CommandAck)]
         assert [(len(ack.message_ids), ack.ack_type) for ack in acks] == [
             (3, c.AckType.Individual),
             (1, c.AckType.Cumulative),
@@ -206,15 +216,15 @@ def test_everything_heard_is_told_in_order_and_kept_until_taken() -> None:
         told: list[c.Command] = []
         client.on_command = told.append
         client.answer_pings = False
-        for frame in (c.ActiveConsumerChange(7, True), c.Ping(), c.CloseConsumer(7, -1)):
+        for frame in (c.CommandActiveConsumerChange(7, True), c.CommandPing(), c.CommandCloseConsumer(7, -1)):
             broker.transport.write(codec.encode(frame))
-        assert await client.hear(c.CloseConsumer) == c.CloseConsumer(7, -1)
-        assert told == [c.ActiveConsumerChange(7, True), c.Ping(), c.CloseConsumer(7, -1)]
-        assert client.heard(c.ActiveConsumerChange) == [c.ActiveConsumerChange(7, True)]
-        assert client.heard(c.CloseConsumer) == []
+        assert await client.hear(c.CommandCloseConsumer) == c.CommandCloseConsumer(7, -1)
+        assert told == [c.CommandActiveConsumerChange(7, True), c.CommandPing(), c.CommandCloseConsumer(7, -1)]
+        assert client.heard(c.CommandActiveConsumerChange) == [c.CommandActiveConsumerChange(7, True)]
+        assert client.heard(c.CommandCloseConsumer) == []
         assert client.pings == 2
-        client.say_bytes(codec.encode(c.Lookup(TOPIC, 99)))
-        await client.hear(c.LookupResponse)
-        assert broker.heard.count(c.Pong()) == 1
+        client.say_bytes(codec.encode(c.CommandLookupTopic(TOPIC, 99)))
+        await client.hear(c.CommandLookupTopicResponse)
+        assert broker.heard.count(c.CommandPong()) == 1
 
     play(scenario)

@@ -21,7 +21,7 @@ from magnetar.broker.topic.topic import Topic
 from magnetar.model.errors import PersistenceError
 from magnetar.model.names import TopicName
 from magnetar.model.topic_policies import TopicPolicies
-from magnetar.protocol.commands import ProducerAccessMode, Send
+from magnetar.protocol.commands import CommandSend, ProducerAccessMode
 from magnetar.protocol.commands.ids import TxnId
 from magnetar.protocol.entries import EntryMetadata, build_entry, payload_of
 from magnetar.storage.store import LedgerStore, StoreSettings
@@ -331,7 +331,7 @@ def test_who_waits_for_the_topic_obeys_the_policies_of_the_day_when_it_is_admitt
         assert topic.producers.holder("waiting") is waiting
         entry = build_entry(EntryMetadata("waiting", 1, 1), b"m")
         for _ in range(2):
-            waiting.publish(Send(0, 1, 1, None, False, None, False, None, entry))
+            waiting.publish(CommandSend(0, 1, 1, None, False, None, False, None, entry))
             await place.durable()
         assert topic.log.end == 1
 

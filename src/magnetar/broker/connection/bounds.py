@@ -19,7 +19,7 @@ PROPERTIES_MAX: Final = 64 << 10
 _Pairs = tuple[tuple[str, str], ...]
 
 
-def check_subscribe(command: c.Subscribe, metadata_max: int) -> None:
+def check_subscribe(command: c.CommandSubscribe, metadata_max: int) -> None:
     """Raises NotAllowedError, or MetadataError above ``metadata_max``, which is maxConsumerMetadataSize."""
     _check_name("subscription", command.subscription)
     _check_name("consumer", command.consumer_name)
@@ -29,7 +29,7 @@ def check_subscribe(command: c.Subscribe, metadata_max: int) -> None:
     _check_size("subscription properties", command.subscription_properties)
 
 
-def check_producer(command: c.Producer) -> None:
+def check_producer(command: c.CommandProducer) -> None:
     """Raises NotAllowedError."""
     _check_name("producer", command.producer_name)
     _check_name("initial subscription", command.initial_subscription_name)

@@ -27,7 +27,7 @@ _INT32_MAX: Final = (1 << 31) - 1
 """Permits beyond are negative numbers to Apache Pulsar."""
 
 
-def acknowledge(session: Session, ack: c.Ack) -> None:
+def acknowledge(session: Session, ack: c.CommandAck) -> None:
     """ACK. For a consumer id that is not open: nothing, not even an answer (SEMANTICS 1.3.5)."""
     held = session.consumers.get(ack[0])
     if held is None or held.__class__ is not OpenConsumer:
@@ -45,13 +45,13 @@ def acknowledge(session: Session, ack: c.Ack) -> None:
     _acknowledge(session, held, ack)
 
 
-def lengthy(session: Session, command: c.Lengthy) -> Iterator[int]:
+def lengthy(session: Session, command: c.UnparsedCommand) -> Iterator[int]:
     """ACK or REDELIVER of thousands of ids, a piece at a time."""
-    whole: c.Ack | None = None
+    whole: c.CommandAck | None = None
     for piece in pieces(command):
         if piece is None:
             pass
-        elif isinstance(piece, c.RedeliverUnacknowledged):
+        elif isinstance(piece, c.CommandRedeliverUnacknowledgedMessages):
             redeliver(session, piece)
         elif piece.txn is None:
             acknowledge(session, piece)
@@ -64,7 +64,7 @@ def lengthy(session: Session, command: c.Lengthy) -> Iterator[int]:
         acknowledge(session, whole)
 
 
-def _joined(first: c.Ack | None, second: c.Ack) -> c.Ack:
+def _joined(first: c.CommandAck | None, second: c.CommandAck) -> c.CommandAck:
     if first is None:
         return second
     ids = first.message_ids + second.message_ids
@@ -73,10 +73,10 @@ def _joined(first: c.Ack | None, second: c.Ack) -> c.Ack:
     return second._replace(message_ids=ids)
 
 
-def _acknowledge(session: Session, held: OpenConsumer, ack: c.Ack) -> None:
+def _acknowledge(session: Session, held: OpenConsumer, ack: c.CommandAck) -> None:
     def durable() -> None:
         if ack.request_id is not None:
-            session.send(c.AckResponse(ack.consumer_id, request_id=ack.request_id))
+            session.send(c.CommandAckResponse(ack.consumer_id, request_id=ack.request_id))
 
     done = durable if ack.request_id is not None else None
     if ack.txn is not None:
@@ -107,7 +107,7 @@ def _acknowledge(session: Session, held: OpenConsumer, ack: c.Ack) -> None:
         subscription.acks.take(consumer, whole, done)
 
 
-def _acknowledge_until(held: OpenConsumer, ack: c.Ack, done: Callable[[], None]) -> None:
+def _acknowledge_until(held: OpenConsumer, ack: c.CommandAck, done: Callable[[], None]) -> None:
     if len(ack.message_ids) != 1:
         done()
         return
@@ -122,7 +122,7 @@ def _acknowledge_until(held: OpenConsumer, ack: c.Ack, done: Callable[[], None])
     held.subscription.acks.take_until(held.consumer, ordinal, done, batch)
 
 
-def flow(session: Session, command: c.Flow) -> None:
+def flow(session: Session, command: c.CommandFlow) -> None:
     """FLOW: permits must be positive, but whatever an unknown consumer is given is ignored (SEMANTICS 5.2.1)."""
     held = session.consumers.get(command.consumer_id)
     if isinstance(held, OpenConsumer):
@@ -131,7 +131,7 @@ def flow(session: Session, command: c.Flow) -> None:
         held.subscription.flow(held.consumer, command.permits)
 
 
-def redeliver(session: Session, command: c.RedeliverUnacknowledged) -> Iterator[int]:
+def redeliver(session: Session, command: c.CommandRedeliverUnacknowledgedMessages) -> Iterator[int]:
     """REDELIVER_UNACKNOWLEDGED_MESSAGES (SEMANTICS 5.8)."""
     held = session.consumers.get(command.consumer_id)
     ids = command.message_ids
@@ -140,17 +140,17 @@ def redeliver(session: Session, command: c.RedeliverUnacknowledged) -> Iterator[
     return iter((len(ids),))
 
 
-def close_consumer(session: Session, command: c.CloseConsumer) -> None:
+def close_consumer(session: Session, command: c.CommandCloseConsumer) -> None:
     """CLOSE_CONSUMER: SUCCESS, also for an unknown id (1.3.9); what was not acknowledged goes to others."""
     held = session.consumers.pop(command.consumer_id, None)
     if isinstance(held, Pending):
         held.cancelled = True
     elif held is not None:
         held.leave()
-    session.send(c.Success(command.request_id))
+    session.send(c.CommandSuccess(command.request_id))
 
 
-def unsubscribe(session: Session, command: c.Unsubscribe) -> None:
+def unsubscribe(session: Session, command: c.CommandUnsubscribe) -> None:
     """UNSUBSCRIBE: the last consumer deletes the subscription (SEMANTICS 5.9.9)."""
     held = session.consumers.get(command.consumer_id)
     if not isinstance(held, OpenConsumer):
@@ -164,12 +164,14 @@ def unsubscribe(session: Session, command: c.Unsubscribe) -> None:
     del session.consumers[command.consumer_id]
     held.subscription.remove_consumer(held.consumer)
     if held.topic.subscriptions.get(held.subscription.name) is held.subscription:
-        held.topic.delete_subscription(held.subscription.name, lambda: session.send(c.Success(command.request_id)))
+        held.topic.delete_subscription(
+            held.subscription.name, lambda: session.send(c.CommandSuccess(command.request_id))
+        )
     else:
-        session.send(c.Success(command.request_id))
+        session.send(c.CommandSuccess(command.request_id))
 
 
-def seek(session: Session, command: c.Seek) -> None:
+def seek(session: Session, command: c.CommandSeek) -> None:
     """SEEK: CLOSE_CONSUMER first, then SUCCESS when the new position is durable (SEMANTICS 5.9)."""
     held = session.consumers.get(command.consumer_id)
     if not isinstance(held, OpenConsumer):
@@ -181,7 +183,9 @@ def seek(session: Session, command: c.Seek) -> None:
             session.fail(command.request_id, PersistenceError(str(found)))
             return
         try:
-            held.subscription.seek_to(found, lambda: session.send(c.Success(command.request_id)), ack_set, batch_size)
+            held.subscription.seek_to(
+                found, lambda: session.send(c.CommandSuccess(command.request_id)), ack_set, batch_size
+            )
         except MagnetarError as error:
             session.fail(command.request_id, error)
 
@@ -198,7 +202,7 @@ def seek(session: Session, command: c.Seek) -> None:
         session.fail(command.request_id, MetadataError("Message id and message publish time were not present"))
 
 
-def last_message_id(session: Session, command: c.GetLastMessageId) -> None:
+def last_message_id(session: Session, command: c.CommandGetLastMessageId) -> None:
     """GET_LAST_MESSAGE_ID (SEMANTICS 5.9.12): the batch index needs the entry's metadata."""
     held = session.consumers.get(command.consumer_id)
     if not isinstance(held, OpenConsumer):
@@ -222,7 +226,7 @@ def last_message_id(session: Session, command: c.GetLastMessageId) -> None:
 
     def answer(last: Position, batch_index: int) -> None:
         found = c.MessageIdData(last.ledger, last.entry, topic.name.partition_index, batch_index)
-        session.send(c.GetLastMessageIdResponse(found, command.request_id, marked))
+        session.send(c.CommandGetLastMessageIdResponse(found, command.request_id, marked))
 
     log = held.log
     if isinstance(log, CompactedSource) and log.last_compacted(shown, compacted):
@@ -245,12 +249,12 @@ def last_message_id(session: Session, command: c.GetLastMessageId) -> None:
         topic.log.read(shown, 1, 1, read)
 
 
-def consumer_stats(session: Session, command: c.ConsumerStats) -> None:
+def consumer_stats(session: Session, command: c.CommandConsumerStats) -> None:
     """CONSUMER_STATS (SEMANTICS 1.3.12)."""
     held = session.consumers.get(command.consumer_id)
     if not isinstance(held, OpenConsumer):
         session.send(
-            c.ConsumerStatsResponse(
+            c.CommandConsumerStatsResponse(
                 command.request_id, ServerError.ConsumerNotFound, f"Consumer {command.consumer_id} not found"
             )
         )
@@ -258,7 +262,7 @@ def consumer_stats(session: Session, command: c.ConsumerStats) -> None:
     stats = held.subscription.stats(held.consumer)
     (mine,) = stats.consumers
     session.send(
-        c.ConsumerStatsResponse(
+        c.CommandConsumerStatsResponse(
             command.request_id,
             msg_rate_out=0.0,
             msg_throughput_out=0.0,

@@ -19,7 +19,7 @@ from magnetar.broker.connection.session import MEMORY, WORK, Session
 from magnetar.broker.connection.turns import Turns
 from magnetar.broker.service import BrokerService
 from magnetar.model.errors import ProtocolError
-from magnetar.protocol.commands import Command, Ping
+from magnetar.protocol.commands import Command, CommandPing
 from magnetar.protocol.decoder import MalformedBytesError
 from magnetar.protocol.frames import FRAME_PADDING
 from magnetar.protocol.server import ServerConnection
@@ -266,7 +266,7 @@ class Listener(asyncio.Protocol):
             return
         else:
             self._asked = True
-            session.send(Ping())
+            session.send(CommandPing())
         self._timer = asyncio.get_running_loop().call_later(self._interval, self._watch)
 
     def _end(self, reason: str) -> None:

@@ -26,14 +26,14 @@ _DOMAINS: Final = MappingProxyType[c.NamespaceMode, Sequence[Domain]](
 )
 
 
-def connect(session: Session, command: c.Connect) -> None:
+def connect(session: Session, command: c.CommandConnect) -> None:
     """CONNECT: CONNECTED with what we can do (SEMANTICS 1.2.2)."""
     session.client_version = command.client_version.replace(" ", "-")
     session.protocol_version = command.protocol_version
     session.features = command.feature_flags or c.FeatureFlags()
     session.greeted()
     session.send(
-        c.Connected(
+        c.CommandConnected(
             f"Pulsar Server magnetar {VERSION}",
             min(command.protocol_version, PROTOCOL_VERSION),
             session.service.settings.maxMessageSize,
@@ -45,16 +45,16 @@ def connect(session: Session, command: c.Connect) -> None:
     )
 
 
-def ping(session: Session, command: c.Ping) -> None:
+def ping(session: Session, command: c.CommandPing) -> None:
     """PING: PONG."""
-    session.send(c.Pong())
+    session.send(c.CommandPong())
 
 
-def pong(session: Session, command: c.Pong) -> None:
+def pong(session: Session, command: c.CommandPong) -> None:
     """A sign of life; the listener has noted it already."""
 
 
-def look_up(session: Session, command: c.Lookup) -> None:
+def look_up(session: Session, command: c.CommandLookupTopic) -> None:
     """LOOKUP: always us (SEMANTICS 2.3); does not create the topic (2.5)."""
     service = session.service
     try:
@@ -64,13 +64,13 @@ def look_up(session: Session, command: c.Lookup) -> None:
     except MagnetarError as error:
         session.complain(error.code.name, "LOOKUP refused: %s", error)
         session.send(
-            c.LookupResponse(
+            c.CommandLookupTopicResponse(
                 command.request_id, c.LookupType.Failed, error=error.code, message=str(error), authoritative=False
             )
         )
         return
     session.send(
-        c.LookupResponse(
+        c.CommandLookupTopicResponse(
             command.request_id,
             c.LookupType.Connect,
             broker_service_url=service.service_url,
@@ -80,7 +80,7 @@ def look_up(session: Session, command: c.Lookup) -> None:
     )
 
 
-def partitioned_metadata(session: Session, command: c.PartitionedMetadata) -> None:
+def partitioned_metadata(session: Session, command: c.CommandPartitionedTopicMetadata) -> None:
     """PARTITIONED_METADATA: how many partitions (SEMANTICS 2.7, 2.8)."""
     service = session.service
     try:
@@ -96,15 +96,15 @@ def partitioned_metadata(session: Session, command: c.PartitionedMetadata) -> No
     except MagnetarError as error:
         session.complain(error.code.name, "PARTITIONED_METADATA of %s refused: %s", command.topic, error)
         session.send(
-            c.PartitionedMetadataResponse(
+            c.CommandPartitionedTopicMetadataResponse(
                 command.request_id, c.MetadataType.Failed, error=error.code, message=str(error)
             )
         )
         return
-    session.send(c.PartitionedMetadataResponse(command.request_id, c.MetadataType.Success, count))
+    session.send(c.CommandPartitionedTopicMetadataResponse(command.request_id, c.MetadataType.Success, count))
 
 
-def topics_of_namespace(session: Session, command: c.GetTopicsOfNamespace) -> Iterator[int]:
+def topics_of_namespace(session: Session, command: c.CommandGetTopicsOfNamespace) -> Iterator[int]:
     """GET_TOPICS_OF_NAMESPACE (SEMANTICS 2.16–2.18). A malformed namespace closes the connection (1.3.19)."""
     try:
         namespace = NamespaceName.parse(command.namespace)

@@ -47,7 +47,7 @@ class SinkOfProducer:
 
     def __init__(self, session: Session, producer_id: int, log: TopicLog) -> None:
         self._log = log
-        self._refusals: deque[tuple[int, c.SendError]] = deque()
+        self._refusals: deque[tuple[int, c.CommandSendError]] = deque()
         """SEND_ERRORs that have to wait for what was sent before: behind everything below an ordinal."""
         self._session = session
         self._out: Outbox = session.out
@@ -88,7 +88,7 @@ class SinkOfProducer:
             self._session.send(refusal)
         return results, first_entry
 
-    def refuse(self, refusal: c.SendError) -> None:
+    def refuse(self, refusal: c.CommandSendError) -> None:
         """SEND_ERROR in its turn: clients take answers in the order in which they sent."""
         if not self._session.pending_publishes:
             self._session.send(refusal)
@@ -110,7 +110,7 @@ class SinkOfProducer:
         session.pending_publishes -= len(results)
         session.resume_reading()
         for result in results:
-            session.send(c.SendError(self._producer_id, result.sequence_id, error.code, str(error)))
+            session.send(c.CommandSendError(self._producer_id, result.sequence_id, error.code, str(error)))
 
     def unstored(self, results: Sequence[PendingEntry], *, dropped: bool) -> None:
         """SEND_RECEIPTs that all say 0:0, or -1:-1 (13.3), one write for all of them."""
@@ -135,7 +135,7 @@ class SinkOfProducer:
         session = self._session
         if session.producers.pop(self._producer_id, None) is not None and not session.closed:
             session.recently_closed[self._producer_id] = session.loop.time()
-            session.send(c.CloseProducer(self._producer_id, -1))
+            session.send(c.CommandCloseProducer(self._producer_id, -1))
 
     def fence(self) -> None:
         """Nothing is said: the next SEND is one for nobody, and that ends the connection."""
@@ -151,7 +151,7 @@ def _resume(session: Session) -> None:
         session.resume_reading()
 
 
-def send(session: Session, message: c.Send) -> None:
+def send(session: Session, message: c.CommandSend) -> None:
     """SEND: the receipt follows when the entry is durable."""
     producer = session.producers.get(message[0])
     if producer is None or producer.__class__ is not Producer:
@@ -179,7 +179,7 @@ def _chunk_published(session: Session, producer: Producer) -> None:
         topic.chunking.published_one()
 
 
-def _send_to_nobody(session: Session, message: c.Send) -> None:
+def _send_to_nobody(session: Session, message: c.CommandSend) -> None:
     closed_at = session.recently_closed.get(message.producer_id)
     if closed_at is not None:
         if session.loop.time() - closed_at < session.service.settings.keepAliveIntervalSeconds:
@@ -188,7 +188,7 @@ def _send_to_nobody(session: Session, message: c.Send) -> None:
     raise ProtocolError(f"SEND for producer {message.producer_id}, which is not open on this connection")
 
 
-def _send_refused(session: Session, producer: Producer, message: c.Send) -> None:
+def _send_refused(session: Session, producer: Producer, message: c.CommandSend) -> None:
     if not message.checksum_ok:
         code, text = ServerError.ChecksumError, "Checksum failed on the broker"
     elif message.txn is not None:
@@ -199,7 +199,7 @@ def _send_refused(session: Session, producer: Producer, message: c.Send) -> None
     _refuse(session, message, code, text)
 
 
-def _refuse(session: Session, message: c.Send, code: ServerError, text: str) -> None:
+def _refuse(session: Session, message: c.CommandSend, code: ServerError, text: str) -> None:
     """SEND_ERROR by which the client gives up this message and no other.
 
     Java's does so for NotAllowedError. The C++ client, and what is built on it (Python, Node), takes every code but one
@@ -208,11 +208,11 @@ def _refuse(session: Session, message: c.Send, code: ServerError, text: str) -> 
     at once, with its own code.
     """
     if code not in _FOR_GOOD:
-        session.send(c.SendError(message.producer_id, message.sequence_id, code, text))
+        session.send(c.CommandSendError(message.producer_id, message.sequence_id, code, text))
         return
     if code is not ServerError.ChecksumError and session.client_version.startswith(_CPP):
         text, code = f"{code.name}: {text}", ServerError.ChecksumError
-    refusal = c.SendError(message.producer_id, message.sequence_id, code, text)
+    refusal = c.CommandSendError(message.producer_id, message.sequence_id, code, text)
     producer = session.producers.get(message.producer_id)
     sink = producer.sink if isinstance(producer, Producer) else None
     if isinstance(sink, OrderedSink):
@@ -223,7 +223,7 @@ def _refuse(session: Session, message: c.Send, code: ServerError, text: str) -> 
         session.send(refusal)
 
 
-def open_producer(session: Session, command: c.Producer) -> None:
+def open_producer(session: Session, command: c.CommandProducer) -> None:
     """PRODUCER: admitted once the topic is loaded and durable."""
     held = session.producers.get(command.producer_id)
     if isinstance(held, Pending):
@@ -231,7 +231,7 @@ def open_producer(session: Session, command: c.Producer) -> None:
         session.fail(command.request_id, busy)
         return
     if held is not None and command.epoch <= held.info.epoch:
-        session.send(c.ProducerSuccess(command.request_id, held.info.name, -1, held.info.schema_version, True))
+        session.send(c.CommandProducerSuccess(command.request_id, held.info.name, -1, held.info.schema_version, True))
         return
     if held is None:
         session.producers[command.producer_id] = pending = Pending()
@@ -250,7 +250,7 @@ def open_producer(session: Session, command: c.Producer) -> None:
 
 
 def _check_schema(
-    session: Session, command: c.Producer, topic: ServedTopic, pending: Pending, error: MagnetarError | None
+    session: Session, command: c.CommandProducer, topic: ServedTopic, pending: Pending, error: MagnetarError | None
 ) -> None:
     """Before anything else: a producer whose schema is refused leaves nothing behind (SEMANTICS 3.1.10)."""
     if error is None and not pending.cancelled and not session.closed:
@@ -263,7 +263,7 @@ def _check_schema(
 
 
 def _subscribe_first(
-    session: Session, command: c.Producer, topic: ServedTopic, pending: Pending, error: MagnetarError | None
+    session: Session, command: c.CommandProducer, topic: ServedTopic, pending: Pending, error: MagnetarError | None
 ) -> None:
     """The subscription that a producer brings along exists before its first message (SEMANTICS 3.1.9)."""
     name = command.initial_subscription_name
@@ -293,7 +293,7 @@ def _subscribe_first(
         _give_up(session, command, refused)
 
 
-def _give_up(session: Session, command: c.Producer, error: MagnetarError) -> None:
+def _give_up(session: Session, command: c.CommandProducer, error: MagnetarError) -> None:
     if isinstance(session.producers.get(command.producer_id), Pending):
         del session.producers[command.producer_id]
     session.fail(command.request_id, error)
@@ -301,7 +301,7 @@ def _give_up(session: Session, command: c.Producer, error: MagnetarError) -> Non
 
 def _admit(
     session: Session,
-    command: c.Producer,
+    command: c.CommandProducer,
     topic: ServedTopic,
     pending: Pending,
     error: MagnetarError | None,
@@ -318,7 +318,7 @@ def _admit(
 
 
 def _enter(
-    session: Session, command: c.Producer, topic: ServedTopic, pending: Pending, name: str, *, retry: bool
+    session: Session, command: c.CommandProducer, topic: ServedTopic, pending: Pending, name: str, *, retry: bool
 ) -> None:
     """Ask the topic, which may let the producer wait for others to leave (SEMANTICS 3.2.4)."""
     if pending.cancelled or session.closed:
@@ -351,7 +351,7 @@ def _enter(
         session.recently_closed.pop(command.producer_id, None)
         last = topic.checks.last_sequence_id(name)
         version = pending.schema_version
-        session.send(c.ProducerSuccess(command.request_id, name, last, version, True, producer.topic_epoch))
+        session.send(c.CommandProducerSuccess(command.request_id, name, last, version, True, producer.topic_epoch))
 
     pending.on_cancel = lambda: topic.producers.remove(producer)
     try:
@@ -365,11 +365,17 @@ def _enter(
         _give_up(session, command, refused)
         return
     if not entered:
-        session.send(c.ProducerSuccess(command.request_id, name, -1, pending.schema_version, False))
+        session.send(c.CommandProducerSuccess(command.request_id, name, -1, pending.schema_version, False))
 
 
 def _busy(
-    session: Session, command: c.Producer, topic: ServedTopic, pending: Pending, busy: ProducerBusyError, *, retry: bool
+    session: Session,
+    command: c.CommandProducer,
+    topic: ServedTopic,
+    pending: Pending,
+    busy: ProducerBusyError,
+    *,
+    retry: bool,
 ) -> None:
     """The name is taken: by a dead connection perhaps, so that one has to give a sign of life (3.1.2)."""
     holder = topic.producers.holder(command.producer_name or "")
@@ -387,7 +393,7 @@ def _busy(
     other.probe(answered)
 
 
-def close_producer(session: Session, command: c.CloseProducer) -> None:
+def close_producer(session: Session, command: c.CommandCloseProducer) -> None:
     """CLOSE_PRODUCER: SUCCESS when what it sent is durable, also for an unknown id (1.3.9)."""
     held = session.producers.pop(command.producer_id, None)
     if isinstance(held, Pending):
@@ -397,7 +403,7 @@ def close_producer(session: Session, command: c.CloseProducer) -> None:
 
         def closed() -> None:
             service.producer_left(held)
-            session.send(c.Success(command.request_id))
+            session.send(c.CommandSuccess(command.request_id))
 
         try:
             held.log.barrier(closed)
@@ -405,4 +411,4 @@ def close_producer(session: Session, command: c.CloseProducer) -> None:
             session.producers[command.producer_id] = held  # whoever ends the connection finds it
             raise
         return
-    session.send(c.Success(command.request_id))
+    session.send(c.CommandSuccess(command.request_id))

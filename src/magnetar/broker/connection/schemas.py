@@ -98,7 +98,7 @@ def definition_of(schema: c.Schema) -> SchemaDefinition:
     return SchemaDefinition(schema.type, schema.schema_data, dict(schema.properties))
 
 
-def get_schema(session: Session, command: c.GetSchema) -> None:
+def get_schema(session: Session, command: c.CommandGetSchema) -> None:
     """GET_SCHEMA (SEMANTICS 10.9); the latest version may be a deletion, which has type None."""
     try:
         name = TopicName.parse(command.topic)
@@ -106,15 +106,17 @@ def get_schema(session: Session, command: c.GetSchema) -> None:
     except MagnetarError as error:
         session.complain(error.code.name, "GET_SCHEMA of %s refused: %s", command.topic, error)
         text = str(error).removeprefix("Invalid topic name: ")
-        session.send(c.GetSchemaResponse(command.request_id, error.code, text))
+        session.send(c.CommandGetSchemaResponse(command.request_id, error.code, text))
         return
     if found is None:
         text = f"Topic not found or no-schema {command.topic}"
-        session.send(c.GetSchemaResponse(command.request_id, ServerError.TopicNotFound, text))
+        session.send(c.CommandGetSchemaResponse(command.request_id, ServerError.TopicNotFound, text))
         return
     given = found.definition
     schema = c.Schema(str(SchemaId.of(name)), given.data, given.type, tuple(given.properties.items()))
-    session.send(c.GetSchemaResponse(command.request_id, schema=schema, schema_version=version_bytes(found.version)))
+    session.send(
+        c.CommandGetSchemaResponse(command.request_id, schema=schema, schema_version=version_bytes(found.version))
+    )
 
 
 def _wanted(registry: SchemaRegistry, name: TopicName, version: bytes | None) -> SchemaVersion | None:
@@ -128,18 +130,18 @@ def _wanted(registry: SchemaRegistry, name: TopicName, version: bytes | None) ->
     return registry.get(name, int.from_bytes(version, "big", signed=True))
 
 
-def get_or_create_schema(session: Session, command: c.GetOrCreateSchema) -> None:
+def get_or_create_schema(session: Session, command: c.CommandGetOrCreateSchema) -> None:
     """GET_OR_CREATE_SCHEMA (SEMANTICS 10.10): as a producer would, but type None stands for no schema."""
     schema = None if command.schema.type is SchemaType.NONE else command.schema
     try:
         name = TopicName.parse(command.topic)
         if not session.service.exists(name):
             text = f"Topic not found {command.topic}"
-            session.send(c.GetOrCreateSchemaResponse(command.request_id, ServerError.TopicNotFound, text))
+            session.send(c.CommandGetOrCreateSchemaResponse(command.request_id, ServerError.TopicNotFound, text))
             return
         version = version_for_producer(session.service.schemas, name, schema)
     except MagnetarError as error:
         session.complain(error.code.name, "GET_OR_CREATE_SCHEMA of %s refused: %s", command.topic, error)
-        session.send(c.GetOrCreateSchemaResponse(command.request_id, error.code, str(error)))
+        session.send(c.CommandGetOrCreateSchemaResponse(command.request_id, error.code, str(error)))
         return
-    session.send(c.GetOrCreateSchemaResponse(command.request_id, schema_version=version))
+    session.send(c.CommandGetOrCreateSchemaResponse(command.request_id, schema_version=version))

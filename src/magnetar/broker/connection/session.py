@@ -43,11 +43,11 @@ ones takes a quarter of a millisecond."""
 
 _COMPLAINT_MAX: Final = 500
 
-_UNANSWERED: Final = frozenset({c.Ack, c.Flow, c.RedeliverUnacknowledged, c.Pong})
+_UNANSWERED: Final = frozenset({c.CommandAck, c.CommandFlow, c.CommandRedeliverUnacknowledgedMessages, c.CommandPong})
 """Handled also while the client takes nothing, an ACK unless it asks for an answer."""
 _FEW_IDS: Final = 8
-_ACK: Final = c.Ack
-_SEND: Final = c.Send
+_ACK: Final = c.CommandAck
+_SEND: Final = c.CommandSend
 
 # why a socket is not read
 PUBLISHES: Final = 1
@@ -141,7 +141,7 @@ class Session:
         self.loop = asyncio.get_running_loop()
         self._protocol = protocol
         self._handlers = handlers
-        self._acknowledge, self._send = handlers[c.Ack], handlers[c.Send]
+        self._acknowledge, self._send = handlers[c.CommandAck], handlers[c.CommandSend]
         peer = transport.get_extra_info("peername") or ("?", 0)
         self.host = str(peer[0])
         self.address = f"/{peer[0]}:{peer[1]}"
@@ -277,7 +277,7 @@ class Session:
     def not_supported(self, command: c.Command) -> None:
         """A command of a feature that is not there yet: a clear answer if the client waits for one."""
         request_id = getattr(command, "request_id", None)
-        name = type(command).__name__
+        name = type(command).__name__.removeprefix("Command")
         text = f"{name} is not available in this version of magnetar"
         if request_id is None:
             self.complain(name, "ignored: %s", text)
@@ -291,7 +291,7 @@ class Session:
     def error(self, request_id: int, code: ServerError, message: str) -> None:
         """ERROR for a request."""
         self.complain(code.name, "request %d refused: %s: %s", request_id, code.name, message)
-        self.send(c.Error(request_id, code, message))
+        self.send(c.CommandError(request_id, code, message))
 
     def fail(self, request_id: int, error: MagnetarError) -> None:
         """ERROR for a request, from the error that a handler met."""
@@ -347,7 +347,7 @@ class Session:
             return
         self._probes.append(answer)
         if self._probe_timer is None:
-            self.send(c.Ping())
+            self.send(c.CommandPing())
             self._probe_timer = self.loop.call_later(PROBE_SECONDS, self._dead)
 
     def _dead(self) -> None:
@@ -450,4 +450,4 @@ class Session:
 
 def _answered(command: c.Command) -> bool:
     kind = command.__class__
-    return kind not in _UNANSWERED or (isinstance(command, c.Ack) and command.request_id is not None)
+    return kind not in _UNANSWERED or (isinstance(command, c.CommandAck) and command.request_id is not None)

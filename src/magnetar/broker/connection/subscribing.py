@@ -88,23 +88,23 @@ class SinkOfConsumer:
 
     def active_change(self, active: bool) -> None:
         """ACTIVE_CONSUMER_CHANGE; a Failover consumer hears it after its SUCCESS."""
-        self._session.send(c.ActiveConsumerChange(self._consumer_id, active))
+        self._session.send(c.CommandActiveConsumerChange(self._consumer_id, active))
 
     def close(self) -> None:
         """CLOSE_CONSUMER from our side."""
         if self._session.consumers.pop(self._consumer_id, None) is not None and not self._session.closed:
-            self._session.send(c.CloseConsumer(self._consumer_id, -1))
+            self._session.send(c.CommandCloseConsumer(self._consumer_id, -1))
 
     def end_of_topic(self) -> None:
         """REACHED_END_OF_TOPIC."""
-        self._session.send(c.ReachedEndOfTopic(self._consumer_id))
+        self._session.send(c.CommandReachedEndOfTopic(self._consumer_id))
 
 
-def subscribe(session: Session, command: c.Subscribe) -> None:
+def subscribe(session: Session, command: c.CommandSubscribe) -> None:
     """SUBSCRIBE."""
     held = session.consumers.get(command.consumer_id)
     if isinstance(held, OpenConsumer):
-        session.send(c.Success(command.request_id))
+        session.send(c.CommandSuccess(command.request_id))
         return
     if held is not None:
         session.fail(command.request_id, ServiceNotReadyError("Consumer is already present on the connection"))
@@ -121,7 +121,7 @@ def subscribe(session: Session, command: c.Subscribe) -> None:
     _Joining(session, command, topic, pending).begin()
 
 
-def _check(session: Session, command: c.Subscribe, name: TopicName) -> None:
+def _check(session: Session, command: c.CommandSubscribe, name: TopicName) -> None:
     if name.persistent and not command.subscription:
         raise ProducerBusyError("Empty subscription name")
     if name.persistent and command.subscription.startswith(_RESERVED):
@@ -139,7 +139,7 @@ def _check(session: Session, command: c.Subscribe, name: TopicName) -> None:
 class _Joining:
     """One SUBSCRIBE under way."""
 
-    def __init__(self, session: Session, command: c.Subscribe, topic: ServedTopic, pending: Pending) -> None:
+    def __init__(self, session: Session, command: c.CommandSubscribe, topic: ServedTopic, pending: Pending) -> None:
         self._session = session
         self._command = command
         self._topic = topic
@@ -260,7 +260,7 @@ class _Joining:
             self._give_up(error)
             return
         session.consumers[command.consumer_id] = OpenConsumer(self._topic, subscription, consumer)
-        session.send(c.Success(command.request_id))
+        session.send(c.CommandSuccess(command.request_id))
 
     def _busy(self, subscription: ServedSubscription, busy: ConsumerBusyError, *, retry: bool) -> None:
         """An Exclusive consumer holds the place: it has to give a sign of life (SEMANTICS 5.3.1)."""

@@ -50,7 +50,7 @@ def owner_of(session: Session) -> str:
 # the coordinator -------------------------------------------------------------------------------------------------
 
 
-def connect_coordinator(session: Session, command: c.TcClientConnectRequest) -> None:
+def connect_coordinator(session: Session, command: c.CommandTcClientConnectRequest) -> None:
     """TC_CLIENT_CONNECT_REQUEST (9.2)."""
     coordinator = _coordinator(session, command.request_id)
     if coordinator is None:
@@ -62,12 +62,12 @@ def connect_coordinator(session: Session, command: c.TcClientConnectRequest) -> 
             f"{error} It would be the one of partition {command.tc_id} of transaction_coordinator_assign, which is not "
             "served here. Please redo the lookup."
         )
-        session.send(c.TcClientConnectResponse(command.request_id, ServerError.ServiceNotReady, text))
+        session.send(c.CommandTcClientConnectResponse(command.request_id, ServerError.ServiceNotReady, text))
         return
-    session.send(c.TcClientConnectResponse(command.request_id))
+    session.send(c.CommandTcClientConnectResponse(command.request_id))
 
 
-def begin(session: Session, command: c.NewTxn) -> None:
+def begin(session: Session, command: c.CommandNewTxn) -> None:
     """NEW_TXN: ``txn_ttl_seconds`` are milliseconds (9.3). Above the limit nobody is answered (9.4)."""
     coordinator = _coordinator(session, command.request_id)
     if coordinator is None:
@@ -76,10 +76,10 @@ def begin(session: Session, command: c.NewTxn) -> None:
     try:
         begun = coordinator.begin(
             command.tc_id, command.txn_ttl_seconds, owner_of(session),
-            lambda txn: session.send(c.NewTxnResponse(request_id, txn)),
+            lambda txn: session.send(c.CommandNewTxnResponse(request_id, txn)),
         )  # fmt: skip
     except MagnetarError as error:
-        _refuse(session, c.NewTxnResponse, request_id, c.TxnId(command.tc_id, 0), error)
+        _refuse(session, c.CommandNewTxnResponse, request_id, c.TxnId(command.tc_id, 0), error)
         return
     if not begun:
         session.complain(
@@ -90,7 +90,7 @@ def begin(session: Session, command: c.NewTxn) -> None:
 
 def _on_open(
     session: Session,
-    command: c.AddPartitionToTxn | c.AddSubscriptionToTxn | c.EndTxn,
+    command: c.CommandAddPartitionToTxn | c.CommandAddSubscriptionToTxn | c.CommandEndTxn,
     response: Callable[..., Any],
     act: Callable[[TransactionCoordinator, Callable[[], None]], object],
 ) -> None:
@@ -105,42 +105,42 @@ def _on_open(
         _refuse(session, response, request_id, txn, error)
 
 
-def add_partitions(session: Session, command: c.AddPartitionToTxn) -> None:
+def add_partitions(session: Session, command: c.CommandAddPartitionToTxn) -> None:
     """ADD_PARTITION_TO_TXN (9.5)."""
     _on_open(
-        session, command, c.AddPartitionToTxnResponse,
+        session, command, c.CommandAddPartitionToTxnResponse,
         lambda coordinator, done: coordinator.add_partitions(
             command.txn, command.partitions, owner_of(session), done
         ),
     )  # fmt: skip
 
 
-def add_subscriptions(session: Session, command: c.AddSubscriptionToTxn) -> None:
+def add_subscriptions(session: Session, command: c.CommandAddSubscriptionToTxn) -> None:
     """ADD_SUBSCRIPTION_TO_TXN (9.5)."""
     names = [(one.topic, one.subscription) for one in command.subscriptions]
     _on_open(
-        session, command, c.AddSubscriptionToTxnResponse,
+        session, command, c.CommandAddSubscriptionToTxnResponse,
         lambda coordinator, done: coordinator.add_subscriptions(command.txn, names, owner_of(session), done),
     )  # fmt: skip
 
 
-def end(session: Session, command: c.EndTxn) -> None:
+def end(session: Session, command: c.CommandEndTxn) -> None:
     """END_TXN: answered when the end is durable, and seen, everywhere (9.6)."""
     commit = command.action is not c.TxnAction.ABORT
     _on_open(
-        session, command, c.EndTxnResponse,
+        session, command, c.CommandEndTxnResponse,
         lambda coordinator, done: coordinator.end(command.txn, commit=commit, owner=owner_of(session), done=done),
     )  # fmt: skip
 
 
-def end_on_partition(session: Session, command: c.EndTxnOnPartition) -> None:
+def end_on_partition(session: Session, command: c.CommandEndTxnOnPartition) -> None:
     """END_TXN_ON_PARTITION, from other brokers' coordinators."""
-    _end_on(session, c.EndTxnOnPartitionResponse, command.request_id, command.txn)
+    _end_on(session, c.CommandEndTxnOnPartitionResponse, command.request_id, command.txn)
 
 
-def end_on_subscription(session: Session, command: c.EndTxnOnSubscription) -> None:
+def end_on_subscription(session: Session, command: c.CommandEndTxnOnSubscription) -> None:
     """END_TXN_ON_SUBSCRIPTION, likewise."""
-    _end_on(session, c.EndTxnOnSubscriptionResponse, command.request_id, command.txn)
+    _end_on(session, c.CommandEndTxnOnSubscriptionResponse, command.request_id, command.txn)
 
 
 def _end_on(session: Session, response: Callable[..., Any], request_id: int, txn: c.TxnId) -> None:
@@ -158,7 +158,7 @@ def _end_on(session: Session, response: Callable[..., Any], request_id: int, txn
 # sending and acknowledging ---------------------------------------------------------------------------------------
 
 
-def send(session: Session, producer: Producer, message: c.Send) -> bool:
+def send(session: Session, producer: Producer, message: c.CommandSend) -> bool:
     """SEND of an open transaction; False if it has to be refused, see :func:`why_refused`."""
     txn, service = message.txn, session.service
     topic = service.topics.get(producer.log.name)
@@ -190,16 +190,16 @@ def why_refused(session: Session, producer: Producer, txn: c.TxnId) -> str:
     return f"Transaction {shown(txn)} is not open: it has ended or timed out, begin another one"
 
 
-def acknowledge(session: Session, held: OpenConsumer, ack: c.Ack, txn: c.TxnId) -> None:
+def acknowledge(session: Session, held: OpenConsumer, ack: c.CommandAck, txn: c.TxnId) -> None:
     """ACK of a transaction: reserved until it ends (9.12)."""
 
     def answer(error: MagnetarError | None = None) -> None:
         if ack.request_id is None:
             return
         if error is None:
-            session.send(c.AckResponse(ack.consumer_id, request_id=ack.request_id))
+            session.send(c.CommandAckResponse(ack.consumer_id, request_id=ack.request_id))
         else:
-            session.send(c.AckResponse(ack.consumer_id, None, error.code, str(error), request_id=ack.request_id))
+            session.send(c.CommandAckResponse(ack.consumer_id, None, error.code, str(error), request_id=ack.request_id))
 
     service, topic, subscription = session.service, held.topic, held.subscription
     enabled = service.settings.transactionCoordinatorEnabled
@@ -218,7 +218,12 @@ def acknowledge(session: Session, held: OpenConsumer, ack: c.Ack, txn: c.TxnId) 
 
 
 def _reserve(
-    topic: Topic, subscription: Subscription, held: OpenConsumer, ack: c.Ack, txn: c.TxnId, done: Callable[[], None]
+    topic: Topic,
+    subscription: Subscription,
+    held: OpenConsumer,
+    ack: c.CommandAck,
+    txn: c.TxnId,
+    done: Callable[[], None],
 ) -> None:
     transactions = topic.transacting()
     if ack.ack_type is c.AckType.Cumulative:

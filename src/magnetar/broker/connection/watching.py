@@ -28,12 +28,12 @@ class TopicListWatch:
         self._session = session
         self._watcher_id = watcher_id
         self.watched = watched
-        self._early: list[c.WatchTopicUpdate] | None = []
+        self._early: list[c.CommandWatchTopicUpdate] | None = []
         """Updates that came before the list was sent."""
         watched.watchers.append(self._changed)
 
     def _changed(self, new: Sequence[str], gone: Sequence[str], digest: str) -> None:
-        update = c.WatchTopicUpdate(self._watcher_id, tuple(new), tuple(gone), digest)
+        update = c.CommandWatchTopicUpdate(self._watcher_id, tuple(new), tuple(gone), digest)
         if self._early is None:
             self._session.send(update)
         else:
@@ -50,7 +50,7 @@ class TopicListWatch:
         self._session.service.watched_lists.leave(self.watched, self._changed)
 
 
-def watch_topic_list(session: Session, command: c.WatchTopicList) -> Iterator[int]:
+def watch_topic_list(session: Session, command: c.CommandWatchTopicList) -> Iterator[int]:
     """WATCH_TOPIC_LIST. A malformed namespace closes the connection; an id in use is answered with its list."""
     try:
         namespace = NamespaceName.parse(command.namespace)
@@ -88,9 +88,9 @@ def _pattern(session: Session, pattern: str) -> TopicPattern:
     return TopicPattern(pattern)
 
 
-def close_watch(session: Session, command: c.WatchTopicListClose) -> None:
+def close_watch(session: Session, command: c.CommandWatchTopicListClose) -> None:
     """WATCH_TOPIC_LIST_CLOSE: SUCCESS, also for an unknown id (1.3.17)."""
     held = session.watches.pop(command.watcher_id, None)
     if held is not None:
         held.close()
-    session.send(c.Success(command.request_id))
+    session.send(c.CommandSuccess(command.request_id))

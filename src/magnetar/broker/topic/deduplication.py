@@ -18,7 +18,7 @@ from magnetar.broker.topic.receipt_order import OrderedSink
 from magnetar.broker.topic.sequence_ids import SequenceIds, Verdict
 from magnetar.model.errors import NotAllowedError, PersistenceError, ProtocolError
 from magnetar.model.ids import signed
-from magnetar.protocol.commands import Send
+from magnetar.protocol.commands import CommandSend
 from magnetar.protocol.entries import messages_in, metadata_of
 from magnetar.storage.managed_ledger import ManagedLedger
 
@@ -66,7 +66,7 @@ class Deduplication:
             producer.sink = OrderedSink(producer.sink)
         return partial(self._publish, producer, producer.sink)
 
-    def _publish(self, producer: Producer, sink: OrderedSink, message: Send) -> None:
+    def _publish(self, producer: Producer, sink: OrderedSink, message: CommandSend) -> None:
         """Append the message unless it is there. Raises PersistenceError, NotAllowedError, and what appending does."""
         given = message.highest_sequence_id or 0
         entry = Pending(producer, message.sequence_id, given if given >= message.sequence_id else 0)
@@ -93,7 +93,7 @@ class Deduplication:
             )
             raise NotAllowedError(text)
 
-    def _append(self, sink: OrderedSink, entry: Pending, message: Send) -> None:
+    def _append(self, sink: OrderedSink, entry: Pending, message: CommandSend) -> None:
         entry.producer.append(message.entry, messages_in(message.entry, message.num_messages), entry)
         sink.appended(entry)
 

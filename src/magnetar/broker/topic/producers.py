@@ -12,7 +12,7 @@ from typing import NamedTuple, Protocol, TypeAlias
 
 from magnetar.broker.topic.ports import TopicLog
 from magnetar.model.errors import PersistenceError
-from magnetar.protocol.commands import ProducerAccessMode, Send
+from magnetar.protocol.commands import CommandSend, ProducerAccessMode
 from magnetar.protocol.entries import DELIVER_AT, messages_in
 
 
@@ -76,7 +76,7 @@ class ProducerInfo(NamedTuple):
 
 
 Append: TypeAlias = Callable[[bytes, int, object], int]
-Publish: TypeAlias = Callable[[Send], None]
+Publish: TypeAlias = Callable[[CommandSend], None]
 
 
 class Producer:
@@ -105,7 +105,7 @@ class Producer:
         self.publish: Publish = self.store
         """What is done with a SEND; raises the MagnetarError that refuses it."""
 
-    def store(self, message: Send) -> None:
+    def store(self, message: CommandSend) -> None:
         """Fix the entry's place; the receipt follows when it is durable. Raises what ``append`` does."""
         entry, messages = message[8], message[2]
         highest = message[3]

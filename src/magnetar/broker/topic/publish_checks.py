@@ -17,7 +17,7 @@ from magnetar.broker.topic.producers import Producer, Publish
 from magnetar.broker.topic.publish_rate import PublishLimit
 from magnetar.model.errors import MetadataError, NotAllowedError, ProtocolError
 from magnetar.model.topic_policies import TopicPolicies
-from magnetar.protocol.commands import Send
+from magnetar.protocol.commands import CommandSend
 from magnetar.protocol.entries import metadata_of
 from magnetar.runtime.clock import Clock
 from magnetar.storage.managed_ledger import ManagedLedger
@@ -70,7 +70,7 @@ class PublishChecks:
             publish = self.limit.way_in(producer, publish)
         producer.publish = publish
 
-    def _checked(self, producer: Producer, publish: Publish, message: Send) -> None:
+    def _checked(self, producer: Producer, publish: Publish, message: CommandSend) -> None:
         policies = self._policies
         if policies.encryption_required and not _encrypted(message.entry):
             raise MetadataError("Messages must be encrypted")

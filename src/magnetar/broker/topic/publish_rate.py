@@ -14,7 +14,7 @@ from typing import Protocol, runtime_checkable
 
 from magnetar.broker.topic.producers import Producer, Publish
 from magnetar.model.topic_policies import PublishRate
-from magnetar.protocol.commands import Send
+from magnetar.protocol.commands import CommandSend
 from magnetar.protocol.entries import messages_in
 
 
@@ -65,7 +65,7 @@ class PublishLimit:
         """What that producer is to publish with."""
         return partial(self._publish, producer, publish)
 
-    def _publish(self, producer: Producer, publish: Publish, message: Send) -> None:
+    def _publish(self, producer: Producer, publish: Publish, message: CommandSend) -> None:
         publish(message)
         now, wait = self._now(), 0.0
         if self._messages is not None:

@@ -8,251 +8,251 @@ from __future__ import annotations
 
 from typing import TypeAlias
 
-from magnetar.protocol.commands.connecting import (
-    AuthChallenge,
+from magnetar.protocol.commands.connection import (
     AuthData,
     AuthMethod,
-    AuthResponse,
-    Connect,
-    Connected,
-    Error,
+    CommandAuthChallenge,
+    CommandAuthResponse,
+    CommandConnect,
+    CommandConnected,
+    CommandError,
+    CommandPing,
+    CommandPong,
+    CommandSuccess,
     FeatureFlags,
-    Ping,
-    Pong,
-    Success,
 )
-from magnetar.protocol.commands.consuming import (
-    Ack,
-    AckResponse,
+from magnetar.protocol.commands.consumer import (
     AckType,
-    ActiveConsumerChange,
     BrokerEntryMetadata,
-    CloseConsumer,
-    ConsumerStats,
-    ConsumerStatsResponse,
-    Flow,
-    GetLastMessageId,
-    GetLastMessageIdResponse,
+    CommandAck,
+    CommandAckResponse,
+    CommandActiveConsumerChange,
+    CommandCloseConsumer,
+    CommandConsumerStats,
+    CommandConsumerStatsResponse,
+    CommandFlow,
+    CommandGetLastMessageId,
+    CommandGetLastMessageIdResponse,
+    CommandMessage,
+    CommandReachedEndOfTopic,
+    CommandRedeliverUnacknowledgedMessages,
+    CommandSeek,
+    CommandSubscribe,
+    CommandUnsubscribe,
     InitialPosition,
     IntRange,
     KeySharedMeta,
     KeySharedMode,
-    Message,
-    ReachedEndOfTopic,
-    RedeliverUnacknowledged,
-    Seek,
-    Subscribe,
     SubType,
-    Unsubscribe,
     ValidationError,
 )
 from magnetar.protocol.commands.ids import (
-    LongPairs,
+    KeyLongValues,
+    KeyValues,
     MessageIdData,
-    Pairs,
     TxnId,
 )
-from magnetar.protocol.commands.lengthy import Lengthy
 from magnetar.protocol.commands.lookups import (
-    GetTopicsOfNamespace,
-    GetTopicsOfNamespaceResponse,
-    Lookup,
-    LookupResponse,
+    CommandGetTopicsOfNamespace,
+    CommandGetTopicsOfNamespaceResponse,
+    CommandLookupTopic,
+    CommandLookupTopicResponse,
+    CommandPartitionedTopicMetadata,
+    CommandPartitionedTopicMetadataResponse,
     LookupType,
     MetadataType,
     NamespaceMode,
-    PartitionedMetadata,
-    PartitionedMetadataResponse,
 )
-from magnetar.protocol.commands.producing import (
-    CloseProducer,
-    Producer,
+from magnetar.protocol.commands.producer import (
+    CommandCloseProducer,
+    CommandProducer,
+    CommandProducerSuccess,
+    CommandSend,
+    CommandSendError,
+    CommandSendReceipt,
+    CommandTopicMigrated,
     ProducerAccessMode,
-    ProducerSuccess,
     ResourceType,
-    Send,
-    SendError,
-    SendReceipt,
-    TopicMigrated,
 )
 from magnetar.protocol.commands.schemas import (
-    GetOrCreateSchema,
-    GetOrCreateSchemaResponse,
-    GetSchema,
-    GetSchemaResponse,
+    CommandGetOrCreateSchema,
+    CommandGetOrCreateSchemaResponse,
+    CommandGetSchema,
+    CommandGetSchemaResponse,
     Schema,
     SchemaType,
 )
+from magnetar.protocol.commands.topic_list_watchers import (
+    CommandWatchTopicList,
+    CommandWatchTopicListClose,
+    CommandWatchTopicListSuccess,
+    CommandWatchTopicUpdate,
+)
 from magnetar.protocol.commands.transactions import (
-    AddPartitionToTxn,
-    AddPartitionToTxnResponse,
-    AddSubscriptionToTxn,
-    AddSubscriptionToTxnResponse,
-    EndTxn,
-    EndTxnOnPartition,
-    EndTxnOnPartitionResponse,
-    EndTxnOnSubscription,
-    EndTxnOnSubscriptionResponse,
-    EndTxnResponse,
-    NewTxn,
-    NewTxnResponse,
-    TcClientConnectRequest,
-    TcClientConnectResponse,
+    CommandAddPartitionToTxn,
+    CommandAddPartitionToTxnResponse,
+    CommandAddSubscriptionToTxn,
+    CommandAddSubscriptionToTxnResponse,
+    CommandEndTxn,
+    CommandEndTxnOnPartition,
+    CommandEndTxnOnPartitionResponse,
+    CommandEndTxnOnSubscription,
+    CommandEndTxnOnSubscriptionResponse,
+    CommandEndTxnResponse,
+    CommandNewTxn,
+    CommandNewTxnResponse,
+    CommandTcClientConnectRequest,
+    CommandTcClientConnectResponse,
     TxnAction,
     TxnSubscription,
 )
-from magnetar.protocol.commands.watching import (
-    WatchTopicList,
-    WatchTopicListClose,
-    WatchTopicListSuccess,
-    WatchTopicUpdate,
-)
+from magnetar.protocol.commands.unparsed import UnparsedCommand
 
 Command: TypeAlias = (
-    Connect
-    | Connected
-    | AuthChallenge
-    | AuthResponse
-    | Ping
-    | Pong
-    | Success
-    | Error
-    | PartitionedMetadata
-    | PartitionedMetadataResponse
-    | Lengthy
-    | Lookup
-    | LookupResponse
-    | GetTopicsOfNamespace
-    | GetTopicsOfNamespaceResponse
-    | Producer
-    | ProducerSuccess
-    | Send
-    | SendReceipt
-    | SendError
-    | CloseProducer
-    | TopicMigrated
-    | Subscribe
-    | Message
-    | Ack
-    | AckResponse
-    | ActiveConsumerChange
-    | Flow
-    | Unsubscribe
-    | Seek
-    | ReachedEndOfTopic
-    | CloseConsumer
-    | RedeliverUnacknowledged
-    | ConsumerStats
-    | ConsumerStatsResponse
-    | GetLastMessageId
-    | GetLastMessageIdResponse
-    | GetSchema
-    | GetSchemaResponse
-    | GetOrCreateSchema
-    | GetOrCreateSchemaResponse
-    | WatchTopicList
-    | WatchTopicListSuccess
-    | WatchTopicUpdate
-    | WatchTopicListClose
-    | TcClientConnectRequest
-    | TcClientConnectResponse
-    | NewTxn
-    | NewTxnResponse
-    | AddPartitionToTxn
-    | AddPartitionToTxnResponse
-    | AddSubscriptionToTxn
-    | AddSubscriptionToTxnResponse
-    | EndTxn
-    | EndTxnResponse
-    | EndTxnOnPartition
-    | EndTxnOnPartitionResponse
-    | EndTxnOnSubscription
-    | EndTxnOnSubscriptionResponse
+    CommandConnect
+    | CommandConnected
+    | CommandAuthChallenge
+    | CommandAuthResponse
+    | CommandPing
+    | CommandPong
+    | CommandSuccess
+    | CommandError
+    | CommandPartitionedTopicMetadata
+    | CommandPartitionedTopicMetadataResponse
+    | UnparsedCommand
+    | CommandLookupTopic
+    | CommandLookupTopicResponse
+    | CommandGetTopicsOfNamespace
+    | CommandGetTopicsOfNamespaceResponse
+    | CommandProducer
+    | CommandProducerSuccess
+    | CommandSend
+    | CommandSendReceipt
+    | CommandSendError
+    | CommandCloseProducer
+    | CommandTopicMigrated
+    | CommandSubscribe
+    | CommandMessage
+    | CommandAck
+    | CommandAckResponse
+    | CommandActiveConsumerChange
+    | CommandFlow
+    | CommandUnsubscribe
+    | CommandSeek
+    | CommandReachedEndOfTopic
+    | CommandCloseConsumer
+    | CommandRedeliverUnacknowledgedMessages
+    | CommandConsumerStats
+    | CommandConsumerStatsResponse
+    | CommandGetLastMessageId
+    | CommandGetLastMessageIdResponse
+    | CommandGetSchema
+    | CommandGetSchemaResponse
+    | CommandGetOrCreateSchema
+    | CommandGetOrCreateSchemaResponse
+    | CommandWatchTopicList
+    | CommandWatchTopicListSuccess
+    | CommandWatchTopicUpdate
+    | CommandWatchTopicListClose
+    | CommandTcClientConnectRequest
+    | CommandTcClientConnectResponse
+    | CommandNewTxn
+    | CommandNewTxnResponse
+    | CommandAddPartitionToTxn
+    | CommandAddPartitionToTxnResponse
+    | CommandAddSubscriptionToTxn
+    | CommandAddSubscriptionToTxnResponse
+    | CommandEndTxn
+    | CommandEndTxnResponse
+    | CommandEndTxnOnPartition
+    | CommandEndTxnOnPartitionResponse
+    | CommandEndTxnOnSubscription
+    | CommandEndTxnOnSubscriptionResponse
 )
 
 __all__ = [
-    "Ack",
-    "AckResponse",
     "AckType",
-    "ActiveConsumerChange",
-    "AddPartitionToTxn",
-    "AddPartitionToTxnResponse",
-    "AddSubscriptionToTxn",
-    "AddSubscriptionToTxnResponse",
-    "AuthChallenge",
     "AuthData",
     "AuthMethod",
-    "AuthResponse",
     "BrokerEntryMetadata",
-    "CloseConsumer",
-    "CloseProducer",
     "Command",
-    "Connect",
-    "Connected",
-    "ConsumerStats",
-    "ConsumerStatsResponse",
-    "EndTxn",
-    "EndTxnOnPartition",
-    "EndTxnOnPartitionResponse",
-    "EndTxnOnSubscription",
-    "EndTxnOnSubscriptionResponse",
-    "EndTxnResponse",
-    "Error",
+    "CommandAck",
+    "CommandAckResponse",
+    "CommandActiveConsumerChange",
+    "CommandAddPartitionToTxn",
+    "CommandAddPartitionToTxnResponse",
+    "CommandAddSubscriptionToTxn",
+    "CommandAddSubscriptionToTxnResponse",
+    "CommandAuthChallenge",
+    "CommandAuthResponse",
+    "CommandCloseConsumer",
+    "CommandCloseProducer",
+    "CommandConnect",
+    "CommandConnected",
+    "CommandConsumerStats",
+    "CommandConsumerStatsResponse",
+    "CommandEndTxn",
+    "CommandEndTxnOnPartition",
+    "CommandEndTxnOnPartitionResponse",
+    "CommandEndTxnOnSubscription",
+    "CommandEndTxnOnSubscriptionResponse",
+    "CommandEndTxnResponse",
+    "CommandError",
+    "CommandFlow",
+    "CommandGetLastMessageId",
+    "CommandGetLastMessageIdResponse",
+    "CommandGetOrCreateSchema",
+    "CommandGetOrCreateSchemaResponse",
+    "CommandGetSchema",
+    "CommandGetSchemaResponse",
+    "CommandGetTopicsOfNamespace",
+    "CommandGetTopicsOfNamespaceResponse",
+    "CommandLookupTopic",
+    "CommandLookupTopicResponse",
+    "CommandMessage",
+    "CommandNewTxn",
+    "CommandNewTxnResponse",
+    "CommandPartitionedTopicMetadata",
+    "CommandPartitionedTopicMetadataResponse",
+    "CommandPing",
+    "CommandPong",
+    "CommandProducer",
+    "CommandProducerSuccess",
+    "CommandReachedEndOfTopic",
+    "CommandRedeliverUnacknowledgedMessages",
+    "CommandSeek",
+    "CommandSend",
+    "CommandSendError",
+    "CommandSendReceipt",
+    "CommandSubscribe",
+    "CommandSuccess",
+    "CommandTcClientConnectRequest",
+    "CommandTcClientConnectResponse",
+    "CommandTopicMigrated",
+    "CommandUnsubscribe",
+    "CommandWatchTopicList",
+    "CommandWatchTopicListClose",
+    "CommandWatchTopicListSuccess",
+    "CommandWatchTopicUpdate",
     "FeatureFlags",
-    "Flow",
-    "GetLastMessageId",
-    "GetLastMessageIdResponse",
-    "GetOrCreateSchema",
-    "GetOrCreateSchemaResponse",
-    "GetSchema",
-    "GetSchemaResponse",
-    "GetTopicsOfNamespace",
-    "GetTopicsOfNamespaceResponse",
     "InitialPosition",
     "IntRange",
+    "KeyLongValues",
     "KeySharedMeta",
     "KeySharedMode",
-    "Lengthy",
-    "LongPairs",
-    "Lookup",
-    "LookupResponse",
+    "KeyValues",
     "LookupType",
-    "Message",
     "MessageIdData",
     "MetadataType",
     "NamespaceMode",
-    "NewTxn",
-    "NewTxnResponse",
-    "Pairs",
-    "PartitionedMetadata",
-    "PartitionedMetadataResponse",
-    "Ping",
-    "Pong",
-    "Producer",
     "ProducerAccessMode",
-    "ProducerSuccess",
-    "ReachedEndOfTopic",
-    "RedeliverUnacknowledged",
     "ResourceType",
     "Schema",
     "SchemaType",
-    "Seek",
-    "Send",
-    "SendError",
-    "SendReceipt",
     "SubType",
-    "Subscribe",
-    "Success",
-    "TcClientConnectRequest",
-    "TcClientConnectResponse",
-    "TopicMigrated",
     "TxnAction",
     "TxnId",
     "TxnSubscription",
-    "Unsubscribe",
+    "UnparsedCommand",
     "ValidationError",
-    "WatchTopicList",
-    "WatchTopicListClose",
-    "WatchTopicListSuccess",
-    "WatchTopicUpdate",
 ]

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from typing import NamedTuple, TypeAlias
 
-Pairs: TypeAlias = tuple[tuple[str, str], ...]
+KeyValues: TypeAlias = tuple[tuple[str, str], ...]
 """Repeated KeyValue: order kept, duplicates kept (SEMANTICS 3.8.5)."""
 
-LongPairs: TypeAlias = tuple[tuple[str, int], ...]
+KeyLongValues: TypeAlias = tuple[tuple[str, int], ...]
 """Repeated KeyLongValue."""
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 
 from magnetar.model.errors import ServerError
-from magnetar.protocol.commands.ids import Pairs
+from magnetar.protocol.commands.ids import KeyValues
 
 
 class LookupType(IntEnum):
@@ -27,7 +27,7 @@ class NamespaceMode(IntEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class PartitionedMetadata:
+class CommandPartitionedTopicMetadata:
     """``metadata_auto_creation_enabled`` None is true, from a client that does not know it (SEMANTICS 2.8)."""
 
     topic: str
@@ -39,7 +39,7 @@ class PartitionedMetadata:
 
 
 @dataclass(frozen=True, slots=True)
-class PartitionedMetadataResponse:
+class CommandPartitionedTopicMetadataResponse:
     request_id: int
     response: MetadataType | None = None
     partitions: int | None = None
@@ -48,7 +48,7 @@ class PartitionedMetadataResponse:
 
 
 @dataclass(frozen=True, slots=True)
-class Lookup:
+class CommandLookupTopic:
     topic: str
     request_id: int
     authoritative: bool = False
@@ -56,11 +56,11 @@ class Lookup:
     original_auth_data: str | None = None
     original_auth_method: str | None = None
     advertised_listener_name: str | None = None
-    properties: Pairs = ()
+    properties: KeyValues = ()
 
 
 @dataclass(frozen=True, slots=True)
-class LookupResponse:
+class CommandLookupTopicResponse:
     request_id: int
     response: LookupType | None = None
     broker_service_url: str | None = None
@@ -72,7 +72,7 @@ class LookupResponse:
 
 
 @dataclass(frozen=True, slots=True)
-class GetTopicsOfNamespace:
+class CommandGetTopicsOfNamespace:
     request_id: int
     namespace: str
     mode: NamespaceMode = NamespaceMode.PERSISTENT
@@ -81,7 +81,7 @@ class GetTopicsOfNamespace:
 
 
 @dataclass(frozen=True, slots=True)
-class GetTopicsOfNamespaceResponse:
+class CommandGetTopicsOfNamespaceResponse:
     """``filtered`` and ``changed`` are always on the wire (SEMANTICS 2.16 to 2.18)."""
 
     request_id: int

@@ -6,13 +6,13 @@ from dataclasses import dataclass
 
 from magnetar.model.errors import ServerError
 from magnetar.model.schemas import SchemaType
-from magnetar.protocol.commands.ids import Pairs
+from magnetar.protocol.commands.ids import KeyValues
 
 __all__ = [
-    "GetOrCreateSchema",
-    "GetOrCreateSchemaResponse",
-    "GetSchema",
-    "GetSchemaResponse",
+    "CommandGetOrCreateSchema",
+    "CommandGetOrCreateSchemaResponse",
+    "CommandGetSchema",
+    "CommandGetSchemaResponse",
     "Schema",
     "SchemaType",
 ]
@@ -23,11 +23,11 @@ class Schema:
     name: str
     schema_data: bytes
     type: SchemaType
-    properties: Pairs = ()
+    properties: KeyValues = ()
 
 
 @dataclass(frozen=True, slots=True)
-class GetSchema:
+class CommandGetSchema:
     """``schema_version`` None asks for the latest; empty bytes are an error (SEMANTICS 10.9)."""
 
     request_id: int
@@ -36,7 +36,7 @@ class GetSchema:
 
 
 @dataclass(frozen=True, slots=True)
-class GetSchemaResponse:
+class CommandGetSchemaResponse:
     request_id: int
     error: ServerError | None = None
     message: str | None = None
@@ -45,14 +45,14 @@ class GetSchemaResponse:
 
 
 @dataclass(frozen=True, slots=True)
-class GetOrCreateSchema:
+class CommandGetOrCreateSchema:
     request_id: int
     topic: str
     schema: Schema
 
 
 @dataclass(frozen=True, slots=True)
-class GetOrCreateSchemaResponse:
+class CommandGetOrCreateSchemaResponse:
     request_id: int
     error: ServerError | None = None
     message: str | None = None

@@ -21,27 +21,27 @@ class TxnSubscription(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class TcClientConnectRequest:
+class CommandTcClientConnectRequest:
     request_id: int
     tc_id: int
 
 
 @dataclass(frozen=True, slots=True)
-class TcClientConnectResponse:
+class CommandTcClientConnectResponse:
     request_id: int
     error: ServerError | None = None
     message: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class NewTxn:
+class CommandNewTxn:
     request_id: int
     txn_ttl_seconds: int = 0
     tc_id: int = 0
 
 
 @dataclass(frozen=True, slots=True)
-class NewTxnResponse:
+class CommandNewTxnResponse:
     request_id: int
     txn: TxnId | None = None
     error: ServerError | None = None
@@ -49,14 +49,14 @@ class NewTxnResponse:
 
 
 @dataclass(frozen=True, slots=True)
-class AddPartitionToTxn:
+class CommandAddPartitionToTxn:
     request_id: int
     txn: TxnId
     partitions: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class AddPartitionToTxnResponse:
+class CommandAddPartitionToTxnResponse:
     request_id: int
     txn: TxnId | None = None
     error: ServerError | None = None
@@ -64,14 +64,14 @@ class AddPartitionToTxnResponse:
 
 
 @dataclass(frozen=True, slots=True)
-class AddSubscriptionToTxn:
+class CommandAddSubscriptionToTxn:
     request_id: int
     txn: TxnId
     subscriptions: tuple[TxnSubscription, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class AddSubscriptionToTxnResponse:
+class CommandAddSubscriptionToTxnResponse:
     request_id: int
     txn: TxnId | None = None
     error: ServerError | None = None
@@ -79,14 +79,14 @@ class AddSubscriptionToTxnResponse:
 
 
 @dataclass(frozen=True, slots=True)
-class EndTxn:
+class CommandEndTxn:
     request_id: int
     txn: TxnId
     action: TxnAction | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class EndTxnResponse:
+class CommandEndTxnResponse:
     request_id: int
     txn: TxnId | None = None
     error: ServerError | None = None
@@ -94,7 +94,7 @@ class EndTxnResponse:
 
 
 @dataclass(frozen=True, slots=True)
-class EndTxnOnPartition:
+class CommandEndTxnOnPartition:
     request_id: int
     txn: TxnId
     topic: str | None = None
@@ -103,7 +103,7 @@ class EndTxnOnPartition:
 
 
 @dataclass(frozen=True, slots=True)
-class EndTxnOnPartitionResponse:
+class CommandEndTxnOnPartitionResponse:
     request_id: int
     txn: TxnId | None = None
     error: ServerError | None = None
@@ -111,7 +111,7 @@ class EndTxnOnPartitionResponse:
 
 
 @dataclass(frozen=True, slots=True)
-class EndTxnOnSubscription:
+class CommandEndTxnOnSubscription:
     request_id: int
     txn: TxnId
     subscription: TxnSubscription | None = None
@@ -120,7 +120,7 @@ class EndTxnOnSubscription:
 
 
 @dataclass(frozen=True, slots=True)
-class EndTxnOnSubscriptionResponse:
+class CommandEndTxnOnSubscriptionResponse:
     request_id: int
     txn: TxnId | None = None
     error: ServerError | None = None

@@ -36,7 +36,7 @@ class AuthData:
 
 
 @dataclass(frozen=True, slots=True)
-class Connect:
+class CommandConnect:
     client_version: str
     protocol_version: int = 0
     auth_method_name: str | None = None
@@ -51,7 +51,7 @@ class Connect:
 
 
 @dataclass(frozen=True, slots=True)
-class Connected:
+class CommandConnected:
     server_version: str
     protocol_version: int
     max_message_size: int | None = None
@@ -59,37 +59,37 @@ class Connected:
 
 
 @dataclass(frozen=True, slots=True)
-class AuthChallenge:
+class CommandAuthChallenge:
     server_version: str | None = None
     challenge: AuthData | None = None
     protocol_version: int = 0
 
 
 @dataclass(frozen=True, slots=True)
-class AuthResponse:
+class CommandAuthResponse:
     client_version: str | None = None
     response: AuthData | None = None
     protocol_version: int = 0
 
 
 @dataclass(frozen=True, slots=True)
-class Ping:
+class CommandPing:
     pass
 
 
 @dataclass(frozen=True, slots=True)
-class Pong:
+class CommandPong:
     pass
 
 
 @dataclass(frozen=True, slots=True)
-class Success:
+class CommandSuccess:
     request_id: int
     schema: Schema | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Error:
+class CommandError:
     """A request failed; ``request_id`` -1 for the handshake itself (SEMANTICS 1.2.3)."""
 
     request_id: int

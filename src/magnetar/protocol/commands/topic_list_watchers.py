@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class WatchTopicList:
+class CommandWatchTopicList:
     """``topics_hash`` comes from a client that reconnects and knows a list already."""
 
     request_id: int
@@ -17,7 +17,7 @@ class WatchTopicList:
 
 
 @dataclass(frozen=True, slots=True)
-class WatchTopicListSuccess:
+class CommandWatchTopicListSuccess:
     request_id: int
     watcher_id: int
     topics: tuple[str, ...]
@@ -25,7 +25,7 @@ class WatchTopicListSuccess:
 
 
 @dataclass(frozen=True, slots=True)
-class WatchTopicUpdate:
+class CommandWatchTopicUpdate:
     watcher_id: int
     new_topics: tuple[str, ...]
     deleted_topics: tuple[str, ...]
@@ -33,6 +33,6 @@ class WatchTopicUpdate:
 
 
 @dataclass(frozen=True, slots=True)
-class WatchTopicListClose:
+class CommandWatchTopicListClose:
     request_id: int
     watcher_id: int

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 
-class Lengthy(NamedTuple):
+class UnparsedCommand(NamedTuple):
     """An ACK or REDELIVER as it came; :mod:`magnetar.protocol.pieces` takes it apart."""
 
     kind: int

@@ -7,7 +7,7 @@ from enum import IntEnum
 from typing import NamedTuple
 
 from magnetar.model.errors import ServerError
-from magnetar.protocol.commands.ids import LongPairs, MessageIdData, Pairs, TxnId
+from magnetar.protocol.commands.ids import KeyLongValues, KeyValues, MessageIdData, TxnId
 from magnetar.protocol.commands.schemas import Schema
 
 
@@ -56,7 +56,7 @@ class KeySharedMeta:
 
 
 @dataclass(frozen=True, slots=True)
-class Subscribe:
+class CommandSubscribe:
     topic: str
     subscription: str
     sub_type: SubType
@@ -66,7 +66,7 @@ class Subscribe:
     priority_level: int | None = None
     durable: bool = True
     start_message_id: MessageIdData | None = None
-    metadata: Pairs = ()
+    metadata: KeyValues = ()
     read_compacted: bool = False
     schema: Schema | None = None
     initial_position: InitialPosition = InitialPosition.Latest
@@ -74,7 +74,7 @@ class Subscribe:
     force_topic_creation: bool = True
     start_message_rollback_duration_sec: int = 0
     key_shared_meta: KeySharedMeta | None = None
-    subscription_properties: Pairs = ()
+    subscription_properties: KeyValues = ()
     consumer_epoch: int | None = None
 
 
@@ -86,7 +86,7 @@ class BrokerEntryMetadata:
     index: int | None = None
 
 
-class Message(NamedTuple):
+class CommandMessage(NamedTuple):
     """One entry to a consumer; ``entry`` and ``checksum_ok`` as in Send."""
 
     consumer_id: int
@@ -99,20 +99,20 @@ class Message(NamedTuple):
     checksum_ok: bool = True
 
 
-class Ack(NamedTuple):
-    """``request_id`` asks for an AckResponse (SEMANTICS 1.3.5)."""
+class CommandAck(NamedTuple):
+    """``request_id`` asks for a ``CommandAckResponse`` (SEMANTICS 1.3.5)."""
 
     consumer_id: int
     ack_type: AckType
     message_ids: tuple[MessageIdData, ...]
     validation_error: ValidationError | None = None
-    properties: LongPairs = ()
+    properties: KeyLongValues = ()
     txn: TxnId | None = None
     request_id: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class AckResponse:
+class CommandAckResponse:
     consumer_id: int
     txn: TxnId | None = None
     error: ServerError | None = None
@@ -121,26 +121,26 @@ class AckResponse:
 
 
 @dataclass(frozen=True, slots=True)
-class ActiveConsumerChange:
+class CommandActiveConsumerChange:
     consumer_id: int
     is_active: bool
 
 
 @dataclass(frozen=True, slots=True)
-class Flow:
+class CommandFlow:
     consumer_id: int
     permits: int
 
 
 @dataclass(frozen=True, slots=True)
-class Unsubscribe:
+class CommandUnsubscribe:
     consumer_id: int
     request_id: int
     force: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class Seek:
+class CommandSeek:
     """To a message id or to a publish time in milliseconds."""
 
     consumer_id: int
@@ -150,12 +150,12 @@ class Seek:
 
 
 @dataclass(frozen=True, slots=True)
-class ReachedEndOfTopic:
+class CommandReachedEndOfTopic:
     consumer_id: int
 
 
 @dataclass(frozen=True, slots=True)
-class CloseConsumer:
+class CommandCloseConsumer:
     """From the broker with ``request_id`` -1: subscribe anew, perhaps at the given address (1.3.9)."""
 
     consumer_id: int
@@ -165,7 +165,7 @@ class CloseConsumer:
 
 
 @dataclass(frozen=True, slots=True)
-class RedeliverUnacknowledged:
+class CommandRedeliverUnacknowledgedMessages:
     """No ids: everything (SEMANTICS 5.8)."""
 
     consumer_id: int
@@ -174,13 +174,13 @@ class RedeliverUnacknowledged:
 
 
 @dataclass(frozen=True, slots=True)
-class ConsumerStats:
+class CommandConsumerStats:
     request_id: int
     consumer_id: int
 
 
 @dataclass(frozen=True, slots=True)
-class ConsumerStatsResponse:
+class CommandConsumerStatsResponse:
     """Rates are per second; SEMANTICS 1.3.12."""
 
     request_id: int
@@ -202,13 +202,13 @@ class ConsumerStatsResponse:
 
 
 @dataclass(frozen=True, slots=True)
-class GetLastMessageId:
+class CommandGetLastMessageId:
     consumer_id: int
     request_id: int
 
 
 @dataclass(frozen=True, slots=True)
-class GetLastMessageIdResponse:
+class CommandGetLastMessageIdResponse:
     last_message_id: MessageIdData
     request_id: int
     consumer_mark_delete_position: MessageIdData | None = None

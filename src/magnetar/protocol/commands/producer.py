@@ -7,7 +7,7 @@ from enum import IntEnum
 from typing import NamedTuple
 
 from magnetar.model.errors import ServerError
-from magnetar.protocol.commands.ids import MessageIdData, Pairs, TxnId
+from magnetar.protocol.commands.ids import KeyValues, MessageIdData, TxnId
 from magnetar.protocol.commands.schemas import Schema
 
 
@@ -24,13 +24,13 @@ class ResourceType(IntEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Producer:
+class CommandProducer:
     topic: str
     producer_id: int
     request_id: int
     producer_name: str | None = None
     encrypted: bool = False
-    metadata: Pairs = ()
+    metadata: KeyValues = ()
     schema: Schema | None = None
     epoch: int = 0
     user_provided_producer_name: bool = True
@@ -41,7 +41,7 @@ class Producer:
 
 
 @dataclass(frozen=True, slots=True)
-class ProducerSuccess:
+class CommandProducerSuccess:
     """``schema_version``, empty without a schema, and ``producer_ready`` are always on the wire (SEMANTICS 3.1.4)."""
 
     request_id: int
@@ -52,7 +52,7 @@ class ProducerSuccess:
     topic_epoch: int | None = None
 
 
-class Send(NamedTuple):
+class CommandSend(NamedTuple):
     """One entry from a producer.
 
     ``entry`` always begins with magic and checksum; the decoder added them if the client did not send any (SEMANTICS
@@ -71,7 +71,7 @@ class Send(NamedTuple):
     checksum_ok: bool = True
 
 
-class SendReceipt(NamedTuple):
+class CommandSendReceipt(NamedTuple):
     producer_id: int
     sequence_id: int
     message_id: MessageIdData | None
@@ -79,7 +79,7 @@ class SendReceipt(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class SendError:
+class CommandSendError:
     producer_id: int
     sequence_id: int
     error: ServerError
@@ -87,7 +87,7 @@ class SendError:
 
 
 @dataclass(frozen=True, slots=True)
-class CloseProducer:
+class CommandCloseProducer:
     """From the broker with ``request_id`` -1: make the producer anew, perhaps at the given address (1.3.9)."""
 
     producer_id: int
@@ -97,7 +97,7 @@ class CloseProducer:
 
 
 @dataclass(frozen=True, slots=True)
-class TopicMigrated:
+class CommandTopicMigrated:
     resource_id: int
     resource_type: ResourceType
     broker_service_url: str | None = None
