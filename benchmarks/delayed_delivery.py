@@ -47,7 +47,7 @@ class SteppedClock:
         return self.ms
 
 
-class CountingSink:
+class CountingConnection:
     """A consumer that takes everything."""
 
     writable = True
@@ -73,7 +73,7 @@ class Gone:
     open = False
     msg_in = bytes_in = 0
 
-    class sink:
+    class connection:
         @staticmethod
         def dropped(count: int) -> None: ...
 
@@ -118,8 +118,8 @@ async def measure(messages: int, spread_ms: int) -> None:
         store.open()
         topic = Topic(NAME, store, settings, clock, rng, TopicPolicies())
         subscription = topic.subscriptions["s"]
-        sink = CountingSink()
-        consumer = subscription.add_consumer(sink, name="c", consumer_id=1, sub_type=SubType.SHARED)
+        connection = CountingConnection()
+        consumer = subscription.add_consumer(connection, name="c", consumer_id=1, sub_type=SubType.SHARED)
         subscription.flow(consumer, 1_000)
         print(
             f"  restarted: {resident_mb() - before:7.1f} MB more, open and passed over in "
@@ -134,7 +134,8 @@ async def measure(messages: int, spread_ms: int) -> None:
             worst = max(worst, time.perf_counter() - turn)
         print(
             f"  all due:   {resident_mb() - before:7.1f} MB more than before the start; let through in "
-            f"{time.perf_counter() - started:.2f} s, longest turn of the loop {worst * 1e3:.0f} ms, sent {sink.entries}"
+            f"{time.perf_counter() - started:.2f} s, longest turn of the loop {worst * 1e3:.0f} ms, "
+            f"sent {connection.entries}"
         )
         topic.close()
         await store.close()

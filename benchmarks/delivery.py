@@ -1,7 +1,7 @@
-"""What delivery costs: read from memory, assign, sink.deliver and acknowledge, in microseconds per entry.
+"""What delivery costs: read from memory, assign, connection.deliver and acknowledge, in microseconds per entry.
 
-The log is a list of ready runs, the sink notes slices, the cursor is the real one without a journal: what is measured
-is the dispatcher, the pump and the subscription; for Key_Shared also finding the key in a real entry.
+The log is a list of ready runs, the connection notes slices, the cursor is the real one without a journal: what is
+measured is the dispatcher, the pump and the subscription; for Key_Shared also finding the key in a real entry.
 ``python benchmarks/delivery.py`` prints the best of five rounds.
 """
 
@@ -63,7 +63,7 @@ class ReadyLog:
         return position.entry if position.entry < self.end else None
 
 
-class CountingSink:
+class CountingConnection:
     """Keeps what it got as slices of ordinals."""
 
     writable = True
@@ -92,13 +92,13 @@ def measure(sub_type: SubType, consumers: int, group: int, acks: str) -> tuple[f
     subscription = Subscription(
         TopicIdentity("persistent://a/b/c"), "bench", log, cursor, SETTINGS, SystemClock(), sticky_key
     )
-    members: list[tuple[Consumer, CountingSink]] = []
+    members: list[tuple[Consumer, CountingConnection]] = []
     for i in range(consumers):
-        sink = CountingSink()
+        connection = CountingConnection()
         consumer = subscription.add_consumer(
-            sink, name=f"c{i}", consumer_id=i, sub_type=sub_type, key_shared=KeySharedMeta()
+            connection, name=f"c{i}", consumer_id=i, sub_type=sub_type, key_shared=KeySharedMeta()
         )
-        members.append((consumer, sink))
+        members.append((consumer, connection))
         subscription.flow(consumer, 1 << 40)
     delivering = acknowledging = 0.0
     clock = time.perf_counter
@@ -110,8 +110,8 @@ def measure(sub_type: SubType, consumers: int, group: int, acks: str) -> tuple[f
         subscription.entries_appended()
         delivering += clock() - begin
         batches = [(c, [o for start, stop in s.slices for o in range(start, stop)]) for c, s in members]
-        for _, sink in members:
-            sink.slices.clear()
+        for _, connection in members:
+            connection.slices.clear()
         begin = clock()
         for consumer, ordinals in batches:
             if acks == "cumulative" and ordinals:

@@ -1,7 +1,8 @@
 """Many consumers of one subscription: what it costs that they come, that they get messages, and that they go.
 
-On the log, cursor and sinks of :mod:`benchmarks.delivery`: 20,000 entries of 5,000 keys, one at a time, acknowledged
-one at a time. ``python -m benchmarks.many_consumers`` prints seconds, and milliseconds of the longest single step.
+On the log, cursor and connections of :mod:`benchmarks.delivery`: 20,000 entries of 5,000 keys, one at a time,
+acknowledged one at a time. ``python -m benchmarks.many_consumers`` prints seconds, and milliseconds of the longest
+single step.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import time
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
-from benchmarks.delivery import SETTINGS, CountingSink, ReadyLog
+from benchmarks.delivery import SETTINGS, CountingConnection, ReadyLog
 from magnetar.broker.delivery.dispatcher import SubType
 from magnetar.broker.topic.consumer import Consumer
 from magnetar.broker.topic.dispatch_settings import KeySharedMeta
@@ -42,15 +43,17 @@ def measure(kind: str, sub_type: SubType, members: int, held: int, *, ring: bool
         TopicIdentity("persistent://a/b/c"), "bench", log, Cursor(log, 1, "bench", -1, None),
         replace(SETTINGS, subscription_key_shared_use_consistent_hashing=ring), SystemClock(), sticky_key,
     )  # fmt: skip
-    everybody: list[tuple[Consumer, CountingSink]] = []
+    everybody: list[tuple[Consumer, CountingConnection]] = []
 
     def join(i: int) -> None:
         width = 65_536 // members
         ranges = ((i * width, (i + 1) * width - 1 if i + 1 < members else 65_535),)
         meta = KeySharedMeta(kind == "sticky", ranges) if kind == "sticky" else KeySharedMeta()
-        sink = CountingSink()
-        consumer = subscription.add_consumer(sink, name=f"c{i}", consumer_id=i, sub_type=sub_type, key_shared=meta)
-        everybody.append((consumer, sink))
+        connection = CountingConnection()
+        consumer = subscription.add_consumer(
+            connection, name=f"c{i}", consumer_id=i, sub_type=sub_type, key_shared=meta
+        )
+        everybody.append((consumer, connection))
         subscription.flow(consumer, 100_000)
 
     def publish() -> None:
@@ -58,11 +61,11 @@ def measure(kind: str, sub_type: SubType, members: int, held: int, *, ring: bool
         subscription.entries_appended()
 
     def acknowledge() -> None:
-        for consumer, sink in everybody:
-            for start, stop in sink.slices:
+        for consumer, connection in everybody:
+            for start, stop in connection.slices:
                 for ordinal in range(start, stop):
                     subscription.acks.take(consumer, (ordinal,))
-            sink.slices.clear()
+            connection.slices.clear()
 
     join(0)
     for _ in range(held):

@@ -188,7 +188,7 @@ def test_an_ack_set_that_is_not_sent_is_noticed(monkeypatch: pytest.MonkeyPatch)
         if counts:
             send(self, consumer, run, low, high, counts)
         else:
-            consumer.sink.deliver(run, low, high, consumer.epoch)
+            consumer.connection.deliver(run, low, high, consumer.epoch)
 
     monkeypatch.setattr(Pump, "_send_marked", careless)
     assert caught(batches(SubType.Exclusive), lambda broker: None, 3, settings=ON)

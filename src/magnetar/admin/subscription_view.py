@@ -37,7 +37,7 @@ def explanation(subscription: Subscription) -> JsonObject:
                 "availablePermits": consumer.state.permits,
                 "unackedMessages": consumer.state.unacked,
                 "blockedConsumerOnUnackedMsgs": consumer.state.blocked,
-                "takesBytes": consumer.sink.writable,
+                "takesBytes": consumer.connection.writable,
                 "active": subscription.active_consumer in (None, consumer),
             }
             for consumer in subscription.consumers

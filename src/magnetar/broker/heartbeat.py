@@ -34,7 +34,7 @@ class _Beat:
         self.settled: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     @property
-    def sink(self) -> _Beat:
+    def connection(self) -> _Beat:
         return self
 
     def receipts(self, ledger: int, first_entry: int, results: object) -> None:

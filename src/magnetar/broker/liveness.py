@@ -103,7 +103,7 @@ def dump(subscription: Subscription) -> dict[str, object]:
                 "permits": consumer.state.permits,
                 "parked": consumer.state.parked,
                 "blocked": consumer.state.blocked,
-                "writable": consumer.sink.writable,
+                "writable": consumer.connection.writable,
                 "unacked": consumer.state.unacked,
                 "pending": sorted(consumer.state.pending)[:20],
             }

@@ -87,7 +87,7 @@ class _Nobody:
     bytes_in = 0
 
     @property
-    def sink(self) -> _Nobody:
+    def connection(self) -> _Nobody:
         return self
 
     def dropped(self, count: int) -> None: ...

@@ -14,7 +14,7 @@ from magnetar.broker.connection import listener as listening
 from magnetar.broker.connection.listener import Connections, Listener
 from magnetar.broker.connection.memory import Unsent
 from magnetar.broker.connection.outbox import Outbox
-from magnetar.broker.connection.publishing import SinkOfProducer
+from magnetar.broker.connection.publishing import ProducerOutbox
 from magnetar.broker.connection.session import OpenConsumer, Session
 from magnetar.broker.topic.producers import Pending as PendingEntry
 from magnetar.broker.topic.producers import Producer
@@ -41,7 +41,7 @@ def sends(count: int, first: int = 0) -> bytes:
 
 def publisher(
     connections: Connections, service: Any = None
-) -> tuple[Listener, FakeTransport, SinkOfProducer, list[int]]:
+) -> tuple[Listener, FakeTransport, ProducerOutbox, list[int]]:
     """A connection with one open producer that notes what it is given."""
     service = service or fake_service(maxPendingPublishRequestsPerConnection=WINDOW)
     listener, transport = connected(connections, service)
@@ -49,7 +49,7 @@ def publisher(
     producer = Producer.__new__(Producer)
     cast(Any, producer).publish = lambda message: published.append(message.sequence_id)
     listener.session.producers[1] = producer
-    return listener, transport, SinkOfProducer(listener.session, 1, cast(Any, None)), published
+    return listener, transport, ProducerOutbox(listener.session, 1, cast(Any, None)), published
 
 
 def results(count: int) -> Sequence[PendingEntry]:
@@ -61,15 +61,15 @@ def results(count: int) -> Sequence[PendingEntry]:
 
 def test_reading_stops_at_the_limit_and_goes_on_at_half_of_it() -> None:
     async def scenario() -> None:
-        listener, transport, sink, published = publisher(Connections())
+        listener, transport, connection, published = publisher(Connections())
         listener.data_received(sends(WINDOW - 1))
         assert transport.reading
         listener.data_received(sends(1))
         assert not transport.reading
         assert len(published) == WINDOW
-        sink.receipts(3, 0, results(WINDOW // 2 - 1))
+        connection.receipts(3, 0, results(WINDOW // 2 - 1))
         assert not transport.reading
-        sink.receipts(3, 4, results(1))
+        connection.receipts(3, 4, results(1))
         assert transport.reading
         hang_up(listener)
 
@@ -80,23 +80,23 @@ def test_reading_stops_when_all_together_have_too_many_bytes_waiting() -> None:
     async def scenario() -> None:
         service = fake_service(maxMessagePublishBufferSizeInMB=1)
         journal = service.store.journal
-        listener, transport, sink, _ = publisher(Connections(), service)
+        listener, transport, connection, _ = publisher(Connections(), service)
         quiet, calm = connected(Connections(), service)
         journal.pending_bytes = 1 << 20
         listener.data_received(sends(3))
         quiet.data_received(codec.encode(c.CommandPing()))
         assert not transport.reading
         assert calm.reading, "one that publishes nothing is not made to wait"
-        sink.receipts(3, 0, results(1))
+        connection.receipts(3, 0, results(1))
         assert not transport.reading
         journal.pending_bytes = 1 << 19
-        sink.receipts(3, 1, results(1))
+        connection.receipts(3, 1, results(1))
         assert transport.reading
         # with nothing of its own pending it always may
         journal.pending_bytes = 1 << 20
         listener.data_received(sends(1))
         assert not transport.reading
-        sink.receipts(3, 2, results(2))
+        connection.receipts(3, 2, results(2))
         assert transport.reading
         hang_up(listener, quiet)
 
@@ -106,16 +106,16 @@ def test_reading_stops_when_all_together_have_too_many_bytes_waiting() -> None:
 @pytest.mark.parametrize("how", ["failed", "unstored", "dropped"])
 def test_whatever_becomes_of_them_they_wait_no_longer(how: str) -> None:
     async def scenario() -> None:
-        listener, transport, sink, _ = publisher(Connections())
+        listener, transport, connection, _ = publisher(Connections())
         listener.data_received(sends(WINDOW))
         assert not transport.reading
         if how == "failed":
             some = cast(Sequence[PendingEntry], [SimpleNamespace(sequence_id=i) for i in range(WINDOW)])
-            sink.failed(some, PersistenceError("the disk refused"))
+            connection.failed(some, PersistenceError("the disk refused"))
         elif how == "unstored":
-            sink.unstored(results(WINDOW), dropped=False)
+            connection.unstored(results(WINDOW), dropped=False)
         else:
-            sink.dropped(WINDOW)
+            connection.dropped(WINDOW)
         assert transport.reading
         assert listener.session.pending_publishes == 0
         hang_up(listener)
@@ -125,15 +125,15 @@ def test_whatever_becomes_of_them_they_wait_no_longer(how: str) -> None:
 
 def test_a_rate_limit_and_the_disk_each_hold_the_connection() -> None:
     async def scenario() -> None:
-        listener, transport, sink, _ = publisher(Connections())
+        listener, transport, connection, _ = publisher(Connections())
         listener.data_received(sends(WINDOW))
         listener.session.throttle(0.02)
-        sink.receipts(3, 0, results(WINDOW))
+        connection.receipts(3, 0, results(WINDOW))
         assert not transport.reading, "the rate limit still holds it"
         listener.data_received(sends(WINDOW))
         await asyncio.sleep(0.05)
         assert not transport.reading, "the disk still holds it"
-        sink.receipts(3, WINDOW, results(WINDOW))
+        connection.receipts(3, WINDOW, results(WINDOW))
         assert transport.reading
         hang_up(listener)
 

@@ -17,7 +17,7 @@ from magnetar.broker.delivery.dispatcher import SubType
 from magnetar.broker.delivery.shared import stretches
 from magnetar.broker.topic.consumer import Consumer
 from tests.unit.topic.stand import Stand
-from tests.unit.topic.test_subscription_churn import Churn, Witness, WitnessSink
+from tests.unit.topic.test_subscription_churn import Churn, Witness, WitnessConnection
 
 
 def number_of(entry: bytes) -> int:
@@ -69,10 +69,10 @@ A, A_END, B, B_END = Chunk("a", False), Chunk("a", True), Chunk("b", False), Chu
 
 def test_interleaved_messages_stay_together() -> None:
     stand = chunked(*[A, B, None, B, A] * 10, A_END, B_END)
-    sinks = [stand.join(name)[1] for name in "xyz"]
+    connections = [stand.join(name)[1] for name in "xyz"]
     for consumer in stand.subscription.consumers:
         stand.subscription.flow(consumer, 100)
-    got = [set(sink.ordinals) for sink in sinks]
+    got = [set(connection.ordinals) for connection in connections]
     for wanted in (A, B):
         mine = {
             o for o, chunk in enumerate([*[A, B, None, B, A] * 10, A_END, B_END]) if chunk and chunk.uuid == wanted.uuid
@@ -83,25 +83,25 @@ def test_interleaved_messages_stay_together() -> None:
 
 def test_a_slow_consumer_holds_up_only_its_own_message() -> None:
     stand = chunked(A, A, None, None, A, A_END, None)
-    slow, slow_sink = stand.join("slow", permits=1)
-    _, quick_sink = stand.join("quick", permits=100)
-    assert slow_sink.ordinals == [0]
-    assert quick_sink.ordinals == [2, 3, 6]
+    slow, slow_connection = stand.join("slow", permits=1)
+    _, quick_connection = stand.join("quick", permits=100)
+    assert slow_connection.ordinals == [0]
+    assert quick_connection.ordinals == [2, 3, 6]
     assert stand.subscription.stats().in_replay == 3
     stand.subscription.flow(slow, 2)
     stand.subscription.flow(slow, 2)
-    assert slow_sink.ordinals == [0, 1, 4, 5]
+    assert slow_connection.ordinals == [0, 1, 4, 5]
 
 
 def test_a_chunk_never_overtakes_those_of_its_message_that_wait() -> None:
     """Not even in the moment in which its consumer may have more and what waits was not looked at yet."""
     stand = chunked(A, A, A, A_END, None)
-    slow, slow_sink = stand.join("slow", permits=1)
-    _, quick_sink = stand.join("quick", permits=100)
+    slow, slow_connection = stand.join("slow", permits=1)
+    _, quick_connection = stand.join("quick", permits=100)
     stand.append_many(0)
     dispatcher = stand.subscription.dispatcher
     assert isinstance(dispatcher, SharedChunks)
-    assert (slow_sink.ordinals, quick_sink.ordinals) == ([0], [4])
+    assert (slow_connection.ordinals, quick_connection.ordinals) == ([0], [4])
     stand.subscription.has_chunks(lambda entry: A)
     dispatcher._chunks[5] = A
     slow.state.permits = 10
@@ -109,7 +109,7 @@ def test_a_chunk_never_overtakes_those_of_its_message_that_wait() -> None:
     assert dispatcher.in_replay == 4
     stand.log.append(1)
     stand.subscription.flow(slow, 1)
-    assert slow_sink.ordinals[:4] == [0, 1, 2, 3]
+    assert slow_connection.ordinals[:4] == [0, 1, 2, 3]
 
 
 def test_parked_chunks_stop_the_reading_when_they_are_many() -> None:
@@ -117,21 +117,21 @@ def test_parked_chunks_stop_the_reading_when_they_are_many() -> None:
     stand = Stand(key_shared_look_ahead_per_subscription=4, dispatcher_max_read_batch_size=1)
     stand.subscription.has_chunks(lambda entry: chunks[number_of(entry)])
     slow, _ = stand.join("slow", permits=1)
-    _, quick_sink = stand.join("quick", permits=100)
+    _, quick_connection = stand.join("quick", permits=100)
     stand.append_many(7)
     dispatcher = stand.subscription.dispatcher
     assert isinstance(dispatcher, SharedChunks)
-    assert (dispatcher.in_replay, quick_sink.ordinals) == (4, [])
+    assert (dispatcher.in_replay, quick_connection.ordinals) == (4, [])
     assert dispatcher.look_ahead_full
     assert dispatcher.wanted() == 0
     stand.subscription.flow(slow, 1)
     assert not dispatcher.look_ahead_full
-    assert quick_sink.ordinals == [5, 6]
+    assert quick_connection.ordinals == [5, 6]
 
 
 def test_what_was_acknowledged_is_not_remembered() -> None:
     stand = chunked(A, B, None, A_END, B_END)
-    consumer, sink = stand.join("c", permits=100)
+    consumer, connection = stand.join("c", permits=100)
     dispatcher = stand.subscription.dispatcher
     assert isinstance(dispatcher, SharedChunks)
     assert set(dispatcher._chunks) == {0, 1, 3, 4}
@@ -140,7 +140,7 @@ def test_what_was_acknowledged_is_not_remembered() -> None:
     stand.subscription.acks.take(consumer, [0, 3])
     assert not dispatcher._chunks
     assert not dispatcher._owner
-    assert sink.ordinals == [0, 1, 2, 3, 4]
+    assert connection.ordinals == [0, 1, 2, 3, 4]
 
 
 def test_stretches_of_nothing_are_none() -> None:
@@ -151,25 +151,25 @@ def test_stretches_of_nothing_are_none() -> None:
 
 def test_redelivered_and_left_behind_chunks_go_to_one_consumer() -> None:
     stand = chunked(A, A, A, A_END)
-    first, first_sink = stand.join("first", permits=3)
-    second, second_sink = stand.join("second", permits=100)
-    assert first_sink.ordinals == [0, 1, 2]
-    assert second_sink.ordinals == []
+    first, first_connection = stand.join("first", permits=3)
+    second, second_connection = stand.join("second", permits=100)
+    assert first_connection.ordinals == [0, 1, 2]
+    assert second_connection.ordinals == []
     stand.subscription.remove_consumer(first)
-    assert second_sink.ordinals == [0, 1, 2, 3]
+    assert second_connection.ordinals == [0, 1, 2, 3]
     stand.subscription.redeliver(second, None)
-    assert second_sink.ordinals == [0, 1, 2, 3] * 2
+    assert second_connection.ordinals == [0, 1, 2, 3] * 2
 
 
 def test_takes_over_what_shared_had() -> None:
     stand = Stand()
     stand.append_many(5)
-    consumer, sink = stand.join(permits=3)
+    consumer, connection = stand.join(permits=3)
     stand.subscription.has_chunks(lambda entry: A)
     assert isinstance(stand.subscription.dispatcher, SharedChunks)
     stand.subscription.acks.take(consumer, [1])
     stand.subscription.flow(consumer, 10)
-    assert sink.ordinals == [0, 1, 2, 3, 4]
+    assert connection.ordinals == [0, 1, 2, 3, 4]
     assert consumer.state.unacked == 4
     stand.subscription.dispatcher.check()
 
@@ -178,15 +178,15 @@ class ChunkWitness(Witness):
     layout: Layout
 
     @override
-    def saw(self, sink: WitnessSink, ordinal: int) -> None:
-        super().saw(sink, ordinal)
+    def saw(self, connection: WitnessConnection, ordinal: int) -> None:
+        super().saw(connection, ordinal)
         chunk = self.layout.of(b"entry-%d" % ordinal)
         if chunk is None:
             return
         for other, holder in self.out.items():
             sibling = self.layout.of(b"entry-%d" % other)
             if sibling is not None and sibling.uuid == chunk.uuid:
-                assert holder is sink, f"{chunk.uuid} is out at two consumers"
+                assert holder is connection, f"{chunk.uuid} is out at two consumers"
 
 
 class ChunkChurn(Churn):
@@ -201,8 +201,8 @@ class ChunkChurn(Churn):
     @override
     def redeliver(self, consumer: Consumer) -> None:
         """As clients do: all chunks of a message together."""
-        sink = self.members[consumer]
-        mine = sorted(o for o, holder in self.witness.out.items() if holder is sink)
+        connection = self.members[consumer]
+        mine = sorted(o for o, holder in self.witness.out.items() if holder is connection)
         if mine:
             some = set(self.rng.sample(mine, self.rng.randint(1, len(mine))))
             named = {chunk.uuid for o in some if (chunk := self.layout.of(b"entry-%d" % o)) is not None}
@@ -240,13 +240,13 @@ def test_permits_never_leak() -> None:
     members = [stand.join(name) for name in "abc"]
     given = dict.fromkeys("abc", 0)
     for _ in range(300):
-        consumer, sink = rng.choice(members)
+        consumer, connection = rng.choice(members)
         permits = rng.randint(1, 5)
         given[consumer.name] += permits
         stand.subscription.flow(consumer, permits)
         stand.append_many(rng.randint(0, 6))
-        if sink.ordinals and rng.random() < 0.5:
-            stand.subscription.acks.take(consumer, sink.ordinals)
+        if connection.ordinals and rng.random() < 0.5:
+            stand.subscription.acks.take(consumer, connection.ordinals)
         for each, its in members:
             assert each.state.permits == given[each.name] - len(its.got)
     assert isinstance(stand.subscription.dispatcher, SharedChunks)

@@ -1,4 +1,4 @@
-"""A log, a cursor and a sink in memory, as naive as possible: what the subscription is tested against."""
+"""A log, a cursor and a connection in memory, as naive as possible: what the subscription is tested against."""
 
 from __future__ import annotations
 
@@ -146,7 +146,7 @@ class FakeCursor:
         self.acknowledge_until(self.log.first - 1)
 
 
-class FakeSink:
+class FakeConnection:
     """Records (ordinal, redelivery count, ack set, epoch) of everything it was given."""
 
     def __init__(self) -> None:

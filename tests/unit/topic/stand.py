@@ -9,7 +9,7 @@ from magnetar.broker.delivery.dispatcher import SubType
 from magnetar.broker.topic.consumer import Consumer
 from magnetar.broker.topic.dispatch_settings import DispatchSettings, KeySharedMeta
 from magnetar.broker.topic.subscription import Subscription, TopicIdentity
-from tests.unit.topic.fakes import FakeCursor, FakeLog, FakeSink
+from tests.unit.topic.fakes import FakeConnection, FakeCursor, FakeLog
 
 
 class FakeClock:
@@ -60,10 +60,10 @@ class Stand:
         priority: int = 0,
         key_shared: KeySharedMeta | None = None,
         epoch: int | None = None,
-    ) -> tuple[Consumer, FakeSink]:
-        sink = FakeSink()
+    ) -> tuple[Consumer, FakeConnection]:
+        connection = FakeConnection()
         consumer = self.subscription.add_consumer(
-            sink,
+            connection,
             name=name,
             consumer_id=7,
             sub_type=sub_type,
@@ -73,7 +73,7 @@ class Stand:
         )
         if permits:
             self.subscription.flow(consumer, permits)
-        return consumer, sink
+        return consumer, connection
 
     def append(self, *counts: int) -> None:
         self.log.append(*counts)

@@ -93,7 +93,7 @@ def test_every_word_of_an_ack_set_counts() -> None:
 @pytest.mark.parametrize("claimed", ABSURD)
 def test_a_batch_of_two_hundred_is_acknowledged_bit_by_bit(sub_type: SubType, claimed: int) -> None:
     stand = Stand(acknowledgment_at_batch_index_level_enabled=True, active_consumer_failover_delay_ms=0)
-    consumer, sink = stand.join(sub_type=sub_type, permits=1000)
+    consumer, connection = stand.join(sub_type=sub_type, permits=1000)
     stand.append(200)
     told: list[str] = []
     left = ALL | ALL << 64 | ALL << 128 | ALL << 192
@@ -105,7 +105,7 @@ def test_a_batch_of_two_hundred_is_acknowledged_bit_by_bit(sub_type: SubType, cl
     assert stand.cursor.live[0] == left & (1 << 200) - 1
     stand.subscription.acks.take(consumer, [0])
     stand.append(1)
-    assert sink.ordinals == [0, 1]
+    assert connection.ordinals == [0, 1]
 
 
 @pytest.mark.parametrize("claimed", ABSURD)
@@ -114,14 +114,14 @@ def test_any_seek_leaves_the_next_one_possible(claimed: int) -> None:
     stand.append(3, 1, 1)
     told: list[str] = []
     for times, words in enumerate(((), (0b10,), (ALL,) * 100, (0,)), 1):
-        _, sink = stand.join(permits=100)
+        _, connection = stand.join(permits=100)
         stand.subscription.seek_to(0, lambda: told.append(""), words, claimed)
-        assert sink.closed == 1
+        assert connection.closed == 1
         assert len(told) == times
     stand.join(permits=100)
     stand.subscription.seek_to(1)
-    _, sink = stand.join(permits=100)
-    assert sink.ordinals == [1, 2]
+    _, connection = stand.join(permits=100)
+    assert connection.ordinals == [1, 2]
 
 
 @pytest.mark.parametrize("step", ["reset", "acknowledge_indexes"])
@@ -138,21 +138,21 @@ def test_a_seek_that_fails_fences_nobody(step: str) -> None:
         stand.subscription.seek_to(0, None, (0b10,), 3)
     delattr(stand.cursor, step)
     stand.subscription.seek_to(0)
-    _, sink = stand.join(permits=100)
-    assert sink.ordinals == [0, 1, 2]
+    _, connection = stand.join(permits=100)
+    assert connection.ordinals == [0, 1, 2]
 
 
 def test_a_consumer_that_cannot_be_told_keeps_nobody_else() -> None:
     stand = Stand()
     stand.append(1)
-    sinks = [stand.join(f"c{i}", permits=10)[1] for i in range(3)]
+    connections = [stand.join(f"c{i}", permits=10)[1] for i in range(3)]
 
     def broken() -> None:
         raise RuntimeError("no socket")
 
-    sinks[0].close = broken  # type: ignore[method-assign]
+    connections[0].close = broken  # type: ignore[method-assign]
     stand.subscription.disconnect_all()
-    assert [sink.closed for sink in sinks[1:]] == [1, 1]
+    assert [connection.closed for connection in connections[1:]] == [1, 1]
     assert not stand.subscription.consumers
 
 

@@ -25,8 +25,8 @@ from magnetar.runtime.clock import SystemClock
 from magnetar.storage.files import OsFileSystem
 from magnetar.storage.managed_ledger import ManagedLedger
 from magnetar.storage.store import LedgerStore, StoreSettings
-from tests.unit.topic.fakes import FakeSink
-from tests.unit.topic.test_on_storage import EntrySink, until
+from tests.unit.topic.fakes import FakeConnection
+from tests.unit.topic.test_on_storage import EntryConnection, until
 
 SMALL = StoreSettings(segment_bytes=8192, cache_bytes=1, ledger_entries_max=10, ledger_min_rollover_ms=0)
 NAME = TopicName.parse("persistent://public/default/t")
@@ -230,8 +230,8 @@ def test_trimming_and_expiry_leave_compacted_readers_alone(tell: Callable[[Story
         mark = topic.subscriptions[SUBSCRIPTION].cursor.mark_delete
         reader = topic.subscription("r", durable=False, ordinal=lambda: 0, properties={}, done=lambda: None)
         topic.read_by(reader, compacted=True)
-        sink = EntrySink()
-        consumer = reader.add_consumer(sink, name="c", consumer_id=1, sub_type=SubType.EXCLUSIVE)
+        connection = EntryConnection()
+        consumer = reader.add_consumer(connection, name="c", consumer_id=1, sub_type=SubType.EXCLUSIVE)
         topic.log.open_ledger()
         assert topic.trim() > 0
         assert topic.log.first > 50
@@ -240,8 +240,8 @@ def test_trimming_and_expiry_leave_compacted_readers_alone(tell: Callable[[Story
         assert await expire(topic.subscriptions[SUBSCRIPTION], 1 << 60) == 0
         assert topic.subscriptions[SUBSCRIPTION].cursor.mark_delete == mark
         reader.flow(consumer, 100)
-        await until(sink, 4)
-        assert [got[0] for got in sink.got] == [57, 58, 59, 60]
+        await until(connection, 4)
+        assert [got[0] for got in connection.got] == [57, 58, 59, 60]
         assert await expire(reader, 1 << 60) > 0, "its backlog is that of the log"
         assert compactor.view is not None
         topic.close()
@@ -331,21 +331,21 @@ def test_a_subscription_reads_compacted_while_its_consumers_do(tell: Callable[[S
         topic.create_subscription("s", 0)
         subscription = topic.subscriptions["s"]
         topic.read_by(subscription, compacted=True)
-        sink = EntrySink()
-        consumer = subscription.add_consumer(sink, name="c", consumer_id=1, sub_type=SubType.EXCLUSIVE)
+        connection = EntryConnection()
+        consumer = subscription.add_consumer(connection, name="c", consumer_id=1, sub_type=SubType.EXCLUSIVE)
         subscription.flow(consumer, 100)
-        await until(sink, 2)
-        assert [got[0] for got in sink.got] == [38, 39]
+        await until(connection, 2)
+        assert [got[0] for got in connection.got] == [38, 39]
         topic.read_by(subscription, compacted=False)
         assert isinstance(subscription.log, CompactedSource), "not under a consumer's feet"
         subscription.remove_consumer(consumer)
         topic.read_by(subscription, compacted=False)
-        plain = EntrySink()
+        plain = EntryConnection()
         consumer = subscription.add_consumer(plain, name="c", consumer_id=1, sub_type=SubType.EXCLUSIVE)
         subscription.flow(consumer, 100)
         await until(plain, 40)
         assert [got[0] for got in plain.got] == list(range(40))
-        assert isinstance(plain, FakeSink)
+        assert isinstance(plain, FakeConnection)
         topic.close()
 
     tell(story)

@@ -24,13 +24,13 @@ from magnetar.protocol.entries import EntryMetadata, build_entry, deliver_at
 from magnetar.storage.files import OsFileSystem
 from magnetar.storage.store import LedgerStore, StoreSettings
 from magnetar.testing.simloop import SimClock, SimLoop, run_in
-from tests.unit.topic.fakes import FakeSink
+from tests.unit.topic.fakes import FakeConnection
 
 NAME = TopicName.parse("persistent://public/default/delayed")
 SETTINGS = StoreSettings(segment_bytes=1 << 20, cache_bytes=1 << 20, ledger_min_rollover_ms=0)
 
 
-class EntrySink(FakeSink):
+class EntryConnection(FakeConnection):
     def _take(self, run: Any, index: int, count: int, ack_set: tuple[int, ...], epoch: int | None) -> None:
         self.got.append((run.first + index, count, ack_set, epoch))
 
@@ -82,13 +82,13 @@ class Bench:
             await self.durable()
         return self.topic.subscriptions["s"]
 
-    async def join(self, sub_type: SubType = SubType.SHARED, permits: int = 1_000) -> tuple[Consumer, EntrySink]:
-        sink = EntrySink()
+    async def join(self, sub_type: SubType = SubType.SHARED, permits: int = 1_000) -> tuple[Consumer, EntryConnection]:
+        connection = EntryConnection()
         subscription = await self.subscription()
-        consumer = subscription.add_consumer(sink, name="c", consumer_id=1, sub_type=sub_type)
+        consumer = subscription.add_consumer(connection, name="c", consumer_id=1, sub_type=sub_type)
         if permits:
             subscription.flow(consumer, permits)
-        return consumer, sink
+        return consumer, connection
 
 
 class _Nobody:
@@ -97,7 +97,7 @@ class _Nobody:
     open = False
     msg_in = bytes_in = 0
 
-    class sink:
+    class connection:
         @staticmethod
         def dropped(count: int) -> None: ...
 
@@ -113,21 +113,21 @@ SHARING = pytest.mark.parametrize("sub_type", [SubType.SHARED, SubType.KEY_SHARE
 def test_by_time_then_by_position(tmp_path: Path, sub_type: SubType) -> None:
     async def main() -> None:
         bench = Bench(tmp_path)
-        _, sink = await bench.join(sub_type)
+        _, connection = await bench.join(sub_type)
         bench.publish(900, 0, 300, 600, 300)
         await bench.durable()
-        assert sink.ordinals == [1]
+        assert connection.ordinals == [1]
         stats = bench.topic.subscriptions["s"].stats()
         assert (stats.backlog_entries, stats.delayed_entries) == (5, 4)
         await asyncio.sleep(0.2)
-        assert sink.ordinals == [1]
+        assert connection.ordinals == [1]
         for delay, expected in ((0.12, [1, 2, 4]), (0.3, [1, 2, 4, 3]), (0.3, [1, 2, 4, 3, 0])):
             await asyncio.sleep(delay)
-            assert sink.ordinals == expected
+            assert connection.ordinals == expected
         assert not bench.topic.reasons
         bench.publish(100)
         await asyncio.sleep(0.2)
-        assert sink.ordinals[-1] == 5
+        assert connection.ordinals[-1] == 5
 
     simulated(main)
 
@@ -138,16 +138,16 @@ def test_single_active_types_do_not_wait(tmp_path: Path, sub_type: SubType) -> N
 
     async def main() -> None:
         bench = Bench(tmp_path)
-        consumer, sink = await bench.join(sub_type)
+        consumer, connection = await bench.join(sub_type)
         bench.publish(60_000, 60_000)
         await bench.durable()
-        assert sink.ordinals == [0, 1]
+        assert connection.ordinals == [0, 1]
         assert bench.topic.subscriptions["s"].stats().delayed_entries == 0
         bench.topic.subscriptions["s"].remove_consumer(consumer)
-        _, sink = await bench.join(SubType.SHARED)
-        assert sink.ordinals == []
+        _, connection = await bench.join(SubType.SHARED)
+        assert connection.ordinals == []
         await asyncio.sleep(61)
-        assert sink.ordinals == [0, 1]
+        assert connection.ordinals == [0, 1]
 
     simulated(main)
 
@@ -171,19 +171,19 @@ def test_restart_and_unload_read_no_backlog(tmp_path: Path, sub_type: SubType, m
             read(self, start, *rest)
 
         monkeypatch.setattr(type(bench.topic.log), "read", counted)
-        _, sink = await bench.join(sub_type)
+        _, connection = await bench.join(sub_type)
         await asyncio.sleep(1)
-        assert sink.ordinals == [2_000]
+        assert connection.ordinals == [2_000]
         assert reads == [2_000]
         bench.topic.close()
         bench.load()
-        _, sink = await bench.join(sub_type, permits=3_000)
+        _, connection = await bench.join(sub_type, permits=3_000)
         await asyncio.sleep(1)
-        assert sink.ordinals == [2_000]
+        assert connection.ordinals == [2_000]
         await asyncio.sleep(4)
-        assert sink.ordinals == [2_000, 2_001]
+        assert connection.ordinals == [2_000, 2_001]
         await asyncio.sleep(8)
-        assert sink.ordinals == [2_000, 2_001, *range(2_000)]
+        assert connection.ordinals == [2_000, 2_001, *range(2_000)]
 
     simulated(main)
 
@@ -193,26 +193,26 @@ def test_acknowledged_skipped_and_redelivered(tmp_path: Path) -> None:
 
     async def main() -> None:
         bench = Bench(tmp_path)
-        consumer, sink = await bench.join()
+        consumer, connection = await bench.join()
         bench.publish(1_000, 1_000, 1_000, 5_000)
         await bench.durable()
         subscription = bench.topic.subscriptions["s"]
         subscription.acks.take(consumer, [1])
         assert subscription.stats().delayed_entries == 3
         await asyncio.sleep(1.1)
-        assert sink.ordinals == [0, 2]
+        assert connection.ordinals == [0, 2]
         subscription.redeliver(consumer, [2])
-        assert sink.ordinals == [0, 2, 2]
+        assert connection.ordinals == [0, 2, 2]
         subscription.seek_to(0)
-        _, sink = await bench.join()
+        _, connection = await bench.join()
         await bench.durable()
-        assert sink.ordinals == [0, 1, 2]
+        assert connection.ordinals == [0, 1, 2]
         assert subscription.stats().delayed_entries == 1
         subscription.skip_until(3)
         assert subscription.stats().delayed_entries == 0
         assert subscription.stats().backlog_entries == 0
         await asyncio.sleep(6)
-        assert sink.ordinals == [0, 1, 2]
+        assert connection.ordinals == [0, 1, 2]
 
     simulated(main)
 
@@ -222,16 +222,16 @@ def test_not_strict_is_up_to_one_tick_early(tmp_path: Path) -> None:
 
     async def main() -> None:
         bench = Bench(tmp_path, strict=False)
-        _, sink = await bench.join()
+        _, connection = await bench.join()
         bench.publish(900, 1_500, 2_400, 3_000)
         await bench.durable()
-        assert sink.ordinals == [0]
+        assert connection.ordinals == [0]
         await asyncio.sleep(1.45)
-        assert sink.ordinals == [0]
+        assert connection.ordinals == [0]
         await asyncio.sleep(0.1)
-        assert sink.ordinals == [0, 1, 2]
+        assert connection.ordinals == [0, 1, 2]
         await asyncio.sleep(1.5)
-        assert sink.ordinals == [0, 1, 2, 3]
+        assert connection.ordinals == [0, 1, 2, 3]
 
     simulated(main)
 
@@ -241,19 +241,19 @@ def test_policy(tmp_path: Path) -> None:
 
     async def main() -> None:
         bench = Bench(tmp_path, policy=DelayedDelivery(active=False))
-        _, sink = await bench.join()
+        _, connection = await bench.join()
         bench.publish(5_000)
         await bench.durable()
-        assert sink.ordinals == [0]
+        assert connection.ordinals == [0]
         bench.topic.set_policies(TopicPolicies(delayed_delivery=DelayedDelivery(max_delay_ms=5_000)))
         bench.publish(5_000)
         with pytest.raises(NotAllowedError, match="Exceeds max allowed delivery delay of 5000 milliseconds") as refused:
             bench.publish(5_001)
         assert refused.value.code is ServerError.NotAllowedError
         await bench.durable()
-        assert sink.ordinals == [0]
+        assert connection.ordinals == [0]
         await asyncio.sleep(5.1)
-        assert sink.ordinals == [0, 1]
+        assert connection.ordinals == [0, 1]
 
     simulated(main)
 
@@ -268,14 +268,14 @@ def test_what_went_out_while_the_policy_was_off_does_not_wait_again(tmp_path: Pa
         await bench.durable()
         bench.policy = DelayedDelivery(active=False)
         await bench.restart()
-        _, sink = await bench.join()
+        _, connection = await bench.join()
         await asyncio.sleep(0.1)
-        assert sink.ordinals == [0]
+        assert connection.ordinals == [0]
         bench.topic.set_policies(TopicPolicies(delayed_delivery=DelayedDelivery()))
         bench.publish(4_000)
         await bench.durable()
         await asyncio.sleep(10)
-        assert sink.ordinals == [0, 1]
+        assert connection.ordinals == [0, 1]
 
     simulated(main)
 
@@ -284,14 +284,14 @@ def test_many_due_at_once_come_in_order_and_in_turns(tmp_path: Path, monkeypatch
     async def main() -> None:
         monkeypatch.setattr("magnetar.broker.topic.delays._BATCH", 100)
         bench = Bench(tmp_path)
-        _, sink = await bench.join()
+        _, connection = await bench.join()
         bench.publish(*[1_000 - i for i in range(900)])
         await bench.durable()
         at = bench.clock.now_ms()
         bench.clock.jump(10_000)
         await asyncio.sleep(1.2)
         assert bench.clock.now_ms() - at < 11_500
-        assert sink.ordinals == list(reversed(range(900)))
+        assert connection.ordinals == list(reversed(range(900)))
 
     simulated(main)
 

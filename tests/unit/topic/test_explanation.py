@@ -64,8 +64,8 @@ def test_blocked_on_unacked(sub_type: SubType) -> None:
 def test_socket(sub_type: SubType) -> None:
     stand = Stand(active_consumer_failover_delay_ms=0)
     stand.append_many(5)
-    consumer, sink = stand.join("c1", sub_type)
-    sink.writable = False
+    consumer, connection = stand.join("c1", sub_type)
+    connection.writable = False
     stand.subscription.flow(consumer, 10)
     assert "c1" in findings(stand)["socket-full"].text
 
@@ -131,7 +131,7 @@ def test_a_broken_build_is_seen_and_healed(
 ) -> None:
     stand = stood(sub_type, 100, max_unacked_messages_per_consumer=5 if breakage is broken_block else 0)
     consumer = stand.subscription.consumers[0]
-    sink = consumer.sink
+    connection = consumer.connection
     breakage(monkeypatch)
     stand.subscription.acks.take(consumer, [0])
     stand.subscription.redeliver(consumer, [1, 2, 3])
@@ -140,7 +140,7 @@ def test_a_broken_build_is_seen_and_healed(
     stand.subscription.heal(firmly=False)
     if stand.subscription.should_send():
         stand.subscription.heal(firmly=True)
-        assert sink.closed == 1  # type: ignore[attr-defined]
+        assert connection.closed == 1  # type: ignore[attr-defined]
         _, again = stand.join("c1", sub_type, 100)
         assert again.ordinals[:4] == [1, 2, 3, 4]
     assert stand.subscription.should_send() == ""

@@ -16,7 +16,7 @@ from magnetar.broker.topic.compaction.compactor import SUBSCRIPTION, Compactor
 from magnetar.broker.topic.compaction.source import CompactedSource
 from magnetar.broker.topic.dispatch_settings import DispatchSettings
 from magnetar.broker.topic.producers import Pending, Producer, ProducerInfo
-from magnetar.broker.topic.receipt_order import OrderedSink
+from magnetar.broker.topic.receipt_order import OrderedReceipts
 from magnetar.broker.topic.topic import Topic
 from magnetar.model.errors import PersistenceError
 from magnetar.model.names import TopicName
@@ -29,7 +29,7 @@ from magnetar.testing.faultfiles import FaultFileSystem
 from magnetar.testing.simloop import SimClock
 from tests.unit.topic.stand import Stand
 from tests.unit.topic.test_compacted_source import deletion
-from tests.unit.topic.test_delays_on_storage import Bench, EntrySink, simulated
+from tests.unit.topic.test_delays_on_storage import Bench, EntryConnection, simulated
 
 NAME = TopicName.parse("persistent://public/default/together")
 SMALL = StoreSettings(segment_bytes=8192, cache_bytes=1, ledger_entries_max=10, ledger_min_rollover_ms=0)
@@ -85,16 +85,16 @@ class Place:
 
     async def compacted(self, name: str = "r") -> list[str]:
         """What a compacted reader gets."""
-        topic, sink = self.topic, ValueSink()
+        topic, connection = self.topic, ValueConnection()
         found = topic.subscription(name, durable=False, ordinal=lambda: 0, properties={}, done=lambda: None)
         topic.read_by(found, compacted=True)
-        consumer = found.add_consumer(sink, name="c", consumer_id=1, sub_type=SubType.EXCLUSIVE)
+        consumer = found.add_consumer(connection, name="c", consumer_id=1, sub_type=SubType.EXCLUSIVE)
         found.flow(consumer, 1000)
         await asyncio.sleep(1)
-        return sink.values
+        return connection.values
 
 
-class ValueSink(EntrySink):
+class ValueConnection(EntryConnection):
     def __init__(self) -> None:
         super().__init__()
         self.values: list[str] = []
@@ -111,12 +111,12 @@ def test_a_delay_that_ends_sends_nothing_again_to_a_consumer_that_did_not_wait(
 
     async def main() -> None:
         bench = Bench(tmp_path)
-        _, sink = await bench.join(sub_type)
+        _, connection = await bench.join(sub_type)
         bench.publish(1_000, 0)
         await bench.durable()
-        assert sink.ordinals == [0, 1]
+        assert connection.ordinals == [0, 1]
         await asyncio.sleep(2)
-        assert sink.ordinals == [0, 1]
+        assert connection.ordinals == [0, 1]
 
     simulated(main)
 
@@ -272,22 +272,22 @@ def test_a_chunk_that_waits_for_its_consumer_is_no_standstill() -> None:
     """Chunks and the watch over what stands still: others could take it, but it is not theirs (3.6.6)."""
     stand = Stand()
     stand.subscription.has_chunks(lambda entry: Chunk("u", entry == b"entry-4"))
-    slow, slow_sink = stand.join("slow", permits=1)
+    slow, slow_connection = stand.join("slow", permits=1)
     stand.join("quick", permits=100)
     stand.append_many(5)
-    assert slow_sink.ordinals == [0]
+    assert slow_connection.ordinals == [0]
     assert stand.subscription.dispatcher is not None
     assert stand.subscription.dispatcher.in_replay == 4
     assert stand.subscription.should_send() == ""
     stand.subscription.flow(slow, 10)
-    assert slow_sink.ordinals == [0, 1, 2, 3, 4]
+    assert slow_connection.ordinals == [0, 1, 2, 3, 4]
     assert stand.subscription.should_send() == ""
 
 
-class Sink:
+class Connection:
     """What a producer's client hears."""
 
-    connection = None
+    session = None
 
     def __init__(self) -> None:
         self.heard: list[tuple[int, list[int]]] = []
@@ -298,19 +298,19 @@ class Sink:
 
 def test_a_duplicate_has_its_receipt_also_after_deduplication_was_off_for_a_while() -> None:
     """Deduplication switched off and on with messages in flight."""
-    sink = Sink()
-    ordered = OrderedSink(cast("Any", sink))
+    connection = Connection()
+    ordered = OrderedReceipts(cast("Any", connection))
     one, two, again = (Pending(cast("Any", None), number, 0) for number in (1, 2, 1))
     ordered.appended(one)
     ordered.receipts(5, 0, [one, two])  # two was sent while it was off
     ordered.duplicate(again)
-    assert sink.heard == [(5, [1, 2]), (-1, [1])]
+    assert connection.heard == [(5, [1, 2]), (-1, [1])]
 
 
 def producer_on(topic: Topic, name: str, mode: ProducerAccessMode) -> Producer:
     info = ProducerInfo(0, name, True, 0, mode, False, "a:1", "", "", {}, False)
-    sink = SimpleNamespace(connection=object(), receipts=lambda *_: None, close=lambda: None)
-    return Producer(info, topic.log, cast("Any", sink))
+    connection = SimpleNamespace(session=object(), receipts=lambda *_: None, close=lambda: None)
+    return Producer(info, topic.log, cast("Any", connection))
 
 
 def test_who_waits_for_the_topic_obeys_the_policies_of_the_day_when_it_is_admitted() -> None:

@@ -30,7 +30,7 @@ from magnetar.model.topic_policies import TopicPolicies
 from magnetar.protocol.commands.ids import TxnId
 from magnetar.protocol.entries import EntryMetadata, build_entry
 from magnetar.testing.simloop import SimLoop, run_in
-from tests.unit.topic.fakes import FakeSink
+from tests.unit.topic.fakes import FakeConnection
 from tests.unit.topic.test_delays_on_storage import _Nobody
 from tests.unit.topic.test_features_together import NAME, Place
 
@@ -68,7 +68,7 @@ class SharedPlace(Place):
         self.topic = Topic(NAME, self.store, settings, self.clock, Random(1), self.policies())
 
 
-class CheckingSink(FakeSink):
+class CheckingConnection(FakeConnection):
     def __init__(self, walk: Walk) -> None:
         super().__init__()
         self.walk = walk
@@ -89,7 +89,7 @@ class Walk:
         """By ordinal and transaction: the messages that it has acknowledged."""
         self.ending: dict[int, int] = {}
         """What transactions held whose end is not durable yet: it may show or not."""
-        self.consumers: dict[CheckingSink, Consumer] = {}
+        self.consumers: dict[CheckingConnection, Consumer] = {}
         self.wrong = ""
         self.place.topic.create_subscription("s", 0)
 
@@ -103,7 +103,7 @@ class Walk:
     def out(self) -> list[tuple[int, Entry, Consumer]]:
         return [(ordinal, entry, entry.owner) for ordinal, entry in self.entries.items() if entry.owner]
 
-    def delivered(self, sink: CheckingSink, ordinal: int, live: int | None) -> None:
+    def delivered(self, connection: CheckingConnection, ordinal: int, live: int | None) -> None:
         entry = self.entries.get(ordinal)
         if entry is None:
             self.wrong = f"{ordinal} is no message"
@@ -118,7 +118,7 @@ class Walk:
             "with other messages than are left": (shown ^ left) & ~self.ending.get(ordinal, 0) != 0,
         }
         self.wrong = self.wrong or next((f"{ordinal}: {what}" for what, so in faults.items() if so), "")
-        entry.owner, entry.delivered = self.consumers.get(sink) or _JOINING, True
+        entry.owner, entry.delivered = self.consumers.get(connection) or _JOINING, True
 
     # what happens ------------------------------------------------------------------------------------------------
 
@@ -207,9 +207,9 @@ class Walk:
 
     async def join(self, permits: int = 0) -> None:
         if len(self.consumers) < 3:
-            sink = CheckingSink(self)
-            joined = self.subscription.add_consumer(sink, name="c", consumer_id=1, sub_type=self.type)
-            self.consumers[sink] = joined
+            connection = CheckingConnection(self)
+            joined = self.subscription.add_consumer(connection, name="c", consumer_id=1, sub_type=self.type)
+            self.consumers[connection] = joined
             self.subscription.flow(joined, permits or self.rng.choice((1, 3, 100)))
 
     async def leave(self) -> None:

@@ -15,7 +15,7 @@ from typing_extensions import override
 from magnetar.broker.delivery.dispatcher import SubType
 from magnetar.broker.topic.gate import Gate, Reason, last_shown
 from tests.unit.topic.stand import Stand
-from tests.unit.topic.test_subscription_churn import KEYS, Churn, Witness, WitnessSink
+from tests.unit.topic.test_subscription_churn import KEYS, Churn, Witness, WitnessConnection
 
 ALL = list(SubType)
 SHARING = [SubType.SHARED, SubType.KEY_SHARED]
@@ -67,21 +67,21 @@ def test_readable_end(sub_type: SubType) -> None:
     """9.10: nothing from the oldest open transaction on, also not what is plain."""
     reason = FakeReason(end=7)
     stand = gated(reason)
-    _, sink = stand.join(sub_type=sub_type, permits=100)
-    assert sink.ordinals == list(range(7))
+    _, connection = stand.join(sub_type=sub_type, permits=100)
+    assert connection.ordinals == list(range(7))
     assert stand.cursor.backlog() == 20
     reason.end = 12
     stand.subscription.gate_changed()
     stand.append_many(1)
-    assert sink.ordinals == list(range(12))
+    assert connection.ordinals == list(range(12))
 
 
 @pytest.mark.parametrize("sub_type", ALL)
 def test_dead_entries_are_acknowledged_by_the_broker(sub_type: SubType) -> None:
     """5.9.15."""
     stand = gated(FakeReason(gone=[0, 1, 5, 19]))
-    _, sink = stand.join(sub_type=sub_type, permits=100)
-    assert sink.ordinals == [o for o in range(20) if o not in (0, 1, 5, 19)]
+    _, connection = stand.join(sub_type=sub_type, permits=100)
+    assert connection.ordinals == [o for o in range(20) if o not in (0, 1, 5, 19)]
     assert stand.cursor.acked == {0, 1, 5, 19}
     assert stand.subscription.stats().last_mark_delete_advanced_ms > 0
 
@@ -90,15 +90,15 @@ def test_dead_entries_are_acknowledged_by_the_broker(sub_type: SubType) -> None:
 def test_closed_entries_are_passed_over_and_go_out_when_they_open(sub_type: SubType) -> None:
     reason = FakeReason(shut=range(3, 9))
     stand = gated(reason)
-    _, sink = stand.join(sub_type=sub_type, permits=100)
-    assert sink.ordinals == [0, 1, 2, *range(9, 20)]
+    _, connection = stand.join(sub_type=sub_type, permits=100)
+    assert connection.ordinals == [0, 1, 2, *range(9, 20)]
     assert stand.cursor.backlog() == 20
     reason.shut -= {6, 4, 7}
     stand.subscription.let_through([6, 7, 4, 15])
-    sent = sink.ordinals[14:]
+    sent = connection.ordinals[14:]
     if sub_type in SHARING:
         assert sent == [6, 7, 4, 15] or sent == [15, 6, 7, 4]
-        assert {count for _, count, _, _ in sink.got} == {0}
+        assert {count for _, count, _, _ in connection.got} == {0}
     else:
         assert sent == [6, 7, 4, 15]
 
@@ -107,28 +107,28 @@ def test_closed_entries_are_passed_over_and_go_out_when_they_open(sub_type: SubT
 def test_what_opens_waits_for_permits_and_goes_before_new_entries(sub_type: SubType) -> None:
     reason = FakeReason(shut=[0, 1, 2])
     stand = gated(reason)
-    consumer, sink = stand.join(sub_type=sub_type, permits=17)
-    assert sink.ordinals == list(range(3, 20))
+    consumer, connection = stand.join(sub_type=sub_type, permits=17)
+    assert connection.ordinals == list(range(3, 20))
     reason.shut.clear()
     stand.subscription.let_through([1, 0, 2])
     stand.append_many(2)
-    assert len(sink.got) == 17
+    assert len(connection.got) == 17
     for _ in range(5):
         stand.subscription.flow(consumer, 1)
-    assert sink.ordinals[17:] == [1, 0, 2, 20, 21]
+    assert connection.ordinals[17:] == [1, 0, 2, 20, 21]
 
 
 @pytest.mark.parametrize("sub_type", ALL)
 def test_let_through_twice_sends_once(sub_type: SubType) -> None:
     reason = FakeReason(shut=[4])
     stand = gated(reason)
-    consumer, sink = stand.join(sub_type=sub_type, permits=19)
+    consumer, connection = stand.join(sub_type=sub_type, permits=19)
     reason.shut.clear()
     stand.subscription.let_through([4])
     if sub_type in SHARING:
         stand.subscription.let_through([4])
     stand.subscription.flow(consumer, 10)
-    assert sink.ordinals.count(4) == 1
+    assert connection.ordinals.count(4) == 1
 
 
 @pytest.mark.parametrize("sub_type", SHARING)
@@ -136,16 +136,16 @@ def test_replay_leaves_out_what_was_closed_meanwhile(sub_type: SubType) -> None:
     """9.12: a redelivery skips what a transaction holds; its abort sends it without counting."""
     reason = FakeReason()
     stand = gated(reason)
-    consumer, sink = stand.join(sub_type=sub_type, permits=100)
+    consumer, connection = stand.join(sub_type=sub_type, permits=100)
     reason.shut |= {2, 3}
     reason.gone |= {11}
     stand.subscription.redeliver(consumer, range(15))
-    assert sorted(sink.ordinals[20:]) == [o for o in range(15) if o not in (2, 3, 11)]
+    assert sorted(connection.ordinals[20:]) == [o for o in range(15) if o not in (2, 3, 11)]
     assert 11 in stand.cursor.acked
     reason.shut.clear()
     stand.subscription.let_through([2, 3, 16])
-    assert sorted(sink.ordinals[32:]) == [2, 3, 16]
-    counts = {o: count for o, count, _, _ in sink.got}
+    assert sorted(connection.ordinals[32:]) == [2, 3, 16]
+    counts = {o: count for o, count, _, _ in connection.got}
     assert counts[1] == counts[2] == 1, "the abort counted a redelivery"
     assert counts[16] == 0
     assert consumer.state.unacked == 19
@@ -164,29 +164,29 @@ def test_rewind_asks_again(sub_type: SubType) -> None:
     stand.subscription.let_through([0])
     stand.subscription.remove_consumer(consumer)
     stand.subscription.let_through([0])
-    _, sink = stand.join(sub_type=sub_type, permits=100)
-    assert sink.ordinals == [0, *range(2, 20)]
+    _, connection = stand.join(sub_type=sub_type, permits=100)
+    assert connection.ordinals == [0, *range(2, 20)]
 
 
 def test_a_reason_holds_for_the_types_it_names() -> None:
     reason = FakeReason(shut=[1])
     reason.types = {SubType.SHARED}
     stand = gated(reason, entries=3)
-    consumer, sink = stand.join(sub_type=SubType.EXCLUSIVE, permits=10)
-    assert sink.ordinals == [0, 1, 2]
+    consumer, connection = stand.join(sub_type=SubType.EXCLUSIVE, permits=10)
+    assert connection.ordinals == [0, 1, 2]
     stand.subscription.remove_consumer(consumer)
-    _, sink = stand.join(sub_type=SubType.SHARED, permits=10)
-    assert sink.ordinals == [0, 2]
+    _, connection = stand.join(sub_type=SubType.SHARED, permits=10)
+    assert connection.ordinals == [0, 2]
 
 
 def test_without_reasons_there_is_no_gate_again() -> None:
     reason = FakeReason(shut=[1])
     stand = gated(reason, entries=3)
-    _, sink = stand.join(permits=10)
+    _, connection = stand.join(permits=10)
     reason.shut.clear()
     stand.subscription.let_through([1])
     stand.subscription.remove_reason(reason)
-    assert sink.ordinals == [0, 2, 1]
+    assert connection.ordinals == [0, 2, 1]
     assert stand.subscription._pump.gate is None
 
 
@@ -209,11 +209,11 @@ def test_many_small_holes_do_not_hold_up_the_loop() -> None:
         reason = FakeReason(shut=range(0, 12_000, 2))
         stand = gated(reason, entries=12_000)
         stand.cursor.acked |= set(range(1, 11_999, 2))
-        _, sink = stand.join(permits=10)
-        assert sink.ordinals == [], "all in one turn"
+        _, connection = stand.join(permits=10)
+        assert connection.ordinals == [], "all in one turn"
         for _ in range(30):
             await asyncio.sleep(0)
-        assert sink.ordinals == [11_999]
+        assert connection.ordinals == [11_999]
 
     asyncio.run(main())
 
@@ -246,7 +246,7 @@ class GatedWitness(Witness):
     passed: set[int]
 
     @override
-    def saw(self, sink: WitnessSink, ordinal: int) -> None:
+    def saw(self, connection: WitnessConnection, ordinal: int) -> None:
         for reason in self.reasons:
             assert not reason.is_closed(ordinal), f"{ordinal} is closed"
             assert ordinal < reason.end, f"{ordinal} is beyond the readable end"
@@ -255,7 +255,7 @@ class GatedWitness(Witness):
             older = {o for o in range(ordinal % KEYS, ordinal, KEYS) if o not in self.sent}
             assert all(o in self.passed or self.cursor.acknowledged(o) for o in older)
             self.sent |= older
-        super().saw(sink, ordinal)
+        super().saw(connection, ordinal)
 
 
 class GatedChurn(Churn):
@@ -334,12 +334,12 @@ def test_churn(sub_type: SubType, seed: int) -> None:
 def test_what_opened_last_is_not_forgotten_with_the_last_reason() -> None:
     reason = FakeReason(shut=[1])
     stand = gated(reason, entries=3)
-    consumer, sink = stand.join(permits=2)
+    consumer, connection = stand.join(permits=2)
     reason.shut.clear()
     stand.subscription.let_through([1])
     stand.subscription.remove_reason(reason)
-    assert sink.ordinals == [0, 2]
+    assert connection.ordinals == [0, 2]
     stand.subscription.flow(consumer, 1)
     stand.subscription.flow(consumer, 1)
-    assert sink.ordinals == [0, 2, 1]
+    assert connection.ordinals == [0, 2, 1]
     assert stand.subscription._pump.gate is None

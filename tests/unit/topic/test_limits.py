@@ -39,30 +39,30 @@ def test_counts() -> None:
 def test_a_raised_limit_lets_a_blocked_consumer_go_on(sub_type: SubType) -> None:
     stand = Stand(max_unacked_messages_per_consumer=4)
     stand.append_many(20)
-    _, sink = stand.join(sub_type=sub_type, permits=100)
-    assert len(sink.got) == 4
+    _, connection = stand.join(sub_type=sub_type, permits=100)
+    assert len(connection.got) == 4
     subscription = stand.subscription
     subscription.set_settings(with_policies(subscription.settings, TopicPolicies(max_unacked_per_consumer=10)))
-    assert len(sink.got) == 10
+    assert len(connection.got) == 10
     subscription.set_settings(replace(subscription.settings, max_unacked_messages_per_consumer=0))
-    assert len(sink.got) == 20
+    assert len(connection.got) == 20
 
 
 @pytest.mark.parametrize("sub_type", [SubType.SHARED, SubType.KEY_SHARED])
 def test_a_lowered_limit_blocks(sub_type: SubType) -> None:
     stand = Stand()
     stand.append_many(10)
-    consumer, sink = stand.join(sub_type=sub_type, permits=100)
+    consumer, connection = stand.join(sub_type=sub_type, permits=100)
     settings = replace(stand.subscription.settings, max_unacked_messages_per_subscription=6)
     stand.subscription.set_settings(settings)
     stand.append_many(5)
-    assert len(sink.got) == 10
+    assert len(connection.got) == 10
     assert stand.subscription.stats().blocked_on_unacked
     dispatcher = stand.subscription.dispatcher
     assert dispatcher is not None
     dispatcher.check()
     stand.subscription.acks.take(consumer, range(7))
-    assert len(sink.got) == 13
+    assert len(connection.got) == 13
     dispatcher.check()
 
 
@@ -80,8 +80,8 @@ def test_a_lowered_limit_of_consumers_keeps_those_that_are_there() -> None:
 def test_who_has_left_holds_nothing(sub_type: SubType) -> None:
     stand = Stand()
     stand.append_many(5)
-    consumer, sink = stand.join(sub_type=sub_type, permits=10)
-    assert (len(sink.got), consumer.state.unacked) == (5, 5)
+    consumer, connection = stand.join(sub_type=sub_type, permits=10)
+    assert (len(connection.got), consumer.state.unacked) == (5, 5)
     stand.subscription.remove_consumer(consumer)
     assert (consumer.state.unacked, len(consumer.state.pending)) == (0, 0)
     assert not stand.subscription.stats().blocked_on_unacked

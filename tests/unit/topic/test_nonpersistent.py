@@ -18,7 +18,7 @@ from magnetar.broker.topic.nonpersistent_subscription import NonPersistentSubscr
 from magnetar.broker.topic.passage import Group
 from magnetar.broker.topic.subscription import TopicIdentity
 from magnetar.model.errors import ConsumerBusyError
-from tests.unit.topic.fakes import FakeSink
+from tests.unit.topic.fakes import FakeConnection
 from tests.unit.topic.stand import FakeClock
 
 IDENTITY = TopicIdentity("non-persistent://public/default/t", 0)
@@ -35,7 +35,7 @@ def subscription() -> NonPersistentSubscription:
 @dataclass
 class Member:
     name: str
-    sink: FakeSink
+    connection: FakeConnection
     consumer: Consumer
     permits: int = 0
     expected: list[bytes] = field(default_factory=list)
@@ -58,9 +58,9 @@ class Bench:
         # later names sort first, so a Failover newcomer takes over
         name = f"c{99 - self.names}"
         self.names += 1
-        sink = FakeSink()
-        consumer = self.subscription.add_consumer(sink, name=name, consumer_id=self.names, sub_type=self.kind)
-        self.members.append(Member(name, sink, consumer))
+        connection = FakeConnection()
+        consumer = self.subscription.add_consumer(connection, name=name, consumer_id=self.names, sub_type=self.kind)
+        self.members.append(Member(name, connection, consumer))
 
     def leave(self, which: int) -> None:
         if self.members:
@@ -75,23 +75,23 @@ class Bench:
 
     def stall(self, which: int) -> None:
         if self.members:
-            sink = self.members[which % len(self.members)].sink
-            sink.writable = not sink.writable
+            connection = self.members[which % len(self.members)].connection
+            connection.writable = not connection.writable
 
     def publish(self, messages: list[tuple[int, int]]) -> None:
         """(key, messages in it) of each entry, delivered as one group."""
         entries = [b"%d/%d" % (key, self.entries + i) for i, (key, _) in enumerate(messages)]
         self.entries += len(entries)
         counts = [count for _, count in messages]
-        before = {member.name: len(member.sink.passed) for member in self.members}
+        before = {member.name: len(member.connection.passed) for member in self.members}
         plain = all(count == 1 for count in counts)
         self.subscription.deliver(Group(entries, None if plain else counts, sum(counts), sum(map(len, entries))))
         self._model(entries, counts, before)
 
     def _model(self, entries: list[bytes], counts: list[int], before: dict[str, int]) -> None:
-        got = {entry: member for member in self.members for entry in member.sink.passed[before[member.name] :]}
+        got = {entry: member for member in self.members for entry in member.connection.passed[before[member.name] :]}
         for entry, count in zip(entries, counts, strict=True):
-            able = [member for member in self.members if member.permits > 0 and member.sink.writable]
+            able = [member for member in self.members if member.permits > 0 and member.connection.writable]
             taker = got.get(entry)
             if self.kind is SubType.SHARED:
                 assert (taker in able) if able else taker is None
@@ -119,10 +119,10 @@ class Bench:
         self.subscription.check()
         assert self.subscription.dropped == self.dropped
         for member in self.members:
-            assert member.sink.passed == member.expected
+            assert member.connection.passed == member.expected
             assert member.consumer.state.permits == member.permits
             assert member.consumer.state.unacked == 0
-            assert not member.sink.active, "nobody is told who is active (13.4)"
+            assert not member.connection.active, "nobody is told who is active (13.4)"
 
 
 MESSAGES = st.lists(st.tuples(st.integers(0, 6), st.sampled_from([1, 1, 1, 2, 5])), min_size=1, max_size=30)
@@ -152,7 +152,11 @@ def test_shared_goes_round_one_by_one() -> None:
         bench.join()
         bench.flow(len(bench.members) - 1, permits)
     bench.publish([(0, 1)] * 7)
-    assert [[int(entry[2:]) for entry in member.sink.passed] for member in bench.members] == [[0, 3, 5], [1], [2, 4, 6]]
+    assert [[int(entry[2:]) for entry in member.connection.passed] for member in bench.members] == [
+        [0, 3, 5],
+        [1],
+        [2, 4, 6],
+    ]
 
 
 def test_a_batch_overdraws_once() -> None:
@@ -160,7 +164,7 @@ def test_a_batch_overdraws_once() -> None:
     bench.join()
     bench.flow(0, 2)
     bench.publish([(0, 3), (0, 3), (0, 1)])
-    assert bench.members[0].sink.passed == [b"0/0"]
+    assert bench.members[0].connection.passed == [b"0/0"]
     assert bench.members[0].consumer.state.permits == -1
     assert bench.subscription.dropped == 4
 
@@ -179,8 +183,8 @@ def test_acknowledgement_redelivery_and_seek_do_nothing_and_answer() -> None:
     sub.redeliver(member.consumer, None)
     sub.seek_to(0, lambda: answers.append("seek"))
     assert answers == ["ack", "sets", "until", "seek"]
-    assert len(member.sink.passed) == 2
-    assert member.sink.closed == 0
+    assert len(member.connection.passed) == 2
+    assert member.connection.closed == 0
     bench.check()
 
 
@@ -188,5 +192,5 @@ def test_types_do_not_mix() -> None:
     bench = Bench(SubType.SHARED)
     bench.join()
     with pytest.raises(ConsumerBusyError, match="Active subscription type of 'Shared'"):
-        bench.subscription.add_consumer(FakeSink(), name="x", consumer_id=9, sub_type=SubType.FAILOVER)
+        bench.subscription.add_consumer(FakeConnection(), name="x", consumer_id=9, sub_type=SubType.FAILOVER)
     bench.check()

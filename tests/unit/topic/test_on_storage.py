@@ -17,12 +17,12 @@ from magnetar.storage.cursor import Cursor
 from magnetar.storage.files import OsFileSystem
 from magnetar.storage.managed_ledger import ManagedLedger
 from magnetar.storage.store import LedgerStore, StoreSettings
-from tests.unit.topic.fakes import FakeSink
+from tests.unit.topic.fakes import FakeConnection
 
 SMALL = StoreSettings(segment_bytes=8192, cache_bytes=1, ledger_entries_max=64, ledger_min_rollover_ms=0)
 
 
-class EntrySink(FakeSink):
+class EntryConnection(FakeConnection):
     """Keeps the entries themselves."""
 
     def __init__(self) -> None:
@@ -47,11 +47,11 @@ def subscription(log: ManagedLedger, cursor: Cursor) -> Subscription:
     return Subscription(TopicIdentity("t"), "s", log, cursor, DispatchSettings(), SystemClock(), sticky_key)
 
 
-async def until(sink: EntrySink, entries: int) -> None:
+async def until(connection: EntryConnection, entries: int) -> None:
     async with asyncio.timeout(20):
-        while len(sink.got) < entries:
-            sink.arrived.clear()
-            await sink.arrived.wait()
+        while len(connection.got) < entries:
+            connection.arrived.clear()
+            await connection.arrived.wait()
 
 
 def test_catch_up_from_disk_and_holes_after_a_restart(tmp_path: Path) -> None:
@@ -64,11 +64,11 @@ def test_catch_up_from_disk_and_holes_after_a_restart(tmp_path: Path) -> None:
             if i % 50 == 0:
                 await store.journal.drain()
         await store.journal.drain()
-        sub, sink = subscription(log, cursor), EntrySink()
-        consumer = sub.add_consumer(sink, name="c", consumer_id=1, sub_type=SubType.SHARED)
+        sub, connection = subscription(log, cursor), EntryConnection()
+        consumer = sub.add_consumer(connection, name="c", consumer_id=1, sub_type=SubType.SHARED)
         sub.flow(consumer, 1000)
-        await until(sink, 500)
-        assert sink.entries == [b"%0100d" % i for i in range(500)]
+        await until(connection, 500)
+        assert connection.entries == [b"%0100d" % i for i in range(500)]
         durable = asyncio.Event()
         sub.acks.take(consumer, [i for i in range(500) if i % 3], durable.set)
         await asyncio.wait_for(durable.wait(), 20)
@@ -77,11 +77,11 @@ def test_catch_up_from_disk_and_holes_after_a_restart(tmp_path: Path) -> None:
 
         store = opened(tmp_path)
         log = store.open_log("t")
-        sub, sink = subscription(log, log.cursors["s"]), EntrySink()
+        sub, connection = subscription(log, log.cursors["s"]), EntryConnection()
         assert sub.stats().backlog_entries == 167
-        sub.flow(sub.add_consumer(sink, name="c", consumer_id=1, sub_type=SubType.EXCLUSIVE), 1000)
-        await until(sink, 167)
-        assert sink.ordinals == list(range(0, 500, 3))
+        sub.flow(sub.add_consumer(connection, name="c", consumer_id=1, sub_type=SubType.EXCLUSIVE), 1000)
+        await until(connection, 167)
+        assert connection.ordinals == list(range(0, 500, 3))
         sub.close()
         await store.close()
 
@@ -98,14 +98,14 @@ def test_reader_behind_a_trim_jumps(tmp_path: Path) -> None:
         for i in range(200):
             log.append(b"%d" % i, 1, None)
         await store.journal.drain()
-        sub, sink = subscription(log, cursor), EntrySink()
-        consumer = sub.add_consumer(sink, name="c", consumer_id=1, sub_type=SubType.EXCLUSIVE)
+        sub, connection = subscription(log, cursor), EntryConnection()
+        consumer = sub.add_consumer(connection, name="c", consumer_id=1, sub_type=SubType.EXCLUSIVE)
         sub.flow(consumer, 10)
-        await until(sink, 10)
+        await until(connection, 10)
         assert log.trim(150) == 2
         sub.flow(consumer, 1000)
-        await until(sink, 10 + 200 - 128)
-        assert sink.ordinals == [*range(10), *range(128, 200)]
+        await until(connection, 10 + 200 - 128)
+        assert connection.ordinals == [*range(10), *range(128, 200)]
         assert cursor.mark_delete == 127
         assert cursor.jumped == 128
         sub.close()

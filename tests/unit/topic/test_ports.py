@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from functools import partial
 
-from magnetar.broker.topic.ports import ConsumerSink, Cursor, Log, Run
+from magnetar.broker.topic.ports import ConsumerConnection, Cursor, Log, Run
 from magnetar.storage.cache import Run as StoredRun
 from magnetar.storage.cursor import Cursor as StoredCursor
 from magnetar.storage.managed_ledger import ManagedLedger
-from tests.unit.topic.fakes import FakeCursor, FakeLog, FakeSink
+from tests.unit.topic.fakes import FakeConnection, FakeCursor, FakeLog
 
 
 def as_log(log: ManagedLedger | FakeLog) -> Log:
@@ -23,8 +23,8 @@ def as_run(run: StoredRun) -> Run:
     return run
 
 
-def as_sink(sink: FakeSink) -> ConsumerSink:
-    return sink
+def as_connection(connection: FakeConnection) -> ConsumerConnection:
+    return connection
 
 
 def test_fake_and_stored_cursor_have_one_face() -> None:

@@ -15,21 +15,21 @@ from tests.unit.topic.stand import Stand
 def test_one_slice_per_run() -> None:
     stand = Stand()
     stand.log.append(*[1] * 120)
-    _, sink = stand.join(permits=1000)
-    assert sink.ordinals == list(range(120))
-    assert sink.slices == [(0, 50), (50, 100), (100, 120)]
+    _, connection = stand.join(permits=1000)
+    assert connection.ordinals == list(range(120))
+    assert connection.slices == [(0, 50), (50, 100), (100, 120)]
 
 
 def test_an_epoch_goes_out_in_slices_too() -> None:
     """SEMANTICS 5.8.5: Java's Exclusive and Failover consumers always have one; that must not cost a call per entry."""
     stand = Stand()
     stand.log.append(*[1] * 120)
-    consumer, sink = stand.join(sub_type=SubType.EXCLUSIVE, permits=1000, epoch=3)
-    assert sink.slices == [(0, 50), (50, 100), (100, 120)]
-    assert {epoch for _, _, _, epoch in sink.got} == {3}
+    consumer, connection = stand.join(sub_type=SubType.EXCLUSIVE, permits=1000, epoch=3)
+    assert connection.slices == [(0, 50), (50, 100), (100, 120)]
+    assert {epoch for _, _, _, epoch in connection.got} == {3}
     stand.subscription.redeliver(consumer, None, epoch=4)
-    assert sink.slices[3:] == [(0, 50), (50, 100), (100, 120)]
-    assert {epoch for _, _, _, epoch in sink.got[120:]} == {4}
+    assert connection.slices[3:] == [(0, 50), (50, 100), (100, 120)]
+    assert {epoch for _, _, _, epoch in connection.got[120:]} == {4}
 
 
 def test_a_single_active_read_is_sent_whole_however_storage_cuts_it() -> None:
@@ -37,26 +37,26 @@ def test_a_single_active_read_is_sent_whole_however_storage_cuts_it() -> None:
     stand = Stand(mark_delete=39)
     stand.log.append(*[10] * 80)
     stand.cursor.acknowledge(range(40))
-    consumer, sink = stand.join(sub_type=SubType.EXCLUSIVE, permits=15)
-    assert sink.slices == [(40, 50), (50, 55)]
+    consumer, connection = stand.join(sub_type=SubType.EXCLUSIVE, permits=15)
+    assert connection.slices == [(40, 50), (50, 55)]
     assert consumer.state.permits == 15 - 150
     stand.subscription.flow(consumer, 135)
     stand.append_many(1)
-    assert len(sink.ordinals) == 15
+    assert len(connection.ordinals) == 15
     stand.subscription.flow(consumer, 1)
-    assert sink.ordinals == list(range(40, 56))
+    assert connection.ordinals == list(range(40, 56))
 
 
 def test_nothing_before_it_is_durable() -> None:
     stand = Stand()
-    _, sink = stand.join(permits=1000)
+    _, connection = stand.join(permits=1000)
     stand.log.append(*[1] * 10)
     stand.log.end = 4
     stand.subscription.entries_appended()
-    assert sink.ordinals == [0, 1, 2, 3]
+    assert connection.ordinals == [0, 1, 2, 3]
     stand.log.end = 10
     stand.subscription.entries_appended()
-    assert sink.ordinals == list(range(10))
+    assert connection.ordinals == list(range(10))
 
 
 @pytest.mark.parametrize("sub_type", list(SubType))
@@ -65,9 +65,9 @@ def test_holes_are_skipped(sub_type: SubType) -> None:
     stand.log.append(*[1] * 60)
     holes = [0, 3, 4, 5, 20, 49, 50, 59]
     stand.cursor.acknowledge(holes)
-    consumer, sink = stand.join(sub_type=sub_type, permits=1000)
+    consumer, connection = stand.join(sub_type=sub_type, permits=1000)
     expected = [o for o in range(60) if o not in holes]
-    assert sorted(sink.ordinals) == expected
+    assert sorted(connection.ordinals) == expected
     assert consumer.state.permits == 1000 - len(expected)
 
 
@@ -75,19 +75,19 @@ def test_disk_is_read_once_at_a_time_and_the_rest_follows() -> None:
     stand = Stand()
     stand.log.append(*[1] * 150)
     stand.log.resident = 100
-    consumer, sink = stand.join(permits=70)
-    assert sink.ordinals == []
+    consumer, connection = stand.join(permits=70)
+    assert connection.ordinals == []
     stand.subscription.flow(consumer, 10)
     stand.subscription.entries_appended()
     assert stand.log.reads_total == 1
     stand.log.finish_read()
-    assert sink.ordinals == list(range(50))
+    assert connection.ordinals == list(range(50))
     stand.log.finish_read()
-    assert sink.ordinals == list(range(80))
+    assert connection.ordinals == list(range(80))
     stand.subscription.flow(consumer, 100)
-    assert sink.ordinals == list(range(80))
+    assert connection.ordinals == list(range(80))
     stand.log.finish_read()
-    assert sink.ordinals == list(range(150))
+    assert connection.ordinals == list(range(150))
     assert stand.log.reads_total == 3
 
 
@@ -96,12 +96,12 @@ def test_what_was_read_too_much_is_used_next_time() -> None:
     stand = Stand()
     stand.log.append(*[10] * 40)
     stand.log.resident = 40
-    consumer, sink = stand.join(permits=35)
+    consumer, connection = stand.join(permits=35)
     stand.log.finish_read()
-    assert sink.ordinals == [0, 1, 2, 3]
+    assert connection.ordinals == [0, 1, 2, 3]
     assert consumer.state.permits == -5
     stand.subscription.flow(consumer, 25)
-    assert sink.ordinals == [0, 1, 2, 3, 4, 5]
+    assert connection.ordinals == [0, 1, 2, 3, 4, 5]
     assert stand.log.reads_total == 1
 
 
@@ -110,13 +110,13 @@ def test_failed_read_is_tried_again() -> None:
         stand = Stand(read_retry_s=0.01)
         stand.log.append(*[1] * 10)
         stand.log.resident = 10
-        consumer, sink = stand.join(permits=5)
+        consumer, connection = stand.join(permits=5)
         stand.log.finish_read(OSError("broken"))
         stand.subscription.flow(consumer, 1)
         assert stand.log.reads == [], "not before the pause is over"
         await asyncio.sleep(0.05)
         stand.log.finish_read()
-        assert sink.ordinals == list(range(6))
+        assert connection.ordinals == list(range(6))
         stand.subscription.close()
 
     asyncio.run(run())
@@ -126,64 +126,64 @@ def test_result_of_a_read_after_close_is_dropped() -> None:
     stand = Stand()
     stand.log.append(*[1] * 10)
     stand.log.resident = 10
-    _, sink = stand.join(permits=5)
+    _, connection = stand.join(permits=5)
     stand.subscription.close()
     stand.log.finish_read()
-    assert sink.ordinals == []
-    assert sink.closed == 1
+    assert connection.ordinals == []
+    assert connection.closed == 1
 
 
 def test_rewind_while_a_read_is_under_way() -> None:
     stand = Stand()
     stand.log.append(*[1] * 10)
     stand.log.resident = 10
-    consumer, sink = stand.join(sub_type=SubType.EXCLUSIVE, permits=10)
+    consumer, connection = stand.join(sub_type=SubType.EXCLUSIVE, permits=10)
     stand.log.finish_read()
-    assert sink.ordinals == list(range(10))
+    assert connection.ordinals == list(range(10))
     stand.append_many(5)
     stand.log.resident = 15
     stand.subscription.flow(consumer, 100)
     stand.subscription.redeliver(consumer, None)
     while stand.log.reads:
         stand.log.finish_read()
-    assert sink.ordinals == [*range(10), *range(15)]
+    assert connection.ordinals == [*range(10), *range(15)]
 
 
 def test_cursor_behind_the_log_jumps() -> None:
     """4.3.2"""
     stand = Stand()
     stand.log.append(*[1] * 100)
-    consumer, sink = stand.join(permits=10)
+    consumer, connection = stand.join(permits=10)
     stand.log.first = 50
     stand.subscription.flow(consumer, 5)
-    assert sink.ordinals == [*range(10), *range(50, 55)]
+    assert connection.ordinals == [*range(10), *range(50, 55)]
     assert stand.cursor.mark_delete == 49
     stand.subscription.redeliver(consumer, [3, 4, 52])
     stand.subscription.flow(consumer, 5)
-    assert sink.ordinals[15:] == [52, 55, 56, 57, 58]
+    assert connection.ordinals[15:] == [52, 55, 56, 57, 58]
 
 
 def test_trimmed_before_the_first_read() -> None:
     stand = Stand()
     stand.log.append(*[1] * 100)
     stand.log.first = 30
-    _, sink = stand.join(sub_type=SubType.EXCLUSIVE, permits=1000)
-    assert sink.ordinals == list(range(30, 100))
+    _, connection = stand.join(sub_type=SubType.EXCLUSIVE, permits=1000)
+    assert connection.ordinals == list(range(30, 100))
     assert stand.cursor.jumps == 1
 
 
 def test_full_socket_gets_nothing_until_resumed() -> None:
     stand = Stand(dispatcher_max_read_batch_size=10)
     stand.log.append(*[1] * 100)
-    consumer, sink = stand.join()
-    sink.writable_for = 15
+    consumer, connection = stand.join()
+    connection.writable_for = 15
     stand.subscription.flow(consumer, 1000)
-    assert sink.ordinals == list(range(20))
+    assert connection.ordinals == list(range(20))
     stand.append_many(10)
-    assert len(sink.got) == 20
-    sink.writable, sink.writable_for = True, 1 << 60
+    assert len(connection.got) == 20
+    connection.writable, connection.writable_for = True, 1 << 60
     stand.subscription.resume(consumer)
-    assert sink.ordinals == list(range(110))
+    assert connection.ordinals == list(range(110))
 
 
 def test_full_socket_of_one_leaves_all_to_the_other() -> None:
@@ -192,8 +192,8 @@ def test_full_socket_of_one_leaves_all_to_the_other() -> None:
     a, full = stand.join("a")
     full.writable = False
     stand.subscription.flow(a, 1000)
-    _, sink = stand.join("b", permits=1000)
-    assert sink.ordinals == list(range(60))
+    _, connection = stand.join("b", permits=1000)
+    assert connection.ordinals == list(range(60))
     assert full.got == []
 
 
@@ -203,13 +203,13 @@ def test_turn_is_bounded() -> None:
     async def run() -> None:
         stand = Stand(turn_entries_max=100)
         stand.log.append(*[1] * 1000)
-        _, sink = stand.join(permits=1000)
+        _, connection = stand.join(permits=1000)
         seen = []
-        while len(sink.got) < 1000:
-            seen.append(len(sink.got))
+        while len(connection.got) < 1000:
+            seen.append(len(connection.got))
             await asyncio.sleep(0)
         assert seen == list(range(100, 1000, 100))
-        assert sink.ordinals == list(range(1000))
+        assert connection.ordinals == list(range(1000))
 
     asyncio.run(run())
 
@@ -218,10 +218,10 @@ def test_bounded_turn_stops_on_close() -> None:
     async def run() -> None:
         stand = Stand(turn_entries_max=100)
         stand.log.append(*[1] * 1000)
-        _, sink = stand.join(permits=1000)
+        _, connection = stand.join(permits=1000)
         stand.subscription.close()
         await asyncio.sleep(0)
-        assert len(sink.got) == 100
+        assert len(connection.got) == 100
 
     asyncio.run(run())
 
@@ -230,17 +230,17 @@ def test_replay_from_disk_comes_before_new_entries() -> None:
     """5.5.5"""
     stand = Stand()
     stand.append_many(50)
-    consumer, sink = stand.join(permits=20)
+    consumer, connection = stand.join(permits=20)
     stand.subscription.redeliver(consumer, [15, 2, 3])
     stand.log.resident = 50
-    sink.got.clear()
+    connection.got.clear()
     stand.subscription.flow(consumer, 3)
     assert stand.log.reads[0][0] == 2
     stand.append_many(5)
-    assert sink.got == []
+    assert connection.got == []
     stand.subscription.flow(consumer, 2)
     stand.log.finish_read()
-    assert [(o, n) for o, n, _, _ in sink.got[:3]] == [(2, 1), (3, 1), (15, 1)]
+    assert [(o, n) for o, n, _, _ in connection.got[:3]] == [(2, 1), (3, 1), (15, 1)]
 
 
 @pytest.mark.parametrize("first", [2, 3, 5, 9, 10])
@@ -249,18 +249,18 @@ def test_what_was_trimmed_is_not_replayed_and_what_stands_behind_it_is(sub_type:
     """4.3.2: to who asked for it again what is gone is acknowledged, and no permit is taken for it."""
     stand = Stand(keys=1)
     stand.append_many(10)
-    consumer, sink = stand.join(sub_type=sub_type, permits=10)
+    consumer, connection = stand.join(sub_type=sub_type, permits=10)
     stand.subscription.redeliver(consumer, [2, 3, 4, 8])
-    sink.got.clear()
+    connection.got.clear()
     stand.log.first = first
     stand.cursor.trimmed()
     stand.subscription.flow(consumer, 4)
-    assert sink.ordinals == [o for o in (2, 3, 4, 8) if o >= first]
+    assert connection.ordinals == [o for o in (2, 3, 4, 8) if o >= first]
     dispatcher = stand.subscription.dispatcher
     assert dispatcher is not None
     dispatcher.check()
     assert dispatcher.plan_replay() == []
-    assert consumer.state.permits == 4 - len(sink.got)
+    assert consumer.state.permits == 4 - len(connection.got)
 
 
 @pytest.mark.parametrize("then", ["read_through", "restart"])
@@ -269,7 +269,7 @@ def test_a_read_of_before_a_change_of_source_does_not_count(then: str) -> None:
     stand = Stand()
     stand.log.append(*[1] * 20)
     stand.log.resident = 20
-    _, sink = stand.join(permits=1000)
+    _, connection = stand.join(permits=1000)
     assert len(stand.log.reads) == 1
     before = stand.log.reads.pop()
     stand.log.resident = 0
@@ -280,7 +280,7 @@ def test_a_read_of_before_a_change_of_source_does_not_count(then: str) -> None:
         stand.subscription._pump.read_through(other)
     else:
         stand.subscription._pump.restart()
-    got = list(sink.ordinals)
+    got = list(connection.ordinals)
     _, _, _, done = before
     done(Run(0, 0, 0, [b"entry-0"] * 5, None))
-    assert sink.ordinals == got
+    assert connection.ordinals == got

@@ -22,7 +22,7 @@ from magnetar.broker.topic.dispatch_settings import DispatchSettings
 from magnetar.broker.topic.ports import Run
 from magnetar.broker.topic.subscription import Subscription, TopicIdentity
 from magnetar.storage.cursor import Cursor
-from tests.unit.topic.fakes import FakeLog, FakeSink
+from tests.unit.topic.fakes import FakeConnection, FakeLog
 from tests.unit.topic.stand import FakeClock
 
 KEYS = 9
@@ -40,28 +40,28 @@ class Witness:
         self.cursor = cursor
         self.single = sub_type in (SubType.EXCLUSIVE, SubType.FAILOVER)
         self.keyed = sub_type is SubType.KEY_SHARED
-        self.out: dict[int, WitnessSink] = {}
+        self.out: dict[int, WitnessConnection] = {}
         self.sent: set[int] = set()
         self.deliveries = 0
 
-    def saw(self, sink: WitnessSink, ordinal: int) -> None:
+    def saw(self, connection: WitnessConnection, ordinal: int) -> None:
         self.deliveries += 1
         assert not self.cursor.acknowledged(ordinal)
         if not self.single:
             assert ordinal not in self.out, "out twice"
         if self.keyed:
-            assert all(holder is sink for o, holder in self.out.items() if o % KEYS == ordinal % KEYS)
+            assert all(holder is connection for o, holder in self.out.items() if o % KEYS == ordinal % KEYS)
             if ordinal not in self.sent:
                 older = range(ordinal % KEYS, ordinal, KEYS)
                 assert all(o in self.sent or self.cursor.acknowledged(o) for o in older)
-        self.out[ordinal] = sink
+        self.out[ordinal] = connection
         self.sent.add(ordinal)
 
-    def left(self, sink: WitnessSink) -> None:
-        self.out = {o: holder for o, holder in self.out.items() if holder is not sink}
+    def left(self, connection: WitnessConnection) -> None:
+        self.out = {o: holder for o, holder in self.out.items() if holder is not connection}
 
 
-class WitnessSink(FakeSink):
+class WitnessConnection(FakeConnection):
     def __init__(self, witness: Witness) -> None:
         super().__init__()
         self.witness = witness
@@ -95,17 +95,17 @@ class Churn:
         self.subscription = Subscription(
             TopicIdentity("persistent://a/b/t", 0), "sub", self.log, self.cursor, settings, FakeClock(), sticky_key
         )
-        self.members: dict[Consumer, WitnessSink] = {}
+        self.members: dict[Consumer, WitnessConnection] = {}
 
     def join(self) -> None:
         if self.sub_type is SubType.EXCLUSIVE and self.members:
             return
-        sink = WitnessSink(self.witness)
+        connection = WitnessConnection(self.witness)
         name = self.rng.choice("abcdef")
         consumer = self.subscription.add_consumer(
-            sink, name=name, consumer_id=1, sub_type=self.sub_type, priority=self.rng.randint(0, 1)
+            connection, name=name, consumer_id=1, sub_type=self.sub_type, priority=self.rng.randint(0, 1)
         )
-        self.members[consumer] = sink
+        self.members[consumer] = connection
         self.subscription.flow(consumer, self.rng.randint(1, 60))
 
     def leave(self, consumer: Consumer) -> None:
@@ -113,8 +113,8 @@ class Churn:
         self.subscription.remove_consumer(consumer)
 
     def acknowledge(self, consumer: Consumer) -> None:
-        sink, rng = self.members[consumer], self.rng
-        mine = sorted(o for o, holder in self.witness.out.items() if holder is sink)
+        connection, rng = self.members[consumer], self.rng
+        mine = sorted(o for o, holder in self.witness.out.items() if holder is connection)
         if not mine:
             return
         if self.witness.single and rng.random() < 0.3:
@@ -140,8 +140,8 @@ class Churn:
             self.witness.out.pop(ordinal, None)
 
     def redeliver(self, consumer: Consumer) -> None:
-        sink = self.members[consumer]
-        mine = sorted(o for o, holder in self.witness.out.items() if holder is sink)
+        connection = self.members[consumer]
+        mine = sorted(o for o, holder in self.witness.out.items() if holder is connection)
         if mine:
             some = self.rng.sample(mine, self.rng.randint(1, len(mine)))
             self.forget(mine if self.witness.single else some)

@@ -66,14 +66,14 @@ def test_what_is_set_aside_burdens_nobody_and_keeps_its_redeliveries() -> None:
     """Of a batch the messages that are left still do."""
     stand = Stand(max_unacked_messages_per_consumer=12)
     stand.append(*[4] * 8)
-    consumer, sink = stand.join(permits=100)
-    assert sink.ordinals == [0, 1, 2]
+    consumer, connection = stand.join(permits=100)
+    assert connection.ordinals == [0, 1, 2]
     dispatcher = stand.subscription.dispatcher
     assert dispatcher is not None
     dispatcher.redelivery_counts()[0] = 5
     stand.subscription.transactional().set_aside(consumer, [0], [(1, 0), (2, 1)])
     assert dispatcher.redelivery_counts()[0] == 5
-    assert sink.ordinals[3:5] == [3, 4], "there is room for others at once"
+    assert connection.ordinals[3:5] == [3, 4], "there is room for others at once"
     other, _ = stand.join("other")
     stand.subscription.remove_consumer(consumer)
     before = dict(dispatcher.redelivery_counts())

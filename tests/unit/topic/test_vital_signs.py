@@ -63,11 +63,11 @@ def test_what_is_acknowledged_is_not_missed_and_what_is_ahead_is_not_lost(mark: 
 def test_one_permit_is_enough_and_none_is_not(sub_type: SubType) -> None:
     stand = Stand(active_consumer_failover_delay_ms=0)
     stand.append_many(3)
-    (consumer, sink) = stand.join("c", sub_type)
+    (consumer, connection) = stand.join("c", sub_type)
     assert stand.subscription.should_send() == ""
     consumer.state.permits = 1
     assert "c could take it" in stand.subscription.should_send()
-    sink.writable = False
+    connection.writable = False
     assert stand.subscription.should_send() == ""
 
 

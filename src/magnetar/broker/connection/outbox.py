@@ -17,7 +17,7 @@ _JOIN_BELOW: Final = 4096
 
 
 class Outbox:
-    """``parts`` is public for sinks that append many small pieces at once; they call :meth:`grew` afterwards."""
+    """``parts`` is public for those who append many small pieces at once; they call :meth:`grew` afterwards."""
 
     __slots__ = (
         "_all", "_high", "_loop", "_on_writable", "_paused", "_scheduled", "_taker", "_transport", "closed", "parts",

@@ -17,7 +17,7 @@ from magnetar.broker.connection.session import Pending, Session
 from magnetar.broker.topic.ports import TopicLog
 from magnetar.broker.topic.producers import Pending as PendingEntry
 from magnetar.broker.topic.producers import Producer, ProducerInfo
-from magnetar.broker.topic.receipt_order import OrderedSink
+from magnetar.broker.topic.receipt_order import OrderedReceipts
 from magnetar.broker.topic.served import ServedTopic
 from magnetar.model.errors import (
     MagnetarError,
@@ -40,7 +40,7 @@ _FOR_GOOD: Final = frozenset((ServerError.NotAllowedError, ServerError.MetadataE
 """The message will be refused as often as it comes."""
 
 
-class SinkOfProducer:
+class ProducerOutbox:
     """Results of one producer, on their way into its connection's outbox."""
 
     __slots__ = ("_log", "_out", "_producer_id", "_receipts", "_refusals", "_session")
@@ -55,7 +55,7 @@ class SinkOfProducer:
         self._receipts = Receipts(producer_id, -1)
 
     @property
-    def connection(self) -> object:
+    def session(self) -> object:
         """The session."""
         return self._session
 
@@ -214,11 +214,11 @@ def _refuse(session: Session, message: c.CommandSend, code: ServerError, text: s
         text, code = f"{code.name}: {text}", ServerError.ChecksumError
     refusal = c.CommandSendError(message.producer_id, message.sequence_id, code, text)
     producer = session.producers.get(message.producer_id)
-    sink = producer.sink if isinstance(producer, Producer) else None
-    if isinstance(sink, OrderedSink):
-        sink = sink.behind
-    if isinstance(sink, SinkOfProducer):
-        sink.refuse(refusal)
+    connection = producer.connection if isinstance(producer, Producer) else None
+    if isinstance(connection, OrderedReceipts):
+        connection = connection.behind
+    if isinstance(connection, ProducerOutbox):
+        connection.refuse(refusal)
     else:
         session.send(refusal)
 
@@ -337,7 +337,7 @@ def _enter(
         bool(session.features.supports_partial_producer),
         pending.schema_version,
     )
-    producer = Producer(info, topic.log, SinkOfProducer(session, command.producer_id, topic.log))
+    producer = Producer(info, topic.log, ProducerOutbox(session, command.producer_id, topic.log))
 
     def admitted(error: MagnetarError | None) -> None:
         pending.on_cancel = None
@@ -379,7 +379,7 @@ def _busy(
 ) -> None:
     """The name is taken: by a dead connection perhaps, so that one has to give a sign of life (3.1.2)."""
     holder = topic.producers.holder(command.producer_name or "")
-    other = holder.sink.connection if holder is not None else None
+    other = holder.connection.session if holder is not None else None
     if not retry or not isinstance(other, Session) or other is session:
         _give_up(session, command, busy)
         return

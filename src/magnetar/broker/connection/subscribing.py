@@ -38,7 +38,7 @@ _HEADER_ESTIMATE = 40
 _RESERVED = ("pulsar.repl", "pulsar.dedup")
 
 
-class SinkOfConsumer:
+class ConsumerOutbox:
     """One consumer's messages on their way into its connection's outbox."""
 
     __slots__ = ("_consumer_id", "_deliveries", "_out", "_session")
@@ -240,11 +240,11 @@ class _Joining:
             self._subscription, self._early = None, False
             self._topic_ready(None)
             return
-        sink = SinkOfConsumer(session, command.consumer_id, self._topic.name.partition_index)
+        connection = ConsumerOutbox(session, command.consumer_id, self._topic.name.partition_index)
         self._topic.read_by(subscription, compacted=command.read_compacted)
         try:
             consumer = subscription.add_consumer(
-                sink,
+                connection,
                 name=command.consumer_name or _random_name(session),
                 consumer_id=command.consumer_id,
                 sub_type=SubType(command.sub_type),
@@ -265,18 +265,18 @@ class _Joining:
     def _busy(self, subscription: ServedSubscription, busy: ConsumerBusyError, *, retry: bool) -> None:
         """An Exclusive consumer holds the place: it has to give a sign of life (SEMANTICS 5.3.1)."""
         active = subscription.active_consumer
-        sink = active.sink if active is not None else None
+        connection = active.connection if active is not None else None
         wanted = self._command.sub_type
         if (
             not retry
             or wanted is not c.SubType.Exclusive
             or subscription.sub_type is not SubType.EXCLUSIVE
-            or not isinstance(sink, SinkOfConsumer)
-            or sink.session is self._session
+            or not isinstance(connection, ConsumerOutbox)
+            or connection.session is self._session
         ):
             self._give_up(busy)
             return
-        sink.session.probe(lambda alive: self._give_up(busy) if alive else self._join(subscription, retry=False))
+        connection.session.probe(lambda alive: self._give_up(busy) if alive else self._join(subscription, retry=False))
 
     def _info(self) -> dict[str, Any]:
         return {

@@ -5,22 +5,28 @@ from __future__ import annotations
 from typing import Any
 
 from magnetar.broker.delivery.consumers import ConsumerState
-from magnetar.broker.topic.ports import ConsumerSink
+from magnetar.broker.topic.ports import ConsumerConnection
 
 
 class Consumer:
     """Made by ``Subscription.add_consumer``; the connection keeps it as its handle for flow, ack and redeliver."""
 
     __slots__ = (
-        "acked_entries", "average_messages", "bytes_out", "chunks_out", "consumer_id", "entries_out", "epoch", "info",
-        "last_acked_ms", "last_flow_ms", "last_sent_ms", "messages_out", "messages_redelivered", "sink", "state",
+        "acked_entries", "average_messages", "bytes_out", "chunks_out", "connection", "consumer_id", "entries_out",
+        "epoch", "info", "last_acked_ms", "last_flow_ms", "last_sent_ms", "messages_out", "messages_redelivered",
+        "state",
     )  # fmt: skip
 
     def __init__(
-        self, state: ConsumerState, sink: ConsumerSink, consumer_id: int, epoch: int | None, info: dict[str, Any]
+        self,
+        state: ConsumerState,
+        connection: ConsumerConnection,
+        consumer_id: int,
+        epoch: int | None,
+        info: dict[str, Any],
     ) -> None:
         self.state = state
-        self.sink = sink
+        self.connection = connection
         self.consumer_id = consumer_id
         self.epoch = epoch
         """Echoed in MESSAGE; None: the client does not use epochs (SEMANTICS 5.8.5)."""

@@ -14,7 +14,7 @@ from functools import partial
 from typing import Final, NamedTuple
 
 from magnetar.broker.topic.producers import Pending, Producer, Publish
-from magnetar.broker.topic.receipt_order import OrderedSink
+from magnetar.broker.topic.receipt_order import OrderedReceipts
 from magnetar.broker.topic.sequence_ids import SequenceIds, Verdict
 from magnetar.model.errors import NotAllowedError, PersistenceError, ProtocolError
 from magnetar.model.ids import signed
@@ -62,27 +62,27 @@ class Deduplication:
 
     def way_in(self, producer: Producer) -> Publish:
         """What that producer is to publish with."""
-        if not isinstance(producer.sink, OrderedSink):
-            producer.sink = OrderedSink(producer.sink)
-        return partial(self._publish, producer, producer.sink)
+        if not isinstance(producer.connection, OrderedReceipts):
+            producer.connection = OrderedReceipts(producer.connection)
+        return partial(self._publish, producer, producer.connection)
 
-    def _publish(self, producer: Producer, sink: OrderedSink, message: CommandSend) -> None:
+    def _publish(self, producer: Producer, connection: OrderedReceipts, message: CommandSend) -> None:
         """Append the message unless it is there. Raises PersistenceError, NotAllowedError, and what appending does."""
         given = message.highest_sequence_id or 0
         entry = Pending(producer, message.sequence_id, given if given >= message.sequence_id else 0)
         if message.marker or (message.is_chunk and not _is_last_chunk(message.entry)):
-            self._append(sink, entry, message)
+            self._append(connection, entry, message)
             return
         ids, name = self._ids, producer.info.name
         sequence_id = signed(message.sequence_id)
         highest = max(signed(message.highest_sequence_id or 0), sequence_id)
         verdict = ids.judge(name, sequence_id, highest)
         if verdict is Verdict.NEW:
-            self._append(sink, entry, message)
+            self._append(connection, entry, message)
             ids.push(name, highest)
             self._annex.touch()
         elif verdict is Verdict.DUPLICATE:
-            sink.duplicate(entry)
+            connection.duplicate(entry)
         elif verdict is Verdict.UNKNOWN:
             text = f"[{self._log.name}][{name}]Cannot determine whether the message is a duplicate at this time"
             raise PersistenceError(text)
@@ -93,9 +93,9 @@ class Deduplication:
             )
             raise NotAllowedError(text)
 
-    def _append(self, sink: OrderedSink, entry: Pending, message: CommandSend) -> None:
+    def _append(self, connection: OrderedReceipts, entry: Pending, message: CommandSend) -> None:
         entry.producer.append(message.entry, messages_in(message.entry, message.num_messages), entry)
-        sink.appended(entry)
+        connection.appended(entry)
 
     def tidy(self, now_ms: int) -> None:
         """Forget who was away for too long, and who is too many."""

@@ -23,7 +23,7 @@ from magnetar.broker.topic.consumer import Consumer
 from magnetar.broker.topic.dispatch_settings import DispatchSettings, KeySharedMeta
 from magnetar.broker.topic.dispatcher_choice import check_joins, make_dispatcher
 from magnetar.broker.topic.passage import Group
-from magnetar.broker.topic.ports import ConsumerSink, Done, tell
+from magnetar.broker.topic.ports import ConsumerConnection, Done, tell
 from magnetar.broker.topic.subscription import TopicIdentity
 from magnetar.broker.topic.subscription_stats import SubscriptionStats, Totals, consumers_stats
 from magnetar.model.errors import ConsumerBusyError, MetadataError
@@ -112,7 +112,7 @@ class NonPersistentSubscription:
 
     def add_consumer(
         self,
-        sink: ConsumerSink,
+        connection: ConsumerConnection,
         *,
         name: str,
         consumer_id: int,
@@ -134,13 +134,13 @@ class NonPersistentSubscription:
         limit = self.settings.max_consumers_per_subscription
         if limit and len(self._members) >= limit:
             raise ConsumerBusyError("Subscription reached max consumers limit")
-        state = ConsumerState(name, sink, priority, meta.ranges or None)
+        state = ConsumerState(name, connection, priority, meta.ranges or None)
         state.description = (
             f"Consumer{{subscription={self.name}, consumerId={consumer_id}, consumerName={name}, "
             f"topic={self.topic.name}}}"
         )
         dispatcher.add(state)
-        consumer = Consumer(state, sink, consumer_id, epoch, info or {})
+        consumer = Consumer(state, connection, consumer_id, epoch, info or {})
         self._members[state] = consumer
         if self.dispatcher is not dispatcher:
             self.dispatcher = dispatcher
@@ -162,7 +162,7 @@ class NonPersistentSubscription:
         """Unload or delete: everybody is disconnected."""
         for consumer in self.consumers:
             if self._leave(consumer):
-                consumer.sink.close()
+                consumer.connection.close()
 
     # -- flow --------------------------------------------------------------------------------------------------
 
@@ -184,7 +184,7 @@ class NonPersistentSubscription:
             for piece in self._choose(dispatcher, group):
                 consumer = self._members[piece.consumer]
                 entries = group.entries[piece.start : piece.stop]
-                consumer.sink.deliver_unstored(entries)
+                consumer.connection.deliver_unstored(entries)
                 counts = group.counts
                 messages = len(entries) if counts is None else sum(counts[piece.start : piece.stop])
                 consumer.sent(len(entries), messages, sum(map(len, entries)), now)
@@ -228,7 +228,7 @@ class NonPersistentSubscription:
         if force:
             for other in others:
                 if self._leave(other):
-                    other.sink.close()
+                    other.connection.close()
         elif others or consumer.state not in self._members:
             raise MetadataError("Unconnected or shared consumer attempting to unsubscribe")
 

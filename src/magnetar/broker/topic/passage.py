@@ -100,7 +100,7 @@ class Passage:
 
     def append(self, entry: bytes, messages: int, tag: Pending) -> int:
         """Put ``entry`` into the group."""
-        if self._in_flight.enter(tag[0].sink.connection):
+        if self._in_flight.enter(tag[0].connection.session):
             size = len(entry)
             self._entries.append(entry)
             self._counts.append(messages)
@@ -155,11 +155,11 @@ class Passage:
         else:
             producer.msg_in += messages
             producer.bytes_in += sum(tag[2] for tag in tags)
-            self._in_flight.leave(producer.sink.connection, len(tags))
+            self._in_flight.leave(producer.connection.session, len(tags))
         if producer.open:
-            producer.sink.unstored([tag[0] for tag in tags], dropped=dropped)
+            producer.connection.unstored([tag[0] for tag in tags], dropped=dropped)
         else:
-            producer.sink.dropped(len(tags))
+            producer.connection.dropped(len(tags))
 
     # what a log of nothing answers -------------------------------------------------------------------------------
 

@@ -160,8 +160,8 @@ class Cursor(Protocol):
         ...
 
 
-class ConsumerSink(Protocol):
-    """One consumer's way out; the connection provides it. No call may come back into the subscription."""
+class ConsumerConnection(Protocol):
+    """The connection of one consumer, as its subscription sees it. No call may come back into the subscription."""
 
     @property
     def writable(self) -> bool:

@@ -98,7 +98,7 @@ class Producers:
         """A later life of a producer on the same connection takes the place of the earlier one (3.1.2)."""
         info = producer.info
         held = self._by_name.get(info.name)
-        if held is None or held.sink.connection is not producer.sink.connection:
+        if held is None or held.connection.session is not producer.connection.session:
             return
         if held.info.producer_id == info.producer_id and info.epoch > held.info.epoch:
             held.open = False
@@ -145,7 +145,7 @@ class Producers:
         self._refuse_waiting(_fenced("Fenced out"))
         for producer in self._by_name.values():
             producer.open = False
-            producer.sink.fence()
+            producer.connection.fence()
         self._by_name.clear()
         self._exclusive = None
 
@@ -203,12 +203,12 @@ class Producers:
         self._exclusive = None
         for producer in list(self._by_name.values()):
             producer.open = False
-            producer.sink.close()
+            producer.connection.close()
         self._by_name.clear()
 
     def close(self, producer: Producer) -> None:
         """Let one go."""
-        producer.sink.close()
+        producer.connection.close()
         self.remove(producer)
 
 

@@ -1,6 +1,6 @@
 """One producer on one topic (SEMANTICS 3.1, 3.3).
 
-A producer belongs to a connection, which is reached through its sink. Publishing is one call per entry, ``publish``,
+A producer belongs to a client's connection, which takes the results. Publishing is one call per entry, ``publish``,
 chosen when the producer is admitted and again when the topic's policies change: most topics check nothing and pay
 nothing. Results come back once per group commit.
 """
@@ -25,11 +25,11 @@ class Pending(NamedTuple):
     """0 if the SEND had none (SEMANTICS 3.3.2)."""
 
 
-class ProducerSink(Protocol):
-    """The way back to the client; made by broker.connection."""
+class ProducerConnection(Protocol):
+    """The connection of one producer, as its topic sees it."""
 
     @property
-    def connection(self) -> object:
+    def session(self) -> object:
         """The same object for all producers of one connection."""
         ...
 
@@ -83,17 +83,17 @@ class Producer:
     """An open producer. Counters are of durable messages and their bytes as sent."""
 
     __slots__ = (
-        "_plain", "append", "bytes_in", "chunks_in", "info", "log", "msg_dropped", "msg_in", "open", "publish", "sink",
-        "topic_epoch",
+        "_plain", "append", "bytes_in", "chunks_in", "connection", "info", "log", "msg_dropped", "msg_in", "open",
+        "publish", "topic_epoch",
     )  # fmt: skip
 
-    def __init__(self, info: ProducerInfo, log: TopicLog, sink: ProducerSink) -> None:
+    def __init__(self, info: ProducerInfo, log: TopicLog, connection: ProducerConnection) -> None:
         self.info = info
         self.log = log
         self._plain: Append = log.append
         self.append: Append = log.append
         """How its entries get into the log; the topic may put something in between."""
-        self.sink = sink
+        self.connection = connection
         self.open = True
         self.topic_epoch: int | None = None
         """Of the topic when it was admitted."""

@@ -75,7 +75,7 @@ class PublishLimit:
         if self._bytes is not None:
             wait = max(wait, self._bytes.take(len(message.entry), now))
         if wait > 0:
-            connection = producer.sink.connection
-            if isinstance(connection, Throttled):
+            session = producer.connection.session
+            if isinstance(session, Throttled):
                 self.times += 1
-                connection.throttle(wait)
+                session.throttle(wait)

@@ -312,7 +312,7 @@ class Pump:
         if counts or self.parts.has_partial_batches:
             self._send_marked(consumer, run, low, high, counts)
         else:
-            consumer.sink.deliver(run, low, high, consumer.epoch)
+            consumer.connection.deliver(run, low, high, consumer.epoch)
         if self.chunk_of is not None:
             consumer.chunks_out += sum(1 for entry in run.entries[low:high] if self.chunk_of(entry) is not None)
         messages = high - low if run.counts is None else sum(run.counts[low:high])
@@ -321,7 +321,7 @@ class Pump:
     def _send_marked(self, consumer: Consumer, run: Run, low: int, high: int, counts: dict[int, int]) -> None:
         """Entries that carry a redelivery count or an ack set go one by one, the rest in slices."""
         plain = low
-        sink, epoch, parts = consumer.sink, consumer.epoch, self.parts
+        connection, epoch, parts = consumer.connection, consumer.epoch, self.parts
         for index in range(low, high):
             ordinal = run.first + index
             count = counts.get(ordinal, 0)
@@ -329,13 +329,13 @@ class Pump:
             if not count and not ack_set:
                 continue
             if plain < index:
-                sink.deliver(run, plain, index, epoch)
-            sink.deliver_one(run, index, count, ack_set, epoch)
+                connection.deliver(run, plain, index, epoch)
+            connection.deliver_one(run, index, count, ack_set, epoch)
             plain = index + 1
             if count:
                 consumer.messages_redelivered += 1 if run.counts is None else run.counts[index]
         if plain < high:
-            sink.deliver(run, plain, high, epoch)
+            connection.deliver(run, plain, high, epoch)
 
     # -- reading -----------------------------------------------------------------------------------------------
 

@@ -9,29 +9,29 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from magnetar.broker.topic.producers import Pending, ProducerSink
+from magnetar.broker.topic.producers import Pending, ProducerConnection
 from magnetar.model.errors import PersistenceError
 
 
-class OrderedSink:
-    """Stands in front of the sink of a producer whose messages are deduplicated."""
+class OrderedReceipts:
+    """Stands in front of the connection of a producer whose messages are deduplicated."""
 
-    def __init__(self, sink: ProducerSink) -> None:
-        self._sink = sink
+    def __init__(self, connection: ProducerConnection) -> None:
+        self._connection = connection
         self._last: Pending | None = None
         """The last entry in flight."""
         self._held: list[tuple[Pending, Pending]] = []
         """In order: an entry in flight, and a duplicate that came after it."""
 
     @property
-    def behind(self) -> ProducerSink:
+    def behind(self) -> ProducerConnection:
         """The producer's own."""
-        return self._sink
+        return self._connection
 
     @property
-    def connection(self) -> object:
-        """See :class:`ProducerSink`."""
-        return self._sink.connection
+    def session(self) -> object:
+        """See :class:`ProducerConnection`."""
+        return self._connection.session
 
     def appended(self, entry: Pending) -> None:
         """From now on this one is the last in flight."""
@@ -40,52 +40,52 @@ class OrderedSink:
     def duplicate(self, again: Pending) -> None:
         """A receipt with ids -1, when it is its turn (SEMANTICS 3.4.3)."""
         if self._last is None:
-            self._sink.receipts(-1, -1, (again,))
+            self._connection.receipts(-1, -1, (again,))
         else:
             self._held.append((self._last, again))
 
     def receipts(self, ledger: int, first_entry: int, results: Sequence[Pending]) -> None:
-        """See :class:`ProducerSink`."""
+        """See :class:`ProducerConnection`."""
         last = self._last
         # mostly the last one; not if deduplication was switched off meanwhile and more was sent
         if last is not None and any(result is last for result in reversed(results)):
             self._last = None
         if not self._held:
-            self._sink.receipts(ledger, first_entry, results)
+            self._connection.receipts(ledger, first_entry, results)
             return
         start = 0
         for at, result in enumerate(results, 1):
             if self._held and self._held[0][0] is result:
-                self._sink.receipts(ledger, first_entry + start, results[start:at])
+                self._connection.receipts(ledger, first_entry + start, results[start:at])
                 start = at
                 while self._held and self._held[0][0] is result:
-                    self._sink.receipts(-1, -1, (self._held.pop(0)[1],))
+                    self._connection.receipts(-1, -1, (self._held.pop(0)[1],))
         if start < len(results):
-            self._sink.receipts(ledger, first_entry + start, results[start:])
+            self._connection.receipts(ledger, first_entry + start, results[start:])
 
     def failed(self, results: Sequence[Pending], error: PersistenceError) -> None:
-        """See :class:`ProducerSink`. After a failed write the producer is closed, and with it who is held."""
-        self._sink.failed(results, error)
+        """See :class:`ProducerConnection`. After a failed write the producer is closed, and with it who is held."""
+        self._connection.failed(results, error)
 
     def dropped(self, count: int) -> None:
-        """See :class:`ProducerSink`."""
-        self._sink.dropped(count)
+        """See :class:`ProducerConnection`."""
+        self._connection.dropped(count)
 
     def unstored(self, results: Sequence[Pending], *, dropped: bool) -> None:
-        """See :class:`ProducerSink`."""
-        self._sink.unstored(results, dropped=dropped)
+        """See :class:`ProducerConnection`."""
+        self._connection.unstored(results, dropped=dropped)
 
     def close(self) -> None:
-        """See :class:`ProducerSink`."""
+        """See :class:`ProducerConnection`."""
         self._drop()
-        self._sink.close()
+        self._connection.close()
 
     def fence(self) -> None:
-        """See :class:`ProducerSink`."""
+        """See :class:`ProducerConnection`."""
         self._drop()
-        self._sink.fence()
+        self._connection.fence()
 
     def _drop(self) -> None:
         held, self._held = self._held, []
         if held:
-            self._sink.dropped(len(held))
+            self._connection.dropped(len(held))

@@ -14,7 +14,7 @@ from magnetar.broker.delivery.dispatcher import SubType
 from magnetar.broker.topic.acks import IndexAck
 from magnetar.broker.topic.consumer import Consumer
 from magnetar.broker.topic.dispatch_settings import KeySharedMeta
-from magnetar.broker.topic.ports import ConsumerSink, Done, DurableAnswer, Log, TopicLog
+from magnetar.broker.topic.ports import ConsumerConnection, Done, DurableAnswer, Log, TopicLog
 from magnetar.broker.topic.producer_access import Admitted, Producers
 from magnetar.broker.topic.producers import Producer
 from magnetar.broker.topic.publish_checks import PublishChecks
@@ -54,7 +54,7 @@ class ServedSubscription(Protocol):
 
     def add_consumer(
         self,
-        sink: ConsumerSink,
+        connection: ConsumerConnection,
         *,
         name: str,
         consumer_id: int,

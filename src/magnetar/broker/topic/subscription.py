@@ -1,9 +1,9 @@
-"""A subscription: cursor, dispatcher and sinks joined.
+"""A subscription: cursor, dispatcher and connections joined.
 
 Lives on the event loop of its topic; every method returns at once. What comes in (consumers, permits, acknowledgements,
 appended entries) goes to the dispatcher, whose instructions are carried out here, and to the :class:`Pump`, which reads
-and sends; acknowledgements come by way of :class:`Acks`. A sink never calls back from within a call. The only timer is
-the activation delay of Failover (SEMANTICS 5.4.6); the pump has another one for reads that failed.
+and sends; acknowledgements come by way of :class:`Acks`. A connection never calls back from within a call. The only
+timer is the activation delay of Failover (SEMANTICS 5.4.6); the pump has another one for reads that failed.
 
 Ids are ordinals: the connection converts, and must drop the id of an entry that does not exist rather than snap it
 (5.7.4).
@@ -29,7 +29,7 @@ from magnetar.broker.topic.dispatch_settings import DispatchSettings, KeySharedM
 from magnetar.broker.topic.dispatcher_choice import check_joins, make_dispatcher
 from magnetar.broker.topic.gaps import Gaps
 from magnetar.broker.topic.gate import Gate, Reason
-from magnetar.broker.topic.ports import ConsumerSink, Cursor, Done, Log, tell
+from magnetar.broker.topic.ports import ConsumerConnection, Cursor, Done, Log, tell
 from magnetar.broker.topic.pump import Pump
 from magnetar.broker.topic.subscription_stats import SubscriptionStats, Totals, consumers_stats
 from magnetar.broker.topic.transactional_acks import TransactionalAcks
@@ -117,7 +117,7 @@ class Subscription:
 
     def add_consumer(
         self,
-        sink: ConsumerSink,
+        connection: ConsumerConnection,
         *,
         name: str,
         consumer_id: int,
@@ -139,13 +139,13 @@ class Subscription:
             check_joins(self.sub_type, self.key_shared, sub_type, meta)
         if limit and len(pump.consumers) >= limit:
             raise ConsumerBusyError("Subscription reached max consumers limit")
-        state = ConsumerState(name, sink, priority, meta.ranges or None)
+        state = ConsumerState(name, connection, priority, meta.ranges or None)
         state.description = (
             f"Consumer{{subscription={self.name}, consumerId={consumer_id}, consumerName={name}, "
             f"topic={self.topic.name}}}"
         )
         instructions = dispatcher.add(state)
-        consumer = Consumer(state, sink, consumer_id, epoch, info or {})
+        consumer = Consumer(state, connection, consumer_id, epoch, info or {})
         pump.consumers[state] = consumer
         if pump.dispatcher is not dispatcher:
             pump.dispatcher = dispatcher
@@ -180,7 +180,7 @@ class Subscription:
     def _perform(self, instructions: list[Instruction]) -> None:
         for instruction in instructions:
             if isinstance(instruction, ActiveChange):
-                self._pump.consumers[instruction.consumer].sink.active_change(instruction.active)
+                self._pump.consumers[instruction.consumer].connection.active_change(instruction.active)
             elif instruction is Do.REWIND:
                 self._pump.rewind()
             elif instruction is Do.ARM:
@@ -391,7 +391,7 @@ class Subscription:
         if not self._end_told and self.cursor.backlog() == 0:
             self._end_told = True
             for consumer in self.consumers:
-                consumer.sink.end_of_topic()
+                consumer.connection.end_of_topic()
 
     def disconnect_all(self) -> None:
         """CLOSE_CONSUMER to everybody."""
@@ -408,7 +408,7 @@ class Subscription:
         for consumer in consumers:
             if self._leave(consumer):
                 try:
-                    consumer.sink.close()
+                    consumer.connection.close()
                 except Exception:
                     log.exception("subscription %s: a consumer could not be told that it is closed", self.name)
 

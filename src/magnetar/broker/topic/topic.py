@@ -154,18 +154,18 @@ class Topic:
             producer.msg_in += stop - start if counts is None else sum(counts[start:stop])
             producer.bytes_in += sum(map(len, extent.entries[start:stop])) if stop - start < n else extent.size
             if producer.open:
-                producer.sink.receipts(extent.ledger, extent.entry + start, results[start:stop])
+                producer.connection.receipts(extent.ledger, extent.entry + start, results[start:stop])
             else:
-                producer.sink.dropped(stop - start)
+                producer.connection.dropped(stop - start)
             start = stop
 
     def _failed(self, extent: PendingExtent, error: PersistenceError) -> None:
         """The disk refused: errors for these entries, then every producer has to come again (SEMANTICS 3.3.5)."""
         for result in cast("list[Pending]", extent.tags):
             if result.producer.open:
-                result.producer.sink.failed((result,), error)
+                result.producer.connection.failed((result,), error)
             else:
-                result.producer.sink.dropped(1)
+                result.producer.connection.dropped(1)
         self.producers.close_all()
 
     def _group(self) -> None:

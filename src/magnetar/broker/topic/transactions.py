@@ -91,7 +91,7 @@ class _NoProducer:
         self._host.bytes_in -= size
 
     @property
-    def sink(self) -> _NoProducer:
+    def connection(self) -> _NoProducer:
         return self
 
     def dropped(self, count: int) -> None: ...
