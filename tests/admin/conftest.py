@@ -7,9 +7,9 @@ from typing import NamedTuple
 import pytest
 
 from magnetar.admin.http import create_app
+from magnetar.config.settings import Settings
 from magnetar.metadata.memory import MemoryMetadataStore
 from magnetar.metadata.resources import Resources
-from magnetar.runtime.settings import Settings
 from tests.admin.fake_broker import FakeBroker
 from tests.admin.rest_client import RestClient
 

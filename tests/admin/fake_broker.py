@@ -15,6 +15,7 @@ from magnetar.admin.ports import (
 from magnetar.admin.stored_messages import StoredMessage
 from magnetar.broker.policies import Policies
 from magnetar.broker.schemas import SchemaRegistry
+from magnetar.config.settings import Settings
 from magnetar.metadata.resources import Resources
 from magnetar.model.errors import (
     ConflictError,
@@ -29,7 +30,6 @@ from magnetar.model.policies import JsonObject
 from magnetar.model.system_topics import is_system_topic
 from magnetar.model.topic_policies import TopicPolicies
 from magnetar.runtime.clock import SystemClock
-from magnetar.runtime.settings import Settings
 
 
 class FakeBroker:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from magnetar.app.node import Node
-from magnetar.runtime.settings import Settings
+from magnetar.config.settings import Settings
 from magnetar.testing.rawclient import RawClient
 
 HOST = "127.0.0.1"

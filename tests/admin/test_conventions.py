@@ -16,12 +16,12 @@ from magnetar.admin.namespace_policies import POLICIES as NAMESPACE_POLICIES
 from magnetar.admin.server import AdminServer
 from magnetar.admin.topic_policies import POLICIES as TOPIC_POLICIES
 from magnetar.admin.unbuilt import known_routes
+from magnetar.config.settings import Settings
 from magnetar.metadata.resources import Resources
 from magnetar.model.errors import ServiceNotReadyError
 from magnetar.model.names import TopicName
 from magnetar.runtime.descriptors import Descriptors, limit_now
 from magnetar.runtime.doors import Guests
-from magnetar.runtime.settings import Settings
 from tests.admin.conftest import World
 from tests.admin.fake_broker import FakeBroker
 from tests.admin.rest_client import RestClient

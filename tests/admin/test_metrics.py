@@ -11,10 +11,10 @@ from magnetar.admin.http import create_app
 from magnetar.admin.metrics import _pieces
 from magnetar.admin.ports import Admin, SubscriptionCounters, TopicCounters
 from magnetar.admin.topic_metrics import LINES_PER_PIECE, TopicSeries
+from magnetar.config.settings import Settings
 from magnetar.metadata.memory import MemoryMetadataStore
 from magnetar.metadata.resources import Resources
 from magnetar.model.names import TopicName
-from magnetar.runtime.settings import Settings
 from tests.admin.conftest import world
 from tests.admin.fake_broker import FakeBroker
 from tests.admin.rest_client import RestClient

@@ -14,8 +14,8 @@ import pytest
 
 from magnetar.app import node
 from magnetar.app.node import store_settings
+from magnetar.config.settings import Settings
 from magnetar.protocol import commands as c
-from magnetar.runtime.settings import Settings
 from magnetar.storage.store import StoreSettings
 from magnetar.testing.rawclient import payload_of
 from tests.admin.real_broker import TOPIC, RealBroker, real_broker

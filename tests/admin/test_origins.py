@@ -7,7 +7,7 @@ import re
 import pytest
 
 from magnetar.admin.origins import Asked, Names, refusal
-from magnetar.runtime.settings import Settings
+from magnetar.config.settings import Settings
 from tests.admin.conftest import World, world
 from tests.admin.rest_client import RestClient
 

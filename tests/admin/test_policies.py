@@ -11,8 +11,8 @@ import pytest
 
 from magnetar.admin.namespace_policies import POLICIES as NAMESPACE_POLICIES
 from magnetar.admin.topic_policies import POLICIES as TOPIC_POLICIES
+from magnetar.config.settings import Settings
 from magnetar.model.names import TopicName
-from magnetar.runtime.settings import Settings
 from tests.admin.conftest import World, world
 from tests.admin.fake_broker import FakeBroker
 from tests.admin.rest_client import RestClient

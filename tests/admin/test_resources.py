@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from magnetar.config.settings import Settings
 from magnetar.metadata.resources import Resources
 from magnetar.model.names import TopicName
-from magnetar.runtime.settings import Settings
 from tests.admin.conftest import World
 from tests.admin.fake_broker import FakeBroker
 from tests.admin.rest_client import RestClient

@@ -11,11 +11,11 @@ from starlette.responses import StreamingResponse
 from magnetar.admin.bodies import listed
 from magnetar.admin.http import create_app
 from magnetar.admin.ports import StatsOptions
+from magnetar.config.settings import Settings
 from magnetar.metadata.resources import Resources
 from magnetar.model.ids import EARLIEST, LATEST, Position
 from magnetar.model.names import TopicName
 from magnetar.model.policies import PartitionedTopic
-from magnetar.runtime.settings import Settings
 from tests.admin.conftest import World, world
 from tests.admin.fake_broker import FakeBroker
 from tests.admin.rest_client import RestClient

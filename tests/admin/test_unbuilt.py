@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from magnetar.admin.unbuilt import known_routes
-from magnetar.runtime.settings import Settings
+from magnetar.config.settings import Settings
 from tests.admin.conftest import World, world
 
 LIST = Path(__file__).with_name("unbuilt_routes.txt")

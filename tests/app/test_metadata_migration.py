@@ -16,10 +16,10 @@ from typer.testing import CliRunner
 from magnetar.app.main import app as magnetar
 from magnetar.app.node import Node
 from magnetar.app.rescue import app as rescue
+from magnetar.config.settings import Settings
 from magnetar.metadata.sqlite import only_refuses, read_records
 from magnetar.model.errors import MetadataError, PersistenceError
 from magnetar.model.names import TopicName
-from magnetar.runtime.settings import Settings
 
 FIXTURE = Path(__file__).parent / "before_metadata_log.tar.gz"
 TOPIC = TopicName.parse("persistent://acme/kept/t")

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from magnetar.app import main, node
 from magnetar.broker import upkeep
-from magnetar.runtime.settings import Settings
+from magnetar.config.settings import Settings
 from magnetar.storage import rescue
 from magnetar.storage.store import StoreSettings
 

@@ -22,11 +22,11 @@ import random
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
+from magnetar.config.settings import Settings
 from magnetar.model.errors import MetadataError, PersistenceError
 from magnetar.model.names import TopicName
 from magnetar.model.policies import JsonObject
 from magnetar.protocol.commands import SubType
-from magnetar.runtime.settings import Settings
 from magnetar.storage.segment import segment_numbers
 from magnetar.storage.verify import verify
 from magnetar.testing.broker import BrokerMachine

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from magnetar.broker.topic.pump import Pump
+from magnetar.config.settings import Settings
 from magnetar.model.ids import signed
 from magnetar.protocol import commands as c
 from magnetar.protocol.commands import SubType
 from magnetar.protocol.entries import EntryMetadata, SingleMetadata, build_entry, join_batch
-from magnetar.runtime.settings import Settings
 from magnetar.storage import records
 from magnetar.storage.cursor import Cursor
 from magnetar.testing.broker import HOST, PORT

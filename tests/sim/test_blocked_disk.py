@@ -12,11 +12,11 @@ import pytest
 from magnetar.admin.http import create_app
 from magnetar.app.node import Broker
 from magnetar.broker.connection.dispatch import HANDLERS
+from magnetar.config.settings import Settings
 from magnetar.metadata.memory import MemoryMetadataStore
 from magnetar.metadata.resources import Resources
 from magnetar.model.errors import MetadataError
 from magnetar.protocol import commands as c
-from magnetar.runtime.settings import Settings
 from magnetar.storage.group import DirtyAnnex, DirtyCursor, Done, Failed
 from magnetar.storage.managed_ledger import ManagedLedger
 from magnetar.testing.rawclient import RefusedError

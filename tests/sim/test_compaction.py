@@ -11,6 +11,7 @@ from magnetar.broker.topic.compaction.compactor import SUBSCRIPTION, Compactor
 from magnetar.broker.topic.compaction.survivors import Survivors
 from magnetar.broker.topic.compaction.view import View
 from magnetar.broker.topic.topic import Topic
+from magnetar.config.settings import Settings
 from magnetar.protocol import commands as c
 from magnetar.protocol.compression import CompressionType, compress, decompress
 from magnetar.protocol.entries import (
@@ -22,7 +23,6 @@ from magnetar.protocol.entries import (
     payload_of,
     split_batch,
 )
-from magnetar.runtime.settings import Settings
 from magnetar.testing.broker import HOST, PORT
 from magnetar.testing.history import Place
 from magnetar.testing.rawclient import RawClient, RawConsumer

@@ -8,9 +8,9 @@ import pytest
 
 from magnetar.broker.topic.explanation import explain
 from magnetar.broker.topic.gaps import Gaps
+from magnetar.config.settings import Settings
 from magnetar.model.errors import PersistenceError
 from magnetar.protocol import commands as c
-from magnetar.runtime.settings import Settings
 from magnetar.storage import records
 from magnetar.storage.cache import Run
 from magnetar.storage.managed_ledger import ManagedLedger

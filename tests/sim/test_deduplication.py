@@ -9,10 +9,10 @@ from dataclasses import replace
 import pytest
 
 from magnetar.broker.topic.sequence_ids import SequenceIds, Verdict
+from magnetar.config.settings import Settings
 from magnetar.model.errors import ServerError
 from magnetar.model.names import TopicName
 from magnetar.protocol import commands as c
-from magnetar.runtime.settings import Settings
 from magnetar.storage.annex import Annex, Change
 from magnetar.testing.broker import HOST, PORT
 from magnetar.testing.faultfiles import Operation

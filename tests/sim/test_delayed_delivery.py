@@ -12,8 +12,8 @@ from typing_extensions import override
 from magnetar.broker.delivery.delayed import DelayIndex
 from magnetar.broker.topic.delays import Delays, DelayState
 from magnetar.broker.topic.gate import Reason
+from magnetar.config.settings import Settings
 from magnetar.protocol.commands import SubType
-from magnetar.runtime.settings import Settings
 from magnetar.testing.history import Delivered, Event, Order, Rules
 from magnetar.testing.rawclient import RawProducer, make_entry
 from tests.sim.clients import Habit, Publisher, Subscriber

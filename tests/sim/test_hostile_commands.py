@@ -14,10 +14,10 @@ from typing import Any
 import pytest
 
 from magnetar.broker.topic.batch_sizes import BatchSizes
+from magnetar.config.settings import Settings
 from magnetar.protocol import commands as c
 from magnetar.protocol.entries import messages_in
 from magnetar.protocol.generated import pulsar_pb2 as pb
-from magnetar.runtime.settings import Settings
 from magnetar.testing.broker import HOST, PORT
 from magnetar.testing.rawclient import RawClient, RawConsumer, RefusedError, payload_of
 from magnetar.testing.rawtransaction import RawTransaction

@@ -9,11 +9,11 @@ import pytest
 
 from magnetar.broker.topic import expiry, quotas, retention
 from magnetar.broker.topic.topic import Topic
+from magnetar.config.settings import Settings
 from magnetar.model.errors import QuotaExceededHoldError
 from magnetar.model.names import TopicName
 from magnetar.protocol.commands import InitialPosition
 from magnetar.protocol.entries import publish_time
-from magnetar.runtime.settings import Settings
 from magnetar.testing.broker import HOST, PORT
 from magnetar.testing.rawclient import RawClient, make_entry
 from tests.sim.world import T, World, caught, run_seeds

@@ -8,8 +8,8 @@ import pytest
 
 from magnetar.broker.delivery.draining import Holders
 from magnetar.broker.delivery.waiting import Waiting
+from magnetar.config.settings import Settings
 from magnetar.protocol.commands import SubType
-from magnetar.runtime.settings import Settings
 from magnetar.testing.history import Order, Rules
 from tests.sim.clients import Habit, Publisher, Subscriber
 from tests.sim.world import T, World, caught, run_seeds

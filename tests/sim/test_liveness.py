@@ -11,8 +11,8 @@ import pytest
 from magnetar.broker.delivery.key_shared import KeyShared
 from magnetar.broker.delivery.shared import Shared
 from magnetar.broker.topic.subscription import Subscription
+from magnetar.config.settings import Settings
 from magnetar.protocol.commands import SubType
-from magnetar.runtime.settings import Settings
 from tests.sim.clients import Habit, Publisher, Subscriber
 from tests.sim.world import T, World, caught, run_seeds
 

@@ -6,8 +6,8 @@ import asyncio
 
 import pytest
 
+from magnetar.config.settings import Settings
 from magnetar.protocol.commands import CommandMessage, InitialPosition, SubType
-from magnetar.runtime.settings import Settings
 from magnetar.storage.cache import EntryCache
 from magnetar.storage.store import StoreSettings
 from magnetar.testing.broker import HOST, PORT

@@ -12,10 +12,10 @@ import pytest
 
 from magnetar.app.node import Broker
 from magnetar.broker.offloading import Offloading
+from magnetar.config.settings import Settings
 from magnetar.model.names import TopicName
 from magnetar.offload.archive import ParquetArchive
 from magnetar.protocol.commands import SubType
-from magnetar.runtime.settings import Settings
 from magnetar.storage.archive import Offload
 from magnetar.storage.managed_ledger import ManagedLedger
 from magnetar.testing.history import Rules

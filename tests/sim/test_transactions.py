@@ -17,9 +17,9 @@ from magnetar.broker.topic.reserved import Isolation
 from magnetar.broker.topic.subscription import Subscription
 from magnetar.broker.topic.transactions import TopicTransactions, TransactionsBesideLog
 from magnetar.broker.transactions.notes import Notes
+from magnetar.config.settings import Settings
 from magnetar.protocol import commands as c
 from magnetar.protocol.commands import SubType
-from magnetar.runtime.settings import Settings
 from magnetar.testing.broker import HOST, PORT
 from magnetar.testing.faultfiles import Operation
 from magnetar.testing.history import Receipted

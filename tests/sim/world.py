@@ -12,8 +12,8 @@ from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import replace
 from typing import Any
 
+from magnetar.config.settings import Settings
 from magnetar.offload.archive import ParquetArchive
-from magnetar.runtime.settings import Settings
 from magnetar.storage.store import StoreSettings
 from magnetar.testing.broker import BrokerMachine, Tamper
 from magnetar.testing.history import Crashed, Drained, Event, Rules, verify

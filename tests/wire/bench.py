@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from magnetar.runtime.settings import Settings
+from magnetar.config.settings import Settings
 from magnetar.testing.broker import HOST, PORT
 from magnetar.testing.rawclient import RawClient
 from tests.sim.world import World, run_seed

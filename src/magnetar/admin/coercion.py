@@ -11,9 +11,9 @@ import re
 from typing import Final
 
 from magnetar.admin.documents import excerpt
+from magnetar.config.setting import INT_MAX, LONG_MAX
 from magnetar.model.errors import InvalidValueError
 from magnetar.model.policies import Json
-from magnetar.runtime.setting import INT_MAX, LONG_MAX
 
 _QUOTED: Final = re.compile(r"[-+]?[0-9]{1,19}", re.ASCII)
 _FLAGS: Final = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}

@@ -10,9 +10,9 @@ import json
 import math
 from typing import Any, Final, NoReturn
 
+from magnetar.config.setting import LONG_MAX
 from magnetar.model.errors import InvalidValueError
 from magnetar.model.policies import Json
-from magnetar.runtime.setting import LONG_MAX
 
 LEVELS_MAX: Final = 100
 _DIGITS_MAX: Final = 20

@@ -39,9 +39,9 @@ from magnetar.admin import (
 from magnetar.admin.failures import Unexpected, http_failure, known_failure, wrong_parameter
 from magnetar.admin.origins import Names, OriginCheck
 from magnetar.admin.ports import Admin, AdminBroker
+from magnetar.config.settings import Settings
 from magnetar.metadata.resources import Resources
 from magnetar.model.errors import MagnetarError
-from magnetar.runtime.settings import Settings
 
 
 class EncodedPath:

@@ -17,10 +17,10 @@ from magnetar.admin import policy_values as v
 from magnetar.admin.bodies import answer, done, json_body, raw_body, wrong_method
 from magnetar.admin.parameters import NAMESPACE, PathText, WordConvertor, namespace_name
 from magnetar.admin.ports import Admin
+from magnetar.config.setting import LONG_MAX
 from magnetar.model.errors import ForbiddenError, NotFoundError, PreconditionFailedError
 from magnetar.model.names import NamespaceName
 from magnetar.model.policies import Json, JsonObject
-from magnetar.runtime.setting import LONG_MAX
 
 
 class _Policy(NamedTuple):

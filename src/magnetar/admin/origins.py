@@ -16,7 +16,7 @@ from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from magnetar.admin.bodies import answer
-from magnetar.runtime.settings import Settings
+from magnetar.config.settings import Settings
 
 OPEN_TO_LINKS: Final = frozenset(("/docs",))
 """May be linked to from elsewhere: says the same to everybody and does nothing."""

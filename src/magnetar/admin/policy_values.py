@@ -11,10 +11,10 @@ from typing import Final
 
 from magnetar.admin import coercion
 from magnetar.admin.documents import excerpt
+from magnetar.config.setting import INT_MAX, LONG_MAX
 from magnetar.model.errors import InvalidValueError, PreconditionFailedError
 from magnetar.model.policies import PARTITIONS_MAX, Json, JsonObject
 from magnetar.model.topic_policies import ALL_SUBSCRIPTION_TYPES, QuotaPolicy
-from magnetar.runtime.setting import INT_MAX, LONG_MAX
 
 Check = Callable[[Json], Json]
 

@@ -12,13 +12,13 @@ from typing import NamedTuple, Protocol
 
 from magnetar.admin.stored_messages import StoredMessage
 from magnetar.broker.schemas import SchemaRegistry
+from magnetar.config.settings import Settings
 from magnetar.metadata.resources import Resources
 from magnetar.model.ids import Position
 from magnetar.model.names import Domain, NamespaceName, TopicName
 from magnetar.model.policies import Json, JsonObject
 from magnetar.model.topic_policies import TopicPolicies
 from magnetar.protocol.commands import TxnId
-from magnetar.runtime.settings import Settings
 
 
 class LookupAnswer(NamedTuple):

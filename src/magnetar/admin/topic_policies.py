@@ -18,11 +18,11 @@ from magnetar.admin.bodies import answer, done, json_body, wrong_method
 from magnetar.admin.parameters import TOPIC, Flag, PathText, WordConvertor, topic_name
 from magnetar.admin.ports import Admin
 from magnetar.admin.topics import parts_of
+from magnetar.config.setting import LONG_MAX
 from magnetar.model.errors import NotAllowedError, PreconditionFailedError
 from magnetar.model.names import TopicName
 from magnetar.model.policies import Json
 from magnetar.model.topic_policies import DispatchRate, TopicPolicies
-from magnetar.runtime.setting import LONG_MAX
 
 _DISABLED: Final = "Topic level policies is disabled, to enable the topic level policy and retry."
 

@@ -20,7 +20,7 @@ from magnetar.model.errors import InvalidValueError, MagnetarError
 from magnetar.runtime.command_line import commands
 
 if TYPE_CHECKING:
-    from magnetar.runtime.config import Configuration
+    from magnetar.config.configuration import Configuration
 
 app = commands("Apache Pulsar's messaging in Python.")
 
@@ -52,7 +52,7 @@ def standalone(
 ) -> None:
     """Run a broker with its own embedded store in this process; Ctrl-C stops it."""
     from magnetar.app.standalone import run
-    from magnetar.runtime import config
+    from magnetar.config import configuration as config
     from magnetar.runtime.log import set_up
 
     set_up()
@@ -89,8 +89,8 @@ def config(
     changed: Annotated[bool, typer.Option("--changed", help="Only what somebody set.")] = False,
 ) -> None:
     """List every setting that has an effect: its value, who said so, and Pulsar's default where it is another."""
-    from magnetar.runtime.config import load
-    from magnetar.runtime.settings_list import settings_list
+    from magnetar.config.configuration import load
+    from magnetar.config.settings_list import settings_list
 
     try:
         configuration = load(file=conf, environment=os.environ, flags=setting or [])

@@ -17,6 +17,7 @@ from magnetar.broker.liveness import Liveness
 from magnetar.broker.rates import Rates
 from magnetar.broker.service import BrokerService
 from magnetar.broker.upkeep import Upkeep
+from magnetar.config.settings import Settings
 from magnetar.metadata.resources import Resources
 from magnetar.metadata.store import MetadataStore
 from magnetar.model.errors import MagnetarError, MetadataError, ServerError
@@ -28,7 +29,6 @@ from magnetar.runtime.descriptors import Descriptors, limit_now
 from magnetar.runtime.doors import Door, Guests, listen
 from magnetar.runtime.memory_return import SECONDS as MEMORY_SECONDS
 from magnetar.runtime.memory_return import MemoryReturn
-from magnetar.runtime.settings import Settings
 from magnetar.runtime.tasks import TaskGroup
 from magnetar.storage.committer import Committer
 from magnetar.storage.files import FileSystem, OsFileSystem

@@ -11,8 +11,8 @@ from pathlib import Path
 
 from magnetar.app.collecting import EVERY_SECONDS, Collecting
 from magnetar.app.node import Node
+from magnetar.config.settings import Settings
 from magnetar.runtime.descriptors import raise_limit
-from magnetar.runtime.settings import Settings
 from magnetar.runtime.tasks import TaskGroup
 
 log = logging.getLogger(__name__)

@@ -7,6 +7,7 @@ from contextlib import suppress
 from itertools import chain
 from typing import NamedTuple
 
+from magnetar.config.settings import Settings
 from magnetar.metadata.resources import Resources
 from magnetar.model.errors import (
     InvalidTopicNameError,
@@ -20,7 +21,6 @@ from magnetar.model.policies import PARTITIONS_MAX, AutoTopicCreation
 from magnetar.model.sorted_names import checksum_of, hex_digest
 from magnetar.model.system_topics import is_system_topic
 from magnetar.model.topic_pattern import TopicPattern
-from magnetar.runtime.settings import Settings
 
 
 class TopicList(NamedTuple):

@@ -25,6 +25,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 
 from magnetar.broker.topic.backlog import run_at
 from magnetar.broker.topic.topic import Topic
+from magnetar.config.settings import Settings
 from magnetar.model.errors import ConflictError, MagnetarError, PersistenceError, PreconditionFailedError
 from magnetar.model.ids import EARLIEST, Position
 from magnetar.model.names import TopicName
@@ -33,7 +34,6 @@ from magnetar.offload.digest import Digest
 from magnetar.offload.places import folder_of, require_name
 from magnetar.runtime.answers import settled
 from magnetar.runtime.clock import Clock
-from magnetar.runtime.settings import Settings
 from magnetar.runtime.tasks import TaskGroup, in_turns
 from magnetar.storage.archive import Offload
 from magnetar.storage.ledger import Ledger

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
 
+from magnetar.config.settings import Settings
 from magnetar.metadata.resources import Resources
 from magnetar.model.names import NamespaceName, TopicName
 from magnetar.model.policies import AutoTopicCreation, Json, JsonObject, NamespacePolicies, Retention
@@ -26,7 +27,6 @@ from magnetar.model.topic_policies import (
     SubscribeRate,
     TopicPolicies,
 )
-from magnetar.runtime.settings import Settings
 
 CAUGHT_UP: Final = "delete_when_subscriptions_caught_up"
 _CHANGE_EVENTS_COMPACTED_BYTES: Final = 1 << 20

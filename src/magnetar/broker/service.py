@@ -25,6 +25,7 @@ from magnetar.broker.topic.topic import Topic
 from magnetar.broker.topic_changes import TopicChanges
 from magnetar.broker.topic_directory import TopicDirectory
 from magnetar.broker.watched_lists import WatchedLists
+from magnetar.config.settings import Settings
 from magnetar.metadata.resources import Resources
 from magnetar.model.errors import (
     ConflictError,
@@ -40,7 +41,6 @@ from magnetar.model.system_topics import is_heartbeat, is_system_topic
 from magnetar.offload.archive import ParquetArchive
 from magnetar.runtime.clock import Clock
 from magnetar.runtime.log import Limited
-from magnetar.runtime.settings import Settings
 from magnetar.storage.store import LedgerStore
 
 log = logging.getLogger(__name__)

@@ -6,6 +6,7 @@ Opening loads all of it into memory and makes sure that what Pulsar's standalone
 
 from __future__ import annotations
 
+from magnetar.config.settings import Settings
 from magnetar.metadata.clusters import Clusters
 from magnetar.metadata.namespaces import Namespaces
 from magnetar.metadata.partitioned import PartitionedTopics
@@ -17,7 +18,6 @@ from magnetar.model.errors import NotFoundError
 from magnetar.model.names import NamespaceName, TopicName
 from magnetar.model.policies import JsonObject
 from magnetar.model.system_topics import is_heartbeat
-from magnetar.runtime.settings import Settings
 
 
 class Resources:

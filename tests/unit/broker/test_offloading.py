@@ -13,9 +13,9 @@ from typing import Any, cast
 import pytest
 
 from magnetar.broker.offloading import Offloading
+from magnetar.config.settings import Settings
 from magnetar.model.errors import PersistenceError
 from magnetar.offload.archive import ParquetArchive
-from magnetar.runtime.settings import Settings
 from magnetar.storage.archive import Offload
 from tests.memory_place import MemoryPlace
 from tests.unit.topic.stand import FakeClock

@@ -9,12 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from magnetar.broker.policies import Policies, of_broker, resolve
+from magnetar.config.settings import Settings
 from magnetar.metadata.memory import MemoryMetadataStore
 from magnetar.metadata.resources import Resources
 from magnetar.model.names import NamespaceName, TopicName
 from magnetar.model.policies import AutoTopicCreation, Json, Retention
 from magnetar.model.topic_policies import BacklogQuota, DispatchRate, QuotaPolicy, TopicPolicies
-from magnetar.runtime.settings import Settings
 
 NAMESPACE = NamespaceName.parse("public/default")
 TOPIC = TopicName.parse("persistent://public/default/t")

@@ -11,10 +11,10 @@ from typing_extensions import override
 
 from magnetar.broker.connection.listener import Connections, Listener
 from magnetar.broker.service import BrokerService
+from magnetar.config.settings import Settings
 from magnetar.protocol import codec
 from magnetar.protocol import commands as c
 from magnetar.protocol.decoder import Decoder
-from magnetar.runtime.settings import Settings
 
 
 class FakeTransport(asyncio.Transport):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
+from magnetar.config.settings import Settings
 from magnetar.protocol import commands as c
-from magnetar.runtime.settings import Settings
 from magnetar.storage.store import StoreSettings
 from magnetar.testing.broker import HOST, PORT
 from magnetar.testing.network import Direction

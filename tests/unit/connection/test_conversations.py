@@ -12,11 +12,11 @@ import pytest
 from magnetar.admin.local_broker import LocalBroker
 from magnetar.admin.ports import StatsOptions
 from magnetar.broker.connection.listener import Connections
+from magnetar.config.settings import Settings
 from magnetar.model.errors import ServerError
 from magnetar.model.names import TopicName
 from magnetar.model.policies import Json
 from magnetar.protocol import commands as c
-from magnetar.runtime.settings import Settings
 from magnetar.testing.broker import HOST, PORT
 from magnetar.testing.rawclient import RawClient, RefusedError, make_entry
 from tests.sim.world import T, World, run_seed

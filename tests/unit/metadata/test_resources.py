@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from magnetar.config.settings import Settings
 from magnetar.metadata.memory import MemoryMetadataStore
 from magnetar.metadata.resources import Resources
 from magnetar.model.errors import MagnetarError, MetadataError
 from magnetar.model.names import NamespaceName, TopicName
 from magnetar.model.policies import AutoTopicCreation, JsonObject, PartitionedTopic, Retention, bundles
-from magnetar.runtime.settings import Settings
 from magnetar.storage.files import OsFileSystem
 from magnetar.storage.metadata_log import MetadataLog
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from magnetar.runtime.config import Configuration, about, pulsar_settings
-from magnetar.runtime.settings_page import by_group
+from magnetar.config.configuration import Configuration, about, pulsar_settings
+from magnetar.config.settings_page import by_group
 
 
 def settings_list(configuration: Configuration, *, changed_only: bool = False) -> Iterator[str]:

@@ -1,6 +1,6 @@
 """Every setting that has an effect in magnetar, under Apache Pulsar's own name and with its unit.
 
-The class is the single list: :mod:`magnetar.runtime.config` fills it from files, environment and flags, and
+The class is the single list: :mod:`magnetar.config.configuration` fills it from files, environment and flags, and
 ``docs/settings.md`` is generated from the descriptions here. A setting of Pulsar's that is missing here is accepted
 and has no effect yet; a name that Pulsar does not know is refused. Defaults are Pulsar's own, except where the
 description says otherwise.
@@ -11,10 +11,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from magnetar.config.policy_settings import PolicySettings
+from magnetar.config.setting import INT_MAX as _INT_MAX
+from magnetar.config.setting import setting as _setting
 from magnetar.model.policies import PARTITIONS_MAX
-from magnetar.runtime.policy_settings import PolicySettings
-from magnetar.runtime.setting import INT_MAX as _INT_MAX
-from magnetar.runtime.setting import setting as _setting
 
 _PORT_MAX: Final = 65_535
 

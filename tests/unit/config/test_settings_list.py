@@ -8,9 +8,9 @@ from pathlib import Path
 from typer.testing import CliRunner
 
 from magnetar.app.main import app
-from magnetar.runtime.config import has_effect, load
-from magnetar.runtime.settings import Settings
-from magnetar.runtime.settings_list import settings_list
+from magnetar.config.configuration import has_effect, load
+from magnetar.config.settings import Settings
+from magnetar.config.settings_list import settings_list
 
 
 def entries(text: str) -> dict[str, str]:

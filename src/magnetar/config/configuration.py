@@ -1,13 +1,13 @@
 """From defaults, a properties file, the environment and flags to one :class:`Settings`; later sources win.
 
-1. the defaults of :mod:`magnetar.runtime.settings`;
+1. the defaults of :mod:`magnetar.config.settings`;
 2. a file: Apache Pulsar's broker.conf or standalone.conf can be used unchanged;
 3. the environment: ``PULSAR_PREFIX_<name>`` and ``<name>``, as Pulsar's container images read it;
 4. flags: ``--set name=value``.
 
 An empty value leaves the setting as it was. Names of Pulsar's that have no effect here yet are accepted and summed up
 in one notice per source; a name that Pulsar does not know either is refused with the nearest one. Settings that
-would protect the broker are refused while they cannot (:mod:`magnetar.runtime.protection`): that would open it.
+would protect the broker are refused while they cannot (:mod:`magnetar.config.protection`): that would open it.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple, get_args, get_origin, get_type_hints
 
+from magnetar.config.properties import read_properties
+from magnetar.config.protection import PROTECTIONS
+from magnetar.config.setting import About
+from magnetar.config.settings import Settings
 from magnetar.model.errors import InvalidValueError
-from magnetar.runtime.properties import read_properties
-from magnetar.runtime.protection import PROTECTIONS
-from magnetar.runtime.setting import About
-from magnetar.runtime.settings import Settings
 
 _ENVIRONMENT_PREFIX: Final = "PULSAR_PREFIX_"
 _WHOLE: Final = re.compile(r"[-+]?[0-9]{1,19}", re.ASCII)
@@ -122,7 +122,7 @@ def about(name: str) -> About:
 @cache
 def pulsar_settings() -> dict[str, PulsarSetting]:
     """Every setting that Apache Pulsar 4.0.8 knows, by name."""
-    text = files("magnetar.runtime").joinpath("pulsar_settings.tsv").read_text("utf-8")
+    text = files("magnetar.config").joinpath("pulsar_settings.tsv").read_text("utf-8")
     rows = [line.split("\t") for line in text.splitlines()[1:]]
     return {row[0]: PulsarSetting(row[0], row[1], row[2], tuple(filter(None, row[3].split("|")))) for row in rows}
 

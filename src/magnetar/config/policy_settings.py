@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, Literal
 
+from magnetar.config.setting import INT_MAX, LONG_MAX, setting
 from magnetar.model.policies import PARTITIONS_MAX
-from magnetar.runtime.setting import INT_MAX, LONG_MAX, setting
 
 SUBSCRIPTION_TYPES: Final = ("Exclusive", "Shared", "Failover", "Key_Shared")
 
@@ -23,7 +23,7 @@ _TOPICS: Final = "Topics"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PolicySettings:
-    """The part of :class:`magnetar.runtime.settings.Settings` that policies override."""
+    """The part of :class:`magnetar.config.settings.Settings` that policies override."""
 
     # topics and subscriptions that come into being by use, and go again
     allowAutoTopicCreation: bool = setting(True, "Whether a topic is created when a client first uses it.", _TOPICS)

@@ -24,7 +24,7 @@ class About:
     effect: bool = True
     """Whether it does anything; what does not is taken and shown, but listed nowhere."""
     form: str = ""
-    """What a text must look like: one of :data:`magnetar.runtime.config.FORMS`."""
+    """What a text must look like: one of :data:`magnetar.config.configuration.FORMS`."""
 
 
 def setting(

@@ -1,6 +1,6 @@
-"""``docs/settings.md``, made from the descriptions in :mod:`magnetar.runtime.settings`.
+"""``docs/settings.md``, made from the descriptions in :mod:`magnetar.config.settings`.
 
-``python -m magnetar.runtime.settings_page > docs/settings.md`` renews it; a test compares.
+``python -m magnetar.config.settings_page > docs/settings.md`` renews it; a test compares.
 """
 
 from __future__ import annotations
@@ -9,15 +9,15 @@ import dataclasses
 import sys
 from typing import Any, Final, Literal, get_args, get_origin
 
-from magnetar.runtime.config import about, has_effect, pulsar_settings, setting_types
-from magnetar.runtime.policy_settings import PolicySettings
-from magnetar.runtime.protection import PROTECTIONS, Protection
-from magnetar.runtime.settings import Settings
+from magnetar.config.configuration import about, has_effect, pulsar_settings, setting_types
+from magnetar.config.policy_settings import PolicySettings
+from magnetar.config.protection import PROTECTIONS, Protection
+from magnetar.config.settings import Settings
 
 _HEAD: Final = """\
 # Settings
 
-<!-- generated: python -m magnetar.runtime.settings_page > docs/settings.md -->
+<!-- generated: python -m magnetar.config.settings_page > docs/settings.md -->
 
 Names, types and defaults are Apache Pulsar's own; where a default differs, the description says so. Later sources
 win: the defaults below, a properties file (Pulsar's `broker.conf` or `standalone.conf` unchanged), the environment

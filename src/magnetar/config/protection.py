@@ -2,7 +2,7 @@
 
 Ignoring such a setting with a notice would leave open what somebody closed. Each stands here with the values at which
 it protects nothing and with what to do instead; which settings there are is Pulsar's word (``pulsar_settings.tsv``). A
-setting that is built is a field of :class:`magnetar.runtime.settings.Settings`, and an entry here no longer counts.
+setting that is built is a field of :class:`magnetar.config.settings.Settings`, and an entry here no longer counts.
 """
 
 from __future__ import annotations

@@ -12,12 +12,12 @@ import pytest
 from typer.testing import CliRunner
 
 from magnetar.app.main import app
+from magnetar.config.configuration import has_effect, load, pulsar_settings, setting_types
+from magnetar.config.protection import NOT_NEEDED, PROTECTIONS
+from magnetar.config.settings_list import settings_list
 from magnetar.model.errors import InvalidValueError
 from magnetar.model.topic_policies import TopicPolicies
 from magnetar.offload import places
-from magnetar.runtime.config import has_effect, load, pulsar_settings, setting_types
-from magnetar.runtime.protection import NOT_NEEDED, PROTECTIONS
-from magnetar.runtime.settings_list import settings_list
 
 SOURCE = Path(__file__).parents[3] / "src" / "magnetar"
 UNBUILT = sorted(name for name in PROTECTIONS if not has_effect(name))

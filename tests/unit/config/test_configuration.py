@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from magnetar.config.configuration import about, load, pulsar_settings, setting_types
+from magnetar.config.properties import Property, read_properties
+from magnetar.config.settings import Settings
+from magnetar.config.settings_page import settings_page
 from magnetar.model.errors import InvalidValueError
-from magnetar.runtime.config import about, load, pulsar_settings, setting_types
-from magnetar.runtime.properties import Property, read_properties
-from magnetar.runtime.settings import Settings
-from magnetar.runtime.settings_page import settings_page
 
 ROOT = Path(__file__).parents[3]
 
@@ -148,7 +148,7 @@ def test_every_setting_accepts_its_own_default() -> None:
 
 def test_page_is_up_to_date() -> None:
     assert (ROOT / "docs" / "settings.md").read_text("utf-8") == settings_page(), (
-        "run: python -m magnetar.runtime.settings_page > docs/settings.md"
+        "run: python -m magnetar.config.settings_page > docs/settings.md"
     )
 
 

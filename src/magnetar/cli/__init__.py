@@ -1,1 +1,0 @@
-"""The magnetar command line."""

@@ -1,1 +1,0 @@
-"""Who is speaking, and over what."""

@@ -1,0 +1,1 @@
+"""Tests of the settings: how they are read, listed, documented and refused."""
