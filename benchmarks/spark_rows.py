@@ -23,10 +23,10 @@ import numpy as np
 import pyarrow as pa  # type: ignore[import-untyped]  # publishes no types
 from tests.live_broker import live_broker
 
-from magnetar.client.anchor import Anchor
+from magnetar.client.bulk.checkpoint_subscription import Anchor
 from magnetar.client.lookup import Lookup
-from magnetar.client.place import START
 from magnetar.client.producer import Producer
+from magnetar.client.read_position import START
 from magnetar.columnar.packing import Packer, messages_of
 from magnetar.spark.session import end_session, local_session
 

@@ -24,11 +24,11 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa  # type: ignore[import-untyped]  # publishes no types
 
-from magnetar.client.anchor import Anchor
+from magnetar.client.bulk.checkpoint_subscription import Anchor
+from magnetar.client.bulk.range_reader import RangeReader, last_place
 from magnetar.client.errors import ClientError
 from magnetar.client.lookup import Lookup
-from magnetar.client.place import START
-from magnetar.client.reader import RangeReader, last_place
+from magnetar.client.read_position import START
 from magnetar.spark.options import sink_options
 from magnetar.spark.publish import Numbering, TaskSink
 from tests.columns import Columns

@@ -14,10 +14,10 @@ from pathlib import Path
 import pytest
 from pyspark.sql.datasource import EqualTo
 
+from magnetar.client.bulk.range_reader import last_place, written_place
 from magnetar.client.errors import DataLossError
 from magnetar.client.lookup import Lookup
-from magnetar.client.place import START, Place
-from magnetar.client.reader import last_place, written_place
+from magnetar.client.read_position import START, Place
 from magnetar.protocol.entries import EntryMetadata, build_entry
 from magnetar.spark.admission import Limits
 from magnetar.spark.decode import arrow_schema

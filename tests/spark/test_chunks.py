@@ -10,10 +10,10 @@ from typing import Any
 import pyarrow as pa  # type: ignore[import-untyped]  # publishes no types
 import pytest
 
+from magnetar.client.bulk.range_reader import last_place
 from magnetar.client.lookup import Lookup
-from magnetar.client.place import START
 from magnetar.client.producer import Producer
-from magnetar.client.reader import last_place
+from magnetar.client.read_position import START
 from magnetar.pipelines.replay import messages
 from magnetar.spark.options import sink_options, source_options
 from magnetar.spark.publish import Numbering, Published, TaskSink

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
+from magnetar.client.bulk.data_loss import DataGap
+from magnetar.client.bulk.range_reader import RangeReader
 from magnetar.client.errors import DataLossError
-from magnetar.client.gap import DataGap
 from magnetar.client.lookup import Lookup
-from magnetar.client.place import Place
 from magnetar.client.producer import Producer
-from magnetar.client.reader import RangeReader
+from magnetar.client.read_position import Place
 from magnetar.model.names import TopicName
 from magnetar.protocol.commands.ids import TxnId
 from tests.admin.real_broker import TOPIC, RealBroker, real_broker

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
+from magnetar.client.bulk.range_reader import last_place
 from magnetar.client.lookup import Lookup
-from magnetar.client.place import START
 from magnetar.client.producer import Producer
-from magnetar.client.reader import last_place
+from magnetar.client.read_position import START
 from magnetar.columnar.encryption import UndecryptableError
 from magnetar.protocol.compression import CompressionType
 from magnetar.spark.keys import sealing

@@ -17,10 +17,10 @@ from typing import Any
 import pyarrow as pa  # type: ignore[import-untyped]  # publishes no types
 import pytest
 
-from magnetar.client.anchor import Anchor
+from magnetar.client.bulk.checkpoint_subscription import Anchor
+from magnetar.client.bulk.range_reader import last_place
 from magnetar.client.lookup import Lookup
-from magnetar.client.place import START
-from magnetar.client.reader import last_place
+from magnetar.client.read_position import START
 from magnetar.columnar.encryption import UndecryptableError
 from magnetar.lakehouse import open_lake
 from magnetar.model.errors import InvalidValueError

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from magnetar.client.anchor import Anchor
+from magnetar.client.bulk.checkpoint_subscription import Anchor
 from magnetar.client.lookup import Lookup
-from magnetar.client.place import Place
+from magnetar.client.read_position import Place
 from magnetar.model.errors import InvalidValueError
 from magnetar.model.hashing import java_string_hash
 from magnetar.spark.sequences import Sequence

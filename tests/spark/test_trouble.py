@@ -10,11 +10,11 @@ from typing import Any
 import pyarrow as pa  # type: ignore[import-untyped]  # publishes no types
 import pytest
 
-from magnetar.client.anchor import Anchor
+from magnetar.client.bulk.checkpoint_subscription import Anchor
 from magnetar.client.errors import RefusedError
 from magnetar.client.lookup import Lookup
-from magnetar.client.place import START
 from magnetar.client.producer import Producer
+from magnetar.client.read_position import START
 from magnetar.spark.options import sink_options
 from magnetar.spark.publish import Numbering, TaskSink
 from tests.live_broker import LiveBroker, live_broker

@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
-from magnetar.client.anchor import Anchor
+from magnetar.client.bulk.checkpoint_subscription import Anchor
+from magnetar.client.bulk.range_reader import RangeReader, first_place, last_place
 from magnetar.client.errors import DataLossError, RefusedError
 from magnetar.client.lookup import Lookup
-from magnetar.client.place import START, Place
 from magnetar.client.producer import Producer
-from magnetar.client.reader import RangeReader, first_place, last_place
+from magnetar.client.read_position import START, Place
 from magnetar.protocol.compression import CompressionType
 from tests.batch_writer import BatchWriter
 from tests.columns import Columns

@@ -8,13 +8,13 @@ from collections.abc import Iterator, Sequence
 
 import pytest
 
-from magnetar.client.anchor import Anchor
-from magnetar.client.borders import parts_by_ledger
+from magnetar.client.bulk.checkpoint_subscription import Anchor
+from magnetar.client.bulk.entry_scanner import Surveyor, place_at_time, place_of_index
+from magnetar.client.bulk.ledger_ranges import parts_by_ledger
+from magnetar.client.bulk.range_reader import first_place, last_place
 from magnetar.client.lookup import Lookup
-from magnetar.client.place import START, Place
 from magnetar.client.producer import Producer
-from magnetar.client.reader import first_place, last_place
-from magnetar.client.survey import Surveyor, place_at_time, place_of_index
+from magnetar.client.read_position import START, Place
 from magnetar.model.errors import InvalidValueError
 from tests.batch_writer import BatchWriter
 from tests.live_broker import LiveBroker, live_broker

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from magnetar.client.gap import DataGap
+from magnetar.client.bulk.data_loss import DataGap
 from magnetar.model.errors import MagnetarError, ServerError
 
 _RETRIABLE: Final = frozenset(

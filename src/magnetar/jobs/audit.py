@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import pyarrow as pa  # type: ignore[import-untyped]  # publishes no types
 import pyarrow.compute as pc  # type: ignore[import-untyped]  # the same
 
-from magnetar.client.place import Place
+from magnetar.client.read_position import Place
 from magnetar.jobs.content import COLUMNS, content_numbers
 from magnetar.jobs.extents import Missing
 from magnetar.jobs.findings import Finding

@@ -21,7 +21,7 @@ import numpy as np
 
 from magnetar.broker.topic.compaction.survivors import INDEX_BITS
 from magnetar.client.errors import DataLossError
-from magnetar.client.place import START, Place
+from magnetar.client.read_position import START, Place
 from magnetar.jobs.extents import Missing
 from magnetar.jobs.key_table import Keys, KeyTable
 from magnetar.jobs.latest import CHUNKED, KEY, Ear, Event, Heard

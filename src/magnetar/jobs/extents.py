@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import numpy as np
 from crc32c import crc32c
 
-from magnetar.client.place import Place
+from magnetar.client.read_position import Place
 from magnetar.columnar.compiled import kernel
 from magnetar.jobs.glance import FrozenFiles
 from magnetar.jobs.topic_logs import Piece, moved

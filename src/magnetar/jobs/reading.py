@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from magnetar.client.bulk.data_loss import DataGap
+from magnetar.client.bulk.range_reader import Entry, RangeReader
 from magnetar.client.errors import DataLossError
-from magnetar.client.gap import DataGap
-from magnetar.client.place import Place
-from magnetar.client.reader import Entry, RangeReader
+from magnetar.client.read_position import Place
 from magnetar.columnar import heads
 from magnetar.columnar.block import (
     ALL,

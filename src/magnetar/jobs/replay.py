@@ -17,8 +17,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from magnetar.client.place import START, Place
-from magnetar.client.reader import last_place
+from magnetar.client.bulk.range_reader import last_place
+from magnetar.client.read_position import START, Place
 from magnetar.jobs.reading import Access, spread_rows
 from magnetar.jobs.rest import Rest, path_of
 from magnetar.model.errors import InvalidValueError, NotFoundError

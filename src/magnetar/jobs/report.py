@@ -24,7 +24,7 @@ from urllib.parse import quote
 
 import pyarrow as pa  # type: ignore[import-untyped]  # publishes no types
 
-from magnetar.client.place import Place
+from magnetar.client.read_position import Place
 from magnetar.jobs.reading import Access, Missing, Unit, entries, read
 from magnetar.jobs.replay import backlog
 from magnetar.jobs.rest import RefusedError, Rest, path_of

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from magnetar.client.place import Place
+from magnetar.client.read_position import Place
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -15,10 +15,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from magnetar.client.borders import parts_by_ledger
+from magnetar.client.bulk.ledger_ranges import parts_by_ledger
+from magnetar.client.bulk.range_reader import first_place, last_place
 from magnetar.client.lookup import Lookup
-from magnetar.client.place import START, Place
-from magnetar.client.reader import first_place, last_place
+from magnetar.client.read_position import START, Place
 from magnetar.jobs.topic_logs import Copied, Directory, Piece, TopicLog, look
 from magnetar.model.errors import InvalidValueError, TopicNotFoundError
 from magnetar.model.ids import Position

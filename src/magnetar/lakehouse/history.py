@@ -17,7 +17,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from magnetar.client.place import Place
+from magnetar.client.read_position import Place
 from magnetar.model.errors import InvalidValueError
 from magnetar.spark.offsets import parse_time
 

@@ -11,7 +11,7 @@ import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from magnetar.client.place import Place
+from magnetar.client.read_position import Place
 from magnetar.lakehouse.history import Commit, Positions, as_text, newest, positions_at, version_holding
 from magnetar.lakehouse.kinds import open_table
 from magnetar.lakehouse.lineage import live_files

@@ -21,7 +21,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from magnetar.client.place import Place
+from magnetar.client.read_position import Place
 from magnetar.model.errors import ConflictError, InvalidValueError
 from magnetar.pipelines.manifest import FIRST, Manifest, ManifestError, from_text, to_text
 from magnetar.spark.durability import sync, write_whole

@@ -19,7 +19,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from itertools import pairwise
 from typing import Final, NamedTuple
 
-from magnetar.client.place import START, Place
+from magnetar.client.read_position import START, Place
 from magnetar.pipelines.manifest import BY_NAMES, FIRST, Manifest, OutputPart, print_text
 from magnetar.pipelines.model import DEAD_LETTERS
 from magnetar.spark.sequences import Sequence as RowNumber

@@ -11,7 +11,7 @@ import json
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from magnetar.client.place import START, Place
+from magnetar.client.read_position import START, Place
 from magnetar.model.errors import InvalidValueError
 from magnetar.pipelines import functions, rows
 from magnetar.pipelines.model import (

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from magnetar.client.place import START, Place
+from magnetar.client.read_position import START, Place
 from magnetar.model.errors import InvalidValueError
 from magnetar.protocol.commands import KeyValues
 

@@ -24,10 +24,10 @@ from typing import Any, Final, NamedTuple
 
 import pyarrow as pa  # type: ignore[import-untyped]  # publishes no types
 
+from magnetar.client.bulk.range_reader import last_place
 from magnetar.client.errors import DataLossError, RefusedError
 from magnetar.client.lookup import Lookup
-from magnetar.client.place import START, Place
-from magnetar.client.reader import last_place
+from magnetar.client.read_position import START, Place
 from magnetar.columnar.messages import Messages
 from magnetar.columnar.opening import Failure
 from magnetar.model.errors import InvalidValueError, ServerError

@@ -17,8 +17,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from magnetar.client.anchor import Anchor
-from magnetar.client.place import START
+from magnetar.client.bulk.checkpoint_subscription import Anchor
+from magnetar.client.read_position import START
 from magnetar.lakehouse import register
 from magnetar.model.errors import InvalidValueError, MagnetarError
 from magnetar.pipelines import functions

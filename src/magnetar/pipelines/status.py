@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from magnetar.client.bulk.entry_scanner import Surveyor
+from magnetar.client.bulk.range_reader import last_place
 from magnetar.client.errors import ClientError, RefusedError
 from magnetar.client.lookup import Lookup
-from magnetar.client.place import START, Place
-from magnetar.client.reader import last_place
-from magnetar.client.survey import Surveyor
+from magnetar.client.read_position import START, Place
 from magnetar.model.errors import InvalidValueError, ServerError
 from magnetar.pipelines.checkpoint import Checkpoint
 from magnetar.pipelines.manifest import Manifest

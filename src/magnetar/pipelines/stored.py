@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from magnetar.client.lookup import Lookup
-from magnetar.client.place import Place
+from magnetar.client.read_position import Place
 from magnetar.columnar.messages import Messages
 from magnetar.columnar.opening import PROPERTY, Failure
 from magnetar.pipelines.checkpoint import Checkpoint

@@ -11,9 +11,9 @@ import zlib
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from magnetar.client.bulk.range_reader import last_place
 from magnetar.client.lookup import Lookup
-from magnetar.client.place import START, Place
-from magnetar.client.reader import last_place
+from magnetar.client.read_position import START, Place
 from magnetar.columnar.messages import Messages
 from magnetar.columnar.opening import Failure
 from magnetar.model.errors import InvalidValueError

@@ -17,7 +17,7 @@ from rich.console import Console
 from rich.live import Live
 from rich.table import Table
 
-from magnetar.client.place import START, Place
+from magnetar.client.read_position import START, Place
 from magnetar.pipelines.manifest import Manifest
 from magnetar.pipelines.model import DEAD_LETTERS, Pipeline, TopicSource, Trigger, target_of
 from magnetar.runtime.clock import steady_seconds

@@ -16,8 +16,8 @@ import heapq
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from magnetar.client.extent import Extent
-from magnetar.client.place import START, Place
+from magnetar.client.bulk.entry_info import Extent
+from magnetar.client.read_position import START, Place
 
 
 class Limits(NamedTuple):

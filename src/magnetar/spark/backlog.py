@@ -14,11 +14,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
-from magnetar.client.borders import parts_by_ledger
+from magnetar.client.bulk.entry_scanner import extents_at, place_at_time
+from magnetar.client.bulk.ledger_ranges import parts_by_ledger
+from magnetar.client.bulk.range_reader import first_place
 from magnetar.client.lookup import Lookup
-from magnetar.client.place import START, Place
-from magnetar.client.reader import first_place
-from magnetar.client.survey import extents_at, place_at_time
+from magnetar.client.read_position import START, Place
 from magnetar.runtime.clock import SystemClock
 
 FEW: Final = 256

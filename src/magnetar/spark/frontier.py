@@ -11,13 +11,13 @@ import logging
 from collections.abc import Mapping
 from typing import Final
 
-from magnetar.client.anchor import Anchor
+from magnetar.client.bulk.checkpoint_subscription import Anchor
+from magnetar.client.bulk.entry_scanner import Surveyor, place_at_time, place_of_index
+from magnetar.client.bulk.lag import Lag, lag
+from magnetar.client.bulk.range_reader import last_place, written_place
 from magnetar.client.errors import ClientError, DataLossError
-from magnetar.client.lag import Lag, lag
 from magnetar.client.lookup import Lookup
-from magnetar.client.place import START, Place
-from magnetar.client.reader import last_place, written_place
-from magnetar.client.survey import Surveyor, place_at_time, place_of_index
+from magnetar.client.read_position import START, Place
 from magnetar.runtime.clock import SystemClock, steady_seconds
 from magnetar.spark.admission import Limits, admit, waiting
 from magnetar.spark.backlog import bounded, few, heaps

@@ -23,7 +23,7 @@ from collections.abc import Mapping, Sequence
 from enum import Enum
 from typing import Any, Final, NamedTuple
 
-from magnetar.client.place import Place
+from magnetar.client.read_position import Place
 from magnetar.model.errors import InvalidValueError
 
 VERSION: Final = 1

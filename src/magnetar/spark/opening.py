@@ -16,11 +16,11 @@ from typing import Final
 
 import numpy as np
 
-from magnetar.client.gap import DataGap
+from magnetar.client.bulk.data_loss import DataGap
+from magnetar.client.bulk.range_reader import RangeReader, last_place
+from magnetar.client.bulk.tail import onward
 from magnetar.client.lookup import Lookup
-from magnetar.client.onward import onward
-from magnetar.client.place import Place
-from magnetar.client.reader import RangeReader, last_place
+from magnetar.client.read_position import Place
 from magnetar.columnar.block import ALL, NO_INDEX, Block, Stored, block_of
 from magnetar.columnar.chunks import Opened
 from magnetar.columnar.encryption import Decryptor

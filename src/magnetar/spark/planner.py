@@ -16,7 +16,7 @@ import itertools
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from magnetar.client.place import START, Place
+from magnetar.client.read_position import START, Place
 from magnetar.spark.offsets import Cuts
 
 

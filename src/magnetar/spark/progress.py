@@ -14,8 +14,8 @@ import json
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from magnetar.client.lag import Lag
-from magnetar.client.place import START
+from magnetar.client.bulk.lag import Lag
+from magnetar.client.read_position import START
 from magnetar.spark.offsets import from_json
 
 if TYPE_CHECKING:

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import Final
 
+from magnetar.client.bulk.entry_scanner import place_at_time
+from magnetar.client.bulk.range_reader import first_place
 from magnetar.client.lookup import Lookup
-from magnetar.client.place import START, Place
-from magnetar.client.reader import first_place
-from magnetar.client.survey import place_at_time
+from magnetar.client.read_position import START, Place
 from magnetar.runtime.clock import SystemClock
 from magnetar.spark.filters import Pushed, Window
 from magnetar.spark.planner import Range

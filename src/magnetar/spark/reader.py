@@ -8,10 +8,10 @@ from typing import Any
 
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
-from magnetar.client.borders import parts_by_ledger
+from magnetar.client.bulk.ledger_ranges import parts_by_ledger
+from magnetar.client.bulk.range_reader import first_place
 from magnetar.client.lookup import Lookup
-from magnetar.client.place import START
-from magnetar.client.reader import first_place
+from magnetar.client.read_position import START
 from magnetar.spark.decode import ArrowDecoder, chosen_columns
 from magnetar.spark.filters import EVERYTHING, Pushed, Window, understood
 from magnetar.spark.frontier import open_lookup, resolve_end, resolve_start

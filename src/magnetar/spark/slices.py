@@ -18,12 +18,12 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
-from magnetar.client.borders import parts_by_ledger
-from magnetar.client.extent import Extent
+from magnetar.client.bulk.entry_info import Extent
+from magnetar.client.bulk.entry_scanner import extents_at
+from magnetar.client.bulk.ledger_ranges import parts_by_ledger
+from magnetar.client.bulk.range_reader import first_place
 from magnetar.client.lookup import Lookup
-from magnetar.client.place import START, Place
-from magnetar.client.reader import first_place
-from magnetar.client.survey import extents_at
+from magnetar.client.read_position import START, Place
 
 log = logging.getLogger(__name__)
 

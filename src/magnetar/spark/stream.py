@@ -30,7 +30,7 @@ from pyspark.sql.streaming.datasource import (
     SupportsTriggerAvailableNow,
 )
 
-from magnetar.client.place import START, Place
+from magnetar.client.read_position import START, Place
 from magnetar.model.errors import InvalidValueError
 from magnetar.runtime.clock import SystemClock, steady_seconds
 from magnetar.spark.admission import Limits

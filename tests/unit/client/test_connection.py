@@ -7,10 +7,10 @@ import pytest
 from magnetar.client.address import Address, parse_service_url
 from magnetar.client.connection import Connection
 from magnetar.client.errors import ClientTimeoutError, ConnectionLostError, RefusedError
-from magnetar.client.place import START, Place, after_entry
+from magnetar.client.read_position import START, Place, after_entry
 from magnetar.model.errors import InvalidValueError, ServerError
 from magnetar.protocol import commands as c
-from tests.unit.client.scripted_broker import TOPIC, Link, scripted_broker
+from tests.support.scripted_broker import TOPIC, Link, scripted_broker
 
 
 def connect(url: str, timeout: float = 5.0, token: str | None = None) -> Connection:

@@ -9,7 +9,7 @@ from magnetar.client.errors import ClientError, RefusedError
 from magnetar.client.lookup import Lookup, Route
 from magnetar.model.errors import ServerError
 from magnetar.protocol import commands as c
-from tests.unit.client.scripted_broker import TOPIC, Link, lookups, scripted_broker
+from tests.support.scripted_broker import TOPIC, Link, lookups, scripted_broker
 
 
 def test_follows_a_redirect_and_repeats_its_authority() -> None:

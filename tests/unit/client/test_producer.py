@@ -14,7 +14,7 @@ from magnetar.client.producer import Producer
 from magnetar.model.errors import ServerError
 from magnetar.protocol import commands as c
 from magnetar.protocol.entries import EntryMetadata, build_entry, payload_of
-from tests.unit.client.scripted_broker import TOPIC, Link, Script, lookups, scripted_broker
+from tests.support.scripted_broker import TOPIC, Link, Script, lookups, scripted_broker
 
 
 @pytest.fixture(autouse=True)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from magnetar.client.place import Place
+from magnetar.client.read_position import Place
 from magnetar.jobs.compare import Bucket, Digest, Side, differing, matching_for
 from magnetar.jobs.reading import Access, Unit
 from magnetar.model.errors import InvalidValueError

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from magnetar.broker.topic.transactions import ANNEX, TransactionsBesideLog
 from magnetar.client.errors import DataLossError
-from magnetar.client.place import START, Place
+from magnetar.client.read_position import START, Place
 from magnetar.jobs.glance import Glance, ledgers_of
 from magnetar.jobs.reading import Access, Missing, read, tasks_of, units
 from magnetar.jobs.topic_logs import look

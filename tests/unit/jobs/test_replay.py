@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from magnetar.client.place import Place
+from magnetar.client.read_position import Place
 from magnetar.jobs.replay import Request, acknowledged, backlog, load_or_make
 from magnetar.model.errors import InvalidValueError
 from magnetar.spark.planner import Range

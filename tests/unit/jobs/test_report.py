@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from magnetar.client.place import Place
+from magnetar.client.read_position import Place
 from magnetar.jobs.report import (
     LedgerFacts,
     Policies,

@@ -9,7 +9,7 @@ import pyarrow as pa  # type: ignore[import-untyped]  # publishes no types
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from magnetar.client.place import Place
+from magnetar.client.read_position import Place
 from magnetar.jobs.sequences import Overlap, Run, RunMaker, breaks, coarse, goes_on, merged, overlaps
 
 MESSAGES = st.lists(st.tuples(st.sampled_from(["a", "b", "c"]), st.integers(0, 12)), max_size=40)

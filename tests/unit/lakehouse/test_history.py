@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from magnetar.client.place import Place
+from magnetar.client.read_position import Place
 from magnetar.lakehouse.checkpoint import Checkpoint, positions_of
 from magnetar.lakehouse.history import Commit, newest, positions_at, version_holding
 from magnetar.model.errors import InvalidValueError

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from magnetar.client.place import Place
+from magnetar.client.read_position import Place
 from magnetar.pipelines.manifest import FIRST, CheckPart, Manifest, OutputPart, SourcePart, print_text
 from magnetar.spark.sequences import Sequence
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from magnetar.client.place import Place
+from magnetar.client.read_position import Place
 from magnetar.model.errors import ConflictError, InvalidValueError
 from magnetar.pipelines.checkpoint import Checkpoint
 from magnetar.pipelines.manifest import FIRST, ManifestError, from_text, print_text, to_text

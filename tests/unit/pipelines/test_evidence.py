@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from magnetar.client.place import Place
+from magnetar.client.read_position import Place
 from magnetar.pipelines import evidence
 from magnetar.pipelines.evidence import Delivered, Finding, Rows
 from magnetar.pipelines.manifest import BY_NAMES, Manifest, from_text, to_text

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from magnetar.client.errors import ClientError, ClientTimeoutError, ConnectionLostError, DataLossError, RefusedError
 from magnetar.client.lookup import Lookup
-from magnetar.client.place import Place
+from magnetar.client.read_position import Place
 from magnetar.model.errors import InvalidValueError, ServerError
 from magnetar.pipelines import replay as module
 from magnetar.pipelines.checkpoint import Checkpoint

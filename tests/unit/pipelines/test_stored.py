@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from magnetar.client.place import Place
+from magnetar.client.read_position import Place
 from magnetar.columnar.block import Block, Stored, block_of
 from magnetar.columnar.opening import Failure, Opener
 from magnetar.pipelines.checkpoint import Checkpoint

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 from rich.console import Console
 
-from magnetar.client.place import Place
+from magnetar.client.read_position import Place
 from magnetar.pipelines.declared import parse
 from magnetar.pipelines.watch import Watch, lag_text, outline, places_of
 from tests.unit.pipelines.example import TEXT

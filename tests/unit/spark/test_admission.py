@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from magnetar.client.extent import Extent
-from magnetar.client.place import START, Place
+from magnetar.client.bulk.entry_info import Extent
+from magnetar.client.read_position import START, Place
 from magnetar.spark.admission import Limits, admit, waiting
 
 logs = st.dictionaries(

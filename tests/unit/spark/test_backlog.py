@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from magnetar.client.place import START, Place
+from magnetar.client.read_position import START, Place
 from magnetar.spark.backlog import FEW, Heap, after_share, few
 
 

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from magnetar.client.place import START, Place
+from magnetar.client.read_position import START, Place
 from magnetar.spark.filters import Window, understood
 from magnetar.spark.pruning import places
 

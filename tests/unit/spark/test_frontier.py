@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from magnetar.client.bulk.lag import Lag
 from magnetar.client.errors import ClientTimeoutError, DataLossError
-from magnetar.client.lag import Lag
-from magnetar.client.place import Place
+from magnetar.client.read_position import Place
 from magnetar.spark import frontier
 from magnetar.spark.offsets import parse_at
 from magnetar.spark.options import source_options

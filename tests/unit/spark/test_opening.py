@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from magnetar.client.place import Place
-from magnetar.client.reader import Entry
+from magnetar.client.bulk.range_reader import Entry
+from magnetar.client.read_position import Place
 from magnetar.protocol.entries import EntryMetadata, build_entry, payload_of
 from magnetar.runtime.clock import SystemClock
 from magnetar.spark import opening

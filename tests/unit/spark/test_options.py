@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql.types import StructType
 
-from magnetar.client.place import Place
+from magnetar.client.read_position import Place
 from magnetar.columnar.opening import Failure
 from magnetar.model.errors import InvalidValueError
 from magnetar.protocol.compression import CompressionType

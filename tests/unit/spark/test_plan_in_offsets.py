@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from magnetar.client.place import Place
+from magnetar.client.read_position import Place
 from magnetar.spark.offsets import from_json, tasks_of, to_json
 from magnetar.spark.options import source_options
 from magnetar.spark.reader import ReadTask

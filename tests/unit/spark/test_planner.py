@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from magnetar.client.place import START, Place
+from magnetar.client.read_position import START, Place
 from magnetar.model.errors import InvalidValueError
 from magnetar.spark.offsets import cuts_of, from_json, to_json
 from magnetar.spark.planner import Range, plan

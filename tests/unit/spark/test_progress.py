@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 
-from magnetar.client.lag import Lag
-from magnetar.client.place import Place
+from magnetar.client.bulk.lag import Lag
+from magnetar.client.read_position import Place
 from magnetar.spark.offsets import to_json
 from magnetar.spark.progress import lag_json, progress_of
 

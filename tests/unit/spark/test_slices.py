@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from magnetar.client.extent import Extent
-from magnetar.client.place import START, Place
+from magnetar.client.bulk.entry_info import Extent
+from magnetar.client.read_position import START, Place
 from magnetar.model.errors import InvalidValueError
 from magnetar.spark.options import source_options
 from magnetar.spark.planner import Range, cut

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Generator
 from typing import Final
 
+from magnetar.client.bulk.range_reader import PERMITS, Entry
 from magnetar.client.errors import ConnectionLostError
 from magnetar.client.lookup import Lookup
-from magnetar.client.place import Place
-from magnetar.client.reader import PERMITS, Entry
-from magnetar.client.session import Session, ended
+from magnetar.client.read_position import Place
+from magnetar.client.reader_session import Session, ended
 from magnetar.protocol import commands as c
 
 _SILENCE: Final = 0.2

@@ -6,21 +6,21 @@ import itertools
 
 import pytest
 
-from magnetar.client import reader
+from magnetar.client.bulk import range_reader
+from magnetar.client.bulk.data_loss import DataGap, Hole, gaps
+from magnetar.client.bulk.range_reader import RangeReader
 from magnetar.client.errors import ClientTimeoutError, DataLossError
-from magnetar.client.gap import DataGap, Hole, gaps
 from magnetar.client.lookup import Lookup
-from magnetar.client.place import START, Place
-from magnetar.client.reader import RangeReader
+from magnetar.client.read_position import START, Place
 from magnetar.protocol import commands as c
 from magnetar.protocol.entries import EntryMetadata, build_entry
-from tests.unit.client.scripted_broker import TOPIC, Link, Script, lookups, scripted_broker
+from tests.support.scripted_broker import TOPIC, Link, Script, lookups, scripted_broker
 
 
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reader, "_SILENCE", 0.1)
-    monkeypatch.setattr(reader, "_PAUSE", 0.01)
+    monkeypatch.setattr(range_reader, "_SILENCE", 0.1)
+    monkeypatch.setattr(range_reader, "_PAUSE", 0.01)
 
 
 def entry(number: int) -> bytes:
@@ -130,7 +130,7 @@ def test_a_damaged_entry_is_named() -> None:
 
 def test_patience_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     seconds = itertools.count(0.0, 0.1)
-    monkeypatch.setattr(reader, "steady_seconds", lambda: next(seconds))
+    monkeypatch.setattr(range_reader, "steady_seconds", lambda: next(seconds))
     scripts = lookups(3), *[serving(start=EARLIEST, last=8)] * 3
     patience = pytest.raises(ClientTimeoutError, match="no entry of -1:0:0 to 5:9:0")
     with scripted_broker(*scripts) as url, patience:

@@ -10,7 +10,7 @@ compacted ones) therefore do no harm unless they are the last of the range; then
 for its last message, and if that lies before what was read already, the rest of the range is missing: an error, or the
 end if losses are allowed.
 
-What was trimmed before it was read is noticed (:mod:`magnetar.client.gap`): ``on_gap`` is told, and a range of which
+What was trimmed before it was read is noticed (:mod:`magnetar.client.bulk.data_loss`): ``on_gap`` is told, and a range of which
 something certainly was there ends with an error unless losses are allowed.
 
 A lost connection is made anew behind the last entry that was handed over, so entries come once and in order.
@@ -24,11 +24,11 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
+from magnetar.client.bulk.data_loss import DataGap, Hole, gaps
 from magnetar.client.errors import ClientTimeoutError, ConnectionLostError, DataLossError, RefusedError
-from magnetar.client.gap import DataGap, Hole, gaps
 from magnetar.client.lookup import Lookup
-from magnetar.client.place import START, Place
-from magnetar.client.session import Ended, Session
+from magnetar.client.read_position import START, Place
+from magnetar.client.reader_session import Ended, Session
 from magnetar.columnar.block import FIRST, NO_INDEX, STOP, Block, Stored, block_of
 from magnetar.protocol import commands as c
 from magnetar.runtime.clock import steady_seconds
@@ -135,7 +135,7 @@ class RangeReader:
 
     def _blocks(self, session: Session) -> Iterator[Block]:
         # Its kernels take a quarter of a second to load, and most who import this module only ask for places.
-        from magnetar.client.blocks import BlockReceiver
+        from magnetar.client.bulk.block_receiver import BlockReceiver
 
         receiver = BlockReceiver(session.connection, session.consumer_id)
         session.flow(PERMITS)

@@ -11,8 +11,8 @@ from functools import partial
 from typing import Final
 
 from magnetar.client.lookup import Lookup
-from magnetar.client.place import Place
-from magnetar.client.session import Session
+from magnetar.client.read_position import Place
+from magnetar.client.reader_session import Session
 from magnetar.protocol import commands as c
 
 _FAR: Final = 1 << 40

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from magnetar.client.anchor import Anchor
+from magnetar.client.bulk.checkpoint_subscription import Anchor
 from magnetar.client.lookup import Lookup
-from magnetar.client.place import START, Place
+from magnetar.client.read_position import START, Place
 from magnetar.model.errors import ServerError
 from magnetar.protocol import commands as c
-from tests.unit.client.scripted_broker import TOPIC, Link, lookups, scripted_broker
+from tests.support.scripted_broker import TOPIC, Link, lookups, scripted_broker
 
 MARKED, LAST = c.MessageIdData(3, 6), c.MessageIdData(3, 9)
 

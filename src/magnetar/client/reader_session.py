@@ -9,7 +9,7 @@ from typing import TypeAlias
 from magnetar.client.connection import Connection
 from magnetar.client.errors import ClientTimeoutError, ConnectionLostError
 from magnetar.client.lookup import Lookup
-from magnetar.client.place import START, Place, after_entry
+from magnetar.client.read_position import START, Place, after_entry
 from magnetar.protocol import commands as c
 from magnetar.runtime.clock import steady_seconds
 

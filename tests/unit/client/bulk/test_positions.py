@@ -8,14 +8,14 @@ from contextlib import contextmanager
 
 import pytest
 
-from magnetar.client import reader, survey
+from magnetar.client.bulk import entry_scanner, range_reader
+from magnetar.client.bulk.entry_scanner import place_at_time
+from magnetar.client.bulk.range_reader import first_place
 from magnetar.client.lookup import Lookup
-from magnetar.client.place import START, Place
-from magnetar.client.reader import first_place
-from magnetar.client.survey import place_at_time
+from magnetar.client.read_position import START, Place
 from magnetar.protocol import commands as c
 from magnetar.protocol.entries import EntryMetadata, build_entry
-from tests.unit.client.scripted_broker import TOPIC, Link, Script, lookups, scripted_broker
+from tests.support.scripted_broker import TOPIC, Link, Script, lookups, scripted_broker
 
 SILENCE = 0.05
 LAST = c.MessageIdData(3, 9)
@@ -23,8 +23,8 @@ LAST = c.MessageIdData(3, 9)
 
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(survey, "_SILENCE", SILENCE)
-    monkeypatch.setattr(reader, "_SILENCE", SILENCE)
+    monkeypatch.setattr(entry_scanner, "_SILENCE", SILENCE)
+    monkeypatch.setattr(range_reader, "_SILENCE", SILENCE)
 
 
 @contextmanager

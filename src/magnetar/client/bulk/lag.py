@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from magnetar.client.lookup import Lookup
-from magnetar.client.place import Place
-from magnetar.client.session import Session
+from magnetar.client.read_position import Place
+from magnetar.client.reader_session import Session
 from magnetar.protocol import commands as c
 from magnetar.protocol.entries import measure
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from magnetar.client.place import Place
+from magnetar.client.read_position import Place
 
 
 class Hole(NamedTuple):

@@ -18,8 +18,8 @@ from typing import TypeVar
 from magnetar.client.connection import Connection
 from magnetar.client.errors import ClientError, ConnectionLostError, RefusedError
 from magnetar.client.lookup import Lookup
-from magnetar.client.place import START, Place, after_entry
-from magnetar.client.session import ended
+from magnetar.client.read_position import START, Place, after_entry
+from magnetar.client.reader_session import ended
 from magnetar.protocol import commands as c
 
 Result = TypeVar("Result")

@@ -17,12 +17,12 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Final, NamedTuple
 
+from magnetar.client.bulk.entry_info import Extent
+from magnetar.client.bulk.range_reader import first_place
 from magnetar.client.errors import ConnectionLostError
-from magnetar.client.extent import Extent
 from magnetar.client.lookup import Lookup
-from magnetar.client.place import START, Place
-from magnetar.client.reader import first_place
-from magnetar.client.session import Ended, Session
+from magnetar.client.read_position import START, Place
+from magnetar.client.reader_session import Ended, Session
 from magnetar.model.errors import InvalidValueError
 from magnetar.protocol import commands as c
 from magnetar.protocol.entries import measure

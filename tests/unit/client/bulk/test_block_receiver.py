@@ -11,8 +11,8 @@ from crc32c import crc32c as library_crc32c
 from hypothesis import given
 from hypothesis import strategies as st
 
-from magnetar.client import blocks
-from magnetar.client.blocks import BlockReceiver
+from magnetar.client.bulk import block_receiver
+from magnetar.client.bulk.block_receiver import BlockReceiver
 from magnetar.client.connection import MAX_FRAME_SIZE
 from magnetar.columnar.block import Block, octets
 from magnetar.columnar.checksums import CRC_TABLES, crc32c
@@ -162,9 +162,9 @@ def test_damage_is_judged_by_the_decoder(sent: list[c.Command], data: st.DataObj
 
 
 def test_buffers_are_changed_in_the_middle_of_a_frame(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(blocks, "_BUFFER_BYTES", 1000)
-    monkeypatch.setattr(blocks, "_LEAST_ROOM", 100)
-    monkeypatch.setattr(blocks, "_ENTRIES", 3)
+    monkeypatch.setattr(block_receiver, "_BUFFER_BYTES", 1000)
+    monkeypatch.setattr(block_receiver, "_LEAST_ROOM", 100)
+    monkeypatch.setattr(block_receiver, "_ENTRIES", 3)
     entries = [build_entry(EntryMetadata("p", number, 2), b"z" * (number * 37 % 5000)) for number in range(300)]
     sent = [
         c.CommandMessage(CONSUMER, c.MessageIdData(1, number), 0, (), None, None, entry)
