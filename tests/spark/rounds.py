@@ -25,7 +25,8 @@ from typing import Any, NamedTuple
 import pyarrow as pa  # type: ignore[import-untyped]  # publishes no types
 
 from magnetar.client.bulk.checkpoint_subscription import Anchor
-from magnetar.client.bulk.range_reader import RangeReader, last_place
+from magnetar.client.bulk.positions import last_place
+from magnetar.client.bulk.range_reader import RangeReader
 from magnetar.client.errors import ClientError
 from magnetar.client.lookup import Lookup
 from magnetar.client.read_position import START

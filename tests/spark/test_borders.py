@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 from pyspark.sql.datasource import EqualTo
 
-from magnetar.client.bulk.range_reader import last_place, written_place
-from magnetar.client.errors import DataLossError
+from magnetar.client.bulk.data_loss import DataLossError
+from magnetar.client.bulk.positions import last_place, written_place
 from magnetar.client.lookup import Lookup
 from magnetar.client.read_position import START, Place
 from magnetar.protocol.entries import EntryMetadata, build_entry

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa  # type: ignore[import-untyped]  # publishes no types
 import pytest
 
-from magnetar.client.bulk.range_reader import last_place
+from magnetar.client.bulk.positions import last_place
 from magnetar.client.lookup import Lookup
 from magnetar.client.producer import Producer
 from magnetar.client.read_position import START

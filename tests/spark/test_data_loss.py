@@ -9,9 +9,8 @@ from typing import Any
 
 import pytest
 
-from magnetar.client.bulk.data_loss import DataGap
+from magnetar.client.bulk.data_loss import DataGap, DataLossError
 from magnetar.client.bulk.range_reader import RangeReader
-from magnetar.client.errors import DataLossError
 from magnetar.client.lookup import Lookup
 from magnetar.client.producer import Producer
 from magnetar.client.read_position import Place

@@ -18,7 +18,7 @@ import pyarrow as pa  # type: ignore[import-untyped]  # publishes no types
 import pytest
 
 from magnetar.client.bulk.checkpoint_subscription import Anchor
-from magnetar.client.bulk.range_reader import last_place
+from magnetar.client.bulk.positions import last_place
 from magnetar.client.lookup import Lookup
 from magnetar.client.read_position import START
 from magnetar.columnar.encryption import UndecryptableError

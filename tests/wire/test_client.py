@@ -12,8 +12,10 @@ from typing import Any
 import pytest
 
 from magnetar.client.bulk.checkpoint_subscription import Anchor
-from magnetar.client.bulk.range_reader import RangeReader, first_place, last_place
-from magnetar.client.errors import DataLossError, RefusedError
+from magnetar.client.bulk.data_loss import DataLossError
+from magnetar.client.bulk.positions import first_place, last_place
+from magnetar.client.bulk.range_reader import RangeReader
+from magnetar.client.errors import RefusedError
 from magnetar.client.lookup import Lookup
 from magnetar.client.producer import Producer
 from magnetar.client.read_position import START, Place

@@ -9,9 +9,9 @@ from collections.abc import Iterator, Sequence
 import pytest
 
 from magnetar.client.bulk.checkpoint_subscription import Anchor
-from magnetar.client.bulk.entry_scanner import Surveyor, place_at_time, place_of_index
+from magnetar.client.bulk.entry_scanner import Surveyor
 from magnetar.client.bulk.ledger_ranges import parts_by_ledger
-from magnetar.client.bulk.range_reader import first_place, last_place
+from magnetar.client.bulk.positions import first_place, last_place, place_at_time, place_of_index
 from magnetar.client.lookup import Lookup
 from magnetar.client.producer import Producer
 from magnetar.client.read_position import START, Place

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from typing import Final
 
-from magnetar.client.bulk.data_loss import DataGap
 from magnetar.model.errors import MagnetarError, ServerError
 
 _RETRIABLE: Final = frozenset(
@@ -47,15 +46,6 @@ class ConnectionLostError(ClientError):
 
 class ClientTimeoutError(ClientError):
     """No answer in time."""
-
-
-class DataLossError(ClientError):
-    """A range was asked for that the broker does not have any more, or not as it was sent."""
-
-    def __init__(self, message: str, gap: DataGap | None = None) -> None:
-        super().__init__(message)
-        self.gap = gap
-        """What is missing, if that is what is wrong."""
 
 
 class RefusedError(ClientError):

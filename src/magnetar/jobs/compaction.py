@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import numpy as np
 
 from magnetar.broker.topic.compaction.survivors import INDEX_BITS
-from magnetar.client.errors import DataLossError
+from magnetar.client.bulk.data_loss import DataLossError
 from magnetar.client.read_position import START, Place
 from magnetar.jobs.extents import Missing
 from magnetar.jobs.key_table import Keys, KeyTable

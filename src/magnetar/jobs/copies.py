@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from magnetar.client.errors import DataLossError
+from magnetar.client.bulk.data_loss import DataLossError
 from magnetar.client.read_position import Place
 from magnetar.columnar.block import ENTRY_END, ENTRY_START
 from magnetar.columnar.compiled import Numbers, Octets, copy_bytes, kernel

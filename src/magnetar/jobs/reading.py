@@ -17,9 +17,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from magnetar.client.bulk.data_loss import DataGap
+from magnetar.client.bulk.data_loss import DataGap, DataLossError
 from magnetar.client.bulk.range_reader import Entry, RangeReader
-from magnetar.client.errors import DataLossError
 from magnetar.client.read_position import Place
 from magnetar.columnar import heads
 from magnetar.columnar.block import (

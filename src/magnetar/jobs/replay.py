@@ -17,7 +17,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from magnetar.client.bulk.range_reader import last_place
+from magnetar.client.bulk.positions import last_place
 from magnetar.client.read_position import START, Place
 from magnetar.jobs.reading import Access, spread_rows
 from magnetar.jobs.rest import Rest, path_of

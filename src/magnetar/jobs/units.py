@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from magnetar.client.bulk.ledger_ranges import parts_by_ledger
-from magnetar.client.bulk.range_reader import first_place, last_place
+from magnetar.client.bulk.positions import first_place, last_place
 from magnetar.client.lookup import Lookup
 from magnetar.client.read_position import START, Place
 from magnetar.jobs.topic_logs import Copied, Directory, Piece, TopicLog, look

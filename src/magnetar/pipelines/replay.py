@@ -24,8 +24,9 @@ from typing import Any, Final, NamedTuple
 
 import pyarrow as pa  # type: ignore[import-untyped]  # publishes no types
 
-from magnetar.client.bulk.range_reader import last_place
-from magnetar.client.errors import DataLossError, RefusedError
+from magnetar.client.bulk.data_loss import DataLossError
+from magnetar.client.bulk.positions import last_place
+from magnetar.client.errors import RefusedError
 from magnetar.client.lookup import Lookup
 from magnetar.client.read_position import START, Place
 from magnetar.columnar.messages import Messages

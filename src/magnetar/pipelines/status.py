@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from magnetar.client.bulk.entry_scanner import Surveyor
-from magnetar.client.bulk.range_reader import last_place
+from magnetar.client.bulk.positions import last_place
 from magnetar.client.errors import ClientError, RefusedError
 from magnetar.client.lookup import Lookup
 from magnetar.client.read_position import START, Place

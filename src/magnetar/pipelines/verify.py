@@ -11,7 +11,7 @@ import zlib
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from magnetar.client.bulk.range_reader import last_place
+from magnetar.client.bulk.positions import last_place
 from magnetar.client.lookup import Lookup
 from magnetar.client.read_position import START, Place
 from magnetar.columnar.messages import Messages

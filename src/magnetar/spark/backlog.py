@@ -14,9 +14,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
-from magnetar.client.bulk.entry_scanner import extents_at, place_at_time
+from magnetar.client.bulk.entry_scanner import extents_at
 from magnetar.client.bulk.ledger_ranges import parts_by_ledger
-from magnetar.client.bulk.range_reader import first_place
+from magnetar.client.bulk.positions import first_place, place_at_time
 from magnetar.client.lookup import Lookup
 from magnetar.client.read_position import START, Place
 from magnetar.runtime.clock import SystemClock

@@ -12,10 +12,11 @@ from collections.abc import Mapping
 from typing import Final
 
 from magnetar.client.bulk.checkpoint_subscription import Anchor
-from magnetar.client.bulk.entry_scanner import Surveyor, place_at_time, place_of_index
+from magnetar.client.bulk.data_loss import DataLossError
+from magnetar.client.bulk.entry_scanner import Surveyor
 from magnetar.client.bulk.lag import Lag, lag
-from magnetar.client.bulk.range_reader import last_place, written_place
-from magnetar.client.errors import ClientError, DataLossError
+from magnetar.client.bulk.positions import last_place, place_at_time, place_of_index, written_place
+from magnetar.client.errors import ClientError
 from magnetar.client.lookup import Lookup
 from magnetar.client.read_position import START, Place
 from magnetar.runtime.clock import SystemClock, steady_seconds

@@ -17,7 +17,8 @@ from typing import Final
 import numpy as np
 
 from magnetar.client.bulk.data_loss import DataGap
-from magnetar.client.bulk.range_reader import RangeReader, last_place
+from magnetar.client.bulk.positions import last_place
+from magnetar.client.bulk.range_reader import RangeReader
 from magnetar.client.bulk.tail import onward
 from magnetar.client.lookup import Lookup
 from magnetar.client.read_position import Place

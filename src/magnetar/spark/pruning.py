@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from magnetar.client.bulk.entry_scanner import place_at_time
-from magnetar.client.bulk.range_reader import first_place
+from magnetar.client.bulk.positions import first_place, place_at_time
 from magnetar.client.lookup import Lookup
 from magnetar.client.read_position import START, Place
 from magnetar.runtime.clock import SystemClock

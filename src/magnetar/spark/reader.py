@@ -9,7 +9,7 @@ from typing import Any
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
 from magnetar.client.bulk.ledger_ranges import parts_by_ledger
-from magnetar.client.bulk.range_reader import first_place
+from magnetar.client.bulk.positions import first_place
 from magnetar.client.lookup import Lookup
 from magnetar.client.read_position import START
 from magnetar.spark.decode import ArrowDecoder, chosen_columns

@@ -21,7 +21,7 @@ from typing import Final, NamedTuple
 from magnetar.client.bulk.entry_info import Extent
 from magnetar.client.bulk.entry_scanner import extents_at
 from magnetar.client.bulk.ledger_ranges import parts_by_ledger
-from magnetar.client.bulk.range_reader import first_place
+from magnetar.client.bulk.positions import first_place
 from magnetar.client.lookup import Lookup
 from magnetar.client.read_position import START, Place
 

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from magnetar.broker.topic.transactions import ANNEX, TransactionsBesideLog
-from magnetar.client.errors import DataLossError
+from magnetar.client.bulk.data_loss import DataLossError
 from magnetar.client.read_position import START, Place
 from magnetar.jobs.glance import Glance, ledgers_of
 from magnetar.jobs.reading import Access, Missing, read, tasks_of, units

@@ -23,7 +23,7 @@ from tests.unit.pipelines.example import TEXT
 TRACE = """[STREAM_FAILED] Query ended: Job aborted: Traceback (most recent call last):
   File "x.py", line 1, in read
     raise DataLossError("gone")
-magnetar.client.errors.DataLossError: t: 1:2:0 to 1:9:0 is gone; set failOnDataLoss=false to go on without it
+magnetar.client.bulk.data_loss.DataLossError: t: 1:2:0 to 1:9:0 is gone; set failOnDataLoss=false to go on without it
 
 \tat org.apache.spark.Task(Task.scala)
 """

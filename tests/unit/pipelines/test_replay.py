@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from magnetar.client.errors import ClientError, ClientTimeoutError, ConnectionLostError, DataLossError, RefusedError
+from magnetar.client.bulk.data_loss import DataLossError
+from magnetar.client.errors import ClientError, ClientTimeoutError, ConnectionLostError, RefusedError
 from magnetar.client.lookup import Lookup
 from magnetar.client.read_position import Place
 from magnetar.model.errors import InvalidValueError, ServerError

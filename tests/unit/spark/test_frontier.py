@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
+from magnetar.client.bulk.data_loss import DataLossError
 from magnetar.client.bulk.lag import Lag
-from magnetar.client.errors import ClientTimeoutError, DataLossError
+from magnetar.client.errors import ClientTimeoutError
 from magnetar.client.read_position import Place
 from magnetar.spark import frontier
 from magnetar.spark.offsets import parse_at

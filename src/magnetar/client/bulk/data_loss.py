@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from magnetar.client.errors import ClientError
 from magnetar.client.read_position import Place
 
 
@@ -33,6 +34,15 @@ class DataGap(NamedTuple):
     def __str__(self) -> str:
         there = "is" if self.certain else "is, if it ever was there,"
         return f"{self.topic}: what was between {self.start} and {self.stop} {there} trimmed or deleted"
+
+
+class DataLossError(ClientError):
+    """A range was asked for that the broker does not have any more, or not as it was sent."""
+
+    def __init__(self, message: str, gap: DataGap | None = None) -> None:
+        super().__init__(message)
+        self.gap = gap
+        """What is missing, if that is what is wrong."""
 
 
 def gaps(topic: str, holes: Sequence[Hole], stands: Place, end: Place) -> list[DataGap]:

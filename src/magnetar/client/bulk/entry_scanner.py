@@ -3,35 +3,25 @@
 The protocol has no question for this, so the entries are read and their heads are kept. A `Surveyor` follows one query:
 it goes on where it stopped, so that it reads everything once, and no further than it is asked to. The broker sends so
 many messages as it was permitted, hence what limits a query also limits what is read ahead of it.
-
-Places by publish time and by index are found with sessions that begin some seconds back in time (the broker looks these
-up) and read on from there. Publish times are those of the producers; where they do not grow, so is "the first message
-from then on". The index is known if the broker keeps and shows it: Apache Pulsar's settings
-brokerEntryMetadataInterceptors (AppendIndexMetadataInterceptor) and exposingBrokerEntryMetadataToClientEnabled.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Final, NamedTuple
 
 from magnetar.client.bulk.entry_info import Extent
-from magnetar.client.bulk.range_reader import first_place
 from magnetar.client.errors import ConnectionLostError
 from magnetar.client.lookup import Lookup
 from magnetar.client.read_position import START, Place
 from magnetar.client.reader_session import Ended, Session
-from magnetar.model.errors import InvalidValueError
 from magnetar.protocol import commands as c
 from magnetar.protocol.entries import measure
 
 _SILENCE: Final = 1.0
 _STEP: Final = 5_000
 """Permits at a time while only bytes are limited."""
-_SLACK: Final = 5
-"""Seconds by which clocks may differ without costing a second look."""
 
 
 class Survey(NamedTuple):
@@ -127,75 +117,3 @@ def extents_at(lookup: Lookup, topic: str, place: Place, messages: int = 1) -> l
             ]
 
     return lookup.patiently(ask)
-
-
-def _entries(session: Session, end: Place) -> Iterator[c.CommandMessage]:
-    """Everything from where the session begins up to ``end``, before which is a message."""
-    at = START
-    while at < end:
-        session.flow(_STEP)
-        found = session.messages(_SILENCE)
-        if not found:
-            if at == START and session.stands() >= end:
-                return
-            # Silence is not the end: it may be read from far away, or the broker has more to do.
-            found = session.awaited()
-        for one in found:
-            at = Place(one.message_id.ledger, one.message_id.entry + 1)
-            if at > end:
-                return
-            yield one
-
-
-def _first(
-    lookup: Lookup, topic: str, back: int, wanted: Callable[[c.CommandMessage], bool]
-) -> tuple[c.CommandMessage | None, bool, Place]:
-    """The first entry that is wanted from ``back`` seconds ago on (0: from the beginning), whether it is the first of
-    all that were looked at, and where the topic ends."""
-
-    def ask() -> tuple[c.CommandMessage | None, bool, Place]:
-        with Session(lookup, topic, START, back=back) as session:
-            end = session.last_place()
-            for index, message in enumerate(_entries(session, end)):
-                if wanted(message):
-                    return message, index == 0, end
-            return None, False, end
-
-    return lookup.patiently(ask)
-
-
-def place_at_time(lookup: Lookup, topic: str, time_ms: int, now_ms: int) -> Place:
-    """Before the first message that was published at that time or later; the end if there is none."""
-
-    def late(message: c.CommandMessage) -> bool:
-        return measure(message.entry).publish_time >= time_ms
-
-    back = max((now_ms - time_ms) // 1000, 0) + _SLACK
-    message, first, end = _first(lookup, topic, back, late)
-    if first:
-        earliest = first_place(lookup, topic)
-        while first and message is not None and message.message_id[:2] != earliest[:2]:
-            # Perhaps earlier ones are as late: the broker's clock is not ours. Or nothing came for a while before.
-            back = min(back * 4 + 60, now_ms // 1000)
-            message, first, end = _first(lookup, topic, back, late)
-    return end if message is None else Place(message.message_id.ledger, message.message_id.entry)
-
-
-def place_of_index(lookup: Lookup, topic: str, index: int) -> Place:
-    """Before the message with that index, or the first one behind it; the end if there is none. Reads up to there."""
-
-    def behind(message: c.CommandMessage) -> bool:
-        if message.broker_metadata is None or message.broker_metadata.index is None:
-            raise InvalidValueError(
-                f"{topic}: the broker does not tell the index of messages; begin at a place or a time, or set "
-                "brokerEntryMetadataInterceptors and exposingBrokerEntryMetadataToClientEnabled there"
-            )
-        return message.broker_metadata.index >= index
-
-    message, _, end = _first(lookup, topic, 0, behind)
-    if message is None:
-        return end
-    assert message.broker_metadata is not None and message.broker_metadata.index is not None, "just looked at"
-    count = measure(message.entry).messages
-    inside = count - 1 - (message.broker_metadata.index - index)
-    return Place(message.message_id.ledger, message.message_id.entry, max(inside, 0))

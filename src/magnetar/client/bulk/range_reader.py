@@ -10,10 +10,10 @@ compacted ones) therefore do no harm unless they are the last of the range; then
 for its last message, and if that lies before what was read already, the rest of the range is missing: an error, or the
 end if losses are allowed.
 
-What was trimmed before it was read is noticed (:mod:`magnetar.client.bulk.data_loss`): ``on_gap`` is told, and a range of which
+What was trimmed before it was read is noticed (`data_loss`): ``on_gap`` receives the gap, and a range of which
 something certainly was there ends with an error unless losses are allowed.
 
-A lost connection is made anew behind the last entry that was handed over, so entries come once and in order.
+A lost connection is made anew after the last entry that was handed over, so entries come once and in order.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from magnetar.client.bulk.data_loss import DataGap, Hole, gaps
-from magnetar.client.errors import ClientTimeoutError, ConnectionLostError, DataLossError, RefusedError
+from magnetar.client.bulk.data_loss import DataGap, DataLossError, Hole, gaps
+from magnetar.client.errors import ClientTimeoutError, ConnectionLostError, RefusedError
 from magnetar.client.lookup import Lookup
-from magnetar.client.read_position import START, Place
+from magnetar.client.read_position import Place
 from magnetar.client.reader_session import Ended, Session
 from magnetar.columnar.block import FIRST, NO_INDEX, STOP, Block, Stored, block_of
 from magnetar.protocol import commands as c
@@ -37,8 +37,6 @@ PERMITS: Final = 1 << 28
 """For good: what limits the broker is the socket. Not more, since brokers keep the sum in a signed 32-bit number."""
 _SILENCE: Final = 1.0
 _PAUSE: Final = 0.2
-_FAR: Final = Place(1 << 62, 0)
-"""Behind every ledger: a broker begins at its end then."""
 
 
 class Entry(NamedTuple):
@@ -47,44 +45,6 @@ class Entry(NamedTuple):
     ledger: int
     entry: int
     data: bytes
-
-
-def last_place(lookup: Lookup, topic: str) -> Place:
-    """After the last message that can be read now; START if there is none. ``topic`` is no partitioned one."""
-
-    def ask() -> Place:
-        with Session(lookup, topic, START) as session:
-            return session.last_place()
-
-    return lookup.patiently(ask)
-
-
-def written_place(lookup: Lookup, topic: str) -> Place:
-    """After the last entry that is there, readable or not: markers and open transactions included."""
-
-    def ask() -> Place:
-        with Session(lookup, topic, _FAR, at_end=True) as session:
-            return session.stands()
-
-    return lookup.patiently(ask)
-
-
-def first_place(lookup: Lookup, topic: str) -> Place:
-    """Before the first entry that is still there; START if there is none."""
-
-    def ask() -> Place:
-        with Session(lookup, topic, START) as session:
-            if (last := session.last_place()) == START:
-                return START
-            session.flow(1)
-            found = session.messages(_SILENCE)
-            if not found and session.stands() >= last:
-                # All was trimmed.
-                return START
-            first = (found or session.awaited())[0].message_id
-            return Place(first.ledger, first.entry)
-
-    return lookup.patiently(ask)
 
 
 class RangeReader:

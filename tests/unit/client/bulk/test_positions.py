@@ -1,4 +1,4 @@
-"""Places by time at a broker that takes its time: silence is not the end of a topic."""
+"""Read positions by time at a broker that takes its time: silence is not the end of a topic."""
 
 from __future__ import annotations
 
@@ -8,9 +8,8 @@ from contextlib import contextmanager
 
 import pytest
 
-from magnetar.client.bulk import entry_scanner, range_reader
-from magnetar.client.bulk.entry_scanner import place_at_time
-from magnetar.client.bulk.range_reader import first_place
+from magnetar.client.bulk import positions
+from magnetar.client.bulk.positions import first_place, place_at_time
 from magnetar.client.lookup import Lookup
 from magnetar.client.read_position import START, Place
 from magnetar.protocol import commands as c
@@ -23,8 +22,7 @@ LAST = c.MessageIdData(3, 9)
 
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(entry_scanner, "_SILENCE", SILENCE)
-    monkeypatch.setattr(range_reader, "_SILENCE", SILENCE)
+    monkeypatch.setattr(positions, "_SILENCE", SILENCE)
 
 
 @contextmanager

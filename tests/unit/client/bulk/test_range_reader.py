@@ -7,9 +7,9 @@ import itertools
 import pytest
 
 from magnetar.client.bulk import range_reader
-from magnetar.client.bulk.data_loss import DataGap, Hole, gaps
+from magnetar.client.bulk.data_loss import DataGap, DataLossError, Hole, gaps
 from magnetar.client.bulk.range_reader import RangeReader
-from magnetar.client.errors import ClientTimeoutError, DataLossError
+from magnetar.client.errors import ClientTimeoutError
 from magnetar.client.lookup import Lookup
 from magnetar.client.read_position import START, Place
 from magnetar.protocol import commands as c
