@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-from tools.mutants.choice import AREAS, JUDGES, Choice, all_faults, footprints
+from tools.mutants.choice import AREAS, JUDGES, REST, Choice, all_faults, footprints
 from tools.mutants.faults import Fault, faults_of
 from tools.mutants.judge import Judge, Judgement
 from tools.mutants.tree import Tree
@@ -71,6 +71,9 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--only", help="all faults with this text instead of a sample")
     parser.add_argument("--footprints", type=Path, help="use this map of lines to tests if it exists, else write it")
+    parser.add_argument(
+        "--whole", action="store_true", help="survivors are judged by the rest of `make test` too, minutes for each"
+    )
     parser.add_argument("--fixed", action="store_true", help="the few faults that must be noticed, within seconds")
     known = parser.parse_args()
     for area in known.areas:
@@ -110,12 +113,22 @@ def _judge(known: argparse.Namespace, tree: Tree) -> None:
             tests = choice.for_fault(fault)
             tree.put(fault)
             judgement = judge.judge(tests.tests, tests.seconds)
+            if known.whole and judgement.verdict == "survived":
+                judgement = _by_the_rest(judge, tests.others, judgement)
             tree.restore(fault)
             totals[area][judgement.verdict] += 1
             _print(fault, judgement, tests.passing)
             if judgement.verdict == "survived":
                 survivors.append((fault, judgement))
     _summary(totals, survivors)
+
+
+def _by_the_rest(judge: Judge, others: Sequence[str], so_far: Judgement) -> Judgement:
+    """What the quick tests let through, judged by the slow ones that pass the line and by those of real brokers."""
+    for tests in (list(others), list(REST)):
+        if tests and so_far.verdict == "survived":
+            so_far = judge.judge(tests, 600)
+    return so_far
 
 
 def fixed(judge: Judge, tree: Tree) -> int:

@@ -26,6 +26,8 @@ JUDGES: Final = (
     "tests/unit/transactions", "tests/unit/connection", "tests/unit/broker", "tests/unit/testing",
     "tests/admin", "tests/sim",
 )  # fmt: skip
+REST: Final = ("tests/wire", "tests/app", "tests/oracle", "tests/hostile")
+"""What else `make test` runs against a broker: processes and real sockets, too slow to judge each fault."""
 _NOT: Final = "not noticed"
 """Tests of wrong builds expect a failure: they cannot judge one."""
 _TESTS_MAX: Final = 300
@@ -40,6 +42,8 @@ class Chosen:
     seconds: float
     passing: int
     """How many pass the line; more than ``tests`` if there are too many."""
+    others: list[str]
+    """Those that pass the line and were not chosen."""
 
 
 class Choice:
@@ -80,12 +84,13 @@ class Choice:
                 folder = os.path.dirname(folder)
         tests: list[str] = []
         seconds = 0.0
-        for test in sorted(passing, key=self._order):
+        ordered = sorted(passing, key=self._order)
+        for test in ordered:
             if len(tests) == _TESTS_MAX or (tests and seconds + self._seconds[test] > _SECONDS_MAX):
                 break
             tests.append(test)
             seconds += self._seconds[test]
-        return Chosen(tests, seconds, len(passing))
+        return Chosen(tests, seconds, len(passing), ordered[len(tests) :])
 
     def some(self) -> list[str]:
         """A few quick ones, of every folder."""
