@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa  # type: ignore[import-untyped]  # publishes no types
-from tests.live_broker import LiveBroker, free_port
+from tests.support.live_broker import LiveBroker, free_port
 
 from benchmarks.resident import Watch
 from magnetar.client.lookup import Lookup

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import numpy as np
 import pulsar  # type: ignore[import-untyped]  # publishes no types
-from tests.live_broker import live_broker
+from tests.support.live_broker import live_broker
 
 from magnetar.spark.session import end_session, local_session
 

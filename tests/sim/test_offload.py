@@ -19,9 +19,9 @@ from magnetar.protocol.commands import SubType
 from magnetar.storage.archive import Offload
 from magnetar.storage.managed_ledger import ManagedLedger
 from magnetar.testing.history import Rules
-from tests.memory_place import MemoryPlace
 from tests.sim.clients import Habit, Publisher, Subscriber
 from tests.sim.world import T, World, caught, run_seeds
+from tests.support.memory_object_store import MemoryObjectStore
 
 SETTINGS = Settings(
     offloadUrl="file:///memory", managedLedgerOffloadAutoTriggerSizeThresholdBytes=0,
@@ -29,8 +29,8 @@ SETTINGS = Settings(
 )  # fmt: skip
 
 
-def offloads(world: World) -> MemoryPlace:
-    place = MemoryPlace()
+def offloads(world: World) -> MemoryObjectStore:
+    place = MemoryObjectStore()
     world.archive = ParquetArchive(lambda url: place)
     return place
 

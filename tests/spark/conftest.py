@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from magnetar.spark.session import end_session, local_session
-from tests.live_broker import LiveBroker, live_broker
+from tests.support.live_broker import LiveBroker, live_broker
 
 PARTITIONS = 2
 

@@ -32,9 +32,9 @@ from magnetar.client.lookup import Lookup
 from magnetar.client.read_position import START
 from magnetar.spark.options import sink_options
 from magnetar.spark.publish import Numbering, TaskSink
-from tests.columns import Columns
-from tests.live_broker import LiveBroker
 from tests.spark.pipeline import SHUFFLED, SINKS
+from tests.support.columns import Columns
+from tests.support.live_broker import LiveBroker
 
 PARTITIONS = 3
 KEYS = 61

@@ -17,7 +17,7 @@ from magnetar.client.read_position import START
 from magnetar.pipelines.replay import messages
 from magnetar.spark.options import sink_options, source_options
 from magnetar.spark.publish import Numbering, Published, TaskSink
-from tests.live_broker import LiveBroker
+from tests.support.live_broker import LiveBroker
 from tests.unit.columnar.test_encryption import pair
 
 pytestmark = pytest.mark.spark

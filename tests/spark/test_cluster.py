@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from magnetar.spark.cluster import standalone_cluster
-from tests.live_broker import LiveBroker
 from tests.spark.on_cluster import FLIGHTS
+from tests.support.live_broker import LiveBroker
 
 pytestmark = pytest.mark.spark
 _PATIENCE = 240

@@ -17,7 +17,7 @@ from magnetar.client.read_position import Place
 from magnetar.model.names import TopicName
 from magnetar.protocol.commands.ids import TxnId
 from tests.admin.real_broker import TOPIC, RealBroker, real_broker
-from tests.batch_writer import BatchWriter
+from tests.support.batch_writer import BatchWriter
 
 T = "persistent://public/default/t"
 pytestmark = pytest.mark.spark

@@ -10,7 +10,7 @@ import pytest
 from rich.console import Console
 
 from magnetar.spark import demo, flights
-from tests.live_broker import LiveBroker
+from tests.support.live_broker import LiveBroker
 
 pytestmark = [
     pytest.mark.spark,

@@ -13,7 +13,7 @@ from examples.pipelines import change_capture, late_data, sessions, table_view, 
 from examples.pipelines.workplace import Outcome, Workplace, differences, show
 from rich.console import Console
 
-from tests.live_broker import LiveBroker
+from tests.support.live_broker import LiveBroker
 
 pytestmark = [
     pytest.mark.spark,

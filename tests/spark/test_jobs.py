@@ -25,7 +25,7 @@ from magnetar.protocol.batches import Batch
 from magnetar.storage.segment import segment_name
 from magnetar.testing.rawtransaction import RawTransaction
 from tests.admin.real_broker import TOPIC, RealBroker, real_broker
-from tests.batch_writer import BatchWriter
+from tests.support.batch_writer import BatchWriter
 from tests.unit.jobs.stores import T, stored
 
 pytestmark = pytest.mark.spark

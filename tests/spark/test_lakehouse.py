@@ -17,8 +17,8 @@ import pytest
 from magnetar.lakehouse import open_lake, register
 from magnetar.lakehouse.merge import POSITION, merged
 from magnetar.lakehouse.options import Kind
-from tests.live_broker import LiveBroker
 from tests.spark.lake_driver import BATCHES, HALTED_AT, QUERIES, ROWS
+from tests.support.live_broker import LiveBroker
 
 pytestmark = [
     pytest.mark.spark,

@@ -11,7 +11,7 @@ import pytest
 from magnetar.spark.publish import Published, TaskSink
 from magnetar.spark.source import PulsarSource
 from magnetar.spark.writer import StreamSink
-from tests.live_broker import LiveBroker
+from tests.support.live_broker import LiveBroker
 
 pytestmark = [
     pytest.mark.spark,

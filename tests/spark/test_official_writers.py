@@ -20,8 +20,8 @@ from magnetar.spark.keys import sealing
 from magnetar.spark.options import sink_options, source_options
 from magnetar.spark.planner import Range
 from magnetar.spark.reader import read_task
-from tests.batch_writer import BatchWriter
-from tests.live_broker import LiveBroker
+from tests.support.batch_writer import BatchWriter
+from tests.support.live_broker import LiveBroker
 from tests.unit.columnar.test_encryption import pair
 
 pulsar = pytest.importorskip("pulsar")

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from magnetar.spark.source import PulsarSource
-from tests.live_broker import LiveBroker
 from tests.spark.pipeline import AFTER, SHARE, source_class
 from tests.spark.rounds import Experiment
+from tests.support.live_broker import LiveBroker
 
 pytestmark = [
     pytest.mark.spark,

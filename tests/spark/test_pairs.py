@@ -15,7 +15,7 @@ from magnetar.spark.options import sink_options, source_options
 from magnetar.spark.publish import TaskSink
 from magnetar.spark.reader import BatchReader
 from magnetar.spark.values import resolved
-from tests.live_broker import LiveBroker
+from tests.support.live_broker import LiveBroker
 
 pulsar = pytest.importorskip("pulsar")
 

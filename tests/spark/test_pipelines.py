@@ -40,8 +40,8 @@ from magnetar.pipelines.watch import Watch
 from magnetar.spark.options import sink_options, source_options
 from magnetar.spark.publish import Numbering, TaskSink
 from magnetar.spark.topics import listed, topic_partitions
-from tests.live_broker import LiveBroker
 from tests.spark.conftest import PARTITIONS
+from tests.support.live_broker import LiveBroker
 from tests.unit.columnar.test_encryption import pair
 
 pytestmark = [

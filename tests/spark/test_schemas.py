@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.live_broker import LiveBroker
+from tests.support.live_broker import LiveBroker
 
 pulsar = pytest.importorskip("pulsar")
 schema = pytest.importorskip("pulsar.schema")

@@ -12,8 +12,8 @@ from pulsar.schema import AvroSchema, Integer, Record, String  # type: ignore[im
 from typer.testing import CliRunner
 
 from magnetar.app import main
-from tests.live_broker import LiveBroker
-from tests.snippets import Snippet, commands, python, snippets
+from tests.support.live_broker import LiveBroker
+from tests.support.snippets import Snippet, commands, python, snippets
 
 pytestmark = [
     pytest.mark.spark,

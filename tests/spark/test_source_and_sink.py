@@ -18,8 +18,8 @@ from magnetar.model.errors import InvalidValueError
 from magnetar.model.hashing import java_string_hash
 from magnetar.spark.sequences import Sequence
 from magnetar.spark.staging import staged
-from tests.live_broker import LiveBroker, live_broker
 from tests.spark.conftest import PARTITIONS
+from tests.support.live_broker import LiveBroker, live_broker
 
 pytestmark = [
     pytest.mark.spark,

@@ -27,7 +27,7 @@ from magnetar.spark.progress import progress_of
 from magnetar.spark.reader import BatchReader
 from magnetar.spark.stream import StreamReader
 from tests.admin.real_broker import TOPIC, RealBroker, real_broker
-from tests.batch_writer import BatchWriter
+from tests.support.batch_writer import BatchWriter
 
 PUBLIC = "persistent://public/default/"
 pytestmark = pytest.mark.spark

@@ -13,8 +13,8 @@ import pytest
 from magnetar.client.lookup import Lookup
 from magnetar.jobs import command
 from magnetar.spark.topics import listed, topic_partitions
-from tests.live_broker import LiveBroker
 from tests.spark.test_jobs import publish
+from tests.support.live_broker import LiveBroker
 
 pytestmark = pytest.mark.spark
 _SUBMIT = Path(pyspark.__file__).parent / "bin" / "spark-submit"

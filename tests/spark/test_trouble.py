@@ -17,7 +17,7 @@ from magnetar.client.producer import Producer
 from magnetar.client.read_position import START
 from magnetar.spark.options import sink_options
 from magnetar.spark.publish import Numbering, TaskSink
-from tests.live_broker import LiveBroker, live_broker
+from tests.support.live_broker import LiveBroker, live_broker
 
 pytestmark = [
     pytest.mark.spark,

@@ -18,8 +18,8 @@ from magnetar.lakehouse.lineage import live_files
 from magnetar.pipelines.checkpoint import Checkpoint
 from magnetar.pipelines.model import Pipeline
 from magnetar.pipelines.verify import verify
-from tests.live_broker import LiveBroker
 from tests.spark.test_pipelines import declared, finish, keep, publish
+from tests.support.live_broker import LiveBroker
 
 pytestmark = [
     pytest.mark.spark,

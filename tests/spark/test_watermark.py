@@ -15,8 +15,8 @@ import pytest
 from magnetar.client.lookup import Lookup
 from magnetar.client.producer import Producer
 from magnetar.spark.progress import SourceProgress, watch
-from tests.batch_writer import BatchWriter
-from tests.live_broker import LiveBroker
+from tests.support.batch_writer import BatchWriter
+from tests.support.live_broker import LiveBroker
 
 pytestmark = [
     pytest.mark.spark,

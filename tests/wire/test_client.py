@@ -20,9 +20,9 @@ from magnetar.client.lookup import Lookup
 from magnetar.client.producer import Producer
 from magnetar.client.read_position import START, Place
 from magnetar.protocol.compression import CompressionType
-from tests.batch_writer import BatchWriter
-from tests.columns import Columns
-from tests.live_broker import LiveBroker, live_broker
+from tests.support.batch_writer import BatchWriter
+from tests.support.columns import Columns
+from tests.support.live_broker import LiveBroker, live_broker
 
 pulsar = pytest.importorskip("pulsar")
 NAMESPACE = "persistent://public/default"

@@ -16,8 +16,8 @@ from magnetar.client.lookup import Lookup
 from magnetar.client.producer import Producer
 from magnetar.client.read_position import START, Place
 from magnetar.model.errors import InvalidValueError
-from tests.batch_writer import BatchWriter
-from tests.live_broker import LiveBroker, live_broker
+from tests.support.batch_writer import BatchWriter
+from tests.support.live_broker import LiveBroker, live_broker
 
 NUMBERS = itertools.count()
 

@@ -4,7 +4,7 @@
              [payload]
 
 Batches are cut by number and bytes, and around a message with a time to be delivered at (`protocol.batches`). The model
-is in `tests/batch_writer.py`, with the very same bytes.
+is in `tests/support/batch_writer.py`, with the very same bytes.
 """
 
 from __future__ import annotations

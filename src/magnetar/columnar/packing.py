@@ -2,7 +2,7 @@
 
 `Messages` are the columns of one record batch, made ready once; a `Packer` makes the entries of one producer from some
 of their rows. The same messages give the same bytes, sequence ids and digests: a sender that starts over relies on that
-(docs/decisions/009). `tests/batch_writer.py` is the model.
+(docs/decisions/009). `tests/support/batch_writer.py` is the model.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ from magnetar.config.settings import Settings
 from magnetar.model.errors import PersistenceError
 from magnetar.offload.archive import ParquetArchive
 from magnetar.storage.archive import Offload
-from tests.memory_place import MemoryPlace
+from tests.support.memory_object_store import MemoryObjectStore
 from tests.unit.topic.stand import FakeClock
 
 
@@ -50,7 +50,7 @@ def store() -> Iterator[Store]:
     store.archive_threads.shutdown()
 
 
-def made(store: Store, place: MemoryPlace, clock: FakeClock) -> Offloading:
+def made(store: Store, place: MemoryObjectStore, clock: FakeClock) -> Offloading:
     archive = ParquetArchive(lambda url: place)
     return Offloading(cast("Any", store), archive, Settings(offloadUrl=place.url), clock, Random(1))
 
@@ -61,7 +61,7 @@ def copy(name: str) -> Offload:
 
 def test_what_a_thread_works_on_is_left_alone_until_it_ended(store: Store) -> None:
     async def main() -> None:
-        offloading = made(store, MemoryPlace(), FakeClock())
+        offloading = made(store, MemoryObjectStore(), FakeClock())
         begun, go_on, ended = threading.Event(), threading.Event(), []
 
         def work() -> None:
@@ -89,7 +89,7 @@ def test_what_a_thread_works_on_is_left_alone_until_it_ended(store: Store) -> No
 
 def test_a_pass_goes_on_behind_one_object_that_breaks_in_an_unforeseen_way(store: Store) -> None:
     async def main() -> None:
-        place = MemoryPlace()
+        place = MemoryObjectStore()
         offloading = made(store, place, FakeClock())
         managed = SimpleNamespace(
             deleted=False, name="t", table=SimpleNamespace(ledgers=[SimpleNamespace(id=1, offload=copy("x"))])
@@ -111,7 +111,7 @@ def test_a_pass_goes_on_behind_one_object_that_breaks_in_an_unforeseen_way(store
 
 def test_while_the_disk_fails_nothing_is_deleted_and_the_pass_ends_as_ever(store: Store) -> None:
     async def main() -> None:
-        place, clock = MemoryPlace(), FakeClock()
+        place, clock = MemoryObjectStore(), FakeClock()
         offloading = made(store, place, clock)
         place.objects["old"] = b"x"
         store.discard(copy("old"))
@@ -128,7 +128,7 @@ def test_while_the_disk_fails_nothing_is_deleted_and_the_pass_ends_as_ever(store
 
 def test_a_place_that_does_not_answer_is_asked_once_a_pass_and_one_object_keeps_no_other(store: Store) -> None:
     async def main() -> None:
-        place, clock = MemoryPlace(), FakeClock()
+        place, clock = MemoryObjectStore(), FakeClock()
         offloading = made(store, place, clock)
         names = [f"o{i}" for i in range(5)]
         place.objects.update(dict.fromkeys(names, b"x"))
@@ -148,7 +148,7 @@ def test_a_place_that_does_not_answer_is_asked_once_a_pass_and_one_object_keeps_
 
 def test_what_is_needed_again_when_its_turn_comes_is_not_deleted(store: Store) -> None:
     async def main() -> None:
-        place = MemoryPlace()
+        place = MemoryObjectStore()
         offloading = made(store, place, FakeClock())
         place.objects["again"] = b"x"
         store.discard(copy("again"))

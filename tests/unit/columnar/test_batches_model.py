@@ -19,8 +19,8 @@ from magnetar.protocol.entries import (
     payload_of,
     split_batch,
 )
-from tests.batch_writer import BatchWriter
-from tests.columns import Columns
+from tests.support.batch_writer import BatchWriter
+from tests.support.columns import Columns
 
 texts = st.text(max_size=6)
 pairs = st.lists(st.tuples(texts, texts), max_size=2).map(tuple)

@@ -15,7 +15,7 @@ from magnetar.columnar.opening import Failure, Opener
 from magnetar.model.errors import InvalidValueError
 from magnetar.protocol.compression import CompressionType, decompress
 from magnetar.protocol.entries import build_entry, metadata_of, payload_of, split_batch
-from tests.batch_writer import BatchWriter
+from tests.support.batch_writer import BatchWriter
 from tests.unit.columnar.test_chunks import chunks
 
 _PEM = serialization.Encoding.PEM

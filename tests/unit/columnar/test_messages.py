@@ -19,7 +19,7 @@ from magnetar.model.errors import MagnetarError, NotAvailableError, ProtocolErro
 from magnetar.model.ids import signed
 from magnetar.protocol.compression import CompressionType, DamagedPayloadError, compress
 from magnetar.protocol.entries import EncryptionKey, EntryMetadata, SingleMetadata, build_entry, join_batch
-from tests.columns import Columns
+from tests.support.columns import Columns
 
 texts = st.text(max_size=8)
 pairs = st.lists(st.tuples(texts, texts), max_size=3).map(tuple)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from magnetar.columnar.packing import Messages, Packer, messages_of
 from magnetar.protocol.compression import CompressionType
-from tests.batch_writer import BatchWriter, Extras
+from tests.support.batch_writer import BatchWriter, Extras
 
 texts = st.text(max_size=6)
 times = st.sampled_from([0, 0, 1, -5, 1_700_000_000_000]) | st.integers(0, 1 << 60)

@@ -12,7 +12,7 @@ from magnetar.columnar.opening import Opener
 from magnetar.columnar.splitting import split
 from magnetar.protocol.compression import CompressionType
 from magnetar.protocol.entries import metadata_of, payload_of
-from tests.batch_writer import BatchWriter
+from tests.support.batch_writer import BatchWriter
 from tests.unit.columnar.test_encryption import pair
 
 

@@ -8,7 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from magnetar.app.main import app
-from tests.live_broker import free_port
+from tests.support.live_broker import free_port
 
 
 def run(*arguments: str) -> tuple[int, str]:

@@ -8,12 +8,12 @@ from magnetar.model.errors import PersistenceError
 from magnetar.offload.archive import ParquetArchive
 from magnetar.offload.format import LedgerWriter
 from magnetar.storage.archive import Offload
-from tests.memory_place import MemoryPlace
+from tests.support.memory_object_store import MemoryObjectStore
 
 ENTRIES = [bytes([i % 251]) * 200 for i in range(500)]
 
 
-def written(place: MemoryPlace, name: str, group_bytes: int) -> Offload:
+def written(place: MemoryObjectStore, name: str, group_bytes: int) -> Offload:
     draft = place.draft(name)
     writer = LedgerWriter(draft.target, "persistent://a/b/c", 7, 0, group_bytes)
     writer.add(ENTRIES, None)
@@ -22,7 +22,7 @@ def written(place: MemoryPlace, name: str, group_bytes: int) -> Offload:
 
 
 def test_an_object_that_was_put_back_in_another_shape_is_read_after_one_error() -> None:
-    place = MemoryPlace()
+    place = MemoryObjectStore()
     archive = ParquetArchive(lambda url: place)
     copy = written(place, "a", 10_000)
     assert archive.piece(copy, 7, 499).entries[-1] == ENTRIES[499]

@@ -22,7 +22,7 @@ from magnetar.offload.format import KEY, Facts, LedgerFile, LedgerWriter, check,
 from magnetar.offload.places import Bucket, Directory, Place, folder_of, place_at
 from magnetar.protocol.entries import EntryMetadata, build_entry
 from magnetar.storage.archive import Offload
-from tests.memory_place import MemoryPlace
+from tests.support.memory_object_store import MemoryObjectStore
 
 Content = tuple[list[bytes], list[int] | None]
 
@@ -41,9 +41,9 @@ def written(content: Content, pieces: int = 7, group_bytes: int = 200, index: in
     return target.getvalue(), facts
 
 
-def held(content: Content, **options: Any) -> tuple[ParquetArchive, Offload, MemoryPlace]:
+def held(content: Content, **options: Any) -> tuple[ParquetArchive, Offload, MemoryObjectStore]:
     data, facts = written(content, **options)
-    place = MemoryPlace()
+    place = MemoryObjectStore()
     place.objects["x"] = data
     offload = Offload(place.url, "x", facts.digest, facts.entries, facts.bytes, len(data), 0)
     return ParquetArchive(lambda url: place), offload, place
@@ -158,7 +158,7 @@ def places(tmp_path: Path) -> list[Place]:
         Directory("/x", str(tmp_path / "c")),
         Bucket("s3://b", LocalStore(str(tmp_path / "d"), mkdir=True)),
         Bucket("s3://b", MemoryStore()),
-        MemoryPlace(),
+        MemoryObjectStore(),
     ]
 
 

@@ -20,7 +20,7 @@ from magnetar.pipelines.replay import _original
 from magnetar.pipelines.stored import reading, sealed, sources_by_topic
 from magnetar.protocol.entries import metadata_of
 from magnetar.spark import opening
-from tests.batch_writer import BatchWriter
+from tests.support.batch_writer import BatchWriter
 from tests.unit.columnar.test_chunks import chunks
 from tests.unit.columnar.test_encryption import pair
 from tests.unit.columnar.test_encryption import sealed as encrypted

@@ -12,7 +12,7 @@ from magnetar.columnar.values import Binary, Text, ValueDecoder
 from magnetar.model.errors import InvalidValueError
 from magnetar.protocol.entries import EntryMetadata, build_entry
 from magnetar.spark.decode import METADATA, STANDARD, ArrowDecoder, arrow_schema, chosen_columns, sql_schema
-from tests.batch_writer import BatchWriter
+from tests.support.batch_writer import BatchWriter
 
 TOPIC = "persistent://public/default/t-partition-3"
 AT = 1_700_000_000_123

@@ -21,7 +21,7 @@ from magnetar.spark.sequences import (
     first_number,
     numbers,
 )
-from tests.batch_writer import BatchWriter
+from tests.support.batch_writer import BatchWriter
 
 row_numbers = st.one_of(st.integers(0, ROWS - 1), st.integers(FINE_ROWS - 2, FINE_ROWS + 2), st.just(ROWS - 1))
 parts = row_numbers.flatmap(

@@ -10,7 +10,7 @@ import shlex
 from pathlib import Path
 from typing import Final, NamedTuple
 
-ROOT: Final = Path(__file__).resolve().parents[1]
+ROOT: Final = Path(__file__).resolve().parents[2]
 _FENCE: Final = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _BROKER: Final = re.compile(r"pulsar://(?:localhost|127\.0\.0\.1):6650")
 _OUTSIDE: Final = re.compile(r"(?<![\w.:/-])/(?=(?:lake|data|mnt)/)")

@@ -15,8 +15,8 @@ import typer.main
 from typer.testing import CliRunner
 
 from magnetar.app import main
-from tests.live_broker import live_broker
-from tests.snippets import ROOT, Snippet, commands, python, snippets
+from tests.support.live_broker import live_broker
+from tests.support.snippets import ROOT, Snippet, commands, python, snippets
 
 ALL = snippets()
 NOT_RUN = {

@@ -1,4 +1,4 @@
-"""A place for copies of ledgers in memory: an object store as tests want it, which loses and damages what it holds."""
+"""An object store in memory for offloaded ledgers, which loses and damages what it holds when a test wants it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import io
 from typing import Any
 
 
-class MemoryPlace:
+class MemoryObjectStore:
     """Implements :class:`magnetar.offload.places.Place`; outlives the brokers that use it."""
 
     def __init__(self, url: str = "file:///memory") -> None:
@@ -43,7 +43,7 @@ class MemoryPlace:
 
 
 class _Draft:
-    def __init__(self, place: MemoryPlace, name: str) -> None:
+    def __init__(self, place: MemoryObjectStore, name: str) -> None:
         self._place = place
         self._name = name
         self.target = io.BytesIO()
