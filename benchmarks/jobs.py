@@ -32,7 +32,7 @@ from benchmarks.resident import Watch
 from magnetar.client.lookup import Lookup
 from magnetar.client.producer import Producer
 from magnetar.columnar.packing import Packer, messages_of
-from magnetar.jobs.reading import Access, units
+from magnetar.jobs.reader.unit_reader import Access, units
 from magnetar.jobs.rest import Rest, path_of
 from magnetar.protocol.entries import EntryMetadata, build_entry
 from magnetar.spark.session import end_session, local_session
@@ -62,7 +62,7 @@ class Where:
 
 
 def audit(spark: SparkSession, where: Where) -> int:
-    from magnetar.jobs.audit import audit as look
+    from magnetar.jobs.verification.audit import audit as look
 
     found = look(spark, where.access(), units(where.access(), TOPIC, least=2))
     if found.counts:
@@ -71,8 +71,8 @@ def audit(spark: SparkSession, where: Where) -> int:
 
 
 def compare(spark: SparkSession, where: Where) -> int:
-    from magnetar.jobs.compare import Side
-    from magnetar.jobs.compare import compare as differences
+    from magnetar.jobs.verification.comparison import Side
+    from magnetar.jobs.verification.comparison import compare as differences
 
     side = Side(TOPIC, where.access(), units(where.access(), TOPIC, least=2))
     found = differences(spark, side, side)
@@ -82,7 +82,7 @@ def compare(spark: SparkSession, where: Where) -> int:
 
 
 def compact(spark: SparkSession, where: Where) -> int:
-    from magnetar.jobs import compaction
+    from magnetar.jobs.compaction import job as compaction
 
     plan = compaction.plan(Rest(where.rest), Path(where.data), TOPIC)
     if plan is None:

@@ -11,17 +11,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from magnetar.jobs import compaction
-from magnetar.jobs.compaction import Plan, plan, stretches, write_unit
-from magnetar.jobs.latest import CHUNKED, KEY, Event, Heard, latest
+from magnetar.jobs.compaction import job
+from magnetar.jobs.compaction.entry_columns import key_events
+from magnetar.jobs.compaction.job import Plan, plan, stretches, write_unit
+from magnetar.jobs.compaction.rules import CHUNKED, KEY, Event, Heard, latest
 from magnetar.jobs.rest import RefusedError, Rest
-from magnetar.jobs.stretches import key_events
 from magnetar.model.errors import ConflictError
 from magnetar.protocol.compression import CompressionType
 from magnetar.storage.managed_ledger import ManagedLedger
 from tests.admin.real_broker import TOPIC, RealBroker, real_broker
 from tests.admin.test_offload import SMALL_LEDGERS, finished
-from tests.unit.jobs.test_latest import rows_of
+from tests.unit.jobs.test_compaction_rules import rows_of
 from tests.unit.topic.test_survivors import Message, batch, single
 
 T = "persistent://public/default/t"
@@ -116,7 +116,7 @@ def summed_up(work: Plan, together: int) -> tuple[dict[int, int], Heard]:
     """Places that stay and their units, and the rest, from rows as they travel: of so many units together."""
     last: dict[tuple[int, bytes], tuple[int, int]] = {}
     for first in range(0, len(work.units), together):
-        some = compaction.Neighbours(work)
+        some = job.Neighbours(work)
         for number in range(first, min(first + together, len(work.units))):
             some.hear(number)
         for rows in some.rows():
@@ -126,13 +126,13 @@ def summed_up(work: Plan, together: int) -> tuple[dict[int, int], Heard]:
     keys = {name: at for (kind, name), at in last.items() if kind == KEY}
     stays = {code >> 2: unit for code, unit in keys.values() if not code & 2}
     in_chunks = [(name, code >> 2) for name, (code, _) in keys.items() if code & 1]
-    ended = [(name, at[0] >> 2) for (kind, name), at in last.items() if kind == compaction._ENDED]
+    ended = [(name, at[0] >> 2) for (kind, name), at in last.items() if kind == job._ENDED]
     chunks = [name for (kind, name), at in last.items() if kind == CHUNKED and not at[0] & 2]
-    return stays, Heard(frozenset(chunks), compaction._last_in_chunks(in_chunks, ended))
+    return stays, Heard(frozenset(chunks), job._last_in_chunks(in_chunks, ended))
 
 
 def handed_over(work: Plan, rows: list[dict[str, Any]]) -> None:
-    compaction._hand_over(work, [row for row in rows if row["entries"]], 0)
+    job._hand_over(work, [row for row in rows if row["entries"]], 0)
 
 
 async def first_half(broker: RealBroker) -> None:

@@ -31,7 +31,7 @@ OURS = (
     "magnetar.model",
     "magnetar.runtime.command_line",
     "magnetar.jobs.findings",
-    "magnetar.jobs.running",
+    "magnetar.jobs.session",
 )
 EXTRAS = ["cryptography", "deltalake", "numba", "numpy", "obstore", "pandas", "polars", "ptars", "pyarrow", "pyiceberg",
           "pyspark", "sqlalchemy", "yaml"]  # fmt: skip

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from magnetar.jobs.compaction import compact
+from magnetar.jobs.compaction.job import compact
 from tests.admin.real_broker import RealBroker
 from tests.admin.test_compaction_job import URL, by_broker, computed, first_half, life, planned, view_of
 

@@ -12,13 +12,13 @@ import pytest
 
 from magnetar.client.lookup import Lookup
 from magnetar.client.producer import Producer
-from magnetar.jobs import extents
-from magnetar.jobs.audit import audit
-from magnetar.jobs.compare import WAYS, Comparison, Side, compare
-from magnetar.jobs.reading import Access, Unit, frame, read, units
+from magnetar.jobs.reader import segment_reader
+from magnetar.jobs.reader.unit_reader import Access, Unit, frame, read, units
 from magnetar.jobs.replay import Request, load_or_make, make_plan, replay
 from magnetar.jobs.report import TopicReport, WhatIf, facts_of, topic_report, topics_of
 from magnetar.jobs.rest import Rest
+from magnetar.jobs.verification.audit import audit
+from magnetar.jobs.verification.comparison import WAYS, Comparison, Side, compare
 from magnetar.model.errors import InvalidValueError, NotFoundError
 from magnetar.protocol import commands as c
 from magnetar.protocol.batches import Batch
@@ -116,7 +116,7 @@ def test_the_same_as_by_protocol(tmp_path: Path) -> None:
 def test_a_segment_that_is_gone_is_read_by_protocol(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As long as the broker has its entries; what it has trimmed as well is named exactly."""
     # Entries that were moved would be found in the directory; here they were not.
-    monkeypatch.setattr(extents, "moved", lambda *_: [])
+    monkeypatch.setattr(segment_reader, "moved", lambda *_: [])
 
     async def story(broker: RealBroker, url: str) -> None:
         for first in (0, 20):

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from magnetar.jobs.offload import offload, plan, planned
-from magnetar.jobs.reading import Access, units
+from magnetar.jobs.reader.unit_reader import Access, units
 from magnetar.jobs.rest import Rest
 from magnetar.model.errors import InvalidValueError
 from tests.admin.real_broker import real_broker

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from magnetar.jobs.findings import check_file, show, write_rows
-from magnetar.jobs.running import CLEAN, FOUND, errors_told, session
+from magnetar.jobs.session import CLEAN, FOUND, errors_told, session
 from magnetar.runtime.command_line import commands
 
 if TYPE_CHECKING:
-    from magnetar.jobs.units import Access
+    from magnetar.jobs.reader.units import Access
 
 app = commands("Maintenance jobs on Spark: local, or through spark-submit.")
 
@@ -33,7 +33,7 @@ Patience = Annotated[float, typer.Option(help="Seconds that the broker may take 
 
 def access(url: str | None, data: Path | None, token: str | None, patience: float) -> Access:
     """How the topics are reached."""
-    from magnetar.jobs.units import Access
+    from magnetar.jobs.reader.units import Access
 
     directory = None if data is None else str(data)
     return Access(url=url, directory=directory, token=token, operation_timeout=patience)
@@ -52,9 +52,9 @@ def audit(
     memory: Memory = "1g",
 ) -> None:
     """Look for gaps, repetitions, damage and messages out of order; exit 1 if there are any."""
-    from magnetar.jobs.audit import audit as look
     from magnetar.jobs.findings import Finding
-    from magnetar.jobs.reading import units
+    from magnetar.jobs.reader.unit_reader import units
+    from magnetar.jobs.verification.audit import audit as look
 
     with errors_told():
         check_file(out)
@@ -112,7 +112,7 @@ def compact(
     memory: Memory = "1g",
 ) -> None:
     """Compact a large topic; the broker takes the result over as if it had been its own run."""
-    from magnetar.jobs import compaction as job
+    from magnetar.jobs.compaction import job
     from magnetar.jobs.rest import Rest
 
     with errors_told():
@@ -142,9 +142,9 @@ def compare(
     memory: Memory = "1g",
 ) -> None:
     """Compare two topics or clusters by digests; exit 1 if a message is not the same on both sides."""
-    from magnetar.jobs.compare import Difference, Side, matching_for
-    from magnetar.jobs.compare import compare as differences
-    from magnetar.jobs.reading import units
+    from magnetar.jobs.reader.unit_reader import units
+    from magnetar.jobs.verification.comparison import Difference, Side, matching_for
+    from magnetar.jobs.verification.comparison import compare as differences
 
     with errors_told():
         check_file(out)

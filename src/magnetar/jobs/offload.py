@@ -17,9 +17,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from magnetar.jobs.copies import write_copy
+from magnetar.jobs.reader.ledger_copies import write_copy
+from magnetar.jobs.reader.topic_ledgers import LedgerInfo, Piece, TopicLog, look
 from magnetar.jobs.rest import RefusedError, Rest, path_of
-from magnetar.jobs.topic_logs import LedgerInfo, Piece, TopicLog, look
 from magnetar.model.errors import InvalidValueError, TopicNotFoundError
 from magnetar.model.names import TopicName
 from magnetar.offload.places import folder_of, place_at

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from magnetar.client.bulk.positions import last_place
 from magnetar.client.read_position import START, Place
-from magnetar.jobs.reading import Access, spread_rows
+from magnetar.jobs.reader.unit_reader import Access, spread_rows
 from magnetar.jobs.rest import Rest, path_of
 from magnetar.model.errors import InvalidValueError, NotFoundError
 from magnetar.model.names import TopicName

@@ -25,7 +25,7 @@ from urllib.parse import quote
 import pyarrow as pa  # type: ignore[import-untyped]  # publishes no types
 
 from magnetar.client.read_position import Place
-from magnetar.jobs.reading import Access, Missing, Unit, entries, read
+from magnetar.jobs.reader.unit_reader import Access, Missing, Unit, entries, read
 from magnetar.jobs.replay import backlog
 from magnetar.jobs.rest import RefusedError, Rest, path_of
 from magnetar.model.errors import InvalidValueError

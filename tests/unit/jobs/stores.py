@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Sequence
 from pathlib import Path
 
-from magnetar.jobs.reading import Access, Entries, Missing, Unit, entries
+from magnetar.jobs.reader.unit_reader import Access, Entries, Missing, Unit, entries
 from magnetar.protocol.entries import EntryMetadata, build_entry
 from magnetar.runtime.clock import SystemClock
 from magnetar.storage.files import OsFileSystem

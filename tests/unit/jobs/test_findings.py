@@ -8,9 +8,9 @@ from pathlib import Path
 import pyarrow.parquet as pq  # type: ignore[import-untyped]  # publishes no types
 import pytest
 
-from magnetar.jobs.compare import Difference
 from magnetar.jobs.findings import Finding, write_rows
 from magnetar.jobs.report import TopicReport
+from magnetar.jobs.verification.comparison import Difference
 
 SUMMARY = {"job": "audit", "topic": "t", "messages": 7, "counts": {}}
 

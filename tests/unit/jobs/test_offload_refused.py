@@ -9,8 +9,8 @@ import pytest
 
 from magnetar.jobs import offload
 from magnetar.jobs.offload import Work, copy
+from magnetar.jobs.reader.topic_ledgers import LedgerInfo
 from magnetar.jobs.rest import RefusedError
-from magnetar.jobs.topic_logs import LedgerInfo
 
 
 class Broker:

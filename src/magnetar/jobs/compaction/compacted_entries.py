@@ -10,7 +10,7 @@ from magnetar.broker.topic.compaction.view import PLACE_BYTES
 from magnetar.columnar.compiled import int64, kernel
 from magnetar.columnar.rows import FACT_KEY, FACT_OUT, FACTS
 from magnetar.columnar.wire import copy
-from magnetar.jobs.key_table import UNREADABLE, next_message
+from magnetar.jobs.compaction.key_table import UNREADABLE, next_message
 from magnetar.protocol.compacting import GONE
 
 if TYPE_CHECKING:

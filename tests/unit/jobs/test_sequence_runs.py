@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from magnetar.client.read_position import Place
-from magnetar.jobs.sequences import Overlap, Run, RunMaker, breaks, coarse, goes_on, merged, overlaps
+from magnetar.jobs.verification.sequence_runs import Overlap, Run, RunMaker, breaks, coarse, goes_on, merged, overlaps
 
 MESSAGES = st.lists(st.tuples(st.sampled_from(["a", "b", "c"]), st.integers(0, 12)), max_size=40)
 

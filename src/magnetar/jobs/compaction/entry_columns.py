@@ -28,10 +28,10 @@ from magnetar.columnar.heads import (
     PLAIN_SIZE,
     read_heads,
 )
-from magnetar.jobs.extents import TABLE_ENTRIES, Entries
-from magnetar.jobs.key_table import UNREADABLE, KeyTable
-from magnetar.jobs.latest import Ear, Heard, Kept, Stored, messages_of
-from magnetar.jobs.survived import Choice, Chooser, Survived, in_view
+from magnetar.jobs.compaction.compacted_entries import Choice, Chooser, Survived, in_view
+from magnetar.jobs.compaction.key_table import UNREADABLE, KeyTable
+from magnetar.jobs.compaction.rules import Ear, Heard, Kept, Stored, messages_of
+from magnetar.jobs.reader.segment_reader import TABLE_ENTRIES, Entries
 from magnetar.protocol.compacting import PLAIN_BYTES_MAX, repacked
 from magnetar.protocol.compression import CompressionType, DamagedPayloadError, decompress
 

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from magnetar.jobs import tallies
-from magnetar.jobs.tallies import Tallies, Tally
+from magnetar.jobs.verification import digest_table
+from magnetar.jobs.verification.digest_table import Tallies, Tally
 
 INT64 = st.integers(-(1 << 63), (1 << 63) - 1)
 PORTIONS = st.lists(
@@ -27,7 +27,7 @@ def signed(number: int) -> int:
 def _little_room() -> Iterator[None]:
     """So that tables have to grow."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(tallies, "_FIRST_ROWS", 2)
+        patch.setattr(digest_table, "_FIRST_ROWS", 2)
         yield
 
 

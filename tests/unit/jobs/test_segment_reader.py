@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from magnetar.broker.topic.transactions import ANNEX, TransactionsBesideLog
 from magnetar.client.bulk.data_loss import DataLossError
 from magnetar.client.read_position import START, Place
-from magnetar.jobs.glance import Glance, ledgers_of
-from magnetar.jobs.reading import Access, Missing, read, tasks_of, units
-from magnetar.jobs.topic_logs import look
+from magnetar.jobs.reader.snapshot import Glance, ledgers_of
+from magnetar.jobs.reader.topic_ledgers import look
+from magnetar.jobs.reader.unit_reader import Access, Missing, read, tasks_of, units
 from magnetar.model.errors import InvalidValueError, TopicNotFoundError
 from magnetar.storage.files import OsFileSystem
 from magnetar.storage.managed_ledger import ManagedLedger
@@ -315,7 +315,7 @@ def test_pieces_are_cut_and_put_together(tmp_path: Path, monkeypatch: pytest.Mon
         want = expected(log, sent)
         await store.close()
         whole = units(direct(tmp_path), "t")
-        monkeypatch.setattr("magnetar.jobs.units.UNIT_BYTES", 300)
+        monkeypatch.setattr("magnetar.jobs.reader.units.UNIT_BYTES", 300)
         cut = units(direct(tmp_path), "t")
         assert len(cut) > len(whole)
         assert stored(direct(tmp_path), cut) == (want, [])

@@ -8,7 +8,7 @@ import pyarrow as pa  # type: ignore[import-untyped]  # publishes no types
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from magnetar.jobs.content import content_numbers
+from magnetar.jobs.verification.content_hash import content_numbers
 
 OCTETS = st.one_of(st.none(), st.binary(max_size=20))
 ROW = st.tuples(

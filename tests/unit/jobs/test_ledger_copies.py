@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from magnetar.jobs.copies import publish_times, write_copy
-from magnetar.jobs.reading import Access, Unit, units
-from magnetar.jobs.topic_logs import look
+from magnetar.jobs.reader.ledger_copies import publish_times, write_copy
+from magnetar.jobs.reader.topic_ledgers import look
+from magnetar.jobs.reader.unit_reader import Access, Unit, units
 from magnetar.offload.digest import Digest
 from magnetar.offload.format import NO_TIME
 from magnetar.offload.places import place_at

@@ -2,7 +2,7 @@
 
 Counted are key, ordering key, value, event time and properties; where a message stands, when it was published and by
 whom are not part of it, so a message and its replica have one number. Properties count in any order. The numbers are
-made by a kernel from the Arrow buffers; sums of them (modulo 2^64) are the digests that `jobs.compare` compares.
+made by a kernel from the Arrow buffers; sums of them (modulo 2^64) are the digests that `comparison` compares.
 """
 
 from __future__ import annotations

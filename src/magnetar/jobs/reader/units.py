@@ -1,6 +1,6 @@
 """What a job reads, cut into units that tasks can read on their own: the driver's part, pure but for the two looks.
 
-A topic's sealed ledgers are read from the broker's directory if there is one (`extents`); its open ledger, and
+A topic's sealed ledgers are read from the broker's directory if there is one (`segment_reader`); its open ledger, and
 everything where no directory is given (another machine, Apache Pulsar, no right to read it), by protocol (`client`). A
 unit is a part of one ledger, of a few dozen megabytes, so that a task is neither a mere start nor a minute; small ones
 are put together by `tasks_of`. Units are a function of what the directory and the broker said once: a task that Spark
@@ -19,7 +19,7 @@ from magnetar.client.bulk.ledger_ranges import parts_by_ledger
 from magnetar.client.bulk.positions import first_place, last_place
 from magnetar.client.lookup import Lookup
 from magnetar.client.read_position import START, Place
-from magnetar.jobs.topic_logs import Copied, Directory, Piece, TopicLog, look
+from magnetar.jobs.reader.topic_ledgers import Copied, Directory, Piece, TopicLog, look
 from magnetar.model.errors import InvalidValueError, TopicNotFoundError
 from magnetar.model.ids import Position
 from magnetar.model.names import TopicName

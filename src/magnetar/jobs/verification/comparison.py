@@ -1,7 +1,7 @@
 """``magnetar jobs compare``: do two topics, in one cluster or two, hold the same messages?
 
 First digests: every message falls into a bucket of about ten thousand, and each task gives for each of its buckets how
-many messages it has and the sum and the exclusive or of their contents' numbers (`jobs.content`), which do not depend
+many messages it has and the sum and the exclusive or of their contents' numbers (`content_hash`), which do not depend
 on order. No message leaves its task. Then only buckets that differ are read again, and their messages joined, so what
 is reported is exact: which message is missing on which side, and where it is on the other.
 
@@ -19,10 +19,10 @@ import numpy as np
 import pyarrow as pa  # type: ignore[import-untyped]  # publishes no types
 import pyarrow.compute as pc  # type: ignore[import-untyped]  # the same
 
-from magnetar.jobs.content import COLUMNS, content_numbers
-from magnetar.jobs.reading import Access, Missing, Unit, read, spread
-from magnetar.jobs.sequences import RunMaker
-from magnetar.jobs.tallies import Tallies
+from magnetar.jobs.reader.unit_reader import Access, Missing, Unit, read, spread
+from magnetar.jobs.verification.content_hash import COLUMNS, content_numbers
+from magnetar.jobs.verification.digest_table import Tallies
+from magnetar.jobs.verification.sequence_runs import RunMaker
 from magnetar.model.errors import InvalidValueError
 from magnetar.model.names import TopicName
 

@@ -1,6 +1,6 @@
 """Digests of many buckets at once: a table of sums that a kernel fills, no object per message.
 
-What is counted of a bucket (`jobs.compare`) does not depend on the order of its messages. The table is a hash table
+What is counted of a bucket (`comparison`) does not depend on the order of its messages. The table is a hash table
 with open addressing: ``slots`` holds numbers of rows, the rows hold what is summed up. Neighbours mostly belong to the
 same bucket, so the row of the message before is tried first.
 """

@@ -1,9 +1,9 @@
 """Which ledgers the topics of a data directory have and where their entries lie: a recovery that changes nothing.
 
-The store's own `recover` runs over a :class:`magnetar.jobs.glance.Glance`, so there is one way to understand the log
-and not two. What comes out is copied into plain tuples that travel to Spark's workers: where each stretch of a topic
-lies (segment, and for segments without an index the places of its extents), which of its entries no reader ever gets
-(markers and what aborted transactions wrote) and where an open transaction holds readers up.
+The store's own `recover` runs over a :class:`magnetar.jobs.reader.snapshot.Glance`, so there is one way to understand
+the log and not two. What comes out is copied into plain tuples that travel to Spark's workers: where each stretch of a
+topic lies (segment, and for segments without an index the places of its extents), which of its entries no reader ever
+gets (markers and what aborted transactions wrote) and where an open transaction holds readers up.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final, NamedTuple, cast
 
 from magnetar.broker.topic.transactions import ANNEX, TransactionsBesideLog
-from magnetar.jobs.glance import Glance, ledgers_of
+from magnetar.jobs.reader.snapshot import Glance, ledgers_of
 from magnetar.model.ids import Position
 from magnetar.storage.archive import Offload
 from magnetar.storage.journal import Journal

@@ -20,8 +20,8 @@ from crc32c import crc32c
 
 from magnetar.client.read_position import Place
 from magnetar.columnar.compiled import kernel
-from magnetar.jobs.glance import FrozenFiles
-from magnetar.jobs.topic_logs import Piece, moved
+from magnetar.jobs.reader.snapshot import FrozenFiles
+from magnetar.jobs.reader.topic_ledgers import Piece, moved
 from magnetar.model.errors import MagnetarError
 from magnetar.storage import records
 from magnetar.storage.scan import SegmentScan

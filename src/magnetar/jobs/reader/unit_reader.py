@@ -1,6 +1,6 @@
 """One way to read for every job: units of a topic, and their entries or rows, wherever they come from.
 
-``units`` (see `jobs.units`) plans on the driver; :func:`entries` gives what is stored, :func:`read` gives record
+``units`` (see `units`) plans on the driver; :func:`entries` gives what is stored, :func:`read` gives record
 batches with the columns of ``format("pulsar")``, and :func:`frame` a DataFrame whose tasks do that. What cannot be read
 is handed to ``on_missing``, or, without one, ends the job with an error that names it: nothing is skipped in silence. A
 segment that the broker removed under a direct unit is read by protocol instead, if there is a broker to ask; what it
@@ -36,10 +36,10 @@ from magnetar.columnar.block import (
 )
 from magnetar.columnar.checksums import wrong_checksums
 from magnetar.columnar.values import Binary, ValueDecoder
-from magnetar.jobs.as_stored import as_stored
-from magnetar.jobs.copies import read_copy
-from magnetar.jobs.extents import TABLE_ENTRIES, Entries, Missing, SegmentGoneError, read_piece
-from magnetar.jobs.units import Access, Unit, tasks_of, units
+from magnetar.jobs.reader.ledger_copies import read_copy
+from magnetar.jobs.reader.opaque_entries import as_stored
+from magnetar.jobs.reader.segment_reader import TABLE_ENTRIES, Entries, Missing, SegmentGoneError, read_piece
+from magnetar.jobs.reader.units import Access, Unit, tasks_of, units
 from magnetar.spark.decode import ArrowDecoder, sql_schema
 
 if TYPE_CHECKING:

@@ -13,8 +13,8 @@ from magnetar.client.read_position import Place
 from magnetar.columnar.block import ENTRY_END, ENTRY_START
 from magnetar.columnar.compiled import Numbers, Octets, copy_bytes, kernel
 from magnetar.columnar.heads import HEADS, PUBLISH_TIME, read_heads
-from magnetar.jobs.extents import Entries, Missing, read_piece
-from magnetar.jobs.topic_logs import Copied, LedgerInfo, Piece
+from magnetar.jobs.reader.segment_reader import Entries, Missing, read_piece
+from magnetar.jobs.reader.topic_ledgers import Copied, LedgerInfo, Piece
 from magnetar.model.errors import PersistenceError
 from magnetar.offload.archive import ParquetArchive
 from magnetar.offload.format import NO_TIME, Facts, LedgerWriter, buffers

@@ -1,11 +1,11 @@
 """Compaction of a large topic with Spark, with the exact result of the broker's own (docs/offload.md, decision 015).
 
 The broker says what is to be compacted (its view so far, and closed ledgers up to a horizon) and keeps that from being
-trimmed. Tasks read it from the broker's directory, unit by unit. First pass: the last event of every key per unit,
-and by a shuffle the last of all (:mod:`magnetar.jobs.latest`); payloads do not travel. Second pass: each unit is read
-again by the task that got its surviving places, and what stays is written as a file at the broker's ``offloadUrl``. The
-broker takes the files over as a run of compaction of its own, unless somebody compacted meanwhile; then they are
-deleted, either way.
+trimmed. Tasks read it from the broker's directory, unit by unit. First pass: the last event of every key per unit, and
+by a shuffle the last of all (:mod:`magnetar.jobs.compaction.rules`); payloads do not travel. Second pass: each unit is
+read again by the task that got its surviving places, and what stays is written as a file at the broker's
+``offloadUrl``. The broker takes the files over as a run of compaction of its own, unless somebody compacted meanwhile;
+then they are deleted, either way.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ import numpy as np
 from magnetar.broker.topic.compaction.survivors import INDEX_BITS
 from magnetar.client.bulk.data_loss import DataLossError
 from magnetar.client.read_position import START, Place
-from magnetar.jobs.extents import Missing
-from magnetar.jobs.key_table import Keys, KeyTable
-from magnetar.jobs.latest import CHUNKED, KEY, Ear, Event, Heard
-from magnetar.jobs.reading import Access, Unit, entries
+from magnetar.jobs.compaction.entry_columns import Stretch, kept, key_events, of_topic, of_view
+from magnetar.jobs.compaction.key_table import Keys, KeyTable
+from magnetar.jobs.compaction.rules import CHUNKED, KEY, Ear, Event, Heard
+from magnetar.jobs.reader.segment_reader import Missing
+from magnetar.jobs.reader.topic_ledgers import look
+from magnetar.jobs.reader.unit_reader import Access, Unit, entries
+from magnetar.jobs.reader.units import direct
 from magnetar.jobs.rest import Rest, path_of
-from magnetar.jobs.stretches import Stretch, kept, key_events, of_topic, of_view
-from magnetar.jobs.topic_logs import look
-from magnetar.jobs.units import direct
 from magnetar.model.errors import ConflictError, InvalidValueError
 from magnetar.model.names import TopicName
 from magnetar.offload.format import NO_TIME, LedgerWriter

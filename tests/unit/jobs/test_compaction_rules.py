@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 
 from magnetar.broker.topic.compaction.survivors import Survivors
 from magnetar.broker.topic.compaction.view import pack
-from magnetar.jobs import key_table, stretches
-from magnetar.jobs.extents import Entries
-from magnetar.jobs.key_table import KeyTable
-from magnetar.jobs.latest import KEY, Event, Heard, Kept, Stored, events, latest, messages_of
-from magnetar.jobs.stretches import Stretch, of_topic, of_view
-from magnetar.jobs.survived import Survived
+from magnetar.jobs.compaction import entry_columns, key_table
+from magnetar.jobs.compaction.compacted_entries import Survived
+from magnetar.jobs.compaction.entry_columns import Stretch, of_topic, of_view
+from magnetar.jobs.compaction.key_table import KeyTable
+from magnetar.jobs.compaction.rules import KEY, Event, Heard, Kept, Stored, events, latest, messages_of
+from magnetar.jobs.reader.segment_reader import Entries
 from magnetar.protocol.compacting import look
 from magnetar.protocol.entries import SingleMetadata, build_entry, join_batch
 from magnetar.protocol.frames import with_checksum
@@ -96,12 +96,12 @@ def test_columns_give_what_single_looks_give(made: list[object], retain: bool, v
     stored = [Stored(10 + 2 * i, 7, i, 1, entry_of(one)) for i, one in enumerate(made)]
     half = len(stored) // 2
     columns = [stretch_of(part, view=view) for part in (stored[:half], stored[half:]) if part]
-    keys, ear = stretches.key_events(columns)
+    keys, ear = entry_columns.key_events(columns)
     said = [*rows_of(keys), *ear.events()]
     assert (latest(said), ear.messages) == (latest(events(stored)[0]), events(stored)[1])
     places, heard = latest(said)
     wanted = np.array(sorted(places), np.int64)
-    found = list(stretches.kept(columns, wanted, heard, retain_keyless=retain))
+    found = list(entry_columns.kept(columns, wanted, heard, retain_keyless=retain))
     stays = by_broker(stored, set(), retain=retain)
     assert [one for part in found for one in stored_of(part)] == stays
     assert sum(part.messages for part in found) == sum(messages_of(one.data) for one in stays) <= ear.messages

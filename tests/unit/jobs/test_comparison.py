@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from magnetar.client.read_position import Place
-from magnetar.jobs.compare import Bucket, Digest, Side, differing, matching_for
-from magnetar.jobs.reading import Access, Unit
+from magnetar.jobs.reader.unit_reader import Access, Unit
+from magnetar.jobs.verification.comparison import Bucket, Digest, Side, differing, matching_for
 from magnetar.model.errors import InvalidValueError
 
 NUMBERS = st.integers(-(1 << 63), (1 << 63) - 1)

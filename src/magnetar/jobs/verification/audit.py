@@ -1,6 +1,6 @@
 """``magnetar jobs audit``: is every message there, once, in order, and as it was sent?
 
-Each task reads its units without values and gives back runs of sequence ids (`jobs.sequences`) and what could not be
+Each task reads its units without values and gives back runs of sequence ids (`sequence_runs`) and what could not be
 read: a few rows, whatever the topic's size, and no shuffle. The driver puts the runs together. Where ids overlap, those
 stretches are read a second time with their content, and counted by Spark, so that a repetition (same id, same content)
 is told from an id that was used again (other content), as producers do that start over without deduplication.
@@ -22,11 +22,11 @@ import pyarrow as pa  # type: ignore[import-untyped]  # publishes no types
 import pyarrow.compute as pc  # type: ignore[import-untyped]  # the same
 
 from magnetar.client.read_position import Place
-from magnetar.jobs.content import COLUMNS, content_numbers
-from magnetar.jobs.extents import Missing
 from magnetar.jobs.findings import Finding
-from magnetar.jobs.reading import Access, Unit, read, spread
-from magnetar.jobs.sequences import Overlap, Run, RunMaker, breaks, coarse, merged, overlaps
+from magnetar.jobs.reader.segment_reader import Missing
+from magnetar.jobs.reader.unit_reader import Access, Unit, read, spread
+from magnetar.jobs.verification.content_hash import COLUMNS, content_numbers
+from magnetar.jobs.verification.sequence_runs import Overlap, Run, RunMaker, breaks, coarse, merged, overlaps
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
