@@ -16,10 +16,11 @@ from typing import Any, Final
 from pyspark import TaskContext
 from pyspark.sql.datasource import WriterCommitMessage
 
-from magnetar.lakehouse import committing, sink
-from magnetar.lakehouse.history import Note
-from magnetar.lakehouse.options import Kind, lake_options
-from magnetar.lakehouse.table import Change
+from magnetar.lakehouse import commit as committing
+from magnetar.lakehouse import sink
+from magnetar.lakehouse.formats.table import Change
+from magnetar.lakehouse.model.history import Note
+from magnetar.lakehouse.model.options import Kind, lake_options
 from magnetar.spark.session import local_session
 
 ROWS: Final = 1000

@@ -16,7 +16,7 @@ import pytest
 
 from magnetar.lakehouse import open_lake, register
 from magnetar.lakehouse.merge import POSITION, merged
-from magnetar.lakehouse.options import Kind
+from magnetar.lakehouse.model.options import Kind
 from tests.spark.lake_driver import BATCHES, HALTED_AT, QUERIES, ROWS
 from tests.support.live_broker import LiveBroker
 

@@ -14,7 +14,7 @@ import pytest
 from deltalake import DeltaTable
 
 from magnetar.lakehouse import open_lake
-from magnetar.lakehouse.lineage import live_files
+from magnetar.lakehouse.model.lineage import live_files
 from magnetar.pipelines.checkpoint import Checkpoint
 from magnetar.pipelines.model import Pipeline
 from magnetar.pipelines.verify import verify

@@ -2,24 +2,15 @@
 
 May import spark and what is below it, pyarrow, deltalake, pyiceberg and obstore. In reading order:
 
-* `options`        what can be set, checked once
-* `partition`      rows to partitions
-* `schema`         does a query's schema fit a table's
-* `history`        commits, and from versions to topic positions and back
-* `data_file`, `layout`, `statistics`  what a task says of a file, and how files are to be
-* `lineage`, `file_reader`  which files hold which micro-batches, and single files, for those who verify
-* `store`          the one way to files, local or in an object store
-* `file_writer`    what a task does with its rows
-* `checkpoint`     what a sink can learn from its query's checkpoint
-* `table`          what every kind of table can do
-* `packing`        which small files are put together
-* `parquet_log`, `parquet_table`     a directory of Parquet with a commit log of ours
-* `delta_table`, `iceberg_table`, `iceberg_files`  by delta-rs and pyiceberg
-* `kinds`          from options to a table
-* `committing`     the driver's side of a sink
-* `sink`           what Spark is told; `register`
-* `merge`, `delta_merge`  change capture into a Delta table
-* `lake`, `command` a table from outside of Spark: history, topic positions, upkeep
+* ``model``             what a table is, pure: options, partitions, schemas, history, data files
+* ``files``             data files, local or in an object store: written, read, described
+* ``formats``           what every kind of table can do; Parquet with a commit log of ours, Delta, Iceberg
+* ``query_checkpoint``  what a sink can learn from its query's checkpoint
+* ``commit``            the driver's side of a sink
+* ``sink``              what Spark calls; `register`
+* ``merge``             change capture into a Delta table
+* ``lake``              a table from outside of Spark: history, topic positions, upkeep
+* ``command``           ``magnetar lake``
 """
 
 from __future__ import annotations

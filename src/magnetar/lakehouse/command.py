@@ -12,8 +12,8 @@ from magnetar.model.errors import InvalidValueError, MagnetarError
 from magnetar.runtime.command_line import commands
 
 if TYPE_CHECKING:
-    from magnetar.lakehouse.history import Commit
     from magnetar.lakehouse.lake import Lake
+    from magnetar.lakehouse.model.history import Commit
 
 app = commands("Tables that streams of topics are written to.")
 WEEK: Final = 168.0

@@ -12,12 +12,12 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from magnetar.client.read_position import Place
-from magnetar.lakehouse.history import Commit, Positions, as_text, newest, positions_at, version_holding
-from magnetar.lakehouse.kinds import open_table
-from magnetar.lakehouse.lineage import live_files
-from magnetar.lakehouse.options import Kind, lake_options
-from magnetar.lakehouse.store import Store, local_path
-from magnetar.lakehouse.table import Compacted, Table
+from magnetar.lakehouse.files.file_store import Store, local_path
+from magnetar.lakehouse.formats.kinds import open_table
+from magnetar.lakehouse.formats.table import Compacted, Table
+from magnetar.lakehouse.model.history import Commit, Positions, as_text, newest, positions_at, version_holding
+from magnetar.lakehouse.model.lineage import live_files
+from magnetar.lakehouse.model.options import Kind, lake_options
 from magnetar.model.errors import InvalidValueError, NotFoundError
 
 if TYPE_CHECKING:

@@ -17,9 +17,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from magnetar.lakehouse.checkpoint import Checkpoint
-from magnetar.lakehouse.history import Note
-from magnetar.lakehouse.options import Kind, LakeOptions, lake_options
+from magnetar.lakehouse.model.history import Note
+from magnetar.lakehouse.model.options import Kind, LakeOptions, lake_options
+from magnetar.lakehouse.query_checkpoint import Checkpoint
 from magnetar.model.errors import InvalidValueError
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ def merge_once(
     options: LakeOptions, changes: pa.Table, keys: Sequence[str], query: str, batch: int, checkpoint: str | None = None
 ) -> int | None:
     """Merge rows with a column ``__deleted`` as transaction (query, batch); the version, None if it was there."""
-    from magnetar.lakehouse.delta_merge import merge
+    from magnetar.lakehouse.formats.delta_merge import merge
 
     for key in keys:
         if changes.column(key).null_count:

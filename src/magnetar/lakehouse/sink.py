@@ -6,8 +6,9 @@
 
 A task writes files and tells the driver which; the driver commits them as one transaction. A stream's transaction is
 its query's id and the micro-batch: the tasks find both in their local properties and hand the query on, because Spark
-tells the committing side neither it nor where the topics stand (`checkpoint` has that). A batch write's transaction is
-what the options ``txnAppId`` and ``txnVersion`` say; without them it is committed whole, and again if repeated.
+tells the committing side neither it nor where the topics stand (`query_checkpoint` has that). A batch write's
+transaction is what the options ``txnAppId`` and ``txnVersion`` say; without them it is committed whole, and again if
+repeated.
 """
 
 from __future__ import annotations
@@ -25,11 +26,11 @@ from pyspark.sql.datasource import (
     WriterCommitMessage,
 )
 
-from magnetar.lakehouse.data_file import DataFile
-from magnetar.lakehouse.file_writer import FileWriter
-from magnetar.lakehouse.layout import layout_of
-from magnetar.lakehouse.options import Kind, LakeOptions, lake_options
-from magnetar.lakehouse.store import Store
+from magnetar.lakehouse.files.file_store import Store
+from magnetar.lakehouse.files.file_writer import FileWriter
+from magnetar.lakehouse.model.data_file import DataFile
+from magnetar.lakehouse.model.layout import layout_of
+from magnetar.lakehouse.model.options import Kind, LakeOptions, lake_options
 from magnetar.model.errors import InvalidValueError
 from magnetar.spark.gate import Checks, guard
 from magnetar.spark.interpreter import settle
@@ -101,7 +102,7 @@ class BatchSink(DataSourceArrowWriter):
 
     def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         """All files of all tasks, or none."""
-        from magnetar.lakehouse.committing import change_of_batch, commit
+        from magnetar.lakehouse.commit import change_of_batch, commit
 
         commit(
             self._options, change_of_batch(self._options, arrow_schema(self._schema), _files(messages), self._overwrite)
@@ -136,7 +137,7 @@ class StreamSink(DataSourceStreamArrowWriter):
 
     def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:
         """All files of the micro-batch, or none; nothing if the table has it."""
-        from magnetar.lakehouse.committing import change_of_stream, check_not_set_back, commit
+        from magnetar.lakehouse.commit import change_of_stream, check_not_set_back, commit
 
         query = next((one.query for one in messages if isinstance(one, Written) and one.query is not None), None)
         schema = arrow_schema(self._schema)
@@ -161,13 +162,13 @@ def arrow_schema(schema: StructType) -> pa.Schema:
     """As tasks get it, in a table's terms."""
     from pyspark.sql.pandas.types import to_arrow_schema
 
-    from magnetar.lakehouse.schema import plain_schema
+    from magnetar.lakehouse.model.table_schema import plain_schema
 
     return plain_schema(to_arrow_schema(schema, timezone="UTC"))
 
 
 def _checked(options: LakeOptions, schema: StructType) -> None:
-    from magnetar.lakehouse.committing import check_once
+    from magnetar.lakehouse.commit import check_once
 
     check_once(options, arrow_schema(schema))
 

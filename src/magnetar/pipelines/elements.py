@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from magnetar.lakehouse.options import Kind, lake_options
+from magnetar.lakehouse.model.options import Kind, lake_options
 from magnetar.model.errors import MagnetarError
 from magnetar.pipelines.columns import TIMES, Column, DdlError, columns_of, problem_of_interval
 from magnetar.pipelines.document import Item, nearest

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from magnetar.lakehouse.history import Note
-from magnetar.lakehouse.kinds import open_table
-from magnetar.lakehouse.options import Kind, lake_options
-from magnetar.lakehouse.table import check_repetition
+from magnetar.lakehouse.formats.kinds import open_table
+from magnetar.lakehouse.formats.table import check_repetition
+from magnetar.lakehouse.model.history import Note
+from magnetar.lakehouse.model.options import Kind, lake_options
 from magnetar.pipelines.elements import VERIFY_KEY
 from magnetar.pipelines.model import Pipeline, PlainSink, Sink, TableSink, TopicSink
 from magnetar.pipelines.secrets import resolve

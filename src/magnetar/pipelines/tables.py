@@ -12,10 +12,10 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from magnetar.lakehouse.kinds import open_table
-from magnetar.lakehouse.lineage import Group, LoggedFile, groups, live_files
-from magnetar.lakehouse.options import Kind, lake_options
-from magnetar.lakehouse.table import Table
+from magnetar.lakehouse.formats.kinds import open_table
+from magnetar.lakehouse.formats.table import Table
+from magnetar.lakehouse.model.lineage import Group, LoggedFile, groups, live_files
+from magnetar.lakehouse.model.options import Kind, lake_options
 from magnetar.model.errors import InvalidValueError
 from magnetar.pipelines import evidence, rows
 from magnetar.pipelines.evidence import Finding, Rows, named
@@ -26,7 +26,7 @@ from magnetar.pipelines.secrets import resolve
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from magnetar.lakehouse.file_reader import FileReader
+    from magnetar.lakehouse.files.file_reader import FileReader
 
 _NAMED: Final = 5
 _GROUP, _WRONG, _ROW = "group", "wrong", "row"

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from magnetar.client.read_position import Place
-from magnetar.lakehouse.checkpoint import Checkpoint, positions_of
-from magnetar.lakehouse.history import Commit, newest, positions_at, version_holding
+from magnetar.lakehouse.model.history import Commit, newest, positions_at, version_holding
+from magnetar.lakehouse.query_checkpoint import Checkpoint, positions_of
 from magnetar.model.errors import InvalidValueError
 
 T0, T1, U = "t-partition-0", "t-partition-1", "u-partition-0"

@@ -10,10 +10,10 @@ from deltalake import DeltaTable
 from typer.testing import CliRunner
 
 from magnetar.lakehouse.command import app
-from magnetar.lakehouse.kinds import open_table
-from magnetar.lakehouse.lineage import FileCommit, LoggedFile, groups, live_files
-from magnetar.lakehouse.options import Kind
-from magnetar.lakehouse.table import Table
+from magnetar.lakehouse.formats.kinds import open_table
+from magnetar.lakehouse.formats.table import Table
+from magnetar.lakehouse.model.lineage import FileCommit, LoggedFile, groups, live_files
+from magnetar.lakehouse.model.options import Kind
 from magnetar.model.errors import NotFoundError
 from tests.unit.lakehouse.writing import QUERY, batch_of, change_of, ids_of, options_of
 

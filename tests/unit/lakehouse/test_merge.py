@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from magnetar.lakehouse.lake import open_lake
 from magnetar.lakehouse.merge import merge_once, merged
-from magnetar.lakehouse.options import Kind
+from magnetar.lakehouse.model.options import Kind
 from magnetar.model.errors import IncompatibleSchemaError, InvalidValueError
 from tests.unit.lakehouse.writing import options_of
 

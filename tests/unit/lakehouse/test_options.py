@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from magnetar.lakehouse.options import OPTIONS, Kind, lake_options
-from magnetar.lakehouse.partition import Field
+from magnetar.lakehouse.model.options import OPTIONS, Kind, lake_options
+from magnetar.lakehouse.model.partition import Field
 from magnetar.model.errors import InvalidValueError
 
 ROOT = Path(__file__).parents[3]

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from magnetar.lakehouse.kinds import open_table
-from magnetar.lakehouse.options import Kind
-from magnetar.lakehouse.parquet_log import commit_path
-from magnetar.lakehouse.store import Store
+from magnetar.lakehouse.files.file_store import Store
+from magnetar.lakehouse.formats.kinds import open_table
+from magnetar.lakehouse.formats.parquet_log import commit_path
+from magnetar.lakehouse.model.options import Kind
 from magnetar.model.errors import InvalidValueError
 from tests.unit.lakehouse.writing import batch_of, change_of, ids_of, options_of
 

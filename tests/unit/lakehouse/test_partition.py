@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from pyiceberg.transforms import parse_transform
 from pyiceberg.types import BinaryType, DateType, IcebergType, LongType, StringType, TimestamptzType
 
-from magnetar.lakehouse.partition import Field, check, directory, parse, split
+from magnetar.lakehouse.model.partition import Field, check, directory, parse, split
 from magnetar.model.errors import InvalidValueError
 
 MOMENTS = st.datetimes(dt.datetime(1900, 1, 1), dt.datetime(2100, 1, 1), timezones=st.just(dt.UTC))

@@ -8,8 +8,8 @@ from pathlib import Path
 import pyarrow as pa  # type: ignore[import-untyped]  # publishes no types
 import pytest
 
-from magnetar.lakehouse.kinds import open_table
-from magnetar.lakehouse.options import Kind
+from magnetar.lakehouse.formats.kinds import open_table
+from magnetar.lakehouse.model.options import Kind
 from magnetar.model.errors import IncompatibleSchemaError, InvalidValueError
 from tests.unit.lakehouse.writing import QUERY, batch_of, change_of, ids_of, options_of
 
@@ -177,7 +177,7 @@ def test_of_two_compactions_one_wins(kind: Kind, tmp_path: Path, monkeypatch: py
 
 def _after_writing(monkeypatch: pytest.MonkeyPatch, act: Callable[[], object]) -> None:
     """Once, when a compaction has its files and before it commits them."""
-    from magnetar.lakehouse.file_writer import FileWriter
+    from magnetar.lakehouse.files.file_writer import FileWriter
 
     run = FileWriter.run
 

@@ -9,13 +9,13 @@ from typing import Any
 
 import pyarrow as pa  # type: ignore[import-untyped]  # publishes no types
 
-from magnetar.lakehouse.file_writer import FileWriter
-from magnetar.lakehouse.history import Note
-from magnetar.lakehouse.layout import layout_of
-from magnetar.lakehouse.options import Kind, LakeOptions, lake_options
-from magnetar.lakehouse.schema import plain_schema
-from magnetar.lakehouse.store import Store
-from magnetar.lakehouse.table import Change
+from magnetar.lakehouse.files.file_store import Store
+from magnetar.lakehouse.files.file_writer import FileWriter
+from magnetar.lakehouse.formats.table import Change
+from magnetar.lakehouse.model.history import Note
+from magnetar.lakehouse.model.layout import layout_of
+from magnetar.lakehouse.model.options import Kind, LakeOptions, lake_options
+from magnetar.lakehouse.model.table_schema import plain_schema
 
 QUERY = "query-1"
 

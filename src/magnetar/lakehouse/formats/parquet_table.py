@@ -14,20 +14,20 @@ from typing import Any, Final
 
 import pyarrow as pa  # type: ignore[import-untyped]  # publishes no types
 
-from magnetar.lakehouse import parquet_log as log
-from magnetar.lakehouse.data_file import DataFile
-from magnetar.lakehouse.file_reader import FileReader
-from magnetar.lakehouse.file_writer import FileWriter
-from magnetar.lakehouse.history import Commit, Note, newest
-from magnetar.lakehouse.layout import STAGING, layout_of
-from magnetar.lakehouse.lineage import FileCommit, LoggedFile
-from magnetar.lakehouse.options import LakeOptions
-from magnetar.lakehouse.packing import bins
-from magnetar.lakehouse.parquet_log import Entry, State
-from magnetar.lakehouse.partition import Field, check, check_unchanged
-from magnetar.lakehouse.schema import fit, plain_schema, widened
-from magnetar.lakehouse.store import Store
-from magnetar.lakehouse.table import Change, Compacted, too_many_conflicts, tries
+from magnetar.lakehouse.files.file_reader import FileReader
+from magnetar.lakehouse.files.file_store import Store
+from magnetar.lakehouse.files.file_writer import FileWriter
+from magnetar.lakehouse.formats import parquet_log as log
+from magnetar.lakehouse.formats.parquet_log import Entry, State
+from magnetar.lakehouse.formats.table import Change, Compacted, too_many_conflicts, tries
+from magnetar.lakehouse.model.data_file import DataFile
+from magnetar.lakehouse.model.file_bins import bins
+from magnetar.lakehouse.model.history import Commit, Note, newest
+from magnetar.lakehouse.model.layout import STAGING, layout_of
+from magnetar.lakehouse.model.lineage import FileCommit, LoggedFile
+from magnetar.lakehouse.model.options import LakeOptions
+from magnetar.lakehouse.model.partition import Field, check, check_unchanged
+from magnetar.lakehouse.model.table_schema import fit, plain_schema, widened
 from magnetar.model.errors import NotFoundError
 from magnetar.runtime.clock import Clock, SystemClock
 

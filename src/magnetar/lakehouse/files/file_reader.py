@@ -7,9 +7,9 @@ from typing import Final, NamedTuple
 
 import pyarrow as pa  # type: ignore[import-untyped]  # publishes no types
 
-from magnetar.lakehouse.lineage import LoggedFile
-from magnetar.lakehouse.schema import aligned
-from magnetar.lakehouse.store import Store
+from magnetar.lakehouse.files.file_store import Store
+from magnetar.lakehouse.model.lineage import LoggedFile
+from magnetar.lakehouse.model.table_schema import aligned
 from magnetar.model.errors import NotFoundError
 
 _MOVES: Final = 3

@@ -13,12 +13,12 @@ from typing import Final
 
 import pyarrow as pa  # type: ignore[import-untyped]  # publishes no types
 
-from magnetar.lakehouse.checkpoint import Checkpoint
-from magnetar.lakehouse.data_file import DataFile
-from magnetar.lakehouse.history import Note, Positions
-from magnetar.lakehouse.kinds import open_table
-from magnetar.lakehouse.options import LakeOptions
-from magnetar.lakehouse.table import Change, Table, check_repetition
+from magnetar.lakehouse.formats.kinds import open_table
+from magnetar.lakehouse.formats.table import Change, Table, check_repetition
+from magnetar.lakehouse.model.data_file import DataFile
+from magnetar.lakehouse.model.history import Note, Positions
+from magnetar.lakehouse.model.options import LakeOptions
+from magnetar.lakehouse.query_checkpoint import Checkpoint
 from magnetar.model.errors import InvalidValueError
 
 _log: Final = logging.getLogger(__name__)

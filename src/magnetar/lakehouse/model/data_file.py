@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from magnetar.lakehouse.partition import Values
+from magnetar.lakehouse.model.partition import Values
 
 
 @dataclass(frozen=True, slots=True)

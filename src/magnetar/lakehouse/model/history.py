@@ -1,7 +1,7 @@
 """Commits of a table, whatever its kind, and the way from versions to positions of topics and back; pure.
 
-Each commit of a stream says how far the query had read its topics when it was made (`positions`: the end offsets of
-the micro-batch, from Spark's offset log, see `checkpoint`). So the rows of a table up to a version are what the query
+Each commit of a stream says how far the query had read its topics when it was made (`positions`: the end offsets of the
+micro-batch, from Spark's offset log, see `query_checkpoint`). So the rows of a table up to a version are what the query
 makes of the topics up to these positions, and rows between two versions come from the range between theirs:
 
     {"persistent://public/default/flights-partition-0": "12:400:0", ...}

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Final, NamedTuple
 
-from magnetar.lakehouse.partition import Field, parse
+from magnetar.lakehouse.model.partition import Field, parse
 from magnetar.model.errors import InvalidValueError
 from magnetar.spark.option_table import OptionTable, unknown
 

@@ -9,11 +9,11 @@ import pyarrow as pa  # type: ignore[import-untyped]  # publishes no types
 import pyarrow.compute as pc  # type: ignore[import-untyped]  # the same
 from deltalake.exceptions import CommitFailedError
 
-from magnetar.lakehouse.delta_table import LakeDelta, properties
-from magnetar.lakehouse.history import Note
-from magnetar.lakehouse.options import LakeOptions
-from magnetar.lakehouse.schema import plain_schema
-from magnetar.lakehouse.table import check_repetition, too_many_conflicts, tries
+from magnetar.lakehouse.formats.delta_table import LakeDelta, properties
+from magnetar.lakehouse.formats.table import check_repetition, too_many_conflicts, tries
+from magnetar.lakehouse.model.history import Note
+from magnetar.lakehouse.model.options import LakeOptions
+from magnetar.lakehouse.model.table_schema import plain_schema
 
 _DELETED: Final = "__deleted"
 

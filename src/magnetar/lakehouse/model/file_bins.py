@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from magnetar.lakehouse.data_file import DataFile
-from magnetar.lakehouse.partition import Values
+from magnetar.lakehouse.model.data_file import DataFile
+from magnetar.lakehouse.model.partition import Values
 
 _SMALL: Final = 0.5
 """A file below this part of the target is small."""

@@ -23,9 +23,9 @@ from typing import Any, Final
 
 import pyarrow as pa  # type: ignore[import-untyped]  # publishes no types
 
-from magnetar.lakehouse.data_file import DataFile
-from magnetar.lakehouse.history import Commit, Note
-from magnetar.lakehouse.layout import STAGED_SUFFIX, SUFFIX
+from magnetar.lakehouse.model.data_file import DataFile
+from magnetar.lakehouse.model.history import Commit, Note
+from magnetar.lakehouse.model.layout import STAGED_SUFFIX, SUFFIX
 from magnetar.model.errors import InvalidValueError
 
 DIRECTORY: Final = "_magnetar_log"

@@ -6,8 +6,8 @@ import hashlib
 import uuid
 from typing import Final, NamedTuple
 
-from magnetar.lakehouse.options import Kind, LakeOptions
-from magnetar.lakehouse.partition import Field
+from magnetar.lakehouse.model.options import Kind, LakeOptions
+from magnetar.lakehouse.model.partition import Field
 
 STAGING: Final = "_staging"
 STAGED_SUFFIX: Final = ".staged"

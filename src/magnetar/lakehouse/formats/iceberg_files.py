@@ -24,7 +24,7 @@ from pyiceberg.table import Table
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.typedef import Record
 
-from magnetar.lakehouse.data_file import DataFile
+from magnetar.lakehouse.model.data_file import DataFile
 from magnetar.model.errors import InvalidValueError
 
 

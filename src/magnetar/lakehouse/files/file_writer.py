@@ -14,11 +14,11 @@ from typing import Any, Final
 import pyarrow as pa  # type: ignore[import-untyped]  # publishes no types
 import pyarrow.parquet as pq  # type: ignore[import-untyped]  # the same
 
-from magnetar.lakehouse.data_file import DataFile
-from magnetar.lakehouse.layout import Layout
-from magnetar.lakehouse.partition import Values, directory, split
-from magnetar.lakehouse.statistics import statistics
-from magnetar.lakehouse.store import Output, Store
+from magnetar.lakehouse.files.file_store import Output, Store
+from magnetar.lakehouse.files.statistics import statistics
+from magnetar.lakehouse.model.data_file import DataFile
+from magnetar.lakehouse.model.layout import Layout
+from magnetar.lakehouse.model.partition import Values, directory, split
 
 _OPEN: Final = 64
 """Partitions that have an open file at a time; the one that was not written to for longest is closed for another."""

@@ -10,8 +10,8 @@ from __future__ import annotations
 import json
 from typing import Final
 
-from magnetar.lakehouse.history import Positions
-from magnetar.lakehouse.store import Store
+from magnetar.lakehouse.files.file_store import Store
+from magnetar.lakehouse.model.history import Positions
 from magnetar.model.errors import MagnetarError
 from magnetar.spark.offsets import from_json
 

@@ -13,11 +13,11 @@ from typing import Final, NamedTuple, Protocol
 
 import pyarrow as pa  # type: ignore[import-untyped]  # publishes no types
 
-from magnetar.lakehouse.data_file import DataFile
-from magnetar.lakehouse.file_reader import FileReader
-from magnetar.lakehouse.history import Commit, Note
-from magnetar.lakehouse.lineage import FileCommit
-from magnetar.lakehouse.options import LakeOptions
+from magnetar.lakehouse.files.file_reader import FileReader
+from magnetar.lakehouse.model.data_file import DataFile
+from magnetar.lakehouse.model.history import Commit, Note
+from magnetar.lakehouse.model.lineage import FileCommit
+from magnetar.lakehouse.model.options import LakeOptions
 from magnetar.model.errors import ConflictError, InvalidValueError
 
 _PAUSE: Final = 0.05
@@ -26,7 +26,7 @@ _PAUSE: Final = 0.05
 class Change(NamedTuple):
     files: list[DataFile]
     schema: pa.Schema
-    """The query's, with partition columns; as `schema.plain_schema` gives it."""
+    """The query's, with partition columns; as `table_schema.plain_schema` gives it."""
     note: Note
     overwrite: bool = False
     """In place of everything that is there."""

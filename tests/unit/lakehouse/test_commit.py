@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from magnetar.lakehouse.committing import check_not_set_back, commit
-from magnetar.lakehouse.options import Kind
-from magnetar.lakehouse.table import Change
+from magnetar.lakehouse.commit import check_not_set_back, commit
+from magnetar.lakehouse.formats.table import Change
+from magnetar.lakehouse.model.options import Kind
 from magnetar.model.errors import InvalidValueError
 from tests.unit.lakehouse.writing import batch_of, change_of, options_of
 

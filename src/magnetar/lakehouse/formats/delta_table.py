@@ -17,15 +17,15 @@ from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties, Sc
 from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
 from deltalake.transaction import AddAction, RemoveAction, create_table_with_add_actions
 
-from magnetar.lakehouse.data_file import DataFile
-from magnetar.lakehouse.file_reader import FileReader
-from magnetar.lakehouse.history import Commit, Note, newest
-from magnetar.lakehouse.lineage import FileCommit, LoggedFile
-from magnetar.lakehouse.options import LakeOptions
-from magnetar.lakehouse.partition import Field, check, check_unchanged, text_of
-from magnetar.lakehouse.schema import fit, plain_schema
-from magnetar.lakehouse.store import Store, local_path
-from magnetar.lakehouse.table import Change, Compacted, too_many_conflicts, tries
+from magnetar.lakehouse.files.file_reader import FileReader
+from magnetar.lakehouse.files.file_store import Store, local_path
+from magnetar.lakehouse.formats.table import Change, Compacted, too_many_conflicts, tries
+from magnetar.lakehouse.model.data_file import DataFile
+from magnetar.lakehouse.model.history import Commit, Note, newest
+from magnetar.lakehouse.model.lineage import FileCommit, LoggedFile
+from magnetar.lakehouse.model.options import LakeOptions
+from magnetar.lakehouse.model.partition import Field, check, check_unchanged, text_of
+from magnetar.lakehouse.model.table_schema import fit, plain_schema
 from magnetar.model.errors import InvalidValueError, NotFoundError
 from magnetar.runtime.clock import Clock, SystemClock
 

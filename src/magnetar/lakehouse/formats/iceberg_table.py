@@ -29,18 +29,18 @@ from pyiceberg.table import TableProperties
 from pyiceberg.table.snapshots import Snapshot
 from pyiceberg.transforms import parse_transform
 
-from magnetar.lakehouse.file_reader import FileReader
-from magnetar.lakehouse.file_writer import FileWriter
-from magnetar.lakehouse.history import Commit, Note, as_text, newest
-from magnetar.lakehouse.iceberg_files import FileHistory, add_files, file_history, live_files, referenced
-from magnetar.lakehouse.layout import layout_of
-from magnetar.lakehouse.lineage import FileCommit, LoggedFile
-from magnetar.lakehouse.options import LakeOptions
-from magnetar.lakehouse.packing import bins
-from magnetar.lakehouse.partition import Field, check, check_unchanged
-from magnetar.lakehouse.schema import aligned, fit, plain_schema
-from magnetar.lakehouse.store import Store, local_path, name_of
-from magnetar.lakehouse.table import Change, Compacted, too_many_conflicts, tries
+from magnetar.lakehouse.files.file_reader import FileReader
+from magnetar.lakehouse.files.file_store import Store, local_path, name_of
+from magnetar.lakehouse.files.file_writer import FileWriter
+from magnetar.lakehouse.formats.iceberg_files import FileHistory, add_files, file_history, live_files, referenced
+from magnetar.lakehouse.formats.table import Change, Compacted, too_many_conflicts, tries
+from magnetar.lakehouse.model.file_bins import bins
+from magnetar.lakehouse.model.history import Commit, Note, as_text, newest
+from magnetar.lakehouse.model.layout import layout_of
+from magnetar.lakehouse.model.lineage import FileCommit, LoggedFile
+from magnetar.lakehouse.model.options import LakeOptions
+from magnetar.lakehouse.model.partition import Field, check, check_unchanged
+from magnetar.lakehouse.model.table_schema import aligned, fit, plain_schema
 from magnetar.model.errors import InvalidValueError, NotFoundError
 from magnetar.runtime.clock import Clock, SystemClock
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from magnetar.lakehouse.options import Kind, LakeOptions
-from magnetar.lakehouse.table import Table
+from magnetar.lakehouse.formats.table import Table
+from magnetar.lakehouse.model.options import Kind, LakeOptions
 from magnetar.model.errors import InvalidValueError
 
 
@@ -12,15 +12,15 @@ def open_table(options: LakeOptions) -> Table:
     try:
         match options.kind:
             case Kind.PARQUET:
-                from magnetar.lakehouse.parquet_table import ParquetTable
+                from magnetar.lakehouse.formats.parquet_table import ParquetTable
 
                 return ParquetTable(options)
             case Kind.DELTA:
-                from magnetar.lakehouse.delta_table import LakeDelta
+                from magnetar.lakehouse.formats.delta_table import LakeDelta
 
                 return LakeDelta(options)
             case Kind.ICEBERG:
-                from magnetar.lakehouse.iceberg_table import LakeIceberg
+                from magnetar.lakehouse.formats.iceberg_table import LakeIceberg
 
                 return LakeIceberg(options)
     except ImportError as error:
