@@ -14,7 +14,7 @@ from magnetar.client.bulk.positions import last_place
 from magnetar.client.lookup import Lookup
 from magnetar.client.producer import Producer
 from magnetar.client.read_position import START
-from magnetar.pipelines.replay import messages
+from magnetar.pipelines.redrive import messages
 from magnetar.spark.options import sink_options, source_options
 from magnetar.spark.publish import Numbering, Published, TaskSink
 from tests.support.live_broker import LiveBroker

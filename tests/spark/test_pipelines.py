@@ -24,19 +24,19 @@ from magnetar.client.read_position import START
 from magnetar.columnar.encryption import UndecryptableError
 from magnetar.lakehouse import open_lake
 from magnetar.model.errors import InvalidValueError
-from magnetar.pipelines import batch, outputs
-from magnetar.pipelines.checkpoint import Checkpoint
-from magnetar.pipelines.declared import parse, problems_of_functions
-from magnetar.pipelines.frames import StepError
-from magnetar.pipelines.letters import letter
-from magnetar.pipelines.model import Pipeline, Trigger
-from magnetar.pipelines.plan import analyse, text
-from magnetar.pipelines.replay import Found, messages, replay
-from magnetar.pipelines.run import PipelineFailedError, Stop, run
-from magnetar.pipelines.status import partitions_there
-from magnetar.pipelines.stored import reading
-from magnetar.pipelines.verify import verify
-from magnetar.pipelines.watch import Watch
+from magnetar.pipelines.declaration.model import Pipeline, Trigger
+from magnetar.pipelines.declaration.parser import parse, problems_of_functions
+from magnetar.pipelines.evidence.verify import verify
+from magnetar.pipelines.execution import batch, outputs
+from magnetar.pipelines.execution.frames import StepError
+from magnetar.pipelines.execution.plan import analyse, text
+from magnetar.pipelines.execution.progress import Watch
+from magnetar.pipelines.execution.run import PipelineFailedError, Stop, run
+from magnetar.pipelines.redrive import Found, messages, replay
+from magnetar.pipelines.state.checkpoint import Checkpoint
+from magnetar.pipelines.state.dead_letter import letter
+from magnetar.pipelines.state.status import partitions_there
+from magnetar.pipelines.state.stored_messages import reading
 from magnetar.spark.options import sink_options, source_options
 from magnetar.spark.publish import Numbering, TaskSink
 from magnetar.spark.topics import listed, topic_partitions

@@ -15,9 +15,9 @@ from deltalake import DeltaTable
 
 from magnetar.lakehouse import open_lake
 from magnetar.lakehouse.model.lineage import live_files
-from magnetar.pipelines.checkpoint import Checkpoint
-from magnetar.pipelines.model import Pipeline
-from magnetar.pipelines.verify import verify
+from magnetar.pipelines.declaration.model import Pipeline
+from magnetar.pipelines.evidence.verify import verify
+from magnetar.pipelines.state.checkpoint import Checkpoint
 from tests.spark.test_pipelines import declared, finish, keep, publish
 from tests.support.live_broker import LiveBroker
 

@@ -1,30 +1,11 @@
 """Pipelines that a file declares: checked, run, watched, verified (docs/pipelines.md, docs/decisions/012).
 
-May import spark, lakehouse, client, model. In reading order, what needs no Spark first:
+May import spark, lakehouse, client, model. In reading order:
 
-* `document`   YAML with places, and problems that name them
-* `secrets`    references to what must not stand in a file
-* `model`      what a pipeline is
-* `declared`   from the document to the model
-* `elements`   the same for its sources, steps and sinks
-* `functions`  ``module:function`` of steps
-* `manifest`   what is written down of each micro-batch, chained
-* `checkpoint` the directory of one pipeline: Spark's offset log, manifests, staged results
-* `evidence`   manifests against topics: pure
-* `letters`    the form of a dead letter
-* `stored`     messages of topics as they were sent, whatever they travelled as
-* `replay`     dead letters back to where they came from, once
-* `status`     what checkpoint and broker say
-
-and with Spark:
-
-* `rows`       expressions: decoding, expectations, fingerprints, dead letters
-* `frames`     sources, steps and sinks as DataFrames
-* `plan`       which of them keep state; the graph as text
-* `outputs`    sinks, each written once
-* `batch`      one micro-batch
-* `run`        the query
-* `watch`      what is shown meanwhile
-* `verify`     collects what `evidence` judges
-* `command`    ``magnetar pipeline``
+* ``declaration``  from a YAML file to a `Pipeline`, or to all of its mistakes; without Spark
+* ``state``        what a pipeline leaves behind: checkpoint, manifests, dead letters, status; without Spark
+* ``execution``    the pipeline as a streaming query, micro-batch by micro-batch
+* ``evidence``     ``verify``: was anything skipped, repeated or changed
+* ``redrive``      ``replay``: dead letters back to the topics they came from, each once; without Spark
+* ``command``      ``magnetar pipeline``
 """

@@ -15,7 +15,7 @@ from magnetar.model.errors import MagnetarError
 from magnetar.runtime.command_line import commands
 
 if TYPE_CHECKING:
-    from magnetar.pipelines.model import Pipeline
+    from magnetar.pipelines.declaration.model import Pipeline
 
 FAILED = 1
 INVALID = 2
@@ -32,7 +32,7 @@ File = Annotated[Path, typer.Argument(help="The pipeline, as YAML.", metavar="FI
 
 
 def _say(line: str) -> None:
-    from magnetar.pipelines.secrets import redact
+    from magnetar.pipelines.declaration.secrets import redact
 
     sys.stdout.write(redact(line) + "\n")
     sys.stdout.flush()
@@ -41,8 +41,8 @@ def _say(line: str) -> None:
 @contextlib.contextmanager
 def _explained() -> Iterator[None]:
     """Errors of ours as one paragraph and an exit code."""
-    from magnetar.pipelines.document import InvalidPipelineError
-    from magnetar.pipelines.secrets import redact
+    from magnetar.pipelines.declaration.document import InvalidPipelineError
+    from magnetar.pipelines.declaration.secrets import redact
 
     warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)
     try:
@@ -58,7 +58,7 @@ def _explained() -> Iterator[None]:
 
 
 def _loaded(file: Path) -> Pipeline:
-    from magnetar.pipelines.declared import load, problems_of_functions
+    from magnetar.pipelines.declaration.parser import load, problems_of_functions
 
     pipeline = load(file)
     if wrong := problems_of_functions(pipeline):
@@ -76,7 +76,7 @@ def check(
     with _explained():
         pipeline = _loaded(file)
         if connect:
-            from magnetar.pipelines.status import topics_of
+            from magnetar.pipelines.state.status import topics_of
 
             for line in topics_of(pipeline):
                 _say(line)
@@ -91,8 +91,8 @@ def plan(file: File) -> None:
     """Show the graph: sources, steps, sinks, their columns, and what each sink promises."""
     with _explained():
         pipeline = _loaded(file)
-        from magnetar.pipelines.plan import analyse, text
-        from magnetar.pipelines.run import session
+        from magnetar.pipelines.execution.plan import analyse, text
+        from magnetar.pipelines.execution.run import session
 
         with session(pipeline) as spark:
             lines = text(pipeline, analyse(spark, pipeline))
@@ -110,10 +110,10 @@ def run(
     """Run until it is done or stopped (Ctrl-C, SIGTERM: after the micro-batch); start again to go on."""
     with _explained():
         pipeline = _loaded(file)
-        from magnetar.pipelines.model import Trigger
-        from magnetar.pipelines.run import Stop, session
-        from magnetar.pipelines.run import run as run_query
-        from magnetar.pipelines.watch import Watch, outline
+        from magnetar.pipelines.declaration.model import Trigger
+        from magnetar.pipelines.execution.progress import Watch, outline
+        from magnetar.pipelines.execution.run import Stop, session
+        from magnetar.pipelines.execution.run import run as run_query
 
         for line in outline(pipeline):
             _say(line)
@@ -136,7 +136,7 @@ def status(file: File) -> None:
     """Show where a pipeline is: last micro-batch, rates, lag of each source, dead letters by cause. Without Spark."""
     with _explained():
         pipeline = _loaded(file)
-        from magnetar.pipelines.status import status as status_of
+        from magnetar.pipelines.state.status import status as status_of
 
         for line in status_of(pipeline):
             _say(line)
@@ -154,8 +154,8 @@ def verify(
     4 if nothing is wrong with what could be looked at."""
     with _explained():
         pipeline = _loaded(file)
-        from magnetar.pipelines.run import session
-        from magnetar.pipelines.verify import verify as judge
+        from magnetar.pipelines.evidence.verify import verify as judge
+        from magnetar.pipelines.execution.run import session
 
         with contextlib.ExitStack() as stack:
             report = judge(pipeline, stack.enter_context(session(pipeline)) if sources else None, since=since)
@@ -186,7 +186,7 @@ def replay(
     """Put dead letters back into the topics they came from, each once. Without Spark."""
     with _explained():
         pipeline = _loaded(file)
-        from magnetar.pipelines.replay import replay as put_back
+        from magnetar.pipelines.redrive import replay as put_back
         from magnetar.spark.offsets import parse_time
 
         done = put_back(pipeline, since_ms=parse_time(since) if since else 0, cause=cause)

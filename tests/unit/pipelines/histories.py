@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from magnetar.client.read_position import Place
-from magnetar.pipelines.manifest import FIRST, CheckPart, Manifest, OutputPart, SourcePart, print_text
+from magnetar.pipelines.state.manifest import FIRST, CheckPart, Manifest, OutputPart, SourcePart, print_text
 from magnetar.spark.sequences import Sequence
 
 TOPIC = "persistent://public/default/flights"

@@ -10,8 +10,8 @@ import pytest
 
 from magnetar.client.read_position import Place
 from magnetar.model.errors import ConflictError, InvalidValueError
-from magnetar.pipelines.checkpoint import Checkpoint
-from magnetar.pipelines.manifest import FIRST, ManifestError, from_text, print_text, to_text
+from magnetar.pipelines.state.checkpoint import Checkpoint
+from magnetar.pipelines.state.manifest import FIRST, ManifestError, from_text, print_text, to_text
 from magnetar.spark.durability import write_whole
 from tests.unit.pipelines.histories import TOPIC, history
 

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from magnetar.pipelines import verify
 from magnetar.pipelines.command import app
-from magnetar.pipelines.evidence import Finding
-from magnetar.pipelines.verify import Report
+from magnetar.pipelines.evidence import verify
+from magnetar.pipelines.evidence.judgement import Finding
+from magnetar.pipelines.evidence.verify import Report
 from tests.unit.pipelines.example import TEXT
 
 

@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 
 from magnetar.model.errors import InvalidValueError
-from magnetar.pipelines import run as module
-from magnetar.pipelines.declared import parse
-from magnetar.pipelines.frames import short
-from magnetar.pipelines.run import Stop, cause_of, explanation
-from magnetar.pipelines.secrets import resolve
-from magnetar.pipelines.watch import Watch
+from magnetar.pipelines.declaration.parser import parse
+from magnetar.pipelines.declaration.secrets import resolve
+from magnetar.pipelines.execution import run as module
+from magnetar.pipelines.execution.frames import short
+from magnetar.pipelines.execution.progress import Watch
+from magnetar.pipelines.execution.run import Stop, cause_of, explanation
 from magnetar.spark.durability import write_whole
 from tests.unit.pipelines.example import TEXT
 

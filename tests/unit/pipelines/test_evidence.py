@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from magnetar.client.read_position import Place
-from magnetar.pipelines import evidence
-from magnetar.pipelines.evidence import Delivered, Finding, Rows
-from magnetar.pipelines.manifest import BY_NAMES, Manifest, from_text, to_text
+from magnetar.pipelines.evidence import judgement
+from magnetar.pipelines.evidence.judgement import Delivered, Finding, Rows
+from magnetar.pipelines.state.manifest import BY_NAMES, Manifest, from_text, to_text
 from tests.unit.pipelines.histories import QUERY, ROWS, TOPIC, history, messages, row_print
 
 STARTS = {"flights": {TOPIC: Place(1, 0)}}
@@ -43,11 +43,11 @@ def deliver(sent: list[tuple[str, int, int]]) -> Delivered:
 
 def judge(manifests: list[Manifest], topic: Topic, sent: list[tuple[str, int, int]]) -> list[Finding]:
     return [
-        *evidence.chain(manifests),
-        *evidence.ranges(manifests, STARTS, lambda _: None),
-        *evidence.counts(manifests),
-        *evidence.sources(manifests, topic.recount),
-        *evidence.delivered(manifests, "out", deliver(sent)),
+        *judgement.chain(manifests),
+        *judgement.ranges(manifests, STARTS, lambda _: None),
+        *judgement.counts(manifests),
+        *judgement.sources(manifests, topic.recount),
+        *judgement.delivered(manifests, "out", deliver(sent)),
     ]
 
 
@@ -59,13 +59,13 @@ def test_what_is_right() -> None:
 
 def test_a_micro_batch_that_is_under_way_is_no_finding() -> None:
     seen = deliver(messages(4))
-    assert evidence.delivered(history(3), "out", seen, under_way={3}) == []
+    assert judgement.delivered(history(3), "out", seen, under_way={3}) == []
     # Nothing of it is in the checkpoint: that was set back, if only by one.
-    (found,) = evidence.delivered(history(3), "out", seen)
+    (found,) = judgement.delivered(history(3), "out", seen)
     assert str(found).startswith("batch 3, output out: rows are in the topic, and no manifest") and "set back" in str(
         found
     )
-    (found,) = evidence.delivered(history(3), "out", deliver([*messages(3), *messages(5)[-3:]]), under_way={3})
+    (found,) = judgement.delivered(history(3), "out", deliver([*messages(3), *messages(5)[-3:]]), under_way={3})
     assert found.where == "batch 4, output out"
 
 
@@ -77,7 +77,7 @@ def test_one_lost_or_changed_message_is_found_in_its_batch(batches: int, data: s
         del topic.rows[entry]
     else:
         topic.rows[entry] += 1
-    (found,) = evidence.sources(history(batches), topic.recount)
+    (found,) = judgement.sources(history(batches), topic.recount)
     assert found.where == f"batch {entry // ROWS}, source flights"
     assert TOPIC in found.text
 
@@ -94,7 +94,7 @@ def test_an_output_row_that_is_missing_repeated_or_changed(batches: int, data: s
         sent.insert(data.draw(st.integers(index, len(sent))), sent[index])
     else:
         sent[index] = (*sent[index][:2], sent[index][2] + 1)
-    found = evidence.delivered(history(batches), "out", deliver(sent))
+    found = judgement.delivered(history(batches), "out", deliver(sent))
     assert found and all(one.where.startswith(f"batch {batch}") for one in found)
     assert {"missing": "are there", "repeated": "repeats row", "changed": "other contents"}[change] in " ".join(
         one.text for one in found
@@ -110,13 +110,13 @@ def test_a_manifest_cannot_be_changed_or_taken_away(batches: int, data: st.DataO
         if data.draw(st.booleans()):
             wrong = wrong.sealed()  # by somebody who knows how
         manifests[batch] = wrong
-        found = evidence.chain(manifests)
+        found = judgement.chain(manifests)
         # The last one of a chain can be sealed anew: nothing follows it yet.
         assert bool(found) == (wrong.digest() != wrong.fingerprint or batch < batches - 1)
         assert all(one.where in (f"batch {batch}", f"batch {batch + 1}") for one in found)
     elif batch < batches - 1:
         del manifests[batch]
-        assert evidence.chain(manifests)[0].where == f"batch {batch}"
+        assert judgement.chain(manifests)[0].where == f"batch {batch}"
 
 
 @pytest.mark.parametrize(
@@ -126,32 +126,32 @@ def test_ranges_must_join(begins: int, told: str) -> None:
     manifests = history(3)
     source = replace(manifests[1].sources["flights"], start={TOPIC: f"1:{begins}:0"})
     manifests[1] = replace(manifests[1], sources={"flights": source})
-    (found,) = evidence.ranges(manifests, STARTS, lambda _: None)
+    (found,) = judgement.ranges(manifests, STARTS, lambda _: None)
     assert found.where == "batch 1, source flights" and told in found.text
 
 
 def test_ranges_against_the_beginning_and_spark_s_log() -> None:
-    (found,) = evidence.ranges(history(2), {"flights": {TOPIC: Place(0, 3)}}, lambda _: None)
+    (found,) = judgement.ranges(history(2), {"flights": {TOPIC: Place(0, 3)}}, lambda _: None)
     assert found.where == "batch 0, source flights" and "was skipped" in found.text
     log = {0: {"flights": {TOPIC: Place(1, 10)}}, 1: {"flights": {TOPIC: Place(1, 21)}}}
-    (found,) = evidence.ranges(history(3), STARTS, log.get)
+    (found,) = judgement.ranges(history(3), STARTS, log.get)
     assert found.where == "batch 1, source flights"
 
 
 def test_counts() -> None:
     (one,) = history(1)
     short = replace(one, outputs={**one.outputs, "out": replace(one.outputs["out"], rows=7)})
-    assert "7 rows were written of 8 that passed flights" in str(evidence.counts([short])[0])
+    assert "7 rows were written of 8 that passed flights" in str(judgement.counts([short])[0])
     lost = replace(one, outputs={**one.outputs, "dead-letters": replace(one.outputs["dead-letters"], rows=0)})
-    assert "1 rows were dead, and 0 were written as dead letters" in str(evidence.counts([lost])[0])
+    assert "1 rows were dead, and 0 were written as dead letters" in str(judgement.counts([lost])[0])
     selected = replace(one, outputs={**one.outputs, "out": replace(one.outputs["out"], rows=7, of=None)})
-    assert evidence.counts([selected]) == []
+    assert judgement.counts([selected]) == []
     check = replace(one.checks["flights"], rows=9)
-    assert "10 rows were read and 9 judged" in str(evidence.counts([replace(one, checks={"flights": check})])[0])
+    assert "10 rows were read and 9 judged" in str(judgement.counts([replace(one, checks={"flights": check})])[0])
 
 
 def test_a_topic_that_is_gone_is_one_finding() -> None:
-    (found,) = evidence.delivered(history(3), "out", deliver([]))
+    (found,) = judgement.delivered(history(3), "out", deliver([]))
     assert "24 rows were written and none is there" in found.text and "subscription" in found.text
 
 
@@ -159,9 +159,9 @@ def test_a_table_has_one_commit_of_each_micro_batch() -> None:
     manifests = history(3)
 
     def told(commits: dict[int, list[int]], *, first: int = 0, whole: bool = True) -> list[str]:
-        return [str(one) for one in evidence.committed(manifests, "out", commits, first, whole)]
+        return [str(one) for one in judgement.committed(manifests, "out", commits, first, whole)]
 
-    assert evidence.committed(manifests, "out", {0: [8], 1: [8], 2: [8], 3: [8]}, 0, True, {3}) == []
+    assert judgement.committed(manifests, "out", {0: [8], 1: [8], 2: [8], 3: [8]}, 0, True, {3}) == []
     assert "no manifest tells" in told({0: [8], 1: [8], 2: [8], 3: [8]})[0]
     assert "batch 1, output out: t: 8 rows were written, the commit has 0" in told({0: [8], 2: [8]})[0]
     assert "committed 2 times" in told({0: [8], 1: [8, 8], 2: [8]})[0]
@@ -172,23 +172,23 @@ def test_a_table_has_one_commit_of_each_micro_batch() -> None:
 def test_other_producers_are_counted_apart() -> None:
     seen = deliver([("somebody", 5, 1), (f"spark.{QUERY}/out2.0", 5, 1), *messages(1)])
     assert seen.others == 2
-    assert evidence.delivered(history(1), "out", seen) == []
+    assert judgement.delivered(history(1), "out", seen) == []
 
 
 def test_what_spark_has_finished_has_a_manifest() -> None:
-    assert evidence.unfinished([], -1) == []
-    assert evidence.unfinished(history(2), 1) == []
-    assert evidence.unfinished(history(2)[1:], 0) == []
-    assert evidence.unfinished([], 2, 3) == []
-    assert [one.where for one in evidence.unfinished(history(2), 2)] == ["batch 2"]
-    assert [one.where for one in evidence.unfinished([], 0)] == ["batch 0"]
+    assert judgement.unfinished([], -1) == []
+    assert judgement.unfinished(history(2), 1) == []
+    assert judgement.unfinished(history(2)[1:], 0) == []
+    assert judgement.unfinished([], 2, 3) == []
+    assert [one.where for one in judgement.unfinished(history(2), 2)] == ["batch 2"]
+    assert [one.where for one in judgement.unfinished([], 0)] == ["batch 0"]
 
 
 def test_values_that_a_schema_encodes_are_counted_only() -> None:
     manifests, sent = history(2), [(producer, number, 0) for producer, number, _ in messages(2)]
-    assert evidence.delivered(manifests, "out", deliver(sent), contents=False) == []
-    assert len(evidence.delivered(manifests, "out", deliver(sent[1:]), contents=False)) == 2
-    assert "other contents" in str(evidence.delivered(manifests, "out", deliver(sent))[0])
+    assert judgement.delivered(manifests, "out", deliver(sent), contents=False) == []
+    assert len(judgement.delivered(manifests, "out", deliver(sent[1:]), contents=False)) == 2
+    assert "other contents" in str(judgement.delivered(manifests, "out", deliver(sent))[0])
 
 
 def test_rows_that_a_table_keeps_are_compared_by_what_stands_together() -> None:
@@ -198,7 +198,7 @@ def test_rows_that_a_table_keeps_are_compared_by_what_stands_together() -> None:
     total = [int(one.outputs["out"].print, 16) for one in manifests]
 
     def told(*tables: Rows, first: int = 0) -> list[str]:
-        return [str(one) for one in evidence.kept(manifests, "out", tables, first)]
+        return [str(one) for one in judgement.kept(manifests, "out", tables, first)]
 
     assert told(Rows(frozenset({0}), 8, total[0]), Rows(frozenset({1, 2}), 16, total[1] + total[2])) == []
     assert told(Rows(frozenset({3}), 8, None)) == []

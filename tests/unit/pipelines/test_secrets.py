@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from magnetar.model.errors import InvalidValueError
-from magnetar.pipelines.secrets import is_reference, problem_of, redact, resolve
+from magnetar.pipelines.declaration.secrets import is_reference, problem_of, redact, resolve
 
 
 def test_references(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

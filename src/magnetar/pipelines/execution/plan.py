@@ -12,8 +12,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from magnetar.model.errors import InvalidValueError
-from magnetar.pipelines.frames import Frames, StepError, short, stream
-from magnetar.pipelines.model import (
+from magnetar.pipelines.declaration.model import (
     Action,
     Pipeline,
     PlainSink,
@@ -26,7 +25,8 @@ from magnetar.pipelines.model import (
     Trigger,
     target_of,
 )
-from magnetar.pipelines.rows import OUTCOME
+from magnetar.pipelines.execution.expressions import OUTCOME
+from magnetar.pipelines.execution.frames import Frames, StepError, short, stream
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

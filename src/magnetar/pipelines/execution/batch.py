@@ -21,12 +21,12 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from magnetar.model.errors import InvalidValueError, MagnetarError
-from magnetar.pipelines import outputs, rows
-from magnetar.pipelines.checkpoint import STAGED, Checkpoint, Places
-from magnetar.pipelines.frames import Check, Frames, read_range
-from magnetar.pipelines.manifest import BY_NAMES, CheckPart, Manifest, OutputPart, SourcePart, print_text
-from magnetar.pipelines.model import DEAD_LETTERS, Action, Pipeline, Sink, TopicSink, TopicSource, target_of
-from magnetar.pipelines.plan import Analysis
+from magnetar.pipelines.declaration.model import DEAD_LETTERS, Action, Pipeline, Sink, TopicSink, TopicSource, target_of
+from magnetar.pipelines.execution import expressions, outputs
+from magnetar.pipelines.execution.frames import Check, Frames, read_range
+from magnetar.pipelines.execution.plan import Analysis
+from magnetar.pipelines.state.checkpoint import STAGED, Checkpoint, Places
+from magnetar.pipelines.state.manifest import BY_NAMES, CheckPart, Manifest, OutputPart, SourcePart, print_text
 from magnetar.runtime.clock import SystemClock
 from magnetar.spark.durability import make_directory, sync_tree, write_whole
 
@@ -208,17 +208,25 @@ class BatchRun:
         for name, part in checks.items():
             if not part.pop("failed"):
                 continue
-            outcome = f.col(rows.OUTCOME + name)
+            outcome = f.col(expressions.OUTCOME + name)
             bad = frames.checks[name].frame.where(outcome.startswith(f"{Action.FAIL.value}:"))
-            first = bad.drop(rows.HASH, rows.RAW).first()
+            first = bad.drop(expressions.HASH, expressions.RAW).first()
             assert first is not None, "it was counted"
-            cause = first[rows.OUTCOME + name].partition(":")[2]
+            cause = first[expressions.OUTCOME + name].partition(":")[2]
             shown = {key: value for key, value in first.asDict().items() if not key.startswith("__")}
-            at = ":".join(str(first[key]) for key in rows.POSITION) if set(rows.POSITION) <= set(bad.columns) else ""
+            at = (
+                ":".join(str(first[key]) for key in expressions.POSITION)
+                if set(expressions.POSITION) <= set(bad.columns)
+                else ""
+            )
             raise ExpectationError(
                 f"{bad.count()} rows at {name} do not meet {cause!r}, whose action is fail; the first one is {shown}"
                 + (f" at {at}" if at else "")
-                + (f": {first[rows.ERROR]}" if rows.ERROR in bad.columns and first[rows.ERROR] else "")
+                + (
+                    f": {first[expressions.ERROR]}"
+                    if expressions.ERROR in bad.columns and first[expressions.ERROR]
+                    else ""
+                )
                 + ". Nothing of this micro-batch was written"
             )
 
@@ -233,12 +241,12 @@ class BatchRun:
             for column in ("__key", "value"):
                 if column not in stored.columns:
                     stored = stored.withColumn(column, f.lit(None).cast("binary"))
-            number = rows.message_print()
+            number = expressions.message_print()
         else:
-            number = rows.row_print(stored.columns)
-        found = stored.select(number.alias("__number")).agg(f.count("*"), *rows.sums(f.col("__number"))).first()
+            number = expressions.row_print(stored.columns)
+        found = stored.select(number.alias("__number")).agg(f.count("*"), *expressions.sums(f.col("__number"))).first()
         assert found is not None, "an aggregate has a row"
-        return _part(kind, target, found[0], rows.sum_of(found[1], found[2]))
+        return _part(kind, target, found[0], expressions.sum_of(found[1], found[2]))
 
     # Where it goes
 
@@ -276,9 +284,9 @@ def _judged(check: Check) -> tuple[dict[str, Any], dict[str, tuple[int, int]]]:
     """Counts by outcome; and for a source rows and sum of prints by topic-partition."""
     from pyspark.sql import functions as f
 
-    outcome = rows.OUTCOME + check.name
+    outcome = expressions.OUTCOME + check.name
     keys = [outcome, "__topic"] if check.whole else [outcome]
-    sums = rows.sums(f.col(rows.HASH)) if check.whole else []
+    sums = expressions.sums(f.col(expressions.HASH)) if check.whole else []
     counts = {"rows": 0, "dead": 0, "dropped": 0, "failed": 0}
     causes: dict[str, int] = {}
     by_topic: dict[str, tuple[int, int]] = {}
@@ -291,6 +299,6 @@ def _judged(check: Check) -> tuple[dict[str, Any], dict[str, tuple[int, int]]]:
             causes[cause] = causes.get(cause, 0) + row["__rows"]
         if check.whole:
             before = by_topic.get(row["__topic"], (0, 0))
-            total = rows.sum_of(row["__high"], row["__low"])
+            total = expressions.sum_of(row["__high"], row["__low"])
             by_topic[row["__topic"]] = before[0] + row["__rows"], before[1] + total
     return {**counts, "causes": causes}, by_topic

@@ -15,11 +15,11 @@ from magnetar.client.errors import ClientError, ClientTimeoutError, ConnectionLo
 from magnetar.client.lookup import Lookup
 from magnetar.client.read_position import Place
 from magnetar.model.errors import InvalidValueError, ServerError
-from magnetar.pipelines import replay as module
-from magnetar.pipelines.checkpoint import Checkpoint
-from magnetar.pipelines.declared import parse
-from magnetar.pipelines.letters import letter
-from magnetar.pipelines.replay import Found, Plan, chosen
+from magnetar.pipelines import redrive as module
+from magnetar.pipelines.declaration.parser import parse
+from magnetar.pipelines.redrive import Found, Plan, chosen
+from magnetar.pipelines.state.checkpoint import Checkpoint
+from magnetar.pipelines.state.dead_letter import letter
 from magnetar.spark.options import source_options
 from magnetar.spark.sequences import UnreplayableError
 from tests.unit.pipelines.example import TEXT

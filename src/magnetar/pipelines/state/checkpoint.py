@@ -23,7 +23,7 @@ from typing import Any, Final
 
 from magnetar.client.read_position import Place
 from magnetar.model.errors import ConflictError, InvalidValueError
-from magnetar.pipelines.manifest import FIRST, Manifest, ManifestError, from_text, to_text
+from magnetar.pipelines.state.manifest import FIRST, Manifest, ManifestError, from_text, to_text
 from magnetar.spark.durability import sync, write_whole
 from magnetar.spark.offsets import from_json
 

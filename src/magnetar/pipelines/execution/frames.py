@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from magnetar.client.read_position import START, Place
 from magnetar.model.errors import InvalidValueError
-from magnetar.pipelines import functions, rows
-from magnetar.pipelines.model import (
+from magnetar.pipelines.declaration import functions
+from magnetar.pipelines.declaration.model import (
     Action,
     Expectation,
     Pipeline,
@@ -25,7 +25,8 @@ from magnetar.pipelines.model import (
     TopicSink,
     TopicSource,
 )
-from magnetar.pipelines.secrets import resolve
+from magnetar.pipelines.declaration.secrets import resolve
+from magnetar.pipelines.execution import expressions
 from magnetar.spark.options import for_batch
 
 if TYPE_CHECKING:
@@ -72,7 +73,7 @@ def stream(spark: SparkSession, pipeline: Pipeline, source: TopicSource) -> Data
 
 def source_options(pipeline: Pipeline, source: TopicSource) -> dict[str, str]:
     """Of format("pulsar"), with secrets."""
-    given = {**pipeline.broker(), **source.options, "metadata": rows.metadata_of(source)}
+    given = {**pipeline.broker(), **source.options, "metadata": expressions.metadata_of(source)}
     if source.value == "schema":
         given["onDecodeError"] = "column"
     return {name: resolve(text) for name, text in given.items()}
@@ -156,7 +157,7 @@ class Frames:
     def _source(self, source: TopicSource, frame: DataFrame) -> DataFrame:
         bad = Action.DEAD_LETTER if self._pipeline.dead_letter is not None else Action.FAIL
         where = f"sources.{source.name}"
-        whole = self._understood(source.where, where, lambda: rows.decoded(rows.hashed(frame), source))
+        whole = self._understood(source.where, where, lambda: expressions.decoded(expressions.hashed(frame), source))
         if source.watermark is not None and whole.isStreaming:
             watermark = source.watermark
             whole = self._understood(
@@ -164,7 +165,7 @@ class Frames:
             )
         at_source = source.value == "schema"
         checked = self._checked(whole, source.name, source.expectations, where, decode=bad, decoded_at_source=at_source)
-        return rows.good_rows(checked, source.name)
+        return expressions.good_rows(checked, source.name)
 
     def _step(self, step: Step) -> DataFrame:
         if step.name in self._given:
@@ -172,11 +173,11 @@ class Frames:
         else:
             frame = self._understood(step.where, f"steps.{step.name}", lambda: self._made(step))
         mark = None
-        if rows.MARK in frame.columns:
+        if expressions.MARK in frame.columns:
             mark = Action.DEAD_LETTER if self._pipeline.dead_letter is not None else Action.FAIL
         if mark is None and not step.expectations:
             return frame
-        return rows.good_rows(
+        return expressions.good_rows(
             self._checked(frame, step.name, step.expectations, f"steps.{step.name}", mark=mark), step.name
         )
 
@@ -191,9 +192,9 @@ class Frames:
     def _sink(self, sink: Sink) -> DataFrame:
         frame, where = self.views[sink.source], f"sinks.{sink.name}"
         if sink.expectations:
-            frame = rows.good_rows(self._checked(frame, sink.name, sink.expectations, where), sink.name)
+            frame = expressions.good_rows(self._checked(frame, sink.name, sink.expectations, where), sink.name)
         if isinstance(sink, TopicSink):
-            return self._understood(sink.where, where, lambda: rows.sink_rows(frame, sink))
+            return self._understood(sink.where, where, lambda: expressions.sink_rows(frame, sink))
         return frame
 
     def _checked(
@@ -214,12 +215,12 @@ class Frames:
                 f"{where}.expect.{one.name}",
                 lambda one=one: frame.where(one.condition),  # type: ignore[misc]  # mypy cannot see the default
             )
-        outcome = rows.outcome_of(expectations, decode=decode, mark=mark)
-        checked = self._keep(frame.withColumn(rows.OUTCOME + name, outcome))
+        outcome = expressions.outcome_of(expectations, decode=decode, mark=mark)
+        checked = self._keep(frame.withColumn(expressions.OUTCOME + name, outcome))
         whole = decode is not None
         dead = None
         if Action.DEAD_LETTER in {decode, mark, *(one.action for one in expectations)}:
-            dead = rows.dead_letters(
+            dead = expressions.dead_letters(
                 checked, name, expectations, self._pipeline.name, whole=whole, decoded_at_source=decoded_at_source
             )
         self.checks[name] = Check(name, checked, dead, whole)

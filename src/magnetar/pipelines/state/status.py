@@ -8,10 +8,10 @@ from magnetar.client.errors import ClientError, RefusedError
 from magnetar.client.lookup import Lookup
 from magnetar.client.read_position import START, Place
 from magnetar.model.errors import InvalidValueError, ServerError
-from magnetar.pipelines.checkpoint import Checkpoint
-from magnetar.pipelines.manifest import Manifest
-from magnetar.pipelines.model import DEAD_LETTERS, Pipeline, TopicSource
-from magnetar.pipelines.secrets import resolve
+from magnetar.pipelines.declaration.model import DEAD_LETTERS, Pipeline, TopicSource
+from magnetar.pipelines.declaration.secrets import resolve
+from magnetar.pipelines.state.checkpoint import Checkpoint
+from magnetar.pipelines.state.manifest import Manifest
 from magnetar.runtime.clock import SystemClock
 from magnetar.spark.options import source_options
 from magnetar.spark.topics import listed, topic_partitions

@@ -21,15 +21,15 @@ from magnetar.client.bulk.checkpoint_subscription import Anchor
 from magnetar.client.read_position import START
 from magnetar.lakehouse import register
 from magnetar.model.errors import InvalidValueError, MagnetarError
-from magnetar.pipelines import functions
-from magnetar.pipelines.batch import BatchRun
-from magnetar.pipelines.checkpoint import Checkpoint
-from magnetar.pipelines.frames import short, source_options
-from magnetar.pipelines.model import DEAD_LETTERS, Pipeline, Trigger
-from magnetar.pipelines.plan import Analysis, analyse
-from magnetar.pipelines.secrets import redact
-from magnetar.pipelines.status import open_lookup
-from magnetar.pipelines.watch import Watch
+from magnetar.pipelines.declaration import functions
+from magnetar.pipelines.declaration.model import DEAD_LETTERS, Pipeline, Trigger
+from magnetar.pipelines.declaration.secrets import redact
+from magnetar.pipelines.execution.batch import BatchRun
+from magnetar.pipelines.execution.frames import short, source_options
+from magnetar.pipelines.execution.plan import Analysis, analyse
+from magnetar.pipelines.execution.progress import Watch
+from magnetar.pipelines.state.checkpoint import Checkpoint
+from magnetar.pipelines.state.status import open_lookup
 from magnetar.spark.frontier import Frontier
 from magnetar.spark.options import source_options as checked_options
 from magnetar.spark.session import end_session, errors_into, local_session

@@ -7,10 +7,18 @@ from pathlib import Path
 import pytest
 
 from magnetar.pipelines.command import app
-from magnetar.pipelines.declared import KEYS, load, parse, problems_of_functions
-from magnetar.pipelines.document import InvalidPipelineError
-from magnetar.pipelines.elements import SINK_COLUMNS
-from magnetar.pipelines.model import Action, PythonStep, SqlStep, TableSource, TopicSink, TopicSource, Trigger
+from magnetar.pipelines.declaration.document import InvalidPipelineError
+from magnetar.pipelines.declaration.elements import SINK_COLUMNS
+from magnetar.pipelines.declaration.model import (
+    Action,
+    PythonStep,
+    SqlStep,
+    TableSource,
+    TopicSink,
+    TopicSource,
+    Trigger,
+)
+from magnetar.pipelines.declaration.parser import KEYS, load, parse, problems_of_functions
 from tests.unit.pipelines.example import TEXT, changed
 
 

@@ -12,12 +12,12 @@ import pytest
 from magnetar.client.read_position import Place
 from magnetar.columnar.block import Block, Stored, block_of
 from magnetar.columnar.opening import Failure, Opener
-from magnetar.pipelines.checkpoint import Checkpoint
-from magnetar.pipelines.declared import parse
-from magnetar.pipelines.letters import ROW, Letter
-from magnetar.pipelines.model import Pipeline
-from magnetar.pipelines.replay import _original
-from magnetar.pipelines.stored import reading, sealed, sources_by_topic
+from magnetar.pipelines.declaration.model import Pipeline
+from magnetar.pipelines.declaration.parser import parse
+from magnetar.pipelines.redrive import _original
+from magnetar.pipelines.state.checkpoint import Checkpoint
+from magnetar.pipelines.state.dead_letter import ROW, Letter
+from magnetar.pipelines.state.stored_messages import reading, sealed, sources_by_topic
 from magnetar.protocol.entries import metadata_of
 from magnetar.spark import opening
 from tests.support.batch_writer import BatchWriter

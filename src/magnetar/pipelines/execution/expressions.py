@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
-from magnetar.pipelines import letters
-from magnetar.pipelines.elements import SINK_COLUMNS
-from magnetar.pipelines.model import Action, Expectation, TopicSink, TopicSource
+from magnetar.pipelines.declaration.elements import SINK_COLUMNS
+from magnetar.pipelines.declaration.model import Action, Expectation, TopicSink, TopicSource
+from magnetar.pipelines.state import dead_letter
 from magnetar.spark.decode import METADATA, STANDARD, chosen_columns
 
 if TYPE_CHECKING:
@@ -125,27 +125,30 @@ def dead_letters(
     columns = set(frame.columns)
     shown = [name for name in frame.columns if not name.startswith(OUTCOME) and name not in _HIDDEN]
     row = f.to_json(f.struct(*shown)).cast("binary")
-    value, kind = row, f.lit(letters.ROW)
+    value, kind = row, f.lit(dead_letter.ROW)
     if whole:
         # A data source that decodes keeps the bytes of what it could not decode; of others the position is enough.
         is_message = f.col(RAW).isNotNull() if decoded_at_source else f.lit(True)
-        value, kind = f.when(is_message, f.col(RAW)).otherwise(row), f.when(is_message, letters.MESSAGE).otherwise(kind)
+        value, kind = (
+            f.when(is_message, f.col(RAW)).otherwise(row),
+            f.when(is_message, dead_letter.MESSAGE).otherwise(kind),
+        )
     topic = position = f.lit("")
     if columns.issuperset(POSITION):
         topic = f.coalesce("__topic", f.lit(""))
         position = f.coalesce(f.concat_ws(":", "__ledgerId", "__entryId", "__batchIndex"), f.lit(""))
     ours = {
-        letters.NAME: f.lit(pipeline),
-        letters.KIND: kind,
-        letters.CAUSE: cause,
-        letters.DETAIL: detail,
-        letters.PLACE: f.lit(place),
-        letters.TOPIC: topic,
-        letters.POSITION: position,
+        dead_letter.NAME: f.lit(pipeline),
+        dead_letter.KIND: kind,
+        dead_letter.CAUSE: cause,
+        dead_letter.DETAIL: detail,
+        dead_letter.PLACE: f.lit(place),
+        dead_letter.TOPIC: topic,
+        dead_letter.POSITION: position,
     }
     properties = f.create_map(*(part for name, text in ours.items() for part in (f.lit(name), text)))
     if "__messageProperties" in columns:
-        theirs = f.map_filter("__messageProperties", lambda name, _: ~f.startswith(name, f.lit(letters.PREFIX)))
+        theirs = f.map_filter("__messageProperties", lambda name, _: ~f.startswith(name, f.lit(dead_letter.PREFIX)))
         properties = f.map_concat(f.coalesce(theirs, f.create_map().cast("map<string,string>")), properties)
     nothing = f.lit(None)
     return dead.select(

@@ -17,11 +17,12 @@ from magnetar.lakehouse.formats.table import Table
 from magnetar.lakehouse.model.lineage import Group, LoggedFile, groups, live_files
 from magnetar.lakehouse.model.options import Kind, lake_options
 from magnetar.model.errors import InvalidValueError
-from magnetar.pipelines import evidence, rows
-from magnetar.pipelines.evidence import Finding, Rows, named
-from magnetar.pipelines.manifest import BY_NAMES, Manifest
-from magnetar.pipelines.model import TableSink
-from magnetar.pipelines.secrets import resolve
+from magnetar.pipelines.declaration.model import TableSink
+from magnetar.pipelines.declaration.secrets import resolve
+from magnetar.pipelines.evidence import judgement
+from magnetar.pipelines.evidence.judgement import Finding, Rows, named
+from magnetar.pipelines.execution import expressions
+from magnetar.pipelines.state.manifest import BY_NAMES, Manifest
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -74,7 +75,7 @@ def _look(spark: SparkSession | None, table: Table, sink: TableSink, app: str, t
             commits.setdefault(one.batch, []).append(one.rows or 0)
     # Iceberg counts from 1.
     whole = not history or min(one.version for one in history) <= int(sink.format == Kind.ICEBERG.value)
-    findings = evidence.committed(told.manifests, sink.name, commits, told.since, whole, told.under_way())
+    findings = judgement.committed(told.manifests, sink.name, commits, told.since, whole, told.under_way())
     line = f"{where}: {len(commits):,} commits of {sink.format} {sink.path}"
     written = {one.batch for one in told.manifests if sink.name in one.outputs and one.outputs[sink.name].rows}
     written = {batch for batch in written if batch >= told.since}
@@ -106,11 +107,11 @@ def _look(spark: SparkSession | None, table: Table, sink: TableSink, app: str, t
         if written:
             unseen.append(f"{where}: contents of its rows, which Spark reads")
         by_log = [Rows(one.batches, sum(file.rows or 0 for file in one.files), None, _remark(one)) for one in clean]
-        findings += evidence.kept(told.manifests, sink.name, by_log, told.since)
+        findings += judgement.kept(told.manifests, sink.name, by_log, told.since)
         return Looked(f"{line}, {len(files):,} files", findings, unseen)
     now, broken = _read(spark, reader, readable)
     findings += [Finding(where, f"{sink.path}: {text}") for text in broken]
-    findings += evidence.kept(told.manifests, sink.name, now, told.since)
+    findings += judgement.kept(told.manifests, sink.name, now, told.since)
     if old := {one.batch for one in told.manifests if one.batch in written and one.outputs[sink.name].by != BY_NAMES}:
         unseen.append(
             f"{where}: contents of {named(old)}, whose manifests are of an earlier release; rows were counted"
@@ -146,9 +147,11 @@ def _read(spark: SparkSession, reader: FileReader, work: Sequence[Group]) -> tup
     schema = StructType([StructField(_GROUP, IntegerType()), StructField(_WRONG, StringType()), StructField(_ROW, row)])
     spread = spark.sparkContext.parallelize(tasks, min(len(tasks), 10_000))
     frame = spark.createDataFrame(spread, "task INT, file BINARY").mapInArrow(partial(_rows_of, reader), schema)
-    number = rows.row_print(reader.schema.names, _ROW)
+    number = expressions.row_print(reader.schema.names, _ROW)
     counts = frame.withColumn("number", f.when(f.col(_WRONG).isNull(), number)).groupBy(_GROUP)
-    sums = counts.agg(f.count("number").alias("rows"), f.collect_set(_WRONG).alias(_WRONG), *rows.sums(f.col("number")))
+    sums = counts.agg(
+        f.count("number").alias("rows"), f.collect_set(_WRONG).alias(_WRONG), *expressions.sums(f.col("number"))
+    )
     broken: list[str] = []
     now = {index: Rows(one.batches, 0, 0, _remark(one)) for index, one in enumerate(work)}
     for one in sums.collect():
@@ -156,7 +159,7 @@ def _read(spark: SparkSession, reader: FileReader, work: Sequence[Group]) -> tup
         if one[_WRONG]:
             del now[one[_GROUP]]
         else:
-            total = rows.sum_of(one["__high"], one["__low"])
+            total = expressions.sum_of(one["__high"], one["__low"])
             now[one[_GROUP]] = now[one[_GROUP]]._replace(rows=one["rows"], print=total)
     return list(now.values()), sorted(broken)
 

@@ -11,8 +11,16 @@ from collections.abc import Iterator, Sequence
 
 from magnetar.model.errors import MagnetarError
 from magnetar.model.names import TopicName
-from magnetar.pipelines.document import Item
-from magnetar.pipelines.model import DEAD_LETTERS, Pipeline, Sink, TableSink, TableSource, TopicSink, TopicSource
+from magnetar.pipelines.declaration.document import Item
+from magnetar.pipelines.declaration.model import (
+    DEAD_LETTERS,
+    Pipeline,
+    Sink,
+    TableSink,
+    TableSource,
+    TopicSink,
+    TopicSource,
+)
 from magnetar.spark.options import source_options
 from magnetar.spark.topics import matching
 

@@ -20,8 +20,8 @@ from itertools import pairwise
 from typing import Final, NamedTuple
 
 from magnetar.client.read_position import START, Place
-from magnetar.pipelines.manifest import BY_NAMES, FIRST, Manifest, OutputPart, print_text
-from magnetar.pipelines.model import DEAD_LETTERS
+from magnetar.pipelines.declaration.model import DEAD_LETTERS
+from magnetar.pipelines.state.manifest import BY_NAMES, FIRST, Manifest, OutputPart, print_text
 from magnetar.spark.sequences import Sequence as RowNumber
 
 _LISTED: Final = 5

@@ -10,8 +10,8 @@ import pytest
 from rich.console import Console
 
 from magnetar.client.read_position import Place
-from magnetar.pipelines.declared import parse
-from magnetar.pipelines.watch import Watch, lag_text, outline, places_of
+from magnetar.pipelines.declaration.parser import parse
+from magnetar.pipelines.execution.progress import Watch, lag_text, outline, places_of
 from tests.unit.pipelines.example import TEXT
 from tests.unit.pipelines.histories import TOPIC, history
 

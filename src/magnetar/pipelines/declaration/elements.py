@@ -12,10 +12,10 @@ from typing import Final
 
 from magnetar.lakehouse.model.options import Kind, lake_options
 from magnetar.model.errors import MagnetarError
-from magnetar.pipelines.columns import TIMES, Column, DdlError, columns_of, problem_of_interval
-from magnetar.pipelines.document import Item, nearest
-from magnetar.pipelines.functions import problem_of_name
-from magnetar.pipelines.model import (
+from magnetar.pipelines.declaration.ddl import TIMES, Column, DdlError, columns_of, problem_of_interval
+from magnetar.pipelines.declaration.document import Item, nearest
+from magnetar.pipelines.declaration.functions import problem_of_name
+from magnetar.pipelines.declaration.model import (
     DEAD_LETTERS,
     Action,
     Expectation,
@@ -31,7 +31,7 @@ from magnetar.pipelines.model import (
     TopicSource,
     Watermark,
 )
-from magnetar.pipelines.secrets import is_reference, problem_of
+from magnetar.pipelines.declaration.secrets import is_reference, problem_of
 from magnetar.spark.decode import METADATA, STANDARD, chosen_columns
 from magnetar.spark.options import OPTIONS, sink_options, source_options
 from magnetar.spark.value_options import KINDS

@@ -18,8 +18,8 @@ from rich.live import Live
 from rich.table import Table
 
 from magnetar.client.read_position import START, Place
-from magnetar.pipelines.manifest import Manifest
-from magnetar.pipelines.model import DEAD_LETTERS, Pipeline, TopicSource, Trigger, target_of
+from magnetar.pipelines.declaration.model import DEAD_LETTERS, Pipeline, TopicSource, Trigger, target_of
+from magnetar.pipelines.state.manifest import Manifest
 from magnetar.runtime.clock import steady_seconds
 from magnetar.spark.offsets import from_json
 

@@ -9,12 +9,12 @@ from typing import Final
 from magnetar.client.address import parse_service_url
 from magnetar.model.errors import InvalidValueError, MagnetarError
 from magnetar.model.names import TopicName
-from magnetar.pipelines import functions
-from magnetar.pipelines.collisions import note_collisions
-from magnetar.pipelines.document import InvalidPipelineError, Item, read
-from magnetar.pipelines.elements import sink, source, step
-from magnetar.pipelines.model import Pipeline, PythonStep, Sink, Source, Step, TopicSource, Trigger
-from magnetar.pipelines.secrets import is_reference, problem_of
+from magnetar.pipelines.declaration import functions
+from magnetar.pipelines.declaration.collisions import note_collisions
+from magnetar.pipelines.declaration.document import InvalidPipelineError, Item, read
+from magnetar.pipelines.declaration.elements import sink, source, step
+from magnetar.pipelines.declaration.model import Pipeline, PythonStep, Sink, Source, Step, TopicSource, Trigger
+from magnetar.pipelines.declaration.secrets import is_reference, problem_of
 
 KEYS: Final = (
     "name",

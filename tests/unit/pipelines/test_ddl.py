@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from magnetar.pipelines.columns import DdlError, columns_of, problem_of_interval
+from magnetar.pipelines.declaration.ddl import DdlError, columns_of, problem_of_interval
 
 
 @pytest.mark.parametrize(

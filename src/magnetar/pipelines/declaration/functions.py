@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from magnetar.model.errors import InvalidValueError
-from magnetar.pipelines.document import nearest
+from magnetar.pipelines.declaration.document import nearest
 
 
 def problem_of_name(text: str) -> str | None:

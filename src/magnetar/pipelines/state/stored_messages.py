@@ -13,9 +13,9 @@ from magnetar.client.lookup import Lookup
 from magnetar.client.read_position import Place
 from magnetar.columnar.messages import Messages
 from magnetar.columnar.opening import PROPERTY, Failure
-from magnetar.pipelines.checkpoint import Checkpoint
-from magnetar.pipelines.model import Pipeline, TopicSource
-from magnetar.pipelines.secrets import resolve
+from magnetar.pipelines.declaration.model import Pipeline, TopicSource
+from magnetar.pipelines.declaration.secrets import resolve
+from magnetar.pipelines.state.checkpoint import Checkpoint
 from magnetar.protocol.commands import KeyValues
 from magnetar.spark.opening import opened
 from magnetar.spark.options import SourceOptions, source_options

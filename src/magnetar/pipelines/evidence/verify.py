@@ -1,4 +1,4 @@
-"""Collects the evidence of a pipeline and has it judged (`evidence`): its manifests, its topics, its tables.
+"""Collects the evidence of a pipeline and has it judged (`judgement`): its manifests, its topics, its tables.
 
 Sources are read again with Spark, by the code that read them; output topics are read with the client, which shows the
 producer and number of every message; tables are read by file (`tables`). What could not be looked at is said: only what
@@ -17,15 +17,16 @@ from magnetar.client.read_position import START, Place
 from magnetar.columnar.messages import Messages
 from magnetar.columnar.opening import Failure
 from magnetar.model.errors import InvalidValueError
-from magnetar.pipelines import evidence, outputs, rows
-from magnetar.pipelines.checkpoint import Checkpoint
-from magnetar.pipelines.evidence import Delivered, Finding
-from magnetar.pipelines.frames import read_range
-from magnetar.pipelines.manifest import Manifest
-from magnetar.pipelines.model import DEAD_LETTERS, Pipeline, PlainSink, TableSink
-from magnetar.pipelines.status import open_lookup, partitions_there
-from magnetar.pipelines.stored import reading, sealed, stored
-from magnetar.pipelines.tables import Told, look
+from magnetar.pipelines.declaration.model import DEAD_LETTERS, Pipeline, PlainSink, TableSink
+from magnetar.pipelines.evidence import judgement
+from magnetar.pipelines.evidence.judgement import Delivered, Finding
+from magnetar.pipelines.evidence.tables import Told, look
+from magnetar.pipelines.execution import expressions, outputs
+from magnetar.pipelines.execution.frames import read_range
+from magnetar.pipelines.state.checkpoint import Checkpoint
+from magnetar.pipelines.state.manifest import Manifest
+from magnetar.pipelines.state.status import open_lookup, partitions_there
+from magnetar.pipelines.state.stored_messages import reading, sealed, stored
 from magnetar.spark.options import SourceOptions
 
 if TYPE_CHECKING:
@@ -55,20 +56,20 @@ def verify(pipeline: Pipeline, spark: SparkSession | None, *, since: int = 0) ->
     manifests = [one for one in whole if one.batch >= since]
     last = max((one.batch for one in whole), default=-1)
     findings = [Finding("manifests", text) for text in wrong]
-    findings += evidence.chain(manifests, since)
+    findings += judgement.chain(manifests, since)
     findings += [
         Finding(f"batch {one.batch}", f"the manifest is of query {one.query}, and the checkpoint of {query}")
         for one in manifests
         if one.query != query
     ]
-    findings += evidence.ranges(manifests, checkpoint.starts(), _logged(checkpoint, pipeline, manifests))
-    findings += evidence.counts(manifests)
-    findings += evidence.unfinished(manifests, checkpoint.committed(), since)
+    findings += judgement.ranges(manifests, checkpoint.starts(), _logged(checkpoint, pipeline, manifests))
+    findings += judgement.counts(manifests)
+    findings += judgement.unfinished(manifests, checkpoint.committed(), since)
     total = sum(one.rows_in for one in manifests)
     lines = [f"{len(manifests)} manifests, {total:,} rows: chain, ranges and counts"]
     unseen: list[str] = []
     if spark is not None:
-        findings += evidence.sources(manifests, recounting(spark, pipeline))
+        findings += judgement.sources(manifests, recounting(spark, pipeline))
         lines.append(f"sources: {total:,} rows read again")
     elif total:
         unseen.append(f"sources: {total:,} rows, which Spark reads")
@@ -80,7 +81,7 @@ def verify(pipeline: Pipeline, spark: SparkSession | None, *, since: int = 0) ->
             schema = given.get("schema", "bytes")
             contents = schema.lower() in _AS_STORED
             busy = checkpoint.under_way(last)
-            findings += evidence.delivered(manifests, name, seen, since, contents=contents, under_way=busy)
+            findings += judgement.delivered(manifests, name, seen, since, contents=contents, under_way=busy)
             title = "dead letters" if name == DEAD_LETTERS else f"sink {name}"
             others = f" (and {seen.others:,} of others)" if seen.others else ""
             lines.append(f"{title}: {seen.there:,} messages in {topic}{others}")
@@ -137,7 +138,7 @@ def _logged(
     return look
 
 
-def recounting(spark: SparkSession, pipeline: Pipeline) -> evidence.Recount:
+def recounting(spark: SparkSession, pipeline: Pipeline) -> judgement.Recount:
     """Reads ranges with Spark."""
     from pyspark.sql import functions as f
 
@@ -149,9 +150,9 @@ def recounting(spark: SparkSession, pipeline: Pipeline) -> evidence.Recount:
         frame = read_range(spark, pipeline, by_name[name], start, end, lossy=True)
         if frame is None:
             return {}
-        sums = rows.sums(f.col(rows.HASH))
-        found = rows.hashed(frame).groupBy("__topic").agg(f.count("*").alias("__rows"), *sums).collect()
-        return {row["__topic"]: (row["__rows"], rows.sum_of(row["__high"], row["__low"])) for row in found}
+        sums = expressions.sums(f.col(expressions.HASH))
+        found = expressions.hashed(frame).groupBy("__topic").agg(f.count("*").alias("__rows"), *sums).collect()
+        return {row["__topic"]: (row["__rows"], expressions.sum_of(row["__high"], row["__low"])) for row in found}
 
     return recount
 

@@ -32,12 +32,12 @@ from magnetar.client.read_position import START, Place
 from magnetar.columnar.messages import Messages
 from magnetar.columnar.opening import Failure
 from magnetar.model.errors import InvalidValueError, ServerError
-from magnetar.pipelines.checkpoint import Checkpoint
-from magnetar.pipelines.letters import MESSAGE, Letter, letter
-from magnetar.pipelines.model import Pipeline, TopicSource
-from magnetar.pipelines.secrets import resolve
-from magnetar.pipelines.status import open_lookup, partitions_there
-from magnetar.pipelines.stored import has_key, reading, sealed, sources_by_topic, stored
+from magnetar.pipelines.declaration.model import Pipeline, TopicSource
+from magnetar.pipelines.declaration.secrets import resolve
+from magnetar.pipelines.state.checkpoint import Checkpoint
+from magnetar.pipelines.state.dead_letter import MESSAGE, Letter, letter
+from magnetar.pipelines.state.status import open_lookup, partitions_there
+from magnetar.pipelines.state.stored_messages import has_key, reading, sealed, sources_by_topic, stored
 from magnetar.protocol.commands import KeyValues
 from magnetar.spark.durability import write_whole
 from magnetar.spark.keys import encryption_like

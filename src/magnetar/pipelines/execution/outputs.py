@@ -13,9 +13,9 @@ from magnetar.lakehouse.formats.kinds import open_table
 from magnetar.lakehouse.formats.table import check_repetition
 from magnetar.lakehouse.model.history import Note
 from magnetar.lakehouse.model.options import Kind, lake_options
-from magnetar.pipelines.elements import VERIFY_KEY
-from magnetar.pipelines.model import Pipeline, PlainSink, Sink, TableSink, TopicSink
-from magnetar.pipelines.secrets import resolve
+from magnetar.pipelines.declaration.elements import VERIFY_KEY
+from magnetar.pipelines.declaration.model import Pipeline, PlainSink, Sink, TableSink, TopicSink
+from magnetar.pipelines.declaration.secrets import resolve
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

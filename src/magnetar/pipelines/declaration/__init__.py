@@ -1,0 +1,13 @@
+"""From a YAML file to a `Pipeline`, or to all of its mistakes at once; needs no Spark.
+
+In reading order:
+
+* ``document``    YAML with places, and problems that name them
+* ``secrets``     references to what must not stand in a file
+* ``model``       what a pipeline is
+* ``ddl``         columns and intervals in Spark's words
+* ``functions``   ``module:function`` of Python steps
+* ``elements``    sources, steps, sinks and expectations
+* ``collisions``  what goes in a circle, or into one place
+* ``parser``      the whole file
+"""
