@@ -23,7 +23,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from magnetar.broker.delivery.dispatcher import SubType
+from magnetar.broker.delivery.dispatchers.dispatcher import SubType
 from magnetar.broker.topic.delays import Delays
 from magnetar.broker.topic.dispatch_settings import DispatchSettings
 from magnetar.broker.topic.topic import Topic

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from typing_extensions import override
 
-from magnetar.broker.delivery.delayed import DelayIndex
+from magnetar.broker.delivery.delay_index import DelayIndex
 from magnetar.broker.topic.delays import Delays, DelayState
 from magnetar.broker.topic.gate import Reason
 from magnetar.config.settings import Settings

@@ -6,9 +6,9 @@ import asyncio
 
 import pytest
 
-from magnetar.broker.delivery.draining import Holders
-from magnetar.broker.delivery.waiting import Waiting
 from magnetar.config.settings import Settings
+from magnetar.broker.delivery.sticky_keys.draining_hashes import DrainingHashesTracker
+from magnetar.broker.delivery.sticky_keys.sticky_replay import StickyReplayQueue
 from magnetar.protocol.commands import SubType
 from magnetar.testing.history import Order, Rules
 from tests.sim.clients import Habit, Publisher, Subscriber
@@ -53,16 +53,16 @@ def test_the_same_with_hash_ranges() -> None:
 
 
 def test_a_dispatcher_that_ignores_draining_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Holders, "review", lambda self, slots, owner: self.draining.clear())
+    monkeypatch.setattr(DrainingHashesTracker, "review", lambda self, slots, owner: self.draining.clear())
     assert caught(churn, lambda broker: None, 10)
 
 
 def test_a_dispatcher_that_overtakes_waiting_entries_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    add = Waiting.add
+    add = StickyReplayQueue.add
 
-    def hidden(self: Waiting, ordinal: int, slot: int, owner: object) -> None:
+    def hidden(self: StickyReplayQueue, ordinal: int, slot: int, owner: object) -> None:
         add(self, ordinal, slot, owner)  # type: ignore[arg-type]  # passed on as it came
         self.by_slot[slot].reverse()
 
-    monkeypatch.setattr(Waiting, "add", hidden)
+    monkeypatch.setattr(StickyReplayQueue, "add", hidden)
     assert caught(churn, lambda broker: None, 10)

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from magnetar.broker.delivery.key_shared import KeyShared
-from magnetar.broker.delivery.shared import Shared
+from magnetar.broker.delivery.dispatchers.key_shared import KeyShared
+from magnetar.broker.delivery.dispatchers.shared import Shared
 from magnetar.broker.topic.subscription import Subscription
 from magnetar.config.settings import Settings
 from magnetar.protocol.commands import SubType

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from magnetar.broker.delivery.key_shared import KeyShared
-from magnetar.broker.delivery.shared import Shared
+from magnetar.broker.delivery.dispatchers.key_shared import KeyShared
+from magnetar.broker.delivery.dispatchers.shared import Shared
 from magnetar.broker.topic.pump import Pump
 from magnetar.protocol.commands import SubType
 from magnetar.testing.history import Order, Rules

@@ -7,9 +7,9 @@ import asyncio
 import pytest
 
 from magnetar.broker.connection.session import Session
-from magnetar.broker.delivery.exclusive import Exclusive
-from magnetar.broker.delivery.failover import Failover
-from magnetar.broker.delivery.ranking import Ranking
+from magnetar.broker.delivery.dispatchers.exclusive import Exclusive
+from magnetar.broker.delivery.dispatchers.failover import Failover
+from magnetar.broker.delivery.dispatchers.ranking import Ranking
 from magnetar.model.errors import ServerError
 from magnetar.protocol.commands import InitialPosition, SubType
 from magnetar.testing.broker import HOST, PORT

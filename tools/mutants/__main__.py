@@ -26,7 +26,7 @@ FIXED = (
         "tests/sim/test_durability.py",
     ),
     (
-        "src/magnetar/broker/delivery/failover.py", "Failover._choose", "if chosen is self.active:",
+        "src/magnetar/broker/delivery/dispatchers/failover.py", "Failover._choose", "if chosen is self.active:",
         "if chosen is not self.active:", "tests/unit/delivery/test_failover.py",
     ),
     (

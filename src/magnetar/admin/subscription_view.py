@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from magnetar.admin.reading import entry_at
-from magnetar.broker.delivery.key_shared import KeyShared
+from magnetar.broker.delivery.dispatchers.key_shared import KeyShared
 from magnetar.broker.topic.explanation import explain, shown_id
 from magnetar.broker.topic.subscription import Subscription
 from magnetar.model.errors import PreconditionFailedError

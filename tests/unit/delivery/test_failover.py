@@ -6,14 +6,14 @@ from collections.abc import Sequence
 
 import pytest
 
-from magnetar.broker.delivery.consumers import ConsumerState
-from magnetar.broker.delivery.exclusive import Exclusive
-from magnetar.broker.delivery.failover import Failover
+from magnetar.broker.delivery.consumer_state import ConsumerState
+from magnetar.broker.delivery.dispatchers.exclusive import Exclusive
+from magnetar.broker.delivery.dispatchers.failover import Failover
+from magnetar.broker.delivery.dispatchers.ranking import Ranking
 from magnetar.broker.delivery.instructions import ActiveChange, Do, Slice
-from magnetar.broker.delivery.ranking import Ranking
 from magnetar.model.errors import ConsumerBusyError
 from magnetar.model.hashing import murmur3_31
-from tests.unit.delivery.gate import FakeGate, consumer
+from tests.support.writable import FakeWritable, consumer
 
 
 def choose(
@@ -146,8 +146,8 @@ def test_reads_as_many_entries_as_permits_and_sends_all() -> None:
     assert exclusive.assign(15, 16, [1], None) == ([Slice(a, 15, 16)], 16)
     exclusive.flow(a, 1000)
     assert exclusive.wanted() == 100
-    assert isinstance(a.gate, FakeGate)
-    a.gate.writable = False
+    assert isinstance(a.connection, FakeWritable)
+    a.connection.writable = False
     assert exclusive.wanted() == 0
 
 

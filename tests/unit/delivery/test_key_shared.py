@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from magnetar.broker.delivery.draining import DrainingHash
-from magnetar.broker.delivery.hash_ranges import HashRanges
+from magnetar.broker.delivery.dispatch_limits import DispatchLimits
+from magnetar.broker.delivery.dispatchers.key_shared import KeyShared
 from magnetar.broker.delivery.instructions import Do, Slice
-from magnetar.broker.delivery.key_shared import KeyShared
-from magnetar.broker.delivery.limits import Limits
-from tests.unit.delivery.gate import consumer
+from magnetar.broker.delivery.sticky_keys.draining_hashes import DrainingHash
+from magnetar.broker.delivery.sticky_keys.hash_ranges import HashRanges
+from tests.support.writable import consumer
 
 LOW, HIGH = 100, 60_000
 """With two consumers in range mode LOW belongs to the second, HIGH stays with the first."""
@@ -91,7 +91,7 @@ def test_new_entry_does_not_overtake_a_waiting_one() -> None:
 
 def test_look_ahead_is_bounded() -> None:
     """5.6.11: per consumer, capped per subscription."""
-    limits = Limits(look_ahead_entries_per_consumer=2, look_ahead_entries_max=3)
+    limits = DispatchLimits(look_ahead_entries_per_consumer=2, look_ahead_entries_max=3)
     dispatcher = KeyShared(HashRanges(), limits)
     a, b = consumer("a"), consumer("b", permits=100)
     dispatcher.add(a)

@@ -13,20 +13,20 @@ from typing import Any
 
 import pytest
 
-from magnetar.broker.delivery.consumers import ConsumerState
-from magnetar.broker.delivery.dispatcher import Dispatcher
-from magnetar.broker.delivery.exclusive import Exclusive
-from magnetar.broker.delivery.failover import Failover
-from magnetar.broker.delivery.hash_ranges import HashRanges
-from magnetar.broker.delivery.hash_ring import HashRing
-from magnetar.broker.delivery.key_shared import KeyShared
-from magnetar.broker.delivery.limits import Limits
-from magnetar.broker.delivery.selector import Selector, slots_within
-from magnetar.broker.delivery.shared import Shared
-from magnetar.broker.delivery.sticky_ranges import StickyRanges, check_count, joined
+from magnetar.broker.delivery.consumer_state import ConsumerState
+from magnetar.broker.delivery.dispatch_limits import DispatchLimits
+from magnetar.broker.delivery.dispatchers.dispatcher import Dispatcher
+from magnetar.broker.delivery.dispatchers.exclusive import Exclusive
+from magnetar.broker.delivery.dispatchers.failover import Failover
+from magnetar.broker.delivery.dispatchers.key_shared import KeyShared
+from magnetar.broker.delivery.dispatchers.shared import Shared
+from magnetar.broker.delivery.sticky_keys.hash_ranges import HashRanges
+from magnetar.broker.delivery.sticky_keys.hash_ring import HashRing
+from magnetar.broker.delivery.sticky_keys.selector import Selector, slots_within
+from magnetar.broker.delivery.sticky_keys.sticky_ranges import StickyRanges, check_count, joined
 from magnetar.broker.topic.subscription_stats import consumers_stats
 from magnetar.model.errors import ConsumerAssignError
-from tests.unit.delivery.gate import FakeGate, consumer
+from tests.support.writable import FakeWritable, consumer
 
 MEMBERS = 250
 DOUBLED = 2.6
@@ -55,7 +55,7 @@ def steps(work: Callable[[], object]) -> int:
 
 def member(i: int, of: int) -> ConsumerState:
     width = 65_536 // of
-    return ConsumerState(f"c{i:05}", FakeGate(), 0, ((i * width, (i + 1) * width - 1),))
+    return ConsumerState(f"c{i:05}", FakeWritable(), 0, ((i * width, (i + 1) * width - 1),))
 
 
 def come_and_go(dispatcher: Dispatcher, members: int) -> None:
@@ -68,7 +68,7 @@ def come_and_go(dispatcher: Dispatcher, members: int) -> None:
 
 
 SELECTORS: dict[str, Callable[[], Selector]] = {"ring": HashRing, "ranges": HashRanges, "sticky": StickyRanges}
-LIMITS = Limits(unacked_per_consumer=0, unacked_per_subscription=0)
+LIMITS = DispatchLimits(unacked_per_consumer=0, unacked_per_subscription=0)
 
 
 @pytest.mark.parametrize("kind", SELECTORS)
@@ -151,16 +151,16 @@ def test_ranges_have_a_number() -> None:
     with pytest.raises(ConsumerAssignError, match="65537 hash ranges for a consumer: there are 65536 hashes"):
         check_count(range(65_537))
     with pytest.raises(ConsumerAssignError, match="100000 hash ranges"):
-        StickyRanges().add(ConsumerState("c", FakeGate(), 0, tuple((i, i) for i in range(100_000))))
+        StickyRanges().add(ConsumerState("c", FakeWritable(), 0, tuple((i, i) for i in range(100_000))))
     with pytest.raises(ConsumerAssignError, match="100000 hash ranges"):
-        Exclusive().add(ConsumerState("c", FakeGate(), 0, tuple((i, i) for i in range(100_000))))
+        Exclusive().add(ConsumerState("c", FakeWritable(), 0, tuple((i, i) for i in range(100_000))))
 
 
 def test_many_ranges_of_one_consumer() -> None:
     """Every second hash, as ranges of one; somebody else has the others. All are looked at a few times."""
     selector = StickyRanges()
-    odd = ConsumerState("odd", FakeGate(), 0, tuple((i, i) for i in range(1, 65_536, 2)))
-    even = ConsumerState("even", FakeGate(), 0, tuple((i, i) for i in range(0, 65_536, 2)))
+    odd = ConsumerState("odd", FakeWritable(), 0, tuple((i, i) for i in range(1, 65_536, 2)))
+    even = ConsumerState("even", FakeWritable(), 0, tuple((i, i) for i in range(0, 65_536, 2)))
     assert steps(lambda: selector.add(odd)) < 20 * 32_768
     assert steps(lambda: selector.add(even)) < 30 * 32_768
     assert selector.select(4711) is odd
@@ -172,7 +172,7 @@ def test_many_ranges_of_one_consumer() -> None:
 
 def test_an_exclusive_consumer_with_many_ranges_finds_its_entries() -> None:
     exclusive = Exclusive()
-    one = ConsumerState("c", FakeGate(), 0, ((10, 20), (15, 30), *((i, i) for i in range(65_535, -1, -2))))
+    one = ConsumerState("c", FakeWritable(), 0, ((10, 20), (15, 30), *((i, i) for i in range(65_535, -1, -2))))
     exclusive.add(one)
     one.flow(1000)
     slots = [9, 10, 16, 30, 32, 65_535, 65_534]

@@ -8,14 +8,14 @@ from itertools import pairwise
 
 import pytest
 
-from magnetar.broker.delivery.consumers import ConsumerState
-from magnetar.broker.delivery.hash_ranges import HashRanges
-from magnetar.broker.delivery.hash_ring import HashRing
-from magnetar.broker.delivery.selector import Selector
-from magnetar.broker.delivery.sticky_ranges import StickyRanges
+from magnetar.broker.delivery.consumer_state import ConsumerState
+from magnetar.broker.delivery.sticky_keys.hash_ranges import HashRanges
+from magnetar.broker.delivery.sticky_keys.hash_ring import HashRing
+from magnetar.broker.delivery.sticky_keys.selector import Selector
+from magnetar.broker.delivery.sticky_keys.sticky_ranges import StickyRanges
 from magnetar.model.errors import ConsumerAssignError
 from magnetar.model.hashing import ring_points
-from tests.unit.delivery.gate import consumer
+from tests.support.writable import consumer
 
 
 def named(selector: Selector) -> dict[str, list[tuple[int, int]]]:
@@ -103,7 +103,9 @@ def test_ring_points_of_15_4() -> None:
 def test_ring_collision_belongs_to_the_first_comer(monkeypatch: pytest.MonkeyPatch) -> None:
     """0.3: later ones queue and take over."""
     points = {"a": [10, 500], "b": [10, 700], "c": [10, 900]}
-    monkeypatch.setattr("magnetar.broker.delivery.hash_ring.ring_points", lambda name, index, count: points[name])
+    monkeypatch.setattr(
+        "magnetar.broker.delivery.sticky_keys.hash_ring.ring_points", lambda name, index, count: points[name]
+    )
     selector = HashRing()
     a, b, c = consumer("a"), consumer("b"), consumer("c")
     for member in (a, b, c):

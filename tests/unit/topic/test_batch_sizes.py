@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from magnetar.broker.delivery.consumers import PERMITS_MAX, ConsumerState
-from magnetar.broker.delivery.dispatcher import SubType
+from magnetar.broker.delivery.consumer_state import PERMITS_MAX, ConsumerState
+from magnetar.broker.delivery.dispatchers.dispatcher import SubType
 from magnetar.broker.topic.acks import IndexAck
 from magnetar.broker.topic.batch_sizes import UNSEEN_MAX, BatchSizes, Remaining
 from magnetar.broker.transactions.pending import Held, part_of

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from magnetar.broker.delivery.dispatcher import SubType
-from magnetar.broker.delivery.key_shared import KeyShared
-from magnetar.broker.delivery.shared import Shared
+from magnetar.broker.delivery.dispatchers.dispatcher import SubType
+from magnetar.broker.delivery.dispatchers.key_shared import KeyShared
+from magnetar.broker.delivery.dispatchers.shared import Shared
 from magnetar.broker.topic.dispatch_settings import KeySharedMeta
 from magnetar.broker.topic.explanation import Finding, explain
 from magnetar.broker.topic.pump import Pump
@@ -121,7 +121,7 @@ def broken_requeue(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def broken_block(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("magnetar.broker.delivery.consumers.ConsumerState.unblock", lambda self: None)
+    monkeypatch.setattr("magnetar.broker.delivery.consumer_state.ConsumerState.unblock", lambda self: None)
 
 
 @pytest.mark.parametrize("sub_type", [SubType.SHARED, SubType.KEY_SHARED])

@@ -10,8 +10,8 @@ from typing import Any, cast
 
 import pytest
 
-from magnetar.broker.delivery.chunks import Chunk
-from magnetar.broker.delivery.dispatcher import SubType
+from magnetar.broker.delivery.dispatchers.dispatcher import SubType
+from magnetar.broker.delivery.dispatchers.shared_chunks import ChunkInfo
 from magnetar.broker.topic.compaction.compactor import SUBSCRIPTION, Compactor
 from magnetar.broker.topic.compaction.source import CompactedSource
 from magnetar.broker.topic.dispatch_settings import DispatchSettings
@@ -271,7 +271,7 @@ def test_a_topic_that_is_loaded_again_and_again_does_not_grow() -> None:
 def test_a_chunk_that_waits_for_its_consumer_is_no_standstill() -> None:
     """Chunks and the watch over what stands still: others could take it, but it is not theirs (3.6.6)."""
     stand = Stand()
-    stand.subscription.has_chunks(lambda entry: Chunk("u", entry == b"entry-4"))
+    stand.subscription.has_chunks(lambda entry: ChunkInfo("u", entry == b"entry-4"))
     slow, slow_connection = stand.join("slow", permits=1)
     stand.join("quick", permits=100)
     stand.append_many(5)

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import pytest
 from typing_extensions import override
 
-from magnetar.broker.delivery.dispatcher import SubType
+from magnetar.broker.delivery.dispatchers.dispatcher import SubType
 from magnetar.broker.topic.gate import Gate, Reason, last_shown
 from tests.unit.topic.stand import Stand
 from tests.unit.topic.test_subscription_churn import KEYS, Churn, Witness, WitnessConnection

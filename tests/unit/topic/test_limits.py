@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from magnetar.broker.delivery.dispatcher import SubType
+from magnetar.broker.delivery.dispatchers.dispatcher import SubType
 from magnetar.broker.topic.limits import check_consumer, check_subscription, with_policies
 from magnetar.model.errors import ConsumerBusyError, NotAllowedError
 from magnetar.model.topic_policies import TopicPolicies

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from magnetar.broker.delivery.dispatcher import SubType
-from magnetar.broker.delivery.key_shared import KeyShared
+from magnetar.broker.delivery.dispatchers.dispatcher import SubType
+from magnetar.broker.delivery.dispatchers.key_shared import KeyShared
 from magnetar.broker.topic.acks import IndexAck
 from magnetar.broker.topic.consumer import Consumer
 from magnetar.broker.topic.dispatch_settings import DispatchSettings

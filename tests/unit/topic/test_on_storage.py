@@ -7,7 +7,7 @@ from pathlib import Path
 
 from typing_extensions import override
 
-from magnetar.broker.delivery.dispatcher import SubType
+from magnetar.broker.delivery.dispatchers.dispatcher import SubType
 from magnetar.broker.topic.dispatch_settings import DispatchSettings
 from magnetar.broker.topic.ports import Run
 from magnetar.broker.topic.subscription import Subscription, TopicIdentity

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from magnetar.broker.delivery.dispatcher import SubType
+from magnetar.broker.delivery.dispatchers.dispatcher import SubType
 from magnetar.storage.cache import Run
 from tests.unit.topic.fakes import FakeLog
 from tests.unit.topic.stand import Stand

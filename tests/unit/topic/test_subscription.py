@@ -7,7 +7,7 @@ from functools import partial
 
 import pytest
 
-from magnetar.broker.delivery.dispatcher import SubType
+from magnetar.broker.delivery.dispatchers.dispatcher import SubType
 from magnetar.broker.topic.acks import IndexAck
 from magnetar.broker.topic.dispatch_settings import KeySharedMeta
 from magnetar.model.errors import ConsumerAssignError, ConsumerBusyError, MagnetarError, MetadataError

@@ -15,7 +15,7 @@ from dataclasses import replace
 import pytest
 from typing_extensions import override
 
-from magnetar.broker.delivery.dispatcher import SubType
+from magnetar.broker.delivery.dispatchers.dispatcher import SubType
 from magnetar.broker.topic.acks import IndexAck
 from magnetar.broker.topic.consumer import Consumer
 from magnetar.broker.topic.dispatch_settings import DispatchSettings

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from magnetar.broker.delivery.dispatcher import SubType
-from magnetar.broker.delivery.sharing import Sharing
+from magnetar.broker.delivery.dispatchers.dispatcher import SubType
+from magnetar.broker.delivery.dispatchers.multiple_consumers import MultipleConsumers
 from tests.unit.topic.stand import Stand
 
 SHARING = [SubType.SHARED, SubType.KEY_SHARED]
@@ -22,9 +22,9 @@ def quiet(sub_type: SubType, *, entries: int = 10, permits: int = 10, **settings
     return stand
 
 
-def sharing(stand: Stand) -> Sharing:
+def sharing(stand: Stand) -> MultipleConsumers:
     dispatcher = stand.subscription.dispatcher
-    assert isinstance(dispatcher, Sharing)
+    assert isinstance(dispatcher, MultipleConsumers)
     return dispatcher
 
 

@@ -13,8 +13,8 @@ from magnetar.broker.connection.bounds import check_subscribe
 from magnetar.broker.connection.outbox import Outbox
 from magnetar.broker.connection.schemas import admit_consumer, takes_any_schema
 from magnetar.broker.connection.session import OpenConsumer, Pending, Session
-from magnetar.broker.delivery.dispatcher import SubType
-from magnetar.broker.delivery.sticky_ranges import check_count
+from magnetar.broker.delivery.dispatchers.dispatcher import SubType
+from magnetar.broker.delivery.sticky_keys.sticky_ranges import check_count
 from magnetar.broker.subscribe_rates import Who
 from magnetar.broker.topic.dispatch_settings import KeySharedMeta
 from magnetar.broker.topic.ports import Run

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from magnetar.broker.connection.session import OpenConsumer, Session
 from magnetar.broker.coordinating import TransactionCoordinator
-from magnetar.broker.delivery.dispatcher import SubType
+from magnetar.broker.delivery.dispatchers.dispatcher import SubType
 from magnetar.broker.topic.producers import Producer
 from magnetar.broker.topic.subscription import Subscription
 from magnetar.broker.topic.topic import Topic

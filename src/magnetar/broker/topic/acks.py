@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from magnetar.broker.delivery.exclusive import SingleActive
+from magnetar.broker.delivery.dispatchers.exclusive import SingleActiveConsumer
 from magnetar.broker.topic.consumer import Consumer
 from magnetar.broker.topic.ports import Cursor, Done, tell
 from magnetar.broker.topic.pump import Pump, live_messages
@@ -82,7 +82,7 @@ class Acks:
         Ignored, but answered, on Shared and Key_Shared (5.5.6). Allowed from a consumer that is not active (5.4.7).
         """
         gone = consumer.state not in self._pump.consumers
-        if gone or not isinstance(self._pump.dispatcher, SingleActive):
+        if gone or not isinstance(self._pump.dispatcher, SingleActiveConsumer):
             tell(durable)
             return
         before = self._cursor.backlog()

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from magnetar.broker.delivery.chunks import Chunk
+from magnetar.broker.delivery.dispatchers.shared_chunks import ChunkInfo
 from magnetar.protocol.entries import chunk_of
 from magnetar.storage.annex import Change
 from magnetar.storage.managed_ledger import ManagedLedger
@@ -18,10 +18,10 @@ ANNEX: Final = "chunks"
 _YES: Final = b"\x01"
 
 
-def chunk(entry: bytes) -> Chunk | None:
+def chunk(entry: bytes) -> ChunkInfo | None:
     """What an entry says of itself."""
     found = chunk_of(entry)
-    return None if found is None else Chunk(*found)
+    return None if found is None else ChunkInfo(*found)
 
 
 class _Fact:

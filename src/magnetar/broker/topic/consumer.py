@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from magnetar.broker.delivery.consumers import ConsumerState
+from magnetar.broker.delivery.consumer_state import ConsumerState
 from magnetar.broker.topic.ports import ConsumerConnection
 
 

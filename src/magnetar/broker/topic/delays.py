@@ -22,8 +22,8 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from typing_extensions import override
 
-from magnetar.broker.delivery.delayed import DelayIndex, pairs_of
-from magnetar.broker.delivery.dispatcher import SubType
+from magnetar.broker.delivery.delay_index import DelayIndex, pairs_of
+from magnetar.broker.delivery.dispatchers.dispatcher import SubType
 from magnetar.broker.topic.gate import Reason
 from magnetar.broker.topic.ports import Cursor
 from magnetar.model.errors import NotAllowedError

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from magnetar.broker.delivery.limits import Limits
+from magnetar.broker.delivery.dispatch_limits import DispatchLimits
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,9 +38,9 @@ class DispatchSettings:
     read_retry_s: float = 1.0
     """Ours: first pause after a failed read; doubles up to a minute."""
 
-    def limits(self) -> Limits:
+    def limits(self) -> DispatchLimits:
         """As the dispatchers want them."""
-        return Limits(
+        return DispatchLimits(
             read_entries_max=self.dispatcher_max_read_batch_size,
             round_robin_messages=self.dispatcher_max_round_robin_batch_size,
             unacked_per_consumer=self.max_unacked_messages_per_consumer,

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from magnetar.broker.delivery.chunks import SharedChunks
-from magnetar.broker.delivery.dispatcher import Dispatcher, SubType
-from magnetar.broker.delivery.exclusive import Exclusive
-from magnetar.broker.delivery.failover import Failover
-from magnetar.broker.delivery.hash_ranges import HashRanges
-from magnetar.broker.delivery.hash_ring import HashRing
-from magnetar.broker.delivery.key_shared import KeyShared
-from magnetar.broker.delivery.selector import Selector
-from magnetar.broker.delivery.shared import Shared
-from magnetar.broker.delivery.sticky_ranges import StickyRanges
+from magnetar.broker.delivery.dispatchers.dispatcher import Dispatcher, SubType
+from magnetar.broker.delivery.dispatchers.exclusive import Exclusive
+from magnetar.broker.delivery.dispatchers.failover import Failover
+from magnetar.broker.delivery.dispatchers.key_shared import KeyShared
+from magnetar.broker.delivery.dispatchers.shared import Shared
+from magnetar.broker.delivery.dispatchers.shared_chunks import SharedChunks
+from magnetar.broker.delivery.sticky_keys.hash_ranges import HashRanges
+from magnetar.broker.delivery.sticky_keys.hash_ring import HashRing
+from magnetar.broker.delivery.sticky_keys.selector import Selector
+from magnetar.broker.delivery.sticky_keys.sticky_ranges import StickyRanges
 from magnetar.broker.topic.dispatch_settings import DispatchSettings, KeySharedMeta
 from magnetar.model.errors import ConsumerBusyError
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from magnetar.broker.delivery.consumers import ConsumerState
-from magnetar.broker.delivery.dispatcher import Dispatcher
-from magnetar.broker.delivery.exclusive import SingleActive
-from magnetar.broker.delivery.key_shared import KeyShared
+from magnetar.broker.delivery.consumer_state import ConsumerState
+from magnetar.broker.delivery.dispatchers.dispatcher import Dispatcher
+from magnetar.broker.delivery.dispatchers.exclusive import SingleActiveConsumer
+from magnetar.broker.delivery.dispatchers.key_shared import KeyShared
 from magnetar.broker.topic.subscription import Subscription
 
 IDS_MAX: Final = 10
@@ -39,7 +39,7 @@ def explain(subscription: Subscription) -> list[Finding]:
     if isinstance(dispatcher, KeyShared):
         found += _keys(subscription, dispatcher)
     out = sum(len(consumer.pending) for consumer in dispatcher.consumers)
-    if isinstance(dispatcher, SingleActive):
+    if isinstance(dispatcher, SingleActiveConsumer):
         out = backlog if subscription.next_ahead() is None else 0
     if out >= backlog:
         found.insert(0, _all_out(subscription, dispatcher, backlog))
@@ -127,7 +127,7 @@ def _consumers(subscription: Subscription, dispatcher: Dispatcher) -> list[Findi
         text = f"The subscription has {dispatcher.unacked} unacknowledged messages and pauses until half of {limit}."
         found.append(Finding("blocked-unacked", text, "Acknowledge, or raise maxUnackedMessagesPerSubscription."))
     served = dispatcher.consumers
-    if isinstance(dispatcher, SingleActive):
+    if isinstance(dispatcher, SingleActiveConsumer):
         if dispatcher.waiting:
             text = "The active consumer has just changed and takes over in a moment."
             found.append(Finding("activation", text, "Wait for activeConsumerFailoverDelayTimeMillis."))
@@ -157,7 +157,7 @@ def _consumer(subscription: Subscription, consumer: ConsumerState) -> Finding | 
             f"{consumer.name} has {consumer.permits} permits: its receiver queue is full or it never asked.",
             "Call receive (or resume a paused listener); a client that discards messages must give their permits back.",
         )
-    if not consumer.gate.writable:
+    if not consumer.connection.writable:
         return Finding(
             "socket-full",
             f"The connection of {consumer.name} takes no more bytes.",

@@ -13,9 +13,9 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
-from magnetar.broker.delivery.consumers import ConsumerState
-from magnetar.broker.delivery.dispatcher import Dispatcher, SubType
-from magnetar.broker.delivery.exclusive import SingleActive
+from magnetar.broker.delivery.consumer_state import ConsumerState
+from magnetar.broker.delivery.dispatchers.dispatcher import Dispatcher, SubType
+from magnetar.broker.delivery.dispatchers.exclusive import SingleActiveConsumer
 from magnetar.broker.delivery.instructions import Slice
 from magnetar.broker.delivery.permits import buy
 from magnetar.broker.topic.acks import IndexAck
@@ -106,7 +106,7 @@ class NonPersistentSubscription:
     def active_consumer(self) -> Consumer | None:
         """Of Exclusive and Failover: who is served."""
         dispatcher = self.dispatcher
-        if isinstance(dispatcher, SingleActive) and dispatcher.active is not None:
+        if isinstance(dispatcher, SingleActiveConsumer) and dispatcher.active is not None:
             return self._members[dispatcher.active]
         return None
 
@@ -197,7 +197,7 @@ class NonPersistentSubscription:
     def _choose(self, dispatcher: Dispatcher, group: Group) -> list[Slice]:
         counts, stop = group.counts, len(group.entries)
         dispatcher.new_turn()
-        if isinstance(dispatcher, SingleActive):
+        if isinstance(dispatcher, SingleActiveConsumer):
             # a read is sent whole however few permits are left by then; here nothing was read, so permits decide
             permits = dispatcher.wanted()
             if not permits:

@@ -19,9 +19,9 @@ from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from magnetar.broker.delivery.chunks import Chunk, SharedChunks
-from magnetar.broker.delivery.consumers import ConsumerState
-from magnetar.broker.delivery.dispatcher import Dispatcher
+from magnetar.broker.delivery.consumer_state import ConsumerState
+from magnetar.broker.delivery.dispatchers.dispatcher import Dispatcher
+from magnetar.broker.delivery.dispatchers.shared_chunks import ChunkInfo, SharedChunks
 from magnetar.broker.delivery.instructions import Slice
 from magnetar.broker.topic.batch_sizes import BatchSizes
 from magnetar.broker.topic.consumer import Consumer
@@ -53,7 +53,7 @@ class Pump:
         self.dispatcher: Dispatcher | None = None
         self.consumers: dict[ConsumerState, Consumer] = {}
         self.gate: Gate | None = None
-        self.chunk_of: Callable[[bytes], Chunk | None] | None = None
+        self.chunk_of: Callable[[bytes], ChunkInfo | None] | None = None
         """How a chunk of a message is known; None: the topic has none."""
         self.on_acknowledged: Callable[[], None] = _nothing
         """The pump acknowledged something itself: entries that the gate calls dead."""

@@ -16,13 +16,13 @@ import logging
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
-from magnetar.broker.delivery.chunks import Chunk, SharedChunks
-from magnetar.broker.delivery.consumers import ConsumerState
-from magnetar.broker.delivery.dispatcher import Dispatcher, SubType
-from magnetar.broker.delivery.exclusive import SingleActive
-from magnetar.broker.delivery.failover import Failover
+from magnetar.broker.delivery.consumer_state import ConsumerState
+from magnetar.broker.delivery.dispatchers.dispatcher import Dispatcher, SubType
+from magnetar.broker.delivery.dispatchers.exclusive import SingleActiveConsumer
+from magnetar.broker.delivery.dispatchers.failover import Failover
+from magnetar.broker.delivery.dispatchers.shared import Shared
+from magnetar.broker.delivery.dispatchers.shared_chunks import ChunkInfo, SharedChunks
 from magnetar.broker.delivery.instructions import ActiveChange, Do, Instruction
-from magnetar.broker.delivery.shared import Shared
 from magnetar.broker.topic.acks import Acks
 from magnetar.broker.topic.consumer import Consumer
 from magnetar.broker.topic.dispatch_settings import DispatchSettings, KeySharedMeta
@@ -111,7 +111,7 @@ class Subscription:
     def active_consumer(self) -> Consumer | None:
         """Of Exclusive and Failover: who is served. The connection pings it before a newcomer is refused (5.3.1)."""
         dispatcher = self._pump.dispatcher
-        if isinstance(dispatcher, SingleActive) and dispatcher.active is not None:
+        if isinstance(dispatcher, SingleActiveConsumer) and dispatcher.active is not None:
             return self._pump.consumers[dispatcher.active]
         return None
 
@@ -200,7 +200,7 @@ class Subscription:
             self._activation.cancel()
             self._activation = None
 
-    def has_chunks(self, chunk_of: Callable[[bytes], Chunk | None]) -> None:
+    def has_chunks(self, chunk_of: Callable[[bytes], ChunkInfo | None]) -> None:
         """The topic has chunked messages, or may have from now on (3.6)."""
         pump = self._pump
         pump.chunk_of = chunk_of
@@ -274,7 +274,7 @@ class Subscription:
     @property
     def in_order(self) -> bool:
         """Exclusive or Failover: a cumulative acknowledgement means something (5.5.6)."""
-        return isinstance(self._pump.dispatcher, SingleActive)
+        return isinstance(self._pump.dispatcher, SingleActiveConsumer)
 
     def transactional(self) -> TransactionalAcks:
         """What transactions do with entries of this subscription."""

@@ -9,9 +9,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from magnetar.broker.delivery.dispatcher import Dispatcher
-from magnetar.broker.delivery.draining import DrainingHash
-from magnetar.broker.delivery.key_shared import KeyShared
+from magnetar.broker.delivery.dispatchers.dispatcher import Dispatcher
+from magnetar.broker.delivery.dispatchers.key_shared import KeyShared
+from magnetar.broker.delivery.sticky_keys.draining_hashes import DrainingHash
 from magnetar.broker.topic.consumer import Consumer
 
 

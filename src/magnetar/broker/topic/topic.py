@@ -12,7 +12,7 @@ from random import Random
 from types import MappingProxyType
 from typing import Any, Final, cast
 
-from magnetar.broker.delivery.dispatcher import SubType
+from magnetar.broker.delivery.dispatchers.dispatcher import SubType
 from magnetar.broker.topic import transactions
 from magnetar.broker.topic.chunking import Chunking, chunk
 from magnetar.broker.topic.compaction.compactor import SUBSCRIPTION as COMPACTION

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from magnetar.broker.delivery.chunks import SharedChunks
-from magnetar.broker.delivery.consumers import ConsumerState
-from magnetar.broker.delivery.dispatcher import Dispatcher
-from magnetar.broker.delivery.exclusive import SingleActive
-from magnetar.broker.delivery.key_shared import KeyShared
-from magnetar.broker.delivery.sharing import Sharing
+from magnetar.broker.delivery.consumer_state import ConsumerState
+from magnetar.broker.delivery.dispatchers.dispatcher import Dispatcher
+from magnetar.broker.delivery.dispatchers.exclusive import SingleActiveConsumer
+from magnetar.broker.delivery.dispatchers.key_shared import KeyShared
+from magnetar.broker.delivery.dispatchers.multiple_consumers import MultipleConsumers
+from magnetar.broker.delivery.dispatchers.shared_chunks import SharedChunks
 from magnetar.broker.topic.ports import Cursor
 from magnetar.broker.topic.pump import Pump
 
@@ -56,7 +56,7 @@ def should_send(pump: Pump, cursor: Cursor) -> str:
     if not able:
         return ""
     names = ", ".join(consumer.name for consumer in able[:3])
-    if isinstance(dispatcher, Sharing):
+    if isinstance(dispatcher, MultipleConsumers):
         lost = _lost(pump, cursor, dispatcher)
         if lost:
             return f"{lost} entries of the backlog are nowhere: not out, not queued, not ahead; {names} could take them"
@@ -71,15 +71,15 @@ def should_send(pump: Pump, cursor: Cursor) -> str:
 
 
 def _served(dispatcher: Dispatcher) -> list[ConsumerState]:
-    if isinstance(dispatcher, SingleActive):
+    if isinstance(dispatcher, SingleActiveConsumer):
         return [dispatcher.active] if dispatcher.active is not None and not dispatcher.waiting else []
     return dispatcher.consumers
 
 
 def _able(dispatcher: Dispatcher, consumer: ConsumerState) -> bool:
-    if not consumer.gate.writable:
+    if not consumer.connection.writable:
         return False
-    if not isinstance(dispatcher, Sharing):
+    if not isinstance(dispatcher, MultipleConsumers):
         return consumer.permits > 0
     limits = dispatcher.limits
     unacked = sum(consumer.pending.values())
@@ -92,7 +92,7 @@ def _able(dispatcher: Dispatcher, consumer: ConsumerState) -> bool:
     return consumer.permits + consumer.parked > 0
 
 
-def _lost(pump: Pump, cursor: Cursor, dispatcher: Sharing) -> int:
+def _lost(pump: Pump, cursor: Cursor, dispatcher: MultipleConsumers) -> int:
     """Entries that nobody has and nobody will read: backlog less everything that is accounted for."""
     gate = pump.gate
     if gate is not None and not gate.counted:
@@ -108,7 +108,7 @@ def _lost(pump: Pump, cursor: Cursor, dispatcher: Sharing) -> int:
     return max(cursor.backlog() - ahead - out - dispatcher.in_replay - closed, 0)
 
 
-def _takes_again(dispatcher: Sharing, able: list[ConsumerState]) -> bool:
+def _takes_again(dispatcher: MultipleConsumers, able: list[ConsumerState]) -> bool:
     """Whether one of ``able`` could take something that waits to be sent again."""
     if isinstance(dispatcher, KeyShared):
         return _waiting_for(dispatcher, able)

@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-from magnetar.broker.delivery.dispatcher import SubType
+from magnetar.broker.delivery.dispatchers.dispatcher import SubType
 from magnetar.broker.topic.backlog import bytes_behind
 from magnetar.broker.topic.compaction.adoption import CompactionPlan, Pieces, adopt
 from magnetar.broker.topic.compaction.run import CompactionRun

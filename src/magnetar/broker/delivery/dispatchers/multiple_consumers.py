@@ -14,27 +14,27 @@ from typing import Final
 
 from typing_extensions import override
 
-from magnetar.broker.delivery.consumers import ConsumerState
-from magnetar.broker.delivery.dispatcher import Dispatcher
+from magnetar.broker.delivery.consumer_state import ConsumerState
+from magnetar.broker.delivery.dispatch_limits import DispatchLimits
+from magnetar.broker.delivery.dispatchers.dispatcher import Dispatcher
 from magnetar.broker.delivery.instructions import Do, Instruction
-from magnetar.broker.delivery.limits import Limits
 from magnetar.broker.delivery.redelivery import RedeliveryCounts
 
 _UNLIMITED: Final = 1 << 62
 
 
-class Sharing(Dispatcher):
+class MultipleConsumers(Dispatcher):
     """Pending entries, blocking and redelivery; who gets an entry is decided below."""
 
-    def __init__(self, limits: Limits | None = None) -> None:
+    def __init__(self, limits: DispatchLimits | None = None) -> None:
         self.consumers = []
         self._redelivered = RedeliveryCounts()
-        self.limits = Limits()
+        self.limits = DispatchLimits()
         self._subscription_limit = self._consumer_limit = _UNLIMITED
-        self.set_limits(limits or Limits())
+        self.set_limits(limits or DispatchLimits())
 
     @override
-    def set_limits(self, limits: Limits) -> None:
+    def set_limits(self, limits: DispatchLimits) -> None:
         self.limits = limits
         self._subscription_limit = limits.unacked_per_subscription or _UNLIMITED
         self._consumer_limit = limits.unacked_per_consumer or _UNLIMITED
@@ -229,7 +229,7 @@ class Sharing(Dispatcher):
             assert not self._redelivered.counts
 
 
-def total_room(dispatcher: Sharing, entries_max: int) -> int:
+def total_room(dispatcher: MultipleConsumers, entries_max: int) -> int:
     """Entries worth reading: the permits of everyone available, at most ``entries_max``."""
     if dispatcher.blocked:
         return 0

@@ -15,7 +15,7 @@ PERMITS_MAX: Final = (1 << 31) - 1
 """A consumer's; more are an int's overflow to Apache Pulsar, and nothing to us."""
 
 
-class Gate(Protocol):
+class Writable(Protocol):
     """Whether the consumer's socket takes more; read at the moment an entry is given away."""
 
     @property
@@ -27,8 +27,8 @@ class ConsumerState:
 
     __slots__ = (
         "blocked",
+        "connection",
         "description",
-        "gate",
         "name",
         "parked",
         "pending",
@@ -39,10 +39,10 @@ class ConsumerState:
     )
 
     def __init__(
-        self, name: str, gate: Gate, priority: int = 0, ranges: tuple[tuple[int, int], ...] | None = None
+        self, name: str, connection: Writable, priority: int = 0, ranges: tuple[tuple[int, int], ...] | None = None
     ) -> None:
         self.name = name
-        self.gate = gate
+        self.connection = connection
         self.priority = priority
         self.description = f"Consumer{{consumerName={name}}}"
         """How an error names it to another client (5.6.8)."""
@@ -65,7 +65,7 @@ class ConsumerState:
     @property
     def available(self) -> bool:
         """Whether an entry may be given to it now (5.5.2)."""
-        return self.permits > 0 and not self.blocked and self.gate.writable
+        return self.permits > 0 and not self.blocked and self.connection.writable
 
     def unblock(self) -> None:
         """Permits parked meanwhile start to count (5.8.6)."""

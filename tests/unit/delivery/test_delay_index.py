@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from magnetar.broker.delivery.delayed import DelayIndex, pairs_of
+from magnetar.broker.delivery.delay_index import DelayIndex, pairs_of
 from magnetar.broker.delivery.ordinal_set import OrdinalSet
 
 START = 1_732_200_000_000

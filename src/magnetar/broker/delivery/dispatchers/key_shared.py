@@ -11,19 +11,19 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from typing_extensions import override
 
-from magnetar.broker.delivery.consumers import ConsumerState
-from magnetar.broker.delivery.draining import DrainingHash, Holders
+from magnetar.broker.delivery.consumer_state import ConsumerState
+from magnetar.broker.delivery.dispatch_limits import DispatchLimits
+from magnetar.broker.delivery.dispatchers.multiple_consumers import MultipleConsumers, total_room
 from magnetar.broker.delivery.instructions import Instruction, Slice
-from magnetar.broker.delivery.limits import Limits
-from magnetar.broker.delivery.selector import Intervals, Selector, slots_within
-from magnetar.broker.delivery.sharing import Sharing, total_room
-from magnetar.broker.delivery.waiting import Waiting
+from magnetar.broker.delivery.sticky_keys.draining_hashes import DrainingHash, DrainingHashesTracker
+from magnetar.broker.delivery.sticky_keys.selector import Intervals, Selector, slots_within
+from magnetar.broker.delivery.sticky_keys.sticky_replay import StickyReplayQueue
 
 
-class KeyShared(Sharing):
+class KeyShared(MultipleConsumers):
     """One per subscription; the selector belongs to it."""
 
-    def __init__(self, selector: Selector, limits: Limits | None = None, *, ordered: bool = True) -> None:
+    def __init__(self, selector: Selector, limits: DispatchLimits | None = None, *, ordered: bool = True) -> None:
         super().__init__(limits)
         self._selector = selector
         self._ordered = ordered
@@ -32,8 +32,8 @@ class KeyShared(Sharing):
         """The selector's answers, without those that a change of members may have made wrong."""
         self._slots: dict[int, int] = {}
         """Slot of every entry that is out."""
-        self._holders = Holders()
-        self._waiting = Waiting()
+        self._holders = DrainingHashesTracker()
+        self._waiting = StickyReplayQueue()
 
     # -- members -----------------------------------------------------------------------------------------------
 

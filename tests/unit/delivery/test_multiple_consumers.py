@@ -14,7 +14,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from tests.unit.delivery.sharing_bench import SLOTS, KeySharedBench, SharedBench, SharingBench
+from tests.support.sharing_bench import SLOTS, KeySharedBench, SharedBench, SharingBench
 
 ENTRIES = st.lists(st.tuples(st.integers(1, 6), st.sampled_from(SLOTS)), min_size=1, max_size=12)
 

@@ -6,19 +6,19 @@ from collections.abc import Iterable
 
 from typing_extensions import override
 
-from magnetar.broker.delivery.consumers import ConsumerState
-from magnetar.broker.delivery.hash_ranges import HashRanges
-from magnetar.broker.delivery.hash_ring import HashRing
+from magnetar.broker.delivery.consumer_state import ConsumerState
+from magnetar.broker.delivery.dispatch_limits import DispatchLimits
+from magnetar.broker.delivery.dispatchers.key_shared import KeyShared
+from magnetar.broker.delivery.dispatchers.multiple_consumers import MultipleConsumers
+from magnetar.broker.delivery.dispatchers.shared import Shared
 from magnetar.broker.delivery.instructions import Do, Slice
-from magnetar.broker.delivery.key_shared import KeyShared
-from magnetar.broker.delivery.limits import Limits
-from magnetar.broker.delivery.selector import Selector
-from magnetar.broker.delivery.shared import Shared
-from magnetar.broker.delivery.sharing import Sharing
-from tests.unit.delivery.gate import FakeGate
-from tests.unit.delivery.sharing_model import Model, ModelConsumer
+from magnetar.broker.delivery.sticky_keys.hash_ranges import HashRanges
+from magnetar.broker.delivery.sticky_keys.hash_ring import HashRing
+from magnetar.broker.delivery.sticky_keys.selector import Selector
+from tests.support.sharing_model import Model, ModelConsumer
+from tests.support.writable import FakeWritable
 
-LIMITS = Limits(
+LIMITS = DispatchLimits(
     read_entries_max=7,
     round_robin_messages=4,
     unacked_per_consumer=12,
@@ -32,7 +32,7 @@ SLOTS = [1, 9_000, 20_000, 33_000, 47_000, 65_535]
 class SharingBench:
     """After each event, ``pump`` dispatches until nothing moves, as a subscription does."""
 
-    def __init__(self, dispatcher: Sharing) -> None:
+    def __init__(self, dispatcher: MultipleConsumers) -> None:
         self.dispatcher = dispatcher
         self.model = Model(LIMITS.unacked_per_consumer, LIMITS.unacked_per_subscription)
         self.states: dict[str, ConsumerState] = {}
@@ -51,7 +51,7 @@ class SharingBench:
     def join(self, priority: int, twin: bool) -> str:
         self.joined += 1
         key = f"{self.joined:03}"
-        state = ConsumerState("twin" if twin else key, FakeGate(), priority)
+        state = ConsumerState("twin" if twin else key, FakeWritable(), priority)
         instructions = self.dispatcher.add(state)
         assert instructions == ([Do.REWIND] if not self.states else [])
         if instructions:
@@ -72,9 +72,9 @@ class SharingBench:
         self.pump()
 
     def toggle_socket(self, key: str) -> None:
-        gate = self.states[key].gate
-        assert isinstance(gate, FakeGate)
-        gate.writable = self.model.consumers[key].writable = not gate.writable
+        connection = self.states[key].connection
+        assert isinstance(connection, FakeWritable)
+        connection.writable = self.model.consumers[key].writable = not connection.writable
         self.pump()
 
     def acknowledge(self, key: str, ordinals: list[int]) -> None:

@@ -10,8 +10,8 @@ from __future__ import annotations
 from bisect import bisect_left
 from heapq import heapify, heappop, heappush
 
-from magnetar.broker.delivery.consumers import ConsumerState
-from magnetar.broker.delivery.selector import Intervals
+from magnetar.broker.delivery.consumer_state import ConsumerState
+from magnetar.broker.delivery.sticky_keys.selector import Intervals
 from magnetar.model.errors import ConsumerAssignError
 from magnetar.model.hashing import RANGE_SIZE, range_slot
 

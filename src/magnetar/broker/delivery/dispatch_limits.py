@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class DispatchLimits:
     """Counts in messages where not said otherwise; 0 switches an unacknowledged limit off."""
 
     read_entries_max: int = 100

@@ -12,9 +12,9 @@ import random
 import pytest
 from typing_extensions import override
 
-from magnetar.broker.delivery.chunks import Chunk, SharedChunks
-from magnetar.broker.delivery.dispatcher import SubType
-from magnetar.broker.delivery.shared import stretches
+from magnetar.broker.delivery.dispatchers.dispatcher import SubType
+from magnetar.broker.delivery.dispatchers.shared import stretches
+from magnetar.broker.delivery.dispatchers.shared_chunks import ChunkInfo, SharedChunks
 from magnetar.broker.topic.consumer import Consumer
 from tests.unit.topic.stand import Stand
 from tests.unit.topic.test_subscription_churn import Churn, Witness, WitnessConnection
@@ -29,17 +29,17 @@ class Layout:
 
     def __init__(self, seed: int) -> None:
         self.rng = random.Random(seed)
-        self.chunks: list[Chunk | None] = []
+        self.chunks: list[ChunkInfo | None] = []
         self.open: list[tuple[str, int]] = []
         self.messages = 0
 
-    def of(self, entry: bytes) -> Chunk | None:
+    def of(self, entry: bytes) -> ChunkInfo | None:
         ordinal = number_of(entry)
         while len(self.chunks) <= ordinal:
             self.chunks.append(self._next())
         return self.chunks[ordinal]
 
-    def _next(self) -> Chunk | None:
+    def _next(self) -> ChunkInfo | None:
         luck = self.rng.random()
         if luck < 0.3:
             return None
@@ -54,17 +54,17 @@ class Layout:
             del self.open[at]
         else:
             self.open[at] = (uuid, left - 1)
-        return Chunk(uuid, left == 1)
+        return ChunkInfo(uuid, left == 1)
 
 
-def chunked(*chunks: Chunk | None) -> Stand:
+def chunked(*chunks: ChunkInfo | None) -> Stand:
     stand = Stand()
     stand.subscription.has_chunks(lambda entry: chunks[number_of(entry)] if number_of(entry) < len(chunks) else None)
     stand.log.append(*[1] * len(chunks))
     return stand
 
 
-A, A_END, B, B_END = Chunk("a", False), Chunk("a", True), Chunk("b", False), Chunk("b", True)
+A, A_END, B, B_END = ChunkInfo("a", False), ChunkInfo("a", True), ChunkInfo("b", False), ChunkInfo("b", True)
 
 
 def test_interleaved_messages_stay_together() -> None:

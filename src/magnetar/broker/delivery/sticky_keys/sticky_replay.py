@@ -11,11 +11,11 @@ from __future__ import annotations
 from bisect import bisect_left, insort
 from collections.abc import Callable, Container, Iterable
 
-from magnetar.broker.delivery.consumers import ConsumerState
+from magnetar.broker.delivery.consumer_state import ConsumerState
 from magnetar.broker.delivery.redelivery import ReplayQueue
 
 
-class Waiting:
+class StickyReplayQueue:
     """``slots`` (ordinal to slot) and ``by_slot`` are public for the dispatcher's inner loop."""
 
     __slots__ = ("_by_owner", "_place", "by_slot", "slots")

@@ -16,17 +16,17 @@ from typing import Final, NamedTuple
 
 from typing_extensions import override
 
-from magnetar.broker.delivery.consumers import ConsumerState
+from magnetar.broker.delivery.consumer_state import ConsumerState
+from magnetar.broker.delivery.dispatch_limits import DispatchLimits
+from magnetar.broker.delivery.dispatchers.shared import Shared, stretches
 from magnetar.broker.delivery.instructions import Instruction, Slice
-from magnetar.broker.delivery.limits import Limits
 from magnetar.broker.delivery.redelivery import ReplayQueue
-from magnetar.broker.delivery.shared import Shared, stretches
 
 _OPEN_MESSAGES_MAX: Final = 20_000
 """Messages whose last chunk has not gone out; the oldest choice is forgotten then."""
 
 
-class Chunk(NamedTuple):
+class ChunkInfo(NamedTuple):
     """What an entry says of itself."""
 
     uuid: str
@@ -36,9 +36,9 @@ class Chunk(NamedTuple):
 class SharedChunks(Shared):
     """Round robin over messages instead of entries, where entries are chunks."""
 
-    def __init__(self, limits: Limits | None = None) -> None:
+    def __init__(self, limits: DispatchLimits | None = None) -> None:
         super().__init__(limits)
-        self._chunks: dict[int, Chunk] = {}
+        self._chunks: dict[int, ChunkInfo] = {}
         """Every chunk that is out or waits."""
         self._owner: dict[str, ConsumerState] = {}
         self._parked: dict[ConsumerState, ReplayQueue] = {}
@@ -50,7 +50,7 @@ class SharedChunks(Shared):
         result.__dict__.update(shared.__dict__)
         return result
 
-    def note_chunks(self, start: int, chunks: Sequence[Chunk | None]) -> None:
+    def note_chunks(self, start: int, chunks: Sequence[ChunkInfo | None]) -> None:
         """Which of the entries from ``start`` on are chunks; said before they are assigned."""
         for ordinal, chunk in enumerate(chunks, start):
             if chunk is not None:

@@ -13,8 +13,8 @@ from __future__ import annotations
 from heapq import heappop, heappush
 from typing import Final
 
-from magnetar.broker.delivery.consumers import ConsumerState
-from magnetar.broker.delivery.selector import Intervals
+from magnetar.broker.delivery.consumer_state import ConsumerState
+from magnetar.broker.delivery.sticky_keys.selector import Intervals
 from magnetar.model.hashing import RING_SIZE, ring_points, ring_slot
 
 POINTS: Final = 100

@@ -11,7 +11,7 @@ from bisect import bisect_right
 from collections.abc import Collection, Sequence
 from typing import Protocol, TypeAlias
 
-from magnetar.broker.delivery.consumers import ConsumerState
+from magnetar.broker.delivery.consumer_state import ConsumerState
 
 Intervals: TypeAlias = Sequence[tuple[int, int]]
 """Slots, both ends inclusive; ascending, without overlaps."""

@@ -10,13 +10,13 @@ from __future__ import annotations
 
 from typing_extensions import override
 
-from magnetar.broker.delivery.consumers import ConsumerState
-from magnetar.broker.delivery.exclusive import SingleActive
+from magnetar.broker.delivery.consumer_state import ConsumerState
+from magnetar.broker.delivery.dispatchers.exclusive import SingleActiveConsumer
+from magnetar.broker.delivery.dispatchers.ranking import Ranking
 from magnetar.broker.delivery.instructions import ActiveChange, Do, Instruction
-from magnetar.broker.delivery.ranking import Ranking
 
 
-class Failover(SingleActive):
+class Failover(SingleActiveConsumer):
     """``delayed`` False makes every change take effect at once (activation delay 0)."""
 
     def __init__(

@@ -15,15 +15,15 @@ from operator import itemgetter
 
 from typing_extensions import override
 
-from magnetar.broker.delivery.consumers import ConsumerState
-from magnetar.broker.delivery.dispatcher import Dispatcher
+from magnetar.broker.delivery.consumer_state import ConsumerState
+from magnetar.broker.delivery.dispatchers.dispatcher import Dispatcher
 from magnetar.broker.delivery.instructions import Do, Instruction, Slice
-from magnetar.broker.delivery.sticky_ranges import check_count, joined
+from magnetar.broker.delivery.sticky_keys.sticky_ranges import check_count, joined
 from magnetar.model.errors import ConsumerBusyError
 from magnetar.model.hashing import range_slot
 
 
-class SingleActive(Dispatcher):
+class SingleActiveConsumer(Dispatcher):
     """What Exclusive and Failover share: at most one consumer, ``active``, is served."""
 
     def __init__(self, read_max: int = 100) -> None:
@@ -44,7 +44,7 @@ class SingleActive(Dispatcher):
     @override
     def wanted(self) -> int:
         active = self.active
-        if active is None or self.waiting or not active.gate.writable:
+        if active is None or self.waiting or not active.connection.writable:
             return 0
         if not self._allowance and active.permits > 0:
             self._allowance = min(active.permits, self._read_max)
@@ -95,7 +95,7 @@ class SingleActive(Dispatcher):
             consumer.check()
 
 
-class Exclusive(SingleActive):
+class Exclusive(SingleActiveConsumer):
     """The first consumer is the only one."""
 
     @override

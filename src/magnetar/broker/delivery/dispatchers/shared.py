@@ -11,18 +11,18 @@ from collections.abc import Iterable, Sequence
 
 from typing_extensions import override
 
-from magnetar.broker.delivery.consumers import ConsumerState
+from magnetar.broker.delivery.consumer_state import ConsumerState
+from magnetar.broker.delivery.dispatch_limits import DispatchLimits
+from magnetar.broker.delivery.dispatchers.multiple_consumers import MultipleConsumers, total_room
 from magnetar.broker.delivery.instructions import Instruction, Slice
-from magnetar.broker.delivery.limits import Limits
 from magnetar.broker.delivery.permits import buy
 from magnetar.broker.delivery.redelivery import ReplayQueue
-from magnetar.broker.delivery.sharing import Sharing, total_room
 
 
-class Shared(Sharing):
+class Shared(MultipleConsumers):
     """Round robin over available consumers; replay before new entries (5.5.5)."""
 
-    def __init__(self, limits: Limits | None = None) -> None:
+    def __init__(self, limits: DispatchLimits | None = None) -> None:
         super().__init__(limits)
         self._replay = ReplayQueue()
         self._slot = 0

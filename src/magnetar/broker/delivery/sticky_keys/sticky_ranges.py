@@ -11,8 +11,8 @@ from collections.abc import Collection
 from itertools import pairwise
 from typing import Final
 
-from magnetar.broker.delivery.consumers import ConsumerState
-from magnetar.broker.delivery.selector import Intervals
+from magnetar.broker.delivery.consumer_state import ConsumerState
+from magnetar.broker.delivery.sticky_keys.selector import Intervals
 from magnetar.model.errors import ConsumerAssignError
 from magnetar.model.hashing import RANGE_SIZE, range_slot
 

@@ -11,9 +11,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from enum import IntEnum
 
-from magnetar.broker.delivery.consumers import ConsumerState
+from magnetar.broker.delivery.consumer_state import ConsumerState
+from magnetar.broker.delivery.dispatch_limits import DispatchLimits
 from magnetar.broker.delivery.instructions import Instruction, Slice
-from magnetar.broker.delivery.limits import Limits
 
 
 class SubType(IntEnum):
@@ -57,7 +57,7 @@ class Dispatcher(ABC):
         """More permits; remembered for a consumer that is not active now (5.4.7)."""
         consumer.flow(permits)
 
-    def set_limits(self, limits: Limits) -> None:
+    def set_limits(self, limits: DispatchLimits) -> None:
         """From now on these hold."""
         return
 

@@ -16,7 +16,7 @@ from bisect import bisect_left, bisect_right, insort
 from operator import itemgetter
 from typing import Final, TypeAlias
 
-from magnetar.broker.delivery.consumers import ConsumerState
+from magnetar.broker.delivery.consumer_state import ConsumerState
 from magnetar.model.hashing import murmur3_31
 
 _POINTS: Final = 100

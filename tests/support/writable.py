@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from magnetar.broker.delivery.consumers import ConsumerState
+from magnetar.broker.delivery.consumer_state import ConsumerState
 
 
-class FakeGate:
+class FakeWritable:
     def __init__(self) -> None:
         self.writable = True
 
@@ -14,6 +14,6 @@ def consumer(
     name: str, permits: int = 0, priority: int = 0, ranges: tuple[tuple[int, int], ...] | None = None
 ) -> ConsumerState:
     """One with an open socket."""
-    state = ConsumerState(name, FakeGate(), priority, ranges)
+    state = ConsumerState(name, FakeWritable(), priority, ranges)
     state.permits = permits
     return state

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
-from magnetar.broker.delivery.consumers import ConsumerState
+from magnetar.broker.delivery.consumer_state import ConsumerState
 
 
 class DrainingHash(NamedTuple):
@@ -21,7 +21,7 @@ class DrainingHash(NamedTuple):
     blocked_attempts: int
 
 
-class Holders:
+class DrainingHashesTracker:
     """The dicts are public: the dispatcher's inner loop adds to ``holder`` and ``entries`` itself, once per entry."""
 
     __slots__ = ("_cleared", "draining", "entries", "holder")
