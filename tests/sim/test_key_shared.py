@@ -6,9 +6,9 @@ import asyncio
 
 import pytest
 
-from magnetar.config.settings import Settings
 from magnetar.broker.delivery.sticky_keys.draining_hashes import DrainingHashesTracker
 from magnetar.broker.delivery.sticky_keys.sticky_replay import StickyReplayQueue
+from magnetar.config.settings import Settings
 from magnetar.protocol.commands import SubType
 from magnetar.testing.history import Order, Rules
 from tests.sim.clients import Habit, Publisher, Subscriber
