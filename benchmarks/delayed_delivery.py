@@ -23,11 +23,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from magnetar.broker.delivery.dispatchers.dispatcher import SubType
 from magnetar.broker.topic.delays import Delays
 from magnetar.broker.topic.dispatch_settings import DispatchSettings
 from magnetar.broker.topic.topic import Topic
 from magnetar.model.names import TopicName
+from magnetar.model.subscription_types import SubType
 from magnetar.model.topic_policies import TopicPolicies
 from magnetar.protocol.entries import EntryMetadata, build_entry, deliver_at
 from magnetar.storage.files import OsFileSystem
@@ -119,7 +119,7 @@ async def measure(messages: int, spread_ms: int) -> None:
         topic = Topic(NAME, store, settings, clock, rng, TopicPolicies())
         subscription = topic.subscriptions["s"]
         connection = CountingConnection()
-        consumer = subscription.add_consumer(connection, name="c", consumer_id=1, sub_type=SubType.SHARED)
+        consumer = subscription.add_consumer(connection, name="c", consumer_id=1, sub_type=SubType.Shared)
         subscription.flow(consumer, 1_000)
         print(
             f"  restarted: {resident_mb() - before:7.1f} MB more, open and passed over in "

@@ -12,12 +12,12 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from magnetar.broker.delivery.dispatchers.dispatcher import SubType
 from magnetar.broker.topic.consumer import Consumer
-from magnetar.broker.topic.dispatch_settings import DispatchSettings, KeySharedMeta
+from magnetar.broker.topic.dispatch_settings import DispatchSettings
 from magnetar.broker.topic.ports import Run as AnyRun
 from magnetar.broker.topic.subscription import Subscription, TopicIdentity
 from magnetar.model.ids import Position
+from magnetar.model.subscription_types import AUTO_SPLIT, SubType
 from magnetar.protocol.entries import EntryMetadata, build_entry, sticky_key
 from magnetar.runtime.clock import SystemClock
 from magnetar.storage.cache import Run, cut
@@ -96,7 +96,7 @@ def measure(sub_type: SubType, consumers: int, group: int, acks: str) -> tuple[f
     for i in range(consumers):
         connection = CountingConnection()
         consumer = subscription.add_consumer(
-            connection, name=f"c{i}", consumer_id=i, sub_type=sub_type, key_shared=KeySharedMeta()
+            connection, name=f"c{i}", consumer_id=i, sub_type=sub_type, key_shared=AUTO_SPLIT
         )
         members.append((consumer, connection))
         subscription.flow(consumer, 1 << 40)
@@ -131,21 +131,21 @@ async def main() -> None:
     """All rows."""
     print(f"{'type':<12}{'consumers':>10}{'group':>7}  {'acks':<11}{'deliver us':>11}{'ack us':>8}{'sum':>7}")
     for sub_type, consumers, group, acks in [
-        (SubType.SHARED, 1, 200, "single"),
-        (SubType.SHARED, 1, 200, "list"),
-        (SubType.SHARED, 3, 200, "single"),
-        (SubType.SHARED, 1, 1, "single"),
-        (SubType.EXCLUSIVE, 1, 200, "cumulative"),
-        (SubType.EXCLUSIVE, 1, 200, "single"),
-        (SubType.EXCLUSIVE, 1, 200, "list"),
-        (SubType.EXCLUSIVE, 1, 1, "single"),
-        (SubType.KEY_SHARED, 3, 200, "single"),
-        (SubType.KEY_SHARED, 3, 200, "list"),
+        (SubType.Shared, 1, 200, "single"),
+        (SubType.Shared, 1, 200, "list"),
+        (SubType.Shared, 3, 200, "single"),
+        (SubType.Shared, 1, 1, "single"),
+        (SubType.Exclusive, 1, 200, "cumulative"),
+        (SubType.Exclusive, 1, 200, "single"),
+        (SubType.Exclusive, 1, 200, "list"),
+        (SubType.Exclusive, 1, 1, "single"),
+        (SubType.Key_Shared, 3, 200, "single"),
+        (SubType.Key_Shared, 3, 200, "list"),
     ]:
         rounds = [measure(sub_type, consumers, group, acks) for _ in range(5)]
         deliver, ack = min(rounds, key=sum)
         print(
-            f"{sub_type.shown:<12}{consumers:>10}{group:>7}  {acks:<11}{deliver:>11.2f}{ack:>8.2f}{deliver + ack:>7.2f}"
+            f"{sub_type.name:<12}{consumers:>10}{group:>7}  {acks:<11}{deliver:>11.2f}{ack:>8.2f}{deliver + ack:>7.2f}"
         )
 
 

@@ -13,10 +13,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from benchmarks.delivery import SETTINGS, CountingConnection, ReadyLog
-from magnetar.broker.delivery.dispatchers.dispatcher import SubType
 from magnetar.broker.topic.consumer import Consumer
-from magnetar.broker.topic.dispatch_settings import KeySharedMeta
 from magnetar.broker.topic.subscription import Subscription, TopicIdentity
+from magnetar.model.subscription_types import AUTO_SPLIT, IntRange, KeySharedMeta, KeySharedMode, SubType
 from magnetar.protocol.entries import sticky_key
 from magnetar.runtime.clock import SystemClock
 from magnetar.storage.cursor import Cursor
@@ -47,8 +46,8 @@ def measure(kind: str, sub_type: SubType, members: int, held: int, *, ring: bool
 
     def join(i: int) -> None:
         width = 65_536 // members
-        ranges = ((i * width, (i + 1) * width - 1 if i + 1 < members else 65_535),)
-        meta = KeySharedMeta(kind == "sticky", ranges) if kind == "sticky" else KeySharedMeta()
+        own = IntRange(i * width, (i + 1) * width - 1 if i + 1 < members else 65_535)
+        meta = KeySharedMeta(KeySharedMode.STICKY, (own,)) if kind == "sticky" else AUTO_SPLIT
         connection = CountingConnection()
         consumer = subscription.add_consumer(
             connection, name=f"c{i}", consumer_id=i, sub_type=sub_type, key_shared=meta
@@ -83,16 +82,16 @@ def measure(kind: str, sub_type: SubType, members: int, held: int, *, ring: bool
 async def main() -> None:
     """All rows."""
     for kind, sub_type, ring in [
-        ("ring", SubType.KEY_SHARED, True),
-        ("ranges", SubType.KEY_SHARED, False),
-        ("sticky", SubType.KEY_SHARED, False),
-        ("shared", SubType.SHARED, False),
-        ("failover", SubType.FAILOVER, False),
+        ("ring", SubType.Key_Shared, True),
+        ("ranges", SubType.Key_Shared, False),
+        ("sticky", SubType.Key_Shared, False),
+        ("shared", SubType.Shared, False),
+        ("failover", SubType.Failover, False),
     ]:
         for members in (500, 1000, 2000):
             measure(kind, sub_type, members, 0, ring=ring)
     for kind, ring in (("ring", True), ("ranges", False), ("sticky", False)):
-        measure(kind, SubType.KEY_SHARED, 1000, 2_000, ring=ring)
+        measure(kind, SubType.Key_Shared, 1000, 2_000, ring=ring)
 
 
 if __name__ == "__main__":

@@ -52,7 +52,7 @@ async def of_hash(subscription: Subscription, log: ManagedLedger, slot: int | No
     """
     dispatcher = subscription.dispatcher
     if not isinstance(dispatcher, KeyShared) or dispatcher.key_slot is None:
-        shown = "None" if subscription.sub_type is None else subscription.sub_type.shown
+        shown = "None" if subscription.sub_type is None else subscription.sub_type.name
         raise PreconditionFailedError(
             f"Subscription {subscription.name} is of type {shown}: only Key_Shared with a consumer has hashes of keys"
         )

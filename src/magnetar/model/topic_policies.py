@@ -115,7 +115,7 @@ class TopicPolicies(NamedTuple):
     max_unacked_per_consumer: int = 50_000
     max_unacked_per_subscription: int = 200_000
     subscription_types_enabled: frozenset[str] = ALL_SUBSCRIPTION_TYPES
-    """As in ``SubType.shown``: Exclusive, Shared, Failover, Key_Shared."""
+    """Names of ``SubType``: Exclusive, Shared, Failover, Key_Shared."""
     auto_subscription_creation: bool = True
 
     # schemas

@@ -12,10 +12,10 @@ import random
 import pytest
 from typing_extensions import override
 
-from magnetar.broker.delivery.dispatchers.dispatcher import SubType
 from magnetar.broker.delivery.dispatchers.shared import stretches
 from magnetar.broker.delivery.dispatchers.shared_chunks import ChunkInfo, SharedChunks
 from magnetar.broker.topic.consumer import Consumer
+from magnetar.model.subscription_types import SubType
 from tests.unit.topic.stand import Stand
 from tests.unit.topic.test_subscription_churn import Churn, Witness, WitnessConnection
 
@@ -191,9 +191,9 @@ class ChunkWitness(Witness):
 
 class ChunkChurn(Churn):
     def __init__(self, seed: int) -> None:
-        super().__init__(SubType.SHARED, seed, ring=False)
+        super().__init__(SubType.Shared, seed, ring=False)
         self.layout = Layout(seed)
-        witness = ChunkWitness(self.cursor, SubType.SHARED)
+        witness = ChunkWitness(self.cursor, SubType.Shared)
         witness.layout = self.layout
         self.witness = witness
         self.subscription.has_chunks(self.layout.of)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from magnetar.broker.delivery.dispatchers.dispatcher import SubType
 from magnetar.broker.topic.consumer import Consumer
-from magnetar.broker.topic.dispatch_settings import DispatchSettings, KeySharedMeta
+from magnetar.broker.topic.dispatch_settings import DispatchSettings
 from magnetar.broker.topic.subscription import Subscription, TopicIdentity
+from magnetar.model.subscription_types import KeySharedMeta, SubType
 from tests.unit.topic.fakes import FakeConnection, FakeCursor, FakeLog
 
 
@@ -55,7 +55,7 @@ class Stand:
     def join(
         self,
         name: str = "c",
-        sub_type: SubType = SubType.SHARED,
+        sub_type: SubType = SubType.Shared,
         permits: int = 0,
         priority: int = 0,
         key_shared: KeySharedMeta | None = None,

@@ -8,10 +8,10 @@ from dataclasses import replace
 import pytest
 
 from magnetar.broker.delivery.consumer_state import PERMITS_MAX, ConsumerState
-from magnetar.broker.delivery.dispatchers.dispatcher import SubType
 from magnetar.broker.topic.acks import IndexAck
 from magnetar.broker.topic.batch_sizes import UNSEEN_MAX, BatchSizes, Remaining
 from magnetar.broker.transactions.pending import Held, part_of
+from magnetar.model.subscription_types import SubType
 from magnetar.protocol.compression import CompressionType
 from magnetar.protocol.entries import EntryMetadata, build_entry, messages_in
 from magnetar.storage.cursor import Cursor

@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from magnetar.broker.delivery.dispatchers.dispatcher import SubType
 from magnetar.broker.topic.compaction.compactor import SUBSCRIPTION, Compactor
 from magnetar.broker.topic.compaction.source import CompactedSource
 from magnetar.broker.topic.dispatch_settings import DispatchSettings
@@ -19,6 +18,7 @@ from magnetar.broker.topic.topic import Topic
 from magnetar.model.errors import ConflictError, PersistenceError
 from magnetar.model.ids import EARLIEST, Position
 from magnetar.model.names import TopicName
+from magnetar.model.subscription_types import SubType
 from magnetar.model.topic_policies import TopicPolicies
 from magnetar.protocol.entries import EntryMetadata, build_entry, payload_of
 from magnetar.runtime.clock import SystemClock
@@ -231,7 +231,7 @@ def test_trimming_and_expiry_leave_compacted_readers_alone(tell: Callable[[Story
         reader = topic.subscription("r", durable=False, ordinal=lambda: 0, properties={}, done=lambda: None)
         topic.read_by(reader, compacted=True)
         connection = EntryConnection()
-        consumer = reader.add_consumer(connection, name="c", consumer_id=1, sub_type=SubType.EXCLUSIVE)
+        consumer = reader.add_consumer(connection, name="c", consumer_id=1, sub_type=SubType.Exclusive)
         topic.log.open_ledger()
         assert topic.trim() > 0
         assert topic.log.first > 50
@@ -332,7 +332,7 @@ def test_a_subscription_reads_compacted_while_its_consumers_do(tell: Callable[[S
         subscription = topic.subscriptions["s"]
         topic.read_by(subscription, compacted=True)
         connection = EntryConnection()
-        consumer = subscription.add_consumer(connection, name="c", consumer_id=1, sub_type=SubType.EXCLUSIVE)
+        consumer = subscription.add_consumer(connection, name="c", consumer_id=1, sub_type=SubType.Exclusive)
         subscription.flow(consumer, 100)
         await until(connection, 2)
         assert [got[0] for got in connection.got] == [38, 39]
@@ -341,7 +341,7 @@ def test_a_subscription_reads_compacted_while_its_consumers_do(tell: Callable[[S
         subscription.remove_consumer(consumer)
         topic.read_by(subscription, compacted=False)
         plain = EntryConnection()
-        consumer = subscription.add_consumer(plain, name="c", consumer_id=1, sub_type=SubType.EXCLUSIVE)
+        consumer = subscription.add_consumer(plain, name="c", consumer_id=1, sub_type=SubType.Exclusive)
         subscription.flow(consumer, 100)
         await until(plain, 40)
         assert [got[0] for got in plain.got] == list(range(40))

@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 
-from magnetar.broker.delivery.dispatchers.dispatcher import SubType
 from magnetar.broker.topic.consumer import Consumer
 from magnetar.broker.topic.delays import Delays
 from magnetar.broker.topic.dispatch_settings import DispatchSettings
@@ -19,6 +18,7 @@ from magnetar.broker.topic.subscription import Subscription
 from magnetar.broker.topic.topic import Topic
 from magnetar.model.errors import NotAllowedError, ServerError
 from magnetar.model.names import TopicName
+from magnetar.model.subscription_types import SubType
 from magnetar.model.topic_policies import DelayedDelivery, TopicPolicies
 from magnetar.protocol.entries import EntryMetadata, build_entry, deliver_at
 from magnetar.storage.files import OsFileSystem
@@ -82,7 +82,7 @@ class Bench:
             await self.durable()
         return self.topic.subscriptions["s"]
 
-    async def join(self, sub_type: SubType = SubType.SHARED, permits: int = 1_000) -> tuple[Consumer, EntryConnection]:
+    async def join(self, sub_type: SubType = SubType.Shared, permits: int = 1_000) -> tuple[Consumer, EntryConnection]:
         connection = EntryConnection()
         subscription = await self.subscription()
         consumer = subscription.add_consumer(connection, name="c", consumer_id=1, sub_type=sub_type)
@@ -106,7 +106,7 @@ def simulated(main: Callable[[], Coroutine[Any, Any, None]]) -> None:
     run_in(SimLoop(1, limit_s=1e9), main())
 
 
-SHARING = pytest.mark.parametrize("sub_type", [SubType.SHARED, SubType.KEY_SHARED])
+SHARING = pytest.mark.parametrize("sub_type", [SubType.Shared, SubType.Key_Shared])
 
 
 @SHARING
@@ -132,7 +132,7 @@ def test_by_time_then_by_position(tmp_path: Path, sub_type: SubType) -> None:
     simulated(main)
 
 
-@pytest.mark.parametrize("sub_type", [SubType.EXCLUSIVE, SubType.FAILOVER])
+@pytest.mark.parametrize("sub_type", [SubType.Exclusive, SubType.Failover])
 def test_single_active_types_do_not_wait(tmp_path: Path, sub_type: SubType) -> None:
     """7.2, and the same entries wait again for a Shared consumer that comes later."""
 
@@ -144,7 +144,7 @@ def test_single_active_types_do_not_wait(tmp_path: Path, sub_type: SubType) -> N
         assert connection.ordinals == [0, 1]
         assert bench.topic.subscriptions["s"].stats().delayed_entries == 0
         bench.topic.subscriptions["s"].remove_consumer(consumer)
-        _, connection = await bench.join(SubType.SHARED)
+        _, connection = await bench.join(SubType.Shared)
         assert connection.ordinals == []
         await asyncio.sleep(61)
         assert connection.ordinals == [0, 1]

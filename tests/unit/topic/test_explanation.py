@@ -8,12 +8,11 @@ from typing import Any
 
 import pytest
 
-from magnetar.broker.delivery.dispatchers.dispatcher import SubType
 from magnetar.broker.delivery.dispatchers.key_shared import KeyShared
 from magnetar.broker.delivery.dispatchers.shared import Shared
-from magnetar.broker.topic.dispatch_settings import KeySharedMeta
 from magnetar.broker.topic.explanation import Finding, explain
 from magnetar.broker.topic.pump import Pump
+from magnetar.model.subscription_types import IntRange, KeySharedMeta, KeySharedMode, SubType
 from tests.unit.topic.stand import Stand
 from tests.unit.topic.test_gate import FakeReason
 from tests.unit.topic.test_subscription_churn import Churn
@@ -54,7 +53,7 @@ def test_everything_is_out(sub_type: SubType) -> None:
     assert "0:0" in found["waits-for-acks"].text
 
 
-@pytest.mark.parametrize("sub_type", [SubType.SHARED, SubType.KEY_SHARED])
+@pytest.mark.parametrize("sub_type", [SubType.Shared, SubType.Key_Shared])
 def test_blocked_on_unacked(sub_type: SubType) -> None:
     assert "blocked-unacked" in findings(stood(sub_type, 100, max_unacked_messages_per_consumer=4))
     assert "blocked-unacked" in findings(stood(sub_type, 100, max_unacked_messages_per_subscription=4))
@@ -82,13 +81,13 @@ def test_gate(sub_type: SubType) -> None:
 def test_draining_hash_and_who_holds_it() -> None:
     stand = Stand(keys=1, subscription_key_shared_use_consistent_hashing=False)
     stand.append_many(3)
-    first, _ = stand.join("old", SubType.KEY_SHARED, 2)
-    stand.join("new", SubType.KEY_SHARED, 100)
+    first, _ = stand.join("old", SubType.Key_Shared, 2)
+    stand.join("new", SubType.Key_Shared, 100)
     dispatcher = stand.subscription.dispatcher
     assert isinstance(dispatcher, KeyShared)
     slot = dispatcher.slot_of(0)
     if dispatcher.owner_of(slot) is first.state:
-        stand.join("newer", SubType.KEY_SHARED, 100)
+        stand.join("newer", SubType.Key_Shared, 100)
     found = findings(stand)
     wanted = "draining-hash" if dispatcher.owner_of(slot) is not first.state else "owner-busy"
     assert f"hash {slot}" in found[wanted].text
@@ -99,7 +98,7 @@ def test_draining_hash_and_who_holds_it() -> None:
 def test_uncovered_hash() -> None:
     stand = Stand(keys=1)
     stand.append_many(2)
-    stand.join("c1", SubType.KEY_SHARED, 10, key_shared=KeySharedMeta(sticky=True, ranges=((0, 0),)))
+    stand.join("c1", SubType.Key_Shared, 10, key_shared=KeySharedMeta(KeySharedMode.STICKY, (IntRange(0, 0),)))
     assert "no consumer declares that hash" in findings(stand)["uncovered-hash"].text
 
 
@@ -107,7 +106,7 @@ def test_disk() -> None:
     stand = Stand()
     stand.log.resident = 10
     stand.append_many(10)
-    stand.join("c1", SubType.SHARED, 10)
+    stand.join("c1", SubType.Shared, 10)
     assert {finding.what for finding in explain(stand.subscription)} >= {"reading"}
 
 
@@ -124,7 +123,7 @@ def broken_block(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("magnetar.broker.delivery.consumer_state.ConsumerState.unblock", lambda self: None)
 
 
-@pytest.mark.parametrize("sub_type", [SubType.SHARED, SubType.KEY_SHARED])
+@pytest.mark.parametrize("sub_type", [SubType.Shared, SubType.Key_Shared])
 @pytest.mark.parametrize("breakage", [broken_turn, broken_requeue, broken_block])
 def test_a_broken_build_is_seen_and_healed(
     monkeypatch: pytest.MonkeyPatch, breakage: Callable[[pytest.MonkeyPatch], None], sub_type: SubType

@@ -10,7 +10,6 @@ from typing import Any, cast
 
 import pytest
 
-from magnetar.broker.delivery.dispatchers.dispatcher import SubType
 from magnetar.broker.delivery.dispatchers.shared_chunks import ChunkInfo
 from magnetar.broker.topic.compaction.compactor import SUBSCRIPTION, Compactor
 from magnetar.broker.topic.compaction.source import CompactedSource
@@ -20,6 +19,7 @@ from magnetar.broker.topic.receipt_order import OrderedReceipts
 from magnetar.broker.topic.topic import Topic
 from magnetar.model.errors import PersistenceError
 from magnetar.model.names import TopicName
+from magnetar.model.subscription_types import SubType
 from magnetar.model.topic_policies import TopicPolicies
 from magnetar.protocol.commands import CommandSend, ProducerAccessMode
 from magnetar.protocol.commands.ids import TxnId
@@ -88,7 +88,7 @@ class Place:
         topic, connection = self.topic, ValueConnection()
         found = topic.subscription(name, durable=False, ordinal=lambda: 0, properties={}, done=lambda: None)
         topic.read_by(found, compacted=True)
-        consumer = found.add_consumer(connection, name="c", consumer_id=1, sub_type=SubType.EXCLUSIVE)
+        consumer = found.add_consumer(connection, name="c", consumer_id=1, sub_type=SubType.Exclusive)
         found.flow(consumer, 1000)
         await asyncio.sleep(1)
         return connection.values
@@ -103,7 +103,7 @@ class ValueConnection(EntryConnection):
         self.values.append(payload_of(run.entries[index]).decode())
 
 
-@pytest.mark.parametrize("sub_type", [SubType.EXCLUSIVE, SubType.FAILOVER])
+@pytest.mark.parametrize("sub_type", [SubType.Exclusive, SubType.Failover])
 def test_a_delay_that_ends_sends_nothing_again_to_a_consumer_that_did_not_wait(
     tmp_path: Path, sub_type: SubType
 ) -> None:

@@ -16,7 +16,6 @@ from typing import Any
 import pytest
 from typing_extensions import override
 
-from magnetar.broker.delivery.dispatchers.dispatcher import SubType
 from magnetar.broker.topic.acks import IndexAck
 from magnetar.broker.topic.consumer import Consumer
 from magnetar.broker.topic.delays import Delays
@@ -26,6 +25,7 @@ from magnetar.broker.topic.reserved import Reserved
 from magnetar.broker.topic.subscription import Subscription
 from magnetar.broker.topic.topic import Topic
 from magnetar.broker.transactions.pending import Part
+from magnetar.model.subscription_types import SubType
 from magnetar.model.topic_policies import TopicPolicies
 from magnetar.protocol.commands.ids import TxnId
 from magnetar.protocol.entries import EntryMetadata, build_entry
@@ -82,7 +82,7 @@ class Walk:
     def __init__(self, seed: int) -> None:
         self.rng = Random(seed)
         self.place = SharedPlace()
-        self.type = self.rng.choice((SubType.SHARED, SubType.KEY_SHARED))
+        self.type = self.rng.choice((SubType.Shared, SubType.Key_Shared))
         self.entries: dict[int, Entry] = {}
         self.txns: list[str] = []
         self.held: dict[tuple[int, int], int] = {}

@@ -12,13 +12,13 @@ from collections.abc import Sequence
 import pytest
 from typing_extensions import override
 
-from magnetar.broker.delivery.dispatchers.dispatcher import SubType
 from magnetar.broker.topic.gate import Gate, Reason, last_shown
+from magnetar.model.subscription_types import SubType
 from tests.unit.topic.stand import Stand
 from tests.unit.topic.test_subscription_churn import KEYS, Churn, Witness, WitnessConnection
 
 ALL = list(SubType)
-SHARING = [SubType.SHARED, SubType.KEY_SHARED]
+SHARING = [SubType.Shared, SubType.Key_Shared]
 
 
 class FakeReason(Reason):
@@ -170,12 +170,12 @@ def test_rewind_asks_again(sub_type: SubType) -> None:
 
 def test_a_reason_holds_for_the_types_it_names() -> None:
     reason = FakeReason(shut=[1])
-    reason.types = {SubType.SHARED}
+    reason.types = {SubType.Shared}
     stand = gated(reason, entries=3)
-    consumer, connection = stand.join(sub_type=SubType.EXCLUSIVE, permits=10)
+    consumer, connection = stand.join(sub_type=SubType.Exclusive, permits=10)
     assert connection.ordinals == [0, 1, 2]
     stand.subscription.remove_consumer(consumer)
-    _, connection = stand.join(sub_type=SubType.SHARED, permits=10)
+    _, connection = stand.join(sub_type=SubType.Shared, permits=10)
     assert connection.ordinals == [0, 2]
 
 

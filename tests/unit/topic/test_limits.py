@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from magnetar.broker.delivery.dispatchers.dispatcher import SubType
 from magnetar.broker.topic.limits import check_consumer, check_subscription, with_policies
 from magnetar.model.errors import ConsumerBusyError, NotAllowedError
+from magnetar.model.subscription_types import SubType
 from magnetar.model.topic_policies import TopicPolicies
 from tests.unit.topic.stand import Stand
 
@@ -17,25 +17,25 @@ T = "persistent://a/b/t"
 
 def test_types() -> None:
     policies = TopicPolicies(subscription_types_enabled=frozenset(("Exclusive", "Key_Shared")))
-    check_consumer(T, policies, SubType.KEY_SHARED, 5)
+    check_consumer(T, policies, SubType.Key_Shared, 5)
     with pytest.raises(NotAllowedError) as refused:
-        check_consumer(T, policies, SubType.SHARED, 0)
+        check_consumer(T, policies, SubType.Shared, 0)
     assert str(refused.value) == "Topic[{persistent://a/b/t}] doesn't support Shared sub type!"
 
 
 def test_counts() -> None:
     policies = TopicPolicies(max_consumers=2, max_subscriptions=3)
-    check_consumer(T, policies, SubType.SHARED, 1)
+    check_consumer(T, policies, SubType.Shared, 1)
     with pytest.raises(ConsumerBusyError, match=r"^Topic reached max consumers limit$"):
-        check_consumer(T, policies, SubType.SHARED, 2)
+        check_consumer(T, policies, SubType.Shared, 2)
     check_subscription(T, policies, 2)
     with pytest.raises(NotAllowedError, match=f"^Exceed the maximum number of subscriptions of the topic: {T}$"):
         check_subscription(T, policies, 3)
-    check_consumer(T, TopicPolicies(), SubType.SHARED, 10_000)
+    check_consumer(T, TopicPolicies(), SubType.Shared, 10_000)
     check_subscription(T, TopicPolicies(), 10_000)
 
 
-@pytest.mark.parametrize("sub_type", [SubType.SHARED, SubType.KEY_SHARED])
+@pytest.mark.parametrize("sub_type", [SubType.Shared, SubType.Key_Shared])
 def test_a_raised_limit_lets_a_blocked_consumer_go_on(sub_type: SubType) -> None:
     stand = Stand(max_unacked_messages_per_consumer=4)
     stand.append_many(20)
@@ -48,7 +48,7 @@ def test_a_raised_limit_lets_a_blocked_consumer_go_on(sub_type: SubType) -> None
     assert len(connection.got) == 20
 
 
-@pytest.mark.parametrize("sub_type", [SubType.SHARED, SubType.KEY_SHARED])
+@pytest.mark.parametrize("sub_type", [SubType.Shared, SubType.Key_Shared])
 def test_a_lowered_limit_blocks(sub_type: SubType) -> None:
     stand = Stand()
     stand.append_many(10)
@@ -76,7 +76,7 @@ def test_a_lowered_limit_of_consumers_keeps_those_that_are_there() -> None:
         stand.join("c")
 
 
-@pytest.mark.parametrize("sub_type", [SubType.SHARED, SubType.KEY_SHARED])
+@pytest.mark.parametrize("sub_type", [SubType.Shared, SubType.Key_Shared])
 def test_who_has_left_holds_nothing(sub_type: SubType) -> None:
     stand = Stand()
     stand.append_many(5)

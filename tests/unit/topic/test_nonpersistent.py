@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from magnetar.broker.delivery.dispatchers.dispatcher import SubType
 from magnetar.broker.delivery.dispatchers.key_shared import KeyShared
 from magnetar.broker.topic.acks import IndexAck
 from magnetar.broker.topic.consumer import Consumer
@@ -18,6 +17,7 @@ from magnetar.broker.topic.nonpersistent_subscription import NonPersistentSubscr
 from magnetar.broker.topic.passage import Group
 from magnetar.broker.topic.subscription import TopicIdentity
 from magnetar.model.errors import ConsumerBusyError
+from magnetar.model.subscription_types import SubType
 from tests.unit.topic.fakes import FakeConnection
 from tests.unit.topic.stand import FakeClock
 
@@ -53,7 +53,7 @@ class Bench:
         self.entries = 0
 
     def join(self) -> None:
-        if self.kind is SubType.EXCLUSIVE and self.members:
+        if self.kind is SubType.Exclusive and self.members:
             return
         # later names sort first, so a Failover newcomer takes over
         name = f"c{99 - self.names}"
@@ -93,7 +93,7 @@ class Bench:
         for entry, count in zip(entries, counts, strict=True):
             able = [member for member in self.members if member.permits > 0 and member.connection.writable]
             taker = got.get(entry)
-            if self.kind is SubType.SHARED:
+            if self.kind is SubType.Shared:
                 assert (taker in able) if able else taker is None
             else:
                 owner = self._owner(entry)
@@ -107,7 +107,7 @@ class Bench:
     def _owner(self, entry: bytes) -> Member | None:
         if not self.members:
             return None
-        if self.kind is SubType.KEY_SHARED:
+        if self.kind is SubType.Key_Shared:
             dispatcher = self.subscription.dispatcher
             assert isinstance(dispatcher, KeyShared)
             assert dispatcher.key_slot is not None
@@ -135,7 +135,7 @@ STEPS = st.one_of(
 )
 
 
-@pytest.mark.parametrize("kind", SubType, ids=lambda kind: kind.shown)
+@pytest.mark.parametrize("kind", SubType, ids=lambda kind: kind.name)
 @settings(max_examples=60, deadline=None)
 @given(steps=st.lists(STEPS, max_size=25))
 def test_whoever_has_permits_gets_it_and_nobody_later(kind: SubType, steps: list[tuple[Any, ...]]) -> None:
@@ -147,7 +147,7 @@ def test_whoever_has_permits_gets_it_and_nobody_later(kind: SubType, steps: list
 
 def test_shared_goes_round_one_by_one() -> None:
     """13.4, as Apache Pulsar was seen to do it."""
-    bench = Bench(SubType.SHARED)
+    bench = Bench(SubType.Shared)
     for permits in (10, 1, 10):
         bench.join()
         bench.flow(len(bench.members) - 1, permits)
@@ -160,7 +160,7 @@ def test_shared_goes_round_one_by_one() -> None:
 
 
 def test_a_batch_overdraws_once() -> None:
-    bench = Bench(SubType.EXCLUSIVE)
+    bench = Bench(SubType.Exclusive)
     bench.join()
     bench.flow(0, 2)
     bench.publish([(0, 3), (0, 3), (0, 1)])
@@ -171,7 +171,7 @@ def test_a_batch_overdraws_once() -> None:
 
 def test_acknowledgement_redelivery_and_seek_do_nothing_and_answer() -> None:
     """13.5, 13.11"""
-    bench = Bench(SubType.SHARED)
+    bench = Bench(SubType.Shared)
     bench.join()
     bench.flow(0, 5)
     bench.publish([(0, 1)] * 2)
@@ -189,8 +189,8 @@ def test_acknowledgement_redelivery_and_seek_do_nothing_and_answer() -> None:
 
 
 def test_types_do_not_mix() -> None:
-    bench = Bench(SubType.SHARED)
+    bench = Bench(SubType.Shared)
     bench.join()
     with pytest.raises(ConsumerBusyError, match="Active subscription type of 'Shared'"):
-        bench.subscription.add_consumer(FakeConnection(), name="x", consumer_id=9, sub_type=SubType.FAILOVER)
+        bench.subscription.add_consumer(FakeConnection(), name="x", consumer_id=9, sub_type=SubType.Failover)
     bench.check()

@@ -7,10 +7,10 @@ from pathlib import Path
 
 from typing_extensions import override
 
-from magnetar.broker.delivery.dispatchers.dispatcher import SubType
 from magnetar.broker.topic.dispatch_settings import DispatchSettings
 from magnetar.broker.topic.ports import Run
 from magnetar.broker.topic.subscription import Subscription, TopicIdentity
+from magnetar.model.subscription_types import SubType
 from magnetar.protocol.entries import sticky_key
 from magnetar.runtime.clock import SystemClock
 from magnetar.storage.cursor import Cursor
@@ -65,7 +65,7 @@ def test_catch_up_from_disk_and_holes_after_a_restart(tmp_path: Path) -> None:
                 await store.journal.drain()
         await store.journal.drain()
         sub, connection = subscription(log, cursor), EntryConnection()
-        consumer = sub.add_consumer(connection, name="c", consumer_id=1, sub_type=SubType.SHARED)
+        consumer = sub.add_consumer(connection, name="c", consumer_id=1, sub_type=SubType.Shared)
         sub.flow(consumer, 1000)
         await until(connection, 500)
         assert connection.entries == [b"%0100d" % i for i in range(500)]
@@ -79,7 +79,7 @@ def test_catch_up_from_disk_and_holes_after_a_restart(tmp_path: Path) -> None:
         log = store.open_log("t")
         sub, connection = subscription(log, log.cursors["s"]), EntryConnection()
         assert sub.stats().backlog_entries == 167
-        sub.flow(sub.add_consumer(connection, name="c", consumer_id=1, sub_type=SubType.EXCLUSIVE), 1000)
+        sub.flow(sub.add_consumer(connection, name="c", consumer_id=1, sub_type=SubType.Exclusive), 1000)
         await until(connection, 167)
         assert connection.ordinals == list(range(0, 500, 3))
         sub.close()
@@ -99,7 +99,7 @@ def test_reader_behind_a_trim_jumps(tmp_path: Path) -> None:
             log.append(b"%d" % i, 1, None)
         await store.journal.drain()
         sub, connection = subscription(log, cursor), EntryConnection()
-        consumer = sub.add_consumer(connection, name="c", consumer_id=1, sub_type=SubType.EXCLUSIVE)
+        consumer = sub.add_consumer(connection, name="c", consumer_id=1, sub_type=SubType.Exclusive)
         sub.flow(consumer, 10)
         await until(connection, 10)
         assert log.trim(150) == 2

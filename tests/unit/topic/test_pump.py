@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from magnetar.broker.delivery.dispatchers.dispatcher import SubType
+from magnetar.model.subscription_types import SubType
 from magnetar.storage.cache import Run
 from tests.unit.topic.fakes import FakeLog
 from tests.unit.topic.stand import Stand
@@ -24,7 +24,7 @@ def test_an_epoch_goes_out_in_slices_too() -> None:
     """SEMANTICS 5.8.5: Java's Exclusive and Failover consumers always have one; that must not cost a call per entry."""
     stand = Stand()
     stand.log.append(*[1] * 120)
-    consumer, connection = stand.join(sub_type=SubType.EXCLUSIVE, permits=1000, epoch=3)
+    consumer, connection = stand.join(sub_type=SubType.Exclusive, permits=1000, epoch=3)
     assert connection.slices == [(0, 50), (50, 100), (100, 120)]
     assert {epoch for _, _, _, epoch in connection.got} == {3}
     stand.subscription.redeliver(consumer, None, epoch=4)
@@ -37,7 +37,7 @@ def test_a_single_active_read_is_sent_whole_however_storage_cuts_it() -> None:
     stand = Stand(mark_delete=39)
     stand.log.append(*[10] * 80)
     stand.cursor.acknowledge(range(40))
-    consumer, connection = stand.join(sub_type=SubType.EXCLUSIVE, permits=15)
+    consumer, connection = stand.join(sub_type=SubType.Exclusive, permits=15)
     assert connection.slices == [(40, 50), (50, 55)]
     assert consumer.state.permits == 15 - 150
     stand.subscription.flow(consumer, 135)
@@ -137,7 +137,7 @@ def test_rewind_while_a_read_is_under_way() -> None:
     stand = Stand()
     stand.log.append(*[1] * 10)
     stand.log.resident = 10
-    consumer, connection = stand.join(sub_type=SubType.EXCLUSIVE, permits=10)
+    consumer, connection = stand.join(sub_type=SubType.Exclusive, permits=10)
     stand.log.finish_read()
     assert connection.ordinals == list(range(10))
     stand.append_many(5)
@@ -167,7 +167,7 @@ def test_trimmed_before_the_first_read() -> None:
     stand = Stand()
     stand.log.append(*[1] * 100)
     stand.log.first = 30
-    _, connection = stand.join(sub_type=SubType.EXCLUSIVE, permits=1000)
+    _, connection = stand.join(sub_type=SubType.Exclusive, permits=1000)
     assert connection.ordinals == list(range(30, 100))
     assert stand.cursor.jumps == 1
 
@@ -244,7 +244,7 @@ def test_replay_from_disk_comes_before_new_entries() -> None:
 
 
 @pytest.mark.parametrize("first", [2, 3, 5, 9, 10])
-@pytest.mark.parametrize("sub_type", [SubType.SHARED, SubType.KEY_SHARED])
+@pytest.mark.parametrize("sub_type", [SubType.Shared, SubType.Key_Shared])
 def test_what_was_trimmed_is_not_replayed_and_what_stands_behind_it_is(sub_type: SubType, first: int) -> None:
     """4.3.2: to who asked for it again what is gone is acknowledged, and no permit is taken for it."""
     stand = Stand(keys=1)

@@ -7,10 +7,9 @@ from functools import partial
 
 import pytest
 
-from magnetar.broker.delivery.dispatchers.dispatcher import SubType
 from magnetar.broker.topic.acks import IndexAck
-from magnetar.broker.topic.dispatch_settings import KeySharedMeta
 from magnetar.model.errors import ConsumerAssignError, ConsumerBusyError, MagnetarError, MetadataError
+from magnetar.model.subscription_types import IntRange, KeySharedMeta, KeySharedMode, SubType
 from tests.unit.topic.fakes import FakeConnection
 from tests.unit.topic.stand import Stand
 
@@ -28,10 +27,10 @@ def test_types_do_not_mix(active: SubType, joining: SubType) -> None:
     """5.1.1, 5.1.2"""
     stand = Stand(active_consumer_failover_delay_ms=0)
     first, _ = stand.join("a", active)
-    if active is joining and active is not SubType.EXCLUSIVE:
+    if active is joining and active is not SubType.Exclusive:
         stand.join("b", joining)
     else:
-        names = f"'{active.shown}' is different than the connecting consumer's type '{joining.shown}'."
+        names = f"'{active.name}' is different than the connecting consumer's type '{joining.name}'."
         expected = (
             "Exclusive consumer is already connected"
             if active is joining
@@ -42,24 +41,28 @@ def test_types_do_not_mix(active: SubType, joining: SubType) -> None:
         assert str(refused.value) == expected
         stand.subscription.remove_consumer(first)
         stand.join("b", joining)
-        assert stand.subscription.stats().type == joining.shown
+        assert stand.subscription.stats().type == joining.name
 
 
 def test_key_shared_modes_do_not_mix() -> None:
     """5.1.3"""
-    sticky = KeySharedMeta(sticky=True, ranges=((0, 100),))
+    sticky = KeySharedMeta(KeySharedMode.STICKY, (IntRange(0, 100),))
     stand = Stand()
-    stand.join("a", SubType.KEY_SHARED, key_shared=sticky)
+    stand.join("a", SubType.Key_Shared, key_shared=sticky)
     with pytest.raises(ConsumerBusyError) as refused:
-        stand.join("b", SubType.KEY_SHARED)
+        stand.join("b", SubType.Key_Shared)
     assert str(refused.value) == (
         "Subscription is of different type. Active subscription key_shared mode of 'STICKY' is different than the "
         "connecting consumer's key_shared mode 'AUTO_SPLIT'."
     )
     stand = Stand()
-    stand.join("a", SubType.KEY_SHARED)
+    stand.join("a", SubType.Key_Shared)
     with pytest.raises(ConsumerBusyError) as refused:
-        stand.join("b", SubType.KEY_SHARED, key_shared=KeySharedMeta(allow_out_of_order=True))
+        stand.join(
+            "b",
+            SubType.Key_Shared,
+            key_shared=KeySharedMeta(KeySharedMode.AUTO_SPLIT, allow_out_of_order_delivery=True),
+        )
     assert str(refused.value) == (
         "Subscription is of different type. Active subscription does not allow out of order delivery while the "
         "connecting consumer allows it."
@@ -70,19 +73,19 @@ def test_refused_consumer_leaves_no_trace() -> None:
     """5.6.8: never joins; and a first consumer that is refused does not set the type."""
     stand = Stand()
     with pytest.raises(ConsumerAssignError):
-        stand.join("a", SubType.KEY_SHARED, key_shared=KeySharedMeta(sticky=True))
+        stand.join("a", SubType.Key_Shared, key_shared=KeySharedMeta(KeySharedMode.STICKY))
     assert stand.subscription.stats().type == "None"
     assert stand.subscription.consumers == []
-    stand.join("b", SubType.EXCLUSIVE)
+    stand.join("b", SubType.Exclusive)
 
 
 def test_sticky_conflict_names_the_other() -> None:
     stand = Stand()
-    stand.join("one", SubType.KEY_SHARED, key_shared=KeySharedMeta(sticky=True, ranges=((0, 100),)))
+    stand.join("one", SubType.Key_Shared, key_shared=KeySharedMeta(KeySharedMode.STICKY, (IntRange(0, 100),)))
     with pytest.raises(
         ConsumerAssignError, match=r"Range conflict with consumer Consumer\{subscription=.*consumerName=one,"
     ):
-        stand.join("two", SubType.KEY_SHARED, key_shared=KeySharedMeta(sticky=True, ranges=((100, 110),)))
+        stand.join("two", SubType.Key_Shared, key_shared=KeySharedMeta(KeySharedMode.STICKY, (IntRange(100, 110),)))
 
 
 def test_consumer_limit() -> None:
@@ -101,14 +104,14 @@ def test_exclusive_resends_what_is_not_acknowledged() -> None:
     """5.3.3, 5.7.3, 5.8.2, 5.8.3: a rewind, always count 0."""
     stand = Stand()
     stand.append_many(10)
-    consumer, connection = stand.join("a", SubType.EXCLUSIVE, permits=100)
+    consumer, connection = stand.join("a", SubType.Exclusive, permits=100)
     stand.subscription.acks.take_until(consumer, 3)
     stand.subscription.acks.take(consumer, [6])
     connection.got.clear()
     stand.subscription.redeliver(consumer, [5])
     assert plain(connection) == [(4, 0), (5, 0), (7, 0), (8, 0), (9, 0)]
     stand.subscription.remove_consumer(consumer)
-    _, again = stand.join("b", SubType.EXCLUSIVE, permits=100)
+    _, again = stand.join("b", SubType.Exclusive, permits=100)
     assert plain(again) == plain(connection)
     assert stand.subscription.stats().unacked_messages == 0
 
@@ -130,7 +133,7 @@ def test_epoch_is_echoed() -> None:
     """5.8.5"""
     stand = Stand()
     stand.append_many(2)
-    consumer, connection = stand.join("a", SubType.EXCLUSIVE, permits=100, epoch=0)
+    consumer, connection = stand.join("a", SubType.Exclusive, permits=100, epoch=0)
     stand.subscription.redeliver(consumer, None, epoch=1)
     assert [(o, epoch) for o, _, _, epoch in connection.got] == [(0, 0), (1, 0), (0, 1), (1, 1)]
 
@@ -141,12 +144,12 @@ def test_failover_waits_then_serves_then_switches() -> None:
     async def run() -> None:
         stand = Stand(active_consumer_failover_delay_ms=20)
         stand.append_many(10)
-        b, b_connection = stand.join("B", SubType.FAILOVER, permits=100)
+        b, b_connection = stand.join("B", SubType.Failover, permits=100)
         assert (b_connection.got, b_connection.active) == ([], [])
         await asyncio.sleep(0.04)
         assert b_connection.active == [True]
         assert b_connection.ordinals == list(range(10))
-        c, c_connection = stand.join("C", SubType.FAILOVER, permits=100)
+        c, c_connection = stand.join("C", SubType.Failover, permits=100)
         assert c_connection.active == [False]
         stand.subscription.acks.take_until(c, 4)  # from a stand-by: accepted
         assert stand.subscription.active_consumer is b
@@ -158,7 +161,7 @@ def test_failover_waits_then_serves_then_switches() -> None:
         assert c_connection.ordinals == list(range(5, 12))
         assert stand.subscription.stats().active_consumer_name == "C"
         stand.subscription.remove_consumer(c)
-        stand.join("D", SubType.FAILOVER)
+        stand.join("D", SubType.Failover)
         stand.subscription.close()
         await asyncio.sleep(0.04)
 
@@ -168,9 +171,9 @@ def test_failover_waits_then_serves_then_switches() -> None:
 def test_old_active_one_gets_nothing_during_the_switch() -> None:
     async def run() -> None:
         stand = Stand(active_consumer_failover_delay_ms=20)
-        _, b_connection = stand.join("B", SubType.FAILOVER, permits=100)
+        _, b_connection = stand.join("B", SubType.Failover, permits=100)
         await asyncio.sleep(0.04)
-        stand.join("A", SubType.FAILOVER, permits=100)
+        stand.join("A", SubType.Failover, permits=100)
         stand.append_many(3)
         assert b_connection.got == []
         await asyncio.sleep(0.04)
@@ -294,7 +297,7 @@ def test_subscription_blocked_on_unacked_messages() -> None:
 # -- batches ---------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("sub_type", [SubType.SHARED, SubType.EXCLUSIVE])
+@pytest.mark.parametrize("sub_type", [SubType.Shared, SubType.Exclusive])
 def test_batch_index_acks(sub_type: SubType) -> None:
     """5.7.7, 5.7.8: only live messages are charged; the rest comes back with its ack set."""
     stand = Stand(acknowledgment_at_batch_index_level_enabled=True)
@@ -304,12 +307,12 @@ def test_batch_index_acks(sub_type: SubType) -> None:
     acks = [IndexAck(0, (0b1111111100,), 10), IndexAck(1, (0,), 10)]
     stand.subscription.acks.take_sets(a, acks, partial(told.append, "ok"))
     assert told == ["ok"]
-    if sub_type is SubType.SHARED:
+    if sub_type is SubType.Shared:
         assert a.state.unacked == 9
     permits = a.state.permits
     connection.got.clear()
     stand.subscription.redeliver(a, None)
-    count = 1 if sub_type is SubType.SHARED else 0
+    count = 1 if sub_type is SubType.Shared else 0
     assert connection.got == [(0, count, (1020,), None), (2, count, (), None)]
     assert a.state.permits == permits - 9
     stand.subscription.acks.take_sets(a, [IndexAck(0, (0b11,), 0)])
@@ -320,7 +323,7 @@ def test_batch_index_acks_switched_off() -> None:
     """5.7.7"""
     stand = Stand()
     stand.append(10, 10)
-    a, _ = stand.join("a", SubType.EXCLUSIVE, permits=100)
+    a, _ = stand.join("a", SubType.Exclusive, permits=100)
     told: list[str] = []
     stand.subscription.acks.take_sets(a, [IndexAck(0, (0,), 10)], partial(told.append, "ok"))
     assert told == ["ok"]
@@ -333,7 +336,7 @@ def test_batch_index_acks_switched_off() -> None:
 def test_cumulative_ack_into_a_batch() -> None:
     stand = Stand(acknowledgment_at_batch_index_level_enabled=True)
     stand.append(1, 4, 4)
-    a, connection = stand.join("a", SubType.EXCLUSIVE, permits=100)
+    a, connection = stand.join("a", SubType.Exclusive, permits=100)
     stand.subscription.acks.take_until(a, 1, None, IndexAck(1, (0b1000,), 4))
     connection.got.clear()
     stand.subscription.redeliver(a, None)
@@ -348,9 +351,9 @@ def test_key_shared_newcomer_waits_only_for_draining_keys(ring: bool) -> None:
     """5.6.9"""
     stand = Stand(keys=20, subscription_key_shared_use_consistent_hashing=ring)
     stand.append_many(40)
-    a, a_connection = stand.join("a", SubType.KEY_SHARED, permits=1000)
+    a, a_connection = stand.join("a", SubType.Key_Shared, permits=1000)
     stand.subscription.acks.take(a, [o for o in range(40) if o % 20 >= 10])
-    _, b_connection = stand.join("b", SubType.KEY_SHARED, permits=1000)
+    _, b_connection = stand.join("b", SubType.Key_Shared, permits=1000)
     draining = stand.subscription.stats().consumers[0].draining_hashes
     assert draining
     stand.append_many(20)
@@ -370,11 +373,11 @@ def test_key_shared_uncovered_slots_wait() -> None:
     """5.6.8"""
     stand = Stand(keys=4)
     stand.append_many(8)
-    low = KeySharedMeta(sticky=True, ranges=((0, 32767),))
-    high = KeySharedMeta(sticky=True, ranges=((32768, 65535),))
-    _, a_connection = stand.join("a", SubType.KEY_SHARED, permits=100, key_shared=low)
+    low = KeySharedMeta(KeySharedMode.STICKY, (IntRange(0, 32767),))
+    high = KeySharedMeta(KeySharedMode.STICKY, (IntRange(32768, 65535),))
+    _, a_connection = stand.join("a", SubType.Key_Shared, permits=100, key_shared=low)
     assert 0 < len(a_connection.got) < 8
-    _, b_connection = stand.join("b", SubType.KEY_SHARED, permits=100, key_shared=high)
+    _, b_connection = stand.join("b", SubType.Key_Shared, permits=100, key_shared=high)
     assert sorted(a_connection.ordinals + b_connection.ordinals) == list(range(8))
 
 
@@ -414,8 +417,8 @@ def test_seek_while_seeking(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_seek_leaves_failover_stand_by_connected() -> None:
     stand = Stand(active_consumer_failover_delay_ms=0)
-    _, a_connection = stand.join("A", SubType.FAILOVER, permits=10)
-    _, b_connection = stand.join("B", SubType.FAILOVER, permits=10)
+    _, a_connection = stand.join("A", SubType.Failover, permits=10)
+    _, b_connection = stand.join("B", SubType.Failover, permits=10)
     stand.append_many(3)
     stand.subscription.seek_to(1)
     assert (a_connection.closed, b_connection.closed) == (1, 0)

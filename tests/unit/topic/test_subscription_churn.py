@@ -15,12 +15,12 @@ from dataclasses import replace
 import pytest
 from typing_extensions import override
 
-from magnetar.broker.delivery.dispatchers.dispatcher import SubType
 from magnetar.broker.topic.acks import IndexAck
 from magnetar.broker.topic.consumer import Consumer
 from magnetar.broker.topic.dispatch_settings import DispatchSettings
 from magnetar.broker.topic.ports import Run
 from magnetar.broker.topic.subscription import Subscription, TopicIdentity
+from magnetar.model.subscription_types import SubType
 from magnetar.storage.cursor import Cursor
 from tests.unit.topic.fakes import FakeConnection, FakeLog
 from tests.unit.topic.stand import FakeClock
@@ -38,8 +38,8 @@ class Witness:
 
     def __init__(self, cursor: Cursor, sub_type: SubType) -> None:
         self.cursor = cursor
-        self.single = sub_type in (SubType.EXCLUSIVE, SubType.FAILOVER)
-        self.keyed = sub_type is SubType.KEY_SHARED
+        self.single = sub_type in (SubType.Exclusive, SubType.Failover)
+        self.keyed = sub_type is SubType.Key_Shared
         self.out: dict[int, WitnessConnection] = {}
         self.sent: set[int] = set()
         self.deliveries = 0
@@ -98,7 +98,7 @@ class Churn:
         self.members: dict[Consumer, WitnessConnection] = {}
 
     def join(self) -> None:
-        if self.sub_type is SubType.EXCLUSIVE and self.members:
+        if self.sub_type is SubType.Exclusive and self.members:
             return
         connection = WitnessConnection(self.witness)
         name = self.rng.choice("abcdef")
@@ -200,8 +200,8 @@ SEEDS = range(max(1, round(8 * float(os.environ.get("MAGNETAR_SEEDS", "1")))))
 @pytest.mark.parametrize(
     ("sub_type", "ring"),
     [
-        (SubType.EXCLUSIVE, False), (SubType.FAILOVER, False), (SubType.SHARED, False),
-        (SubType.KEY_SHARED, False), (SubType.KEY_SHARED, True),
+        (SubType.Exclusive, False), (SubType.Failover, False), (SubType.Shared, False),
+        (SubType.Key_Shared, False), (SubType.Key_Shared, True),
     ],
     ids=["exclusive", "failover", "shared", "key_shared-ranges", "key_shared-ring"],
 )  # fmt: skip

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from magnetar.broker.delivery.dispatchers.dispatcher import SubType
 from magnetar.broker.transactions.pending import Part
+from magnetar.model.subscription_types import SubType
 from tests.unit.topic.stand import Stand
 
 
@@ -28,14 +28,14 @@ def test_a_cumulative_acknowledgement_reaches_into_its_batch(
     stand = Stand()
     stand.append(*[4] * 10)
     if connected:
-        stand.join(sub_type=SubType.EXCLUSIVE, permits=100)
+        stand.join(sub_type=SubType.Exclusive, permits=100)
     stand.subscription.transactional().commit([], [], until)
     assert stand.cursor.mark_delete == mark
     assert stand.cursor.remaining_indexes(until.ordinal) == left
     assert stand.cursor.remaining_indexes(until.ordinal - 1) == ()
 
 
-@pytest.mark.parametrize("sub_type", [SubType.SHARED, SubType.EXCLUSIVE])
+@pytest.mark.parametrize("sub_type", [SubType.Shared, SubType.Exclusive])
 def test_a_commit_acknowledges_entries_and_messages_of_batches(sub_type: SubType) -> None:
     stand = Stand()
     stand.append(*[4] * 6)
@@ -45,7 +45,7 @@ def test_a_commit_acknowledges_entries_and_messages_of_batches(sub_type: SubType
     assert stand.cursor.acked == {0, 3, 4}
     assert stand.cursor.remaining_indexes(1) == (0b1010,)
     assert stand.subscription.totals.last_mark_delete_advanced_ms > 0
-    if sub_type is SubType.SHARED:
+    if sub_type is SubType.Shared:
         assert consumer.state.unacked == 2 + 4 + 4
 
 

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from magnetar.broker.delivery.dispatchers.dispatcher import SubType
 from magnetar.broker.delivery.dispatchers.multiple_consumers import MultipleConsumers
+from magnetar.model.subscription_types import SubType
 from tests.unit.topic.stand import Stand
 
-SHARING = [SubType.SHARED, SubType.KEY_SHARED]
+SHARING = [SubType.Shared, SubType.Key_Shared]
 
 
 def quiet(sub_type: SubType, *, entries: int = 10, permits: int = 10, **settings: Any) -> Stand:
@@ -40,7 +40,7 @@ def test_each_entry_that_nobody_has_is_counted(sub_type: SubType, lost: int) -> 
 
 @pytest.mark.parametrize("mark", [0, 3, 5])
 def test_what_is_acknowledged_is_not_missed_and_what_is_ahead_is_not_lost(mark: int) -> None:
-    stand = quiet(SubType.SHARED, permits=5)
+    stand = quiet(SubType.Shared, permits=5)
     (consumer,) = stand.subscription.consumers
     stand.cursor.acknowledge_until(mark)
     stand.cursor.acknowledge([8])

@@ -13,10 +13,8 @@ from magnetar.broker.connection.bounds import check_subscribe
 from magnetar.broker.connection.outbox import Outbox
 from magnetar.broker.connection.schemas import admit_consumer, takes_any_schema
 from magnetar.broker.connection.session import OpenConsumer, Pending, Session
-from magnetar.broker.delivery.dispatchers.dispatcher import SubType
 from magnetar.broker.delivery.sticky_keys.sticky_ranges import check_count
 from magnetar.broker.subscribe_rates import Who
-from magnetar.broker.topic.dispatch_settings import KeySharedMeta
 from magnetar.broker.topic.ports import Run
 from magnetar.broker.topic.served import ServedSubscription, ServedTopic
 from magnetar.model.cursor_properties import REPLICATED
@@ -31,6 +29,7 @@ from magnetar.model.errors import (
 )
 from magnetar.model.ids import Position
 from magnetar.model.names import TopicName
+from magnetar.model.subscription_types import SubType
 from magnetar.protocol import commands as c
 from magnetar.protocol.deliveries import Deliveries
 
@@ -126,11 +125,11 @@ def _check(session: Session, command: c.CommandSubscribe, name: TopicName) -> No
         raise ProducerBusyError("Empty subscription name")
     if name.persistent and command.subscription.startswith(_RESERVED):
         raise ProducerBusyError("Subscription with reserved subscription name attempted")
-    if command.sub_type is c.SubType.Key_Shared and not session.service.settings.subscriptionKeySharedEnable:
+    if command.sub_type is SubType.Key_Shared and not session.service.settings.subscriptionKeySharedEnable:
         raise NotAllowedError("Key_Shared subscription is disabled by broker.")
     if command.key_shared_meta is not None:
         check_count(command.key_shared_meta.hash_ranges)
-    if command.read_compacted and command.sub_type in (c.SubType.Shared, c.SubType.Key_Shared):
+    if command.read_compacted and command.sub_type in (SubType.Shared, SubType.Key_Shared):
         raise NotAllowedError("readCompacted only allowed on failover or exclusive subscriptions")
     if command.read_compacted and not name.persistent:
         raise NotAllowedError("readCompacted only valid on persistent topics")
@@ -164,7 +163,7 @@ class _Joining:
             self._give_up(SubscriptionNotFoundError("Subscription does not exist"))
             return
         try:
-            topic.check_consumer(SubType(command.sub_type))
+            topic.check_consumer(command.sub_type)
             self._check_rate()
             admit_consumer(self._session.service.schemas, topic, command.schema)
             found = topic.subscription(
@@ -247,9 +246,9 @@ class _Joining:
                 connection,
                 name=command.consumer_name or _random_name(session),
                 consumer_id=command.consumer_id,
-                sub_type=SubType(command.sub_type),
+                sub_type=command.sub_type,
                 priority=command.priority_level or 0,
-                key_shared=_key_shared(command.key_shared_meta),
+                key_shared=command.key_shared_meta,
                 epoch=command.consumer_epoch,
                 info=self._info(),
             )
@@ -270,7 +269,7 @@ class _Joining:
         if (
             not retry
             or wanted is not c.SubType.Exclusive
-            or subscription.sub_type is not SubType.EXCLUSIVE
+            or subscription.sub_type is not SubType.Exclusive
             or not isinstance(connection, ConsumerOutbox)
             or connection.session is self._session
         ):
@@ -302,13 +301,3 @@ class _Joining:
 
 def _random_name(session: Session) -> str:
     return f"{session.service.rng.getrandbits(40):010x}"[:10]
-
-
-def _key_shared(meta: c.KeySharedMeta | None) -> KeySharedMeta | None:
-    if meta is None:
-        return None
-    return KeySharedMeta(
-        meta.mode is c.KeySharedMode.STICKY,
-        tuple((r.start, r.end) for r in meta.hash_ranges),
-        meta.allow_out_of_order_delivery,
-    )

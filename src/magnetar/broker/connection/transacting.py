@@ -12,7 +12,6 @@ from typing import Any, Final
 
 from magnetar.broker.connection.session import OpenConsumer, Session
 from magnetar.broker.coordinating import TransactionCoordinator
-from magnetar.broker.delivery.dispatchers.dispatcher import SubType
 from magnetar.broker.topic.producers import Producer
 from magnetar.broker.topic.subscription import Subscription
 from magnetar.broker.topic.topic import Topic
@@ -20,6 +19,7 @@ from magnetar.broker.transactions.coordinator import shown
 from magnetar.broker.transactions.pending import Part, part_of
 from magnetar.model.errors import MagnetarError, NotAllowedError, ServerError
 from magnetar.model.ids import Position
+from magnetar.model.subscription_types import SubType
 from magnetar.protocol import commands as c
 
 _DISABLED: Final = "Transactions are not enabled."
@@ -227,7 +227,7 @@ def _reserve(
 ) -> None:
     transactions = topic.transacting()
     if ack.ack_type is c.AckType.Cumulative:
-        if len(ack.message_ids) != 1 or subscription.sub_type not in (SubType.EXCLUSIVE, SubType.FAILOVER):
+        if len(ack.message_ids) != 1 or subscription.sub_type not in (SubType.Exclusive, SubType.Failover):
             done()
             return
         transactions.acknowledge_until(subscription, txn, _until(held, subscription, ack.message_ids[0]), done)

@@ -23,10 +23,10 @@ from typing import TYPE_CHECKING, Final, Protocol
 from typing_extensions import override
 
 from magnetar.broker.delivery.delay_index import DelayIndex, pairs_of
-from magnetar.broker.delivery.dispatchers.dispatcher import SubType
 from magnetar.broker.topic.gate import Reason
 from magnetar.broker.topic.ports import Cursor
 from magnetar.model.errors import NotAllowedError
+from magnetar.model.subscription_types import SubType
 from magnetar.protocol.entries import DELIVER_AT, deliver_at
 from magnetar.runtime.clock import Clock
 from magnetar.storage.annex import Annex, Change
@@ -232,7 +232,7 @@ class Delays(Reason):
 
     @override
     def holds_for(self, sub_type: SubType) -> bool:
-        return sub_type in (SubType.SHARED, SubType.KEY_SHARED)
+        return sub_type in (SubType.Shared, SubType.Key_Shared)
 
     @override
     def next_open(self, start: int, stop: int) -> int:

@@ -5,7 +5,7 @@ Field names are Pulsar's setting names in Python's spelling; each says the origi
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from magnetar.broker.delivery.dispatch_limits import DispatchLimits
 
@@ -48,17 +48,3 @@ class DispatchSettings:
             look_ahead_entries_per_consumer=self.key_shared_look_ahead_per_consumer,
             look_ahead_entries_max=self.key_shared_look_ahead_per_subscription,
         )
-
-
-@dataclass(frozen=True, slots=True)
-class KeySharedMeta:
-    """What a Key_Shared (or key-range Exclusive) consumer asks for in SUBSCRIBE (5.6.3)."""
-
-    sticky: bool = False
-    ranges: tuple[tuple[int, int], ...] = field(default=())
-    """Both ends inclusive."""
-    allow_out_of_order: bool = False
-
-    @property
-    def mode(self) -> str:
-        return "STICKY" if self.sticky else "AUTO_SPLIT"

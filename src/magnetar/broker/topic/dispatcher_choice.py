@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from magnetar.broker.delivery.dispatchers.dispatcher import Dispatcher, SubType
+from magnetar.broker.delivery.dispatchers.dispatcher import Dispatcher
 from magnetar.broker.delivery.dispatchers.exclusive import Exclusive
 from magnetar.broker.delivery.dispatchers.failover import Failover
 from magnetar.broker.delivery.dispatchers.key_shared import KeyShared
@@ -12,8 +12,9 @@ from magnetar.broker.delivery.sticky_keys.hash_ranges import HashRanges
 from magnetar.broker.delivery.sticky_keys.hash_ring import HashRing
 from magnetar.broker.delivery.sticky_keys.selector import Selector
 from magnetar.broker.delivery.sticky_keys.sticky_ranges import StickyRanges
-from magnetar.broker.topic.dispatch_settings import DispatchSettings, KeySharedMeta
+from magnetar.broker.topic.dispatch_settings import DispatchSettings
 from magnetar.model.errors import ConsumerBusyError
+from magnetar.model.subscription_types import KeySharedMeta, KeySharedMode, SubType
 
 
 def make_dispatcher(
@@ -21,9 +22,9 @@ def make_dispatcher(
 ) -> Dispatcher:
     """A fresh dispatcher without consumers; ``chunks``: the topic has chunked messages."""
     match sub_type:
-        case SubType.EXCLUSIVE:
+        case SubType.Exclusive:
             return Exclusive(settings.dispatcher_max_read_batch_size)
-        case SubType.FAILOVER:
+        case SubType.Failover:
             return Failover(
                 topic,
                 partition,
@@ -31,14 +32,14 @@ def make_dispatcher(
                 delayed=settings.active_consumer_failover_delay_ms > 0,
                 read_max=settings.dispatcher_max_read_batch_size,
             )
-        case SubType.SHARED:
+        case SubType.Shared:
             return (SharedChunks if chunks else Shared)(settings.limits())
-        case SubType.KEY_SHARED:
-            return KeyShared(_selector(meta, settings), settings.limits(), ordered=not meta.allow_out_of_order)
+        case SubType.Key_Shared:
+            return KeyShared(_selector(meta, settings), settings.limits(), ordered=not meta.allow_out_of_order_delivery)
 
 
 def _selector(meta: KeySharedMeta, settings: DispatchSettings) -> Selector:
-    if meta.sticky:
+    if meta.mode is KeySharedMode.STICKY:
         return StickyRanges()
     if settings.subscription_key_shared_use_consistent_hashing:
         return HashRing(settings.subscription_key_shared_consistent_hashing_replica_points)
@@ -50,15 +51,16 @@ def check_joins(active: SubType, active_meta: KeySharedMeta, joining: SubType, m
     prefix = "Subscription is of different type. Active subscription"
     if active is not joining:
         raise ConsumerBusyError(
-            f"{prefix} type of '{active.shown}' is different than the connecting consumer's type '{joining.shown}'."
+            f"{prefix} type of '{active.name}' is different than the connecting consumer's type '{joining.name}'."
         )
-    if active is not SubType.KEY_SHARED:
+    if active is not SubType.Key_Shared:
         return
-    if active_meta.sticky != meta.sticky:
+    if active_meta.mode is not meta.mode:
         raise ConsumerBusyError(
-            f"{prefix} key_shared mode of '{active_meta.mode}' is different than the connecting consumer's "
-            f"key_shared mode '{meta.mode}'."
+            f"{prefix} key_shared mode of '{active_meta.mode.name}' is different than the connecting consumer's "
+            f"key_shared mode '{meta.mode.name}'."
         )
-    if active_meta.allow_out_of_order != meta.allow_out_of_order:
-        does, other = ("allows", "does not allow") if active_meta.allow_out_of_order else ("does not allow", "allows")
+    if active_meta.allow_out_of_order_delivery != meta.allow_out_of_order_delivery:
+        allowed = active_meta.allow_out_of_order_delivery
+        does, other = ("allows", "does not allow") if allowed else ("does not allow", "allows")
         raise ConsumerBusyError(f"{prefix} {does} out of order delivery while the connecting consumer {other} it.")

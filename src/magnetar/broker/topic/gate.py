@@ -27,9 +27,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from magnetar.broker.delivery.dispatchers.dispatcher import SubType
 from magnetar.broker.topic.late_queue import LateQueue
 from magnetar.broker.topic.ports import Cursor
+from magnetar.model.subscription_types import SubType
 
 STEPS: Final = 256
 """Stretches that are passed over before others have their turn."""

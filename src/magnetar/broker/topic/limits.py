@@ -7,16 +7,16 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from magnetar.broker.delivery.dispatchers.dispatcher import SubType
 from magnetar.broker.topic.dispatch_settings import DispatchSettings
 from magnetar.model.errors import ConsumerBusyError, NotAllowedError
+from magnetar.model.subscription_types import SubType
 from magnetar.model.topic_policies import TopicPolicies
 
 
 def check_consumer(topic: str, policies: TopicPolicies, sub_type: SubType, consumers: int) -> None:
     """Whether one more consumer of this type may come to a topic that has so many. Raises what SUBSCRIBE answers."""
-    if sub_type.shown not in policies.subscription_types_enabled:
-        raise NotAllowedError(f"Topic[{{{topic}}}] doesn't support {sub_type.shown} sub type!")
+    if sub_type.name not in policies.subscription_types_enabled:
+        raise NotAllowedError(f"Topic[{{{topic}}}] doesn't support {sub_type.name} sub type!")
     if policies.max_consumers and consumers >= policies.max_consumers:
         raise ConsumerBusyError("Topic reached max consumers limit")
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from magnetar.broker.delivery.dispatchers.dispatcher import SubType
 from magnetar.broker.topic.dispatch_settings import DispatchSettings
 from magnetar.broker.topic.limits import check_consumer, check_subscription, with_policies
 from magnetar.broker.topic.nonpersistent_subscription import NonPersistentSubscription, passing_settings
@@ -24,6 +23,7 @@ from magnetar.broker.topic.topic_epoch import PassingEpoch
 from magnetar.model.errors import MagnetarError, ServiceNotReadyError
 from magnetar.model.ids import Position
 from magnetar.model.names import TopicName
+from magnetar.model.subscription_types import SubType
 from magnetar.model.topic_policies import TopicPolicies
 from magnetar.protocol.entries import sticky_key
 from magnetar.runtime.clock import Clock

@@ -14,19 +14,20 @@ from types import MappingProxyType
 from typing import Any
 
 from magnetar.broker.delivery.consumer_state import ConsumerState
-from magnetar.broker.delivery.dispatchers.dispatcher import Dispatcher, SubType
+from magnetar.broker.delivery.dispatchers.dispatcher import Dispatcher
 from magnetar.broker.delivery.dispatchers.exclusive import SingleActiveConsumer
 from magnetar.broker.delivery.instructions import Slice
 from magnetar.broker.delivery.permits import buy
 from magnetar.broker.topic.acks import IndexAck
 from magnetar.broker.topic.consumer import Consumer
-from magnetar.broker.topic.dispatch_settings import DispatchSettings, KeySharedMeta
+from magnetar.broker.topic.dispatch_settings import DispatchSettings
 from magnetar.broker.topic.dispatcher_choice import check_joins, make_dispatcher
 from magnetar.broker.topic.passage import Group
 from magnetar.broker.topic.ports import ConsumerConnection, Done, tell
 from magnetar.broker.topic.subscription import TopicIdentity
 from magnetar.broker.topic.subscription_stats import SubscriptionStats, Totals, consumers_stats
 from magnetar.model.errors import ConsumerBusyError, MetadataError
+from magnetar.model.subscription_types import AUTO_SPLIT, KeySharedMeta, SubType
 from magnetar.runtime.clock import Clock
 
 _UNLIMITED = 1 << 62
@@ -85,7 +86,7 @@ class NonPersistentSubscription:
         self.durable = False
         """Whatever the client asked for: nothing of it outlives its consumers."""
         self.sub_type: SubType | None = None
-        self.key_shared = KeySharedMeta()
+        self.key_shared = AUTO_SPLIT
         self.acks = NoAcks()
         self.totals = Totals()
         self.dropped = 0
@@ -123,7 +124,7 @@ class NonPersistentSubscription:
         info: dict[str, Any] | None = None,
     ) -> Consumer:
         """A consumer joins, with 0 permits. Raises ConsumerBusyError or ConsumerAssignError, then nothing changed."""
-        meta = key_shared or KeySharedMeta()
+        meta = key_shared or AUTO_SPLIT
         dispatcher = self.dispatcher
         if dispatcher is None or not self._members:
             dispatcher = make_dispatcher(
@@ -134,7 +135,7 @@ class NonPersistentSubscription:
         limit = self.settings.max_consumers_per_subscription
         if limit and len(self._members) >= limit:
             raise ConsumerBusyError("Subscription reached max consumers limit")
-        state = ConsumerState(name, connection, priority, meta.ranges or None)
+        state = ConsumerState(name, connection, priority, meta.hash_ranges or None)
         state.description = (
             f"Consumer{{subscription={self.name}, consumerId={consumer_id}, consumerName={name}, "
             f"topic={self.topic.name}}}"
@@ -243,7 +244,7 @@ class NonPersistentSubscription:
         totals, consumers, dispatcher = self.counters(), self.consumers, self.dispatcher
         active = self.active_consumer
         return SubscriptionStats(
-            type="None" if self.sub_type is None else self.sub_type.shown,
+            type="None" if self.sub_type is None else self.sub_type.name,
             backlog_entries=0,
             unacked_messages=0,
             in_replay=0,

@@ -10,10 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
-from magnetar.broker.delivery.dispatchers.dispatcher import SubType
 from magnetar.broker.topic.acks import IndexAck
 from magnetar.broker.topic.consumer import Consumer
-from magnetar.broker.topic.dispatch_settings import KeySharedMeta
 from magnetar.broker.topic.ports import ConsumerConnection, Done, DurableAnswer, Log, TopicLog
 from magnetar.broker.topic.producer_access import Admitted, Producers
 from magnetar.broker.topic.producers import Producer
@@ -21,6 +19,7 @@ from magnetar.broker.topic.publish_checks import PublishChecks
 from magnetar.broker.topic.subscription_stats import SubscriptionStats, Totals
 from magnetar.model.ids import Position
 from magnetar.model.names import TopicName
+from magnetar.model.subscription_types import KeySharedMeta, SubType
 from magnetar.model.topic_policies import TopicPolicies
 
 

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from magnetar.broker.delivery.consumer_state import ConsumerState
-from magnetar.broker.delivery.dispatchers.dispatcher import Dispatcher, SubType
+from magnetar.broker.delivery.dispatchers.dispatcher import Dispatcher
 from magnetar.broker.delivery.dispatchers.exclusive import SingleActiveConsumer
 from magnetar.broker.delivery.dispatchers.failover import Failover
 from magnetar.broker.delivery.dispatchers.shared import Shared
@@ -25,7 +25,7 @@ from magnetar.broker.delivery.dispatchers.shared_chunks import ChunkInfo, Shared
 from magnetar.broker.delivery.instructions import ActiveChange, Do, Instruction
 from magnetar.broker.topic.acks import Acks
 from magnetar.broker.topic.consumer import Consumer
-from magnetar.broker.topic.dispatch_settings import DispatchSettings, KeySharedMeta
+from magnetar.broker.topic.dispatch_settings import DispatchSettings
 from magnetar.broker.topic.dispatcher_choice import check_joins, make_dispatcher
 from magnetar.broker.topic.gaps import Gaps
 from magnetar.broker.topic.gate import Gate, Reason
@@ -35,6 +35,7 @@ from magnetar.broker.topic.subscription_stats import SubscriptionStats, Totals, 
 from magnetar.broker.topic.transactional_acks import TransactionalAcks
 from magnetar.broker.topic.vital_signs import Progress, progress, should_send
 from magnetar.model.errors import ConsumerBusyError, MagnetarError, MetadataError, ServiceNotReadyError
+from magnetar.model.subscription_types import AUTO_SPLIT, KeySharedMeta, SubType
 from magnetar.runtime.clock import Clock
 
 log = logging.getLogger(__name__)
@@ -78,7 +79,7 @@ class Subscription:
         self.durable = durable
         self.sub_type: SubType | None = None
         """None before the first consumer; the last type while there is none (5.1.1)."""
-        self.key_shared = KeySharedMeta()
+        self.key_shared = AUTO_SPLIT
         self.terminated = terminated
         self.totals = Totals()
         self._clock = clock
@@ -128,7 +129,7 @@ class Subscription:
         info: dict[str, Any] | None = None,
     ) -> Consumer:
         """A consumer joins, with 0 permits. Raises ConsumerBusyError or ConsumerAssignError, then nothing changed."""
-        meta = key_shared or KeySharedMeta()
+        meta = key_shared or AUTO_SPLIT
         pump = self._pump
         dispatcher = pump.dispatcher
         limit = self.settings.max_consumers_per_subscription
@@ -139,7 +140,7 @@ class Subscription:
             check_joins(self.sub_type, self.key_shared, sub_type, meta)
         if limit and len(pump.consumers) >= limit:
             raise ConsumerBusyError("Subscription reached max consumers limit")
-        state = ConsumerState(name, connection, priority, meta.ranges or None)
+        state = ConsumerState(name, connection, priority, meta.hash_ranges or None)
         state.description = (
             f"Consumer{{subscription={self.name}, consumerId={consumer_id}, consumerName={name}, "
             f"topic={self.topic.name}}}"
@@ -473,9 +474,9 @@ class Subscription:
         consumers, dispatcher = self.consumers, self._pump.dispatcher
         totals = self.counters()
         active = self.active_consumer
-        key_shared = self.sub_type is SubType.KEY_SHARED
+        key_shared = self.sub_type is SubType.Key_Shared
         return SubscriptionStats(
-            type="None" if self.sub_type is None else self.sub_type.shown,
+            type="None" if self.sub_type is None else self.sub_type.name,
             backlog_entries=self.cursor.backlog(),
             delayed_entries=self.delayed_entries(),
             unacked_messages=dispatcher.unacked if dispatcher else 0,
@@ -495,8 +496,8 @@ class Subscription:
             last_acked_ms=totals.last_acked_ms,
             last_mark_delete_advanced_ms=totals.last_mark_delete_advanced_ms,
             is_durable=self.durable,
-            allow_out_of_order=key_shared and self.key_shared.allow_out_of_order,
-            key_shared_mode=self.key_shared.mode if key_shared else "",
+            allow_out_of_order=key_shared and self.key_shared.allow_out_of_order_delivery,
+            key_shared_mode=self.key_shared.mode.name if key_shared else "",
             mark_delete=self.cursor.mark_delete,
             read_at=max(self._pump.read_at, self.cursor.mark_delete + 1),
             consumers=consumers_stats(consumers, dispatcher, only),

@@ -12,7 +12,6 @@ from random import Random
 from types import MappingProxyType
 from typing import Any, Final, cast
 
-from magnetar.broker.delivery.dispatchers.dispatcher import SubType
 from magnetar.broker.topic import transactions
 from magnetar.broker.topic.chunking import Chunking, chunk
 from magnetar.broker.topic.compaction.compactor import SUBSCRIPTION as COMPACTION
@@ -38,6 +37,7 @@ from magnetar.model.errors import NotAllowedError, PersistenceError, ServiceNotR
 from magnetar.model.ids import EARLIEST, Position
 from magnetar.model.names import TopicName
 from magnetar.model.policies import Retention
+from magnetar.model.subscription_types import SubType
 from magnetar.model.topic_policies import TopicPolicies
 from magnetar.protocol.entries import sticky_key
 from magnetar.runtime.clock import Clock

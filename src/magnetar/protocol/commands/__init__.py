@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TypeAlias
 
+from magnetar.model.subscription_types import IntRange, KeySharedMeta, KeySharedMode, SubType
 from magnetar.protocol.commands.connection import (
     AuthData,
     AuthMethod,
@@ -40,10 +41,6 @@ from magnetar.protocol.commands.consumer import (
     CommandSubscribe,
     CommandUnsubscribe,
     InitialPosition,
-    IntRange,
-    KeySharedMeta,
-    KeySharedMode,
-    SubType,
     ValidationError,
 )
 from magnetar.protocol.commands.ids import (

@@ -7,25 +7,14 @@ from enum import IntEnum
 from typing import NamedTuple
 
 from magnetar.model.errors import ServerError
+from magnetar.model.subscription_types import KeySharedMeta, SubType
 from magnetar.protocol.commands.ids import KeyLongValues, KeyValues, MessageIdData, TxnId
 from magnetar.protocol.commands.schemas import Schema
-
-
-class SubType(IntEnum):
-    Exclusive = 0
-    Shared = 1
-    Failover = 2
-    Key_Shared = 3
 
 
 class InitialPosition(IntEnum):
     Latest = 0
     Earliest = 1
-
-
-class KeySharedMode(IntEnum):
-    AUTO_SPLIT = 0
-    STICKY = 1
 
 
 class AckType(IntEnum):
@@ -39,20 +28,6 @@ class ValidationError(IntEnum):
     ChecksumMismatch = 2
     BatchDeSerializeError = 3
     DecryptionError = 4
-
-
-class IntRange(NamedTuple):
-    """Both ends belong to it."""
-
-    start: int
-    end: int
-
-
-@dataclass(frozen=True, slots=True)
-class KeySharedMeta:
-    mode: KeySharedMode
-    hash_ranges: tuple[IntRange, ...] = ()
-    allow_out_of_order_delivery: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,24 +9,10 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
-from enum import IntEnum
 
 from magnetar.broker.delivery.consumer_state import ConsumerState
 from magnetar.broker.delivery.dispatch_limits import DispatchLimits
 from magnetar.broker.delivery.instructions import Instruction, Slice
-
-
-class SubType(IntEnum):
-    """Numbers as on the wire; ``shown`` is the name in errors and statistics (SEMANTICS 5.1.1, 5.10.1)."""
-
-    EXCLUSIVE = 0
-    SHARED = 1
-    FAILOVER = 2
-    KEY_SHARED = 3
-
-    @property
-    def shown(self) -> str:
-        return ("Exclusive", "Shared", "Failover", "Key_Shared")[self]
 
 
 class Dispatcher(ABC):

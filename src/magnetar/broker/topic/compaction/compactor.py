@@ -13,7 +13,6 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-from magnetar.broker.delivery.dispatchers.dispatcher import SubType
 from magnetar.broker.topic.backlog import bytes_behind
 from magnetar.broker.topic.compaction.adoption import CompactionPlan, Pieces, adopt
 from magnetar.broker.topic.compaction.run import CompactionRun
@@ -23,6 +22,7 @@ from magnetar.broker.topic.compaction.writing import ViewWriter
 from magnetar.broker.topic.gate import Reason
 from magnetar.broker.topic.subscription import Subscription
 from magnetar.model.errors import ConflictError, MagnetarError
+from magnetar.model.subscription_types import SubType
 from magnetar.runtime.clock import Clock
 from magnetar.runtime.tasks import TaskGroup
 from magnetar.storage.cursor import Cursor
@@ -175,7 +175,7 @@ class Compactor:
             raise ConflictError("Compaction already in progress")
         self.prepare()
         # what Apache Pulsar shows, where compaction is a consumer
-        self._topic.subscriptions[SUBSCRIPTION].sub_type = SubType.EXCLUSIVE
+        self._topic.subscriptions[SUBSCRIPTION].sub_type = SubType.Exclusive
         self.status, self.last_error = "RUNNING", ""
         started = self._topic.clock.now_ms()
         self._running = self._tasks.start(self._run(work), self._topic.log.name)

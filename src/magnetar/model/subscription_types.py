@@ -1,0 +1,43 @@
+"""How the consumers of one subscription share its messages: the four types, and what Key_Shared adds to them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Final, NamedTuple
+
+
+class SubType(IntEnum):
+    """A subscription's type, with Pulsar's numbers on the wire and its names in errors and statistics."""
+
+    Exclusive = 0
+    Shared = 1
+    Failover = 2
+    Key_Shared = 3
+
+
+class KeySharedMode(IntEnum):
+    """Who divides the hash range: the broker, or the consumers themselves."""
+
+    AUTO_SPLIT = 0
+    STICKY = 1
+
+
+class IntRange(NamedTuple):
+    """A range of slots to which both ends belong."""
+
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class KeySharedMeta:
+    """What a Key_Shared (or key-range Exclusive) consumer asks for when it subscribes."""
+
+    mode: KeySharedMode
+    hash_ranges: tuple[IntRange, ...] = ()
+    allow_out_of_order_delivery: bool = False
+
+
+AUTO_SPLIT: Final = KeySharedMeta(KeySharedMode.AUTO_SPLIT)
+"""What a consumer gets that asks for nothing."""
