@@ -18,7 +18,7 @@ from magnetar.storage.directory import close_to_others, lock_directory, make_dir
 from magnetar.storage.files import FileSystem
 from magnetar.storage.metadata_log import MetadataLog
 from magnetar.storage.metadata_scan import COPIES
-from magnetar.storage.segment import segment_numbers
+from magnetar.storage.segment_names import segment_numbers
 
 log = logging.getLogger(__name__)
 

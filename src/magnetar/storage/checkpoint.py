@@ -9,7 +9,6 @@ works): replaying a record twice changes nothing. Two are kept; a damaged one is
 
 from __future__ import annotations
 
-import contextlib
 import json
 import logging
 import re
@@ -20,7 +19,7 @@ from typing import Any, Final, NamedTuple
 from crc32c import crc32c
 
 from magnetar.storage import records
-from magnetar.storage.files import FileSystem
+from magnetar.storage.files import FileSystem, write_atomically
 
 log = logging.getLogger(__name__)
 
@@ -143,26 +142,6 @@ def _decode_log(blob: bytes) -> LogImage:
         annexes.append(_parse_annex(blob[at + 4 : at + 4 + size]))
         at += 4 + size
     return LogImage(about, cursors, annexes)
-
-
-def write_atomically(files: FileSystem, name: str, data: bytes) -> None:
-    """Create or replace a file so that after a crash it is either the old one or the whole new one."""
-    temporary = name + ".new"
-    file = files.open(temporary, create=True)
-    try:
-        file.truncate(0)
-        file.append([data])
-        file.sync()
-    except OSError:
-        # half a file helps nobody, and the disk may be full
-        with contextlib.suppress(OSError):
-            file.truncate(0)
-            files.remove(temporary)
-        raise
-    finally:
-        file.close()
-    files.rename(temporary, name)
-    files.sync()
 
 
 def save(files: FileSystem, number: int, data: bytes) -> None:

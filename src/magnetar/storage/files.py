@@ -306,3 +306,23 @@ class OsFileSystem:
         for fd in self._locks:
             os.close(fd)
         self._locks.clear()
+
+
+def write_atomically(files: FileSystem, name: str, data: bytes) -> None:
+    """Create or replace a file so that after a crash it is either the old one or the whole new one."""
+    temporary = name + ".new"
+    file = files.open(temporary, create=True)
+    try:
+        file.truncate(0)
+        file.append([data])
+        file.sync()
+    except OSError:
+        # half a file helps nobody, and the disk may be full
+        with suppress(OSError):
+            file.truncate(0)
+            files.remove(temporary)
+        raise
+    finally:
+        file.close()
+    files.rename(temporary, name)
+    files.sync()

@@ -27,7 +27,7 @@ from magnetar.storage.files import Chunk, File, FileSystem, is_full
 from magnetar.storage.group import DirtyAnnex, DirtyCursor, Done, ExtentOwner, Failed, Group, PendingExtent, PendingMove
 from magnetar.storage.lost_segment import require_in_place, restore
 from magnetar.storage.newest import note_newest
-from magnetar.storage.segment import segment_name
+from magnetar.storage.segment_names import segment_name
 
 log = logging.getLogger(__name__)
 

@@ -10,7 +10,7 @@ import logging
 from typing import Final
 
 from magnetar.storage.files import File, FileSystem
-from magnetar.storage.segment import segment_name
+from magnetar.storage.segment_names import segment_name
 
 log = logging.getLogger(__name__)
 

@@ -11,7 +11,7 @@ from typing import Final
 from magnetar.storage import checkpoint, records
 from magnetar.storage.files import File, FileSystem
 from magnetar.storage.metadata_scan import Change, Head, change_line, head_line
-from magnetar.storage.segment import segment_name, segment_numbers
+from magnetar.storage.segment_names import segment_name, segment_numbers
 
 _LOOKED_AT: Final = 64
 """So many of the newest segments are asked whose they are."""

@@ -37,7 +37,7 @@ from magnetar.storage.metadata_scan import (
     read_copy,
     together,
 )
-from magnetar.storage.segment import segment_numbers
+from magnetar.storage.segment_names import segment_numbers
 
 log = logging.getLogger(__name__)
 

@@ -13,7 +13,7 @@ from typing import Final
 from crc32c import crc32c
 
 from magnetar.storage.files import FileSystem
-from magnetar.storage.segment import segment_name, segment_numbers
+from magnetar.storage.segment_names import segment_name, segment_numbers
 
 log = logging.getLogger(__name__)
 

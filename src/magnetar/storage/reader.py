@@ -23,12 +23,12 @@ from magnetar.model.errors import PersistenceError, UnreadableError
 from magnetar.storage import records
 from magnetar.storage.archive import Archive
 from magnetar.storage.cache import EntryCache, Run, cut
-from magnetar.storage.checkpoint import write_atomically
-from magnetar.storage.files import FileSystem, ReadBuffer, read_buffer
+from magnetar.storage.files import FileSystem, ReadBuffer, read_buffer, write_atomically
 from magnetar.storage.ledger import Ledger
 from magnetar.storage.managed_ledger import NEVER, ManagedLedger, ReadDone
-from magnetar.storage.recovery import places_of
-from magnetar.storage.segment import Places, SegmentFiles, Span, index_bytes, index_name, segment_name, spans_of
+from magnetar.storage.scan import places_of
+from magnetar.storage.segment import Places, SegmentFiles, Span, index_bytes, spans_of
+from magnetar.storage.segment_names import index_name, segment_name
 
 log = logging.getLogger(__name__)
 

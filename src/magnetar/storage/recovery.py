@@ -20,7 +20,8 @@ from magnetar.storage.journal import Journal
 from magnetar.storage.ledger import Ledger
 from magnetar.storage.managed_ledger import ManagedLedger
 from magnetar.storage.scan import SegmentScan
-from magnetar.storage.segment import Places, Span, segment_name, segment_numbers
+from magnetar.storage.segment import Places, Span
+from magnetar.storage.segment_names import segment_name, segment_numbers
 from magnetar.storage.span_table import Extent
 
 log = logging.getLogger(__name__)
@@ -362,21 +363,3 @@ class _Replay:
                 text = f"the name of log {managed.id} was in a damaged block; its entries are kept as {managed.name}"
                 self.found.damage.append(text)
                 log.error("%s", text)
-
-
-def places_of(files: FileSystem, number: int) -> dict[tuple[int, int], Places]:
-    """Places of all extents of a segment, by log and ledger, read from the segment itself (its index is damaged)."""
-    found: dict[tuple[int, int], Places] = {}
-    file = files.open(segment_name(number))
-    try:
-        for block in SegmentScan(files, number, file):
-            for raw in block.records:
-                if raw.kind == records.Kind.EXTENT:
-                    head = records.extent_head(raw.body)
-                    places = found.setdefault((head.log, head.ledger), Places())
-                    places.add(head.ordinal, block.offset + raw.at, records.RECORD_HEADER_SIZE + len(raw.body))
-    finally:
-        file.close()
-    for places in found.values():
-        places.sort()
-    return found

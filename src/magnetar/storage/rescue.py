@@ -24,7 +24,8 @@ from magnetar.storage.journal import Journal
 from magnetar.storage.managed_ledger import ManagedLedger
 from magnetar.storage.occupancy import Occupancy
 from magnetar.storage.reader import EntryReader, Living
-from magnetar.storage.segment import Span, segment_name
+from magnetar.storage.segment import Span
+from magnetar.storage.segment_names import segment_name
 from magnetar.storage.span_table import Extent
 from magnetar.storage.victims import SPARSE, Use, excess, victims
 

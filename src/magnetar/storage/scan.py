@@ -14,7 +14,8 @@ from typing import Final, NamedTuple
 
 from magnetar.storage import records
 from magnetar.storage.files import File, FileSystem, is_full
-from magnetar.storage.segment import segment_name
+from magnetar.storage.segment import Places
+from magnetar.storage.segment_names import segment_name
 
 log = logging.getLogger(__name__)
 
@@ -224,3 +225,21 @@ class SegmentScan:
         finally:
             copy.close()
         self._files.sync()
+
+
+def places_of(files: FileSystem, number: int) -> dict[tuple[int, int], Places]:
+    """Places of all extents of a segment, by log and ledger, read from the segment itself (its index is damaged)."""
+    found: dict[tuple[int, int], Places] = {}
+    file = files.open(segment_name(number))
+    try:
+        for block in SegmentScan(files, number, file):
+            for raw in block.records:
+                if raw.kind == records.Kind.EXTENT:
+                    head = records.extent_head(raw.body)
+                    places = found.setdefault((head.log, head.ledger), Places())
+                    places.add(head.ordinal, block.offset + raw.at, records.RECORD_HEADER_SIZE + len(raw.body))
+    finally:
+        file.close()
+    for places in found.values():
+        places.sort()
+    return found

@@ -22,7 +22,7 @@ from magnetar.storage import checkpoint, records
 from magnetar.storage.archive import Archive, NoArchive, Offload
 from magnetar.storage.cache import EntryCache
 from magnetar.storage.committer import Committer, ThreadCommitter
-from magnetar.storage.files import FileSystem
+from magnetar.storage.files import FileSystem, write_atomically
 from magnetar.storage.group import Failed
 from magnetar.storage.journal import Journal
 from magnetar.storage.ledger import Rollover
@@ -34,16 +34,8 @@ from magnetar.storage.recovery import Recovered, recover
 from magnetar.storage.rescue import Rescue
 from magnetar.storage.reserve import RESERVE_BYTES, Reserve
 from magnetar.storage.room import Room
-from magnetar.storage.segment import (
-    SegmentFiles,
-    Span,
-    disk_sizes,
-    index_bytes,
-    index_name,
-    remove_segment,
-    segment_name,
-    segment_numbers,
-)
+from magnetar.storage.segment import SegmentFiles, Span, index_bytes
+from magnetar.storage.segment_names import disk_sizes, index_name, remove_segment, segment_name, segment_numbers
 
 log = logging.getLogger(__name__)
 
@@ -395,7 +387,7 @@ class LedgerStore:
                 # a checkpoint is about to rely on it, and what was moved here will be nowhere else
                 file.sync()
             file.close()
-        checkpoint.write_atomically(self._files, index_name(number), index_bytes(number, spans))
+        write_atomically(self._files, index_name(number), index_bytes(number, spans))
 
     def _save_checkpoint(self, data: bytes) -> None:
         self._checkpoint_number += 1

@@ -23,7 +23,8 @@ from magnetar.storage.metadata_scan import COPIES
 from magnetar.storage.newest import loss, lost_newest
 from magnetar.storage.recovery import gap_behind
 from magnetar.storage.scan import SegmentScan
-from magnetar.storage.segment import SegmentIndex, index_name, segment_name, segment_numbers
+from magnetar.storage.segment import SegmentIndex
+from magnetar.storage.segment_names import index_name, segment_name, segment_numbers
 
 
 class Extent(NamedTuple):

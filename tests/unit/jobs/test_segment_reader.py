@@ -20,7 +20,7 @@ from magnetar.jobs.reader.unit_reader import Access, Missing, read, tasks_of, un
 from magnetar.model.errors import InvalidValueError, TopicNotFoundError
 from magnetar.storage.files import OsFileSystem
 from magnetar.storage.managed_ledger import ManagedLedger
-from magnetar.storage.segment import index_name, segment_name, segment_numbers
+from magnetar.storage.segment_names import index_name, segment_name, segment_numbers
 from magnetar.storage.store import LedgerStore, StoreSettings
 from tests.unit.jobs.stores import T, append, message, open_store, settled, stored
 

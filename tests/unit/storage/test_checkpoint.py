@@ -7,8 +7,8 @@ import random
 
 import pytest
 
-from magnetar.storage.checkpoint import KEPT, save, write_atomically
-from magnetar.storage.files import FileSystem
+from magnetar.storage.checkpoint import KEPT, save
+from magnetar.storage.files import FileSystem, write_atomically
 from magnetar.testing.faultfiles import FaultFileSystem, Operation
 
 NAME = "facts"

@@ -11,7 +11,7 @@ import pytest
 
 from magnetar.storage import recovery
 from magnetar.storage.metadata_copy import set_aside
-from magnetar.storage.segment import segment_name
+from magnetar.storage.segment_names import segment_name
 from magnetar.testing.faultfiles import FaultFileSystem
 from tests.unit.storage.lives import disk
 from tests.unit.storage.test_scan import block, segment

@@ -13,7 +13,7 @@ import pytest
 
 from magnetar.storage.files import OsFileSystem
 from magnetar.storage.scan import SegmentScan
-from magnetar.storage.segment import segment_name
+from magnetar.storage.segment_names import segment_name
 from tests.unit.storage.lives import append, numbered, run, settled
 from tests.unit.storage.lives import opened as opened_in_memory
 from tests.unit.storage.test_scan import block, segment

@@ -9,7 +9,7 @@ from pathlib import Path
 from crc32c import crc32c
 
 from magnetar.storage import checkpoint
-from magnetar.storage.segment import index_name
+from magnetar.storage.segment_names import index_name
 from tests.crash.test_cut import restored, snapshot
 from tests.unit.storage.lives import opened, read, run
 

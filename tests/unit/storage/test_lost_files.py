@@ -9,7 +9,7 @@ import pytest
 
 from magnetar.runtime.clock import SystemClock
 from magnetar.storage.files import OsFileSystem
-from magnetar.storage.segment import segment_name, segment_numbers
+from magnetar.storage.segment_names import segment_name, segment_numbers
 from magnetar.storage.store import LedgerStore, StoreSettings
 from magnetar.storage.sync_process import SyncProcess
 from magnetar.storage.verify import verify

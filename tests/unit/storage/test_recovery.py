@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from magnetar.model.errors import PersistenceError
-from magnetar.storage.segment import index_name, segment_name
+from magnetar.storage.segment_names import index_name, segment_name
 from magnetar.testing.faultfiles import FaultFileSystem
 from tests.unit.storage.lives import append, disk, killed, numbered, opened, read, run, settled
 

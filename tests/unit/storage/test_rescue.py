@@ -15,7 +15,8 @@ from magnetar.storage.archive import Offload
 from magnetar.storage.cache import Run
 from magnetar.storage.managed_ledger import ManagedLedger
 from magnetar.storage.occupancy import Occupancy
-from magnetar.storage.segment import Places, Span, index_name, segment_name, segment_numbers
+from magnetar.storage.segment import Places, Span
+from magnetar.storage.segment_names import index_name, segment_name, segment_numbers
 from magnetar.storage.span_table import Extent
 from magnetar.storage.store import LedgerStore, StoreSettings
 from magnetar.storage.verify import verify

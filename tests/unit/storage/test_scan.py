@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from magnetar.storage import records
 from magnetar.storage.scan import SegmentScan
-from magnetar.storage.segment import segment_name
+from magnetar.storage.segment_names import segment_name
 from magnetar.testing.faultfiles import FaultFileSystem
 from tests.unit.storage.lives import disk
 

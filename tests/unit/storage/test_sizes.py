@@ -8,7 +8,7 @@ import pytest
 
 from magnetar.model.errors import PersistenceError
 from magnetar.storage import checkpoint, records
-from magnetar.storage.segment import segment_name
+from magnetar.storage.segment_names import segment_name
 from magnetar.storage.store import StoreSettings
 from magnetar.storage.verify import verify
 from tests.unit.storage.test_recovery_in_simulation import Disk, publish, read_all, simulated

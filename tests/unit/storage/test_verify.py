@@ -16,7 +16,7 @@ from magnetar.runtime.clock import SystemClock
 from magnetar.storage import checkpoint, records
 from magnetar.storage.files import OsFileSystem
 from magnetar.storage.newest import NAME as NEWEST
-from magnetar.storage.segment import segment_name
+from magnetar.storage.segment_names import segment_name
 from magnetar.storage.store import LedgerStore
 from magnetar.storage.verify import verify
 from magnetar.testing.faultfiles import FaultFileSystem

@@ -25,7 +25,8 @@ from magnetar.jobs.reader.topic_ledgers import Piece, moved
 from magnetar.model.errors import MagnetarError
 from magnetar.storage import records
 from magnetar.storage.scan import SegmentScan
-from magnetar.storage.segment import Places, SegmentIndex, Span, index_name, segment_name
+from magnetar.storage.segment import Places, SegmentIndex, Span
+from magnetar.storage.segment_names import index_name, segment_name
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

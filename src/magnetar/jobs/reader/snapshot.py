@@ -27,7 +27,7 @@ from typing import Final, Self
 from magnetar.model.errors import InvalidValueError, PersistenceError
 from magnetar.storage import checkpoint, records
 from magnetar.storage.files import Chunk, File, ReadBuffer
-from magnetar.storage.segment import segment_name, segment_numbers
+from magnetar.storage.segment_names import segment_name, segment_numbers
 
 _ATTEMPTS: Final = 5
 _MAGIC: Final = records.BLOCK_MAGIC.to_bytes(4, "little")
