@@ -30,7 +30,7 @@ from magnetar.model.names import TopicName
 from magnetar.model.subscription_types import SubType
 from magnetar.model.topic_policies import TopicPolicies
 from magnetar.protocol.entries import EntryMetadata, build_entry, deliver_at
-from magnetar.storage.files import OsFileSystem
+from magnetar.storage.backends.files import OsFileSystem
 from magnetar.storage.store import LedgerStore, StoreSettings
 
 NAME = TopicName.parse("persistent://public/default/delayed")

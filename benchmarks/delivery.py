@@ -20,8 +20,8 @@ from magnetar.model.ids import Position
 from magnetar.model.subscription_types import AUTO_SPLIT, SubType
 from magnetar.protocol.entries import EntryMetadata, build_entry, sticky_key
 from magnetar.runtime.clock import SystemClock
-from magnetar.storage.cache import Run, cut
-from magnetar.storage.cursor import Cursor
+from magnetar.storage.ledgers.cursor import Cursor
+from magnetar.storage.ledgers.entry_cache import Run, cut
 
 ENTRIES = 100_000
 EXTENT = 1_000

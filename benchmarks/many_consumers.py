@@ -18,7 +18,7 @@ from magnetar.broker.topic.subscription import Subscription, TopicIdentity
 from magnetar.model.subscription_types import AUTO_SPLIT, IntRange, KeySharedMeta, KeySharedMode, SubType
 from magnetar.protocol.entries import sticky_key
 from magnetar.runtime.clock import SystemClock
-from magnetar.storage.cursor import Cursor
+from magnetar.storage.ledgers.cursor import Cursor
 
 DELIVERED = 20_000
 

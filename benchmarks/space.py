@@ -29,10 +29,10 @@ from tools.servers import magnetar
 from tools.servers.process import HOST
 
 from magnetar.runtime.clock import SystemClock
-from magnetar.storage.files import OsFileSystem
-from magnetar.storage.managed_ledger import ManagedLedger
+from magnetar.storage.backends.files import OsFileSystem
+from magnetar.storage.backends.sync_process import SyncProcess
+from magnetar.storage.ledgers.managed_ledger import ManagedLedger
 from magnetar.storage.store import LedgerStore, StoreSettings
-from magnetar.storage.sync_process import SyncProcess
 from magnetar.testing.rawclient import RawClient
 
 PASS_SECONDS: Final = 10.0

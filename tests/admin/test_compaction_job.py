@@ -18,7 +18,7 @@ from magnetar.jobs.compaction.rules import CHUNKED, KEY, Event, Heard, latest
 from magnetar.jobs.rest import RefusedError, Rest
 from magnetar.model.errors import ConflictError
 from magnetar.protocol.compression import CompressionType
-from magnetar.storage.managed_ledger import ManagedLedger
+from magnetar.storage.ledgers.managed_ledger import ManagedLedger
 from tests.admin.real_broker import TOPIC, RealBroker, real_broker
 from tests.admin.test_offload import SMALL_LEDGERS, finished
 from tests.unit.jobs.test_compaction_rules import rows_of

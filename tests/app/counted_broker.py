@@ -42,7 +42,7 @@ def main() -> None:
     exec(COUNT, namespace)
     namespace["count"]("broker", log)  # type: ignore[operator]  # from the text above
     from magnetar.app.main import app
-    from magnetar.storage import files, sync_process
+    from magnetar.storage.backends import files, sync_process
 
     if fault == "deaf process":
         assert "os.fdatasync(file)" in sync_process._PROGRAM

@@ -7,8 +7,8 @@ from pathlib import Path
 from typer.testing import CliRunner
 
 from magnetar.app.main import app
-from magnetar.storage.files import OsFileSystem
-from magnetar.storage.metadata_log import MetadataLog
+from magnetar.storage.backends.files import OsFileSystem
+from magnetar.storage.metadata_log.metadata_log import MetadataLog
 
 
 def test_a_doubt_is_shown_and_accepted(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from dataclasses import replace
 from magnetar.app import main, node
 from magnetar.broker import upkeep
 from magnetar.config.settings import Settings
-from magnetar.storage import rescue
+from magnetar.storage.space import segment_cleaner
 from magnetar.storage.store import StoreSettings
 
 _store_settings = node.store_settings
@@ -27,7 +27,7 @@ if __name__ == "__main__":
     # Final for the broker, not for this test
     upkeep._TRIM_SECONDS = 0.5  # type: ignore[misc]
     upkeep._SPACE_SECONDS = 0.2  # type: ignore[misc]
-    rescue._ROUND_SECONDS = 0.1  # type: ignore[misc]
-    rescue._ROLL_SECONDS = 0.2  # type: ignore[misc]
-    rescue._NEWEST_SECONDS = 0.5  # type: ignore[misc]
+    segment_cleaner._ROUND_SECONDS = 0.1  # type: ignore[misc]
+    segment_cleaner._ROLL_SECONDS = 0.2  # type: ignore[misc]
+    segment_cleaner._NEWEST_SECONDS = 0.5  # type: ignore[misc]
     main.main()

@@ -16,9 +16,9 @@ from typing import NamedTuple
 import pytest
 
 from magnetar.model.errors import PersistenceError
-from magnetar.storage.managed_ledger import ManagedLedger
-from magnetar.storage.recovery import NAMELESS
-from magnetar.storage.segment_names import segment_name, segment_numbers
+from magnetar.storage.backends.segment_names import segment_name, segment_numbers
+from magnetar.storage.ledgers.managed_ledger import ManagedLedger
+from magnetar.storage.recovery.recovery import NAMELESS
 from magnetar.storage.store import LedgerStore
 from magnetar.testing.faultfiles import FaultFileSystem
 from tests.unit.storage.lives import SMALL, append, disk, opened, read, run, settled

@@ -11,7 +11,8 @@ from collections import Counter
 
 import pytest
 
-from magnetar.storage import checkpoint, metadata_scan, records
+from magnetar.storage.log import checkpoint, records
+from magnetar.storage.metadata_log import metadata_scan
 from tests.damage.cases import Directory, damaged, judged, made
 
 CASES = int(os.environ.get("MAGNETAR_DAMAGE_CASES", "80"))

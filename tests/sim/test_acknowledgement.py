@@ -7,9 +7,9 @@ import asyncio
 import pytest
 
 from magnetar.protocol.commands import SubType
-from magnetar.storage import records
-from magnetar.storage.group import DirtyCursor, Done
-from magnetar.storage.journal import Journal
+from magnetar.storage.log import records
+from magnetar.storage.log.journal import Journal
+from magnetar.storage.log.write_group import DirtyCursor, Done
 from magnetar.storage.store import StoreSettings
 from magnetar.testing.history import Delivered, Order, Rules
 from tests.sim.clients import Habit, Publisher, Subscriber

@@ -15,8 +15,8 @@ from magnetar.model.ids import signed
 from magnetar.protocol import commands as c
 from magnetar.protocol.commands import SubType
 from magnetar.protocol.entries import EntryMetadata, SingleMetadata, build_entry, join_batch
-from magnetar.storage import records
-from magnetar.storage.cursor import Cursor
+from magnetar.storage.ledgers.cursor import Cursor
+from magnetar.storage.log import records
 from magnetar.testing.broker import HOST, PORT
 from magnetar.testing.rawclient import RawClient, RawConsumer
 from tests.sim.clients import TROUBLE

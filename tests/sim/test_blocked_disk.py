@@ -17,8 +17,8 @@ from magnetar.metadata.memory import MemoryMetadataStore
 from magnetar.metadata.resources import Resources
 from magnetar.model.errors import MetadataError
 from magnetar.protocol import commands as c
-from magnetar.storage.group import DirtyAnnex, DirtyCursor, Done, Failed
-from magnetar.storage.managed_ledger import ManagedLedger
+from magnetar.storage.ledgers.managed_ledger import ManagedLedger
+from magnetar.storage.log.write_group import DirtyAnnex, DirtyCursor, Done, Failed
 from magnetar.testing.rawclient import RefusedError
 from tests.admin.fake_broker import FakeBroker
 from tests.sim import promises, promises_of_rest

@@ -11,9 +11,9 @@ from magnetar.broker.topic.gaps import Gaps
 from magnetar.config.settings import Settings
 from magnetar.model.errors import PersistenceError
 from magnetar.protocol import commands as c
-from magnetar.storage import records
-from magnetar.storage.cache import Run
-from magnetar.storage.managed_ledger import ManagedLedger
+from magnetar.storage.ledgers.entry_cache import Run
+from magnetar.storage.ledgers.managed_ledger import ManagedLedger
+from magnetar.storage.log import records
 from magnetar.testing.broker import HOST, PORT
 from magnetar.testing.rawclient import RawClient
 from tests.sim.clients import Publisher

@@ -13,7 +13,7 @@ from magnetar.config.settings import Settings
 from magnetar.model.errors import ServerError
 from magnetar.model.names import TopicName
 from magnetar.protocol import commands as c
-from magnetar.storage.annex import Annex, Change
+from magnetar.storage.ledgers.feature_state import Annex, Change
 from magnetar.testing.broker import HOST, PORT
 from magnetar.testing.faultfiles import Operation
 from magnetar.testing.rawclient import RawClient, RawProducer, RefusedError, make_entry

@@ -11,9 +11,9 @@ import pytest
 from magnetar.app.node import Broker
 from magnetar.model.errors import ServerError
 from magnetar.protocol.commands import SubType
-from magnetar.storage.committer import Committed, Committer
-from magnetar.storage.files import Chunk, File
-from magnetar.storage.reserve import Reserve
+from magnetar.storage.backends.committer import Committed, Committer
+from magnetar.storage.backends.files import Chunk, File
+from magnetar.storage.space.reserve import Reserve
 from magnetar.testing.faultfiles import FaultFileSystem, Operation
 from magnetar.testing.history import Crashed, Order, Receipted, Rules
 from tests.sim.clients import Habit, Publisher, Subscriber

@@ -11,7 +11,7 @@ import pytest
 
 from magnetar.app.node import Broker
 from magnetar.protocol.commands import SubType
-from magnetar.storage.files import FileSystem
+from magnetar.storage.backends.files import FileSystem
 from magnetar.testing.faultfiles import FaultFileSystem
 from magnetar.testing.history import Crashed, Order, Rules
 from tests.sim.clients import Habit, Publisher, Subscriber

@@ -14,10 +14,10 @@ from magnetar.app.node import Broker
 from magnetar.broker.offloading import Offloading
 from magnetar.config.settings import Settings
 from magnetar.model.names import TopicName
-from magnetar.offload.archive import ParquetArchive
+from magnetar.offload.parquet_archive import ParquetArchive
 from magnetar.protocol.commands import SubType
-from magnetar.storage.archive import Offload
-from magnetar.storage.managed_ledger import ManagedLedger
+from magnetar.storage.ledgers.archive import Offload
+from magnetar.storage.ledgers.managed_ledger import ManagedLedger
 from magnetar.testing.history import Rules
 from tests.sim.clients import Habit, Publisher, Subscriber
 from tests.sim.world import T, World, caught, run_seeds

@@ -7,9 +7,9 @@ import asyncio
 import pytest
 
 from magnetar.protocol.commands import CommandCloseConsumer, CommandMessage, InitialPosition, MessageIdData, SubType
-from magnetar.storage.cursor import Cursor
-from magnetar.storage.group import DirtyCursor, Done
-from magnetar.storage.journal import Journal
+from magnetar.storage.ledgers.cursor import Cursor
+from magnetar.storage.log.journal import Journal
+from magnetar.storage.log.write_group import DirtyCursor, Done
 from magnetar.testing.broker import HOST, PORT
 from magnetar.testing.history import Place, Receipted
 from magnetar.testing.rawclient import RawClient, make_entry

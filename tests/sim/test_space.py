@@ -10,10 +10,11 @@ import pytest
 from magnetar.app.node import Broker
 from magnetar.model.names import TopicName
 from magnetar.protocol.commands import SubType
-from magnetar.storage import recovery, rescue
-from magnetar.storage.group import PendingMove
-from magnetar.storage.journal import Journal
-from magnetar.storage.occupancy import Occupancy
+from magnetar.storage.log.journal import Journal
+from magnetar.storage.log.write_group import PendingMove
+from magnetar.storage.recovery import recovery
+from magnetar.storage.space import segment_cleaner
+from magnetar.storage.space.occupancy import Occupancy
 from magnetar.storage.store import LedgerStore
 from magnetar.testing.faultfiles import FaultFileSystem
 from magnetar.testing.history import Delivered, Order, Rules
@@ -32,8 +33,8 @@ SLACK = 5 * SMALL.segment_bytes
 @pytest.fixture(autouse=True)
 def small_slices(monkeypatch: pytest.MonkeyPatch) -> None:
     """A crash finds a segment half moved."""
-    monkeypatch.setattr(rescue, "_SLICE_BYTES", 700)
-    monkeypatch.setattr(rescue, "_HURRIED_BYTES", 700)
+    monkeypatch.setattr(segment_cleaner, "_SLICE_BYTES", 700)
+    monkeypatch.setattr(segment_cleaner, "_HURRIED_BYTES", 700)
 
 
 def on_disk(files: FaultFileSystem) -> int:
@@ -101,12 +102,12 @@ def test_space_comes_back_and_nothing_is_lost() -> None:
 
 
 def test_no_moving_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rescue, "victims", lambda uses, slack: [])
+    monkeypatch.setattr(segment_cleaner, "victims", lambda uses, slack: [])
     assert caught(space, lambda broker: None, 3)
 
 
 def test_no_checkpoints_for_the_sake_of_space_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rescue, "_ROLL_PART", 0)
+    monkeypatch.setattr(segment_cleaner, "_ROLL_PART", 0)
     assert caught(space, lambda broker: None, 4)
 
 

@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 from magnetar.config.settings import Settings
-from magnetar.offload.archive import ParquetArchive
+from magnetar.offload.parquet_archive import ParquetArchive
 from magnetar.storage.store import StoreSettings
 from magnetar.testing.broker import BrokerMachine, Tamper
 from magnetar.testing.history import Crashed, Drained, Event, Rules, verify

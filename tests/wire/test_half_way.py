@@ -19,10 +19,10 @@ from magnetar.broker.topic.pump import Pump
 from magnetar.broker.topic.subscription import Subscription
 from magnetar.model.names import TopicName
 from magnetar.protocol import commands as c
-from magnetar.storage.annex import Annex
-from magnetar.storage.cursor import Cursor
-from magnetar.storage.journal import Journal
-from magnetar.storage.managed_ledger import ManagedLedger
+from magnetar.storage.ledgers.cursor import Cursor
+from magnetar.storage.ledgers.feature_state import Annex
+from magnetar.storage.ledgers.managed_ledger import ManagedLedger
+from magnetar.storage.log.journal import Journal
 from magnetar.testing.rawclient import DisconnectedError, RawClient, RawConsumer, RawProducer, RefusedError, payload_of
 from magnetar.testing.rawtransaction import RawTransaction
 from tests.wire.bench import Wires, on_broker

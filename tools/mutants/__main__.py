@@ -22,7 +22,7 @@ from tools.mutants.tree import Tree
 
 FIXED = (
     (
-        "src/magnetar/storage/committer.py", "_append", "file.sync()", "pass",
+        "src/magnetar/storage/backends/committer.py", "_append", "file.sync()", "pass",
         "tests/sim/test_durability.py",
     ),
     (

@@ -13,8 +13,8 @@ from magnetar.broker.topic.subscription import Subscription
 from magnetar.broker.topic.topic import Topic
 from magnetar.model.ids import Position
 from magnetar.model.policies import JsonObject
-from magnetar.storage.ledger import Ledger
-from magnetar.storage.managed_ledger import ManagedLedger
+from magnetar.storage.ledgers.ledger import Ledger
+from magnetar.storage.ledgers.managed_ledger import ManagedLedger
 
 
 def internal_stats(topic: Topic) -> JsonObject:

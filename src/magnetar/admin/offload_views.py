@@ -17,10 +17,10 @@ from magnetar.model.errors import (
 from magnetar.model.ids import Position
 from magnetar.model.names import TopicName
 from magnetar.model.policies import Json, JsonObject
-from magnetar.offload.places import require_name
-from magnetar.storage.archive import Offload
-from magnetar.storage.ledger import Ledger
-from magnetar.storage.managed_ledger import ManagedLedger
+from magnetar.offload.object_store import require_name
+from magnetar.storage.ledgers.archive import Offload
+from magnetar.storage.ledgers.ledger import Ledger
+from magnetar.storage.ledgers.managed_ledger import ManagedLedger
 
 
 class OffloadViews:

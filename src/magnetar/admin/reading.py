@@ -8,8 +8,8 @@ from magnetar.broker.topic.topic import Topic
 from magnetar.model.policies import JsonObject
 from magnetar.protocol.tolerant import batch_size, published
 from magnetar.runtime.answers import answered
-from magnetar.storage.cache import Run
-from magnetar.storage.managed_ledger import ManagedLedger
+from magnetar.storage.ledgers.entry_cache import Run
+from magnetar.storage.ledgers.managed_ledger import ManagedLedger
 
 
 async def entry_at(log: ManagedLedger, ordinal: int) -> bytes:

@@ -12,7 +12,7 @@ from magnetar.broker.topic.subscription import Subscription
 from magnetar.broker.topic.subscription_stats import ConsumerStats, SubscriptionStats
 from magnetar.model.cursor_properties import is_replicated
 from magnetar.model.policies import Json, JsonObject
-from magnetar.storage.managed_ledger import ManagedLedger
+from magnetar.storage.ledgers.managed_ledger import ManagedLedger
 
 
 async def subscription_stats(

@@ -9,7 +9,7 @@ from magnetar.broker.topic.subscription import Subscription
 from magnetar.model.errors import PreconditionFailedError
 from magnetar.model.policies import JsonObject
 from magnetar.protocol.entries import sticky_key
-from magnetar.storage.managed_ledger import ManagedLedger
+from magnetar.storage.ledgers.managed_ledger import ManagedLedger
 
 _IDS_MAX = 1_000
 

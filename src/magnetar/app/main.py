@@ -71,7 +71,7 @@ def _require_packages(configuration: Configuration) -> None:
     """A broker that was told to offload must be able to. Raises InvalidValueError."""
     url = configuration.settings.offloadUrl
     if url:
-        from magnetar.offload.places import require_packages
+        from magnetar.offload.object_store import require_packages
 
         try:
             require_packages(url)
@@ -109,7 +109,7 @@ def verify(
 ) -> None:
     """Read every byte of a data directory, change nothing, say what is there and what is damaged; exit 1 on damage."""
     from magnetar.app.data_directory import older_facts
-    from magnetar.storage.files import OsFileSystem
+    from magnetar.storage.backends.files import OsFileSystem
     from magnetar.storage.verify import verify as read_everything
 
     ledgers = directory / "ledgers"

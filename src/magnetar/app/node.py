@@ -21,7 +21,7 @@ from magnetar.config.settings import Settings
 from magnetar.metadata.resources import Resources
 from magnetar.metadata.store import MetadataStore
 from magnetar.model.errors import MagnetarError, MetadataError, ServerError
-from magnetar.offload.archive import ParquetArchive
+from magnetar.offload.parquet_archive import ParquetArchive
 from magnetar.protocol.codec import encode
 from magnetar.protocol.commands import CommandError
 from magnetar.runtime.clock import Clock, SystemClock
@@ -30,11 +30,11 @@ from magnetar.runtime.doors import Door, Guests, listen
 from magnetar.runtime.memory_return import SECONDS as MEMORY_SECONDS
 from magnetar.runtime.memory_return import MemoryReturn
 from magnetar.runtime.tasks import TaskGroup
-from magnetar.storage.committer import Committer
-from magnetar.storage.files import FileSystem, OsFileSystem
-from magnetar.storage.metadata_log import MetadataLog
+from magnetar.storage.backends.committer import Committer
+from magnetar.storage.backends.files import FileSystem, OsFileSystem
+from magnetar.storage.backends.sync_process import SyncProcess
+from magnetar.storage.metadata_log.metadata_log import MetadataLog
 from magnetar.storage.store import LedgerStore, StoreSettings, take
-from magnetar.storage.sync_process import SyncProcess
 
 log = logging.getLogger(__name__)
 

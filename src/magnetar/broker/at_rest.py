@@ -19,7 +19,7 @@ from magnetar.model.names import TopicName
 from magnetar.model.policies import Retention
 from magnetar.model.topic_policies import TopicPolicies
 from magnetar.runtime.tasks import in_turns
-from magnetar.storage.managed_ledger import ManagedLedger
+from magnetar.storage.ledgers.managed_ledger import ManagedLedger
 
 _TOPICS: Final = "persistent://"
 _LOST: Final = "persistent://lost/found/"

@@ -26,7 +26,7 @@ from magnetar.model.names import TopicName
 from magnetar.protocol.commands.ids import TxnId
 from magnetar.runtime.clock import Clock
 from magnetar.runtime.log import Limited
-from magnetar.storage.annex import Annex
+from magnetar.storage.ledgers.feature_state import Annex
 from magnetar.storage.store import LedgerStore
 
 log = logging.getLogger(__name__)

@@ -29,15 +29,15 @@ from magnetar.config.settings import Settings
 from magnetar.model.errors import ConflictError, MagnetarError, PersistenceError, PreconditionFailedError
 from magnetar.model.ids import EARLIEST, Position
 from magnetar.model.names import TopicName
-from magnetar.offload.archive import ParquetArchive
 from magnetar.offload.digest import Digest
-from magnetar.offload.places import folder_of, require_name
+from magnetar.offload.object_store import folder_of, require_name
+from magnetar.offload.parquet_archive import ParquetArchive
 from magnetar.runtime.answers import settled
 from magnetar.runtime.clock import Clock
 from magnetar.runtime.tasks import TaskGroup, in_turns
-from magnetar.storage.archive import Offload
-from magnetar.storage.ledger import Ledger
-from magnetar.storage.managed_ledger import ManagedLedger
+from magnetar.storage.ledgers.archive import Offload
+from magnetar.storage.ledgers.ledger import Ledger
+from magnetar.storage.ledgers.managed_ledger import ManagedLedger
 from magnetar.storage.store import LedgerStore
 
 log = logging.getLogger(__name__)

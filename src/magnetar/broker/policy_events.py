@@ -33,7 +33,7 @@ from magnetar.model.policies import JsonObject
 from magnetar.model.system_topics import CHANGE_EVENTS
 from magnetar.protocol.entries import EntryMetadata, build_entry
 from magnetar.runtime.clock import Clock
-from magnetar.storage.managed_ledger import ManagedLedger
+from magnetar.storage.ledgers.managed_ledger import ManagedLedger
 from magnetar.storage.store import LedgerStore
 
 log = logging.getLogger(__name__)

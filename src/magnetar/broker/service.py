@@ -38,7 +38,7 @@ from magnetar.model.errors import (
 )
 from magnetar.model.names import NamespaceName, TopicName
 from magnetar.model.system_topics import is_heartbeat, is_system_topic
-from magnetar.offload.archive import ParquetArchive
+from magnetar.offload.parquet_archive import ParquetArchive
 from magnetar.runtime.clock import Clock
 from magnetar.runtime.log import Limited
 from magnetar.storage.store import LedgerStore

@@ -22,7 +22,7 @@ from magnetar.jobs.reader.topic_ledgers import LedgerInfo, Piece, TopicLog, look
 from magnetar.jobs.rest import RefusedError, Rest, path_of
 from magnetar.model.errors import InvalidValueError, TopicNotFoundError
 from magnetar.model.names import TopicName
-from magnetar.offload.places import folder_of, place_at
+from magnetar.offload.object_store import folder_of, place_at
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

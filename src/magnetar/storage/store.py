@@ -18,24 +18,30 @@ from typing import Any, Final
 from magnetar.model.errors import PersistenceError
 from magnetar.runtime.clock import Clock
 from magnetar.runtime.tasks import TaskGroup, in_turns
-from magnetar.storage import checkpoint, records
-from magnetar.storage.archive import Archive, NoArchive, Offload
-from magnetar.storage.cache import EntryCache
-from magnetar.storage.committer import Committer, ThreadCommitter
-from magnetar.storage.files import FileSystem, write_atomically
-from magnetar.storage.group import Failed
-from magnetar.storage.journal import Journal
-from magnetar.storage.ledger import Rollover
-from magnetar.storage.managed_ledger import ManagedLedger, ReadDone
-from magnetar.storage.newest import loss, lost_newest
-from magnetar.storage.occupancy import Occupancy
-from magnetar.storage.reader import EntryReader
-from magnetar.storage.recovery import Recovered, recover
-from magnetar.storage.rescue import Rescue
-from magnetar.storage.reserve import RESERVE_BYTES, Reserve
-from magnetar.storage.room import Room
-from magnetar.storage.segment import SegmentFiles, Span, index_bytes
-from magnetar.storage.segment_names import disk_sizes, index_name, remove_segment, segment_name, segment_numbers
+from magnetar.storage.backends.committer import Committer, ThreadCommitter
+from magnetar.storage.backends.files import FileSystem, write_atomically
+from magnetar.storage.backends.newest_segment import loss, lost_newest
+from magnetar.storage.backends.segment_names import (
+    disk_sizes,
+    index_name,
+    remove_segment,
+    segment_name,
+    segment_numbers,
+)
+from magnetar.storage.ledgers.archive import Archive, NoArchive, Offload
+from magnetar.storage.ledgers.entry_cache import EntryCache
+from magnetar.storage.ledgers.entry_reader import EntryReader
+from magnetar.storage.ledgers.ledger import Rollover
+from magnetar.storage.ledgers.managed_ledger import ManagedLedger, ReadDone
+from magnetar.storage.log import checkpoint, records
+from magnetar.storage.log.journal import Journal
+from magnetar.storage.log.segment import SegmentFiles, Span, index_bytes
+from magnetar.storage.log.write_group import Failed
+from magnetar.storage.recovery.recovery import Recovered, recover
+from magnetar.storage.space.full_disk import Room
+from magnetar.storage.space.occupancy import Occupancy
+from magnetar.storage.space.reserve import RESERVE_BYTES, Reserve
+from magnetar.storage.space.segment_cleaner import Rescue
 
 log = logging.getLogger(__name__)
 

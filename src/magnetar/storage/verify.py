@@ -15,16 +15,16 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from magnetar.model.errors import PersistenceError
-from magnetar.storage import checkpoint, records
-from magnetar.storage.archive import Offload
-from magnetar.storage.files import FileSystem
-from magnetar.storage.metadata_log import examine
-from magnetar.storage.metadata_scan import COPIES
-from magnetar.storage.newest import loss, lost_newest
-from magnetar.storage.recovery import gap_behind
-from magnetar.storage.scan import SegmentScan
-from magnetar.storage.segment import SegmentIndex
-from magnetar.storage.segment_names import index_name, segment_name, segment_numbers
+from magnetar.storage.backends.files import FileSystem
+from magnetar.storage.backends.newest_segment import loss, lost_newest
+from magnetar.storage.backends.segment_names import index_name, segment_name, segment_numbers
+from magnetar.storage.ledgers.archive import Offload
+from magnetar.storage.log import checkpoint, records
+from magnetar.storage.log.segment import SegmentIndex
+from magnetar.storage.log.segment_scan import SegmentScan
+from magnetar.storage.metadata_log.metadata_log import examine
+from magnetar.storage.metadata_log.metadata_scan import COPIES
+from magnetar.storage.recovery.recovery import gap_behind
 
 
 class Extent(NamedTuple):

@@ -19,8 +19,8 @@ from typing import Final
 from magnetar.app.node import Broker
 from magnetar.broker.connection.listener import factory
 from magnetar.config.settings import Settings
-from magnetar.offload.archive import ParquetArchive
-from magnetar.storage.metadata_log import MetadataLog
+from magnetar.offload.parquet_archive import ParquetArchive
+from magnetar.storage.metadata_log.metadata_log import MetadataLog
 from magnetar.storage.store import StoreSettings, take
 from magnetar.testing.faultfiles import Faults
 from magnetar.testing.machine import Machine

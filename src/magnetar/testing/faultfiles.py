@@ -1,4 +1,5 @@
-"""The disk of the simulator: :class:`magnetar.storage.files.FileSystem` in memory, which forgets, tears and fails.
+"""The disk of the simulator: :class:`magnetar.storage.backends.files.FileSystem` in memory, which forgets, tears and
+fails.
 
 A :class:`FaultFileSystem` is one process's view of a disk. :meth:`FaultFileSystem.crash` ends every view of that disk
 (later calls on them raise EIO and change nothing) and returns the disk as the next process finds it; what may be
@@ -24,7 +25,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from magnetar.storage.files import Chunk, File, ReadBuffer
+from magnetar.storage.backends.files import Chunk, File, ReadBuffer
 from magnetar.testing.diskmodel import Directory, Inode
 
 Operation = Literal["open", "append", "sync", "read", "truncate", "rename", "remove", "sync_directory", "lock"]

@@ -15,8 +15,8 @@ import pytest
 from magnetar.broker.offloading import Offloading
 from magnetar.config.settings import Settings
 from magnetar.model.errors import PersistenceError
-from magnetar.offload.archive import ParquetArchive
-from magnetar.storage.archive import Offload
+from magnetar.offload.parquet_archive import ParquetArchive
+from magnetar.storage.ledgers.archive import Offload
 from tests.support.memory_object_store import MemoryObjectStore
 from tests.unit.topic.stand import FakeClock
 

@@ -17,7 +17,7 @@ from magnetar.config.protection import NOT_NEEDED, PROTECTIONS
 from magnetar.config.settings_list import settings_list
 from magnetar.model.errors import InvalidValueError
 from magnetar.model.topic_policies import TopicPolicies
-from magnetar.offload import places
+from magnetar.offload import object_store
 
 SOURCE = Path(__file__).parents[3] / "src" / "magnetar"
 UNBUILT = sorted(name for name in PROTECTIONS if not has_effect(name))
@@ -190,7 +190,7 @@ def test_absurd_values(flag: str, wanted: str) -> None:
 def test_offloading_without_its_packages_refuses_the_start(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, url: str, missing: str, said: str
 ) -> None:
-    monkeypatch.setattr(places, "find_spec", lambda package: None if package == missing else True)
+    monkeypatch.setattr(object_store, "find_spec", lambda package: None if package == missing else True)
     data = tmp_path / "data"
     refused = CliRunner().invoke(app, ["standalone", "--data", str(data), "--set", f"offloadUrl={url}"])
     assert refused.exit_code == 1

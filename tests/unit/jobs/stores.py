@@ -9,8 +9,8 @@ from pathlib import Path
 from magnetar.jobs.reader.unit_reader import Access, Entries, Missing, Unit, entries
 from magnetar.protocol.entries import EntryMetadata, build_entry
 from magnetar.runtime.clock import SystemClock
-from magnetar.storage.files import OsFileSystem
-from magnetar.storage.managed_ledger import ManagedLedger
+from magnetar.storage.backends.files import OsFileSystem
+from magnetar.storage.ledgers.managed_ledger import ManagedLedger
 from magnetar.storage.store import LedgerStore, StoreSettings
 from tests.unit.storage.lives import InlineExecutor
 

@@ -13,10 +13,10 @@ from magnetar.jobs.reader.topic_ledgers import look
 from magnetar.jobs.reader.unit_reader import Access, Unit, units
 from magnetar.offload.digest import Digest
 from magnetar.offload.format import NO_TIME
-from magnetar.offload.places import place_at
+from magnetar.offload.object_store import place_at
 from magnetar.protocol.entries import EntryMetadata, build_entry, publish_time
-from magnetar.storage.archive import Offload
-from magnetar.storage.managed_ledger import ManagedLedger
+from magnetar.storage.ledgers.archive import Offload
+from magnetar.storage.ledgers.managed_ledger import ManagedLedger
 from magnetar.storage.store import LedgerStore
 from tests.unit.jobs.stores import T, message, open_store, stored
 

@@ -18,9 +18,9 @@ from magnetar.jobs.reader.snapshot import Glance, ledgers_of
 from magnetar.jobs.reader.topic_ledgers import look
 from magnetar.jobs.reader.unit_reader import Access, Missing, read, tasks_of, units
 from magnetar.model.errors import InvalidValueError, TopicNotFoundError
-from magnetar.storage.files import OsFileSystem
-from magnetar.storage.managed_ledger import ManagedLedger
-from magnetar.storage.segment_names import index_name, segment_name, segment_numbers
+from magnetar.storage.backends.files import OsFileSystem
+from magnetar.storage.backends.segment_names import index_name, segment_name, segment_numbers
+from magnetar.storage.ledgers.managed_ledger import ManagedLedger
 from magnetar.storage.store import LedgerStore, StoreSettings
 from tests.unit.jobs.stores import T, append, message, open_store, settled, stored
 

@@ -13,8 +13,8 @@ from magnetar.metadata.resources import Resources
 from magnetar.model.errors import MagnetarError, MetadataError
 from magnetar.model.names import NamespaceName, TopicName
 from magnetar.model.policies import AutoTopicCreation, JsonObject, PartitionedTopic, Retention, bundles
-from magnetar.storage.files import OsFileSystem
-from magnetar.storage.metadata_log import MetadataLog
+from magnetar.storage.backends.files import OsFileSystem
+from magnetar.storage.metadata_log.metadata_log import MetadataLog
 
 STANDALONE: JsonObject = {"adminRoles": [], "allowedClusters": ["standalone"]}
 DEFAULT = NamespaceName.parse("public/default")

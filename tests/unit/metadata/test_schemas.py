@@ -14,8 +14,8 @@ from magnetar.metadata.schemas import SchemaStore
 from magnetar.model.errors import BadVersionError, MetadataError
 from magnetar.model.names import TopicName
 from magnetar.model.schemas import SchemaDefinition, SchemaId, SchemaType
-from magnetar.storage.files import OsFileSystem
-from magnetar.storage.metadata_log import MetadataLog
+from magnetar.storage.backends.files import OsFileSystem
+from magnetar.storage.metadata_log.metadata_log import MetadataLog
 
 ID = SchemaId("public", "default", "t")
 STRING = SchemaDefinition(SchemaType.STRING)

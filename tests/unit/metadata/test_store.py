@@ -10,8 +10,8 @@ import pytest
 from magnetar.metadata.memory import MemoryMetadataStore
 from magnetar.metadata.store import ABSENT, MetadataStore, Record
 from magnetar.model.errors import BadVersionError, NotFoundError
-from magnetar.storage.files import OsFileSystem
-from magnetar.storage.metadata_log import MetadataLog
+from magnetar.storage.backends.files import OsFileSystem
+from magnetar.storage.metadata_log.metadata_log import MetadataLog
 
 
 @pytest.fixture(params=["memory", "log"])

@@ -16,12 +16,12 @@ from obstore.store import LocalStore, MemoryStore
 
 from magnetar.model.errors import InvalidValueError, PersistenceError
 from magnetar.model.names import TopicName
-from magnetar.offload.archive import ParquetArchive
 from magnetar.offload.digest import Digest
 from magnetar.offload.format import KEY, Facts, LedgerFile, LedgerWriter, check, footer
-from magnetar.offload.places import Bucket, Directory, Place, folder_of, place_at
+from magnetar.offload.object_store import Bucket, Directory, Place, folder_of, place_at
+from magnetar.offload.parquet_archive import ParquetArchive
 from magnetar.protocol.entries import EntryMetadata, build_entry
-from magnetar.storage.archive import Offload
+from magnetar.storage.ledgers.archive import Offload
 from tests.support.memory_object_store import MemoryObjectStore
 
 Content = tuple[list[bytes], list[int] | None]

@@ -11,8 +11,8 @@ from typing import Any, TypeVar
 from typing_extensions import override
 
 from magnetar.runtime.clock import SystemClock
-from magnetar.storage.cache import Run
-from magnetar.storage.managed_ledger import ManagedLedger
+from magnetar.storage.ledgers.entry_cache import Run
+from magnetar.storage.ledgers.managed_ledger import ManagedLedger
 from magnetar.storage.store import LedgerStore, StoreSettings
 from magnetar.testing.faultfiles import FaultFileSystem
 

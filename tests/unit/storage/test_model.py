@@ -19,8 +19,8 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from typing_extensions import override
 
 from magnetar.model.ids import Position
-from magnetar.storage.cursor import Cursor
-from magnetar.storage.managed_ledger import ManagedLedger
+from magnetar.storage.ledgers.cursor import Cursor
+from magnetar.storage.ledgers.managed_ledger import ManagedLedger
 from magnetar.storage.store import LedgerStore, StoreSettings
 from tests.unit.storage.lives import disk, opened, read, settled
 

@@ -13,9 +13,9 @@ import pytest
 from magnetar.model.errors import PersistenceError
 from magnetar.model.ids import Position
 from magnetar.runtime.clock import SystemClock
-from magnetar.storage.cache import Run
-from magnetar.storage.files import OsFileSystem
-from magnetar.storage.managed_ledger import ManagedLedger
+from magnetar.storage.backends.files import OsFileSystem
+from magnetar.storage.ledgers.entry_cache import Run
+from magnetar.storage.ledgers.managed_ledger import ManagedLedger
 from magnetar.storage.store import LedgerStore, StoreSettings
 
 SMALL = StoreSettings(segment_bytes=4096, cache_bytes=1, ledger_entries_max=10, ledger_min_rollover_ms=0)

@@ -13,10 +13,10 @@ from typer.testing import CliRunner
 from magnetar.app.main import app
 from magnetar.model.errors import PersistenceError
 from magnetar.runtime.clock import SystemClock
-from magnetar.storage import checkpoint, records
-from magnetar.storage.files import OsFileSystem
-from magnetar.storage.newest import NAME as NEWEST
-from magnetar.storage.segment_names import segment_name
+from magnetar.storage.backends.files import OsFileSystem
+from magnetar.storage.backends.newest_segment import NAME as NEWEST
+from magnetar.storage.backends.segment_names import segment_name
+from magnetar.storage.log import checkpoint, records
 from magnetar.storage.store import LedgerStore
 from magnetar.storage.verify import verify
 from magnetar.testing.faultfiles import FaultFileSystem

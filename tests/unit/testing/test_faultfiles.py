@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import pytest
 
-from magnetar.storage.files import File
+from magnetar.storage.backends.files import File
 from magnetar.testing.diskmodel import SECTOR
 from magnetar.testing.faultfiles import FaultFileSystem, Faults, Operation, StoppedError
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from magnetar.storage.files import File, FileSystem, OsFileSystem
+from magnetar.storage.backends.files import File, FileSystem, OsFileSystem
 from magnetar.testing.faultfiles import FaultFileSystem
 
 Views = tuple[FileSystem, FileSystem]

@@ -22,8 +22,8 @@ from magnetar.model.subscription_types import SubType
 from magnetar.model.topic_policies import TopicPolicies
 from magnetar.protocol.entries import EntryMetadata, build_entry, payload_of
 from magnetar.runtime.clock import SystemClock
-from magnetar.storage.files import OsFileSystem
-from magnetar.storage.managed_ledger import ManagedLedger
+from magnetar.storage.backends.files import OsFileSystem
+from magnetar.storage.ledgers.managed_ledger import ManagedLedger
 from magnetar.storage.store import LedgerStore, StoreSettings
 from tests.unit.topic.fakes import FakeConnection
 from tests.unit.topic.test_on_storage import EntryConnection, until

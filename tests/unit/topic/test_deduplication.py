@@ -6,7 +6,7 @@ from typing import cast
 
 from magnetar.broker.topic.deduplication import STREAM_PREFIX, Deduplication, DeduplicationSettings
 from magnetar.broker.topic.sequence_ids import SequenceIds
-from magnetar.storage.managed_ledger import ManagedLedger
+from magnetar.storage.ledgers.managed_ledger import ManagedLedger
 
 SETTINGS = DeduplicationSettings(producers_max=3, inactivity_ms=100, stream_inactivity_ms=1000)
 STREAM = STREAM_PREFIX + "q"

@@ -21,7 +21,7 @@ from magnetar.model.names import TopicName
 from magnetar.model.subscription_types import SubType
 from magnetar.model.topic_policies import DelayedDelivery, TopicPolicies
 from magnetar.protocol.entries import EntryMetadata, build_entry, deliver_at
-from magnetar.storage.files import OsFileSystem
+from magnetar.storage.backends.files import OsFileSystem
 from magnetar.storage.store import LedgerStore, StoreSettings
 from magnetar.testing.simloop import SimClock, SimLoop, run_in
 from tests.unit.topic.fakes import FakeConnection

@@ -13,9 +13,9 @@ from magnetar.broker.topic.subscription import Subscription, TopicIdentity
 from magnetar.model.subscription_types import SubType
 from magnetar.protocol.entries import sticky_key
 from magnetar.runtime.clock import SystemClock
-from magnetar.storage.cursor import Cursor
-from magnetar.storage.files import OsFileSystem
-from magnetar.storage.managed_ledger import ManagedLedger
+from magnetar.storage.backends.files import OsFileSystem
+from magnetar.storage.ledgers.cursor import Cursor
+from magnetar.storage.ledgers.managed_ledger import ManagedLedger
 from magnetar.storage.store import LedgerStore, StoreSettings
 from tests.unit.topic.fakes import FakeConnection
 

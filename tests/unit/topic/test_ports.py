@@ -5,9 +5,9 @@ from __future__ import annotations
 from functools import partial
 
 from magnetar.broker.topic.ports import ConsumerConnection, Cursor, Log, Run
-from magnetar.storage.cache import Run as StoredRun
-from magnetar.storage.cursor import Cursor as StoredCursor
-from magnetar.storage.managed_ledger import ManagedLedger
+from magnetar.storage.ledgers.cursor import Cursor as StoredCursor
+from magnetar.storage.ledgers.entry_cache import Run as StoredRun
+from magnetar.storage.ledgers.managed_ledger import ManagedLedger
 from tests.unit.topic.fakes import FakeConnection, FakeCursor, FakeLog
 
 

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from magnetar.model.subscription_types import SubType
-from magnetar.storage.cache import Run
+from magnetar.storage.ledgers.entry_cache import Run
 from tests.unit.topic.fakes import FakeLog
 from tests.unit.topic.stand import Stand
 

@@ -17,7 +17,7 @@ from magnetar.model.errors import QuotaExceededError, QuotaExceededHoldError
 from magnetar.model.topic_policies import BacklogQuota, QuotaPolicy, TopicPolicies
 from magnetar.protocol.entries import EntryMetadata, build_entry, sticky_key
 from magnetar.runtime.clock import SystemClock
-from magnetar.storage.managed_ledger import ManagedLedger
+from magnetar.storage.ledgers.managed_ledger import ManagedLedger
 from magnetar.storage.store import LedgerStore, StoreSettings
 from magnetar.testing.faultfiles import FaultFileSystem
 

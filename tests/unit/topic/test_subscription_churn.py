@@ -21,7 +21,7 @@ from magnetar.broker.topic.dispatch_settings import DispatchSettings
 from magnetar.broker.topic.ports import Run
 from magnetar.broker.topic.subscription import Subscription, TopicIdentity
 from magnetar.model.subscription_types import SubType
-from magnetar.storage.cursor import Cursor
+from magnetar.storage.ledgers.cursor import Cursor
 from tests.unit.topic.fakes import FakeConnection, FakeLog
 from tests.unit.topic.stand import FakeClock
 

@@ -11,8 +11,8 @@ from functools import partial
 
 from magnetar.broker.topic.ports import Log, Run
 from magnetar.runtime.answers import answered
-from magnetar.storage.ledger import Ledger
-from magnetar.storage.managed_ledger import ManagedLedger
+from magnetar.storage.ledgers.ledger import Ledger
+from magnetar.storage.ledgers.managed_ledger import ManagedLedger
 
 PIECE_ENTRIES = 1000
 PIECE_BYTES = 1 << 20

@@ -11,8 +11,8 @@ from typing import Final
 
 from magnetar.broker.delivery.dispatchers.shared_chunks import ChunkInfo
 from magnetar.protocol.entries import chunk_of
-from magnetar.storage.annex import Change
-from magnetar.storage.managed_ledger import ManagedLedger
+from magnetar.storage.ledgers.feature_state import Change
+from magnetar.storage.ledgers.managed_ledger import ManagedLedger
 
 ANNEX: Final = "chunks"
 _YES: Final = b"\x01"

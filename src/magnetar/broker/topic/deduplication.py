@@ -20,7 +20,7 @@ from magnetar.model.errors import NotAllowedError, PersistenceError, ProtocolErr
 from magnetar.model.ids import signed
 from magnetar.protocol.commands import CommandSend
 from magnetar.protocol.entries import messages_in, metadata_of
-from magnetar.storage.managed_ledger import ManagedLedger
+from magnetar.storage.ledgers.managed_ledger import ManagedLedger
 
 ANNEX: Final = "dedup"
 STREAM_PREFIX: Final = "spark."

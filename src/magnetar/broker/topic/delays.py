@@ -29,11 +29,11 @@ from magnetar.model.errors import NotAllowedError
 from magnetar.model.subscription_types import SubType
 from magnetar.protocol.entries import DELIVER_AT, deliver_at
 from magnetar.runtime.clock import Clock
-from magnetar.storage.annex import Annex, Change
+from magnetar.storage.ledgers.feature_state import Annex, Change
 
 if TYPE_CHECKING:
     from magnetar.model.topic_policies import DelayedDelivery
-    from magnetar.storage.managed_ledger import ManagedLedger
+    from magnetar.storage.ledgers.managed_ledger import ManagedLedger
 
 log = logging.getLogger(__name__)
 

@@ -16,7 +16,7 @@ from magnetar.broker.topic.compaction.compactor import SUBSCRIPTION as COMPACTIO
 from magnetar.broker.topic.ports import Log
 from magnetar.broker.topic.subscription import Subscription
 from magnetar.protocol.tolerant import published
-from magnetar.storage.managed_ledger import ManagedLedger
+from magnetar.storage.ledgers.managed_ledger import ManagedLedger
 
 logger = logging.getLogger(__name__)
 

@@ -20,7 +20,7 @@ from magnetar.broker.topic.ports import Done, Run
 from magnetar.broker.topic.producers import Pending
 from magnetar.model.errors import MagnetarError, PersistenceError
 from magnetar.model.ids import EARLIEST, Position
-from magnetar.storage.ledger import Ledger, LedgerTable
+from magnetar.storage.ledgers.ledger import Ledger, LedgerTable
 
 GROUP_ENTRIES_MAX: Final = 256
 _GROUP_BYTES_MAX: Final = 1 << 20

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, Protocol, TypeAlias
 
 from magnetar.model.errors import MagnetarError, PersistenceError
 from magnetar.model.ids import Position
-from magnetar.storage.ledger import LedgerTable
+from magnetar.storage.ledgers.ledger import LedgerTable
 
 Done: TypeAlias = Callable[[], None]
 DurableAnswer: TypeAlias = Callable[[MagnetarError | None], None]

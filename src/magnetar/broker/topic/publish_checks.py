@@ -20,7 +20,7 @@ from magnetar.model.topic_policies import TopicPolicies
 from magnetar.protocol.commands import CommandSend
 from magnetar.protocol.entries import metadata_of
 from magnetar.runtime.clock import Clock
-from magnetar.storage.managed_ledger import ManagedLedger
+from magnetar.storage.ledgers.managed_ledger import ManagedLedger
 
 
 class PublishSettings(NamedTuple):

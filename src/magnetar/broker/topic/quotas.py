@@ -17,7 +17,7 @@ from magnetar.broker.topic.subscription import Subscription
 from magnetar.model.errors import MagnetarError, QuotaExceededError, QuotaExceededHoldError
 from magnetar.model.topic_policies import QuotaPolicy, TopicPolicies
 from magnetar.protocol.tolerant import published
-from magnetar.storage.managed_ledger import ManagedLedger
+from magnetar.storage.ledgers.managed_ledger import ManagedLedger
 
 _TARGET: Final = 0.9
 """Eviction goes on to this part of the limit."""

@@ -17,8 +17,8 @@ from magnetar.broker.topic.backlog import run_at
 from magnetar.model.policies import Retention
 from magnetar.model.topic_policies import TopicPolicies
 from magnetar.protocol.tolerant import published
-from magnetar.storage.ledger import Ledger
-from magnetar.storage.managed_ledger import ManagedLedger
+from magnetar.storage.ledgers.ledger import Ledger
+from magnetar.storage.ledgers.managed_ledger import ManagedLedger
 
 BUDGET_BYTES: Final = 64 << 20
 

@@ -1,8 +1,9 @@
 """What deduplication knows of a topic's producers: the highest sequence id of each (SEMANTICS 3.4). Pure.
 
 Two numbers per name: *pushed* includes what is in flight, *persisted* only what is durable. A message is judged by
-both. The persisted ones are an annex of the log (:mod:`magnetar.storage.annex`): they are written in the block of the
-very entries that they speak of, so after a crash the log holds an entry exactly if its id counts as sent.
+both. The persisted ones are an annex of the log (:mod:`magnetar.storage.ledgers.feature_state`): they are written in
+the block of the very entries that they speak of, so after a crash the log holds an entry exactly if its id counts as
+sent.
 
 In the annex: a change is a series of ``u8 1 | u32 length | name | i64 id`` (set) and ``u8 0 | u32 length | name``
 (forgotten), a snapshot a version byte, 1, and such a series of sets, the longest unused name first.
@@ -15,7 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from enum import Enum
 from typing import Final
 
-from magnetar.storage.annex import Change
+from magnetar.storage.ledgers.feature_state import Change
 
 _NAME: Final = struct.Struct("<BI")
 _ID: Final = struct.Struct("<q")
@@ -36,7 +37,7 @@ class Verdict(Enum):
 
 
 class SequenceIds:
-    """By producer name; an :class:`magnetar.storage.annex.AnnexState`."""
+    """By producer name; an :class:`magnetar.storage.ledgers.feature_state.AnnexState`."""
 
     def __init__(self, snapshot: bytes | None = None, changes: Sequence[bytes] = ()) -> None:
         self._persisted: dict[str, int] = {}
@@ -101,7 +102,7 @@ class SequenceIds:
     # annex -------------------------------------------------------------------------------------------------------
 
     def changes(self) -> Change | None:
-        """See :class:`magnetar.storage.annex.AnnexState`."""
+        """See :class:`magnetar.storage.ledgers.feature_state.AnnexState`."""
         if not self._fresh and not self._forgotten:
             return None
         self._writing, self._fresh = self._fresh, {}
@@ -113,7 +114,7 @@ class SequenceIds:
         return Change(b"".join(parts) + _series(self._writing))
 
     def durable(self) -> None:
-        """See :class:`magnetar.storage.annex.AnnexState`."""
+        """See :class:`magnetar.storage.ledgers.feature_state.AnnexState`."""
         persisted = self._persisted
         for name, highest in self._writing.items():
             persisted.pop(name, None)
@@ -122,7 +123,7 @@ class SequenceIds:
         self._forgetting = set()
 
     def lost(self) -> None:
-        """See :class:`magnetar.storage.annex.AnnexState`."""
+        """See :class:`magnetar.storage.ledgers.feature_state.AnnexState`."""
         self._writing = {}
         self._fresh = {}
         self._forgotten |= self._forgetting
@@ -130,7 +131,7 @@ class SequenceIds:
         self._pushed = dict(self._persisted)
 
     def snapshot(self) -> bytes:
-        """See :class:`magnetar.storage.annex.AnnexState`."""
+        """See :class:`magnetar.storage.ledgers.feature_state.AnnexState`."""
         return _VERSION + _series(self._persisted)
 
     def _apply(self, data: bytes, at: int) -> None:

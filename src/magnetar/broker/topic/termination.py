@@ -12,7 +12,7 @@ from typing import Final, Protocol
 from magnetar.broker.topic.producer_access import Producers
 from magnetar.broker.topic.subscription import Subscription
 from magnetar.model.errors import PersistenceError, TopicTerminatedError
-from magnetar.storage.managed_ledger import ManagedLedger
+from magnetar.storage.ledgers.managed_ledger import ManagedLedger
 
 PROPERTY: Final = "magnetar.terminated"
 INTERNAL: Final = ("magnetar.", "pulsar.topic.")

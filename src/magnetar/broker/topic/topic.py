@@ -42,8 +42,8 @@ from magnetar.model.topic_policies import TopicPolicies
 from magnetar.protocol.entries import sticky_key
 from magnetar.runtime.clock import Clock
 from magnetar.runtime.endings import end_all
-from magnetar.storage.cursor import Cursor
-from magnetar.storage.group import PendingExtent
+from magnetar.storage.ledgers.cursor import Cursor
+from magnetar.storage.log.write_group import PendingExtent
 from magnetar.storage.store import LedgerStore
 
 log = logging.getLogger(__name__)

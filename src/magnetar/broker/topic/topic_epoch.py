@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, Protocol
 
-from magnetar.storage.managed_ledger import ManagedLedger
+from magnetar.storage.ledgers.managed_ledger import ManagedLedger
 
 EPOCH_PROPERTY: Final = "pulsar.topic.epoch"
 """Of the log, a number as text; Apache Pulsar shows it among a topic's properties under this name."""

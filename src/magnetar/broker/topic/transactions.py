@@ -25,7 +25,7 @@ from magnetar.broker.transactions.pending import Held, Part, PendingAcks
 from magnetar.broker.transactions.topic_state import TopicState, survives
 from magnetar.model.errors import TransactionConflictError
 from magnetar.protocol.commands.ids import TxnId
-from magnetar.storage.managed_ledger import ManagedLedger
+from magnetar.storage.ledgers.managed_ledger import ManagedLedger
 
 log = logging.getLogger(__name__)
 

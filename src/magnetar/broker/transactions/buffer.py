@@ -11,7 +11,7 @@ import zlib
 from typing import Any
 
 from magnetar.protocol.commands.ids import TxnId
-from magnetar.storage.ranges import AckedSet
+from magnetar.storage.ledgers.ranges import AckedSet
 
 NO_MARKER = -1
 """A transaction that ended without one: the disk refused it."""

@@ -2,7 +2,7 @@
 
 An operation is a list of JSON values. It is applied to the living state by whoever notes it, written with the next
 group, and applied to the settled state when it is on disk; so a checkpoint holds exactly what is durable, and replaying
-the log walks the same code. See :mod:`magnetar.storage.annex` for the order of calls.
+the log walks the same code. See :mod:`magnetar.storage.ledgers.feature_state` for the order of calls.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import json
 from collections.abc import Callable, Sequence
 from typing import Any, Generic, Protocol, TypeAlias, TypeVar
 
-from magnetar.storage.annex import Change
+from magnetar.storage.ledgers.feature_state import Change
 
 Op: TypeAlias = list[Any]
 

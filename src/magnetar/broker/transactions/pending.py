@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from magnetar.broker.delivery.redelivery import ReplayQueue
 from magnetar.protocol.commands.ids import TxnId
-from magnetar.storage.ranges import coalesce
+from magnetar.storage.ledgers.ranges import coalesce
 
 
 class Part(NamedTuple):

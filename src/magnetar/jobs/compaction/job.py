@@ -33,7 +33,7 @@ from magnetar.jobs.rest import Rest, path_of
 from magnetar.model.errors import ConflictError, InvalidValueError
 from magnetar.model.names import TopicName
 from magnetar.offload.format import NO_TIME, LedgerWriter
-from magnetar.offload.places import folder_of, place_at
+from magnetar.offload.object_store import folder_of, place_at
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -16,9 +16,9 @@ from magnetar.columnar.heads import HEADS, PUBLISH_TIME, read_heads
 from magnetar.jobs.reader.segment_reader import Entries, Missing, read_piece
 from magnetar.jobs.reader.topic_ledgers import Copied, LedgerInfo, Piece
 from magnetar.model.errors import PersistenceError
-from magnetar.offload.archive import ParquetArchive
 from magnetar.offload.format import NO_TIME, Facts, LedgerWriter, buffers
-from magnetar.offload.places import Place as ObjectPlace
+from magnetar.offload.object_store import Place as ObjectPlace
+from magnetar.offload.parquet_archive import ParquetArchive
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

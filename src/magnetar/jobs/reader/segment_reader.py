@@ -23,10 +23,10 @@ from magnetar.columnar.compiled import kernel
 from magnetar.jobs.reader.snapshot import FrozenFiles
 from magnetar.jobs.reader.topic_ledgers import Piece, moved
 from magnetar.model.errors import MagnetarError
-from magnetar.storage import records
-from magnetar.storage.scan import SegmentScan
-from magnetar.storage.segment import Places, SegmentIndex, Span
-from magnetar.storage.segment_names import index_name, segment_name
+from magnetar.storage.backends.segment_names import index_name, segment_name
+from magnetar.storage.log import records
+from magnetar.storage.log.segment import Places, SegmentIndex, Span
+from magnetar.storage.log.segment_scan import SegmentScan
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

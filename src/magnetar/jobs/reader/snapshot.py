@@ -1,8 +1,8 @@
 """A data directory of somebody else, as it was at one instant: for reading, without a lock, without a trace.
 
 Theory of operation. A broker that runs appends to its newest segment, begins new ones, writes checkpoints and removes
-what is dead. A :class:`Glance` is a :class:`magnetar.storage.files.FileSystem` over the same directory, made so that
-the store's own recovery (`storage.recovery`) can walk over it and find what a start at this instant would find:
+what is dead. A :class:`Glance` is a :class:`magnetar.storage.backends.files.FileSystem` over the same directory, made
+so that the store's own recovery (`storage.recovery`) can walk over it and find what a start at this instant would find:
 
 * Files are opened for reading only. Whatever recovery would mend (cut off torn ends, set damaged files aside, sync)
   vanishes: the broker must never notice that somebody looked.
@@ -25,9 +25,9 @@ from pathlib import Path
 from typing import Final, Self
 
 from magnetar.model.errors import InvalidValueError, PersistenceError
-from magnetar.storage import checkpoint, records
-from magnetar.storage.files import Chunk, File, ReadBuffer
-from magnetar.storage.segment_names import segment_name, segment_numbers
+from magnetar.storage.backends.files import Chunk, File, ReadBuffer
+from magnetar.storage.backends.segment_names import segment_name, segment_numbers
+from magnetar.storage.log import checkpoint, records
 
 _ATTEMPTS: Final = 5
 _MAGIC: Final = records.BLOCK_MAGIC.to_bytes(4, "little")

@@ -15,11 +15,11 @@ from typing import Final, NamedTuple, cast
 from magnetar.broker.topic.transactions import ANNEX, TransactionsBesideLog
 from magnetar.jobs.reader.snapshot import Glance, ledgers_of
 from magnetar.model.ids import Position
-from magnetar.storage.archive import Offload
-from magnetar.storage.journal import Journal
-from magnetar.storage.managed_ledger import LogHome, ManagedLedger
-from magnetar.storage.recovery import recover
-from magnetar.storage.segment import Span
+from magnetar.storage.ledgers.archive import Offload
+from magnetar.storage.ledgers.managed_ledger import LogHome, ManagedLedger
+from magnetar.storage.log.journal import Journal
+from magnetar.storage.log.segment import Span
+from magnetar.storage.recovery.recovery import recover
 
 _TOPICS: Final = "persistent://"
 

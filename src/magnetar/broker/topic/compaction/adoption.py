@@ -14,7 +14,7 @@ from magnetar.broker.topic.compaction.view import View, place_of
 from magnetar.broker.topic.compaction.writing import ViewWriter
 from magnetar.model.errors import ConflictError
 from magnetar.model.ids import Position
-from magnetar.storage.managed_ledger import ManagedLedger
+from magnetar.storage.ledgers.managed_ledger import ManagedLedger
 
 _STEP_ENTRIES: Final = 200
 """After so many the loop goes on with others."""

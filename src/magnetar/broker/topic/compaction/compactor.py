@@ -25,8 +25,8 @@ from magnetar.model.errors import ConflictError, MagnetarError
 from magnetar.model.subscription_types import SubType
 from magnetar.runtime.clock import Clock
 from magnetar.runtime.tasks import TaskGroup
-from magnetar.storage.cursor import Cursor
-from magnetar.storage.managed_ledger import ManagedLedger
+from magnetar.storage.ledgers.cursor import Cursor
+from magnetar.storage.ledgers.managed_ledger import ManagedLedger
 from magnetar.storage.store import LedgerStore
 
 log = logging.getLogger(__name__)

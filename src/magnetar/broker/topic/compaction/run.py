@@ -19,8 +19,8 @@ from magnetar.broker.topic.compaction.writing import ViewWriter
 from magnetar.broker.topic.gate import Reason
 from magnetar.protocol.compacting import Batched, Look, Marker, look
 from magnetar.runtime.answers import answered
-from magnetar.storage.cache import Run
-from magnetar.storage.managed_ledger import ManagedLedger
+from magnetar.storage.ledgers.entry_cache import Run
+from magnetar.storage.ledgers.managed_ledger import ManagedLedger
 
 _STEP_MESSAGES: Final = 64
 _STEP_BYTES: Final = 256 << 10

@@ -19,9 +19,9 @@ from typing import Protocol
 from magnetar.broker.topic.compaction.view import LastDone, View, unpack
 from magnetar.broker.topic.position_search import Answer, first_since
 from magnetar.model.ids import Position
-from magnetar.storage.cache import Run as StoredRun
-from magnetar.storage.cache import cut
-from magnetar.storage.managed_ledger import ManagedLedger
+from magnetar.storage.ledgers.entry_cache import Run as StoredRun
+from magnetar.storage.ledgers.entry_cache import cut
+from magnetar.storage.ledgers.managed_ledger import ManagedLedger
 
 ReadDone = Callable[[StoredRun | Exception], None]
 

@@ -17,8 +17,8 @@ from magnetar.broker.topic.ports import Run
 from magnetar.broker.topic.position_search import Answer, Found, first_not, is_before
 from magnetar.model.ids import EARLIEST, Position
 from magnetar.protocol.compacting import last_index
-from magnetar.storage.cache import Run as StoredRun
-from magnetar.storage.managed_ledger import ManagedLedger
+from magnetar.storage.ledgers.entry_cache import Run as StoredRun
+from magnetar.storage.ledgers.managed_ledger import ManagedLedger
 
 _PLACE: Final = struct.Struct("<qqq")
 PLACE_BYTES: Final = _PLACE.size

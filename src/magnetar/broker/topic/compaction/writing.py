@@ -7,7 +7,7 @@ from typing import Final
 
 from magnetar.broker.topic.compaction.view import Ledger, pack
 from magnetar.model.errors import PersistenceError
-from magnetar.storage.managed_ledger import ManagedLedger
+from magnetar.storage.ledgers.managed_ledger import ManagedLedger
 
 _WRITE_BYTES: Final = 1 << 20
 """Written and not durable yet, at most."""

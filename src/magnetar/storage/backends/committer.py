@@ -1,0 +1,53 @@
+"""How a group reaches the disk: appended, then synced, without the event loop waiting.
+
+A thread is the plain way and the simulator's. Its cost is not the system calls but the way back: a thread that returns
+from one needs the interpreter's lock, which a busy loop gives up only every few milliseconds, and sometimes not for far
+longer (docs/decisions/002-storage-layout.md measures it). :mod:`magnetar.storage.backends.sync_process` is the way
+around it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from concurrent.futures import Executor
+from typing import Protocol
+
+from magnetar.storage.backends.files import Chunk, File
+
+Committed = Callable[[BaseException | None], None]
+
+
+class Committer(Protocol):
+    """Makes one group at a time durable."""
+
+    def commit(self, file: File, chunks: Sequence[Chunk], sync: bool, done: Committed, lead: int | None = None) -> None:
+        """Append ``chunks`` and, if ``sync``, sync; ``done`` is called on the loop, never from within this call.
+
+        ``lead``: without the first ``lead`` bytes, which are zero, the chunks begin and end on a page of the file.
+        """
+        ...
+
+    def close(self) -> None:
+        """Release everything; nothing is under way."""
+        ...
+
+
+class ThreadCommitter:
+    """Appends and syncs in an executor with one worker."""
+
+    def __init__(self, writer: Executor) -> None:
+        self._writer = writer
+
+    def commit(self, file: File, chunks: Sequence[Chunk], sync: bool, done: Committed, lead: int | None = None) -> None:
+        work = asyncio.get_running_loop().run_in_executor(self._writer, _append, file, chunks, sync)
+        work.add_done_callback(lambda future: done(future.exception()))
+
+    def close(self) -> None:
+        """Nothing: the executor is its owner's."""
+
+
+def _append(file: File, chunks: Sequence[Chunk], sync: bool) -> None:
+    file.append(chunks)
+    if sync:
+        file.sync()

@@ -1,0 +1,61 @@
+"""Which segment is the newest: a small file, written when that segment is durable, so that its loss is noticed.
+
+``<number, 16 hex digits> <crc32c of them, 8 hex digits>`` and a line feed. It may name a segment before the newest,
+never one that was not there; what cannot be read (it is written in place, so a crash may tear it) says nothing.
+"""
+
+from __future__ import annotations
+
+import logging
+from contextlib import suppress
+from typing import Final
+
+from crc32c import crc32c
+
+from magnetar.storage.backends.files import FileSystem
+from magnetar.storage.backends.segment_names import segment_name, segment_numbers
+
+log = logging.getLogger(__name__)
+
+NAME: Final = "newest"
+
+
+def note_newest(files: FileSystem, number: int) -> None:
+    """Segment ``number`` is durable. What the disk refuses is left: the file then says less."""
+    try:
+        file = files.open(NAME, create=True)
+        try:
+            file.truncate(0)
+            file.append([_line(number)])
+            file.sync()
+        finally:
+            file.close()
+    except OSError as error:
+        log.warning("%s could not be noted as the newest: %s", segment_name(number), error)
+
+
+def lost_newest(files: FileSystem, covered: int) -> int | None:
+    """The newest segment if it is gone and no checkpoint covers it (up to ``covered``); None if all is well."""
+    with suppress(OSError, ValueError):
+        file = files.open(NAME)
+        try:
+            data = file.read(0, 64)
+        finally:
+            file.close()
+        number = int(data[:16], 16)
+        if data == _line(number) and number > max([covered, *segment_numbers(files.names())]):
+            return number
+    return None
+
+
+def loss(number: int) -> str:
+    """In words."""
+    return (
+        f"{segment_name(number)}, the newest, is missing: what was written since the segment before it is lost. "
+        "Put it back before the broker starts again; after that start it cannot be used any more"
+    )
+
+
+def _line(number: int) -> bytes:
+    text = b"%016x" % number
+    return b"%s %08x\n" % (text, crc32c(text))

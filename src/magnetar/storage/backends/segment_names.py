@@ -1,0 +1,49 @@
+"""Names of the files of segments: their numbers, their sizes, their removal."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Final
+
+from magnetar.storage.backends.files import FileSystem
+
+_SEGMENT_NAME: Final = re.compile("segment-([0-9a-f]{16})")
+
+
+def segment_name(number: int) -> str:
+    """File name of a segment."""
+    return f"segment-{number:016x}"
+
+
+def index_name(number: int) -> str:
+    """File name of a sealed segment's index."""
+    return f"segment-{number:016x}.index"
+
+
+def segment_numbers(names: Iterable[str]) -> list[int]:
+    """Numbers of the segments among these files, ascending; what an operator put beside them is none."""
+    return sorted(int(found[1], 16) for name in names if (found := _SEGMENT_NAME.fullmatch(name)))
+
+
+def disk_sizes(files: FileSystem, numbers: Iterable[int]) -> dict[int, int]:
+    """Bytes of these segments with their indexes; without those that are not there."""
+    sizes: dict[int, int] = {}
+    for number in numbers:
+        for name in (segment_name(number), index_name(number)):
+            try:
+                file = files.open(name)
+            except FileNotFoundError:
+                continue
+            sizes[number] = sizes.get(number, 0) + file.size()
+            file.close()
+    return sizes
+
+
+def remove_segment(files: FileSystem, number: int) -> None:
+    """A segment and its index; fine if they are gone already."""
+    for name in (index_name(number), segment_name(number)):
+        try:
+            files.remove(name)
+        except FileNotFoundError:
+            pass

@@ -1,0 +1,211 @@
+"""A second, tiny process whose only work is to write and sync the broker's journal.
+
+The loop copies a group into memory that both processes share and sends one short message; the process, which was
+handed the segment's open file, writes the group at its place, calls fdatasync and sends the error number back; the loop
+hears that as it hears any socket. No thread has to win the interpreter's lock, so a commit takes what the disk takes,
+however busy the loop is. A group that fills whole pages goes to the disk past the page cache (O_DIRECT), which spares
+the machine a copy and a page for every four kilobytes; reading does the same (:mod:`magnetar.storage.backends.files`).
+The process ends with the socket: at most it finishes the group it was given when the broker was killed, which nobody
+was told of.
+
+Messages on the socket pair (SOCK_SEQPACKET), integers little-endian: ``F`` with two file descriptors: this file from
+now on, as it is and past the page cache; ``W`` or ``D``, u64 offset, u64 length: write so much of the shared memory
+there, through the page cache or past it, then sync (length 0: only sync); the answer is the error number as four bytes,
+0 if the data is durable.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import mmap
+import os
+import socket
+import subprocess
+import sys
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
+
+from magnetar.storage.backends.committer import Committed, Committer
+from magnetar.storage.backends.files import Chunk, File, OsFile
+
+log = logging.getLogger(__name__)
+
+# _socket, not socket: it needs no enums and no selectors, a seventh of the process's memory
+_PROGRAM: Final = """
+import os, _socket, mmap, sys
+wire = _socket.socket(fileno=int(sys.argv[1]))
+shared = memoryview(mmap.mmap(int(sys.argv[2]), 0))
+held = []
+while True:
+    try:
+        message, files, _, _ = wire.recvmsg(17, _socket.CMSG_SPACE(8))
+    except OSError:  # the broker was killed with an answer unread
+        break
+    if not message:
+        break
+    if message == b"F":
+        for old in held:
+            os.close(old)
+        held = [int.from_bytes(files[0][2][i : i + 4], sys.byteorder) for i in (0, 4)]
+        continue
+    file = held[message[:1] == b"D"]
+    offset, length = int.from_bytes(message[1:9], "little"), int.from_bytes(message[9:17], "little")
+    try:
+        done = 0
+        while done < length:
+            try:
+                done += os.pwrite(file, shared[done:length], offset + done)
+            except OSError as problem:
+                if problem.errno != 22 or file == held[0]:
+                    raise
+                file = held[0]  # this file system wants the page cache
+        os.fdatasync(file)
+        error = 0
+    except OSError as problem:
+        error = problem.errno or 5
+    try:
+        wire.send(error.to_bytes(4, "little"))
+    except OSError:
+        break
+"""
+
+_SHARED_BYTES: Final = 8 << 20
+"""A larger group goes through the shared memory in slices of this size, whole pages, each synced."""
+
+
+class SyncProcess:
+    """Commits through the process; through ``spare`` if it could not be started or has died."""
+
+    def __init__(self, spare: Committer) -> None:
+        self._spare = spare
+        self._loop = asyncio.get_running_loop()
+        self._done: Committed | None = None
+        self._file: File | None = None
+        self._left: deque[memoryview] = deque()
+        """Of a group that is larger than the shared memory: what comes after the slice that is being written."""
+        self._order = b"W"
+        self._offset = 0
+        self._process: subprocess.Popen[bytes] | None = None
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._wire = ours
+        memory = os.memfd_create("magnetar-group")
+        os.ftruncate(memory, _SHARED_BYTES)
+        self._shared = mmap.mmap(memory, _SHARED_BYTES)
+        with theirs, os.fdopen(memory):
+            try:
+                self._process = subprocess.Popen(
+                    [sys.executable, "-I", "-S", "-c", _PROGRAM, str(theirs.fileno()), str(memory)],
+                    pass_fds=(theirs.fileno(), memory),
+                    stdin=subprocess.DEVNULL,
+                    start_new_session=True,
+                )
+            except OSError as error:
+                log.warning("the sync process could not be started (%s); a thread does its work", error)
+                ours.close()
+                return
+        ours.setblocking(False)
+        self._loop.add_reader(ours.fileno(), self._answered)
+
+    @property
+    def alive(self) -> bool:
+        """Whether the process does the work."""
+        return self._process is not None
+
+    @property
+    def pid(self) -> int | None:
+        """Its process id, while it is alive."""
+        return None if self._process is None else self._process.pid
+
+    def commit(self, file: File, chunks: Sequence[Chunk], sync: bool, done: Committed, lead: int | None = None) -> None:
+        """See :class:`Committer`."""
+        if not sync or self._process is None or not isinstance(file, OsFile):
+            self._spare.commit(file, chunks, sync, done, lead)
+            return
+        try:
+            if file is not self._file:
+                socket.send_fds(self._wire, [b"F"], [file.fileno(), file.direct()])
+                self._file = file
+            self._order, self._offset = b"W", file.size()
+            if lead is not None:
+                # the zeros before the first page are there already: nothing was ever written behind the end
+                self._order, self._offset = b"D", self._offset + lead
+                chunks = [memoryview(chunks[0])[lead:], *chunks[1:]]
+            if sum(map(len, chunks)) <= _SHARED_BYTES:
+                self._write(self._share(chunks))
+            else:
+                self._left.extend(map(memoryview, chunks))
+                self._write(self._share(self._slice()))
+        except OSError as error:
+            self._left.clear()
+            self._loop.call_soon(done, error)
+            return
+        self._done = done
+
+    def _share(self, chunks: Iterable[Chunk]) -> int:
+        shared, at = self._shared, 0
+        for chunk in chunks:
+            end = at + len(chunk)
+            shared[at:end] = chunk
+            at = end
+        return at
+
+    def _slice(self) -> Iterator[memoryview]:
+        """As much of what is left as the shared memory holds."""
+        room, left = _SHARED_BYTES, self._left
+        while left and room:
+            chunk = left.popleft()
+            if len(chunk) > room:
+                left.appendleft(chunk[room:])
+                chunk = chunk[:room]
+            room -= len(chunk)
+            yield chunk
+
+    def _write(self, size: int) -> None:
+        self._wire.send(self._order + self._offset.to_bytes(8, "little") + size.to_bytes(8, "little"))
+        self._offset += size
+
+    def _answered(self) -> None:
+        try:
+            answer = self._wire.recv(4)
+        except BlockingIOError:
+            return
+        except OSError:
+            answer = b""
+        number = int.from_bytes(answer, "little")
+        if answer and not number and self._left:
+            try:
+                self._write(self._share(self._slice()))
+                return
+            except OSError:
+                answer = b""
+        self._left.clear()
+        done, self._done = self._done, None
+        if not answer:
+            self._lost(done)
+            return
+        if done is not None:
+            done(None if not number else OSError(number, os.strerror(number)))
+
+    def _lost(self, done: Committed | None) -> None:
+        """The process died: what it was syncing is in doubt, so it fails; a thread goes on."""
+        log.error("the sync process ended unexpectedly; a thread does its work from now on")
+        self._stop()
+        if done is not None:
+            done(OSError("the sync process died during a sync"))
+
+    def _stop(self) -> None:
+        self._loop.remove_reader(self._wire.fileno())
+        self._wire.close()
+        if self._process is not None:
+            self._process.wait(5)
+            self._process = None
+        self._file = None
+        self._shared.close()
+
+    def close(self) -> None:
+        """End the process."""
+        if self._process is not None:
+            self._stop()
+        self._spare.close()

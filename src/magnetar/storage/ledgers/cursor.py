@@ -1,0 +1,250 @@
+"""What one subscription has consumed, in ordinals; as durable as the entries themselves.
+
+A durable cursor's changes join the journal's next group: an acknowledgment that somebody waits for is durable when its
+callback runs, any other one within the journal's ``ack_delay``. Between whole states (CURSOR records, at creation,
+after a seek, in every checkpoint) only changes are written (ACKS records). A non-durable cursor has the same face and
+no journal (SEMANTICS 4.3.2).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Final, Protocol
+
+from magnetar.storage.ledgers.ranges import AckedSet, coalesce
+from magnetar.storage.log import records
+from magnetar.storage.log.journal import Journal
+
+Done = Callable[[], None]
+_WORD: Final = 64
+_WORD_MASK: Final = (1 << _WORD) - 1
+
+
+class LogEnds(Protocol):
+    """The ends of the log that the cursor runs over."""
+
+    id: int
+    end: int
+
+    @property
+    def first(self) -> int: ...
+
+
+class Cursor:
+    """One subscription's acknowledgments. ``acked.mark_delete`` and all arguments are ordinals."""
+
+    __slots__ = (
+        "_dirty_partial", "_fresh", "_journal", "_log", "_partial", "_whole", "acked", "deleted",
+        "durable", "has_partial_batches", "id", "jumped", "name", "properties",
+    )  # fmt: skip
+
+    def __init__(
+        self, log: LogEnds, cursor_id: int, name: str, mark_delete: int, journal: Journal | None,
+        properties: dict[str, Any] | None = None,
+    ) -> None:  # fmt: skip
+        self._log = log
+        self._journal = journal
+        self.id = cursor_id
+        self.name = name
+        self.durable = journal is not None
+        self.acked = AckedSet(mark_delete)
+        self.properties: dict[str, Any] = properties or {}
+        self.jumped = 0
+        """Entries that a non-durable cursor lost because they were trimmed before it read them."""
+        self.has_partial_batches = False
+        self.deleted = False
+        """What is acknowledged from now on is written no more: it would bring the cursor back at the next start."""
+        self._partial: dict[int, int] = {}
+        self._fresh: list[int] = []
+        self._dirty_partial: set[int] = set()
+        self._whole = True
+
+    @property
+    def mark_delete(self) -> int:
+        """Every ordinal up to this one is acknowledged."""
+        return self.acked.mark_delete
+
+    def acknowledge(self, ordinals: Sequence[int], durable: Done | None = None) -> None:
+        """Acknowledge single entries; unknown and repeated ones change nothing (SEMANTICS 5.7.4)."""
+        acked, end = self.acked, self._log.end
+        add = acked.add
+        fresh = self._fresh
+        for ordinal in ordinals:
+            if ordinal < end and add(ordinal):
+                fresh.append(ordinal)
+                if self.has_partial_batches:
+                    self._partial.pop(ordinal, None)
+                    self.has_partial_batches = bool(self._partial)
+        self._changed(durable)
+
+    def acknowledge_until(self, ordinal: int, durable: Done | None = None) -> None:
+        """Acknowledge everything up to ``ordinal`` (SEMANTICS 5.7.3)."""
+        if self.acked.add_until(min(ordinal, self._log.end - 1)) and self.has_partial_batches:
+            for partial in [o for o in self._partial if o <= self.acked.mark_delete]:
+                del self._partial[partial]
+            self.has_partial_batches = bool(self._partial)
+        self._changed(durable)
+
+    def acknowledge_indexes(
+        self, ordinal: int, remaining: Sequence[int], batch_size: int, durable: Done | None = None
+    ) -> bool:
+        """Of a batch, keep only the messages whose bit is set in ``remaining`` (64-bit words, SEMANTICS 5.7.6, 5.7.7).
+
+        True when nothing is left, which acknowledges the entry.
+        """
+        if ordinal >= self._log.end or ordinal in self.acked:
+            self._changed(durable)
+            return ordinal in self.acked
+        live = _bits(remaining)
+        if batch_size < _WORD * len(remaining):
+            live &= (1 << batch_size) - 1
+        if ordinal in self._partial:
+            live &= self._partial[ordinal]
+        if not live:
+            self._partial.pop(ordinal, None)
+            self.has_partial_batches = bool(self._partial)
+            self.acknowledge((ordinal,), durable)
+            return True
+        self._partial[ordinal] = live
+        self._dirty_partial.add(ordinal)
+        self.has_partial_batches = True
+        self._changed(durable)
+        return False
+
+    def acknowledged(self, ordinal: int) -> bool:
+        """Whether the whole entry is acknowledged."""
+        return ordinal in self.acked
+
+    def next_unacknowledged(self, ordinal: int) -> int:
+        """The smallest ordinal >= ``ordinal`` that is not acknowledged (may be the log's end)."""
+        return self.acked.next_missing(ordinal)
+
+    def next_acknowledged(self, ordinal: int, stop: int) -> int:
+        """The smallest acknowledged ordinal in ``[ordinal, stop)``, or ``stop``."""
+        return self.acked.next_present(ordinal, stop)
+
+    def remaining_indexes(self, ordinal: int) -> tuple[int, ...]:
+        """Words of what is left of a batch; () when all of it is."""
+        live = self._partial.get(ordinal)
+        return () if live is None else _words(live)
+
+    def reset(self, ordinal: int, durable: Done | None = None) -> None:
+        """Seek: ``ordinal`` is the next to be read, later acknowledgments are forgotten (SEMANTICS 5.9.4)."""
+        self.acked.replace(ordinal - 1)
+        self._partial.clear()
+        self._dirty_partial.clear()
+        self._fresh.clear()
+        self.has_partial_batches = False
+        self._whole = True
+        self._changed(durable)
+
+    def backlog(self) -> int:
+        """Entries that are not acknowledged."""
+        return max(self._log.end - 1 - self.acked.mark_delete - self.acked.above, 0)
+
+    def acknowledged_ranges(self) -> Iterator[tuple[int, int]]:
+        """What is acknowledged above the mark, ascending, half-open."""
+        return self.acked.ranges()
+
+    def set_properties(self, properties: dict[str, Any], durable: Done | None = None) -> None:
+        """Replace what is kept beside the cursor, except what the broker keeps there under names with a #."""
+        own = {name: value for name, value in self.properties.items() if name.startswith("#")}
+        self.properties = {**own, **properties}
+        self._whole = True
+        self._changed(durable)
+
+    def trimmed(self) -> None:
+        """The log lost its front; only a non-durable cursor can have been there."""
+        before = self._log.first - 1
+        if self.acked.mark_delete < before:
+            self.jumped += self.acked.missing_in(self.acked.mark_delete + 1, before + 1)
+            self.acknowledge_until(before)
+
+    def _changed(self, durable: Done | None) -> None:
+        journal = self._journal
+        if journal is not None:
+            journal.touch(self, durable)
+            return
+        # nobody renders a cursor without a journal, so what changed need not be remembered
+        self._fresh.clear()
+        self._dirty_partial.clear()
+        if durable is not None:
+            durable()
+
+    # on disk -----------------------------------------------------------------------------------------------------
+
+    def render(self) -> bytes:
+        """What changed since the last call, as a record; nothing once it is deleted."""
+        if self.deleted:
+            return b""
+        if self._whole:
+            self._whole = False
+            self._fresh.clear()
+            self._dirty_partial.clear()
+            return records.record(records.Kind.CURSOR, self.snapshot())
+        mark = self.acked.mark_delete
+        ranges = coalesce([ordinal for ordinal in self._fresh if ordinal > mark])
+        partial = [(o, _words(self._partial[o])) for o in sorted(self._dirty_partial) if o in self._partial]
+        self._fresh.clear()
+        self._dirty_partial.clear()
+        state = records.CursorState(self._log.id, self.id, mark, ranges, partial)
+        return records.record(records.Kind.ACKS, records.cursor_state(state))
+
+    def lost(self) -> None:
+        """The last render did not reach the disk."""
+        self._whole = True
+
+    def snapshot(self) -> bytes:
+        """The whole state, as in a CURSOR record's body."""
+        partial = [(ordinal, _words(live)) for ordinal, live in sorted(self._partial.items())]
+        state = records.CursorState(self._log.id, self.id, self.acked.mark_delete, list(self.acked.ranges()), partial)
+        return records.cursor_record(self.name, self.properties, state)
+
+    def restore(self, state: records.CursorState) -> None:
+        """Take a whole state from disk."""
+        self.acked.replace(state.mark_delete, state.ranges)
+        self._partial = {ordinal: _bits(words) for ordinal, words in state.partial}
+        self.has_partial_batches = bool(self._partial)
+        self._whole = False
+
+    def replay(self, state: records.CursorState) -> None:
+        """Take a change from disk."""
+        self.acked.add_until(state.mark_delete)
+        for start, stop in state.ranges:
+            self.acked.add_range(start, stop)
+        for ordinal, words in state.partial:
+            self._partial[ordinal] = _bits(words)
+        for ordinal in [o for o in self._partial if o in self.acked]:
+            del self._partial[ordinal]
+        self.has_partial_batches = bool(self._partial)
+        self._whole = False
+
+    def settle(self) -> None:
+        """After recovery: acknowledge nothing that does not exist, or the next entries would be born acknowledged."""
+        end = self._log.end
+        mark = self.acked.mark_delete
+        beyond = self.acked.next_present(end, 1 << 62) < 1 << 62
+        if mark >= end or beyond:
+            ranges = [(start, min(stop, end)) for start, stop in self.acked.ranges() if start < end]
+            self.acked.replace(min(mark, end - 1), ranges)
+            self._whole = True
+        for ordinal in [o for o in self._partial if o >= end]:
+            del self._partial[ordinal]
+            self._whole = True
+        self.has_partial_batches = bool(self._partial)
+
+
+def _bits(words: Sequence[int]) -> int:
+    bits = 0
+    for i, word in enumerate(words):
+        bits |= (word & _WORD_MASK) << (_WORD * i)
+    return bits
+
+
+def _words(bits: int) -> tuple[int, ...]:
+    """Java's BitSet.toLongArray: trailing zero words are left out (SEMANTICS 5.7.6)."""
+    words = []
+    while bits:
+        words.append(bits & _WORD_MASK)
+        bits >>= _WORD
+    return tuple(words)

@@ -1,0 +1,438 @@
+"""A topic's endless log: entries in, ordinals and positions out; read, trim, cursors.
+
+Lives on the event loop. ``append`` fixes the order and returns at once; that the entry is durable is told once per
+group through ``on_durable``, and only ordinals below ``end`` may be shown to anybody (STYLE rule 6).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final, Protocol
+
+from magnetar.model.errors import ConflictError, PersistenceError
+from magnetar.model.ids import Position
+from magnetar.runtime.clock import Clock
+from magnetar.storage.ledgers.archive import Offload
+from magnetar.storage.ledgers.cursor import Cursor
+from magnetar.storage.ledgers.entry_cache import CachedRuns, EntryCache, Run
+from magnetar.storage.ledgers.feature_state import Annex
+from magnetar.storage.ledgers.ledger import Ledger, LedgerTable, Rollover
+from magnetar.storage.ledgers.span_table import SpanHome, SpanTable
+from magnetar.storage.log import records
+from magnetar.storage.log.journal import Journal
+from magnetar.storage.log.write_group import Failed, PendingExtent
+
+_EXTENT_BYTES: Final = 256 << 10
+"""An extent is closed when it is larger: it is also what one read takes from the disk at least."""
+
+NEVER: Final = 1 << 62
+"""An ordinal that no log reaches."""
+
+ReadDone = Callable[[Run | Exception], None]
+
+
+class LogHome(SpanHome, Protocol):
+    """The store, as one log sees it."""
+
+    journal: Journal
+    cache: EntryCache
+    clock: Clock
+    rollover: Rollover
+    keep_all: str | None
+
+    def next_ledger_id(self) -> int: ...
+    def next_cursor_id(self) -> int: ...
+    def read(self, log: ManagedLedger, start: int, entries_max: int, bytes_max: int, done: ReadDone) -> None: ...
+    def read_on(self, log: ManagedLedger) -> None: ...
+    def copy_discarded(self, offload: Offload) -> None: ...
+    def copy_needed(self, offload: Offload) -> None: ...
+
+
+class ManagedLedger:
+    """One topic's log; made by :class:`magnetar.storage.store.LedgerStore`."""
+
+    def __init__(self, home: LogHome, log_id: int, name: str) -> None:
+        self.home = home
+        self._journal = home.journal
+        self.id = log_id
+        self.name = name
+        self.properties: dict[str, Any] = {}
+        self.table = LedgerTable()
+        self.spans = SpanTable(home, log_id)
+        self.cursors: dict[str, Cursor] = {}
+        self.annexes: dict[str, Annex] = {}
+        self.annexes_at = -1
+        """For recovery: the checkpoint's annexes hold everything up to this block."""
+        self.end = 0
+        """Ordinal behind the last durable entry."""
+        self.hidden = 0
+        """Ordinals below were let go, though their ledger may still be there for others."""
+        self.hidden_size = 0
+        """As it was told with ``hidden``; see :attr:`hidden_bytes`."""
+        self.index = 0
+        """Message index behind the last durable message: messages ever stored."""
+        self.entries_added = 0
+        """Entries made durable since this process loaded the log."""
+        self.deleted = False
+        self._next = 0
+        self._next_index = 0
+        self._ledger_bytes = 0
+        self._extent: PendingExtent | None = None
+        self._room = 0
+        self._ledger_ready = False
+        self.cached_runs = CachedRuns()
+        self.ahead_from = NEVER
+        """Ordinal at which a reader has used up so much of what was read ahead that more is due."""
+        self.read_end = -1
+        """Where the reader's last read of this log ended."""
+        self.newest_read = -1
+        """Where the last of the reads began that were begun for it."""
+        self.on_durable: Callable[[PendingExtent], None] = _nothing
+        self.on_failed: Callable[[PendingExtent, PersistenceError], None] = _nothing_failed
+        self.on_group: Callable[[], None] = _nothing_happened
+
+    @property
+    def first(self) -> int:
+        """Lowest retained ordinal; ledgers in front of it are gone, of its own the beginning may be hidden."""
+        first, hidden = self.table.first, self.hidden
+        return first if first >= hidden else hidden
+
+    @property
+    def next(self) -> int:
+        """Ordinal of the next entry to be appended."""
+        return self._next
+
+    @property
+    def hidden_bytes(self) -> int:
+        """Bytes of the hidden entries in the first ledger that is still there."""
+        ledgers = self.table.ledgers
+        return self.hidden_size if ledgers and self.hidden > ledgers[0].ordinal else 0
+
+    @property
+    def pending(self) -> int:
+        """Entries that were appended and are not durable yet."""
+        return self._next - self.end
+
+    # appending ---------------------------------------------------------------------------------------------------
+
+    def append(self, entry: bytes, messages: int, tag: object) -> int:
+        """Put ``entry`` (``messages`` messages) behind all others and return its ordinal.
+
+        ``tag`` comes back in the extent given to ``on_durable`` or ``on_failed``.
+        """
+        extent = self._extent
+        if extent is None or self._room <= 0:
+            extent = self._start_extent()
+        entries = extent.entries
+        if messages != 1 or extent.counts is not None:
+            if extent.counts is None:
+                extent.counts = [1] * len(entries)
+            extent.counts.append(messages)
+        entries.append(entry)
+        extent.tags.append(tag)
+        size = len(entry)
+        extent.size += size
+        self._journal.pending_bytes += size
+        self._room = self._room - 1 if extent.size < _EXTENT_BYTES else 0
+        self._next_index += messages
+        ordinal = self._next
+        self._next = ordinal + 1
+        return ordinal
+
+    def barrier(self, done: Callable[[], None], failed: Callable[[PersistenceError], None] | None = None) -> None:
+        """Call ``done`` when everything appended before is durable."""
+        self._journal.barrier(done, failed)
+
+    def _start_extent(self) -> PendingExtent:
+        now = self.home.clock.now_ms()
+        if self._extent is not None:
+            self._ledger_bytes += self._extent.size
+        ledger = self.table.ledgers[-1] if self.table.ledgers else None
+        if ledger is None or not self._ledger_ready:
+            ledger = self.open_ledger()
+        else:
+            entries = self._next - ledger.ordinal
+            if self.home.rollover.due(entries, self._ledger_bytes, ledger.opened_ms, now):
+                ledger = self.open_ledger()
+        entry = self._next - ledger.ordinal
+        extent = PendingExtent(self, ledger.id, entry, self._next, self._next_index, now)
+        left = self.home.rollover.entries_max - entry
+        self._room = left if left > 0 else 4096
+        self._extent = extent
+        self._journal.add_extent(self.id, extent)
+        return extent
+
+    def open_ledger(self) -> Ledger:
+        """Close the open ledger, if any, and open the next one."""
+        now = self.home.clock.now_ms()
+        # one that never got an entry is void, as for recovery: loading a topic again and again must not add up
+        self.table.drop_from(self._next)
+        if self.table.ledgers:
+            self.table.ledgers[-1].closed_ms = now
+        ledger = Ledger(self.home.next_ledger_id(), self._next, self._next_index, now)
+        self.table.add(ledger)
+        self._extent = None
+        self._ledger_bytes = 0
+        self._ledger_ready = True
+        record = records.json_record(
+            records.Kind.LEDGER, log=self.id, ledger=ledger.id, ordinal=ledger.ordinal, index=ledger.index, ms=now
+        )
+        self._journal.add_record(record, None, self._ledger_lost)
+        return ledger
+
+    def _ledger_lost(self, error: PersistenceError) -> None:
+        self._ledger_ready = False
+
+    def write_birth(self, done: Callable[[], None] | None = None) -> None:
+        """Have the log itself, and its properties, in the next group that can be written."""
+        record = records.json_record(records.Kind.LOG, log=self.id, name=self.name, properties=self.properties)
+        self._journal.add_record(record, done)
+
+    # what the journal tells --------------------------------------------------------------------------------------
+
+    def extent_closed(self) -> None:
+        """The journal has taken the open extent."""
+        if self._extent is not None:
+            self._ledger_bytes += self._extent.size
+            self._extent = None
+
+    def extent_durable(self, extent: PendingExtent) -> None:
+        """Entries are on disk: note where, keep them in the cache, tell the topic."""
+        if self.deleted:
+            self.on_failed(extent, PersistenceError("the log was deleted"))
+            return
+        n = len(extent.entries)
+        counts = extent.counts
+        messages = n if counts is None else sum(counts)
+        self.spans.place(extent.segment, extent.ledger, extent.ordinal, n, extent.offset, extent.length)
+        ledger = self._ledger_of(extent.ledger)
+        ledger.entries += n
+        ledger.messages += messages
+        ledger.bytes += extent.size
+        self.end = extent.ordinal + n
+        self.index = extent.index + messages
+        self.entries_added += n
+        run = Run(extent.ordinal, extent.ledger, extent.entry, extent.entries, counts)
+        self.home.cache.put(self.cached_runs, run, extent.size)
+        self.on_durable(extent)
+
+    def extent_failed(self, extent: PendingExtent, error: PersistenceError) -> None:
+        """Entries did not reach the disk: their ordinals are free again, their ledger takes no more."""
+        self._next = self.end
+        self._next_index = self.index
+        self._extent = None
+        self._ledger_ready = False
+        self.table.drop_behind(self.end)
+        self.on_failed(extent, error)
+
+    def group_finished(self) -> None:
+        """All of this group's extents are durable."""
+        self.on_group()
+
+    def _ledger_of(self, ledger_id: int) -> Ledger:
+        ledgers = self.table.ledgers
+        ledger = ledgers[-1]
+        if ledger.id == ledger_id:
+            return ledger
+        return next(found for found in reversed(ledgers) if found.id == ledger_id)
+
+    # recovery ----------------------------------------------------------------------------------------------------
+
+    def recovered(self, end: int, index: int) -> None:
+        """What is durable ends here."""
+        self.end = self._next = end
+        self.index = self._next_index = index
+
+    def replay_extent(
+        self, segment: int, head: records.ExtentHead, counts: list[int] | None, size: int, offset: int, length: int
+    ) -> None:
+        """An extent found behind the checkpoint; ``size`` is what its entries take."""
+        messages = head.entries if counts is None else sum(counts)
+        self.spans.place(segment, head.ledger, head.ordinal, head.entries, offset, length)
+        if not any(known.id == head.ledger for known in reversed(self.table.ledgers)):
+            # its own record was in a damaged block
+            if self.table.ledgers:
+                self.table.ledgers[-1].closed_ms = head.published_ms
+            self.table.add(Ledger(head.ledger, head.ordinal - head.entry, head.message_index, head.published_ms))
+        ledger = self._ledger_of(head.ledger)
+        ledger.entries = head.entry + head.entries
+        ledger.messages += messages
+        ledger.bytes += size
+        self.recovered(head.ordinal + head.entries, head.message_index + messages)
+
+    def replay_trim(self, first: int, hidden_bytes: int) -> None:
+        """A TRIMMED record. The ledger that begins at ``first`` may follow: its own record may have been void once."""
+        count = sum(1 for ledger in self.table.ledgers if ledger.ordinal < first and ledger.end <= first)
+        self._discard_copies(self.table.drop_front(count))
+        self._hide(first, hidden_bytes)
+        self.spans.drop_before(first)
+
+    # reading -----------------------------------------------------------------------------------------------------
+
+    def cached(self, start: int, entries_max: int, bytes_max: int) -> Run | None:
+        """Entries from ``start`` on that are in memory, at least one, or None."""
+        if start >= self.end:
+            return None
+        if start >= self.ahead_from:
+            self.home.read_on(self)
+        return self.cached_runs.find(start, entries_max, bytes_max)
+
+    def read(self, start: int, entries_max: int, bytes_max: int, done: ReadDone) -> None:
+        """Read from disk; ``done`` is called on the loop with at least one entry, or with the error.
+
+        Begins at ``first`` if ``start`` was trimmed. ``start`` must be below ``end``.
+        """
+        self.home.read(self, max(start, self.first), entries_max, bytes_max, done)
+
+    def position(self, ordinal: int) -> Position:
+        """(ledger, entry) of an ordinal."""
+        return self.table.position(ordinal)
+
+    def ordinal(self, position: Position) -> int:
+        """Ordinal of the first entry at or behind ``position``; at most ``end`` (SEMANTICS 5.9.7)."""
+        return max(self.table.ordinal(position, self.end), self.first)
+
+    def exact_ordinal(self, position: Position) -> int | None:
+        """Ordinal of exactly this position, or None."""
+        found = self.table.exact(position, self.end)
+        return None if found is None or found < self.first else found
+
+    # cursors -----------------------------------------------------------------------------------------------------
+
+    def open_cursor(
+        self, name: str, ordinal: int, *, durable: bool = True, properties: dict[str, Any] | None = None,
+        done: Callable[[], None] | None = None,
+    ) -> Cursor:  # fmt: skip
+        """Make a cursor whose next entry is ``ordinal``; ``done`` when a durable one is on disk."""
+        cursor = Cursor(
+            self, self.home.next_cursor_id(), name, ordinal - 1, self._journal if durable else None, properties
+        )
+        if durable:
+            self.cursors[name] = cursor
+            self._journal.touch(cursor, done or _nothing_happened)
+        elif done is not None:
+            done()
+        return cursor
+
+    def delete_cursor(self, name: str, done: Callable[[], None] | None = None) -> None:
+        """Forget a durable cursor; ``done`` when that is durable."""
+        cursor = self.cursors.pop(name)
+        cursor.deleted = True
+        record = records.json_record(records.Kind.CURSOR_DELETED, log=self.id, cursor=cursor.id)
+        self._journal.add_record(record, done)
+
+    # features ----------------------------------------------------------------------------------------------------
+
+    def annex(self, name: str) -> Annex:
+        """Where the feature of that name keeps its state (docs/decisions/006); the same object each time."""
+        annex = self.annexes.get(name)
+        if annex is None:
+            annex = self.annexes[name] = Annex(self, self._journal, name)
+        return annex
+
+    # trimming ----------------------------------------------------------------------------------------------------
+
+    def trim(self, keep_from: int, hidden_bytes: int | None = None) -> int:
+        """Drop closed ledgers at the front that end at or below ``keep_from``; how many (SEMANTICS 4.2.2).
+
+        With ``hidden_bytes`` exactly: what is left below ``keep_from`` in its ledger, of that size, is hidden.
+        """
+        if self.home.keep_all is not None:
+            return 0
+        drop = 0
+        stop = min(keep_from, self.end)
+        # a ledger ends where the next one begins: what it counts itself leaves out entries that are still being written
+        for following in self.table.ledgers[1:]:
+            if following.ordinal > stop:
+                break
+            drop += 1
+        first = self.table.ledgers[drop].ordinal if drop else self.first
+        if hidden_bytes is not None:
+            first = max(first, stop)
+        if drop or first > self.first:
+            self._hide(first, hidden_bytes or 0)
+            # Only when the trim is durable may the bytes go.
+            record = records.json_record(records.Kind.TRIMMED, log=self.id, ordinal=first, bytes=self.hidden_size)
+            self._journal.add_record(record, lambda: self.spans.drop_before(first))
+            self._discard_copies(self.table.drop_front(drop))
+            for cursor in self.cursors.values():
+                cursor.trimmed()
+        return drop
+
+    def finish_trim(self) -> None:
+        """After a start: what a checkpoint knew of a trim whose record did not become durable is carried out."""
+        first = self.first
+        if self.spans.any_before(first):
+            record = records.json_record(records.Kind.TRIMMED, log=self.id, ordinal=first, bytes=self.hidden_size)
+            self._journal.add_record(record, lambda: self.spans.drop_before(first))
+
+    def _hide(self, first: int, hidden_bytes: int) -> None:
+        if first > self.hidden:
+            self.hidden, self.hidden_size = first, hidden_bytes
+
+    # offloading --------------------------------------------------------------------------------------------------
+
+    def record_offload(self, ledger_id: int, offload: Offload, done: Callable[[], None], failed: Failed) -> None:
+        """Note durably where a sealed ledger's copy lies; with ``released`` the local entries go.
+
+        Nothing changes before it is durable. An older copy is to be deleted from then on. Raises ConflictError if the
+        ledger is gone, open, without its local entries already, or of another length.
+        """
+        ledger = self.sealed(ledger_id)
+        known = ledger.offload
+        if known is not None and known.released:
+            raise ConflictError(f"{self.name}: ledger {ledger_id} has only its copy {known.key}")
+        if (offload.entries, offload.bytes) != (ledger.entries, ledger.bytes):
+            raise ConflictError(
+                f"{self.name}: ledger {ledger_id} has {ledger.entries} entries of {ledger.bytes} bytes, its copy "
+                f"{offload.entries} of {offload.bytes}"
+            )
+
+        def durable() -> None:
+            self.apply_offload(ledger_id, offload)
+            done()
+
+        record = records.json_record(records.Kind.OFFLOADED, log=self.id, ledger=ledger_id, offload=offload.to_list())
+        self._journal.add_record(record, durable, failed)
+
+    def sealed(self, ledger_id: int) -> Ledger:
+        """The ledger of that id, which takes no more entries. Raises ConflictError."""
+        ledger, following = self.table.of_id(ledger_id), self.table.behind(ledger_id)
+        if ledger is None or self.deleted:
+            raise ConflictError(f"{self.name} has no ledger {ledger_id}: it was trimmed, or never was")
+        if following is None or following.ordinal != ledger.end:
+            # closed already, perhaps, but its last entries are still being written
+            raise ConflictError(f"{self.name}: ledger {ledger_id} is open")
+        return ledger
+
+    def apply_offload(self, ledger_id: int, offload: Offload) -> None:
+        """The record is durable, or was read by a start. What was trimmed or deleted meanwhile needs no copy."""
+        ledger = self.table.of_id(ledger_id)
+        if ledger is None or self.deleted:
+            self.home.copy_discarded(offload)
+            return
+        if ledger.offload is not None and ledger.offload.key != offload.key:
+            self.home.copy_discarded(ledger.offload)
+        ledger.offload = offload
+        self.home.copy_needed(offload)
+        if offload.released:
+            self.spans.drop_ledger(ledger_id)
+
+    def _discard_copies(self, ledgers: list[Ledger]) -> None:
+        for ledger in ledgers:
+            if ledger.offload is not None:
+                self.home.copy_discarded(ledger.offload)
+
+    def forget(self) -> None:
+        """The log is being deleted, and with it what it knows of copies."""
+        self.deleted = True
+        self._discard_copies(self.table.ledgers)
+
+    def retained_bytes(self) -> int:
+        """Entry bytes in all retained ledgers."""
+        return sum(ledger.bytes for ledger in self.table.ledgers)
+
+
+def _nothing(extent: PendingExtent) -> None: ...
+def _nothing_failed(extent: PendingExtent, error: PersistenceError) -> None: ...
+def _nothing_happened() -> None: ...

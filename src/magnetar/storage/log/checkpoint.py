@@ -1,0 +1,190 @@
+"""Checkpoints: the state of every log and cursor as of a segment border, so that start-up scans only what is younger.
+
+A checkpoint is a file ``checkpoint-<n>``: ``magic "MGTRCKP1" | u32 length of head | head (JSON) | for each log: u32
+length, u32 length of its JSON, JSON, cursors (u32 count, each u32 length + CURSOR body), annexes (u32 count, each u32
+length + image) | u32 crc32c``. It covers all
+segments up to ``head["segment"]``. It may hold more than they say (logs are captured a few at a time while the broker
+works): replaying a record twice changes nothing. Two are kept; a damaged one is set aside and the older one used.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+import struct
+from collections.abc import Iterable, Sequence
+from typing import Any, Final, NamedTuple
+
+from crc32c import crc32c
+
+from magnetar.storage.backends.files import FileSystem, write_atomically
+from magnetar.storage.log import records
+
+log = logging.getLogger(__name__)
+
+_MAGIC: Final = b"MGTRCKP1"
+_U32: Final = struct.Struct("<I")
+_ANNEX: Final = struct.Struct("<HHI")
+_PREFIX: Final = "checkpoint-"
+_NAME: Final = re.compile(_PREFIX + "([0-9a-f]{16})")
+KEPT: Final = 2
+FORMAT: Final = 2
+"""Of the whole directory; without the number it is 1. 2: extents that were moved."""
+
+
+class CursorImage(NamedTuple):
+    """A cursor in a checkpoint."""
+
+    name: str
+    properties: dict[str, Any]
+    state: records.CursorState
+
+
+class AnnexImage(NamedTuple):
+    """What one feature keeps beside a log."""
+
+    name: str
+    snapshot: bytes | None
+    changes: Sequence[bytes]
+    """Behind the snapshot, in order."""
+
+
+class LogImage(NamedTuple):
+    """A log in a checkpoint: its JSON part, its cursors and what its features keep."""
+
+    about: dict[str, Any]
+    cursors: list[CursorImage]
+    annexes: list[AnnexImage]
+
+
+class Checkpoint(NamedTuple):
+    """A whole checkpoint; ``head`` has segment, sequence and the next free ids."""
+
+    head: dict[str, Any]
+    logs: list[LogImage]
+
+
+def log_blob(about: dict[str, Any], cursors: Iterable[bytes], annexes: Iterable[AnnexImage]) -> bytes:
+    """One log's part of a checkpoint."""
+    text = json.dumps(about, separators=(",", ":")).encode()
+    parts = [_U32.pack(len(text)), text]
+    for bodies in (list(cursors), [_annex_bytes(annex) for annex in annexes]):
+        parts.append(_U32.pack(len(bodies)))
+        for body in bodies:
+            parts += (_U32.pack(len(body)), body)
+    return b"".join(parts)
+
+
+def _annex_bytes(annex: AnnexImage) -> bytes:
+    """A snapshot is the first of the parts; without one the first part is missing and the flag 0."""
+    name = annex.name.encode()
+    datas = [*([] if annex.snapshot is None else [annex.snapshot]), *annex.changes]
+    parts = [_ANNEX.pack(len(name), annex.snapshot is not None, len(datas)), name]
+    for data in datas:
+        parts += (_U32.pack(len(data)), data)
+    return b"".join(parts)
+
+
+def _parse_annex(body: bytes) -> AnnexImage:
+    size, whole, count = _ANNEX.unpack_from(body)
+    at = _ANNEX.size + size
+    name = body[_ANNEX.size : at].decode()
+    datas = []
+    for _ in range(count):
+        (size,) = _U32.unpack_from(body, at)
+        datas.append(body[at + 4 : at + 4 + size])
+        at += 4 + size
+    return AnnexImage(name, datas[0], datas[1:]) if whole else AnnexImage(name, None, datas)
+
+
+def encode(head: dict[str, Any], logs: Iterable[bytes]) -> bytes:
+    """The content of a checkpoint file."""
+    text = json.dumps(head, separators=(",", ":")).encode()
+    parts = [_MAGIC, _U32.pack(len(text)), text]
+    for blob in logs:
+        parts += (_U32.pack(len(blob)), blob)
+    body = b"".join(parts)
+    return body + _U32.pack(crc32c(body))
+
+
+def decode(data: bytes) -> Checkpoint:
+    """The inverse of :func:`encode`. Raises RecordError if the bytes are not a whole checkpoint."""
+    if len(data) < 16 or not data.startswith(_MAGIC) or _U32.unpack(data[-4:])[0] != crc32c(data[:-4]):
+        raise records.RecordError("the checkpoint's checksum does not match")
+    (size,) = _U32.unpack_from(data, 8)
+    head = json.loads(data[12 : 12 + size])
+    at, logs = 12 + size, []
+    while at < len(data) - 4:
+        (size,) = _U32.unpack_from(data, at)
+        logs.append(_decode_log(data[at + 4 : at + 4 + size]))
+        at += 4 + size
+    return Checkpoint(head, logs)
+
+
+def _decode_log(blob: bytes) -> LogImage:
+    (size,) = _U32.unpack_from(blob, 0)
+    about = json.loads(blob[4 : 4 + size])
+    at = 4 + size
+    (count,) = _U32.unpack_from(blob, at)
+    at += 4
+    cursors = []
+    for _ in range(count):
+        (size,) = _U32.unpack_from(blob, at)
+        name, properties, state, _end = records.parse_cursor_record(blob[at + 4 : at + 4 + size])
+        cursors.append(CursorImage(name, properties, state))
+        at += 4 + size
+    annexes = []
+    (count,) = _U32.unpack_from(blob, at)
+    at += 4
+    for _ in range(count):
+        (size,) = _U32.unpack_from(blob, at)
+        annexes.append(_parse_annex(blob[at + 4 : at + 4 + size]))
+        at += 4 + size
+    return LogImage(about, cursors, annexes)
+
+
+def save(files: FileSystem, number: int, data: bytes) -> None:
+    """Write checkpoint ``number`` and remove those older than the one before it."""
+    write_atomically(files, f"{_PREFIX}{number:016x}", data)
+    for old in _numbers(files):
+        if old <= number - KEPT:
+            files.remove(f"{_PREFIX}{old:016x}")
+
+
+def load(files: FileSystem, owner: int | None = None) -> tuple[int, Checkpoint | None]:
+    """The newest whole checkpoint and its number; damaged ones are set aside under ``quarantine-…``.
+
+    So is one that another directory's broker wrote, if ``owner``, this one's secret, is known.
+    """
+    numbers = _numbers(files)
+    for number in reversed(numbers):
+        name = f"{_PREFIX}{number:016x}"
+        file = files.open(name)
+        try:
+            data = file.read(0, file.size())
+        finally:
+            file.close()
+        try:
+            found = decode(data)
+            require_owner(found, owner)
+            return number, found
+        except (records.RecordError, ValueError, KeyError, struct.error) as error:
+            files.rename(name, f"quarantine-{name}")
+            log.error("%s is damaged (%s); kept as quarantine-%s, the one before it is used", name, error, name)
+    return (numbers[-1] if numbers else 0), None
+
+
+def require_owner(found: Checkpoint, owner: int | None) -> None:
+    """Raises RecordError if another directory's broker wrote it."""
+    if owner is not None and found.head["secret"] != owner:
+        raise records.RecordError("it belongs to another broker's directory")
+
+
+def checkpoint_names(names: Iterable[str]) -> list[str]:
+    """The checkpoints among these files, oldest first."""
+    return sorted(name for name in names if _NAME.fullmatch(name))
+
+
+def _numbers(files: FileSystem) -> list[int]:
+    return [int(name.removeprefix(_PREFIX), 16) for name in checkpoint_names(files.names())]

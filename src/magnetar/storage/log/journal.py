@@ -1,0 +1,486 @@
+"""Group commit: everything that waits is written together, with one sync for all topics and connections.
+
+Theory of operation. Appends, acknowledgments and other changes join the open group. If no write is under way the
+group is written at the end of the loop's turn, so all that arrived in one wake-up shares it; while a write is under
+way the next group fills. One write at a time, and the next begins only when the one before is durable: that is what
+lets recovery tell a torn tail from corruption (:mod:`magnetar.storage.log.records`).
+
+A write or sync that fails is never retried as if it could still succeed: everything in flight fails, what counts of
+the segment ends at the last durable byte, and the next group begins a new segment that says so in its header.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Callable, Iterable
+from concurrent.futures import Executor
+from functools import partial
+from typing import Final
+
+from magnetar.model.errors import PersistenceError
+from magnetar.runtime.clock import Clock
+from magnetar.storage.backends.committer import Committer, ThreadCommitter
+from magnetar.storage.backends.files import Chunk, File, FileSystem, is_full
+from magnetar.storage.backends.lost_segment import require_in_place, restore
+from magnetar.storage.backends.newest_segment import note_newest
+from magnetar.storage.backends.segment_names import segment_name
+from magnetar.storage.log import records
+from magnetar.storage.log.write_group import (
+    DirtyAnnex,
+    DirtyCursor,
+    Done,
+    ExtentOwner,
+    Failed,
+    Group,
+    PendingExtent,
+    PendingMove,
+)
+
+log = logging.getLogger(__name__)
+
+_RETRY_SECONDS: Final = 1.0
+_LOOK_SECONDS: Final = 1.0
+_MOVE_SECONDS: Final = 0.005
+"""So long a move waits for a group that is written for somebody who waits."""
+_CALLBACK_FAILED: Final = (
+    "what was to happen after a write failed; the other topics' results are handed out nevertheless"
+)
+
+
+class Journal:
+    """The one writer of the log. Lives on the event loop; only the write itself happens in ``writer``'s thread."""
+
+    def __init__(
+        self,
+        files: FileSystem,
+        clock: Clock,
+        writer: Executor,
+        *,
+        committer: Committer | None = None,
+        sync_data: bool = True,
+        segment_bytes: int = 128 << 20,
+        aligned_bytes_min: int = 32 << 10,
+        ack_delay: float = 0.02,
+        on_sealed: Callable[[int, int, int], None] = lambda number, length, sequence: None,
+    ) -> None:
+        self._files = files
+        self._clock = clock
+        self._writer = writer
+        self._committer = committer or ThreadCommitter(writer)
+        self.sync_data = sync_data
+        self._segment_bytes = segment_bytes
+        self._aligned_bytes_min = aligned_bytes_min
+        self._ack_delay = ack_delay
+        self._on_sealed = on_sealed
+        self._loop: asyncio.AbstractEventLoop
+        self._group = Group()
+        self._writing: Group | None = None
+        self._scheduled = False
+        self._lazy: asyncio.TimerHandle | None = None
+        self._file: File | None = None
+        self._own_segment = False
+        self.segment = 0
+        """Number of the segment that is being written."""
+        self.length = 0
+        """Durable bytes of it."""
+        self.sequence = 0
+        """Sequence of the next block."""
+        self._secret = 0
+        self.pending_bytes = 0
+        """Entry bytes accepted and not yet durable; what back-pressure looks at."""
+        self.failing: PersistenceError | None = None
+        """The error of the last write, while no write has succeeded since."""
+        self.full: PersistenceError | None = None
+        """Why no entries are taken, though everything else is: what is left of the disk is for what makes space."""
+        self.on_full: Callable[[], object] = _nothing
+        """Called when a write failed because the disk is full."""
+        self.writes = 0
+        self.bytes_written = 0
+        self.moved_bytes = 0
+        """Of those written, what was there already."""
+        self._rolling = False
+        self._look_at = 0.0
+        """When it is looked next whether somebody removed the segment."""
+        self._lost = False
+        """The open file has no name any more: what it holds must get one before anything else is written."""
+        self._written_to = 0
+        """Where the group that is being written ends."""
+        self._write_size = 0
+        self._idle: list[asyncio.Future[None]] = []
+        self._closed = False
+
+    def start(self, segment: int, previous_length: int, sequence: int, secret: int) -> None:
+        """Begin writing; ``segment`` is the last one that exists, the first group makes the next one."""
+        self._secret = secret
+        self._loop = asyncio.get_running_loop()
+        self.segment = segment
+        self.length = previous_length
+        self.sequence = sequence
+
+    # joining the open group -------------------------------------------------------------------------------------
+
+    def add_extent(self, log_id: int, extent: PendingExtent) -> None:
+        """The extent may be filled until the group is written."""
+        self._group.extents.append((log_id, extent))
+        if not self._scheduled:
+            self._schedule()
+
+    def add_record(self, record: bytes, done: Done | None = None, failed: Failed | None = None) -> None:
+        """``done`` is called when the record is durable, ``failed`` if it could not be made so.
+
+        A record without ``failed`` is written again with the next group, as often as it takes.
+        """
+        self._group.records.append(record)
+        if failed is None:
+            self._group.kept.append(record)
+        self._wait(done, failed)
+
+    def touch(self, cursor: DirtyCursor, done: Done | None) -> None:
+        """Have the cursor's changes in the next group; at once if somebody waits, else within ``ack_delay``."""
+        self._group.cursors[cursor] = None
+        self._touched(done)
+
+    def touch_annex(self, annex: DirtyAnnex, done: Done | None) -> None:
+        """Have the annex's changes in the next group; at once if somebody waits, else within ``ack_delay``."""
+        self._group.annexes[annex] = None
+        self._touched(done)
+
+    def _touched(self, done: Done | None) -> None:
+        if done is not None:
+            self._wait(done, None)
+        elif not self._scheduled and self._lazy is None:
+            self._lazy = self._loop.call_later(self._ack_delay, self._schedule)
+
+    @property
+    def open_bytes(self) -> int:
+        """Bytes in the segment that takes the next group, if there is one already."""
+        return self.length if self._own_segment and self._file is not None else 0
+
+    def add_move(self, move: PendingMove) -> None:
+        """Have it behind everything else in the next group; there is at most one in each.
+
+        It never makes a write of its own while others come.
+        """
+        assert self._group.move is None
+        self._group.move = move
+        if not self._scheduled and self._lazy is None:
+            self._lazy = self._loop.call_later(_MOVE_SECONDS, self._schedule)
+
+    def roll(self, done: Done, failed: Failed) -> None:
+        """Begin a new segment, now; ``done`` when it is there."""
+        self._rolling = True
+        self._wait(done, failed)
+
+    def barrier(self, done: Done, failed: Failed | None = None) -> None:
+        """Call ``done`` when everything that was given to the journal before is durable; at once if it is already."""
+        if self._writing is None and not self._group:
+            done()
+        else:
+            self._wait(done, failed)
+
+    def _wait(self, done: Done | None, failed: Failed | None) -> None:
+        if done is not None or failed is not None:
+            self._group.waiters.append((done or _nothing, failed))
+        if not self._scheduled:
+            self._schedule()
+
+    def _schedule(self) -> None:
+        if self._lazy is not None:
+            self._lazy.cancel()
+            self._lazy = None
+        if not self._scheduled and self._group:
+            self._scheduled = True
+            if self._writing is None:
+                self._loop.call_soon(self._flush)
+
+    # writing -----------------------------------------------------------------------------------------------------
+
+    def _flush(self) -> None:
+        if self._writing is not None or self._closed:
+            return
+        group = self._group
+        if not group:
+            self._scheduled = False
+            return
+        if self.full is not None and (group.extents or group.move is not None):
+            self._group = Group()
+            self._fail(group, Group(), self.full)
+            group = self._group
+            if not group or group.extents or group.move is not None:
+                return
+        self._group = Group()
+        self._scheduled = False
+        self._writing = group
+        new = self._file is None or self._rolling or self.length >= self._segment_bytes
+        base = records.SEGMENT_HEADER_SIZE if new else self.length
+        chunks, size, lead = self._encode(group, base, may_align=self.sync_data and not new)
+        self._written_to = base + size
+        self._write_size = self._written_to if new else size
+        if not new and self._file is not None:
+            self._committer.commit(self._file, chunks, self.sync_data, self._written, lead)
+            return
+        work = self._loop.run_in_executor(self._writer, self._begin_segment, chunks)
+        work.add_done_callback(self._begun)
+
+    def _encode(self, group: Group, base: int, *, may_align: bool) -> tuple[list[Chunk], int, int | None]:
+        """The group as one block; tells every extent where it will lie.
+
+        A large block gets zeros before and behind it, so that it lies on whole pages; how many before is told.
+        """
+        chunks: list[Chunk] = [b""]
+        size = 0
+        count = 0
+        # a ledger's or cursor's beginning is a record, so records stand before the extents that need them
+        changes = [record for annex in group.annexes for record in annex.render()] if group.annexes else ()
+        for record in (*group.records, *[cursor.render() for cursor in group.cursors], *changes):
+            if record:
+                chunks.append(record)
+                size += len(record)
+                count += 1
+        # entries of one ledger lie side by side whatever order they came in
+        extents = group.extents
+        if len(extents) > 2:
+            extents.sort(key=_by_log)
+        count += len(extents)
+        offset = base + records.BLOCK_HEADER_SIZE
+        for log_id, extent in extents:
+            head = records.ExtentHead(
+                log_id, extent.ledger, extent.entry, extent.ordinal, extent.index, extent.published_ms,
+                len(extent.entries),
+            )  # fmt: skip
+            parts, length = records.extent(head, extent.entries, extent.counts)
+            extent.offset = offset + size
+            extent.length = length
+            extent.owner.extent_closed()
+            chunks += parts
+            size += length
+        move = group.move
+        if move is not None:
+            move.offset = offset + size
+            chunks.append(move.data)
+            size += len(move.data)
+            count += move.records
+        chunks[0] = records.block_header(count, size, self.sequence, self._secret)
+        size += records.BLOCK_HEADER_SIZE
+        if not may_align or size < self._aligned_bytes_min:
+            return chunks, size, None
+        lead = records.page_end(base) - base
+        if lead:
+            chunks[0] = bytes(lead) + chunks[0]
+            size += lead
+            for _, extent in extents:
+                extent.offset += lead
+            if move is not None:
+                move.offset += lead
+        tail = records.page_end(base + size) - (base + size)
+        if tail:
+            chunks.append(bytes(tail))
+        return chunks, size + tail, lead
+
+    def _begin_segment(self, chunks: list[Chunk]) -> File:
+        """In the writer's thread: a new segment with its header and its first group."""
+        if self._file is not None and (self._lost or not self._in_place()):
+            restore(self._files, self.segment, self._file, self.length).close()
+        require_in_place(self._files)
+        now = self._clock.now_ms()
+        header = records.SegmentHeader(self.segment + 1, self.length, self.sequence, now, self._secret)
+        file = self._files.open(segment_name(header.number), create=True)
+        try:
+            file.truncate(0)
+            file.append([records.segment_header(header), *chunks])
+            if self.sync_data:
+                file.sync()
+            self._files.sync()
+            note_newest(self._files, header.number)
+        except BaseException:
+            # in the page cache it would count at a start after a kill, and be gone after a power loss
+            with contextlib.suppress(OSError):
+                file.truncate(0)
+            file.close()
+            raise
+        return file
+
+    def _in_place(self) -> bool:
+        """Whether the segment's name, and the directory's, still lead to what is open."""
+        return self._file is None or self._files.holds(segment_name(self.segment), self._file)
+
+    def _look(self, group: Group) -> bool:
+        """Whether what was written can be found again; if not, nothing of it is said before it can."""
+        self._look_at = self._loop.time() + _LOOK_SECONDS
+        if self._file is None or self._in_place():
+            return True
+        self._writing = group
+        self._lost = self._rolling = True
+        work = self._loop.run_in_executor(
+            self._writer, restore, self._files, self.segment, self._file, self._written_to
+        )
+        work.add_done_callback(self._restored)
+        return False
+
+    def _restored(self, work: asyncio.Future[File]) -> None:
+        error = work.exception()
+        if error is None:
+            # the next group begins a segment: readers that have the old file open find all of this one in it
+            if self._file is not None:
+                self._file.close()
+            self._file = work.result()
+            self._lost = False
+        self._written(error)
+
+    def _begun(self, work: asyncio.Future[File]) -> None:
+        error = work.exception()
+        if error is None:
+            if self._file is not None:
+                self._file.close()
+            self._file = work.result()
+            if self._own_segment:
+                self._on_sealed(self.segment, self.length, self.sequence)
+            self._own_segment = True
+            self._rolling = self._lost = False
+            self.segment += 1
+            self.length = 0
+        self._written(error)
+
+    def _written(self, error: BaseException | None) -> None:
+        group, self._writing = self._writing, None
+        self._scheduled = False
+        assert group is not None
+        if error is not None:
+            self._write_failed(group, error)
+            return
+        if self._loop.time() >= self._look_at and not self._look(group):
+            return
+        self.bytes_written += self._write_size
+        if group.move is not None:
+            self.moved_bytes += len(group.move.data) if group.pressing else self._write_size
+        self.length = self._written_to
+        self.sequence += 1
+        self.failing = None
+        self.writes += 1
+        if group.annexes:
+            _tell([annex.written for annex in group.annexes])
+        if self._group.pressing or (self._group and self._lazy is None):
+            # keep the disk busy while the results of this group are handed out
+            self._flush()
+        else:
+            self._scheduled = False
+        self._hand_out(group)
+
+    def _hand_out(self, group: Group) -> None:
+        owners: dict[ExtentOwner, None] = {}
+        segment = self.segment
+        for _, extent in group.extents:
+            extent.segment = segment
+            self.pending_bytes -= extent.size
+            owners[extent.owner] = None
+            try:
+                extent.owner.extent_durable(extent)
+            except Exception:
+                log.exception(_CALLBACK_FAILED)
+        move = group.move
+        if move is not None:
+            _tell([partial(move.done, segment, move.offset)])
+        _tell([done for done, _ in group.waiters])
+        _tell([owner.group_finished for owner in owners])
+        self._release()
+
+    def _abandon(self, file: File) -> None:
+        """Cut off what was refused: after a failed sync it may be readable now and gone after a power loss."""
+        try:
+            file.truncate(self.length)
+        except OSError as error:
+            log.warning("%s could not be cut to %d bytes: %s", segment_name(self.segment), self.length, error)
+        file.close()
+
+    def _write_failed(self, group: Group, cause: BaseException) -> None:
+        error = PersistenceError(f"writing {segment_name(self.segment)} failed: {cause}; nothing of it was accepted")
+        if self.failing is None:
+            log.error("%s", error, exc_info=None if isinstance(cause, OSError) else cause)
+        self.failing = error
+        if not self._lost and not self._in_place():
+            self._lost = self._rolling = True  # what it holds is nowhere else
+        if self._file is not None and not self._lost:
+            self._abandon(self._file)
+            self._file = None
+        if is_full(cause):
+            self.on_full()
+        waiting, self._group = self._group, Group()
+        self._fail(group, waiting, error)
+
+    def _fail(self, group: Group, waiting: Group, error: PersistenceError) -> None:
+        """Refuse what can be refused; the rest is the open group from now on."""
+        self._scheduled = False
+        self._group.annexes = group.annexes | waiting.annexes
+        _tell([annex.lost for annex in self._group.annexes])
+        # acknowledgments stay dirty in memory and go, with who waits for them and records that must not be lost, into
+        # the next group that can be written
+        for lost in (group, waiting):
+            for cursor in lost.cursors:
+                cursor.lost()
+            self._group.cursors.update(lost.cursors)
+            self._group.records += lost.kept
+            self._group.kept += lost.kept
+            self._group.waiters += [waiter for waiter in lost.waiters if waiter[1] is None]
+        for lost in (group, waiting):
+            for _, extent in lost.extents:
+                self.pending_bytes -= extent.size
+                extent.owner.extent_failed(extent, error)
+            for _, failed in lost.waiters:
+                if failed is not None:
+                    failed(error)
+            if lost.move is not None:
+                lost.move.failed(error)
+        if self._group and self._lazy is None:
+            self._lazy = self._loop.call_later(_RETRY_SECONDS, self._schedule)
+        self._release()
+
+    def _release(self) -> None:
+        if self._writing is None and (not self._group or self.failing is not None):
+            idle, self._idle = self._idle, []
+            for future in idle:
+                if not future.done():
+                    future.set_result(None)
+
+    async def drain(self) -> None:
+        """Return when nothing waits to be written any more, or when writing it was tried and failed."""
+        while self._writing is not None or self._group:
+            if self._writing is None:
+                self._schedule()
+            future: asyncio.Future[None] = self._loop.create_future()
+            self._idle.append(future)
+            await future
+            if self.failing is not None:
+                return
+
+    def close(self) -> None:
+        """Close the segment; call :meth:`drain` before. What a failing disk refused until now is not tried again."""
+        self._closed = True
+        if self._lazy is not None:
+            self._lazy.cancel()
+            self._lazy = None
+        self._committer.close()
+        if self._file is not None:
+            if not self._in_place():
+                try:
+                    restore(self._files, self.segment, self._file, self.length).close()
+                except OSError as error:
+                    log.error("%s is gone, and so is what was written to it: %s", segment_name(self.segment), error)
+            self._file.close()
+            self._file = None
+
+
+def _nothing() -> None: ...
+
+
+def _tell(callbacks: Iterable[Done]) -> None:
+    for callback in callbacks:
+        try:
+            callback()
+        except Exception:
+            log.exception(_CALLBACK_FAILED)
+
+
+def _by_log(item: tuple[int, PendingExtent]) -> tuple[int, int]:
+    return item[0], item[1].ordinal

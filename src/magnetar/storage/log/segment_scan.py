@@ -1,0 +1,245 @@
+"""Walking through one segment file, block by block, telling torn from corrupt.
+
+What is not readable is copied to a ``quarantine-…`` file before anything else happens; nothing is deleted. A damaged
+block with a whole one behind it is corruption: its entries are named and the walk goes on behind it. A damaged end
+with nothing behind it is what a crash leaves of a write that nobody was told had succeeded.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import Final, NamedTuple
+
+from magnetar.storage.backends.files import File, FileSystem, is_full
+from magnetar.storage.backends.segment_names import segment_name
+from magnetar.storage.log import records
+from magnetar.storage.log.segment import Places
+
+log = logging.getLogger(__name__)
+
+_WINDOW: Final = 4 << 20
+
+
+class Block(NamedTuple):
+    """A whole block found in a segment."""
+
+    offset: int
+    sequence: int
+    records: list[records.RawRecord]
+
+
+class SegmentScan:
+    """One pass over a segment. After iterating, ``length`` is where the last whole block ends."""
+
+    def __init__(
+        self,
+        files: FileSystem | None,
+        number: int,
+        file: File,
+        limit: int | None = None,
+        before: int | None = None,
+        secret: int | None = None,
+    ) -> None:
+        """``files``: where to keep what is unreadable; None to only look.
+
+        ``limit``: bytes known to have been durable. ``before``: blocks from this sequence on are void. ``secret``: the
+        directory's, in case the segment's own header is damaged.
+        """
+        self._files = files
+        self._number = number
+        self._file = file
+        size = file.size()
+        self._durable = limit
+        self._before = before
+        self._limit = size if limit is None else min(limit, size)
+        self.length = 0
+        self.secret = secret
+        self.sequence = -1
+        """Sequence of the last whole block."""
+        self.damage: list[str] = []
+        """What was found unreadable, in words."""
+        self.kept_in_place = False
+        """What is unreadable could not be copied: it must not be cut off."""
+        self.torn: str | None = None
+        """The torn end, in words."""
+        self._window = b""
+        self._window_at = 0
+
+    def header(self) -> records.SegmentHeader:
+        """The segment's header. Raises RecordError."""
+        return records.parse_segment_header(self._file.read(0, records.SEGMENT_HEADER_SIZE))
+
+    def __iter__(self) -> Iterator[Block]:
+        at = records.SEGMENT_HEADER_SIZE
+        self.length = min(at, self._limit)
+        self._check_header()
+        while at < self._limit:
+            block, end = self._block(at)
+            if block is not None:
+                yield block
+                at = self.length = end
+                self.sequence = block.sequence
+                continue
+            if end >= self._limit:
+                break  # nothing but padding
+            following = self._find_following(at)
+            if following < 0:
+                self._end(at)
+                return
+            self._corrupt(at, following)
+            at = self.length = following
+        if self._durable is not None and self._durable > self._limit:
+            self._name(
+                f"{segment_name(self._number)} ends at {self._limit} although {self._durable} bytes were durable"
+            )
+
+    def _check_header(self) -> None:
+        """Learn the secret; name damage."""
+        try:
+            found = self.header()
+            if self.secret is None:
+                self.secret = found.secret
+            elif found.secret != self.secret:
+                self._name(f"{segment_name(self._number)} belongs to another broker's directory")
+            if found.number != self._number:
+                self._name(f"{segment_name(self._number)} says that it is {segment_name(found.number)}")
+        except records.RecordError as error:
+            if self._limit > records.SEGMENT_HEADER_SIZE and self._find_following(records.SEGMENT_HEADER_SIZE, 0) >= 0:
+                self._name(f"{segment_name(self._number)}: {error}; its blocks are read nevertheless")
+
+    def _name(self, text: str) -> None:
+        self.damage.append(text)
+        log.error("%s", text)
+
+    def first_sequence(self) -> int | None:
+        """Sequence of the first whole block; None if there is none."""
+        at = self._find_following(records.SEGMENT_HEADER_SIZE, 0)
+        if at < 0:
+            return None
+        found = records.parse_block_header(self._file.read(at, records.BLOCK_HEADER_SIZE))
+        return None if found is None else found.sequence
+
+    def _bytes(self, at: int, size: int) -> bytes:
+        start = at - self._window_at
+        if start < 0 or start + size > len(self._window):
+            self._window = self._file.read(at, max(size, _WINDOW))
+            self._window_at = at
+            start = 0
+        return self._window[start : start + size]
+
+    def _block(self, at: int) -> tuple[Block | None, int]:
+        found, end = self._block_at(at)
+        if found is not None:
+            return found, end
+        border = records.page_end(at)
+        # padding fills a page: zeros that are known to be durable and end before are a block that was lost
+        may_pad = self._durable is None or self._durable % records.PAGE == 0
+        if may_pad and border >= self._limit and not any(self._bytes(at, self._limit - at)):
+            return None, self._limit
+        # what is between them does not matter: the sequences say that no block is missing
+        following, end = self._block_at(border)
+        if following is not None and following.sequence == self.sequence + 1:
+            return following, end
+        return None, at
+
+    def _block_at(self, at: int) -> tuple[Block | None, int]:
+        header = records.parse_block_header(self._bytes(at, records.BLOCK_HEADER_SIZE))
+        if header is None or header.sequence <= self.sequence or self._void(header.sequence):
+            return None, at
+        if self.secret is None:
+            self.secret = header.secret
+        elif header.secret != self.secret:
+            return None, at
+        size = records.BLOCK_HEADER_SIZE + header.length
+        if at + size > self._limit:
+            return None, at
+        data = self._bytes(at, size)
+        try:
+            found = records.parse_block(data, 0, header)
+        except records.RecordError:
+            return None, at
+        return Block(at, header.sequence, found), at + size
+
+    def _void(self, sequence: int) -> bool:
+        return self._before is not None and sequence >= self._before
+
+    def _find_following(self, at: int, start: int = 1) -> int:
+        data = self._file.read(at, max(self._limit - at, 0))
+        found = records.find_block(data, start, self.sequence, self.secret)
+        while found >= 0:
+            header = records.parse_block_header(data, found)
+            if header is not None and not self._void(header.sequence):
+                return at + found
+            found = records.find_block(data, found + 1, self.sequence, self.secret)
+        return -1
+
+    def _corrupt(self, at: int, following: int) -> None:
+        name = self._quarantine("corrupt", at, following)
+        text = (
+            f"{segment_name(self._number)} is corrupt from offset {at} to {following}: these bytes are kept in {name}; "
+            "the entries in them cannot be read, everything else can"
+        )
+        self._name(text)
+
+    def _end(self, at: int) -> None:
+        """Nothing whole follows: a torn write, unless the next segment says that it was durable."""
+        if self._durable is not None:
+            self._corrupt(at, self._durable)
+            return
+        data = self._file.read(at, self._limit - at)
+        data = data.rstrip(b"\0")  # some file systems leave zeros where a write was cut off
+        if not data:
+            return
+        name = self._quarantine("torn", at, at + len(data))
+        self.torn = (
+            f"{segment_name(self._number)} ends with a write that was cut off (offset {at}, {len(data)} bytes): nobody "
+            f"was told that it had succeeded; the bytes are kept in {name}"
+        )
+        log.warning("%s", self.torn)
+
+    def _quarantine(self, why: str, start: int, stop: int) -> str:
+        if self._files is None:
+            return "this file"
+        name = f"quarantine-{segment_name(self._number)}-{start:x}-{why}"
+        try:
+            self._copy(name, start, stop)
+        except OSError as error:
+            if not is_full(error):
+                raise
+            with suppress(OSError):
+                self._files.remove(name)  # half a copy of what stays where it is
+            self.kept_in_place = True
+            return "this file, for the disk is full"
+        return name
+
+    def _copy(self, name: str, start: int, stop: int) -> None:
+        assert self._files is not None
+        copy = self._files.open(name, create=True)
+        try:
+            copy.truncate(0)
+            for at in range(start, min(stop, self._limit), _WINDOW):
+                copy.append([self._file.read(at, min(_WINDOW, stop - at))])
+            copy.sync()
+        finally:
+            copy.close()
+        self._files.sync()
+
+
+def places_of(files: FileSystem, number: int) -> dict[tuple[int, int], Places]:
+    """Places of all extents of a segment, by log and ledger, read from the segment itself (its index is damaged)."""
+    found: dict[tuple[int, int], Places] = {}
+    file = files.open(segment_name(number))
+    try:
+        for block in SegmentScan(files, number, file):
+            for raw in block.records:
+                if raw.kind == records.Kind.EXTENT:
+                    head = records.extent_head(raw.body)
+                    places = found.setdefault((head.log, head.ledger), Places())
+                    places.add(head.ordinal, block.offset + raw.at, records.RECORD_HEADER_SIZE + len(raw.body))
+    finally:
+        file.close()
+    for places in found.values():
+        places.sort()
+    return found

@@ -1,0 +1,115 @@
+"""What one write of the journal makes durable, and who wants to hear of it.
+
+Managed ledgers, cursors and annexes know the journal by these faces only, and it knows them by these.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+from magnetar.model.errors import PersistenceError
+
+Done = Callable[[], None]
+Failed = Callable[[PersistenceError], None]
+
+
+class ExtentOwner(Protocol):
+    """The managed ledger, as the journal sees it."""
+
+    def extent_closed(self) -> None:
+        """The open extent is being written: nothing may be added to it any more."""
+        ...
+
+    def extent_durable(self, extent: PendingExtent) -> None: ...
+    def extent_failed(self, extent: PendingExtent, error: PersistenceError) -> None: ...
+    def group_finished(self) -> None: ...
+
+
+class DirtyCursor(Protocol):
+    """A cursor with acknowledgments that are not on disk yet."""
+
+    def render(self) -> bytes:
+        """The record of what changed since the last call."""
+        ...
+
+    def lost(self) -> None:
+        """What was rendered did not reach the disk: render everything the next time."""
+        ...
+
+
+class DirtyAnnex(Protocol):
+    """A feature's state beside a log, with changes that are not on disk yet (`storage/ledgers/feature_state.py`)."""
+
+    def render(self) -> list[bytes]:
+        """The records of what changed since the last call."""
+        ...
+
+    def written(self) -> None:
+        """What was rendered last is durable; said before the next render."""
+        ...
+
+    def lost(self) -> None:
+        """What was rendered, and what changed since, did not reach the disk."""
+        ...
+
+
+class PendingExtent:
+    """Entries of one ledger that will lie next to each other; once durable it serves as a piece of the cache."""
+
+    __slots__ = (
+        "counts", "entries", "entry", "index", "ledger", "length", "offset", "ordinal", "owner", "published_ms",
+        "segment", "size", "tags",
+    )  # fmt: skip
+
+    def __init__(self, owner: ExtentOwner, ledger: int, entry: int, ordinal: int, index: int, now: int) -> None:
+        self.owner = owner
+        self.ledger = ledger
+        self.entry = entry
+        self.ordinal = ordinal
+        self.index = index
+        self.published_ms = now
+        self.entries: list[bytes] = []
+        self.counts: list[int] | None = None
+        self.tags: list[object] = []
+        """What the appender wants back with the result, one per entry."""
+        self.size = 0
+        self.segment = self.offset = self.length = 0
+
+
+class PendingMove:
+    """Whole records of extents that stand in the log already and get a second place."""
+
+    __slots__ = ("data", "done", "failed", "offset", "records")
+
+    def __init__(self, data: bytes, count: int, done: Callable[[int, int], None], failed: Failed) -> None:
+        self.data = data
+        self.records = count
+        self.done = done
+        """Called with the segment and the offset of ``data`` in it when it is durable."""
+        self.failed = failed
+        self.offset = 0
+
+
+class Group:
+    """What one write will make durable."""
+
+    __slots__ = ("annexes", "cursors", "extents", "kept", "move", "records", "waiters")
+
+    def __init__(self) -> None:
+        self.annexes: dict[DirtyAnnex, None] = {}
+        self.extents: list[tuple[int, PendingExtent]] = []
+        self.records: list[bytes] = []
+        self.kept: list[bytes] = []
+        """Those of ``records`` that go into the next group if this one cannot be written."""
+        self.cursors: dict[DirtyCursor, None] = {}
+        self.waiters: list[tuple[Done, Failed | None]] = []
+        self.move: PendingMove | None = None
+
+    def __bool__(self) -> bool:
+        return self.move is not None or self.pressing
+
+    @property
+    def pressing(self) -> bool:
+        """Whether there is more than a move."""
+        return bool(self.extents or self.records or self.cursors or self.waiters or self.annexes)

@@ -1,0 +1,106 @@
+"""Which spans keep which segment on the disk, and how much of a sealed segment lives.
+
+The spans tell it themselves, through the store: each one that comes, goes, shrinks or is moved.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from magnetar.storage.log.segment import Span
+from magnetar.storage.space.victims import Use
+
+
+class Occupancy:
+    """Of one directory; lives on the event loop."""
+
+    def __init__(self) -> None:
+        self._spans: dict[int, set[Span]] = {}
+        self._living: dict[int, int] = {}
+        """Of segments that take no more entries, once somebody has asked."""
+        self._moved_to: dict[int, int] = {}
+        """By segment: the newest one that holds something which was moved out of it."""
+        self._copied: dict[int, int] = {}
+        """By segment: bytes that were moved out of it and lie in it still."""
+        self.sizes: dict[int, int] = {}
+        """On disk, of segments that take no more entries, with their index."""
+
+    def __contains__(self, number: int) -> bool:
+        """Whether anything in the segment is needed."""
+        return number in self._spans
+
+    def numbers(self) -> list[int]:
+        """Segments of which something is needed."""
+        return list(self._spans)
+
+    def spans(self, number: int) -> list[Span]:
+        """What is needed of a segment."""
+        return list(self._spans.get(number, ()))
+
+    def added(self, span: Span) -> None:
+        """A span counts as living in its segment from now on."""
+        self._spans.setdefault(span.segment, set()).add(span)
+        if span.segment in self._living:
+            self._living[span.segment] += span.living
+
+    def dropped(self, span: Span) -> None:
+        """Nobody needs the span any more."""
+        spans = self._spans.get(span.segment)
+        if spans is None or span not in spans:
+            return
+        spans.discard(span)
+        self.shrunk(span, span.living)
+        if not spans:
+            del self._spans[span.segment]
+            self._living.pop(span.segment, None)
+
+    def shrunk(self, span: Span, size: int) -> None:
+        """So many bytes of a span are needed no more."""
+        if span.segment in self._living:
+            self._living[span.segment] -= size
+
+    def moved(self, source: int, target: int, size: int) -> None:
+        """So much of segment ``source`` lies in ``target``, too: until checkpoints know, it lies there as well."""
+        self._moved_to[source] = max(self._moved_to.get(source, 0), target)
+        self._copied[source] = self._copied.get(source, 0) + size
+
+    @property
+    def copied(self) -> int:
+        """Bytes that lie on the disk twice."""
+        return sum(self._copied.values())
+
+    def living(self, number: int) -> int:
+        """About how many bytes of a segment are needed. Exact counts are kept only of those that take no more."""
+        found = self._living.get(number)
+        return sum(span.living for span in self._spans.get(number, ())) if found is None else found
+
+    def uses(self) -> list[Use]:
+        """The segments whose size is known and in which something lives."""
+        out = []
+        for number, size in self.sizes.items():
+            if number in self._spans:
+                living = self._living[number] = self.living(number)
+                out.append(Use(number, size, min(max(living, 0), size)))
+        return out
+
+    def removable(self, number: int, border: int) -> bool:
+        """Whether a start from any checkpoint that reaches at least up to segment ``border`` needs nothing of it."""
+        return number <= border and number not in self._spans and self._moved_to.get(number, 0) <= border
+
+    def waiting(self, numbers: Iterable[int], border: int) -> int:
+        """Bytes of segments that nobody needs and that are not removable yet."""
+        return sum(
+            self.sizes.get(number, 0)
+            for number in numbers
+            if number not in self._spans and not self.removable(number, border)
+        )
+
+    def stays(self, number: int) -> None:
+        """The segment will not be emptied: what was moved out of it waits for nothing."""
+        self._copied.pop(number, None)
+
+    def removed(self, number: int) -> None:
+        """The segment is gone."""
+        self.sizes.pop(number, None)
+        self._moved_to.pop(number, None)
+        self._copied.pop(number, None)

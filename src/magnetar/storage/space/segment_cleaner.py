@@ -1,0 +1,277 @@
+"""Living entries out of mostly dead segments, so that the disk comes back (docs/decisions/005-rescue.md).
+
+A pass removes what nobody needs, empties the segments that :mod:`magnetar.storage.space.victims` names, and begins a
+new segment if that is what removing waits for: checkpoints are written when a segment is sealed, and a segment goes
+only when both kept checkpoints know that nothing in it is needed.
+
+To empty a segment is to copy: the reader's thread reads living extents and checks them, the journal writes them again
+behind whatever waits, and when that is durable the spans point there. Nothing is moved that cannot be read: a segment
+with such a place is named once and stays as it is.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from heapq import merge
+from typing import Final, Protocol
+
+from magnetar.model.errors import PersistenceError
+from magnetar.runtime.tasks import in_turns
+from magnetar.storage.backends.segment_names import segment_name
+from magnetar.storage.ledgers.entry_reader import EntryReader, Living
+from magnetar.storage.ledgers.managed_ledger import ManagedLedger
+from magnetar.storage.ledgers.span_table import Extent
+from magnetar.storage.log.journal import Journal
+from magnetar.storage.log.segment import Span
+from magnetar.storage.log.write_group import PendingMove
+from magnetar.storage.space.occupancy import Occupancy
+from magnetar.storage.space.victims import SPARSE, Use, excess, victims
+
+log = logging.getLogger(__name__)
+
+_SLICE_BYTES: Final = 256 << 10
+"""What one group takes; measured: publish latency is the same with and without (docs/performance.md)."""
+_HURRIED_BYTES: Final = 1 << 20
+"""The same while more than twice what lives is there."""
+_SPANS_AT_ONCE: Final = 64
+_SORTED_AT_ONCE: Final = 2000
+_BUSY_BYTES: Final = 1 << 20
+"""While more than this waits to be written, moving waits,"""
+_PATIENCE: Final = 25
+"""but no longer than so many hundredths of a second: what makes room must not starve."""
+_PASS_SEGMENTS: Final = 4
+"""So much living data, in segments, is moved before what is best is looked at again."""
+_ROUND_SECONDS: Final = 1.0
+"""A pass that finds more than twice what lives goes on after so long."""
+_ROLL_PART: Final = 8
+"""So large a part of a segment has to wait for checkpoints before one is written for its sake."""
+_ROLL_SECONDS: Final = 10.0
+_REST: Final = 100
+"""Between two such checkpoints lies this many times what one takes,"""
+_HURRIED_REST: Final = 20
+"""or this many if moving waits for it: then nor does it have to be ten seconds."""
+_NEWEST_SECONDS: Final = 60.0
+"""The newest segment is ended for the sake of its own garbage when it has been the newest for so long."""
+_REFUSED_SECONDS: Final = 60.0
+"""When the disk has refused a move: others want what space there is."""
+
+
+class RescueHome(Protocol):
+    """The store, as this sees it."""
+
+    journal: Journal
+    occupancy: Occupancy
+
+    def logs(self) -> Iterable[ManagedLedger]: ...
+    def covered(self) -> tuple[int, int]:
+        """The segments up to which the two kept checkpoints reach."""
+        ...
+
+    async def measure(self) -> list[int]:
+        """Know the sizes of all sealed segments; the numbers of all that exist."""
+        ...
+
+    async def remove_dead(self) -> list[int]: ...
+
+    @property
+    def sealing(self) -> tuple[float, float]:
+        """When a segment was sealed last, in the loop's time, and how long the checkpoint for it took."""
+        ...
+
+
+class Rescue:
+    """Of one store; lives on its loop."""
+
+    def __init__(self, home: RescueHome, reader: EntryReader, slack: int, bytes_per_second: int) -> None:
+        self._home = home
+        self._reader = reader
+        self._slack = slack
+        self._rate = bytes_per_second
+        self._damaged: set[int] = set()
+        self._not_before = 0.0
+        self._again = 0.0
+        self._one = asyncio.Lock()
+        self.emptied = 0
+        """Segments, since the start."""
+        self.moved_bytes = 0
+
+    async def run(self) -> None:
+        """One pass. Whatever fails is named and left for a later one."""
+        async with self._one:
+            while True:
+                present = await self._home.measure()
+                await self._home.remove_dead()
+                if self._may_move():
+                    await self._empty_victims()
+                    await self._home.remove_dead()
+                await self._roll_if_due(present)
+                if not self._may_move() or not self._urgent():
+                    return
+                # too much is there: on, as soon as what was moved does not lie there twice any more
+                await asyncio.sleep(_ROUND_SECONDS)
+
+    async def make_room(self, least: int) -> None:
+        """On a full disk nothing is moved, but what is dead goes; a segment is begun if so many bytes wait for it."""
+        async with self._one:
+            present = await self._home.measure()
+            await self._home.remove_dead()
+            journal, occupancy = self._home.journal, self._home.occupancy
+            waiting = occupancy.waiting(present, self._home.covered()[0])
+            if not occupancy.living(journal.segment):
+                waiting += journal.open_bytes
+            now = asyncio.get_running_loop().time()
+            # a checkpoint that the disk refused is not worth another segment every second
+            if waiting > least and (self._home.covered()[1] >= journal.segment - 1 or now >= self._again):
+                self._again = now + _REFUSED_SECONDS
+                await self._roll()
+
+    def _may_move(self) -> bool:
+        return self._rate > 0 and asyncio.get_running_loop().time() >= self._not_before
+
+    def _urgent(self) -> bool:
+        """Whether more than twice what lives is there."""
+        return excess(self._uses(), self._slack) > 0
+
+    # emptying ----------------------------------------------------------------------------------------------------
+
+    def _uses(self) -> list[Use]:
+        newest = self._home.covered()[1]
+        return [use for use in self._home.occupancy.uses() if use.number <= newest and use.number not in self._damaged]
+
+    async def _empty_victims(self) -> None:
+        plan = victims(self._uses(), self._slack)
+        if not plan:
+            return
+        logs: dict[int, ManagedLedger] = {}
+        async for managed in in_turns(list(self._home.logs()), 2000):
+            logs[managed.id] = managed
+        left = _PASS_SEGMENTS * self._slack
+        emptied, moved = self.emptied, self.moved_bytes
+        for use in plan:
+            if left <= 0 or self._home.occupancy.copied > self._slack:  # making room takes room
+                break
+            left -= use.living
+            try:
+                await self._empty(use.number, logs)
+            except _MoveRefusedError as error:
+                log.warning("making room waits for %g s: %s", _REFUSED_SECONDS, error)
+                self._not_before = asyncio.get_running_loop().time() + _REFUSED_SECONDS
+                return
+            except (PersistenceError, OSError) as error:
+                self._damaged.add(use.number)
+                self._home.occupancy.stays(use.number)
+                log.error("%s stays as it is, with what nobody needs of it: %s", segment_name(use.number), error)
+        log.info("emptied %d segments: %d bytes were moved", self.emptied - emptied, self.moved_bytes - moved)
+
+    async def _empty(self, number: int, logs: dict[int, ManagedLedger]) -> None:
+        wanted: list[Span] = []
+        async for span in _in_order(self._home.occupancy.spans(number)):
+            wanted.append(span)
+            while len(wanted) >= _SPANS_AT_ONCE:
+                wanted = await self._move(wanted, logs)
+        while wanted:
+            wanted = await self._move(wanted, logs)
+        if number not in self._home.occupancy:
+            self.emptied += 1
+
+    async def _move(self, spans: list[Span], logs: dict[int, ManagedLedger]) -> list[Span]:
+        """Write some of what lives in them a second time; the spans to ask again, none if nothing did."""
+        wanted: list[tuple[Span, int]] = []
+        for span in spans:
+            managed = logs.get(span.log)
+            if managed is None or managed.deleted:
+                continue
+            start = max(span.first, managed.first)
+            # a span that was let go is dropped when that is durable, one that was moved is not in the table
+            if start < span.end and managed.spans.holding(start) is span:
+                wanted.append((span, start))
+        if wanted:
+            size = _HURRIED_BYTES if self._urgent() else _SLICE_BYTES
+            await self._write(await self._reader.living(wanted, size), logs)
+        return [span for span, _ in wanted]
+
+    async def _write(self, living: Sequence[Living], logs: dict[int, ManagedLedger]) -> None:
+        loop, journal = asyncio.get_running_loop(), self._home.journal
+        urgent = self._urgent()
+        begun, others = loop.time(), journal.bytes_written - journal.moved_bytes
+        for _ in range(_PATIENCE):
+            if urgent or journal.pending_bytes <= _BUSY_BYTES:
+                break
+            await asyncio.sleep(0.01)
+        answer: asyncio.Future[None] = loop.create_future()
+        data = b"".join([one.record for one in living])
+
+        def durable(segment: int, offset: int) -> None:
+            at = offset
+            for one in living:
+                managed = logs[one.span.log]
+                if not managed.deleted:
+                    extent = Extent(segment, one.span.ledger, one.first, one.end, at, len(one.record))
+                    managed.spans.move(extent, managed.first)
+                at += len(one.record)
+            self.moved_bytes += len(data)
+            _settle(answer, lambda: answer.set_result(None))
+
+        def refused(error: PersistenceError) -> None:
+            _settle(answer, lambda: answer.set_exception(_MoveRefusedError(str(error))))
+
+        journal.add_move(PendingMove(data, len(living), durable, refused))
+        await answer
+        due = len(data)
+        if urgent:
+            # as fast as others fill the disk, or what they write would win
+            due -= journal.bytes_written - journal.moved_bytes - others
+        await asyncio.sleep(max(due / self._rate - (loop.time() - begun), 0))
+
+    # checkpoints for the sake of space ---------------------------------------------------------------------------
+
+    async def _roll_if_due(self, present: Iterable[int]) -> None:
+        home, loop = self._home, asyncio.get_running_loop()
+        sealed_at, took = home.sealing
+        quiet = loop.time() - sealed_at
+        copied = home.occupancy.copied > self._slack
+        rest = max(_ROUND_SECONDS, _HURRIED_REST * took) if copied else max(_ROLL_SECONDS, _REST * took)
+        if quiet < rest or loop.time() < self._not_before:
+            return
+        waiting = home.occupancy.waiting(present, home.covered()[0])
+        newest = home.journal.open_bytes
+        if quiet >= _NEWEST_SECONDS and home.occupancy.living(home.journal.segment) * SPARSE <= newest:
+            waiting += newest
+        if waiting * _ROLL_PART >= self._slack:
+            await self._roll()
+
+    async def _roll(self) -> None:
+        home, loop = self._home, asyncio.get_running_loop()
+        begun: asyncio.Future[None] = loop.create_future()
+
+        def refused(error: PersistenceError) -> None:
+            self._not_before = loop.time() + _REFUSED_SECONDS
+            _settle(begun, lambda: begun.set_result(None))
+
+        home.journal.roll(lambda: _settle(begun, lambda: begun.set_result(None)), refused)
+        await begun
+
+
+class _MoveRefusedError(Exception):
+    """The disk did not take what was to be moved."""
+
+
+async def _in_order(spans: list[Span]) -> AsyncIterator[Span]:
+    """By log and ordinal. A segment can hold a piece of each of 100,000 topics: they are sorted a few at a time."""
+    parts = []
+    for at in range(0, len(spans), _SORTED_AT_ONCE):
+        parts.append(sorted(spans[at : at + _SORTED_AT_ONCE], key=_place))
+        await asyncio.sleep(0)
+    async for span in in_turns(merge(*parts, key=_place), _SORTED_AT_ONCE):
+        yield span
+
+
+def _place(span: Span) -> tuple[int, int]:
+    return span.log, span.first
+
+
+def _settle(future: asyncio.Future[None], act: Callable[[], None]) -> None:
+    if not future.done():
+        act()

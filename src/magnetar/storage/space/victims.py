@@ -1,0 +1,62 @@
+"""Which segments are to be emptied, so that the disk holds what lives and not much else. Pure.
+
+A segment is removed when nothing in it is needed; what keeps it can be moved. To move ``living`` bytes out of a segment
+of ``size`` frees the difference, so the emptiest come first. Three reasons:
+
+* *sparse*: an eighth of it or less lives. It is worth while at any time: seven bytes come back for each that is moved.
+* *crowded*: all of them together are larger than twice what lives in them, and ``slack``. Then at least one of them
+  is less than half alive, so every byte that is moved frees one or more, until the rest fits.
+* *crumbs*: there are more than ``CRUMBS_MAX`` small ones. They become one: for the number of files, not for bytes.
+
+So what is left takes at most twice what lives in it plus ``slack``, whatever lived and died in which order: the model
+test is `tests/unit/storage/space/test_victims.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final, NamedTuple
+
+SPARSE: Final = 8
+"""A segment of which no more than this part lives is always emptied."""
+CRUMB: Final = 16
+"""A segment smaller than this part of ``slack`` is a small one."""
+CRUMBS_MAX: Final = 32
+
+
+class Use(NamedTuple):
+    """A sealed segment in which something lives."""
+
+    number: int
+    size: int
+    """On disk, with its index."""
+    living: int
+    """How much of it is needed, at most ``size``."""
+
+    @property
+    def share(self) -> float:
+        """The part of it that lives."""
+        return self.living / self.size if self.size else 1.0
+
+
+def excess(uses: Iterable[Use], slack: int) -> int:
+    """Bytes beyond twice what lives and ``slack``; below zero if there are fewer."""
+    return sum(use.size - 2 * use.living for use in uses) - slack
+
+
+def victims(uses: Iterable[Use], slack: int) -> list[Use]:
+    """What is to be emptied, in this order."""
+    ordered = sorted(uses, key=lambda use: (use.share, use.number))
+    # what is moved lies elsewhere afterwards, and takes what it takes
+    over = excess(ordered, slack)
+    chosen = 0
+    for use in ordered:
+        if use.living * SPARSE > use.size and over <= 0:
+            break
+        over -= use.size - use.living
+        chosen += 1
+    rest = ordered[chosen:]
+    crumbs = [use for use in rest if use.size * CRUMB <= slack]
+    if len(crumbs) <= CRUMBS_MAX:
+        crumbs = []
+    return ordered[:chosen] + sorted(crumbs, key=lambda use: use.number)

@@ -1,0 +1,1 @@
+"""Files, directories and the process that syncs."""

@@ -1,0 +1,76 @@
+"""What storage opens it closes, also where something goes wrong: a broker lives for months."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from magnetar.storage.backends.files import OsFileSystem
+from magnetar.storage.backends.segment_names import segment_name
+from magnetar.storage.log.segment_scan import SegmentScan
+from tests.unit.storage.lives import append, numbered, run, settled
+from tests.unit.storage.lives import opened as opened_in_memory
+from tests.unit.storage.log.test_segment_scan import block, segment
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="counts in /proc")
+
+
+@contextmanager
+def none_stays_open() -> Iterator[None]:
+    before = sorted(os.readlink(f"/proc/self/fd/{fd}") for fd in os.listdir("/proc/self/fd") if _there(fd))
+    yield
+    after = sorted(os.readlink(f"/proc/self/fd/{fd}") for fd in os.listdir("/proc/self/fd") if _there(fd))
+    assert after == before
+
+
+def _there(fd: str) -> bool:
+    return os.path.exists(f"/proc/self/fd/{fd}")
+
+
+def test_a_scan_that_quarantines(tmp_path: Path) -> None:
+    files = OsFileSystem(str(tmp_path))
+    lost = block(1, b"lost")
+    for data in (segment(block(0, b"x"), b"\xff" * len(lost)) + block(2, b"y"), segment(block(0, b"x"), lost[:-3])):
+        with none_stays_open():
+            file = files.open(segment_name(1), create=True)
+            file.truncate(0)
+            file.append([data])
+            list(SegmentScan(files, 1, file))
+            file.close()
+
+
+def test_a_lock_that_somebody_else_has(tmp_path: Path) -> None:
+    first, second = OsFileSystem(str(tmp_path)), OsFileSystem(str(tmp_path))
+    with none_stays_open():
+        first.lock()
+        with none_stays_open(), pytest.raises(BlockingIOError):
+            second.lock()
+        first.unlock()
+    with none_stays_open():
+        second.lock()
+        second.unlock()
+    with none_stays_open(), (tmp_path / "LOCK").open("w") as older:
+        fcntl.flock(older, fcntl.LOCK_EX)  # as a version does that knows only the file
+        with none_stays_open(), pytest.raises(BlockingIOError):
+            second.lock()
+
+
+def test_a_whole_life(tmp_path: Path) -> None:
+    async def main() -> None:
+        store = opened_in_memory(OsFileSystem(str(tmp_path)))  # type: ignore[arg-type]  # real files instead
+        managed = store.open_log("a")
+        for start in range(0, 60, 10):
+            await append(store, managed, *numbered(start, start + 10, 100))
+            managed.open_ledger()
+            managed.trim(managed.end)
+            await settled()
+        await store.close()
+
+    with none_stays_open():
+        run(main())

@@ -1,0 +1,151 @@
+"""The process that writes and syncs: what it answers is true, and its death is noticed and survived."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import mmap
+import os
+import resource
+import signal
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from magnetar.storage.backends.committer import ThreadCommitter
+from magnetar.storage.backends.files import Chunk, File, OsFile, OsFileSystem
+from magnetar.storage.backends.sync_process import SyncProcess
+
+
+async def commit(process: SyncProcess, file: File, chunks: Sequence[Chunk]) -> BaseException | None:
+    answer: asyncio.Future[BaseException | None] = asyncio.get_running_loop().create_future()
+    process.commit(file, chunks, True, answer.set_result)
+    assert not answer.done(), "answered from within the call"
+    return await asyncio.wait_for(answer, 20)
+
+
+def started() -> SyncProcess:
+    process = SyncProcess(ThreadCommitter(ThreadPoolExecutor(1)))
+    assert process.alive
+    return process
+
+
+def content(file: File) -> bytes:
+    return file.read(0, file.size())
+
+
+def test_groups_of_any_size_lie_one_behind_the_other(tmp_path: Path) -> None:
+    async def main() -> None:
+        process = started()
+        files = OsFileSystem(str(tmp_path))
+        first, second = files.open("a", create=True), files.open("b", create=True)
+        large = os.urandom(21 << 20)
+        assert await commit(process, first, [b"one", memoryview(b"two")]) is None
+        assert await commit(process, first, [large[:5], large[5 : 17 << 20], large[17 << 20 :]]) is None
+        assert await commit(process, second, [b"other"]) is None
+        assert await commit(process, first, [b"last"]) is None
+        assert content(first) == b"onetwo" + large + b"last"
+        assert content(second) == b"other"
+        process.close()
+
+    asyncio.run(main())
+
+
+def test_a_group_on_whole_pages_goes_past_the_page_cache_and_is_read_so(tmp_path: Path) -> None:
+    async def main() -> None:
+        process = started()
+        file = OsFileSystem(str(tmp_path)).open("a", create=True)
+        pages = os.urandom(40 * 4096)
+        assert await commit(process, file, [b"small"]) is None
+        answer: asyncio.Future[BaseException | None] = asyncio.get_running_loop().create_future()
+        lead = 4096 - len(b"small")
+        process.commit(file, [bytes(lead) + pages[:10], pages[10:]], True, answer.set_result, lead)
+        assert await asyncio.wait_for(answer, 20) is None
+        assert await commit(process, file, [b"behind"]) is None
+        assert content(file) == b"small" + bytes(lead) + pages + b"behind"
+        with mmap.mmap(-1, 64 * 4096) as buffer:
+            found, at = file.read_large(5000, 39 * 4096, buffer)
+            assert found[at : at + 39 * 4096] == pages[5000 - 4096 :][: 39 * 4096]
+            assert found is buffer or (isinstance(file, OsFile) and file.direct() == file.fileno())
+            found, at = file.read_large(4096, 40 * 4096 + 6, buffer)
+            assert found[at : at + 40 * 4096 + 6] == pages + b"behind"
+        file.close()
+        process.close()
+
+    asyncio.run(main())
+
+
+def test_a_large_group_on_whole_pages_goes_in_slices(tmp_path: Path) -> None:
+    async def main() -> None:
+        process = started()
+        file = OsFileSystem(str(tmp_path)).open("a", create=True)
+        pages = os.urandom(5000 * 4096)
+        assert await commit(process, file, [b"small"]) is None
+        answer: asyncio.Future[BaseException | None] = asyncio.get_running_loop().create_future()
+        lead = 4096 - len(b"small")
+        chunks = [bytes(lead) + pages[:10], *(pages[at : at + 100_003] for at in range(10, len(pages), 100_003))]
+        process.commit(file, chunks, True, answer.set_result, lead)
+        assert await asyncio.wait_for(answer, 20) is None
+        assert await commit(process, file, [b"behind"]) is None
+        assert content(file) == b"small" + bytes(lead) + pages + b"behind"
+        process.close()
+
+    asyncio.run(main())
+
+
+def test_a_large_group_fails_as_a_whole_and_the_next_is_not_mixed_with_it(tmp_path: Path) -> None:
+    async def main() -> None:
+        process = started()
+        file = OsFileSystem(str(tmp_path)).open("a", create=True)
+        assert process.pid is not None
+        # The second slice does not fit.
+        resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (12 << 20, resource.RLIM_INFINITY))
+        error = await commit(process, file, [bytes(30 << 20)])
+        assert isinstance(error, OSError)
+        assert error.errno == errno.EFBIG
+        file.truncate(0)
+        assert await commit(process, file, [b"next"]) is None
+        assert content(file) == b"next"
+        os.kill(process.pid, signal.SIGSTOP)
+        answer: asyncio.Future[BaseException | None] = asyncio.get_running_loop().create_future()
+        process.commit(file, [bytes(30 << 20)], True, answer.set_result)
+        os.kill(process.pid, signal.SIGKILL)
+        assert isinstance(await asyncio.wait_for(answer, 20), OSError)
+        file.truncate(4)
+        assert await commit(process, file, [b"last"]) is None
+        assert content(file) == b"nextlast"
+        process.close()
+
+    asyncio.run(main())
+
+
+def test_a_full_disk_is_told_by_its_number() -> None:
+    async def main() -> None:
+        process = started()
+        full = OsFile(os.open("/dev/full", os.O_RDWR))
+        error = await commit(process, full, [b"x"])
+        assert isinstance(error, OSError)
+        assert error.errno == errno.ENOSPC
+        process.close()
+
+    asyncio.run(main())
+
+
+def test_its_death_fails_what_it_held_and_a_thread_goes_on(tmp_path: Path) -> None:
+    async def main() -> None:
+        process = started()
+        file = OsFileSystem(str(tmp_path)).open("a", create=True)
+        assert await commit(process, file, [b"one"]) is None
+        assert process.pid is not None
+        os.kill(process.pid, signal.SIGSTOP)
+        answer: asyncio.Future[BaseException | None] = asyncio.get_running_loop().create_future()
+        process.commit(file, [b"two"], True, answer.set_result)
+        os.kill(process.pid, signal.SIGKILL)
+        assert isinstance(await asyncio.wait_for(answer, 20), OSError)
+        assert not process.alive
+        file.truncate(3)
+        assert await commit(process, file, [b"three"]) is None
+        assert content(file) == b"onethree"
+        process.close()
+
+    asyncio.run(main())

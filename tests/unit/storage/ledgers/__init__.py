@@ -1,0 +1,1 @@
+"""Ledgers, cursors, the state of features, reading."""

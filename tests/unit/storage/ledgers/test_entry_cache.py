@@ -1,0 +1,127 @@
+"""The cache of entries: its account is exact, its pieces are found and cut to the entry and to the byte."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from magnetar.storage.ledgers.entry_cache import CachedRuns, EntryCache, Run, cut
+
+OVERHEAD = 64
+
+
+def run(first: int, sizes: list[int], counts: list[int] | None = None) -> Run:
+    return Run(first, 3, first + 100, [bytes([first % 256]) * size for size in sizes], counts)
+
+
+def put(cache: EntryCache, cached: CachedRuns, first: int, sizes: list[int]) -> None:
+    cache.put(cached, run(first, sizes), sum(sizes))
+
+
+def firsts(cached: CachedRuns) -> list[int]:
+    assert cached.firsts == [piece.first for piece in cached.runs] == sorted(cached.firsts)
+    return cached.firsts
+
+
+def test_the_account_counts_bytes_and_what_python_adds() -> None:
+    cache, cached = EntryCache(1 << 20), CachedRuns()
+    assert cache.bytes == 0
+    put(cache, cached, 0, [10, 20, 30])
+    assert cache.bytes == 60 + 3 * OVERHEAD
+    put(cache, cached, 3, [5])
+    assert cache.bytes == 65 + 4 * OVERHEAD
+
+
+def test_what_is_over_the_budget_goes_in_the_order_it_came_and_one_piece_stays() -> None:
+    each = 100 + OVERHEAD
+    cache, one, other = EntryCache(3 * each), CachedRuns(), CachedRuns()
+    put(cache, one, 0, [100])
+    put(cache, other, 7, [100])
+    put(cache, one, 1, [100])
+    assert (cache.bytes, firsts(one), firsts(other)) == (3 * each, [0, 1], [7]), "the budget itself is allowed"
+    put(cache, one, 2, [100])
+    assert (cache.bytes, firsts(one), firsts(other)) == (3 * each, [1, 2], [7])
+    put(cache, one, 3, [100])
+    assert (cache.bytes, firsts(one), firsts(other)) == (3 * each, [1, 2, 3], [])
+    put(cache, one, 4, [4000])
+    assert (cache.bytes, firsts(one)) == (4000 + OVERHEAD, [4]), "the newest stays whatever its size"
+    put(cache, one, 5, [1])
+    assert (cache.bytes, firsts(one)) == (1 + OVERHEAD, [5])
+
+
+def test_a_log_that_was_cleared_gives_its_budget_back_when_its_turn_comes() -> None:
+    each = 100 + OVERHEAD
+    cache, gone, other = EntryCache(2 * each), CachedRuns(), CachedRuns()
+    put(cache, gone, 0, [100])
+    cache.clear(gone)
+    assert (firsts(gone), cache.bytes) == ([], each)
+    put(cache, gone, 0, [100])
+    put(cache, other, 0, [100])
+    assert cache.bytes == 2 * each
+    put(cache, other, 1, [100])
+    put(cache, other, 2, [100])
+    assert (firsts(gone), firsts(other), cache.bytes) == ([], [1, 2], 2 * each)
+
+
+def test_a_piece_that_begins_inside_another_is_not_remembered() -> None:
+    cache, cached = EntryCache(1 << 20), CachedRuns()
+    put(cache, cached, 10, [1] * 5)
+    put(cache, cached, 30, [1])
+    before = cache.bytes
+    for first in (10, 12, 14, 30):
+        put(cache, cached, first, [1] * 9)
+        assert (firsts(cached), cache.bytes) == ([10, 30], before)
+    put(cache, cached, 15, [1])
+    put(cache, cached, 5, [1] * 2)
+    put(cache, cached, 7, [1])
+    assert firsts(cached) == [5, 7, 10, 15, 30]
+
+
+def test_a_piece_that_begins_inside_the_newest_is_not_remembered_and_one_right_behind_it_is() -> None:
+    """Also where it reaches further: its entries would be held, and counted, twice."""
+    cache, cached = EntryCache(1 << 20), CachedRuns()
+    put(cache, cached, 10, [1] * 5)
+    before = cache.bytes
+    for first in range(10, 15):
+        put(cache, cached, first, [1] * 9)
+        assert (firsts(cached), cache.bytes) == ([10], before)
+    put(cache, cached, 15, [1])
+    assert (firsts(cached), cache.bytes) == ([10, 15], before + 1 + OVERHEAD)
+    found = cached.find(14, 100, 1 << 20)
+    assert found is not None
+    assert (found.first, len(found.entries)) == (14, 1)
+
+
+def test_pieces_are_found_by_any_of_their_entries_and_by_no_other() -> None:
+    cache, cached = EntryCache(1 << 20), CachedRuns()
+    for first, length in ((0, 3), (5, 2), (7, 1), (20, 4)):
+        put(cache, cached, first, [9] * length)
+    there = {0, 1, 2, 5, 6, 7, 20, 21, 22, 23}
+    for ordinal in range(-2, 30):
+        found = cached.find(ordinal, 100, 1 << 20)
+        assert (found is not None) == (ordinal in there)
+        if found is not None:
+            assert (found.first, found.entry) == (ordinal, ordinal + 100)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_cut_is_to_the_entry_and_to_the_byte(seed: int) -> None:
+    rng = random.Random(seed)
+    for _ in range(60):
+        sizes = [rng.choice((1, 5, 16, 100, 16_384, 20_000)) for _ in range(rng.randint(1, 12))]
+        counts = rng.choice((None, [rng.randint(1, 9) for _ in sizes]))
+        whole = run(50, sizes, counts)
+        low = rng.randrange(len(sizes))
+        entries_max, bytes_max = rng.randint(1, 14), rng.choice((1, 100, 16_384, 16_385, 40_000, 1 << 20))
+        wanted = 0
+        while low + wanted < len(sizes) and wanted < entries_max:
+            if wanted and sum(sizes[low : low + wanted + 1]) > bytes_max:
+                break
+            wanted += 1
+        got = cut(whole, low, entries_max, bytes_max)
+        assert got.entries == whole.entries[low : low + wanted]
+        assert (got.first, got.ledger, got.entry) == (50 + low, 3, 150 + low)
+        assert got.counts == (None if counts is None else counts[low : low + wanted])
+        if low == 0 and wanted == len(sizes):
+            assert got is whole

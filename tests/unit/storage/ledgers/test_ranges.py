@@ -1,0 +1,65 @@
+"""AckedSet against a plain Python set (SEMANTICS 4.3.1, 5.7.3; PAIN 4.11: holes are not capped)."""
+
+from __future__ import annotations
+
+import random
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from magnetar.storage.ledgers.ranges import AckedSet, coalesce
+
+OPERATIONS = st.lists(
+    st.one_of(
+        st.tuples(st.just("add"), st.integers(0, 9000)),
+        st.tuples(st.just("until"), st.integers(0, 9000)),
+        st.tuples(st.just("range"), st.integers(0, 9000)),
+        st.tuples(st.just("next"), st.integers(0, 9000)),
+    ),
+    max_size=60,
+)
+
+
+@settings(max_examples=300, deadline=None)
+@given(OPERATIONS)
+def test_behaves_like_a_set(operations: list[tuple[str, int]]) -> None:
+    acked, model = AckedSet(), set[int]()
+    for what, n in operations:
+        if what == "add":
+            assert acked.add(n) == (n not in model)
+            model.add(n)
+        elif what == "until":
+            acked.add_until(n)
+            model.update(range(n + 1))
+        else:
+            acked.add_range(n, n + 300)
+            model.update(range(n, n + 300))
+        acked.check()
+        mark = next(i for i in range(10_000) if i not in model) - 1
+        assert acked.mark_delete == mark
+        assert acked.above == sum(1 for i in model if i > mark)
+        assert (n + 1 in acked) == (n + 1 in model)
+        assert acked.next_missing(n) == next(i for i in range(n, 20_000) if i not in model)
+        assert acked.next_present(n, n + 5000) == next((i for i in range(n, n + 5000) if i in model), n + 5000)
+        assert acked.missing_in(n, n + 500) == sum(1 for i in range(n, n + 500) if i not in model)
+        assert list(acked.ranges()) == coalesce([i for i in model if i > mark])
+        copy = AckedSet()
+        copy.replace(acked.mark_delete, acked.ranges())
+        assert (copy.mark_delete, copy.above, list(copy.ranges())) == (mark, acked.above, list(acked.ranges()))
+        copy.load(acked.dump())
+        copy.check()
+        assert (copy.mark_delete, list(copy.ranges())) == (mark, list(acked.ranges()))
+
+
+def test_a_hundred_thousand_holes_are_kept_exactly() -> None:
+    order = list(range(0, 200_000, 2))
+    random.Random(1).shuffle(order)
+    acked = AckedSet()
+    for ordinal in order:
+        acked.add(ordinal)
+    assert acked.mark_delete == 0
+    assert acked.above == 99_999
+    assert [start for start, _ in acked.ranges()] == list(range(2, 200_000, 2))
+    for ordinal in range(1, 200_000, 2):
+        acked.add(ordinal)
+    assert (acked.mark_delete, acked.above, list(acked.ranges())) == (199_999, 0, [])

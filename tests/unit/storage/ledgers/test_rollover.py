@@ -1,0 +1,20 @@
+"""When a ledger is full: at exactly its limits, but not before it is old enough, and never while it is empty."""
+
+from __future__ import annotations
+
+import pytest
+
+from magnetar.storage.ledgers.ledger import Rollover
+
+RULE = Rollover(entries_max=10, bytes_max=1000, min_ms=50, max_ms=200)
+
+
+@pytest.mark.parametrize(
+    ("entries", "size", "age", "due"),
+    [
+        (9, 999, 50, False), (10, 0, 50, True), (0, 1000, 50, True), (11, 1001, 50, True), (10, 1000, 49, False),
+        (1, 1, 199, False), (1, 1, 200, True), (0, 0, 200, False), (0, 0, 10_000, False), (1, 1, 50, False),
+    ],
+)  # fmt: skip
+def test_due(entries: int, size: int, age: int, due: bool) -> None:
+    assert RULE.due(entries, size, 7_000, 7_000 + age) is due

@@ -1,0 +1,198 @@
+"""SpanTable against a dictionary of where each ordinal lies: placed, moved again and again, let go (Hypothesis)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+
+from magnetar.storage.ledgers.span_table import Extent, SpanTable
+from magnetar.storage.log.segment import Span
+from magnetar.storage.space.occupancy import Occupancy
+
+ENTRY = 10
+
+
+class Home:
+    def __init__(self) -> None:
+        self.occupancy = Occupancy()
+        self.left: dict[int, int] = {}
+
+    def span_added(self, span: Span) -> None:
+        self.occupancy.added(span)
+
+    def span_dropped(self, span: Span) -> None:
+        self.occupancy.dropped(span)
+
+    def span_shrunk(self, span: Span, size: int) -> None:
+        self.occupancy.shrunk(span, size)
+
+    def span_left(self, source: int, target: int, size: int) -> None:
+        self.left[source] = target
+
+
+@dataclass
+class Place:
+    segment: int
+    offset: int
+    first: int
+    """Of the extent."""
+
+
+class SpanMachine(RuleBasedStateMachine):
+    def __init__(self) -> None:
+        super().__init__()
+        self.home = Home()
+        self.table = SpanTable(self.home, 7)
+        self.model: dict[int, Place] = {}
+        self.ledger_of: dict[int, int] = {}
+        self.end = self.first = 0
+        self.ledger = self.segment = 1
+        self.offset = 48
+
+    @rule(entries=st.integers(1, 6))
+    def place(self, entries: int) -> None:
+        self.table.place(self.segment, self.ledger, self.end, entries, self.offset, entries * ENTRY)
+        for ordinal in range(self.end, self.end + entries):
+            self.model[ordinal] = Place(self.segment, self.offset, self.end)
+            self.ledger_of[ordinal] = self.ledger
+        self.end += entries
+        self.offset += entries * ENTRY
+
+    @rule()
+    def next_ledger(self) -> None:
+        self.ledger += 1
+
+    @rule(asked=st.booleans())
+    def next_segment(self, asked: bool) -> None:
+        self.segment += 1
+        self.offset = 48
+        if asked:  # from now on it is counted as things change
+            self.home.occupancy.sizes = dict.fromkeys(range(1, self.segment), 1 << 20)
+            self.home.occupancy.uses()
+
+    @rule(share=st.floats(0, 0.999), entries=st.integers(1, 8), gone=st.booleans())
+    def move(self, share: float, entries: int, gone: bool) -> None:
+        """Of one ledger and of older segments, as they come: whole spans, fronts, middles; or what is gone already."""
+        first = int(share * self.end)
+        ledger = self.ledger_of.get(first, 1)
+        known = {
+            o for o in range(first, first + entries)
+            if self.ledger_of.get(o) == ledger and (o not in self.model or self.model[o].segment < self.segment)
+        }  # fmt: skip
+        end = first
+        while end in known:
+            end += 1
+        if end == first or (not gone and first not in self.model):
+            return
+        self.table.move(Extent(self.segment, ledger, first, end, self.offset, (end - first) * ENTRY), self.first)
+        for ordinal in range(first, end):
+            if ordinal in self.model:
+                self.model[ordinal] = Place(self.segment, self.offset, first)
+        self.offset += (end - first) * ENTRY
+
+    @rule(share=st.floats(0, 1), all_of_it=st.booleans())
+    def trim(self, share: float, all_of_it: bool) -> None:
+        self.first = max(self.first, int(share * self.end) if not all_of_it else self.end)
+        self.table.drop_before(self.first)
+        self.model = {o: place for o, place in self.model.items() if o >= self.first}
+
+    @rule(share=st.floats(0, 0.999))
+    def drop_ledger(self, share: float) -> None:
+        ledger = self.ledger_of.get(int(share * self.end))
+        if ledger is not None and ledger != self.ledger:
+            self.table.drop_ledger(ledger)
+            self.model = {o: place for o, place in self.model.items() if self.ledger_of[o] != ledger}
+
+    @invariant()
+    def every_ordinal_is_where_the_model_says(self) -> None:
+        for ordinal in range(self.first, self.end):
+            span = self.table.holding(ordinal)
+            place = self.model.get(ordinal)
+            if place is None:
+                assert span is None, ordinal
+                continue
+            assert span is not None, ordinal
+            assert span.places is not None
+            assert (span.segment, span.ledger) == (place.segment, self.ledger_of[ordinal])
+            i = span.places.find(ordinal)
+            assert (span.places.firsts[i], span.places.offsets[i]) == (place.first, place.offset)
+            inside = [o for f, o in zip(span.places.firsts, span.places.offsets, strict=True) if span.first <= f]
+            assert inside == sorted(inside), "one read takes neighbours in the order of the file"
+
+    @invariant()
+    def spans_are_in_order_and_known_to_the_store(self) -> None:
+        spans = list(self.table)
+        for before, behind in pairwise(spans):
+            assert before.first < before.end <= behind.first < behind.end
+        by_segment = {span.segment for span in spans}
+        for number in range(1, self.segment + 1):
+            found = self.home.occupancy.spans(number)
+            assert set(found) == {span for span in spans if span.segment == number}
+            assert (number in self.home.occupancy) == (number in by_segment)
+            assert self.home.occupancy.living(number) == sum(span.living for span in found)
+            assert all(0 <= span.living <= span.bytes for span in found)
+
+
+def table() -> tuple[Home, SpanTable]:
+    home = Home()
+    return home, SpanTable(home, 7)
+
+
+def test_a_moved_extent_takes_nothing_of_another_ledger() -> None:
+    """Ordinals are given back when a write fails: the same ones may have been another ledger's."""
+    _, spans = table()
+    spans.place(1, 5, 0, 4, 48, 40)
+    spans.move(Extent(2, 4, 0, 4, 48, 40), 0)
+    (span,) = spans
+    assert (span.segment, span.ledger) == (1, 5)
+
+
+def test_moving_into_the_segment_where_it_lies_changes_nothing() -> None:
+    home, spans = table()
+    spans.place(1, 5, 0, 4, 48, 40)
+    spans.move(Extent(1, 5, 0, 4, 96, 40), 0)
+    (span,) = spans
+    assert span.places is not None
+    assert list(span.places.offsets) == [48]
+    assert home.left == {}
+
+
+def test_an_extent_in_front_of_its_neighbour_in_the_file_gets_a_span_of_its_own() -> None:
+    _, spans = table()
+    spans.place(1, 5, 0, 4, 48, 40)
+    spans.place(1, 5, 4, 4, 88, 40)
+    spans.move(Extent(2, 5, 0, 4, 500, 40), 0)
+    spans.move(Extent(2, 5, 4, 4 + 4, 48, 40), 0)
+    assert [(span.first, span.end) for span in spans] == [(0, 4), (4, 8)]
+
+
+def test_both_sides_of_a_middle_that_was_moved_keep_their_own_places() -> None:
+    """During a replay extents are still added to them."""
+    _, spans = table()
+    spans.place(1, 5, 0, 9, 48, 90)
+    spans.move(Extent(2, 5, 3, 6, 48, 30), 0)
+    before, _, behind = spans
+    assert before.places is not None
+    assert behind.places is not None
+    assert before.places is not behind.places
+    assert before.places.to_bytes() == behind.places.to_bytes()
+
+
+def test_what_was_hidden_in_front_goes_with_what_is_moved() -> None:
+    home, spans = table()
+    spans.place(1, 5, 0, 10, 48, 100)
+    home.occupancy.sizes = {1: 500}
+    home.occupancy.uses()
+    spans.drop_before(4)
+    assert home.occupancy.living(1) == 60
+    spans.move(Extent(2, 5, 4, 7, 48, 30), 4)
+    assert [(span.first, span.end, span.living) for span in spans] == [(4, 7, 30), (7, 10, 30)]
+    assert home.occupancy.living(1) == 30
+
+
+TestSpanTable = SpanMachine.TestCase
+TestSpanTable.settings = settings(max_examples=300, stateful_step_count=40, deadline=None, derandomize=True)

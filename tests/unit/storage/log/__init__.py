@@ -1,0 +1,1 @@
+"""Records, segments and the journal."""

@@ -1,0 +1,59 @@
+"""The journal's scheduling: nothing that joined a group may wait for ever."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from pathlib import Path
+
+from magnetar.runtime.clock import SystemClock
+from magnetar.storage.backends.committer import Committed, Committer
+from magnetar.storage.backends.files import Chunk, File, OsFileSystem
+from magnetar.storage.store import LedgerStore, StoreSettings
+
+
+class Held:
+    """A committer whose commits end when the test says so."""
+
+    def __init__(self, spare: Committer) -> None:
+        self.waiting: list[Committed] = []
+
+    def commit(self, file: File, chunks: Sequence[Chunk], sync: bool, done: Committed, lead: int | None = None) -> None:
+        self.waiting.append(done)
+
+    def close(self) -> None: ...
+
+
+def test_an_unawaited_ack_that_rode_along_does_not_stop_later_writes(tmp_path: Path) -> None:
+    """Regression: the ack's timer fired during a write and left the journal marked as scheduled with nothing to do."""
+
+    async def main() -> None:
+        made: list[Held] = []
+
+        def hold(spare: Committer) -> Held:
+            made.append(Held(spare))
+            return made[0]
+
+        settings = StoreSettings(ack_delay_seconds=0.01)
+        store = LedgerStore(OsFileSystem(str(tmp_path)), SystemClock(), settings, committer=hold)
+        store.open()
+        waiting = made[0].waiting
+        managed = store.open_log("a")
+        cursor = managed.open_cursor("s", 0)
+        await store.journal.drain()  # the segment's first group goes another way
+
+        managed.append(b"x", 1, None)
+        await asyncio.sleep(0)
+        cursor.acknowledge((0,))  # while the entry is being written: its timer starts
+        waiting.pop()(None)  # the acknowledgement's group follows at once
+        await asyncio.sleep(0.05)  # its timer fires while that is being written
+        waiting.pop()(None)
+        assert managed.end == 1
+        managed.append(b"y", 1, None)
+        await asyncio.sleep(0)
+        assert len(waiting) == 1, "the second entry was never written"
+        waiting.pop()(None)
+        assert managed.end == 2
+        await store.close()
+
+    asyncio.run(main())

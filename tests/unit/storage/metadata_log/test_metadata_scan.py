@@ -1,0 +1,138 @@
+"""What two damaged copies of the metadata log still say together, line by line."""
+
+from __future__ import annotations
+
+from collections.abc import Set
+
+from magnetar.storage.metadata_log.metadata_scan import (
+    COPIES,
+    Change,
+    Facts,
+    Head,
+    change_line,
+    head_line,
+    read_copy,
+    together,
+)
+
+A, B = COPIES
+INSTANCE = 0xBADCAFE
+BASE = (2, 4, 5)
+"""Numbers of the changes that a copy begins with; 1 and 3 were replaced by later ones."""
+THROUGH = 5
+SINCE = (6, 7, 8)
+
+
+def change(number: int) -> Change:
+    return Change(number, 0, f"/path/{number}", b"%d" % number)
+
+
+def copy(
+    lost: Set[int] = frozenset(),
+    *,
+    head: bool = True,
+    doubt: str | None = None,
+    base: tuple[int, ...] = BASE,
+    through: int = THROUGH,
+    since: tuple[int, ...] = SINCE,
+) -> bytes:
+    """One file in which the lines of these numbers, or its head, are unreadable."""
+    first = head_line(Head(INSTANCE, len(base), through, doubt))
+    lines = [first if head else b"?" * (len(first) - 1) + b"\n"]
+    for number in (*base, *since):
+        line = change_line(change(number), INSTANCE)
+        lines.append(b"?" * (len(line) - 1) + b"\n" if number in lost else line)
+    return b"".join(lines)
+
+
+def joined(one: bytes, other: bytes) -> Facts:
+    return together([read_copy(A, one, INSTANCE), read_copy(B, other, INSTANCE)])
+
+
+def numbers(found: Facts) -> list[int]:
+    assert all(one == change(one.number) for one in found.changes)
+    return [one.number for one in found.changes]
+
+
+ALL = [*BASE, *SINCE]
+
+
+def test_whatever_two_lines_are_lost_in_different_copies_everything_is_there() -> None:
+    for one in ALL[:-1]:
+        for other in ALL[:-1]:
+            found = joined(copy({one}), copy({other}))
+            if one != other:
+                assert (numbers(found), found.doubt, found.last) == (ALL, None, 8)
+                assert found.mend == found.aside == [A, B]
+                assert len(found.damage) == 2
+            else:
+                assert numbers(found) == [number for number in ALL if number != one]
+                assert found.doubt is not None
+
+
+def test_a_change_that_both_lost_is_a_doubt_that_names_it_and_one_of_the_base_is_one_that_does_not() -> None:
+    found = joined(copy({7}), copy({7}))
+    assert found.doubt == f"1 changes (7) cannot be read in {A} and {B}"
+    assert found.doubt in found.damage
+    found = joined(copy({4}), copy({4}))
+    assert found.doubt == f"some of what stood in both at their last rewriting cannot be read in {A} and {B}"
+    assert numbers(found) == [2, 5, 6, 7, 8]
+    many = tuple(range(6, 16))
+    lost = set(range(6, 12))
+    found = joined(copy(lost, since=many), copy(lost, since=many))
+    assert found.doubt == f"6 changes (6, 7, 8, 9, 10 …) cannot be read in {A} and {B}"
+    found = joined(copy(lost - {6}, since=many), copy(lost - {6}, since=many))
+    assert found.doubt == f"5 changes (7, 8, 9, 10, 11) cannot be read in {A} and {B}"
+
+
+def test_an_older_doubt_goes_before_a_new_one() -> None:
+    found = joined(copy({7}, doubt="of before"), copy({7}))
+    assert found.doubt == "of before"
+    assert any("1 changes (7)" in text for text in found.damage)
+
+
+def test_one_copy_with_a_whole_base_and_one_without_a_head_make_a_whole() -> None:
+    found = joined(copy(head=False), copy({7}))
+    assert (numbers(found), found.doubt) == (ALL, None)
+    found = joined(copy({7}), copy(head=False))
+    assert (numbers(found), found.doubt) == (ALL, None)
+
+
+def test_of_two_whole_bases_the_later_one_counts() -> None:
+    """Power failed between the rewriting of one copy and that of the other: what is gone from it was replaced."""
+    later = (2, 6, 7)
+    for swapped in (False, True):
+        two = (copy({7}), copy({8}, base=later, through=7, since=(8, 9)))
+        found = joined(*(reversed(two) if swapped else two))
+        assert (numbers(found), found.doubt, found.last) == ([2, 6, 7, 8, 9], None, 9)
+
+
+def test_bases_of_two_rewritings_are_not_put_together() -> None:
+    """Lines of one may have been replaced in the other: which, nobody can tell when neither is whole."""
+    for swapped in (False, True):
+        two = (copy({4}), copy({6}, base=(2, 6, 7), through=7, since=(8, 9)))
+        found = joined(*(reversed(two) if swapped else two))
+        assert found.doubt is not None
+        assert "at their last rewriting" in found.doubt
+    # three lines are left, as many as there should be: but 4 and 5 are what 6 and 7 replaced
+    found = joined(copy({2, 6}, base=(2, 6, 7), through=7, since=(8, 9)), copy({2, 6}))
+    assert found.doubt is not None
+    assert "at their last rewriting" in found.doubt
+
+
+def test_a_copy_that_was_rewritten_later_says_up_to_where_changes_are_missing() -> None:
+    """The older copy ends there; of the newer one nothing but its first line and what did not change is left."""
+    found = joined(copy(since=()), copy({6, 7}, base=(2, 6, 7), through=7, since=()))
+    assert (numbers(found), found.last) == ([2, 4, 5], 7)
+    assert found.doubt == f"2 changes (6, 7) cannot be read in {A} and {B}"
+
+
+def test_without_any_head_everything_is_in_doubt_and_nothing_that_can_be_read_is_left_out() -> None:
+    found = joined(copy(head=False), copy(head=False))
+    assert found.doubt is not None
+    assert numbers(found) == ALL
+
+
+def test_one_copy_alone_is_put_together_from_what_it_has() -> None:
+    found = together([read_copy(A, copy({7}), INSTANCE)])
+    assert (numbers(found), found.doubt) == ([2, 4, 5, 6, 8], f"1 changes (7) cannot be read in {A}")

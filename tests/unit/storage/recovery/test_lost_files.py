@@ -1,0 +1,173 @@
+"""Segments that somebody removes, replaces or takes back under a running broker and before a start."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from magnetar.runtime.clock import SystemClock
+from magnetar.storage.backends.files import OsFileSystem
+from magnetar.storage.backends.segment_names import segment_name, segment_numbers
+from magnetar.storage.backends.sync_process import SyncProcess
+from magnetar.storage.store import LedgerStore, StoreSettings
+from magnetar.storage.verify import verify
+from tests.unit.storage.recovery.test_recovery_in_simulation import Disk, publish, read_all, simulated
+
+KEPT = "quarantine-segment-0000000000000001-stranger-0"
+
+
+@simulated
+async def test_a_removed_segment_is_written_anew_before_the_next_receipt(disk: Disk) -> None:
+    disk.settings = StoreSettings(reserve_bytes=0)
+    store = disk.open()
+    log = store.open_log("a")
+    await publish(store, log, 0, 5)
+    disk.files.remove(segment_name(1))
+    await asyncio.sleep(1.1)
+    await publish(store, log, 5, 6)
+    assert segment_name(1) in disk.files.names(), "there when the receipt is out"
+    disk.power_off()
+    store = disk.open()
+    log = store.open_log("a")
+    assert await read_all(log) == [b"entry %d" % i for i in range(6)]
+    assert store.damage == []
+
+
+@simulated
+async def test_it_is_looked_at_each_roll_and_at_the_end(disk: Disk) -> None:
+    disk.settings = StoreSettings(segment_bytes=400, reserve_bytes=0)
+    store = disk.open()
+    log = store.open_log("a")
+    count = 0
+    for _ in range(6):
+        await publish(store, log, count, count + 3)
+        count += 3
+        if segment_name(store.journal.segment) in disk.files.names():
+            disk.files.remove(segment_name(store.journal.segment))
+    await store.close()
+    assert verify(disk.files).damage == []
+    store = disk.open()
+    assert await read_all(store.open_log("a")) == [b"entry %d" % i for i in range(count)]
+
+
+@simulated
+async def test_a_stranger_at_the_name_is_kept(disk: Disk) -> None:
+    disk.settings = StoreSettings(reserve_bytes=0)
+    store = disk.open()
+    log = store.open_log("a")
+    await publish(store, log, 0, 3)
+    other = disk.files.open("other", create=True)
+    other.append([b"stranger"])
+    disk.files.rename("other", segment_name(1))
+    await asyncio.sleep(1.1)
+    await publish(store, log, 3, 4)
+    assert disk.files.open(KEPT).read(0, 100) == b"stranger"
+    disk.kill()
+    assert await read_all(disk.open().open_log("a")) == [b"entry %d" % i for i in range(4)]
+
+
+@simulated
+async def test_without_room_for_the_copy_nothing_is_receipted_until_there_is(disk: Disk) -> None:
+    disk.settings = StoreSettings(reserve_bytes=0)
+    store = disk.open()
+    log = store.open_log("a")
+    failed: list[object] = []
+    log.on_failed = lambda extent, error: failed.append(error)
+    await publish(store, log, 0, 3)
+    disk.files.remove(segment_name(1))
+    disk.files.faults.capacity_bytes = 60
+    await asyncio.sleep(1.1)
+    await publish(store, log, 3, 4)
+    assert "No space left" in str(failed[0])
+    assert log.end == 3
+    disk.files.faults.capacity_bytes = None
+    await asyncio.sleep(2)
+    await publish(store, log, 3, 4)
+    disk.power_off()
+    store = disk.open()
+    assert await read_all(store.open_log("a")) == [b"entry %d" % i for i in range(4)]
+    assert store.damage == []
+
+
+@simulated
+async def test_a_start_names_the_newest_segment_if_it_is_gone_and_gives_no_number_again(disk: Disk) -> None:
+    disk.settings = StoreSettings(segment_bytes=400, reserve_bytes=0)
+    store = disk.open()
+    log = store.open_log("a")
+    await publish(store, log, 0, 10)
+    lost = store.journal.segment
+    before = {log.position(i) for i in range(log.first, log.end)}
+    disk.kill()
+    disk.files.remove(segment_name(lost))
+    assert any(f"{segment_name(lost)}, the newest, is missing" in text for text in verify(disk.files).damage)
+    store = disk.open()
+    assert any(f"{segment_name(lost)}, the newest, is missing" in text for text in store.damage)
+    log = store.open_log("a")
+    kept = log.end
+    assert 0 < kept < 10
+    await publish(store, log, kept, kept + 3)
+    assert not before & {log.position(i) for i in range(kept, log.end)}, "a place is its message's for ever"
+    assert store.journal.segment > lost
+    disk.kill()
+    store = disk.open()
+    assert store.damage == [], "said once"
+    assert await read_all(store.open_log("a")) == [b"entry %d" % i for i in range(kept + 3)]
+
+
+@simulated
+async def test_a_start_names_a_covered_segment_that_is_gone(disk: Disk) -> None:
+    disk.settings = StoreSettings(segment_bytes=400, reserve_bytes=0)
+    store = disk.open()
+    await publish(store, store.open_log("a"), 0, 30)
+    await store.close()
+    gone = segment_numbers(disk.files.names())[1]
+    disk.files.remove(segment_name(gone))
+    store = disk.open()
+    assert [text for text in store.damage if f"{segment_name(gone)} is missing" in text]
+    assert verify(disk.files.second_process()).damage if not disk.files.locked else True
+
+
+async def on_files(path: Path, act: str) -> tuple[list[object], list[str]]:
+    """A store on real files with the sync process; what failed after ``act``, and what a later start finds."""
+    ledgers = path / "ledgers"
+    store = LedgerStore(OsFileSystem(str(ledgers)), SystemClock(), StoreSettings(), committer=SyncProcess)
+    store.open()
+    log = store.open_log("a")
+    failed: list[object] = []
+    log.on_failed = lambda extent, error: failed.append(error)
+    await publish(store, log, 0, 5)
+    if act == "unlink":
+        (ledgers / segment_name(1)).unlink()
+    else:
+        ledgers.rename(path / "moved")
+    if act == "replace":
+        ledgers.mkdir()
+    store.journal._look_at = 0.0
+    await publish(store, log, 5, 6)
+    if act != "unlink":
+        assert list(ledgers.iterdir() if ledgers.exists() else []) == []
+        if ledgers.exists():
+            ledgers.rmdir()
+        (path / "moved").rename(ledgers)
+    store.journal._look_at = 0.0
+    await asyncio.sleep(0)
+    await publish(store, log, log.end, 8)
+    await store.close()
+    again = LedgerStore(OsFileSystem(str(ledgers)), SystemClock(), StoreSettings())
+    again.open()
+    found = [entry.decode() for entry in await read_all(again.open_log("a"))]
+    assert again.damage == []
+    await again.close()
+    return failed, found
+
+
+@pytest.mark.parametrize("act", ["unlink", "move", "replace"])
+def test_real_files_and_a_real_directory(tmp_path: Path, act: str) -> None:
+    failed, found = asyncio.run(on_files(tmp_path, act))
+    assert found == [f"entry {i}" for i in range(8)]
+    if act == "unlink":
+        assert failed == []
+    else:
+        assert "moved, removed or replaced" in str(failed[0]) or "No such file" in str(failed[0])

@@ -1,0 +1,1 @@
+"""Disk space: what is moved and removed."""
