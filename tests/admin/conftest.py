@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import pytest
 
-from magnetar.admin.http import create_app
+from magnetar.admin.application import create_app
 from magnetar.config.settings import Settings
 from magnetar.metadata.memory import MemoryMetadataStore
 from magnetar.metadata.resources import Resources

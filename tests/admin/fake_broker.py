@@ -4,15 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from magnetar.admin.ports import (
-    LookupAnswer,
-    OffloadsOfBroker,
-    StatsOptions,
-    StorageCounters,
-    SubscriptionCounters,
-    TopicCounters,
-)
-from magnetar.admin.stored_messages import StoredMessage
+from magnetar.admin.ports import LookupAnswer, OffloadsOfBroker, StatsOptions
+from magnetar.admin.values.counters import StorageCounters, SubscriptionCounters, TopicCounters
+from magnetar.admin.values.stored_message import StoredMessage
 from magnetar.broker.policies import Policies
 from magnetar.broker.schemas import SchemaRegistry
 from magnetar.config.settings import Settings

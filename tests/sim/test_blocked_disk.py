@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from magnetar.admin.http import create_app
+from magnetar.admin.application import create_app
 from magnetar.app.node import Broker
 from magnetar.broker.connection.dispatch import HANDLERS
 from magnetar.config.settings import Settings

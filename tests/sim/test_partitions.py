@@ -8,10 +8,10 @@ import zlib
 
 import pytest
 
-from magnetar.admin.local_broker import LocalBroker
-from magnetar.admin.partitions import make_missing
+from magnetar.admin.local_broker.broker import LocalBroker
 from magnetar.admin.ports import Admin
-from magnetar.admin.removal import remove_partitioned
+from magnetar.admin.routes.namespaces.removal import remove_partitioned
+from magnetar.admin.routes.topics.partitions import make_missing
 from magnetar.app.node import Broker
 from magnetar.broker.partition_making import PartitionMaker
 from magnetar.metadata.partitioned import PartitionedTopics

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from magnetar.jobs.compaction.job import compact
+from tests.admin.local_broker.test_compaction_job import URL, by_broker, computed, first_half, life, planned, view_of
 from tests.admin.real_broker import RealBroker
-from tests.admin.test_compaction_job import URL, by_broker, computed, first_half, life, planned, view_of
 
 pytestmark = pytest.mark.spark
 

@@ -1,7 +1,7 @@
 """The REST interface, on Pulsar's v2 paths.
 
-May import broker, metadata, security, runtime and model; of the broker it needs only what ``ports`` names. Reading
-order: ports, http (the application), origins (who may ask), parameters, documents, coercion, bodies, failures, then one
-file per group of routes: clusters, tenants, namespaces, topics, partitions, subscriptions, statistics, lookups,
-brokers, metrics; aggregation; description (``/docs``); unbuilt (what Pulsar has and we do not); server.
+Reading order: ``values`` (what bodies may hold, as plain functions from JSON to values), ``ports`` (what the interface
+needs of the broker), ``http`` (bodies, parameters, errors, origins and the server), ``routes`` (one module for each
+group of routes), ``local_broker`` (the ports, answered by the broker of this process), ``application`` (all of it put
+together). Routes know the broker by its ports only.
 """

@@ -10,7 +10,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
-from magnetar.admin.stored_messages import StoredMessage
+from magnetar.admin.values.counters import StorageCounters, TopicCounters
+from magnetar.admin.values.stored_message import StoredMessage
 from magnetar.broker.schemas import SchemaRegistry
 from magnetar.config.settings import Settings
 from magnetar.metadata.resources import Resources
@@ -38,71 +39,8 @@ class StatsOptions(NamedTuple):
     exclude_consumers: bool = False
 
 
-class TopicCounters(NamedTuple):
-    """Live numbers of one loaded topic, for /metrics. Must be cheap: no disk, no copying of lists."""
-
-    topic: TopicName
-    producers: int
-    consumers: int
-    messages_in: int
-    bytes_in: int
-    rate_in: float
-    rate_out: float
-    throughput_in: float
-    throughput_out: float
-    backlog: int
-    backlog_bytes: int
-    storage_bytes: int
-    subscriptions: Sequence[SubscriptionCounters]
-    compaction: CompactionCounters | None = None
-    """None for a topic that has nothing to do with it."""
-
-
-class CompactionCounters(NamedTuple):
-    """Of one topic since it was loaded, and of its present view."""
-
-    removed: int
-    succeeded: int
-    failed: int
-    duration_ms: int
-    entries: int
-    bytes: int
-
-
-class SubscriptionCounters(NamedTuple):
-    """Live numbers of one subscription, for /metrics."""
-
-    name: str
-    consumers: int
-    backlog: int
-    backlog_due: int
-    """Without what waits for its time."""
-    unacked: int
-    messages_out: int
-    bytes_out: int
-    rate_out: float
-    throughput_out: float
-    rate_redelivered: float
-    rate_acked: float
-
-
-class StorageCounters(NamedTuple):
-    """Live numbers of the embedded store, for /metrics."""
-
-    sync_data: bool
-    """journalSyncData: receipts wait for the disk."""
-    failing: bool
-    writes: int
-    syncs: int
-    bytes_written: int
-    pending_bytes: int
-    segment: int
-    cache_bytes: int
-    cache_bytes_max: int
-
-
 class TransactionsOfBroker(Protocol):
-    """What there is to say of transactions; see :mod:`magnetar.admin.transaction_views` for shapes and errors."""
+    """Transactions; :mod:`magnetar.admin.local_broker.transaction_views` describes shapes and errors."""
 
     def coordinators(self) -> list[Json]: ...
     def coordinator_stats(self) -> JsonObject: ...
@@ -119,7 +57,7 @@ class TransactionsOfBroker(Protocol):
 
 
 class OffloadsOfBroker(Protocol):
-    """Offloaded ledgers; see :mod:`magnetar.admin.offload_views` for shapes and errors."""
+    """Offloaded ledgers; see :mod:`magnetar.admin.local_broker.offload_views` for shapes and errors."""
 
     def begin(self, name: TopicName, until: Position) -> None: ...
     def status(self, name: TopicName) -> JsonObject: ...

@@ -18,7 +18,7 @@ from magnetar.runtime.doors import Guests, listen
 from magnetar.runtime.tasks import TaskGroup
 
 if TYPE_CHECKING:
-    from magnetar.admin.server import AdminServer
+    from magnetar.admin.http.server import AdminServer
 
 
 class RestPort:
@@ -64,10 +64,10 @@ def _build(
     listening: socket.socket,
     guests: Guests,
 ) -> AdminServer:
-    from magnetar.admin.first_request import prepare
-    from magnetar.admin.http import create_app
-    from magnetar.admin.local_broker import LocalBroker
-    from magnetar.admin.server import AdminServer
+    from magnetar.admin.application import create_app
+    from magnetar.admin.http.server import AdminServer
+    from magnetar.admin.http.warm_up import prepare
+    from magnetar.admin.local_broker.broker import LocalBroker
 
     app = create_app(LocalBroker(service, rates, connections), service.resources, service.settings)
     prepare(app)

@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import pytest
 
-from magnetar.admin.local_broker import LocalBroker
+from magnetar.admin.local_broker.broker import LocalBroker
 from magnetar.admin.ports import StatsOptions
 from magnetar.broker.connection.listener import Connections
 from magnetar.config.settings import Settings

@@ -1,0 +1,109 @@
+"""Reading request bodies as Pulsar takes them (SEMANTICS 11.1.4) and writing answers.
+
+A body may be missing or ``null``; numbers and booleans come bare; ``application/vnd...+json`` is JSON too.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Iterable, Sequence
+from typing import Any, Final
+
+from fastapi import Request
+from starlette.responses import JSONResponse, Response, StreamingResponse
+from typing_extensions import override
+
+from magnetar.admin.values import coercion
+from magnetar.admin.values.json_document import excerpt, read_document
+from magnetar.model.errors import InvalidValueError, MagnetarError
+from magnetar.model.policies import Json, JsonObject
+
+BODY_BYTES_MAX: Final = 1 << 20
+"""No administrative body comes near it; what is longer is refused before it fills memory."""
+
+
+class UnsupportedMediaTypeError(MagnetarError):
+    status = 415
+
+
+class BodyTooLargeError(MagnetarError):
+    status = 413
+
+
+async def raw_body(request: Request) -> bytes:
+    """As it was sent. Raises BodyTooLargeError."""
+    body = bytearray()
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > BODY_BYTES_MAX:
+            raise BodyTooLargeError(f"body of more than {BODY_BYTES_MAX} bytes")
+    return bytes(body)
+
+
+async def json_body(request: Request) -> Json:
+    """The body, ``None`` if there is none. Raises InvalidValueError if it is not JSON."""
+    body = await raw_body(request)
+    if not body.strip():
+        return None
+    kind = request.headers.get("content-type", "application/json").partition(";")[0].strip().lower()
+    if kind != "application/json" and not kind.endswith("+json"):
+        raise UnsupportedMediaTypeError(f"content type {kind[:80]!r} is not supported; send application/json")
+    return read_document(body)
+
+
+async def object_body(request: Request) -> JsonObject | None:
+    """A JSON object, or ``None`` if the body is missing or null."""
+    value = await json_body(request)
+    if value is not None and not isinstance(value, dict):
+        raise InvalidValueError(f"expected a JSON object, got {excerpt(value)}")
+    return value
+
+
+async def text_map_body(request: Request) -> dict[str, str]:
+    """A JSON object of texts; empty if the body is missing or null."""
+    return coercion.texts(await json_body(request))
+
+
+class JsonAnswer(JSONResponse):
+    """Compact UTF-8. A lone surrogate (older versions stored them) goes out escaped, as Java writes it."""
+
+    @override
+    def render(self, content: Any) -> bytes:
+        try:
+            return super().render(content)
+        except UnicodeEncodeError:
+            return json.dumps(content, separators=(",", ":")).encode()
+
+
+def answer(value: object, status: int = 200) -> Response:
+    """A JSON answer."""
+    return JsonAnswer(value, status)
+
+
+def listed(pieces: Iterable[Sequence[str]]) -> Response:
+    """A JSON list of texts; a long one piece by piece, between which the broker serves others."""
+    if isinstance(pieces, list) and len(pieces) <= 1:
+        return answer([text for piece in pieces for text in piece])
+    return StreamingResponse(_streamed(pieces), media_type="application/json")
+
+
+async def _streamed(pieces: Iterable[Sequence[str]]) -> AsyncIterator[str]:
+    before = "["
+    for piece in pieces:
+        if piece:
+            yield before + json.dumps(list(piece), ensure_ascii=False, separators=(",", ":"))[1:-1]
+            before = ","
+        await asyncio.sleep(0)
+    yield "[]" if before == "[" else "]"
+
+
+def done(status: int = 204) -> Response:
+    """Success with nothing to say."""
+    return Response(status_code=status)
+
+
+def wrong_method(*allowed: str) -> Response:
+    """405, which names what is allowed."""
+    methods = ", ".join(allowed)
+    return JsonAnswer({"reason": f"this path takes {methods} only"}, 405, {"allow": methods})

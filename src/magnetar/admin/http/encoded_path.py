@@ -1,0 +1,25 @@
+"""Routing on the path as it was sent.
+
+ASGI servers decode a path before routing, which would turn ``a%2Fb`` into two parts. :class:`EncodedPath` routes on
+the path as it was sent; :mod:`magnetar.admin.http.parameters` decodes part by part.
+"""
+
+from __future__ import annotations
+
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+
+class EncodedPath:
+    """Replaces the decoded path of a request by the one that was sent, less a slash at its end.
+
+    Such a slash changes nothing in Apache Pulsar either; one that is part of a name is sent as ``%2F`` and stays.
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http" and scope.get("raw_path"):
+            path = scope["raw_path"].partition(b"?")[0].decode("latin-1")
+            scope = {**scope, "path": path.removesuffix("/") or "/"}
+        await self._app(scope, receive, send)

@@ -1,0 +1,200 @@
+"""Who may ask: what a web page can make a browser send is refused, what programs send passes (decision 021).
+
+:func:`refusal` judges the facts of one request and knows nothing of ASGI; :class:`OriginCheck` collects those facts,
+answers for what is refused, and puts the headers on every answer that keep browsers from using it in other ways.
+"""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterable
+from ipaddress import ip_address
+from typing import Final, NamedTuple
+from urllib.parse import unquote_to_bytes, urlsplit
+
+from starlette.datastructures import MutableHeaders
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from magnetar.admin.http.bodies import answer
+from magnetar.config.settings import Settings
+
+OPEN_TO_LINKS: Final = frozenset(("/docs",))
+"""May be linked to from elsewhere: says the same to everybody and does nothing."""
+
+_FORMS: Final = frozenset(("application/x-www-form-urlencoded", "multipart/form-data", "text/plain"))
+_READING: Final = frozenset(("GET", "HEAD"))
+_OWN_SITE: Final = frozenset(("same-origin", "none"))
+_PRIVATE: Final = (".local", ".internal", ".svc", ".test", ".home.arpa", ".cluster.local")
+_HEADERS: Final = {
+    "x-content-type-options": "nosniff",
+    "content-security-policy": "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'",
+    "cross-origin-resource-policy": "same-origin",
+    "x-frame-options": "DENY",
+    "referrer-policy": "no-referrer",
+}
+_SHOWN: Final = 100
+
+
+class Asked(NamedTuple):
+    """What a request says about where it comes from; an absent header is ``None``."""
+
+    method: str
+    path: str
+    host: str | None
+    origin: str | None
+    site: str | None
+    content_type: str | None
+
+
+class Refusal(NamedTuple):
+    """Status and reason."""
+
+    status: int
+    reason: str
+
+
+class Names:
+    """The host names this broker goes by."""
+
+    def __init__(self, listed: Iterable[str], *, on_loopback: bool) -> None:
+        self._listed = frozenset(map(_name, filter(None, listed)))
+        self._on_loopback = on_loopback
+
+    @staticmethod
+    def of(settings: Settings) -> Names:
+        """Those that the settings allow and, unless bound to the loopback, the machine's."""
+        on_loopback = is_loopback(settings.bindAddress)
+        machine = () if on_loopback else (socket.gethostname(), socket.getfqdn())
+        listed = (name.strip() for name in settings.webServiceAllowedHosts.split(","))
+        return Names((*listed, settings.advertisedAddress, *machine), on_loopback=on_loopback)
+
+    def include(self, host: str) -> bool:
+        """Whether a ``Host`` header, with or without a port, names this broker."""
+        if "*" in self._listed:
+            return True
+        name = _name(host)
+        if name in self._listed or name == "localhost" or name.endswith(".localhost"):
+            return True
+        if _is_address(name):
+            return True
+        private = "." not in name or name.endswith(_PRIVATE)
+        return private and bool(name) and not self._on_loopback
+
+
+def refusal(asked: Asked, names: Names) -> Refusal | None:
+    """Why the request is not served, or ``None``."""
+    if asked.host is not None and not names.include(asked.host):
+        return Refusal(
+            403,
+            f"this broker does not go by the name {asked.host[:_SHOWN]!r} of the Host header; if it should, add the "
+            "name to the setting webServiceAllowedHosts (or use its IP address)",
+        )
+    if _from_elsewhere(asked):
+        return Refusal(
+            403,
+            f"a page of {(asked.origin or 'another site')[:_SHOWN]!r} made a browser send this request; this broker "
+            "answers programs and its own pages only",
+        )
+    kind = (asked.content_type or "").partition(";")[0].strip().lower()
+    if kind in _FORMS and asked.method not in _READING:
+        return Refusal(415, f"content type {kind} is what web forms send and is not accepted; send application/json")
+    return None
+
+
+def is_loopback(address: str) -> bool:
+    """Whether nobody but this machine reaches what is bound to ``address``."""
+    if address == "localhost":
+        return True
+    try:
+        return ip_address(address).is_loopback
+    except ValueError:
+        return False
+
+
+def _from_elsewhere(asked: Asked) -> bool:
+    if asked.path in OPEN_TO_LINKS and asked.method in _READING:
+        return False
+    # a page cannot set or remove this one; browsers leave it out where the broker has a name and no TLS
+    if asked.site is not None:
+        return asked.site not in _OWN_SITE
+    return asked.origin is not None and _place(asked.origin) != (asked.host or "").lower().removesuffix(":80")
+
+
+def _place(origin: str) -> str | None:
+    """Host and port of an Origin, as a Host header gives them; ``None`` for ``null`` and nonsense."""
+    try:
+        parts = urlsplit(origin)
+    except ValueError:
+        return None
+    default = {"http": ":80", "https": ":443"}.get(parts.scheme)
+    return None if default is None else parts.netloc.lower().removesuffix(default)
+
+
+def _name(host: str) -> str:
+    """Without the port, a final dot and capitals."""
+    host = host.strip().lower()
+    if host.startswith("["):
+        return host[1:].partition("]")[0]
+    name, colon, port = host.rpartition(":")
+    return (name if colon and port.isdecimal() and ":" not in name else host).removesuffix(".")
+
+
+def _is_address(name: str) -> bool:
+    try:
+        ip_address(name)
+    except ValueError:
+        return False
+    return True
+
+
+class OriginCheck:
+    """ASGI: in front of the whole application."""
+
+    def __init__(self, app: ASGIApp, names: Names) -> None:
+        self._app = app
+        self._names = names
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+
+        async def labelled(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                for name, value in _HEADERS.items():
+                    headers.setdefault(name, value)
+            await send(message)
+
+        refused = _unreadable(scope) or refusal(_asked(scope), self._names)
+        if refused is not None:
+            await answer({"reason": refused.reason}, refused.status)(scope, receive, labelled)
+            return
+        await self._app(scope, receive, labelled)
+
+
+def _asked(scope: Scope) -> Asked:
+    found: dict[bytes, str] = {}
+    for name, value in scope["headers"]:
+        if name in _OF_INTEREST:
+            found[name] = value.decode("latin-1")
+    return Asked(scope["method"], scope["path"], *map(found.get, _OF_INTEREST))
+
+
+_OF_INTEREST: Final = (b"host", b"origin", b"sec-fetch-site", b"content-type")
+
+
+def _unreadable(scope: Scope) -> Refusal | None:
+    """Paths and queries are UTF-8, percent-encoded or not; two hosts are one too many."""
+    if sum(name == b"host" for name, _ in scope["headers"]) > 1:
+        return Refusal(400, "more than one Host header")
+    for what, raw in (("path", scope.get("raw_path") or b""), ("query", scope.get("query_string") or b"")):
+        if not raw.isascii():
+            return Refusal(400, f"the {what} has bytes that must be percent-encoded")
+        if b"%" in raw:
+            try:
+                unquote_to_bytes(raw).decode()
+            except UnicodeDecodeError:
+                shown = raw.decode("ascii")[:_SHOWN]
+                return Refusal(400, f"the {what} {shown!r} is not UTF-8 after percent-decoding")
+    return None

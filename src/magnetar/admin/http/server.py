@@ -1,0 +1,102 @@
+"""uvicorn inside the broker's event loop: no signal handlers, no worker threads, no log set-up of its own.
+
+The port is bound apart, because building the application takes several times as long as starting a
+broker: requests that come meanwhile wait in the socket. Connections come through a door that counts them
+(:mod:`magnetar.runtime.doors`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
+
+import uvicorn
+from starlette.types import ASGIApp
+from typing_extensions import override
+
+from magnetar.admin.http.connection import HttpConnection
+from magnetar.runtime.doors import Door, Guests, Leave
+from magnetar.runtime.log import Limited
+from magnetar.runtime.tasks import TaskGroup
+
+_limited = Limited(logging.getLogger(__name__))
+_IDLE_SECONDS: Final = 5
+"""A connection without a request is closed after so long."""
+
+
+class _Server(uvicorn.Server):
+    """Leaves the signals to the program it runs in, and accepting to a door."""
+
+    def __init__(self, config: uvicorn.Config, listening: socket.socket, guests: Guests) -> None:
+        super().__init__(config)
+        self._door = Door("http", listening, guests, self._connection, _too_many)
+
+    @override
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+    @override
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await self.lifespan.startup()
+        self.servers = []
+        self._door.open()
+        self.started = True
+
+    @override
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        self._door.close()
+        await super().shutdown(sockets)
+
+    def _connection(self, leave: Leave) -> HttpConnection:
+        return HttpConnection(self.config, self.server_state, self.lifespan.state, leave)
+
+
+class AdminServer:
+    """The REST interface on one listening socket."""
+
+    def __init__(self, app: ASGIApp, listening: socket.socket, guests: Guests) -> None:
+        """Takes the socket over."""
+        config = uvicorn.Config(
+            app, log_config=None, access_log=False, lifespan="off", ws="none", http="h11",
+            timeout_graceful_shutdown=5, timeout_keep_alive=_IDLE_SECONDS,
+        )  # fmt: skip
+        logging.getLogger("uvicorn.error").addFilter(_few_warnings)
+        self._socket = listening
+        self._server = _Server(config, listening, guests)
+        self._tasks = TaskGroup("admin")
+        self._serving: asyncio.Task[object] | None = None
+
+    def start(self) -> None:
+        """Serve until :meth:`close`; returns at once."""
+        self._serving = self._tasks.start(self._server.serve(), "http")
+
+    async def close(self) -> None:
+        """Finish running requests (five seconds at most) and release the port."""
+        self._server.should_exit = True
+        if self._serving is not None:
+            await asyncio.wait([self._serving])
+        await self._tasks.close()
+        self._socket.close()
+
+
+def _few_warnings(record: logging.LogRecord) -> bool:
+    """What uvicorn warns of are clients' faults: a few lines of a kind."""
+    if record.levelno != logging.WARNING:
+        return True
+    _limited.warning(record.msg, "%s", record.getMessage())
+    return False
+
+
+def _too_many(why: str) -> bytes:
+    body = json.dumps({"reason": why}).encode()
+    head = (
+        "HTTP/1.1 503 Service Unavailable\r\ncontent-type: application/json\r\n"
+        f"content-length: {len(body)}\r\nretry-after: 5\r\nconnection: close\r\n\r\n"
+    )
+    return head.encode() + body

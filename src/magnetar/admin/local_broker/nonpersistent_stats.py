@@ -1,0 +1,191 @@
+"""Statistics of a non-persistent topic in the shape of Apache Pulsar 4.0.8 (SEMANTICS 13.8).
+
+The names of a stored topic's statistics, what comes of storing always 0, and ``msgDropRate``: of a subscription what
+nobody could take, of a publisher what was refused on the way in, of the topic that of its publishers together.
+"""
+
+from __future__ import annotations
+
+from magnetar.admin.local_broker.subscription_stats import NEVER_COUNTED, consumer_shown, delivered
+from magnetar.admin.local_broker.topic_stats import average, epoch_shown, publisher_shown
+from magnetar.admin.ports import StatsOptions
+from magnetar.admin.values.counters import SubscriptionCounters, TopicCounters
+from magnetar.broker.rates import Rates
+from magnetar.broker.topic.nonpersistent import NonPersistentTopic
+from magnetar.broker.topic.nonpersistent_subscription import NonPersistentSubscription
+from magnetar.model.policies import Json, JsonObject
+
+
+def unstored_topic_stats(topic: NonPersistentTopic, rates: Rates, options: StatsOptions, broker_id: str) -> JsonObject:
+    """The answer to ``GET .../stats``."""
+    rate, sent = rates.of(topic), topic.sent()
+    publishers: list[Json] = []
+    if not options.exclude_publishers:
+        publishers = [
+            {**publisher_shown(producer, rates), "msgDropRate": rates.of(producer).dropped}
+            for producer in topic.producers
+        ]
+    return {
+        "msgRateIn": rate.messages_in,
+        "msgThroughputIn": rate.bytes_in,
+        "msgRateOut": rate.messages_out,
+        "msgThroughputOut": rate.bytes_out,
+        "bytesInCounter": topic.bytes_in,
+        "msgInCounter": topic.msg_in,
+        "bytesOutCounter": sent.bytes,
+        "msgOutCounter": sent.messages,
+        "averageMsgSize": average(rate.bytes_in, rate.messages_in),
+        "msgChunkPublished": False,
+        **dict.fromkeys(_ALWAYS_0, 0),
+        "waitingPublishers": topic.producers.waiting,
+        **epoch_shown(topic.producers),
+        "compaction": {
+            "lastCompactionRemovedEventCount": 0,
+            "lastCompactionSucceedTimestamp": 0,
+            "lastCompactionFailedTimestamp": 0,
+            "lastCompactionDurationTimeInMills": 0,
+        },
+        "ownerBroker": broker_id,
+        "msgDropRate": sum((rates.of(producer).dropped for producer in topic.producers), 0.0),
+        "publishers": publishers,
+        "subscriptions": {
+            name: _subscription(subscription, rates, options) for name, subscription in topic.subscriptions.items()
+        },
+        "replication": {},
+    }
+
+
+_ALWAYS_0 = (
+    "systemTopicBytesInCounter",
+    "bytesOutInternalCounter",
+    "storageSize",
+    "backlogSize",
+    "backlogQuotaLimitSize",
+    "backlogQuotaLimitTime",
+    "oldestBacklogMessageAgeSeconds",
+    "publishRateLimitedTimes",
+    "earliestMsgPublishTimeInBacklogs",
+    "offloadedStorageSize",
+    "lastOffloadLedgerId",
+    "lastOffloadSuccessTimeStamp",
+    "lastOffloadFailureTimeStamp",
+    "ongoingTxnCount",
+    "abortedTxnCount",
+    "committedTxnCount",
+    "nonContiguousDeletedMessagesRanges",
+    "nonContiguousDeletedMessagesRangesSerializedSize",
+    "delayedMessageIndexSizeInBytes",
+)
+
+
+def _subscription(subscription: NonPersistentSubscription, rates: Rates, options: StatsOptions) -> JsonObject:
+    stats, rate = subscription.stats(), rates.of(subscription)
+    shown: list[Json] = []
+    if not options.exclude_consumers:
+        shown = [
+            consumer_shown(each, rates.of(consumer), key_shared=False)
+            for each, consumer in zip(stats.consumers, subscription.consumers, strict=True)
+        ]
+    return {
+        **delivered(rate, stats),
+        **dict.fromkeys(_SUBSCRIPTION_ALWAYS_0, 0),
+        "blockedSubscriptionOnUnackedMsgs": False,
+        "type": stats.type,
+        "msgRateExpired": 0.0,
+        "consumers": shown,
+        "isDurable": False,
+        "isReplicated": False,
+        "allowOutOfOrderDelivery": False,
+        "consumersAfterMarkDeletePosition": {},
+        "subscriptionProperties": {**subscription.properties},
+        **dict.fromkeys(NEVER_COUNTED, 0),
+        "msgDropRate": rate.dropped,
+        "durable": False,
+        "replicated": False,
+    }
+
+
+_SUBSCRIPTION_ALWAYS_0 = (
+    "msgBacklog",
+    "backlogSize",
+    "earliestMsgPublishTimeInBacklog",
+    "msgBacklogNoDelayed",
+    "msgDelayed",
+    "msgInReplay",
+    "unackedMessages",
+    "totalMsgExpired",
+    "lastExpireTimestamp",
+    "lastConsumedFlowTimestamp",
+    "lastConsumedTimestamp",
+    "lastAckedTimestamp",
+    "lastMarkDeleteAdvancedTimestamp",
+    "drainingHashesCount",
+    "drainingHashesClearedTotal",
+    "drainingHashesUnackedMessages",
+    "nonContiguousDeletedMessagesRanges",
+    "nonContiguousDeletedMessagesRangesSerializedSize",
+    "delayedMessageIndexSizeInBytes",
+)
+
+
+def unstored_internal_stats(topic: NonPersistentTopic) -> JsonObject:
+    """The answer to ``GET .../internalStats``: the entries that have passed, and nothing else."""
+    cursor: JsonObject = {
+        "waitingReadOp": False,
+        "pendingReadOps": 0,
+        "messagesConsumedCounter": 0,
+        "cursorLedger": 0,
+        "cursorLedgerLastEntry": 0,
+        "active": False,
+        "numberOfEntriesSinceFirstNotAckedMessage": 0,
+        "totalNonContiguousDeletedMessagesRange": 0,
+        "subscriptionHavePendingRead": False,
+        "subscriptionHavePendingReplayRead": False,
+    }
+    return {
+        "entriesAddedCounter": topic.entries_in,
+        "numberOfEntries": 0,
+        "totalSize": 0,
+        "currentLedgerEntries": 0,
+        "currentLedgerSize": 0,
+        "waitingCursorsCount": 0,
+        "pendingAddEntriesCount": 0,
+        "cursors": {name: dict(cursor) for name in topic.subscriptions},
+    }
+
+
+def unstored_counters(topic: NonPersistentTopic, rates: Rates) -> TopicCounters:
+    """For /metrics."""
+    rate = rates.of(topic)
+    return TopicCounters(
+        topic=topic.name,
+        producers=len(topic.producers),
+        consumers=topic.consumer_count(),
+        messages_in=topic.msg_in,
+        bytes_in=topic.bytes_in,
+        rate_in=rate.messages_in,
+        rate_out=rate.messages_out,
+        throughput_in=rate.bytes_in,
+        throughput_out=rate.bytes_out,
+        backlog=0,
+        backlog_bytes=0,
+        storage_bytes=0,
+        subscriptions=[_subscription_counters(each, rates) for each in topic.subscriptions.values()],
+    )
+
+
+def _subscription_counters(subscription: NonPersistentSubscription, rates: Rates) -> SubscriptionCounters:
+    counted, rate = subscription.counters(), rates.of(subscription)
+    return SubscriptionCounters(
+        name=subscription.name,
+        consumers=len(subscription.consumers),
+        backlog=0,
+        backlog_due=0,
+        unacked=0,
+        messages_out=counted.messages_out,
+        bytes_out=counted.bytes_out,
+        rate_out=rate.messages_out,
+        throughput_out=rate.bytes_out,
+        rate_redelivered=0.0,
+        rate_acked=0.0,
+    )

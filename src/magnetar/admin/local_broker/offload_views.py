@@ -1,0 +1,139 @@
+"""What REST shows of offloaded ledgers, and asks for (:class:`magnetar.admin.ports.OffloadsOfBroker`)."""
+
+from __future__ import annotations
+
+from magnetar.admin.local_broker.topic_operations import durable
+from magnetar.admin.values.coercion import number
+from magnetar.broker.offloading import complete
+from magnetar.broker.service import BrokerService
+from magnetar.broker.topic.topic import Topic
+from magnetar.model.errors import (
+    ConflictError,
+    InvalidValueError,
+    MagnetarError,
+    PersistenceError,
+    TopicNotFoundError,
+)
+from magnetar.model.ids import Position
+from magnetar.model.names import TopicName
+from magnetar.model.policies import Json, JsonObject
+from magnetar.offload.object_store import require_name
+from magnetar.storage.ledgers.archive import Offload
+from magnetar.storage.ledgers.ledger import Ledger
+from magnetar.storage.ledgers.managed_ledger import ManagedLedger
+
+
+class OffloadViews:
+    """Over the broker of this process."""
+
+    def __init__(self, service: BrokerService) -> None:
+        self._service = service
+
+    def begin(self, name: TopicName, until: Position) -> None:
+        """Copy the ledgers before ``until``. Raises TopicNotFoundError, ConflictError."""
+        self._service.offloading.begin(self._topic(name), until)
+
+    def status(self, name: TopicName) -> JsonObject:
+        """As Apache Pulsar 4.0.8 shows it, also while there was none."""
+        self._topic(name)
+        found = self._service.offloading.status(name)
+        at = found.first_unoffloaded
+        first: JsonObject = {
+            "ledgerId": at.ledger, "entryId": at.entry, "partitionIndex": -1, "batchIndex": -1, "batchSize": 0,
+        }  # fmt: skip
+        return {"status": found.status, "lastError": found.last_error, "firstUnoffloadedMessage": first}
+
+    def ledgers(self, name: TopicName) -> JsonObject:
+        """Every ledger: where its copy is, or whether one could be made; and the place for copies."""
+        managed = self._topic(name).log
+        return {
+            "url": self._service.settings.offloadUrl,
+            "log": managed.id,
+            "ledgers": [_ledger(managed, ledger) for ledger in managed.table.ledgers],
+        }
+
+    async def adopt(self, name: TopicName, ledger: int, object_name: str) -> JsonObject:
+        """See :meth:`magnetar.broker.offloading.Offloading.adopt`."""
+        try:
+            copy = await self._service.offloading.adopt(self._topic(name), ledger, object_name)
+        except FileNotFoundError as error:
+            raise ConflictError(f"there is no such object: {error}") from error
+        except OSError as error:
+            raise PersistenceError(f"the object cannot be read: {error}") from error
+        return _copy(copy)
+
+    async def plan_compaction(self, name: TopicName) -> JsonObject:
+        """What a job has to read and where its result goes. Raises ConflictError during a run."""
+        topic = self._topic(name)
+        plan, log = topic.compaction().plan(), topic.log
+        # who looks at the directory from outside counts a block when there is one behind it (docs/disk.md)
+        await durable(lambda done, failed: log.barrier(done, failed))
+        await durable(lambda done, _: log.write_birth(done))
+        return {
+            "url": self._service.offloading.url,
+            "log": log.id,
+            "generation": plan.generation,
+            "view": plan.view,
+            "start": plan.start,
+            "horizon": plan.horizon,
+            "startPosition": list(log.position(plan.start)),
+            "horizonPosition": list(log.position(plan.horizon)),
+            "retainKeyless": self._service.settings.topicCompactionRetainNullKey,
+        }
+
+    def adopt_view(self, name: TopicName, given: JsonObject) -> None:
+        """Begin to take over what a job computed. Raises ConflictError, InvalidValueError, PreconditionFailedError."""
+        files = given.get("files")
+        if not isinstance(files, list):
+            raise InvalidValueError('expected "files" as a list')
+        offloading = self._service.offloading
+        copies = [_file(offloading.required_place(), file) for file in files]
+        generation, horizon, removed = (
+            number(given.get(word), f'"{word}"') for word in ("generation", "horizon", "removed")
+        )
+        self._topic(name).compaction().begin_adoption(generation, horizon, removed, offloading.result(copies))
+
+    def _topic(self, name: TopicName) -> Topic:
+        found = self._service.find(name)
+        if found is None:
+            raise TopicNotFoundError(f"Topic {name.fqn} not found")
+        return found
+
+
+def _ledger(managed: ManagedLedger, ledger: Ledger) -> JsonObject:
+    try:
+        complete(managed, ledger.id)
+        refused = ""
+    except MagnetarError as error:
+        refused = str(error)
+    return {
+        "ledgerId": ledger.id,
+        "entries": ledger.entries,
+        "messages": ledger.messages,
+        "size": ledger.bytes,
+        "firstIndex": ledger.index,
+        "ordinal": ledger.ordinal,
+        "copy": None if ledger.offload is None else _copy(ledger.offload),
+        "refused": refused,
+    }
+
+
+def _file(url: str, given: Json) -> tuple[int, Offload]:
+    if not isinstance(given, dict):
+        raise InvalidValueError("expected a JSON object for each file")
+    name, digest = given.get("name"), given.get("digest")
+    if not isinstance(name, str) or not isinstance(digest, str):
+        raise InvalidValueError('expected "name" and "digest" of each file as texts')
+    unit, entries, size = (number(given.get(word), f'"{word}"') for word in ("unit", "entries", "bytes"))
+    return unit, Offload(url, require_name(name), digest, entries, size, 0, 0)
+
+
+def _copy(copy: Offload) -> JsonObject:
+    return {
+        "url": copy.url,
+        "name": copy.name,
+        "digest": copy.digest,
+        "size": copy.size,
+        "recorded": copy.recorded_ms,
+        "released": copy.released,
+    }

@@ -1,0 +1,147 @@
+"""Statistics of subscriptions and consumers in the shape of Apache Pulsar 4.0.8 (SEMANTICS 5.10)."""
+
+from __future__ import annotations
+
+import datetime
+
+from magnetar.admin.local_broker.entries import publish_time_at
+from magnetar.admin.ports import StatsOptions
+from magnetar.broker.rates import Flow, Rates
+from magnetar.broker.topic.backlog import bytes_behind
+from magnetar.broker.topic.subscription import Subscription
+from magnetar.broker.topic.subscription_stats import ConsumerStats, SubscriptionStats
+from magnetar.model.cursor_properties import is_replicated
+from magnetar.model.policies import Json, JsonObject
+from magnetar.storage.ledgers.managed_ledger import ManagedLedger
+
+
+async def subscription_stats(
+    subscription: Subscription, log: ManagedLedger, rates: Rates, options: StatsOptions
+) -> JsonObject:
+    """One member of ``subscriptions``."""
+    stats = subscription.stats()
+    consumers = subscription.consumers
+    replicated = is_replicated(subscription.cursor.properties)
+    backlog = bytes_behind(log, stats.mark_delete) if options.subscription_backlog_size else -1
+    ranges = sum(1 for _ in subscription.cursor.acknowledged_ranges())
+    shown: list[Json] = []
+    if not options.exclude_consumers:
+        shown = [
+            consumer_shown(each, rates.of(consumer), key_shared=stats.type == "Key_Shared")
+            for each, consumer in zip(stats.consumers, consumers, strict=True)
+        ]
+    earliest = 0
+    if options.earliest_time_in_backlog:
+        first = subscription.cursor.next_unacknowledged(stats.mark_delete + 1)
+        earliest = await publish_time_at(log, first) if stats.backlog_entries and first < log.end else -1
+    return {
+        **delivered(rates.of(subscription), stats),
+        "msgBacklog": stats.backlog_entries,
+        "backlogSize": backlog,
+        "earliestMsgPublishTimeInBacklog": earliest,
+        "msgBacklogNoDelayed": stats.backlog_entries - stats.delayed_entries,
+        "blockedSubscriptionOnUnackedMsgs": stats.blocked_on_unacked,
+        "msgDelayed": stats.delayed_entries,
+        "msgInReplay": stats.in_replay,
+        "unackedMessages": stats.unacked_messages,
+        "type": stats.type,
+        **({"activeConsumerName": stats.active_consumer_name} if stats.active_consumer_name else {}),
+        "msgRateExpired": 0.0,
+        "totalMsgExpired": stats.expired,
+        "lastExpireTimestamp": stats.last_expired_ms,
+        "lastConsumedFlowTimestamp": stats.last_flow_ms,
+        "lastConsumedTimestamp": stats.last_sent_ms,
+        "lastAckedTimestamp": stats.last_acked_ms,
+        "lastMarkDeleteAdvancedTimestamp": stats.last_mark_delete_advanced_ms,
+        "consumers": shown,
+        "isDurable": stats.is_durable,
+        "isReplicated": replicated,
+        **({"entriesLostToTrimming": stats.jumped} if stats.jumped else {}),
+        "allowOutOfOrderDelivery": stats.allow_out_of_order,
+        **({"keySharedMode": stats.key_shared_mode} if stats.key_shared_mode else {}),
+        "consumersAfterMarkDeletePosition": {},
+        **_draining(stats.consumers),
+        "nonContiguousDeletedMessagesRanges": ranges,
+        "nonContiguousDeletedMessagesRangesSerializedSize": 0,
+        "delayedMessageIndexSizeInBytes": 0,
+        "subscriptionProperties": {
+            name: value for name, value in subscription.cursor.properties.items() if not name.startswith("#")
+        },
+        **dict.fromkeys(NEVER_COUNTED, 0),
+        "durable": stats.is_durable,
+        "replicated": replicated,
+    }
+
+
+NEVER_COUNTED = (
+    "filterProcessedMsgCount",
+    "filterAcceptedMsgCount",
+    "filterRejectedMsgCount",
+    "filterRescheduledMsgCount",
+    "dispatchThrottledMsgEventsBySubscriptionLimit",
+    "dispatchThrottledBytesEventsBySubscriptionLimit",
+    "dispatchThrottledMsgEventsByTopicLimit",
+    "dispatchThrottledBytesEventsByTopicLimit",
+    "dispatchThrottledMsgEventsByBrokerLimit",
+    "dispatchThrottledBytesEventsByBrokerLimit",
+)
+"""Nothing is filtered or throttled yet."""
+
+
+def delivered(rate: Flow, counted: SubscriptionStats | ConsumerStats) -> JsonObject:
+    """What went out, of a subscription or a consumer."""
+    return {
+        "msgRateOut": rate.messages_out,
+        "msgThroughputOut": rate.bytes_out,
+        "bytesOutCounter": counted.bytes_out,
+        "msgOutCounter": counted.messages_out,
+        "msgRateRedeliver": rate.redelivered,
+        "messageAckRate": rate.acked,
+        "chunkedMessageRate": rate.chunks,
+    }
+
+
+def consumer_shown(stats: ConsumerStats, rate: Flow, *, key_shared: bool) -> JsonObject:
+    """One member of ``consumers``."""
+    of_keys: JsonObject = {}
+    draining: JsonObject = {}
+    if key_shared:
+        of_keys["keyHashRangeArrays"] = [[low, high] for low, high in stats.key_hash_ranges]
+        draining["drainingHashes"] = [
+            {"hash": one.slot, "unackMsgs": one.unacked, "blockedAttempts": one.blocked_attempts}
+            for one in stats.draining_hashes
+        ]
+    return {
+        **delivered(rate, stats),
+        "consumerName": stats.name,
+        "availablePermits": stats.available_permits,
+        "unackedMessages": stats.unacked_messages,
+        "avgMessagesPerEntry": stats.average_messages_per_entry,
+        "blockedConsumerOnUnackedMsgs": stats.blocked_on_unacked,
+        **_draining([stats]),
+        **draining,
+        "address": stats.info["address"],
+        "connectedSince": stats.info["connectedSince"],
+        "clientVersion": stats.info["clientVersion"],
+        "lastAckedTimestamp": stats.last_acked_ms,
+        "lastConsumedTimestamp": stats.last_sent_ms,
+        "lastConsumedFlowTimestamp": stats.last_flow_ms,
+        **of_keys,
+        "metadata": stats.info["metadata"],
+        "lastAckedTime": _instant(stats.last_acked_ms),
+        "lastConsumedTime": _instant(stats.last_sent_ms),
+    }
+
+
+def _draining(consumers: list[ConsumerStats]) -> JsonObject:
+    hashes = [one for consumer in consumers for one in consumer.draining_hashes]
+    return {
+        "drainingHashesCount": len(hashes),
+        "drainingHashesClearedTotal": sum(consumer.draining_hashes_cleared_total for consumer in consumers),
+        "drainingHashesUnackedMessages": sum(one.unacked for one in hashes),
+    }
+
+
+def _instant(ms: int) -> str:
+    at = datetime.datetime.fromtimestamp(ms / 1000, datetime.UTC)
+    return at.isoformat(timespec="milliseconds" if ms % 1000 else "seconds").replace("+00:00", "Z")

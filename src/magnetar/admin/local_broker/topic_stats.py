@@ -1,0 +1,151 @@
+"""Statistics of one topic in the shape of Apache Pulsar 4.0.8 (SEMANTICS 11.4.10, 11.4.11).
+
+Counters are those of this moment, rates those of the last period (:mod:`magnetar.broker.rates`). Members that Pulsar
+leaves out because they are null are left out; members of features that are not built have the value that Pulsar shows
+for a feature that is not used.
+"""
+
+from __future__ import annotations
+
+from magnetar.admin.local_broker.entries import publish_time_at
+from magnetar.admin.local_broker.subscription_stats import subscription_stats
+from magnetar.admin.ports import StatsOptions
+from magnetar.broker.rates import Rates
+from magnetar.broker.topic.backlog import bytes_behind
+from magnetar.broker.topic.compaction.compactor import CompactionStats
+from magnetar.broker.topic.producer_access import Producers
+from magnetar.broker.topic.producers import Producer
+from magnetar.broker.topic.topic import Topic
+from magnetar.model.policies import Json, JsonObject
+
+
+async def topic_stats(topic: Topic, rates: Rates, options: StatsOptions, broker_id: str) -> JsonObject:
+    """The answer to ``GET .../stats``."""
+    publishers: list[Json] = [] if options.exclude_publishers else [publisher_shown(p, rates) for p in topic.producers]
+    subscriptions: JsonObject = {
+        name: await subscription_stats(subscription, topic.log, rates, options)
+        for name, subscription in list(topic.subscriptions.items())
+    }
+    holes = sum(_integer(s, "nonContiguousDeletedMessagesRanges") for s in subscriptions.values())
+    return {
+        **_counters(topic, rates),
+        **await _backlog(topic, options),
+        "offloadedStorageSize": sum(ledger.bytes for ledger in topic.log.table.ledgers if ledger.offload is not None),
+        "lastOffloadLedgerId": 0,
+        "lastOffloadSuccessTimeStamp": 0,
+        "lastOffloadFailureTimeStamp": 0,
+        **_transactions(topic),
+        "publishers": publishers,
+        "waitingPublishers": topic.producers.waiting,
+        "subscriptions": subscriptions,
+        "replication": {},
+        "deduplicationStatus": "Disabled" if topic.checks.deduplication is None else "Enabled",
+        **epoch_shown(topic.producers),
+        "nonContiguousDeletedMessagesRanges": holes,
+        "nonContiguousDeletedMessagesRangesSerializedSize": 0,
+        "delayedMessageIndexSizeInBytes": topic.delays.memory_bytes,
+        "compaction": _compaction(topic),
+        "ownerBroker": broker_id,
+    }
+
+
+def _transactions(topic: Topic) -> JsonObject:
+    """Those that sent here: open now, ended since the topic was loaded (9.18)."""
+    buffer = None if topic.transactions is None else topic.transactions.buffer
+    return {
+        "ongoingTxnCount": 0 if buffer is None else len(buffer.open),
+        "abortedTxnCount": 0 if buffer is None else buffer.aborted,
+        "committedTxnCount": 0 if buffer is None else buffer.committed,
+    }
+
+
+def _compaction(topic: Topic) -> JsonObject:
+    stats = CompactionStats() if topic.compactor is None else topic.compactor.stats
+    return {
+        "lastCompactionRemovedEventCount": stats.removed,
+        "lastCompactionSucceedTimestamp": stats.succeeded_ms,
+        "lastCompactionFailedTimestamp": stats.failed_ms,
+        "lastCompactionDurationTimeInMills": stats.duration_ms,
+    }
+
+
+def _counters(topic: Topic, rates: Rates) -> JsonObject:
+    rate, sent = rates.of(topic), topic.sent()
+    return {
+        "msgRateIn": rate.messages_in,
+        "msgThroughputIn": rate.bytes_in,
+        "msgRateOut": rate.messages_out,
+        "msgThroughputOut": rate.bytes_out,
+        "bytesInCounter": topic.bytes_in,
+        "msgInCounter": topic.msg_in,
+        "systemTopicBytesInCounter": 0,
+        "bytesOutCounter": sent.bytes,
+        "msgOutCounter": sent.messages,
+        "bytesOutInternalCounter": 0,
+        "averageMsgSize": average(rate.bytes_in, rate.messages_in),
+        "msgChunkPublished": topic.chunking.published > 0,
+        "storageSize": topic.log.retained_bytes(),
+    }
+
+
+async def _backlog(topic: Topic, options: StatsOptions) -> JsonObject:
+    log = topic.log
+    behind = topic.slowest()
+    size = bytes_behind(log, behind)
+    earliest = 0
+    if options.earliest_time_in_backlog and behind + 1 < log.end:
+        earliest = await publish_time_at(log, behind + 1)
+    return {
+        "backlogSize": size,
+        "backlogQuotaLimitSize": topic.policies.size_quota.limit,
+        "backlogQuotaLimitTime": topic.policies.age_quota.limit,
+        **_oldest(topic),
+        "publishRateLimitedTimes": 0 if topic.checks.limit is None else topic.checks.limit.times,
+        "earliestMsgPublishTimeInBacklogs": earliest,
+    }
+
+
+def epoch_shown(producers: Producers) -> JsonObject:
+    """Left out while there was no exclusive producer (SEMANTICS 3.2.8)."""
+    epoch = producers.epoch.current
+    return {} if epoch is None else {"topicEpoch": epoch}
+
+
+def _oldest(topic: Topic) -> JsonObject:
+    """As the last check of the age quota saw it (4.6.8)."""
+    published = topic.quotas.oldest_published_ms
+    if published < 0:
+        return {"oldestBacklogMessageAgeSeconds": -1}
+    return {
+        "oldestBacklogMessageAgeSeconds": max(0, topic.clock.now_ms() - published) // 1000,
+        "oldestBacklogMessageSubscriptionName": topic.quotas.oldest_name,
+    }
+
+
+def publisher_shown(producer: Producer, rates: Rates) -> JsonObject:
+    """One member of ``publishers``."""
+    info, rate = producer.info, rates.of(producer)
+    return {
+        "accessMode": info.access_mode.name,
+        "msgRateIn": rate.messages_in,
+        "msgThroughputIn": rate.bytes_in,
+        "averageMsgSize": average(rate.bytes_in, rate.messages_in),
+        "chunkedMessageRate": rate.chunks,
+        "producerId": info.producer_id,
+        "supportsPartialProducer": info.supports_partial,
+        "producerName": info.name,
+        "address": info.address,
+        "connectedSince": info.connected_since,
+        "clientVersion": info.client_version,
+        "metadata": {**info.metadata},
+    }
+
+
+def average(size: float, messages: float) -> float:
+    """Bytes per message."""
+    return size / messages if messages else 0.0
+
+
+def _integer(value: Json, name: str) -> int:
+    found = value.get(name) if isinstance(value, dict) else None
+    return found if isinstance(found, int) else 0

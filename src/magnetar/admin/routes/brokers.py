@@ -1,0 +1,76 @@
+"""/admin/v2/brokers: who is there, and is it well (SEMANTICS 11.2.4)."""
+
+from __future__ import annotations
+
+import dataclasses
+from importlib.metadata import version as version_of
+from typing import Final
+
+from fastapi import APIRouter
+from starlette.convertors import register_url_convertor
+from starlette.responses import PlainTextResponse, Response
+
+from magnetar.admin.http.bodies import answer
+from magnetar.admin.http.parameters import OtherWordConvertor, PathText
+from magnetar.admin.ports import Admin
+from magnetar.model.errors import NotFoundError
+
+VERSION: Final = version_of("magnetar")
+COMPATIBLE_WITH: Final = "4.0.8"
+"""The version of Apache Pulsar whose behaviour this broker follows; clients and tools read it as the broker's own."""
+
+register_url_convertor(
+    "cluster", OtherWordConvertor(("backlog-quota-check", "configuration", "internal-configuration", "shutdown"))
+)
+
+
+def routes(admin: Admin) -> APIRouter:
+    """All routes of this group."""
+    router = APIRouter(prefix="/admin/v2/brokers", tags=["brokers"])
+
+    @router.get("")
+    async def list_brokers() -> Response:
+        return answer([admin.broker.broker_id()])
+
+    @router.get("/health")
+    async def health(topicVersion: str = "V1") -> Response:
+        if topicVersion not in ("V1", "V2"):
+            raise NotFoundError(f"topicVersion {topicVersion} is not one of V1, V2")
+        await admin.broker.check_health(with_cluster=topicVersion == "V1")
+        return _text("ok")
+
+    @router.get("/ready")
+    async def ready() -> Response:
+        return _text("ok")
+
+    @router.get("/version")
+    async def version() -> Response:
+        return _text(COMPATIBLE_WITH)
+
+    @router.get("/leaderBroker")
+    async def leader() -> Response:
+        broker = admin.broker.broker_id()
+        return answer({"serviceUrl": f"http://{broker}", "brokerId": broker})
+
+    @router.get("/configuration/runtime")
+    async def configuration() -> Response:
+        return answer({name: _shown(value) for name, value in dataclasses.asdict(admin.settings).items()})
+
+    # Pulsar's other routes of that form are not built and must not look as if they were (see not_implemented)
+    @router.get("/{cluster:cluster}")
+    async def list_brokers_of_cluster(cluster: PathText) -> Response:
+        # Pulsar does not look at the name either
+        return answer([admin.broker.broker_id()])
+
+    return router
+
+
+def _text(text: str) -> Response:
+    """Bare text that Pulsar labels as JSON."""
+    return PlainTextResponse(text, media_type="application/json")
+
+
+def _shown(value: object) -> str | None:
+    if value is None:
+        return None
+    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -1,0 +1,89 @@
+"""What a namespace may be created with: each policy is checked as if it were set alone.
+
+Unchecked, a list where an object belongs would stay in the metadata and fail whoever uses it, for every topic.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from itertools import pairwise
+from typing import Final
+
+from magnetar.admin.routes.namespaces.namespace_policies import POLICIES
+from magnetar.admin.values import coercion
+from magnetar.admin.values import policy_values as v
+from magnetar.admin.values.json_document import excerpt
+from magnetar.model.errors import InvalidValueError, PreconditionFailedError
+from magnetar.model.policies import POLICY_FIELDS, Json, JsonObject
+
+_HASHES: Final = 0xFFFFFFFF
+_BUNDLES_MAX: Final = 1 << 16
+
+
+def checked(wanted: JsonObject, cluster: str) -> JsonObject:
+    """Those members that are policies. Raises InvalidValueError, which names the member."""
+    found: JsonObject = {}
+    for name, value in wanted.items():
+        if name in POLICY_FIELDS and value is not None:
+            try:
+                found[name] = _CHECKS[name](value)
+            except (InvalidValueError, PreconditionFailedError) as error:
+                raise InvalidValueError(f"{name}: {error}") from None
+    return found
+
+
+def _per_cluster(check: v.Check) -> v.Check:
+    def of_clusters(value: Json) -> Json:
+        return {cluster: check(rate) for cluster, rate in v.mapping(value).items() if rate is not None}
+
+    return of_clusters
+
+
+def _quotas(value: Json) -> Json:
+    quotas = v.mapping(value)
+    for kind in quotas:
+        if kind not in v.QUOTA_LIMITS:
+            raise InvalidValueError(f"{excerpt(kind)} is no type of quota; there are {', '.join(v.QUOTA_LIMITS)}")
+    return {kind: v.backlog_quota(quota, "Set") for kind, quota in quotas.items() if quota is not None}
+
+
+def _bundles(value: Json) -> Json:
+    """Boundaries from 0x00000000 to 0xffffffff, growing, or only how many."""
+    given = v.mapping(value)
+    listed = given.get("boundaries")
+    if not listed:
+        count = given.get("numBundles")
+        if count is not None and not 0 <= coercion.number(count, "numBundles") <= _BUNDLES_MAX:
+            raise InvalidValueError(f"numBundles is from 1 to {_BUNDLES_MAX}")
+        return {"numBundles": 0 if count is None else coercion.number(count)}
+    if not isinstance(listed, list) or len(listed) > _BUNDLES_MAX:
+        raise InvalidValueError(f"expected a list of at most {_BUNDLES_MAX} boundaries, got {excerpt(listed)}")
+    places = [_place(text) for text in listed]
+    if len(places) < 2 or places[0] != 0 or places[-1] != _HASHES or any(a >= b for a, b in pairwise(places)):
+        raise InvalidValueError("boundaries grow from 0x00000000 to 0xffffffff")
+    return {"boundaries": [f"0x{place:08x}" for place in places], "numBundles": len(places) - 1}
+
+
+def _place(value: Json) -> int:
+    try:
+        place = int(value, 16) if isinstance(value, str) and len(value) <= 10 else -1
+    except ValueError:
+        place = -1
+    if not 0 <= place <= _HASHES:
+        raise InvalidValueError(f"{excerpt(value)} is no boundary such as 0x80000000")
+    return place
+
+
+_CHECKS: Final[Mapping[str, Callable[[Json], Json]]] = {
+    **dict.fromkeys(POLICY_FIELDS, v.mapping),
+    **{
+        about.key.partition(".")[0]: _per_cluster(about.check) if "." in about.key else about.check
+        for about in POLICIES.values()
+    },
+    **dict.fromkeys(("deleted", "migrated", "dispatcherPauseOnAckStatePersistentEnabled"), v.flag),
+    **dict.fromkeys(("resource_group_name", "clusterThatCanDeleteNamespace"), v.text),
+    "allowed_clusters": v.words(),
+    "backlog_quota_map": _quotas,
+    "bundles": _bundles,
+    "properties": v.texts,
+}

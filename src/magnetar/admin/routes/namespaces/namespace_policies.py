@@ -1,0 +1,263 @@
+"""Policies of namespaces: /admin/v2/namespaces/{tenant}/{namespace}/{policy} (SEMANTICS 11.3.4, 11.3.5).
+
+One table, one handler per method. A policy that has no effect here is kept and shown like the others: tools that set
+a namespace up read back what they wrote.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final, NamedTuple
+
+from fastapi import APIRouter, Request
+from starlette.convertors import register_url_convertor
+from starlette.responses import Response
+
+from magnetar.admin.http.bodies import answer, done, json_body, raw_body, wrong_method
+from magnetar.admin.http.parameters import NAMESPACE, PathText, WordConvertor, namespace_name
+from magnetar.admin.ports import Admin
+from magnetar.admin.values import policy_values as v
+from magnetar.config.setting import LONG_MAX
+from magnetar.model.errors import ForbiddenError, NotFoundError, PreconditionFailedError
+from magnetar.model.names import NamespaceName
+from magnetar.model.policies import Json, JsonObject
+
+
+class _Policy(NamedTuple):
+    key: str
+    """Where it stands in the namespace's policies; ``key.cluster``: one value for each cluster."""
+    check: v.Check
+    method: str = "POST"
+    unset: Json = None
+    """What GET answers while it is not set; None: 200 without a body."""
+    removable: bool = True
+    status: int = 204
+    remove: str = ""
+    """Name of the route that removes it, where that is not its own."""
+
+
+def _count(key: str, name: str, method: str = "POST", unset: Json = None) -> _Policy:
+    return _Policy(key, v.count(f"{name} must be 0 or more"), method=method, unset=unset)
+
+
+POLICIES: Final[dict[str, _Policy]] = {
+    "antiAffinity": _Policy("antiAffinityGroup", v.group),
+    "autoSubscriptionCreation": _Policy("autoSubscriptionCreationOverride", v.auto_subscription),
+    "autoTopicCreation": _Policy("autoTopicCreationOverride", v.auto_topic_creation),
+    "compactionThreshold": _Policy(
+        "compaction_threshold", v.count("compactionThreshold must be 0 or more", LONG_MAX), method="PUT"
+    ),
+    "deduplication": _Policy("deduplicationEnabled", v.flag),
+    "deduplicationSnapshotInterval": _Policy(
+        "deduplicationSnapshotIntervalSeconds", v.count("interval must be greater than or equal to 0"), removable=False
+    ),
+    "delayedDelivery": _Policy("delayed_delivery_policies", v.delayed),
+    "dispatchRate": _Policy("topicDispatchRate.cluster", v.dispatch_rate),
+    "dispatcherPauseOnAckStatePersistent": _Policy(
+        "dispatcherPauseOnAckStatePersistentEnabled", lambda value: True, unset=False
+    ),
+    "encryptionRequired": _Policy("encryption_required", v.flag, unset=False, removable=False),
+    "entryFilters": _Policy("entryFilters", v.entry_filters),
+    "inactiveTopicPolicies": _Policy("inactive_topic_policies", v.inactive),
+    "isAllowAutoUpdateSchema": _Policy("is_allow_auto_update_schema", v.flag, unset=True, removable=False),
+    "maxConsumersPerSubscription": _count("max_consumers_per_subscription", "maxConsumersPerSubscription"),
+    "maxConsumersPerTopic": _count("max_consumers_per_topic", "maxConsumersPerTopic"),
+    "maxProducersPerTopic": _count("max_producers_per_topic", "maxProducersPerTopic"),
+    "maxSubscriptionsPerTopic": _count("max_subscriptions_per_topic", "maxSubscriptionsPerTopic"),
+    "maxTopicsPerNamespace": _count("max_topics_per_namespace", "maxTopicsPerNamespace", unset=0),
+    "maxUnackedMessagesPerConsumer": _count("max_unacked_messages_per_consumer", "maxUnackedMessagesPerConsumer"),
+    "maxUnackedMessagesPerSubscription": _count(
+        "max_unacked_messages_per_subscription", "maxUnackedMessagesPerSubscription"
+    ),
+    "messageTTL": _Policy(
+        "message_ttl_in_seconds", v.count("Invalid value for message TTL, message TTL must >= 0")
+    ),
+    "offloadDeletionLagMs": _Policy("offload_deletion_lag_ms", v.whole, method="PUT"),
+    "offloadThreshold": _Policy("offload_threshold", v.whole, method="PUT", unset=-1, removable=False),
+    "offloadThresholdInSeconds": _Policy(
+        "offload_threshold_in_seconds", v.offload_seconds, method="PUT", unset=-1, removable=False
+    ),
+    "persistence": _Policy("persistence", v.persistence),
+    "publishRate": _Policy("publishMaxMessageRate.cluster", v.publish_rate),
+    "replication": _Policy("replication_clusters", v.words(), removable=False, status=200),
+    "replicatorDispatchRate": _Policy("replicatorDispatchRate.cluster", v.dispatch_rate),
+    "retention": _Policy("retention_policies", v.retention),
+    "schemaAutoUpdateCompatibilityStrategy": _Policy(
+        "schema_auto_update_compatibility_strategy", v.one_of(*v.AUTO_UPDATE_STRATEGIES), method="PUT", removable=False
+    ),
+    "schemaCompatibilityStrategy": _Policy(
+        "schema_compatibility_strategy", v.one_of(*v.STRATEGIES), method="PUT", unset="UNDEFINED", removable=False
+    ),
+    "schemaValidationEnforced": _Policy("schema_validation_enforced", v.flag, unset=False, removable=False),
+    "subscribeRate": _Policy("clusterSubscribeRate.cluster", v.subscribe_rate),
+    "subscriptionAuthMode": _Policy(
+        "subscription_auth_mode", v.one_of("None", "Prefix"), unset="None", removable=False
+    ),
+    "subscriptionDispatchRate": _Policy("subscriptionDispatchRate.cluster", v.dispatch_rate),
+    "subscriptionExpirationTime": _Policy(
+        "subscription_expiration_time_minutes", v.count("Invalid value for subscription expiration time")
+    ),
+    "subscriptionTypesEnabled": _Policy("subscription_types_enabled", v.subscription_types, unset=[]),
+}  # fmt: skip
+_FROM_BROKER: Final = "isAllowAutoUpdateSchema"
+"""GET answers the broker's word while the namespace says nothing."""
+_ALSO_NO_CONTENT: Final = frozenset(("antiAffinity", "schemaAutoUpdateCompatibilityStrategy"))
+"""GET answers 204 while they are not set."""
+
+register_url_convertor("namespace_policy", WordConvertor(POLICIES))
+_PATH: Final = NAMESPACE + "/{policy:namespace_policy}"
+
+
+def routes(admin: Admin) -> APIRouter:
+    """All routes of this group."""
+    router = APIRouter(tags=["namespace policies"])
+    _reading(router, admin)
+    _writing(router, admin)
+    _properties(router, admin)
+    return router
+
+
+def _reading(router: APIRouter, admin: Admin) -> None:
+    @router.get(_PATH)
+    async def get_policy(tenant: PathText, namespace: PathText, policy: str) -> Response:
+        about = POLICIES[policy]
+        policies = admin.resources.namespaces.policies(namespace_name(tenant, namespace))
+        value = _stored(policies, about.key, admin.settings.clusterName)
+        if policy == "antiAffinity" and isinstance(value, str):
+            return Response(value, media_type="application/json")
+        if value is None:
+            value = admin.settings.isAllowAutoUpdateSchemaEnabled if policy == _FROM_BROKER else about.unset
+        if value is None:
+            return done(204 if policy in _ALSO_NO_CONTENT else 200)
+        return answer(value)
+
+
+def _writing(router: APIRouter, admin: Admin) -> None:
+    @router.post(_PATH)
+    async def set_policy(tenant: PathText, namespace: PathText, policy: str, request: Request) -> Response:
+        return await _set(admin, "POST", namespace_name(tenant, namespace), policy, request)
+
+    @router.put(_PATH)
+    async def put_policy(tenant: PathText, namespace: PathText, policy: str, request: Request) -> Response:
+        return await _set(admin, "PUT", namespace_name(tenant, namespace), policy, request)
+
+    @router.delete(_PATH)
+    async def remove_policy(tenant: PathText, namespace: PathText, policy: str) -> Response:
+        if not POLICIES[policy].removable:
+            return wrong_method("GET", POLICIES[policy].method)
+        name = namespace_name(tenant, namespace)
+        _existing(admin, name, policy)
+        _store(admin, name, POLICIES[policy].key, None)
+        await admin.broker.policies_in_force()
+        return done()
+
+
+async def _set(admin: Admin, method: str, name: NamespaceName, policy: str, request: Request) -> Response:
+    about = POLICIES[policy]
+    if about.method != method:
+        return wrong_method("GET", about.method)
+    if policy == "antiAffinity":
+        # Java's client sends the bare name, others send it in quotes; Pulsar keeps and shows what was sent
+        body: Json = (await raw_body(request)).decode(errors="replace")
+    else:
+        body = await json_body(request)
+    policies = _existing(admin, name, policy)
+    value = about.check(body) if body is not None or policy == "dispatcherPauseOnAckStatePersistent" else None
+    _AGREEMENTS.get(policy, _agreed)(admin, policies, value)
+    _store(admin, name, about.key, value)
+    await admin.broker.policies_in_force()
+    return done(about.status)
+
+
+def _existing(admin: Admin, name: NamespaceName, policy: str) -> JsonObject:
+    if policy == "retention" and not admin.resources.namespaces.exists(name):
+        raise NotFoundError("Namespace policies does not exist")
+    return admin.resources.namespaces.policies(name)
+
+
+def _stored(policies: JsonObject, key: str, cluster: str) -> Json:
+    name, _, per_cluster = key.partition(".")
+    value = policies.get(name)
+    if per_cluster:
+        return value.get(cluster) if isinstance(value, dict) else None
+    return value
+
+
+def _store(admin: Admin, name: NamespaceName, key: str, value: Json) -> None:
+    namespaces = admin.resources.namespaces
+    field, _, per_cluster = key.partition(".")
+    if per_cluster:
+        before = namespaces.policies(name).get(field)
+        rates: JsonObject = dict(before) if isinstance(before, dict) else {}
+        rates[admin.settings.clusterName] = value
+        value = {cluster: rate for cluster, rate in rates.items() if rate is not None}
+    namespaces.update(name, **{field: value})
+
+
+# rules between policies ----------------------------------------------------------------------------------------------
+
+
+def _agreed(admin: Admin, policies: JsonObject, value: Json) -> None:
+    """Nothing to compare."""
+
+
+def _retention_agrees(admin: Admin, policies: JsonObject, value: Json) -> None:
+    quotas = policies.get("backlog_quota_map")
+    if isinstance(quotas, dict) and not v.fits(quotas.get("destination_storage"), value):
+        raise PreconditionFailedError("Retention Quota must exceed configured backlog quota for namespace.")
+
+
+def _clusters_agree(admin: Admin, policies: JsonObject, value: Json) -> None:
+    known = admin.resources.clusters.names()
+    for cluster in value if isinstance(value, list) else []:
+        if cluster not in known:
+            raise ForbiddenError(f"Invalid cluster id: {cluster}")
+
+
+_AGREEMENTS: Final[dict[str, Callable[[Admin, JsonObject, Json], None]]] = {
+    "retention": _retention_agrees,
+    "replication": _clusters_agree,
+}
+
+
+def _properties(router: APIRouter, admin: Admin) -> None:
+    path = NAMESPACE + "/properties"
+
+    def properties_of(name: NamespaceName) -> JsonObject:
+        found = admin.resources.namespaces.policies(name).get("properties")
+        return dict(found) if isinstance(found, dict) else {}
+
+    @router.get(path)
+    async def get_properties(tenant: PathText, namespace: PathText) -> Response:
+        return answer(properties_of(namespace_name(tenant, namespace)))
+
+    @router.put(path)
+    async def set_properties(tenant: PathText, namespace: PathText, request: Request) -> Response:
+        name = namespace_name(tenant, namespace)
+        added = v.mapping(v.texts(await json_body(request) or {}))
+        admin.resources.namespaces.update(name, properties={**properties_of(name), **added})
+        return done()
+
+    @router.delete(path)
+    async def clear_properties(tenant: PathText, namespace: PathText) -> Response:
+        admin.resources.namespaces.update(namespace_name(tenant, namespace), properties={})
+        return done()
+
+    @router.get(NAMESPACE + "/property/{key}")
+    async def get_property(tenant: PathText, namespace: PathText, key: PathText) -> Response:
+        found = properties_of(namespace_name(tenant, namespace)).get(key)
+        return done(200) if found is None else Response(str(found), media_type="application/json")
+
+    @router.put(NAMESPACE + "/property/{key}/{value}")
+    async def set_property(tenant: PathText, namespace: PathText, key: PathText, value: PathText) -> Response:
+        name = namespace_name(tenant, namespace)
+        admin.resources.namespaces.update(name, properties={**properties_of(name), key: value})
+        return done()
+
+    @router.delete(NAMESPACE + "/property/{key}")
+    async def remove_property(tenant: PathText, namespace: PathText, key: PathText) -> Response:
+        name = namespace_name(tenant, namespace)
+        properties = properties_of(name)
+        found = properties.pop(key, None)
+        admin.resources.namespaces.update(name, properties=properties)
+        return done(200) if found is None else Response(str(found), media_type="application/json")

@@ -1,0 +1,81 @@
+"""/admin/v2/namespaces: life, topic lists (SEMANTICS 11.3)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from fastapi import APIRouter, Request
+from starlette.responses import Response
+
+from magnetar.admin.http.bodies import answer, done, listed, object_body
+from magnetar.admin.http.parameters import NAMESPACE, Flag, PathText, namespace_name
+from magnetar.admin.ports import Admin
+from magnetar.admin.routes.namespaces.namespace_creation import checked
+from magnetar.admin.routes.namespaces.removal import is_empty, remove_namespace
+from magnetar.model.errors import InvalidValueError, NotAllowedError
+from magnetar.model.names import Domain
+
+_DOMAINS: Final[Mapping[str, Sequence[Domain]]] = {
+    "PERSISTENT": ("persistent",),
+    "NON_PERSISTENT": ("non-persistent",),
+    "ALL": ("non-persistent", "persistent"),
+}
+
+
+def routes(admin: Admin) -> APIRouter:
+    """All routes of this group."""
+    router = APIRouter(tags=["namespaces"])
+    _life(router, admin)
+    _contents(router, admin)
+    return router
+
+
+def _life(router: APIRouter, admin: Admin) -> None:
+    namespaces = admin.resources.namespaces
+
+    @router.get("/admin/v2/namespaces/{tenant}")
+    async def list_namespaces(tenant: PathText) -> Response:
+        return answer(namespaces.of_tenant(tenant))
+
+    @router.get(NAMESPACE)
+    async def get_policies(tenant: PathText, namespace: PathText) -> Response:
+        found = namespaces.policies(namespace_name(tenant, namespace))
+        said = {"is_allow_auto_update_schema": admin.settings.isAllowAutoUpdateSchemaEnabled}
+        return answer({**said, **found})
+
+    @router.put(NAMESPACE)
+    async def create_namespace(tenant: PathText, namespace: PathText, request: Request) -> Response:
+        wanted = await object_body(request)
+        namespace_name(tenant, namespace)
+        namespaces.create(tenant, namespace, None if wanted is None else checked(wanted, admin.settings.clusterName))
+        return done()
+
+    @router.delete(NAMESPACE)
+    async def delete_namespace(tenant: PathText, namespace: PathText, force: Flag = False) -> Response:
+        name = namespace_name(tenant, namespace)
+        if force and not admin.settings.forceDeleteNamespaceAllowed:
+            raise NotAllowedError("Broker doesn't allow forced deletion of namespaces")
+        if namespaces.exists(name) and (force or is_empty(admin, name)):
+            await remove_namespace(admin, name)
+        else:
+            namespaces.delete(name, has_topics=not is_empty(admin, name))
+        return done()
+
+
+def _contents(router: APIRouter, admin: Admin) -> None:
+    namespaces = admin.resources.namespaces
+
+    @router.get(NAMESPACE + "/topics")
+    async def list_topics(
+        tenant: PathText, namespace: PathText, mode: str = "PERSISTENT", includeSystemTopic: Flag = False
+    ) -> Response:
+        name = namespace_name(tenant, namespace)
+        namespaces.policies(name)
+        if mode not in _DOMAINS:
+            raise InvalidValueError(f"mode {mode} is not one of PERSISTENT, NON_PERSISTENT, ALL")
+        return listed(admin.broker.names_of(name, _DOMAINS[mode], system=includeSystemTopic))
+
+    @router.get(NAMESPACE + "/bundles")
+    async def get_bundles(tenant: PathText, namespace: PathText) -> Response:
+        return answer(namespaces.policies(namespace_name(tenant, namespace))["bundles"])

@@ -1,0 +1,67 @@
+"""/admin/v2/tenants (SEMANTICS 11.2.3)."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter, Request
+from starlette.responses import Response
+
+from magnetar.admin.http.bodies import answer, done, object_body
+from magnetar.admin.http.parameters import Flag, PathText
+from magnetar.admin.ports import Admin
+from magnetar.admin.routes.namespaces.removal import remove_namespace
+from magnetar.admin.values.coercion import text
+from magnetar.admin.values.json_document import excerpt
+from magnetar.model.errors import InvalidValueError, NotAllowedError
+from magnetar.model.names import NamespaceName
+from magnetar.model.policies import JsonObject
+
+
+def routes(admin: Admin) -> APIRouter:
+    """All routes of this group."""
+    router = APIRouter(prefix="/admin/v2/tenants", tags=["tenants"])
+    tenants = admin.resources.tenants
+
+    @router.get("")
+    async def list_tenants() -> Response:
+        return answer(tenants.names())
+
+    @router.get("/{tenant}")
+    async def get_tenant(tenant: PathText) -> Response:
+        return answer(tenants.get(tenant))
+
+    @router.put("/{tenant}")
+    async def create_tenant(tenant: PathText, request: Request) -> Response:
+        tenants.create(tenant, _info(await object_body(request)))
+        return done()
+
+    @router.post("/{tenant}")
+    async def update_tenant(tenant: PathText, request: Request) -> Response:
+        tenants.update(tenant, _info(await object_body(request)))
+        return done()
+
+    @router.delete("/{tenant}")
+    async def delete_tenant(tenant: PathText, force: Flag = False) -> Response:
+        if force and not admin.settings.forceDeleteTenantAllowed:
+            raise NotAllowedError("Broker doesn't allow forced deletion of tenants")
+        namespaces = admin.resources.namespaces.of_tenant(tenant) if tenants.exists(tenant) else []
+        if force:
+            for name in namespaces:
+                await remove_namespace(admin, NamespaceName.parse(name))
+            namespaces = []
+        tenants.delete(tenant, bool(namespaces))
+        return done()
+
+    return router
+
+
+def _info(body: JsonObject | None) -> JsonObject | None:
+    """Roles and clusters as lists of texts: what is neither must not pass for none. Raises InvalidValueError."""
+    if body is None:
+        return None
+    found: JsonObject = {}
+    for name in ("adminRoles", "allowedClusters"):
+        given = body.get(name)
+        if given is not None and not isinstance(given, list):
+            raise InvalidValueError(f"expected {name} as a list of texts, got {excerpt(given)}")
+        found[name] = [text(item, f"a text in {name}") for item in given or ()]
+    return found

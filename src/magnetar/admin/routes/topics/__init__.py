@@ -1,0 +1,5 @@
+"""Routes of topics and of what belongs to one topic.
+
+Reading order: ``topics``, ``partitions``, ``lifecycle``, ``topic_policies``, ``backlog_quotas``, ``statistics``,
+``compaction``, ``offload``; then subscriptions: ``subscriptions``, ``cursors``, ``messages``, ``explanations``.
+"""

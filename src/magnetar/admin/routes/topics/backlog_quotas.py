@@ -1,0 +1,124 @@
+"""Backlog quotas of namespaces and topics, one of each type (SEMANTICS 4.6.1, 11.3.6)."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from fastapi import APIRouter, Request
+from starlette.responses import Response
+
+from magnetar.admin.http.bodies import answer, done, json_body
+from magnetar.admin.http.parameters import NAMESPACE, TOPIC, Flag, PathText, namespace_name
+from magnetar.admin.ports import Admin
+from magnetar.admin.routes.topics.topic_policies import policy_topic
+from magnetar.admin.values import policy_values as v
+from magnetar.model.errors import PreconditionFailedError
+from magnetar.model.names import NamespaceName, TopicName
+from magnetar.model.policies import Json, JsonObject
+from magnetar.model.topic_policies import BacklogQuota
+
+QuotaType = Literal["destination_storage", "message_age"]
+
+
+def routes(admin: Admin) -> APIRouter:
+    """All routes of this group."""
+    router = APIRouter(tags=["backlog quotas"])
+    _of_namespaces(router, admin)
+    _of_topics(router, admin)
+    return router
+
+
+def _of_namespaces(router: APIRouter, admin: Admin) -> None:
+    namespaces = admin.resources.namespaces
+
+    def quotas_of(name: NamespaceName) -> JsonObject:
+        found = namespaces.policies(name).get("backlog_quota_map")
+        return dict(found) if isinstance(found, dict) else {}
+
+    @router.get(NAMESPACE + "/backlogQuotaMap")
+    async def get_quotas(tenant: PathText, namespace: PathText) -> Response:
+        return answer(quotas_of(namespace_name(tenant, namespace)))
+
+    @router.post(NAMESPACE + "/backlogQuota")
+    async def set_quota(
+        tenant: PathText, namespace: PathText, request: Request, backlogQuotaType: QuotaType = "destination_storage"
+    ) -> Response:
+        name = namespace_name(tenant, namespace)
+        quota = v.backlog_quota(await json_body(request) or {}, f"Set namespace[{name}]")
+        if not v.fits(quota, namespaces.policies(name).get("retention_policies")):
+            raise PreconditionFailedError(
+                "Backlog Quota exceeds configured retention quota for namespace. "
+                "Please increase retention quota and retry"
+            )
+        namespaces.update(name, backlog_quota_map={**quotas_of(name), backlogQuotaType: quota})
+        await admin.broker.policies_in_force()
+        return done()
+
+    @router.delete(NAMESPACE + "/backlogQuota")
+    async def remove_quota(
+        tenant: PathText, namespace: PathText, backlogQuotaType: QuotaType = "destination_storage"
+    ) -> Response:
+        name = namespace_name(tenant, namespace)
+        left = {kind: quota for kind, quota in quotas_of(name).items() if kind != backlogQuotaType}
+        namespaces.update(name, backlog_quota_map=left)
+        await admin.broker.policies_in_force()
+        return done()
+
+
+def _of_topics(router: APIRouter, admin: Admin) -> None:
+    records, stored = admin.resources.topic_policies, "backlogQuotaMap"
+
+    def quotas_of(name: TopicName, *, is_global: bool) -> JsonObject:
+        found = records.get(name, is_global=is_global).get(stored)
+        return dict(found) if isinstance(found, dict) else {}
+
+    @router.get(TOPIC + "/backlogQuotaMap")
+    async def get_quotas(
+        domain: PathText, tenant: PathText, namespace: PathText, topic: PathText,
+        applied: Flag = False, isGlobal: Flag = False,
+    ) -> Response:  # fmt: skip
+        name = policy_topic(admin, domain, tenant, namespace, topic)
+        found = quotas_of(name, is_global=isGlobal)
+        if not found and applied:
+            holds = admin.broker.policies_of(name)
+            found = {
+                "destination_storage": _shown("limitSize", holds.size_quota),
+                "message_age": _shown("limitTime", holds.age_quota),
+            }
+        return answer(found)
+
+    @router.post(TOPIC + "/backlogQuota")
+    async def set_quota(
+        domain: PathText, tenant: PathText, namespace: PathText, topic: PathText, request: Request,
+        isGlobal: Flag = False, backlogQuotaType: QuotaType = "destination_storage",
+    ) -> Response:  # fmt: skip
+        name = policy_topic(admin, domain, tenant, namespace, topic)
+        body = await json_body(request)
+        quota = None if body is None else v.backlog_quota(body, f"Set topic[{name}]")
+        kept = admin.broker.policies_of(name).retention
+        shown: Json = {"retentionTimeInMinutes": kept.minutes, "retentionSizeInMB": kept.megabytes}
+        if not v.fits(quota, shown):
+            raise PreconditionFailedError(
+                "Backlog Quota exceeds configured retention quota for topic. Please increase retention quota and retry"
+            )
+        quotas = {**quotas_of(name, is_global=isGlobal), backlogQuotaType: quota}
+        _store(name, quotas, is_global=isGlobal)
+        return done()
+
+    @router.delete(TOPIC + "/backlogQuota")
+    async def remove_quota(
+        domain: PathText, tenant: PathText, namespace: PathText, topic: PathText,
+        isGlobal: Flag = False, backlogQuotaType: QuotaType = "destination_storage",
+    ) -> Response:  # fmt: skip
+        name = policy_topic(admin, domain, tenant, namespace, topic)
+        _store(name, {**quotas_of(name, is_global=isGlobal), backlogQuotaType: None}, is_global=isGlobal)
+        return done()
+
+    def _store(name: TopicName, quotas: JsonObject, *, is_global: bool) -> None:
+        left: JsonObject = {kind: quota for kind, quota in quotas.items() if quota is not None}
+        records.update(name, stored, left or None, is_global=is_global)
+
+
+def _shown(limit: str, quota: BacklogQuota) -> Json:
+    limits: JsonObject = {"limitSize": -1, "limitTime": -1, limit: quota.limit}
+    return {"limit": limits["limitSize"], **limits, "policy": quota.policy.value}

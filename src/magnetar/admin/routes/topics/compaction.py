@@ -1,0 +1,53 @@
+"""Compaction: begin it, ask how it went (SEMANTICS 4.7.4, 11.4.6)."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter, Request
+from starlette.responses import Response
+
+from magnetar.admin.http.bodies import answer, done, object_body
+from magnetar.admin.http.parameters import TOPIC, PathText, topic_name
+from magnetar.admin.ports import Admin
+from magnetar.admin.routes.topics.topics import existing, parts_of
+from magnetar.model.errors import NotAllowedError, TopicNotFoundError
+from magnetar.model.names import TopicName
+
+
+def routes(admin: Admin) -> APIRouter:
+    """All routes of this group."""
+    router = APIRouter(tags=["compaction"])
+
+    @router.put(TOPIC + "/compaction")
+    async def compact(domain: PathText, tenant: PathText, namespace: PathText, topic: PathText) -> Response:
+        name = topic_name(domain, tenant, namespace, topic)
+        for part in parts_of(admin, name):
+            await admin.broker.compact_topic(_persistent(part))
+        return done()
+
+    @router.get(TOPIC + "/compaction")
+    async def status(domain: PathText, tenant: PathText, namespace: PathText, topic: PathText) -> Response:
+        name = topic_name(domain, tenant, namespace, topic)
+        if admin.resources.partitioned.count(name):
+            raise TopicNotFoundError(f"Topic {name.fqn} not found")
+        return answer(await admin.broker.compaction_status(_persistent(existing(admin, name))))
+
+    @router.post(TOPIC + "/compaction/plan")
+    async def plan(domain: PathText, tenant: PathText, namespace: PathText, topic: PathText) -> Response:
+        name = _persistent(existing(admin, topic_name(domain, tenant, namespace, topic)))
+        return answer(await admin.broker.offloads().plan_compaction(name))
+
+    @router.post(TOPIC + "/compaction/view")
+    async def adopt(
+        domain: PathText, tenant: PathText, namespace: PathText, topic: PathText, request: Request
+    ) -> Response:
+        name = _persistent(existing(admin, topic_name(domain, tenant, namespace, topic)))
+        admin.broker.offloads().adopt_view(name, await object_body(request) or {})
+        return done()
+
+    return router
+
+
+def _persistent(topic: TopicName) -> TopicName:
+    if not topic.persistent:
+        raise NotAllowedError(f"{topic.fqn} is not persistent: nothing of it is kept that could be compacted")
+    return topic

@@ -1,0 +1,61 @@
+"""Offloading: begin it, ask how it went (SEMANTICS 11.4.6), and adopt copies that a job wrote (magnetar's own)."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter, Request
+from starlette.responses import Response
+
+from magnetar.admin.http.bodies import answer, done, object_body
+from magnetar.admin.http.parameters import TOPIC, PathText, topic_name
+from magnetar.admin.ports import Admin
+from magnetar.admin.routes.topics.topics import existing, parts_of
+from magnetar.admin.values.coercion import number
+from magnetar.model.errors import InvalidValueError, NotAllowedError, TopicNotFoundError
+from magnetar.model.ids import Position
+from magnetar.model.names import TopicName
+
+
+def routes(admin: Admin) -> APIRouter:
+    """All routes of this group."""
+    router = APIRouter(tags=["offload"])
+
+    def one(domain: str, tenant: str, namespace: str, topic: str) -> TopicName:
+        name = topic_name(domain, tenant, namespace, topic)
+        if admin.resources.partitioned.count(name):
+            raise TopicNotFoundError(f"Topic {name.fqn} not found")
+        return _persistent(existing(admin, name))
+
+    @router.put(TOPIC + "/offload")
+    async def offload(
+        domain: PathText, tenant: PathText, namespace: PathText, topic: PathText, request: Request
+    ) -> Response:
+        given = await object_body(request) or {}
+        until = Position(number(given.get("ledgerId"), '"ledgerId"'), number(given.get("entryId"), '"entryId"'))
+        for part in parts_of(admin, topic_name(domain, tenant, namespace, topic)):
+            admin.broker.offloads().begin(_persistent(part), until)
+        return done()
+
+    @router.get(TOPIC + "/offload")
+    async def status(domain: PathText, tenant: PathText, namespace: PathText, topic: PathText) -> Response:
+        return answer(admin.broker.offloads().status(one(domain, tenant, namespace, topic)))
+
+    @router.get(TOPIC + "/offload/ledgers")
+    async def ledgers(domain: PathText, tenant: PathText, namespace: PathText, topic: PathText) -> Response:
+        return answer(admin.broker.offloads().ledgers(one(domain, tenant, namespace, topic)))
+
+    @router.post(TOPIC + "/offload/{ledger}")
+    async def adopt(
+        domain: PathText, tenant: PathText, namespace: PathText, topic: PathText, ledger: int, request: Request
+    ) -> Response:
+        name = (await object_body(request) or {}).get("name")
+        if not isinstance(name, str):
+            raise InvalidValueError('expected {"name": "..."}: the object\'s name below offloadUrl')
+        return answer(await admin.broker.offloads().adopt(one(domain, tenant, namespace, topic), ledger, name))
+
+    return router
+
+
+def _persistent(topic: TopicName) -> TopicName:
+    if not topic.persistent:
+        raise NotAllowedError(f"{topic.fqn} is not persistent: nothing of it is kept that could be offloaded")
+    return topic

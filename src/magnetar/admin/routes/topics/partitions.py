@@ -1,0 +1,149 @@
+"""Partitioned topics: create, grow, show, delete (SEMANTICS 11.4.1, 2.14)."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter, Request
+from starlette.responses import Response
+
+from magnetar.admin.http.bodies import answer, done, json_body
+from magnetar.admin.http.parameters import TOPIC, TOPICS, Flag, PathText, namespace_name, topic_name
+from magnetar.admin.ports import Admin
+from magnetar.admin.routes.namespaces.removal import remove_partitioned
+from magnetar.admin.routes.topics.topics import check_no_shadow, check_not_system, existing
+from magnetar.admin.values.coercion import number, texts
+from magnetar.model.errors import ConflictError, NotAcceptableError, PreconditionFailedError, TopicNotFoundError
+from magnetar.model.names import TopicName
+from magnetar.model.policies import PARTITIONS_MAX, Json, PartitionedTopic
+from magnetar.model.system_topics import is_system_topic
+
+PATH = TOPIC + "/partitions"
+
+
+def routes(admin: Admin) -> APIRouter:
+    """All routes of this group."""
+    router = APIRouter(tags=["partitioned topics"])
+    _reading(router, admin)
+    _changing(router, admin)
+    return router
+
+
+def _reading(router: APIRouter, admin: Admin) -> None:
+    partitioned = admin.resources.partitioned
+
+    @router.get(TOPICS + "/partitioned")
+    async def list_partitioned(
+        domain: PathText, tenant: PathText, namespace: PathText, includeSystemTopic: Flag = False
+    ) -> Response:
+        name = namespace_name(tenant, namespace)
+        admin.resources.namespaces.policies(name)
+        return answer(
+            [
+                topic.fqn
+                for topic in partitioned.of_namespace(name)
+                if topic.domain == domain and (includeSystemTopic or not is_system_topic(topic))
+            ]
+        )
+
+    @router.get(PATH)
+    async def get_partitions(
+        domain: PathText, tenant: PathText, namespace: PathText, topic: PathText, checkAllowAutoCreation: Flag = False
+    ) -> Response:
+        name = topic_name(domain, tenant, namespace, topic)
+        found = partitioned.get(name)
+        if found is None:
+            if checkAllowAutoCreation:
+                admin.resources.require_namespace(name)
+                found = PartitionedTopic(await admin.broker.partition_count(name, auto_create=True))
+            else:
+                existing(admin, name)
+                found = PartitionedTopic(0)
+        return answer(found.as_json())
+
+
+def _changing(router: APIRouter, admin: Admin) -> None:
+    partitioned = admin.resources.partitioned
+
+    @router.put(PATH)
+    async def create_partitioned(
+        domain: PathText, tenant: PathText, namespace: PathText, topic: PathText, request: Request
+    ) -> Response:
+        name = topic_name(domain, tenant, namespace, topic)
+        wanted = _wanted(await json_body(request))
+        check_no_shadow(wanted.properties)
+        admin.resources.require_namespace(name)
+        if wanted.partitions > 0 and admin.broker.topic_exists(name):
+            raise ConflictError("This topic already exists")
+        check_not_system(name)
+        if wanted.partitions > 0 and not admin.broker.room_for(name.namespace, wanted.partitions):
+            raise PreconditionFailedError("Exceed maximum number of topics in namespace.")
+        partitioned.create(name, wanted.partitions, wanted.properties, to_make=True)
+        await make_missing(admin, name)
+        return done()
+
+    @router.post(PATH)
+    async def grow(
+        domain: PathText, tenant: PathText, namespace: PathText, topic: PathText, request: Request
+    ) -> Response:
+        name = topic_name(domain, tenant, namespace, topic)
+        count = number(await json_body(request), "the number of partitions")
+        admin.resources.require_namespace(name)
+        more = count - partitioned.count(name)
+        if partitioned.count(name) and more > 0 and not admin.broker.room_for(name.namespace, more):
+            raise PreconditionFailedError("Exceed maximum number of topics in namespace.")
+        partitioned.grow(name, count)
+        await make_missing(admin, name)
+        return done()
+
+    @router.post(TOPIC + "/createMissedPartitions")
+    async def create_missed_partitions(
+        domain: PathText, tenant: PathText, namespace: PathText, topic: PathText
+    ) -> Response:
+        name = topic_name(domain, tenant, namespace, topic)
+        admin.resources.require_namespace(name)
+        count = partitioned.count(name)
+        if not count:
+            raise TopicNotFoundError(f"Topic {name.fqn} does not exist")
+        check_served(name, count)
+        await admin.broker.create_partitions(name, 0, count)
+        return done()
+
+    @router.delete(PATH)
+    async def delete_partitioned(
+        domain: PathText, tenant: PathText, namespace: PathText, topic: PathText, force: Flag = False
+    ) -> Response:
+        name = topic_name(domain, tenant, namespace, topic)
+        if not partitioned.count(name):
+            if admin.broker.topic_exists(name):
+                raise ConflictError(
+                    f"{name.fqn} is a non-partitioned topic. "
+                    "Instead of calling delete-partitioned-topic please call delete."
+                )
+            admin.resources.require_namespace(name)
+            raise TopicNotFoundError(f"Topic {name.fqn} not found.")
+        await remove_partitioned(admin, name, force=force)
+        return done()
+
+
+def check_served(topic: TopicName, count: int) -> None:
+    """Raises NotAcceptableError for a topic that an earlier version gave more partitions than a broker serves."""
+    if count > PARTITIONS_MAX:
+        raise NotAcceptableError(
+            f"{topic.fqn} is said to have {count} partitions, a broker serves {PARTITIONS_MAX}: delete it"
+        )
+
+
+async def make_missing(admin: Admin, topic: TopicName) -> None:
+    """What the metadata notes as not made yet, that of an earlier attempt included."""
+    partitioned = admin.resources.partitioned
+    first, end = partitioned.unmade(topic), partitioned.count(topic)
+    if first is not None:
+        await admin.broker.create_partitions(topic, first, end)
+        partitioned.made(topic, end)
+
+
+def _wanted(body: Json) -> PartitionedTopic:
+    """A bare count, or an object with count and properties (content type application/vnd.partitioned-topic-...)."""
+    if not isinstance(body, dict):
+        return PartitionedTopic(number(body, "the number of partitions"))
+    count = number(body.get("partitions"), '"partitions"')
+    return PartitionedTopic(count, texts(body.get("properties"), "properties as a JSON object of texts"))

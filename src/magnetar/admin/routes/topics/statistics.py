@@ -1,0 +1,91 @@
+"""Statistics of topics (SEMANTICS 11.4.4, 11.4.11, 11.4.12)."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Annotated
+
+from fastapi import APIRouter, Depends
+from starlette.responses import Response
+
+from magnetar.admin.http.bodies import answer
+from magnetar.admin.http.parameters import TOPIC, Flag, PathText, topic_name
+from magnetar.admin.ports import Admin, StatsOptions
+from magnetar.admin.routes.topics.topics import existing
+from magnetar.admin.values.partitioned_stats import aggregate
+from magnetar.model.errors import TopicNotFoundError
+from magnetar.model.names import TopicName
+from magnetar.model.policies import JsonObject, PartitionedTopic
+
+
+def _options(
+    getPreciseBacklog: Flag = False,
+    subscriptionBacklogSize: Flag = True,
+    getEarliestTimeInBacklog: Flag = False,
+    excludePublishers: Flag = False,
+    excludeConsumers: Flag = False,
+) -> StatsOptions:
+    return StatsOptions(
+        getPreciseBacklog, subscriptionBacklogSize, getEarliestTimeInBacklog, excludePublishers, excludeConsumers
+    )
+
+
+Options = Annotated[StatsOptions, Depends(_options)]
+
+
+def routes(admin: Admin) -> APIRouter:
+    """All routes of this group."""
+    router = APIRouter(tags=["statistics"])
+
+    @router.get(TOPIC + "/stats")
+    async def get_stats(
+        domain: PathText, tenant: PathText, namespace: PathText, topic: PathText, options: Options
+    ) -> Response:
+        name = existing(admin, topic_name(domain, tenant, namespace, topic))
+        return answer(await admin.broker.topic_stats(name, options))
+
+    @router.get(TOPIC + "/internalStats")
+    async def get_internal_stats(domain: PathText, tenant: PathText, namespace: PathText, topic: PathText) -> Response:
+        name = existing(admin, topic_name(domain, tenant, namespace, topic))
+        return answer(await admin.broker.internal_stats(name))
+
+    @router.get(TOPIC + "/partitioned-stats")
+    async def get_partitioned_stats(
+        domain: PathText,
+        tenant: PathText,
+        namespace: PathText,
+        topic: PathText,
+        options: Options,
+        perPartition: Flag = True,
+    ) -> Response:
+        name = topic_name(domain, tenant, namespace, topic)
+        found = _partitioned(admin, name)
+        parts: dict[str, JsonObject] = {}
+        for part in admin.broker.partitions_of(name):
+            if admin.broker.topic_exists(part):
+                parts[part.fqn] = await admin.broker.topic_stats(part, options)
+                await asyncio.sleep(0)
+        shown = parts if perPartition else {}
+        return answer({**aggregate(list(parts.values())), "metadata": found.as_json(), "partitions": shown})
+
+    @router.get(TOPIC + "/partitioned-internalStats")
+    async def get_partitioned_internal_stats(
+        domain: PathText, tenant: PathText, namespace: PathText, topic: PathText
+    ) -> Response:
+        name = topic_name(domain, tenant, namespace, topic)
+        found = _partitioned(admin, name)
+        parts: dict[str, JsonObject] = {}
+        for part in admin.broker.partitions_of(name):
+            if admin.broker.topic_exists(part):
+                parts[part.fqn] = await admin.broker.internal_stats(part)
+                await asyncio.sleep(0)
+        return answer({"metadata": found.as_json(), "partitions": parts})
+
+    return router
+
+
+def _partitioned(admin: Admin, topic: TopicName) -> PartitionedTopic:
+    found = admin.resources.partitioned.get(topic)
+    if found is None:
+        raise TopicNotFoundError(f"Partitioned Topic {topic.fqn} not found")
+    return found

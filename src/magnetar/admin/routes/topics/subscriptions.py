@@ -1,0 +1,135 @@
+"""Subscriptions of a topic (SEMANTICS 11.5.1); on a partitioned topic, of all its partitions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import NamedTuple
+
+from fastapi import APIRouter, Request
+from starlette.responses import Response
+
+from magnetar.admin.http.bodies import answer, done, json_body
+from magnetar.admin.http.parameters import TOPIC, Flag, PathText, topic_name
+from magnetar.admin.ports import Admin
+from magnetar.admin.routes.topics.partitions import check_served
+from magnetar.admin.routes.topics.topics import existing, parts_of
+from magnetar.admin.values.coercion import number, texts
+from magnetar.model.errors import InvalidValueError, NotAllowedError, SubscriptionNotFoundError
+from magnetar.model.ids import EARLIEST, LATEST, Position
+from magnetar.model.policies import Json
+
+
+def routes(admin: Admin) -> APIRouter:
+    """All routes of this group."""
+    router = APIRouter(tags=["subscriptions"])
+
+    @router.get(TOPIC + "/subscriptions")
+    async def list_subscriptions(domain: PathText, tenant: PathText, namespace: PathText, topic: PathText) -> Response:
+        names: dict[str, None] = {}
+        for part in parts_of(admin, topic_name(domain, tenant, namespace, topic)):
+            names.update(dict.fromkeys(await admin.broker.subscriptions_of(part)))
+        return answer(list(names))
+
+    @router.put(TOPIC + "/subscription/{subscription}")
+    async def create_subscription(
+        domain: PathText,
+        tenant: PathText,
+        namespace: PathText,
+        topic: PathText,
+        subscription: PathText,
+        request: Request,
+        replicated: Flag = False,
+    ) -> Response:
+        name = topic_name(domain, tenant, namespace, topic)
+        start, properties = _start(await json_body(request))
+        if not name.persistent:
+            raise InvalidValueError("Create subscription on non-persistent topic can only be done through client")
+        admin.resources.require_namespace(name)
+        count = admin.resources.partitioned.count(name)
+        check_served(name, count)
+        for part in name.partitions(count) if count else [name]:
+            await admin.broker.create_subscription(part, subscription, start, properties, replicated=replicated)
+        return done()
+
+    @router.delete(TOPIC + "/subscription/{subscription}")
+    async def delete_subscription(
+        domain: PathText,
+        tenant: PathText,
+        namespace: PathText,
+        topic: PathText,
+        subscription: PathText,
+        force: Flag = False,
+    ) -> Response:
+        name = topic_name(domain, tenant, namespace, topic)
+        parts = parts_of(admin, name)
+        having = [part for part in parts if subscription in await admin.broker.subscriptions_of(part)]
+        if not having:
+            if admin.resources.partitioned.count(name):
+                raise SubscriptionNotFoundError("Subscription not found")
+            raise SubscriptionNotFoundError(f"Subscription {subscription} not found for topic {name.fqn}")
+        for part in having:
+            await admin.broker.delete_subscription(part, subscription, force=force)
+        return done()
+
+    _moving(router, admin)
+    return router
+
+
+def _moving(router: APIRouter, admin: Admin) -> None:
+    path = TOPIC + "/subscription/{subscription}"
+
+    @router.post(path + "/skip_all")
+    async def skip_all(
+        domain: PathText, tenant: PathText, namespace: PathText, topic: PathText, subscription: PathText
+    ) -> Response:
+        for part in parts_of(admin, topic_name(domain, tenant, namespace, topic)):
+            await admin.broker.skip(part, subscription, None)
+        return done()
+
+    @router.post(path + "/skip/{count}")
+    async def skip(
+        domain: PathText, tenant: PathText, namespace: PathText, topic: PathText, subscription: PathText, count: int
+    ) -> Response:
+        name = topic_name(domain, tenant, namespace, topic)
+        if admin.resources.partitioned.count(name):
+            raise NotAllowedError("Skip messages on a partitioned topic is not allowed")
+        await admin.broker.skip(existing(admin, name), subscription, count)
+        return done()
+
+    @router.post(path + "/skipUnreadable")
+    async def skip_unreadable(
+        domain: PathText, tenant: PathText, namespace: PathText, topic: PathText, subscription: PathText
+    ) -> Response:
+        skipped = 0
+        for part in parts_of(admin, topic_name(domain, tenant, namespace, topic)):
+            skipped += await admin.broker.skip_unreadable(part, subscription)
+        return answer({"entriesSkipped": skipped})
+
+    @router.post(path + "/resetcursor/{timestamp}")
+    async def reset_cursor(
+        domain: PathText, tenant: PathText, namespace: PathText, topic: PathText, subscription: PathText, timestamp: int
+    ) -> Response:
+        for part in parts_of(admin, topic_name(domain, tenant, namespace, topic)):
+            await admin.broker.reset_cursor(part, subscription, timestamp)
+        return done()
+
+
+class _Start(NamedTuple):
+    position: Position
+    properties: Mapping[str, str] = MappingProxyType({})
+
+
+def _start(body: Json) -> _Start:
+    """Nothing, ``"latest"``, ``"earliest"``, or an object: a message id, properties, or both."""
+    if body is None or body == "latest":
+        return _Start(LATEST)
+    if body == "earliest":
+        return _Start(EARLIEST)
+    if not isinstance(body, dict):
+        raise InvalidValueError("expected a message id with ledgerId and entryId, or latest or earliest")
+    properties = texts(body.get("properties"), "properties as a JSON object of texts")
+    given = body.get("ledgerId"), body.get("entryId")
+    if given == (None, None):
+        return _Start(LATEST, properties)
+    return _Start(Position(number(given[0], '"ledgerId"'), number(given[1], '"entryId"')), properties)

@@ -1,0 +1,269 @@
+"""Policies of single topics: {topic path}/{policy} (SEMANTICS 8.3-8.6, 11.4.8).
+
+GET answers what the topic itself says, ``?applied=true`` what holds for it; ``?isGlobal=true`` reads and writes the
+policy beside the local one that gives way to it. A partition's policies are its parent's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final, NamedTuple
+
+from fastapi import APIRouter, Request
+from starlette.convertors import register_url_convertor
+from starlette.responses import Response
+
+from magnetar.admin.http.bodies import answer, done, json_body, wrong_method
+from magnetar.admin.http.parameters import TOPIC, Flag, PathText, WordConvertor, topic_name
+from magnetar.admin.ports import Admin
+from magnetar.admin.routes.topics.topics import parts_of
+from magnetar.admin.values import policy_values as v
+from magnetar.config.setting import LONG_MAX
+from magnetar.model.errors import NotAllowedError, PreconditionFailedError
+from magnetar.model.names import TopicName
+from magnetar.model.policies import Json
+from magnetar.model.topic_policies import DispatchRate, TopicPolicies
+
+_DISABLED: Final = "Topic level policies is disabled, to enable the topic level policy and retry."
+
+
+class _Policy(NamedTuple):
+    check: v.Check
+    applied: Callable[[TopicPolicies], Json] | None = None
+    """What ``?applied=true`` answers; None: there is no such question."""
+    unset: int = 200
+    """Status of GET while the topic says nothing."""
+    method: str = "POST"
+    default: Json = None
+    """Answered with it, where Pulsar answers something all the same."""
+    removable: bool = True
+
+
+def _count(refusal: str, applied: Callable[[TopicPolicies], Json] | None = None, unset: int = 200) -> _Policy:
+    return _Policy(v.count(refusal), applied, unset)
+
+
+def rate_json(rate: DispatchRate) -> Json:
+    """As REST shows it."""
+    return {
+        "dispatchThrottlingRateInMsg": rate.messages,
+        "dispatchThrottlingRateInByte": rate.bytes,
+        "relativeToPublishRate": rate.relative_to_publish_rate,
+        "ratePeriodInSecond": rate.period_s,
+    }
+
+
+def _inactive(p: TopicPolicies) -> Json:
+    inactive = p.inactive_topics
+    return {
+        "inactiveTopicDeleteMode": v.INACTIVE_MODES[inactive.caught_up_is_enough],
+        "maxInactiveDurationSeconds": inactive.max_inactive_s,
+        "deleteWhileInactive": inactive.delete,
+    }
+
+
+def _delayed(p: TopicPolicies) -> Json:
+    delayed = p.delayed_delivery
+    return {
+        "tickTime": delayed.tick_ms, "active": delayed.active, "maxDeliveryDelayInMillis": delayed.max_delay_ms,
+    }  # fmt: skip
+
+
+def _subscribe_rate(p: TopicPolicies) -> Json:
+    rate = p.subscribe_rate
+    return {"subscribeThrottlingRatePerConsumer": rate.per_consumer, "ratePeriodInSecond": rate.period_s}
+
+
+def _retention(p: TopicPolicies) -> Json:
+    return {"retentionTimeInMinutes": p.retention.minutes, "retentionSizeInMB": p.retention.megabytes}
+
+
+_ONE_COPY: Final[Mapping[str, Json]] = {
+    **dict.fromkeys(("bookkeeperEnsemble", "bookkeeperWriteQuorum", "bookkeeperAckQuorum"), 1),
+    "managedLedgerMaxMarkDeleteRate": 0.1,
+}
+"""What Apache Pulsar's standalone answers; one disk is what there is here."""
+_UNACKED: Final = "maxUnackedNum must be 0 or more"
+POLICIES: Final[dict[str, _Policy]] = {
+    "autoSubscriptionCreation": _Policy(
+        v.auto_subscription, lambda p: {"allowAutoSubscriptionCreation": p.auto_subscription_creation}
+    ),
+    "compactionThreshold": _Policy(
+        v.count("Invalid value for compactionThreshold", LONG_MAX), lambda p: p.compaction_threshold
+    ),
+    "deduplicationEnabled": _Policy(v.flag, lambda p: p.deduplication_enabled),
+    "deduplicationSnapshotInterval": _count("interval must be 0 or more"),
+    "delayedDelivery": _Policy(v.delayed, _delayed),
+    "dispatchRate": _Policy(v.dispatch_rate, lambda p: rate_json(p.dispatch_rate)),
+    "dispatcherPauseOnAckStatePersistent": _Policy(lambda value: True, default=False),
+    "entryFilters": _Policy(v.entry_filters, lambda p: {"entryFilterNames": ""}),
+    "inactiveTopicPolicies": _Policy(v.inactive, _inactive),
+    "maxConsumers": _count("maxConsumers must be 0 or more", lambda p: p.max_consumers),
+    "maxConsumersPerSubscription": _count("Invalid value for maxConsumersPerSubscription", unset=204),
+    "maxMessageSize": _Policy(v.whole, unset=204),
+    "maxProducers": _count("maxProducers must be 0 or more", lambda p: p.max_producers),
+    "maxSubscriptionsPerTopic": _count("maxSubscriptionsPerTopic must be 0 or more", unset=204),
+    "maxUnackedMessagesOnConsumer": _count(_UNACKED, lambda p: p.max_unacked_per_consumer),
+    "maxUnackedMessagesOnSubscription": _count(_UNACKED, lambda p: p.max_unacked_per_subscription),
+    "messageTTL": _count("Invalid value for message TTL", lambda p: p.message_ttl_s),
+    "persistence": _Policy(v.persistence, lambda p: dict(_ONE_COPY)),
+    "publishRate": _Policy(v.publish_rate, unset=204),
+    "replication": _Policy(v.words()),
+    "replicatorDispatchRate": _Policy(v.dispatch_rate, lambda p: rate_json(DispatchRate())),
+    "retention": _Policy(v.retention, _retention),
+    "schemaCompatibilityStrategy": _Policy(
+        v.one_of(*v.STRATEGIES), lambda p: p.schema_compatibility_strategy, method="PUT"
+    ),
+    "schemaValidationEnforced": _Policy(v.flag, lambda p: p.schema_validation_enforced, default=False, removable=False),
+    "subscribeRate": _Policy(v.subscribe_rate, _subscribe_rate),
+    "subscriptionDispatchRate": _Policy(v.dispatch_rate, lambda p: rate_json(p.subscription_dispatch_rate)),
+    "subscriptionTypesEnabled": _Policy(v.subscription_types, unset=204),
+}
+register_url_convertor("topic_policy", WordConvertor(POLICIES))
+_PATH: Final = TOPIC + "/{policy:topic_policy}"
+
+
+def routes(admin: Admin) -> APIRouter:
+    """All routes of this group."""
+    router = APIRouter(tags=["topic policies"])
+    _reading(router, admin)
+    _writing(router, admin)
+    _dispatch_rates(router, admin)
+    return router
+
+
+def policy_topic(admin: Admin, domain: str, tenant: str, namespace: str, topic: str) -> TopicName:
+    """An existing topic of either kind, if topics may have policies. Raises NotAllowedError, TopicNotFoundError."""
+    name = topic_name(domain, tenant, namespace, topic)
+    if not admin.settings.topicLevelPoliciesEnabled:
+        raise NotAllowedError(_DISABLED)
+    parts_of(admin, name)
+    return name
+
+
+def _reading(router: APIRouter, admin: Admin) -> None:
+    @router.get(_PATH)
+    async def get_policy(
+        domain: PathText, tenant: PathText, namespace: PathText, topic: PathText, policy: str,
+        applied: Flag = False, isGlobal: Flag = False,
+    ) -> Response:  # fmt: skip
+        name = policy_topic(admin, domain, tenant, namespace, topic)
+        about = POLICIES[policy]
+        value = admin.resources.topic_policies.get(name, is_global=isGlobal).get(policy)
+        if value is None and applied:
+            namespace_says = admin.resources.namespaces.policies(name.namespace)
+            if policy == "replication":
+                value = namespace_says.get("replication_clusters")
+            elif policy == "persistence":
+                value = namespace_says.get(policy)
+        if value is None and applied and about.applied is not None:
+            value = about.applied(admin.broker.policies_of(name))
+        if value is None:
+            value = about.default
+        return done(about.unset) if value is None else answer(value)
+
+
+def _writing(router: APIRouter, admin: Admin) -> None:
+    @router.post(_PATH)
+    async def set_policy(
+        domain: PathText, tenant: PathText, namespace: PathText, topic: PathText, policy: str, request: Request,
+        isGlobal: Flag = False, messageTTL: str | None = None,
+    ) -> Response:  # fmt: skip
+        name = policy_topic(admin, domain, tenant, namespace, topic)
+        body: Json = messageTTL if policy == "messageTTL" else await json_body(request)
+        return _set(admin, "POST", name, policy, body, isGlobal)
+
+    @router.put(_PATH)
+    async def put_policy(
+        domain: PathText, tenant: PathText, namespace: PathText, topic: PathText, policy: str, request: Request,
+        isGlobal: Flag = False,
+    ) -> Response:  # fmt: skip
+        name = policy_topic(admin, domain, tenant, namespace, topic)
+        return _set(admin, "PUT", name, policy, await json_body(request), isGlobal)
+
+    @router.delete(_PATH)
+    async def remove_policy(
+        domain: PathText, tenant: PathText, namespace: PathText, topic: PathText, policy: str, isGlobal: Flag = False
+    ) -> Response:
+        name = policy_topic(admin, domain, tenant, namespace, topic)
+        if not POLICIES[policy].removable:
+            return wrong_method("GET", POLICIES[policy].method)
+        admin.resources.topic_policies.update(name, policy, None, is_global=isGlobal)
+        return done()
+
+    @router.delete(TOPIC + "/policies")
+    async def remove_policies(domain: PathText, tenant: PathText, namespace: PathText, topic: PathText) -> Response:
+        admin.resources.topic_policies.delete(policy_topic(admin, domain, tenant, namespace, topic))
+        return done()
+
+
+def _set(admin: Admin, method: str, name: TopicName, policy: str, body: Json, is_global: bool) -> Response:
+    about = POLICIES[policy]
+    if about.method != method:
+        return wrong_method("GET", about.method, "DELETE")
+    value = about.check(body) if body is not None or policy == "dispatcherPauseOnAckStatePersistent" else None
+    if policy == "maxMessageSize" and value is not None and not 0 <= v.whole(value) <= admin.settings.maxMessageSize:
+        raise PreconditionFailedError(
+            "topic-level maxMessageSize must be greater than or equal to 0 and must be smaller than that in the "
+            "broker-level"
+        )
+    if policy == "retention":
+        _check_retention(admin, name, value)
+    admin.resources.topic_policies.update(name, policy, value, is_global=is_global)
+    return done()
+
+
+def _check_retention(admin: Admin, name: TopicName, value: Json) -> None:
+    """It must keep more than every quota that holds for the topic (4.4.3)."""
+    holds = admin.broker.policies_of(name)
+    for limit, quota in (("limitSize", holds.size_quota), ("limitTime", holds.age_quota)):
+        if not v.fits({limit: quota.limit}, value):
+            raise PreconditionFailedError(
+                "Retention Quota must exceed configured backlog quota for topic. "
+                "Please increase retention quota and retry"
+            )
+
+
+def _dispatch_rates(router: APIRouter, admin: Admin) -> None:
+    """Of single subscriptions: one object by their names."""
+    path = TOPIC + "/{subscription}/dispatchRate"
+    stored = "subscriptionDispatchRates"
+
+    def rates_of(name: TopicName, *, is_global: bool) -> dict[str, Json]:
+        found = admin.resources.topic_policies.get(name, is_global=is_global).get(stored)
+        return dict(found) if isinstance(found, dict) else {}
+
+    def store(name: TopicName, subscription: str, value: Json, *, is_global: bool) -> Response:
+        rates = {**rates_of(name, is_global=is_global), subscription: value}
+        left: Json = {key: rate for key, rate in rates.items() if rate is not None}
+        admin.resources.topic_policies.update(name, stored, left or None, is_global=is_global)
+        return done()
+
+    @router.get(path)
+    async def get_dispatch_rate(
+        domain: PathText, tenant: PathText, namespace: PathText, topic: PathText, subscription: PathText,
+        applied: Flag = False, isGlobal: Flag = False,
+    ) -> Response:  # fmt: skip
+        name = policy_topic(admin, domain, tenant, namespace, topic)
+        value = rates_of(name, is_global=isGlobal).get(subscription)
+        if value is None and applied:
+            value = rate_json(admin.broker.policies_of(name).dispatch_rate_of(subscription))
+        return done(200) if value is None else answer(value)
+
+    @router.post(path)
+    async def set_dispatch_rate(
+        domain: PathText, tenant: PathText, namespace: PathText, topic: PathText, subscription: PathText,
+        request: Request, isGlobal: Flag = False,
+    ) -> Response:  # fmt: skip
+        name = policy_topic(admin, domain, tenant, namespace, topic)
+        body = await json_body(request)
+        value = None if body is None else v.dispatch_rate(body)
+        return store(name, subscription, value, is_global=isGlobal)
+
+    @router.delete(path)
+    async def remove_dispatch_rate(
+        domain: PathText, tenant: PathText, namespace: PathText, topic: PathText, subscription: PathText,
+        isGlobal: Flag = False,
+    ) -> Response:  # fmt: skip
+        name = policy_topic(admin, domain, tenant, namespace, topic)
+        return store(name, subscription, None, is_global=isGlobal)

@@ -1,0 +1,164 @@
+"""Topics without partitions, and lists of topics (SEMANTICS 11.4.1, 11.4.2, 4.7.2)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
+
+from fastapi import APIRouter, Request
+from starlette.responses import Response
+
+from magnetar.admin.http.bodies import answer, done, listed, text_map_body
+from magnetar.admin.http.parameters import TOPIC, TOPICS, Flag, PathText, namespace_name, topic_name
+from magnetar.admin.ports import Admin
+from magnetar.admin.routes.lookups import bundle_of
+from magnetar.model.errors import (
+    ConflictError,
+    InvalidValueError,
+    NotAllowedError,
+    NotAvailableError,
+    PreconditionFailedError,
+    TopicNotFoundError,
+)
+from magnetar.model.names import Domain, TopicName
+from magnetar.model.system_topics import is_reserved, is_system_topic
+
+_SHADOW_SOURCE: Final = "PULSAR.SHADOW_SOURCE"
+
+
+_DOMAINS: Final[Mapping[str, Domain]] = {"persistent": "persistent", "non-persistent": "non-persistent"}
+
+
+def existing(admin: Admin, topic: TopicName) -> TopicName:
+    """``topic`` if it exists as a plain topic or a partition. Raises TopicNotFoundError."""
+    if admin.broker.topic_exists(topic):
+        return topic
+    admin.resources.require_namespace(topic)
+    if topic.is_partition and admin.resources.partitioned.count(topic.parent):
+        raise TopicNotFoundError("Topic partitions were not yet created")
+    raise TopicNotFoundError(f"Topic {topic.fqn} not found")
+
+
+def parts_of(admin: Admin, topic: TopicName) -> list[TopicName]:
+    """The topic, or the existing partitions if it has any. Raises TopicNotFoundError."""
+    count = admin.resources.partitioned.count(topic)
+    if count:
+        return admin.broker.partitions_of(topic)
+    return [existing(admin, topic)]
+
+
+def routes(admin: Admin) -> APIRouter:
+    """All routes of this group."""
+    router = APIRouter(tags=["topics"])
+
+    @router.get(TOPICS)
+    async def list_topics(
+        domain: PathText, tenant: PathText, namespace: PathText, includeSystemTopic: Flag = False,
+        bundle: str | None = None,
+    ) -> Response:  # fmt: skip
+        name = namespace_name(tenant, namespace)
+        admin.resources.namespaces.policies(name)
+        pieces: Iterable[Sequence[str]] = admin.broker.names_of(name, [_DOMAINS[domain]], system=includeSystemTopic)
+        if bundle is not None:
+            # one that does not exist has no topics, as in Pulsar
+            pieces = ([one for one in piece if bundle == bundle_of(admin, TopicName.stored(one))] for piece in pieces)
+        return listed(pieces)
+
+    @router.put(TOPIC)
+    async def create_topic(
+        domain: PathText, tenant: PathText, namespace: PathText, topic: PathText, request: Request
+    ) -> Response:
+        name = topic_name(domain, tenant, namespace, topic)
+        properties = await text_map_body(request)
+        admin.resources.require_namespace(name)
+        check_no_shadow(properties)
+        _check_creatable(admin, name)
+        await admin.broker.create_topic(name, properties)
+        return done()
+
+    @router.delete(TOPIC)
+    async def delete_topic(
+        domain: PathText, tenant: PathText, namespace: PathText, topic: PathText, force: Flag = False
+    ) -> Response:
+        name = topic_name(domain, tenant, namespace, topic)
+        if not admin.broker.topic_exists(name) and admin.resources.partitioned.count(name):
+            raise ConflictError(
+                f"{name.fqn} is a partitioned topic, instead of calling delete topic, "
+                "please call delete-partitioned-topic."
+            )
+        if not name.persistent and not admin.broker.topic_exists(name):
+            admin.resources.require_namespace(name)
+            return done()  # as Apache Pulsar has it (SEMANTICS 13.11)
+        existing(admin, name)
+        clients = 0 if force else admin.broker.clients_of(name)
+        if clients:
+            raise PreconditionFailedError(f"Topic has {clients} connected producers/consumers")
+        await admin.broker.delete_topic(name, force=force)
+        return done()
+
+    @router.put(TOPIC + "/unload")
+    async def unload_topic(domain: PathText, tenant: PathText, namespace: PathText, topic: PathText) -> Response:
+        for part in parts_of(admin, topic_name(domain, tenant, namespace, topic)):
+            await admin.broker.unload_topic(part)
+        return done()
+
+    _message_ids(router, admin)
+    return router
+
+
+def _message_ids(router: APIRouter, admin: Admin) -> None:
+    @router.get(TOPIC + "/lastMessageId")
+    async def last_message_id(domain: PathText, tenant: PathText, namespace: PathText, topic: PathText) -> Response:
+        name = topic_name(domain, tenant, namespace, topic)
+        _check_stored(admin, name, "GetLastMessageId")
+        return answer(await admin.broker.last_message_id(existing(admin, name)))
+
+    @router.get(TOPIC + "/messageid/{timestamp}")
+    async def message_id_since(
+        domain: PathText, tenant: PathText, namespace: PathText, topic: PathText, timestamp: int
+    ) -> Response:
+        name = topic_name(domain, tenant, namespace, topic)
+        _check_stored(admin, name, "Get message ID by timestamp")
+        if admin.resources.partitioned.count(name):
+            raise NotAllowedError(
+                "Get message ID by timestamp on a partitioned topic is not allowed, please try do it on specific topic "
+                "partition"
+            )
+        return answer(await admin.broker.message_id_since(existing(admin, name), timestamp))
+
+
+def _check_stored(admin: Admin, topic: TopicName, what: str) -> None:
+    admin.resources.require_namespace(topic)
+    if not topic.persistent:
+        raise NotAllowedError(f"{what} on a non-persistent topic is not allowed")
+
+
+def check_no_shadow(properties: Mapping[str, str]) -> None:
+    """A shadow topic shows the messages of another one; made here, it would stay empty. Raises NotAvailableError."""
+    if _SHADOW_SOURCE in properties:
+        raise NotAvailableError(
+            f"shadow topics are not available yet in magnetar: property {_SHADOW_SOURCE} is refused"
+        )
+
+
+def check_not_system(topic: TopicName) -> None:
+    """Nobody but the broker makes those (8.2). Raises InvalidValueError or ConflictError, as Pulsar does."""
+    if is_reserved(topic):
+        raise InvalidValueError("Cannot create topic in system topic format!")
+    if is_system_topic(topic):
+        raise ConflictError("This topic already exists")
+
+
+def _check_creatable(admin: Admin, topic: TopicName) -> None:
+    check_not_system(topic)
+    if topic.is_partition and topic.partition_index >= (count := admin.resources.partitioned.count(topic.parent)):
+        if not count:
+            raise PreconditionFailedError(
+                f'Can\'t create topic {topic.local_name} with "-partition-" followed by numeric value '
+                f"if there isn't a partitioned topic {topic.parent.local_name} created."
+            )
+        raise PreconditionFailedError(
+            f"Can't create topic {topic.local_name}: its partitioned topic has {count} partitions, numbered from 0"
+        )
+    if admin.broker.topic_exists(topic) or admin.resources.partitioned.count(topic):
+        raise ConflictError("This topic already exists")

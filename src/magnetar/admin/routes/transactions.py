@@ -1,0 +1,106 @@
+"""Transactions over REST (SEMANTICS 9.17). 503 on a broker that has none."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Path, Query
+from starlette.responses import Response
+
+from magnetar.admin.http.bodies import answer, done
+from magnetar.admin.http.parameters import Flag, PathText, topic_name
+from magnetar.admin.ports import Admin, TransactionsOfBroker
+from magnetar.model.errors import NotFoundError, ServiceNotReadyError
+from magnetar.model.ids import Position
+from magnetar.model.names import TopicName
+from magnetar.protocol.commands import TxnId
+
+_BASE = "/admin/v3/transactions"
+_TOPIC = "{tenant}/{namespace}/{topic}"
+_TXN = "{mostSigBits}/{leastSigBits}"
+
+
+def routes(admin: Admin) -> APIRouter:
+    """All routes of this group."""
+    router = APIRouter(tags=["transactions"], prefix=_BASE)
+    _of_coordinators(router, admin)
+    _of_topics(router, admin)
+    return router
+
+
+def _views(admin: Admin) -> TransactionsOfBroker:
+    views = admin.broker.transactions()
+    if views is None:
+        raise ServiceNotReadyError("This Broker is not configured with transactionCoordinatorEnabled=true.")
+    return views
+
+
+def _name(tenant: str, namespace: str, topic: str) -> TopicName:
+    return topic_name("persistent", tenant, namespace, topic)
+
+
+def _of_coordinators(router: APIRouter, admin: Admin) -> None:
+    @router.get("/coordinators")
+    async def coordinators() -> Response:
+        return answer(_views(admin).coordinators())
+
+    @router.get("/coordinatorStats")
+    async def coordinator_stats(coordinatorId: Annotated[int | None, Query()] = None) -> Response:
+        found = _views(admin).coordinator_stats()
+        if coordinatorId is None:
+            return answer({"0": found})
+        if coordinatorId != 0:
+            raise NotFoundError(f"Transaction coordinator not found! coordinator id : {coordinatorId}")
+        return answer(found)
+
+    @router.get(f"/transactionMetadata/{_TXN}")
+    async def transaction(mostSigBits: int, leastSigBits: int) -> Response:
+        return answer(_views(admin).transaction(TxnId(mostSigBits, leastSigBits)))
+
+    @router.get("/slowTransactions/{timeout}")
+    async def slow(
+        older_ms: Annotated[int, Path(alias="timeout")], coordinatorId: Annotated[int | None, Query()] = None
+    ) -> Response:
+        views = _views(admin)
+        if coordinatorId not in (None, 0):
+            raise NotFoundError(f"Transaction coordinator not found! coordinator id : {coordinatorId}")
+        return answer(views.slow(older_ms))
+
+    @router.post(f"/abortTransaction/{_TXN}")
+    async def abort(mostSigBits: int, leastSigBits: int) -> Response:
+        await _views(admin).abort(TxnId(mostSigBits, leastSigBits))
+        return done()
+
+
+def _of_topics(router: APIRouter, admin: Admin) -> None:
+    @router.get(f"/transactionBufferStats/{_TOPIC}")
+    async def buffer(tenant: PathText, namespace: PathText, topic: PathText, lowWaterMarks: Flag = False) -> Response:
+        return answer(_views(admin).buffer(_name(tenant, namespace, topic), low_water_marks=lowWaterMarks))
+
+    @router.get(f"/transactionInBufferStats/{_TOPIC}/{_TXN}")
+    async def in_buffer(
+        tenant: PathText, namespace: PathText, topic: PathText, mostSigBits: int, leastSigBits: int
+    ) -> Response:
+        return answer(_views(admin).in_buffer(_name(tenant, namespace, topic), TxnId(mostSigBits, leastSigBits)))
+
+    @router.get(f"/pendingAckStats/{_TOPIC}/{{subName}}")
+    async def pending_acks(
+        tenant: PathText, namespace: PathText, topic: PathText, subName: PathText, lowWaterMarks: Flag = False
+    ) -> Response:
+        name = _name(tenant, namespace, topic)
+        return answer(_views(admin).pending_acks(name, subName, low_water_marks=lowWaterMarks))
+
+    @router.get(f"/transactionInPendingAckStats/{_TOPIC}/{{subName}}/{_TXN}")
+    async def in_pending_acks(
+        tenant: PathText, namespace: PathText, topic: PathText, subName: PathText, mostSigBits: int, leastSigBits: int
+    ) -> Response:
+        name = _name(tenant, namespace, topic)
+        return answer(_views(admin).in_pending_acks(name, subName, TxnId(mostSigBits, leastSigBits)))
+
+    @router.get(f"/positionStatsInPendingAck/{_TOPIC}/{{subName}}/{{ledgerId}}/{{entryId}}")
+    async def position(
+        tenant: PathText, namespace: PathText, topic: PathText, subName: PathText, ledgerId: int, entryId: int,
+        batchIndex: Annotated[int | None, Query(ge=0, le=1 << 20)] = None,
+    ) -> Response:  # fmt: skip
+        name = _name(tenant, namespace, topic)
+        return answer(_views(admin).position(name, subName, Position(ledgerId, entryId), batchIndex))

@@ -1,0 +1,82 @@
+"""From JSON to the type that is wanted, as Apache Pulsar's parser does it (SEMANTICS 11.1.4).
+
+A number may come in quotes or as ``3.0`` (Pulsar cuts off what is not 0 there, we refuse it); a flag may come in quotes
+or as a number; a text may come as a number or a flag. Everything else is refused with a text that names what was
+expected and what was found.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from magnetar.admin.values.json_document import excerpt
+from magnetar.config.setting import INT_MAX, LONG_MAX
+from magnetar.model.errors import InvalidValueError
+from magnetar.model.policies import Json
+
+_QUOTED: Final = re.compile(r"[-+]?[0-9]{1,19}", re.ASCII)
+_FLAGS: Final = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}
+
+
+def number(value: Json, what: str = "a whole number", *, most: int = LONG_MAX) -> int:
+    """A whole number that a Java ``long`` (or what ends at ``most``) holds."""
+    found: int | None = None
+    quoted = isinstance(value, str) and _QUOTED.fullmatch(value.strip())
+    if quoted or (isinstance(value, float) and value.is_integer()):
+        found = int(value)  # type: ignore[arg-type]  # a text or a float by now
+    elif isinstance(value, int) and not isinstance(value, bool):
+        found = value
+    if found is None:
+        raise InvalidValueError(f"expected {what} as a JSON number, got {excerpt(value)}")
+    if not -most - 1 <= found <= most:
+        raise InvalidValueError(f"expected {what} from {-most - 1} to {most}, got {found}")
+    return found
+
+
+def small_number(value: Json, what: str = "a whole number") -> int:
+    """A whole number that a Java ``int`` holds."""
+    return number(value, what, most=INT_MAX)
+
+
+def fraction(value: Json, what: str = "a number") -> float:
+    """Any number."""
+    if isinstance(value, str):
+        try:
+            return float(number(value, what))
+        except InvalidValueError:
+            raise InvalidValueError(f"expected {what} as a JSON number, got {excerpt(value)}") from None
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise InvalidValueError(f"expected {what} as a JSON number, got {excerpt(value)}")
+    return float(value)
+
+
+def flag(value: Json, what: str = "true or false") -> bool:
+    """true or false."""
+    if isinstance(value, bool):
+        return value
+    if isinstance(value, int):
+        return value != 0
+    if isinstance(value, str) and value in _FLAGS:
+        return _FLAGS[value]
+    raise InvalidValueError(f"expected {what}, got {excerpt(value)}")
+
+
+def text(value: Json, what: str = "a text") -> str:
+    """A text."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, int | float):
+        return str(value)
+    raise InvalidValueError(f"expected {what}, got {excerpt(value)}")
+
+
+def texts(value: Json, what: str = "a JSON object whose values are all texts") -> dict[str, str]:
+    """Texts by name; a member that is null is left out, as is the whole object."""
+    if value is None:
+        return {}
+    if not isinstance(value, dict):
+        raise InvalidValueError(f"expected {what}, got {excerpt(value)}")
+    return {name: text(item, f"a text as {excerpt(name)}") for name, item in value.items() if item is not None}

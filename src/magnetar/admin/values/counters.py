@@ -1,0 +1,71 @@
+"""The few numbers that /metrics shows, as plain values."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from magnetar.model.names import TopicName
+
+
+class TopicCounters(NamedTuple):
+    """Live numbers of one loaded topic, for /metrics. Must be cheap: no disk, no copying of lists."""
+
+    topic: TopicName
+    producers: int
+    consumers: int
+    messages_in: int
+    bytes_in: int
+    rate_in: float
+    rate_out: float
+    throughput_in: float
+    throughput_out: float
+    backlog: int
+    backlog_bytes: int
+    storage_bytes: int
+    subscriptions: Sequence[SubscriptionCounters]
+    compaction: CompactionCounters | None = None
+    """None for a topic that has nothing to do with it."""
+
+
+class CompactionCounters(NamedTuple):
+    """Of one topic since it was loaded, and of its present view."""
+
+    removed: int
+    succeeded: int
+    failed: int
+    duration_ms: int
+    entries: int
+    bytes: int
+
+
+class SubscriptionCounters(NamedTuple):
+    """Live numbers of one subscription, for /metrics."""
+
+    name: str
+    consumers: int
+    backlog: int
+    backlog_due: int
+    """Without what waits for its time."""
+    unacked: int
+    messages_out: int
+    bytes_out: int
+    rate_out: float
+    throughput_out: float
+    rate_redelivered: float
+    rate_acked: float
+
+
+class StorageCounters(NamedTuple):
+    """Live numbers of the embedded store, for /metrics."""
+
+    sync_data: bool
+    """journalSyncData: receipts wait for the disk."""
+    failing: bool
+    writes: int
+    syncs: int
+    bytes_written: int
+    pending_bytes: int
+    segment: int
+    cache_bytes: int
+    cache_bytes_max: int

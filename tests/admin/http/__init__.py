@@ -1,0 +1,1 @@
+"""HTTP's edges: bodies, origins, connections and what holds for every route."""

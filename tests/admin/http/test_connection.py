@@ -1,0 +1,173 @@
+"""HTTP connections that never get to the point: half a request, a slow one, an answer that nobody takes."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import weakref
+from collections.abc import Awaitable, Callable
+
+import pytest
+from starlette.types import Receive, Scope, Send
+
+from magnetar.admin.http import connection
+from magnetar.admin.http.connection import HttpConnection
+from magnetar.admin.http.server import AdminServer
+from magnetar.runtime.descriptors import Descriptors
+from magnetar.runtime.doors import Guests, listen
+
+LARGE = 8 << 20
+
+
+async def application(scope: Scope, receive: Receive, send: Send) -> None:
+    more = True
+    while more:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            return
+        more = message.get("more_body", False)
+    await send({"type": "http.response.start", "status": 200, "headers": []})
+    for _ in range(LARGE >> 16 if scope["path"] == "/large" else 1):
+        await send({"type": "http.response.body", "body": b"x" * 65_536, "more_body": True})
+    await send({"type": "http.response.body", "body": b""})
+
+
+Scenario = Callable[[int, Guests], Awaitable[None]]
+
+
+def served(scenario: Scenario, most: int = 0) -> None:
+    async def main() -> None:
+        listening = listen("127.0.0.1", 0, 128)
+        guests = Guests(most, 0, Descriptors(65_536, lambda: 30))
+        server = AdminServer(application, listening, guests)
+        server.start()
+        try:
+            await asyncio.wait_for(scenario(listening.getsockname()[1], guests), 30)
+        finally:
+            await server.close()
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        b"",
+        b"GET / HTT",
+        b"GET / HTTP/1.1\r\nhost: a\r\n",
+        b"POST / HTTP/1.1\r\nhost: a\r\ncontent-length: 9\r\n\r\nabc",
+    ],
+)
+def test_what_does_not_become_whole_is_ended(sent: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connection, "REQUEST_SECONDS", 0.2)
+
+    async def scenario(port: int, guests: Guests) -> None:
+        ends = [await asyncio.open_connection("127.0.0.1", port) for _ in range(20)]
+        for _, writer in ends:
+            writer.write(sent)
+        for reader, writer in ends:
+            with pytest.raises(ConnectionResetError):
+                assert await reader.read() == b""
+                raise ConnectionResetError  # an end without a reset is an end, too
+            writer.close()
+        assert guests.count == 0
+
+    served(scenario)
+
+
+def test_dripping_bytes_do_not_help(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connection, "REQUEST_SECONDS", 0.3)
+
+    async def scenario(port: int, guests: Guests) -> None:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(b"GET / HTTP/1.1\r\nhost: a\r\nx: ")
+        ended = asyncio.get_running_loop().create_task(reader.read())
+        while not ended.done():
+            writer.write(b"y")
+            await asyncio.sleep(0.02)
+        await asyncio.gather(ended, return_exceptions=True)
+        writer.close()
+        assert guests.count == 0
+
+    served(scenario)
+
+
+def test_an_answer_that_nobody_takes_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connection, "REQUEST_SECONDS", 0.3)
+
+    async def scenario(port: int, guests: Guests) -> None:
+        _, writer = await asyncio.open_connection("127.0.0.1", port, limit=1 << 10)
+        writer.write(b"GET /large HTTP/1.1\r\nhost: a\r\n\r\n")
+        while not guests.count:  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+        while guests.count:  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+        writer.close()
+
+    served(scenario)
+
+
+def test_a_whole_request_and_the_next_one_are_answered(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connection, "REQUEST_SECONDS", 5.0)
+
+    async def scenario(port: int, guests: Guests) -> None:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=1 << 20)
+        for _ in range(3):
+            writer.write(b"POST / HTTP/1.1\r\nhost: a\r\ncontent-length: 3\r\n\r\nabc")
+            assert b"200" in await reader.readuntil(b"\r\n")
+            await reader.readuntil(b"\r\n0\r\n\r\n")
+        assert guests.count == 1
+        writer.close()
+
+    served(scenario)
+
+
+def test_one_too_many_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scenario(port: int, guests: Guests) -> None:
+        _, first = await asyncio.open_connection("127.0.0.1", port)
+        while not guests.count:  # noqa: ASYNC110
+            await asyncio.sleep(0.001)
+        reader, second = await asyncio.open_connection("127.0.0.1", port)
+        answer = await reader.read()
+        assert answer.startswith(b"HTTP/1.1 503 ")
+        assert b'"Reached the maximum number of connections: 1"' in answer
+        first.close()
+        second.close()
+
+    served(scenario, most=1)
+
+
+def test_a_lost_connection_is_freed_without_the_collector(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[weakref.ref[HttpConnection]] = []
+    real = HttpConnection.connection_made
+
+    def noted(self: HttpConnection, transport: asyncio.Transport) -> None:
+        made.append(weakref.ref(self))
+        real(self, transport)
+
+    monkeypatch.setattr(HttpConnection, "connection_made", noted)
+
+    async def scenario(port: int, guests: Guests) -> None:
+        for sent in (
+            b"",
+            b"GET / HTTP/1.1\r\nhost: a\r\n\r\n",
+            b"POST / HTTP/1.1\r\nhost: a\r\ncontent-length: 99\r\n\r\nabc",
+        ):
+            reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=1 << 20)
+            writer.write(sent)
+            if sent.startswith(b"GET"):
+                await reader.readuntil(b"\r\n0\r\n\r\n")
+            writer.close()
+            await writer.wait_closed()
+        while guests.count or len(made) < 3:  # noqa: ASYNC110
+            await asyncio.sleep(0.001)
+        for _ in range(20):
+            await asyncio.sleep(0)
+        assert [one() for one in made] == [None] * 3
+
+    gc.collect()
+    gc.disable()
+    try:
+        served(scenario)
+    finally:
+        gc.enable()

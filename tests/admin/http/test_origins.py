@@ -1,0 +1,190 @@
+"""What a web page can make a browser send is refused; what programs send passes (decision 021)."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from magnetar.admin.http.origins import Asked, Names, refusal
+from magnetar.config.settings import Settings
+from tests.admin.conftest import World, world
+from tests.admin.rest_client import RestClient
+
+LOOPBACK = Names((), on_loopback=True)
+NETWORK = Names(("Pulsar.Example.com", ""), on_loopback=False)
+TENANT = "/admin/v2/tenants/public"
+
+
+def asked(
+    method: str = "POST", path: str = TENANT, *, host: str | None = "localhost:8080", origin: str | None = None,
+    site: str | None = None, content_type: str | None = None,
+) -> Asked:  # fmt: skip
+    return Asked(method, path, host, origin, site, content_type)
+
+
+@pytest.mark.parametrize(
+    "host",
+    ["localhost", "localhost:8080", "LOCALHOST.:1", "a.localhost", "127.0.0.1:8080", "10.1.2.3", "[::1]:8080", "[::1]"],
+)  # fmt: skip
+def test_names_of_the_loopback_and_addresses_pass(host: str) -> None:
+    assert LOOPBACK.include(host)
+    assert NETWORK.include(host)
+
+
+@pytest.mark.parametrize(
+    "host", ["evil.example", "localhost.evil.example", "127.0.0.1.evil.example:80", "", ":8080", "1.2.3"]
+)
+def test_other_names_do_not(host: str) -> None:
+    assert not LOOPBACK.include(host)
+    assert not NETWORK.include(host)
+
+
+@pytest.mark.parametrize(
+    "host", ["broker", "pulsar-0.pulsar.default.svc.cluster.local", "b.internal:80", "laptop.local"]
+)
+def test_names_that_public_dns_cannot_give_away(host: str) -> None:
+    assert NETWORK.include(host)
+    assert not LOOPBACK.include(host)
+
+
+def test_listed_names() -> None:
+    assert NETWORK.include("pulsar.example.COM:8080")
+    assert Names(("*",), on_loopback=True).include("anything.example")
+    settings = Settings(webServiceAllowedHosts=" a.example , b.example", advertisedAddress="c.example")
+    names = Names.of(settings)
+    assert all(map(names.include, ("a.example", "b.example:1", "c.example")))
+    assert not names.include("d.example")
+
+
+PROGRAMS = {
+    "Java admin, body-less": asked(content_type="application/json"),
+    "Java admin, partitions with properties": asked("PUT", content_type="application/vnd.partitioned-topic+json"),
+    "pulsarctl": asked("PUT", content_type="application/json"),
+    "curl -X POST": asked(),
+    "curl -X DELETE": asked("DELETE", host="127.0.0.1:8080"),
+    "requests, data as a text": asked("PUT"),
+    "Prometheus": asked("GET", "/metrics", host="10.0.0.7:8080"),
+    "HTTP/1.0 health check": asked("GET", "/admin/v2/brokers/ready", host=None),
+    "our own page": asked("GET", "/openapi.json", site="same-origin"),
+    "typed into a browser": asked("GET", site="none"),
+    "an old browser's own page": asked("GET", origin="http://localhost:8080"),
+    "default port": asked("GET", host="localhost", origin="http://localhost:80"),
+    "a link to the description": asked("GET", "/docs", site="cross-site"),
+    "GET with a form's type": asked("GET", content_type="text/plain"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("request_", PROGRAMS.values(), ids=PROGRAMS)
+def test_programs_pass(request_: Asked) -> None:
+    assert refusal(request_, LOOPBACK) is None
+
+
+FORMS = (
+    "application/x-www-form-urlencoded",
+    "multipart/form-data; boundary=x",
+    "text/plain",
+    "Text/Plain; charset=utf-8",
+)
+PAGES = {
+    "form": asked(origin="http://evil.example", site="cross-site", content_type=FORMS[0]),
+    "form without a referrer": asked(origin="null", site="cross-site"),
+    "older browser": asked(origin="http://evil.example"),
+    "older browser, opaque": asked(origin="null"),
+    "nonsense": asked(origin="http://[", host="localhost"),
+    "another port of this machine": asked(origin="http://localhost:3000", site="same-site"),
+    "older browser, another port": asked(origin="http://localhost:3000"),
+    "image": asked("GET", site="cross-site"),
+    "link to a GET that works": asked("GET", "/admin/v2/brokers/health", site="cross-site"),
+    "post to the description": asked("POST", "/docs", site="cross-site"),
+    "HTTPS page": asked(origin="https://localhost:8080.evil.example"),
+}
+
+
+@pytest.mark.parametrize("request_", PAGES.values(), ids=PAGES)
+def test_pages_do_not(request_: Asked) -> None:
+    found = refusal(request_, LOOPBACK)
+    assert found is not None
+    assert found.status == 403
+    assert "browser" in found.reason
+
+
+@pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "PATCH"])
+@pytest.mark.parametrize("kind", FORMS)
+def test_what_only_forms_send(method: str, kind: str) -> None:
+    """Browsers that send neither header are known by this one, also where the form is empty."""
+    found = refusal(asked(method, content_type=kind), LOOPBACK)
+    assert found is not None
+    assert (found.status, "application/json" in found.reason) == (415, True)
+
+
+def test_rebinding_names_the_setting() -> None:
+    found = refusal(asked("GET", host="evil.example:8080", site="same-origin"), LOOPBACK)
+    assert found is not None
+    assert found.status == 403
+    assert "webServiceAllowedHosts" in found.reason
+    assert "evil.example" in found.reason
+
+
+# through the application -----------------------------------------------------------------------------------------
+
+
+def test_a_refused_request_changes_nothing(own_world: World) -> None:
+    rest = own_world.rest
+    rest.put("/admin/v2/namespaces/ref/left")
+    for headers in ({"host": "evil.example"}, {"origin": "http://evil.example"}, {"sec-fetch-site": "same-site"}):
+        refused = rest.delete("/admin/v2/namespaces/ref/left", headers=headers)
+        assert refused.status_code == 403
+        assert refused.json()["reason"]
+        assert rest.get("/admin/v2/tenants", headers=headers).status_code == 403
+    assert rest.post("/admin/v2/namespaces/ref/left/clearBacklog", data={"a": "b"}).status_code == 415
+    assert rest.get("/admin/v2/namespaces/ref/left").status_code == 200
+
+
+def test_names_may_be_listed() -> None:
+    rest = world(Settings(webServiceAllowedHosts="broker.example")).rest
+    assert rest.get(TENANT, headers={"host": "broker.example:8080"}).status_code == 200
+
+
+def test_no_preflight_is_granted(shared_world: World) -> None:
+    headers = {"origin": "http://evil.example", "access-control-request-method": "DELETE"}
+    refused = shared_world.rest.request("OPTIONS", TENANT, headers=headers)
+    assert refused.status_code == 403
+    assert not [name for name in refused.headers if name.startswith("access-control")]
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [("GET", TENANT), ("GET", "/nope"), ("PATCH", TENANT), ("GET", "/metrics"), ("GET", "/docs"), ("PUT", TENANT)],
+)  # fmt: skip
+def test_headers_of_every_answer(shared_world: World, method: str, path: str) -> None:
+    headers = shared_world.rest.request(method, path).headers
+    assert headers["x-content-type-options"] == "nosniff"
+    assert headers["cross-origin-resource-policy"] == "same-origin"
+    assert "frame-ancestors 'none'" in headers["content-security-policy"]
+    assert headers["content-security-policy"].startswith("default-src 'none'")
+
+
+def test_description_loads_nothing(shared_world: World) -> None:
+    page = shared_world.rest.get("/docs")
+    assert page.status_code == 200
+    assert "{topic}/partitions" in page.text
+    assert "<script" not in page.text
+    assert not re.findall(r"(?:src|href|action)=.?(?:https?:)?//", page.text)
+    assert "script" not in page.headers["content-security-policy"]
+    for gone in ("/redoc", "/docs/oauth2-redirect"):
+        assert shared_world.rest.get(gone).status_code == 404
+
+
+@pytest.mark.parametrize(
+    ("path", "named"),
+    [
+        ("/admin/v2/persistent/ref/main/a%ED%A0%80", "path"),
+        ("/admin/v2/persistent/ref/main/a%FF", "path"),
+        ("/admin/v2/namespaces/ref/main/topics?mode=%FF", "query"),
+    ],
+)
+def test_paths_and_queries_are_utf8(rest: RestClient, path: str, named: str) -> None:
+    refused = rest.get(path)
+    assert refused.status_code == 400
+    assert named in refused.json()["reason"]

@@ -1,0 +1,1 @@
+"""REST on a whole broker with real clients."""

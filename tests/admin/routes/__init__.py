@@ -1,0 +1,1 @@
+"""Routes over a fake broker."""

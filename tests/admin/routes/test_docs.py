@@ -1,0 +1,44 @@
+"""docs/rest.md names exactly the routes and metrics that exist (STYLE rule 15)."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from magnetar.admin.routes.namespaces.namespace_policies import POLICIES as NAMESPACE_POLICIES
+from magnetar.admin.routes.topics.topic_policies import POLICIES as TOPIC_POLICIES
+from magnetar.model.names import TopicName
+from tests.admin.conftest import World
+from tests.admin.fake_broker import FakeBroker
+from tests.admin.rest_client import RestClient
+
+PAGE = (Path(__file__).resolve().parents[3] / "docs" / "rest.md").read_text("utf-8")
+TOPIC_PATH = "/admin/v2/{domain}/{tenant}/{namespace}/{topic}"
+
+
+def test_every_route_and_no_other(shared_world: World) -> None:
+    paths = shared_world.rest.get("/openapi.json").json()["paths"]
+    built = {(method.upper(), path) for path, methods in paths.items() for method in methods}
+    rows = re.findall(r"^\| ([A-Z ]+) \| `([^`]+)` \|", PAGE, re.MULTILINE)
+    written = {
+        (method, path.replace("{topic path}", TOPIC_PATH)) for methods, path in rows for method in methods.split()
+    }
+    assert written == built
+
+
+def test_every_metric_and_no_other(rest: RestClient, broker: FakeBroker) -> None:
+    broker.topics = {TopicName.parse("public/default/t"): {}}
+    shown = set(re.findall(r"^# TYPE (\S+) ", rest.get("/metrics").text, re.MULTILINE))
+    table = PAGE.partition("## Metrics")[2]
+    assert set(re.findall(r"`((?:pulsar|magnetar)_[a-z_]+[a-z])`", table)) == shown
+
+
+def test_every_policy_and_no_other() -> None:
+    section = PAGE.partition("## Policies")[2].partition("## Statistics")[0]
+    of_namespaces, _, rest = section.partition("Policies of namespaces:")[2].partition("Policies of topics:")
+    of_topics = rest.partition("What a policy means")[0]
+    for text, table in ((of_namespaces, NAMESPACE_POLICIES), (of_topics, TOPIC_POLICIES)):
+        written = dict(re.findall(r"`(\w+)`(?:\s\((\w+)\))?", text))
+        assert {name: method or "POST" for name, method in written.items()} == {
+            name: policy.method for name, policy in table.items()
+        }

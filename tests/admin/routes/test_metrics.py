@@ -1,0 +1,113 @@
+"""/metrics of very many topics: pieces of bounded work, and sums of namespaces instead of topics."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from typing import Any
+
+from magnetar.admin.application import create_app
+from magnetar.admin.http.warm_up import prepare
+from magnetar.admin.ports import Admin
+from magnetar.admin.routes.metrics import _pieces
+from magnetar.admin.routes.topic_metrics import LINES_PER_PIECE, TopicSeries
+from magnetar.admin.values.counters import SubscriptionCounters, TopicCounters
+from magnetar.config.settings import Settings
+from magnetar.metadata.memory import MemoryMetadataStore
+from magnetar.metadata.resources import Resources
+from magnetar.model.names import TopicName
+from tests.admin.conftest import world
+from tests.admin.fake_broker import FakeBroker
+from tests.admin.rest_client import RestClient
+
+
+def counters(name: str, number: int, subscriptions: int) -> TopicCounters:
+    held = [SubscriptionCounters(f"s{i}", 1, 2, 1, 0, 7, 70, 0.5, 5.0, 0.0, 0.0) for i in range(subscriptions)]
+    return TopicCounters(TopicName.parse(name), 1, subscriptions, number, 10, 2.0, 1.0, 30.0, 3.0, 2, 20, 40, held)
+
+
+def test_sums_of_namespaces_are_those_of_their_topics() -> None:
+    topics = [counters(f"a/b{i % 2}/t{i}", i, i % 3) for i in range(30)]
+    every, sums = TopicSeries("c", per_topic=True), TopicSeries("c", per_topic=False)
+    for topic in topics:
+        every.add(topic)
+        sums.add(topic)
+    assert (every.topics, every.subscriptions) == (sums.topics, sums.subscriptions) == (30, 30)
+    shown, summed = "".join(every.lines()), "".join(sums.lines())
+    assert 'pulsar_in_messages_total{cluster="c",namespace="a/b0",topic="persistent://a/b0/t4"} 4\n' in shown
+    assert (
+        'pulsar_subscription_back_log{cluster="c",namespace="a/b1",topic="persistent://a/b1/t1",subscription="s0"}'
+        in shown
+    )
+    assert "topic=" not in summed
+    for namespace in (0, 1):
+        label = f'{{cluster="c",namespace="a/b{namespace}"}}'
+        mine = topics[namespace::2]
+        assert f"pulsar_topics_count{label} 15\n" in summed
+        assert f"pulsar_in_messages_total{label} {sum(topic.messages_in for topic in mine)}\n" in summed
+        assert f"pulsar_subscriptions_count{label} {sum(len(topic.subscriptions) for topic in mine)}\n" in summed
+        assert f"pulsar_rate_in{label} 30.0\n" in summed
+        assert f"pulsar_average_msg_size{label} 15.0\n" in summed
+
+
+def test_others_have_a_turn_between_pieces_that_are_small() -> None:
+    class Many(FakeBroker):
+        asked = 0
+
+        def counters(self) -> Any:
+            for number in range(10_000):
+                self.asked += 1
+                yield counters(f"a/b/{number}", number, 0)
+
+    resources = Resources(MemoryMetadataStore(), Settings())
+    broker = Many(resources)
+    turns: list[int] = []
+
+    async def others() -> None:
+        before = 0
+        while True:
+            await asyncio.sleep(0)
+            turns.append(broker.asked - before)
+            before = broker.asked
+
+    async def run() -> None:
+        task = asyncio.get_running_loop().create_task(others())
+        pieces = [piece async for piece in _pieces(Admin(broker, resources, Settings()))]
+        task.cancel()
+        assert max(piece.count("\n") for piece in pieces) <= LINES_PER_PIECE
+        assert max(turns[1:]) <= 51, "topics asked between two turns of others"
+        # nothing is shown of what no topic has, but looking for it takes turns as well
+        assert len(turns) >= 10_000 / 50 + (14 + 6 + 10) * 10_000 / LINES_PER_PIECE
+
+    asyncio.run(run())
+
+
+def test_the_setting_decides() -> None:
+    made = world(Settings(exposeTopicLevelMetricsInPrometheus=False))
+    made.broker.topics[TopicName.parse("ref/main/t")] = {}
+    assert "topic=" not in made.rest.get("/metrics").text
+
+
+def test_the_first_request_finds_everything_built() -> None:
+    """Half a second of the event loop otherwise."""
+    resources = Resources(MemoryMetadataStore(), Settings())
+
+    def calls(prepared: bool) -> int:
+        app = create_app(FakeBroker(resources), resources, Settings())
+        if prepared:
+            prepare(app)
+        rest, count = RestClient(app), 0
+
+        def counted(frame: Any, event: str, argument: Any) -> None:
+            nonlocal count
+            count += event == "call"
+
+        sys.setprofile(counted)
+        try:
+            assert rest.get("/metrics").status_code == 200
+        finally:
+            sys.setprofile(None)
+        return count
+
+    calls(True)  # imports
+    assert calls(True) * 10 < calls(False)

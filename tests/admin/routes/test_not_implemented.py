@@ -1,0 +1,84 @@
+"""Routes of Pulsar's that are not built answer 501, and no route with a parameter takes them for its own.
+
+``not_implemented_routes.txt`` lists them as they are now: building one, or losing one, changes the list.
+``python -m tests.admin.routes.test_not_implemented > tests/admin/routes/not_implemented_routes.txt`` renews it.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+from magnetar.admin.routes.not_implemented import known_routes
+from magnetar.config.settings import Settings
+from tests.admin.conftest import World, world
+
+LIST = Path(__file__).with_name("not_implemented_routes.txt")
+VALUES = {
+    "tenant": "ref", "property": "ref", "namespace": "main", "topic": "t", "cluster": "standalone",
+    "topic-domain": "persistent", "domain": "persistent", "bundle": "0x00000000_0x40000000",
+}  # fmt: skip
+
+
+def concrete(template: str) -> str:
+    """An address of that form; every part is one that exists or could."""
+    return re.sub(r"\{([^}]*)\}", lambda found: VALUES.get(found[1], "7"), template)
+
+
+def not_implemented(rest_world: World) -> list[str]:
+    """Method and path of every route that answers 501."""
+    found = []
+    for _, template, methods in known_routes():
+        for method in sorted(methods):
+            answered = rest_world.rest.request(method, concrete(template))
+            if answered.status_code == 501:
+                # the reason names the very route that was asked for, not one that looks like it
+                assert f"{method} {template} is not available yet" in answered.json()["reason"]
+                found.append(f"{method} {template}")
+    return sorted(found)
+
+
+def test_what_is_not_built_is_known(own_world: World) -> None:
+    assert not_implemented(own_world) == LIST.read_text("utf-8").splitlines()
+
+
+@pytest.mark.parametrize(
+    "path", ["configuration", "configuration/values", "internal-configuration", "backlog-quota-check"]
+)
+def test_no_list_of_brokers_for_other_questions(shared_world: World, path: str) -> None:
+    refused = shared_world.rest.get(f"/admin/v2/brokers/{path}")
+    assert refused.status_code == 501
+    assert path in refused.json()["reason"]
+    assert shared_world.rest.get("/admin/v2/brokers/standalone").json() == ["127.0.0.1:8080"]
+
+
+def test_a_parameter_swallows_no_word_of_another_route(shared_world: World) -> None:
+    """What answers a path has a parameter only where Pulsar's path has one (or a word that it takes itself)."""
+    routes = shared_world.rest.get("/openapi.json").json()["paths"]
+    shapes = {(method.upper(), _shape(path)) for path, found in routes.items() for method in found}
+    policies = {(method, shape) for method, shape in shapes if shape.endswith("{policy}")}
+    listed = set(LIST.read_text("utf-8").splitlines())
+    for _, template, methods in known_routes():
+        for method in methods:
+            if f"{method} {template}" in listed or template.startswith(("/status", "/ws")):
+                continue
+            shape = _shape(template)
+            taken = (method, shape) in shapes or any(
+                method == of and re.fullmatch(re.escape(path).replace(r"\{policy\}", r"\w+"), shape)
+                for of, path in policies
+            )
+            refused = shared_world.rest.request(method, concrete(template)).status_code in (404, 405)
+            assert taken or refused, (method, template)
+
+
+def _shape(path: str) -> str:
+    """The path with nameless parameters, and the domain of topics as one."""
+    path = re.sub(r"/admin/v2/(non-)?persistent/", "/admin/v2/{domain}/", path)
+    return re.sub(r"\{(?!policy\})[^}]*\}", "{}", path)
+
+
+if __name__ == "__main__":
+    sys.stdout.write("\n".join(not_implemented(world(Settings()))) + "\n")

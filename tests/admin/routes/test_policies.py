@@ -1,0 +1,400 @@
+"""Policies of namespaces and topics over REST: shown as set, refused as Pulsar does (SEMANTICS 4.4-4.6, 8, 11.3).
+
+Bodies, statuses and texts were seen on Apache Pulsar 4.0.8.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from magnetar.admin.routes.namespaces.namespace_policies import POLICIES as NAMESPACE_POLICIES
+from magnetar.admin.routes.topics.topic_policies import POLICIES as TOPIC_POLICIES
+from magnetar.config.settings import Settings
+from magnetar.model.names import TopicName
+from tests.admin.conftest import World, world
+from tests.admin.fake_broker import FakeBroker
+from tests.admin.rest_client import RestClient
+
+NAMESPACE = "/admin/v2/namespaces/ref/main"
+TOPIC = "/admin/v2/persistent/ref/main/t"
+NAME = TopicName.parse("persistent://ref/main/t")
+
+RATE = {
+    "dispatchThrottlingRateInMsg": 100, "dispatchThrottlingRateInByte": 100000, "relativeToPublishRate": False,
+    "ratePeriodInSecond": 1,
+}  # fmt: skip
+PUBLISH_RATE = {"publishThrottlingRateInMsg": 100, "publishThrottlingRateInByte": 100000}
+SUBSCRIBE_RATE = {"subscribeThrottlingRatePerConsumer": 10, "ratePeriodInSecond": 30}
+PERSISTENCE = {
+    "bookkeeperEnsemble": 1, "bookkeeperWriteQuorum": 1, "bookkeeperAckQuorum": 1,
+    "managedLedgerMaxMarkDeleteRate": 2.0,
+}  # fmt: skip
+INACTIVE = {
+    "inactiveTopicDeleteMode": "delete_when_no_subscriptions", "maxInactiveDurationSeconds": 3600,
+    "deleteWhileInactive": True,
+}  # fmt: skip
+VALUES: dict[str, Any] = {
+    "antiAffinity": "anti1",
+    "autoSubscriptionCreation": {"allowAutoSubscriptionCreation": True},
+    "autoTopicCreation": {"allowAutoTopicCreation": True, "topicType": "partitioned", "defaultNumPartitions": 3},
+    "deduplication": True,
+    "deduplicationEnabled": False,
+    "delayedDelivery": {"tickTime": 1000, "active": True, "maxDeliveryDelayInMillis": 0},
+    "dispatchRate": RATE,
+    "dispatcherPauseOnAckStatePersistent": True,
+    "encryptionRequired": True,
+    "entryFilters": {"entryFilterNames": ""},
+    "inactiveTopicPolicies": INACTIVE,
+    "isAllowAutoUpdateSchema": False,
+    "persistence": PERSISTENCE,
+    "publishRate": PUBLISH_RATE,
+    "replication": ["standalone"],
+    "replicatorDispatchRate": RATE,
+    "retention": {"retentionTimeInMinutes": 10, "retentionSizeInMB": 1000},
+    "schemaAutoUpdateCompatibilityStrategy": "Full",
+    "schemaCompatibilityStrategy": "FORWARD",
+    "schemaValidationEnforced": True,
+    "subscribeRate": SUBSCRIBE_RATE,
+    "subscriptionAuthMode": "Prefix",
+    "subscriptionDispatchRate": RATE,
+    "subscriptionTypesEnabled": ["Exclusive", "Shared"],
+}  # fmt: skip
+"""Where nothing stands here, a policy is a number."""
+
+
+def test_namespace_policies_are_set_shown_and_removed(rest: RestClient) -> None:
+    for policy in NAMESPACE_POLICIES:
+        _namespace_policy(rest, policy)
+
+
+def _namespace_policy(rest: RestClient, policy: str) -> None:
+    about, value = NAMESPACE_POLICIES[policy], VALUES.get(policy, 5)
+    path = f"{NAMESPACE}/{policy}"
+    before = rest.get(path)
+    assert before.status_code in (200, 204)
+    assert rest.request(about.method, path, json=value).status_code == about.status
+    assert rest.get(path).json() == value
+    other = "PUT" if about.method == "POST" else "POST"
+    assert rest.request(other, path, json=value).status_code == 405
+    if about.removable:
+        assert rest.delete(path).status_code == 204
+        assert rest.get(path).content == before.content
+    else:
+        assert rest.delete(path).status_code == 405
+
+
+def test_topic_policies_are_set_shown_and_removed(rest: RestClient, broker: FakeBroker) -> None:
+    broker.topics = {NAME: {}}
+    for policy in TOPIC_POLICIES:
+        _topic_policy(rest, policy)
+
+
+def _topic_policy(rest: RestClient, policy: str) -> None:
+    about, value = TOPIC_POLICIES[policy], VALUES.get(policy, 5)
+    path = f"{TOPIC}/{policy}"
+    before = rest.get(path)
+    assert before.status_code == (about.unset if about.default is None else 200)
+    applied = rest.get(path + "?applied=true").content
+    query = f"?messageTTL={value}" if policy == "messageTTL" else ""
+    assert rest.request(about.method, path + query, json=value).status_code == 204
+    assert rest.get(path).json() == rest.get(path + "?applied=true").json() == value
+    assert rest.get(path + "?isGlobal=true").content == before.content
+    if not about.removable:
+        assert rest.delete(path).status_code == 405
+        return
+    assert rest.delete(path).status_code == 204
+    assert rest.get(path).content == before.content
+    assert rest.get(path + "?applied=true").content == applied
+
+
+APPLIED = {
+    "autoSubscriptionCreation": {"allowAutoSubscriptionCreation": True},
+    "compactionThreshold": 0,
+    "deduplicationEnabled": False,
+    "delayedDelivery": {"tickTime": 1000, "active": True, "maxDeliveryDelayInMillis": 0},
+    "dispatchRate": {**RATE, "dispatchThrottlingRateInMsg": 0, "dispatchThrottlingRateInByte": 0},
+    "inactiveTopicPolicies": {**INACTIVE, "maxInactiveDurationSeconds": 60},
+    "maxConsumers": 0,
+    "maxUnackedMessagesOnConsumer": 50000,
+    "maxUnackedMessagesOnSubscription": 200000,
+    "messageTTL": 0,
+    "persistence": {**PERSISTENCE, "managedLedgerMaxMarkDeleteRate": 0.1},
+    "replication": ["standalone"],
+    "retention": {"retentionTimeInMinutes": 0, "retentionSizeInMB": 0},
+    "schemaCompatibilityStrategy": "FULL",
+    "subscribeRate": {"subscribeThrottlingRatePerConsumer": 0, "ratePeriodInSecond": 30},
+    "s/dispatchRate": {**RATE, "dispatchThrottlingRateInMsg": 0, "dispatchThrottlingRateInByte": 0},
+}
+
+
+def test_what_holds_where_nothing_was_said(rest: RestClient, broker: FakeBroker) -> None:
+    broker.topics = {NAME: {}}
+    for policy, expected in APPLIED.items():
+        assert rest.get(f"{TOPIC}/{policy}?applied=true").json() == expected, policy
+
+
+def test_a_topic_s_word_holds_before_its_namespace_s(rest: RestClient, broker: FakeBroker) -> None:
+    broker.topics = {NAME: {}}
+    assert rest.post(NAMESPACE + "/messageTTL", json=7).status_code == 204
+    assert rest.get(TOPIC + "/messageTTL?applied=true").json() == 7
+    assert rest.post(TOPIC + "/messageTTL?messageTTL=3&isGlobal=true").status_code == 204
+    assert rest.post(TOPIC + "/messageTTL?messageTTL=5").status_code == 204
+    assert rest.get(TOPIC + "/messageTTL?applied=true").json() == 5
+    assert rest.get(TOPIC + "/messageTTL?isGlobal=true").json() == 3
+    assert rest.delete(TOPIC + "/policies").status_code == 204
+    assert rest.get(TOPIC + "/messageTTL?applied=true").json() == 7
+
+
+def test_partitions_share_the_policies_of_their_parent(rest: RestClient) -> None:
+    """8.4."""
+    path = "/admin/v2/persistent/ref/main/pt"
+    assert rest.put(path + "/partitions", json=2).status_code == 204
+    assert rest.post(path + "/maxProducers", json=2).status_code == 204
+    assert rest.get(path + "-partition-1/maxProducers").json() == 2
+
+
+TOPIC_REFUSALS = [
+    ("maxConsumers", -1, 412, "maxConsumers must be 0 or more"),
+    ("maxProducers", -1, 412, "maxProducers must be 0 or more"),
+    ("maxConsumersPerSubscription", -1, 412, "Invalid value for maxConsumersPerSubscription"),
+    ("maxSubscriptionsPerTopic", -1, 412, "maxSubscriptionsPerTopic must be 0 or more"),
+    ("maxUnackedMessagesOnConsumer", -1, 412, "maxUnackedNum must be 0 or more"),
+    ("maxUnackedMessagesOnSubscription", -1, 412, "maxUnackedNum must be 0 or more"),
+    ("compactionThreshold", -1, 412, "Invalid value for compactionThreshold"),
+    ("messageTTL", None, 412, "Invalid value for message TTL"),
+    ("deduplicationSnapshotInterval", -1, 412, "interval must be 0 or more"),
+    ("maxMessageSize", -1, 412, "topic-level maxMessageSize must be greater than or equal to 0 and must be smaller "
+     "than that in the broker-level"),
+    ("maxMessageSize", 99999999, 412, "topic-level maxMessageSize must be greater than or equal to 0 and must be "
+     "smaller than that in the broker-level"),
+    ("persistence", {**PERSISTENCE, "bookkeeperEnsemble": 0}, 400, "Bookkeeper-Ensemble must be <= 5 and > 0."),
+    ("entryFilters", {"entryFilterNames": "f1"}, 400, "Entry filter 'f1' not found"),
+]  # fmt: skip
+
+
+def test_topic_policies_refused(rest: RestClient, broker: FakeBroker) -> None:
+    broker.topics = {NAME: {}}
+    for policy, body, status, reason in TOPIC_REFUSALS:
+        query = "?messageTTL=-1" if policy == "messageTTL" else ""
+        refused = rest.post(f"{TOPIC}/{policy}{query}", json=body)
+        assert (refused.status_code, refused.json()) == (status, {"reason": reason}), policy
+        assert rest.get(f"{TOPIC}/{policy}").content == b""
+
+
+ZERO = (
+    "Invalid retention policy: Setting a single time or size limit to 0 is invalid when one of the limits has a "
+    "non-zero value. Use the value of -1 instead of 0 to ignore a specific limit. To disable retention both limits "
+    "must be set to 0."
+)
+NAMESPACE_REFUSALS = [
+    *(
+        (policy, -1, 412, f"{policy} must be 0 or more")
+        for policy in (
+            *("maxConsumersPerTopic", "maxProducersPerTopic", "maxConsumersPerSubscription"),
+            *("maxSubscriptionsPerTopic", "maxTopicsPerNamespace", "maxUnackedMessagesPerConsumer"),
+            *("maxUnackedMessagesPerSubscription", "compactionThreshold"),
+        )
+    ),
+    ("deduplicationSnapshotInterval", -1, 412, "interval must be greater than or equal to 0"),
+    ("subscriptionExpirationTime", -1, 412, "Invalid value for subscription expiration time"),
+    ("messageTTL", -1, 412, "Invalid value for message TTL, message TTL must >= 0"),
+    ("replication", ["nope"], 403, "Invalid cluster id: nope"),
+    ("retention", {"retentionTimeInMinutes": 0, "retentionSizeInMB": 5}, 400, ZERO),
+    ("retention", {"retentionTimeInMinutes": 5}, 400, ZERO),
+    ("retention", {"retentionTimeInMinutes": -2, "retentionSizeInMB": 1}, 400,
+     "Invalid retention policy: time limit must be >= -1"),
+    ("retention", {"retentionTimeInMinutes": 1, "retentionSizeInMB": -2}, 400,
+     "Invalid retention policy: size limit must be >= -1"),
+    ("autoTopicCreation", {"allowAutoTopicCreation": True, "topicType": "partitioned"}, 412,
+     "Invalid configuration for autoTopicCreationOverride. the detail is [defaultNumPartitions] cannot be null when "
+     "the type is partitioned."),
+]  # fmt: skip
+
+
+def test_namespace_policies_refused(rest: RestClient) -> None:
+    for policy, body, status, reason in NAMESPACE_REFUSALS:
+        method = NAMESPACE_POLICIES[policy].method
+        before = rest.get(f"{NAMESPACE}/{policy}").content
+        refused = rest.request(method, f"{NAMESPACE}/{policy}", json=body)
+        assert (refused.status_code, refused.json()) == (status, {"reason": reason}), policy
+        assert rest.get(f"{NAMESPACE}/{policy}").content == before
+
+
+def test_unknown_namespace(shared_world: World) -> None:
+    path = "/admin/v2/namespaces/ref/nope/"
+    for method, policy, text in (
+        ("GET", "retention", "Namespace does not exist"),
+        ("POST", "retention", "Namespace policies does not exist"),
+        ("POST", "messageTTL", "Namespace does not exist"),
+        ("DELETE", "messageTTL", "Namespace does not exist"),
+    ):
+        refused = shared_world.rest.request(method, path + policy, json=VALUES.get(policy, 5))
+        assert (refused.status_code, refused.json()) == (404, {"reason": text})
+
+
+def test_unknown_topic(shared_world: World) -> None:
+    for method in ("GET", "POST", "DELETE"):
+        refused = shared_world.rest.request(method, "/admin/v2/persistent/ref/main/nope/maxProducers", json=4)
+        assert (refused.status_code, refused.json()["reason"]) == (404, "Topic persistent://ref/main/nope not found")
+    refused = shared_world.rest.post("/admin/v2/persistent/ref/nope/nope/maxProducers", json=4)
+    assert (refused.status_code, refused.json()["reason"]) == (404, "Namespace not found")
+
+
+def test_topic_policies_switched_off() -> None:
+    """8.3: as the Python suite runs."""
+    rest, broker, _ = world(Settings(topicLevelPoliciesEnabled=False))
+    broker.topics = {NAME: {}}
+    refused = rest.get(TOPIC + "/retention")
+    assert (refused.status_code, refused.json()["reason"]) == (
+        405,
+        "Topic level policies is disabled, to enable the topic level policy and retry.",
+    )
+
+
+def quota(size: int, seconds: int) -> dict[str, Any]:
+    return {"limitSize": size, "limitTime": seconds, "policy": "producer_request_hold"}
+
+
+def test_quotas_of_a_namespace(rest: RestClient) -> None:
+    """4.4.3, 4.6.1: only the size quota is compared with retention there."""
+    quotas, kept = NAMESPACE + "/backlogQuota", NAMESPACE + "/retention"
+    assert rest.get(quotas + "Map").json() == {}
+    assert rest.post(quotas + "?backlogQuotaType=message_age", json=quota(-1, 600)).status_code == 204
+    assert rest.post(kept, json={"retentionTimeInMinutes": 10, "retentionSizeInMB": -1}).status_code == 204
+    assert rest.post(quotas, json=quota(1 << 20, -1)).status_code == 204
+    assert rest.get(quotas + "Map").json() == {
+        "message_age": {"limit": -1, **quota(-1, 600)},
+        "destination_storage": {"limit": 1 << 20, **quota(1 << 20, -1)},
+    }
+    refused = rest.post(kept, json={"retentionTimeInMinutes": -1, "retentionSizeInMB": 1})
+    assert refused.json()["reason"] == "Retention Quota must exceed configured backlog quota for namespace."
+    assert refused.status_code == 412
+    assert rest.post(kept, json={"retentionTimeInMinutes": -1, "retentionSizeInMB": 2}).status_code == 204
+    refused = rest.post(quotas, json=quota(2 << 20, -1))
+    assert refused.json()["reason"] == (
+        "Backlog Quota exceeds configured retention quota for namespace. Please increase retention quota and retry"
+    )
+    assert rest.delete(quotas).status_code == 204
+    assert list(rest.get(quotas + "Map").json()) == ["message_age"]
+    refused = rest.post(quotas, json={"limitSize": 5, "policy": "x"})
+    assert (refused.status_code, refused.json()["reason"]) == (
+        400,
+        "Set namespace[ref/main] backlog quota failed because the data validation failed. "
+        "the attribute policy cannot be null",
+    )
+
+
+def test_quotas_of_a_topic(rest: RestClient, broker: FakeBroker) -> None:
+    """All types that hold for the topic are compared with its retention."""
+    broker.topics = {NAME: {}}
+    quotas, kept = TOPIC + "/backlogQuota", TOPIC + "/retention"
+    nothing = {"limit": -1, **quota(-1, -1)}
+    assert rest.get(quotas + "Map").json() == {}
+    assert rest.get(quotas + "Map?applied=true").json() == {"destination_storage": nothing, "message_age": nothing}
+    assert rest.post(quotas + "?backlogQuotaType=message_age", json=quota(-1, 600)).status_code == 204
+    refused = rest.post(kept, json={"retentionTimeInMinutes": 10, "retentionSizeInMB": 1000})
+    assert refused.json()["reason"] == (
+        "Retention Quota must exceed configured backlog quota for topic. Please increase retention quota and retry"
+    )
+    assert rest.post(kept, json={"retentionTimeInMinutes": 11, "retentionSizeInMB": 3}).status_code == 204
+    refused = rest.post(quotas, json=quota(4 << 20, -1))
+    assert refused.json()["reason"] == (
+        "Backlog Quota exceeds configured retention quota for topic. Please increase retention quota and retry"
+    )
+    assert list(rest.get(quotas + "Map").json()) == ["message_age"]
+    assert rest.delete(quotas + "?backlogQuotaType=message_age").status_code == 204
+    assert rest.get(quotas + "Map").json() == {}
+
+
+def test_dispatch_rate_of_one_subscription(rest: RestClient, broker: FakeBroker) -> None:
+    broker.topics = {NAME: {}}
+    path = TOPIC + "/s/dispatchRate"
+    assert rest.get(path).content == b""
+    assert rest.post(path, json=RATE).status_code == 204
+    assert rest.get(path).json() == RATE
+    assert rest.get(TOPIC + "/other/dispatchRate").content == b""
+    assert rest.delete(path).status_code == 204
+    assert rest.get(path).content == b""
+
+
+def test_namespace_properties(rest: RestClient) -> None:
+    path = NAMESPACE + "/properties"
+    assert rest.get(path).json() == {}
+    assert rest.put(path, json={"a": "b"}).status_code == 204
+    assert rest.put(NAMESPACE + "/property/k/v").status_code == 204
+    assert rest.get(path).json() == {"a": "b", "k": "v"}
+    assert rest.get(NAMESPACE + "/property/k").text == "v"
+    assert rest.delete(NAMESPACE + "/property/k").text == "v"
+    assert rest.get(NAMESPACE + "/property/k").content == b""
+    assert rest.delete(path).status_code == 204
+    assert rest.get(path).json() == {}
+
+
+@pytest.mark.parametrize("sent", ["group1", '"group2"', "5"])
+def test_anti_affinity_group_is_kept_as_it_was_sent(rest: RestClient, sent: str) -> None:
+    """Java's client sends the bare name with the content type of JSON, others send it in quotes."""
+    path = "/admin/v2/namespaces/ref/main/antiAffinity"
+    assert rest.post(path, content=sent, headers={"content-type": "application/json"}).status_code == 204
+    assert rest.get(path).text == sent
+    for empty in ("", "  "):
+        refused = rest.post(path, content=empty, headers={"content-type": "application/json"})
+        assert (refused.status_code, refused.json()["reason"]) == (412, "antiAffinityGroup can't be empty")
+    assert rest.delete(path).status_code == 204
+    assert rest.get(path).status_code == 204
+
+
+@pytest.mark.parametrize(
+    ("body", "named"),
+    [
+        ({"bundles": {"boundaries": ["x", "y"]}}, "bundles"),
+        ({"bundles": {"boundaries": ["0x00000000", "0x00000000", "0xffffffff"]}}, "bundles"),
+        ({"bundles": {"boundaries": [1, 2]}}, "bundles"),
+        ({"bundles": {"numBundles": -1}}, "bundles"),
+        ({"retention_policies": 5}, "retention_policies"),
+        ({"backlog_quota_map": {"x": {}}}, "backlog_quota_map"),
+        ({"message_ttl_in_seconds": -5}, "message_ttl_in_seconds"),
+        ({"topicDispatchRate": []}, "topicDispatchRate"),
+        ({"topicDispatchRate": {"standalone": {"ratePeriodInSecond": []}}}, "topicDispatchRate"),
+        ({"replication_clusters": {}}, "replication_clusters"),
+        ({"properties": [1]}, "properties"),
+        ({"schema_compatibility_strategy": "SOME"}, "schema_compatibility_strategy"),
+        ({"autoTopicCreationOverride": {"allowAutoTopicCreation": True}}, "autoTopicCreationOverride"),
+        ({"subscription_types_enabled": ["Some"]}, "subscription_types_enabled"),
+        ({"deleted": "x"}, "deleted"),
+    ],
+)
+def test_a_namespace_is_not_created_with_what_no_policy_may_be(
+    rest: RestClient, body: dict[str, Any], named: str
+) -> None:
+    """It would fail everybody who uses the namespace, and stay."""
+    refused = rest.put("/admin/v2/namespaces/ref/odd", json=body)
+    assert refused.status_code == 400
+    assert refused.json()["reason"].startswith(f"{named}: ")
+    assert rest.get("/admin/v2/namespaces/ref/odd").status_code == 404
+
+
+def test_a_namespace_may_be_created_with_what_get_shows(rest: RestClient) -> None:
+    shown = rest.get("/admin/v2/namespaces/ref/main").json()
+    assert rest.put("/admin/v2/namespaces/ref/copy", json=shown).status_code == 204
+    assert rest.get("/admin/v2/namespaces/ref/copy").json() == shown
+
+
+def test_shadow_topics_do_not_pretend(rest: RestClient) -> None:
+    shadow = {"PULSAR.SHADOW_SOURCE": "persistent://ref/main/t"}
+    topic = "/admin/v2/persistent/ref/main/shadow"
+    for refused in (
+        rest.put(topic, json=shadow),
+        rest.put(topic + "/partitions", json={"partitions": 2, "properties": shadow}),
+    ):
+        assert refused.status_code == 501
+        assert "shadow topics are not available" in refused.json()["reason"]
+    assert rest.get(topic + "/partitions").status_code == 404
+
+
+@pytest.mark.parametrize("body", [{"adminRoles": "x"}, {"allowedClusters": {}}, {"adminRoles": [None]}])
+def test_roles_that_are_no_list_are_not_none(rest: RestClient, body: dict[str, Any]) -> None:
+    wanted = {"allowedClusters": ["standalone"], **body}
+    assert rest.put("/admin/v2/tenants/odd", json=wanted).status_code == 400
+    assert rest.get("/admin/v2/tenants/odd").status_code == 404
