@@ -23,8 +23,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from magnetar.broker.topic.delays import Delays
-from magnetar.broker.topic.dispatch_settings import DispatchSettings
+from magnetar.broker.topic.dispatch.delays import Delays
+from magnetar.broker.topic.dispatch.dispatch_settings import DispatchSettings
 from magnetar.broker.topic.topic import Topic
 from magnetar.model.names import TopicName
 from magnetar.model.subscription_types import SubType

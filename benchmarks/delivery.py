@@ -12,10 +12,10 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from magnetar.broker.topic.consumer import Consumer
-from magnetar.broker.topic.dispatch_settings import DispatchSettings
+from magnetar.broker.topic.dispatch.consumer import Consumer
+from magnetar.broker.topic.dispatch.dispatch_settings import DispatchSettings
 from magnetar.broker.topic.ports import Run as AnyRun
-from magnetar.broker.topic.subscription import Subscription, TopicIdentity
+from magnetar.broker.topic.subscription.subscription import Subscription, TopicIdentity
 from magnetar.model.ids import Position
 from magnetar.model.subscription_types import AUTO_SPLIT, SubType
 from magnetar.protocol.entries import EntryMetadata, build_entry, sticky_key

@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from benchmarks.delivery import SETTINGS, CountingConnection, ReadyLog
-from magnetar.broker.topic.consumer import Consumer
-from magnetar.broker.topic.subscription import Subscription, TopicIdentity
+from magnetar.broker.topic.dispatch.consumer import Consumer
+from magnetar.broker.topic.subscription.subscription import Subscription, TopicIdentity
 from magnetar.model.subscription_types import AUTO_SPLIT, IntRange, KeySharedMeta, KeySharedMode, SubType
 from magnetar.protocol.entries import sticky_key
 from magnetar.runtime.clock import SystemClock

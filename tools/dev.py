@@ -141,7 +141,7 @@ def official(arguments: Sequence[str]) -> None:
 def churn(arguments: Sequence[str]) -> None:
     """Key_Shared while consumers join, leave, pause and die: 1,000 seeds, half of them with each way to cut keys."""
     install("all")
-    tests = "tests/unit/topic/test_subscription_churn.py"
+    tests = "tests/unit/topic/subscription/test_subscription_churn.py"
     call(BIN / "python", "-m", "pytest", "-x", tests, "-k", "key_shared", *arguments, env={"MAGNETAR_SEEDS": "62.5"})
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from magnetar.broker.topic.pump import Pump
+from magnetar.broker.topic.dispatch.pump import Pump
 from magnetar.config.settings import Settings
 from magnetar.model.ids import signed
 from magnetar.protocol import commands as c

@@ -7,10 +7,10 @@ from typing import NamedTuple
 
 import pytest
 
+from magnetar.broker.topic.compaction.compacted_view import View
 from magnetar.broker.topic.compaction.compactor import SUBSCRIPTION, Compactor
-from magnetar.broker.topic.compaction.survivors import Survivors
-from magnetar.broker.topic.compaction.view import View
 from magnetar.broker.topic.topic import Topic
+from magnetar.compaction.survivors import Survivors
 from magnetar.config.settings import Settings
 from magnetar.protocol import commands as c
 from magnetar.protocol.compression import CompressionType, compress, decompress

@@ -6,8 +6,8 @@ import asyncio
 
 import pytest
 
-from magnetar.broker.topic.explanation import explain
-from magnetar.broker.topic.gaps import Gaps
+from magnetar.broker.topic.dispatch.unreadable_ranges import Gaps
+from magnetar.broker.topic.subscription.explanation import explain
 from magnetar.config.settings import Settings
 from magnetar.model.errors import PersistenceError
 from magnetar.protocol import commands as c

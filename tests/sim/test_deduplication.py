@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from magnetar.broker.topic.sequence_ids import SequenceIds, Verdict
+from magnetar.broker.topic.publish.sequence_ids import SequenceIds, Verdict
 from magnetar.config.settings import Settings
 from magnetar.model.errors import ServerError
 from magnetar.model.names import TopicName

@@ -10,8 +10,8 @@ import pytest
 from typing_extensions import override
 
 from magnetar.broker.delivery.delay_index import DelayIndex
-from magnetar.broker.topic.delays import Delays, DelayState
-from magnetar.broker.topic.gate import Reason
+from magnetar.broker.topic.dispatch.delays import Delays, DelayState
+from magnetar.broker.topic.dispatch.dispatch_filter import Reason
 from magnetar.config.settings import Settings
 from magnetar.protocol.commands import SubType
 from magnetar.testing.history import Delivered, Event, Order, Rules

@@ -8,8 +8,8 @@ from itertools import pairwise
 
 import pytest
 
-from magnetar.broker.topic.producer_access import Producers
-from magnetar.broker.topic.topic_epoch import LogEpoch
+from magnetar.broker.topic.publish.producers import Producers
+from magnetar.broker.topic.publish.topic_epoch import LogEpoch
 from magnetar.model.errors import ServerError
 from magnetar.model.names import TopicName
 from magnetar.protocol import commands as c

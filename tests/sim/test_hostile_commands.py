@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from magnetar.broker.topic.batch_sizes import BatchSizes
+from magnetar.broker.topic.dispatch.batch_sizes import BatchSizes
 from magnetar.config.settings import Settings
 from magnetar.protocol import commands as c
 from magnetar.protocol.entries import messages_in
@@ -314,5 +314,5 @@ def test_a_size_that_raises_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_claim_that_takes_everybodys_permits_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("magnetar.broker.topic.producers.messages_in", lambda entry, claimed: claimed)
+    monkeypatch.setattr("magnetar.broker.topic.publish.producer.messages_in", lambda entry, claimed: claimed)
     assert caught(attacked, lambda broker: None, 2, settings=ALL_ON)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from magnetar.broker.topic import expiry, quotas, retention
+from magnetar.broker.topic.cleanup import expiry, quotas, retention
 from magnetar.broker.topic.topic import Topic
 from magnetar.config.settings import Settings
 from magnetar.model.errors import QuotaExceededHoldError

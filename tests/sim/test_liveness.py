@@ -10,7 +10,7 @@ import pytest
 
 from magnetar.broker.delivery.dispatchers.key_shared import KeyShared
 from magnetar.broker.delivery.dispatchers.shared import Shared
-from magnetar.broker.topic.subscription import Subscription
+from magnetar.broker.topic.subscription.subscription import Subscription
 from magnetar.config.settings import Settings
 from magnetar.protocol.commands import SubType
 from tests.sim.clients import Habit, Publisher, Subscriber

@@ -10,7 +10,7 @@ import pytest
 
 from magnetar.broker.delivery.dispatchers.key_shared import KeyShared
 from magnetar.broker.delivery.dispatchers.shared import Shared
-from magnetar.broker.topic.pump import Pump
+from magnetar.broker.topic.dispatch.pump import Pump
 from magnetar.protocol.commands import SubType
 from magnetar.testing.history import Order, Rules
 from tests.sim.clients import Habit, Publisher, Subscriber

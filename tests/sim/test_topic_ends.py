@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from magnetar.admin.local_broker.broker import LocalBroker
-from magnetar.broker.topic.termination import Termination
+from magnetar.broker.topic.cleanup.termination import Termination
 from magnetar.metadata.topic_policies import TopicPolicyRecords
 from magnetar.model.errors import MagnetarError, TopicTerminatedError
 from magnetar.model.names import TopicName

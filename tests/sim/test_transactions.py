@@ -13,10 +13,9 @@ from typing import Any, cast
 
 import pytest
 
-from magnetar.broker.topic.reserved import Isolation
-from magnetar.broker.topic.subscription import Subscription
-from magnetar.broker.topic.transactions import TopicTransactions, TransactionsBesideLog
-from magnetar.broker.transactions.notes import Notes
+from magnetar.broker.topic.subscription.subscription import Subscription
+from magnetar.broker.topic.transactions.isolation import Isolation
+from magnetar.broker.topic.transactions.topic_transactions import TopicTransactions, TransactionsBesideLog
 from magnetar.config.settings import Settings
 from magnetar.protocol import commands as c
 from magnetar.protocol.commands import SubType
@@ -25,6 +24,7 @@ from magnetar.testing.faultfiles import Operation
 from magnetar.testing.history import Receipted
 from magnetar.testing.rawclient import RawClient, RawConsumer, RawProducer, payload_of
 from magnetar.testing.rawtransaction import RawTransaction
+from magnetar.transactions.notes import Notes
 from tests.sim.clients import TROUBLE, Publisher
 from tests.sim.world import Simulation, T, World, caught, run_seeds
 

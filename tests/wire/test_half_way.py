@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 
 from magnetar.broker.connection.session import Session
-from magnetar.broker.topic.pump import Pump
-from magnetar.broker.topic.subscription import Subscription
+from magnetar.broker.topic.dispatch.pump import Pump
+from magnetar.broker.topic.subscription.subscription import Subscription
 from magnetar.model.names import TopicName
 from magnetar.protocol import commands as c
 from magnetar.storage.ledgers.cursor import Cursor

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from magnetar.broker.topic.passage import GROUP_ENTRIES_MAX
+from magnetar.broker.topic.nonpersistent.fan_out import GROUP_ENTRIES_MAX
 from magnetar.model.errors import ServerError
 from magnetar.protocol import commands as c
 from magnetar.testing.rawclient import RawClient, RawConsumer, RefusedError, payload_of

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from magnetar.broker.topic.publish_rate import Bucket
+from magnetar.broker.topic.publish.publish_rate import Bucket
 from magnetar.model.names import TopicName
 from magnetar.testing.rawclient import RawClient
 from tests.wire.bench import Wires, on_broker

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from magnetar.broker.topic.explanation import explain
+from magnetar.broker.topic.subscription.explanation import explain
 from magnetar.model.errors import ServerError
 from magnetar.protocol import commands as c
 from magnetar.protocol.entries import EntryMetadata, SingleMetadata, build_entry, join_batch

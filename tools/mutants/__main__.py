@@ -30,8 +30,8 @@ FIXED = (
         "if chosen is not self.active:", "tests/unit/delivery/test_failover.py",
     ),
     (
-        "src/magnetar/broker/topic/gate.py", "Gate.pass_over", "if at == start:", "if at != start:",
-        "tests/unit/topic/test_gate.py",
+        "src/magnetar/broker/topic/dispatch/dispatch_filter.py", "Gate.pass_over", "if at == start:", "if at != start:",
+        "tests/unit/topic/dispatch/test_dispatch_filter.py",
     ),
     (
         "src/magnetar/broker/connection/publishing.py", "close_producer", "held.log.barrier(closed)", "pass",
@@ -43,7 +43,7 @@ FIXED = (
         "if total + 4 >= max_frame_size:", "tests/unit/protocol/test_frames.py",
     ),
     (
-        "src/magnetar/broker/transactions/coordinator.py", "Coordinator.end", "found.status = status", "pass",
+        "src/magnetar/transactions/coordinator.py", "Coordinator.end", "found.status = status", "pass",
         "tests/unit/transactions/test_coordinator.py",
     ),
 )  # fmt: skip

@@ -2,7 +2,7 @@
 
 A pass looks at some of all the topics that the store knows, the next one goes on behind them. What is decided by the
 table of ledgers, the durable cursors and the policies is done without loading the topic and without reading an entry:
-whole ledgers go from the front, by the same rules as of a loaded topic (:mod:`magnetar.broker.topic.retention`). What
+whole ledgers go from the front, by the same rules as of a loaded topic (:mod:`magnetar.broker.topic.cleanup.retention`). What
 needs more (messages older than their time to live, transactions, a first compaction) loads the topic; then it is one
 that is used.
 """
@@ -12,9 +12,9 @@ from __future__ import annotations
 from typing import Final
 
 from magnetar.broker.service import BrokerService
-from magnetar.broker.topic import transactions
+from magnetar.broker.topic.cleanup.retention import Rule
 from magnetar.broker.topic.compaction.compactor import SUBSCRIPTION as COMPACTION
-from magnetar.broker.topic.retention import Rule
+from magnetar.broker.topic.transactions import topic_transactions
 from magnetar.model.names import TopicName
 from magnetar.model.policies import Retention
 from magnetar.model.topic_policies import TopicPolicies
@@ -81,7 +81,7 @@ def _may_go(managed: ManagedLedger) -> bool:
 
 
 def _needs_loading(managed: ManagedLedger, policies: TopicPolicies, now_ms: int) -> bool:
-    if transactions.ANNEX in managed.annexes:
+    if topic_transactions.ANNEX in managed.annexes:
         return True
     if policies.compaction_threshold > 0 and COMPACTION not in managed.cursors:
         return True

@@ -1,6 +1,6 @@
 """The transaction coordinator of this broker: its durable state, its one timer, and how an end reaches the topics.
 
-The pure decisions are in :mod:`magnetar.broker.transactions.coordinator`. Here they are written down, beside the log
+The pure decisions are in :mod:`magnetar.transactions.coordinator`. Here they are written down, beside the log
 ``internal://transaction-log/0``, and answered when that is durable. An end is noted at the
 coordinator and at every topic that took part in one turn of the loop, so in one block (docs/decisions/007). A topic
 that is gone by then counts as ended (SEMANTICS 9.15).
@@ -19,8 +19,6 @@ from functools import partial
 from typing import Final
 
 from magnetar.broker.topic.topic import Topic
-from magnetar.broker.transactions.coordinator import Coordinator, Transaction, Transactions, shown
-from magnetar.broker.transactions.notes import Notes, Op, parse_snapshot, replay
 from magnetar.model.errors import MagnetarError, TransactionCoordinatorNotFoundError
 from magnetar.model.names import TopicName
 from magnetar.protocol.commands.ids import TxnId
@@ -28,6 +26,8 @@ from magnetar.runtime.clock import Clock
 from magnetar.runtime.log import Limited
 from magnetar.storage.ledgers.feature_state import Annex
 from magnetar.storage.store import LedgerStore
+from magnetar.transactions.coordinator import Coordinator, Transaction, Transactions, shown
+from magnetar.transactions.notes import Notes, Op, parse_snapshot, replay
 
 log = logging.getLogger(__name__)
 

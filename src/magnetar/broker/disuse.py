@@ -13,7 +13,7 @@ from typing import Final
 
 from magnetar.broker.service import BrokerService
 from magnetar.broker.topic.compaction.compactor import SUBSCRIPTION as COMPACTION
-from magnetar.broker.topic.subscription import Subscription
+from magnetar.broker.topic.subscription.subscription import Subscription
 from magnetar.broker.topic.topic import Topic
 from magnetar.model.names import TopicName
 from magnetar.runtime.tasks import in_turns

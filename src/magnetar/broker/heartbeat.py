@@ -11,8 +11,8 @@ import asyncio
 from typing import Any, Final
 
 from magnetar.broker.service import BrokerService
-from magnetar.broker.topic.backlog import run_at
-from magnetar.broker.topic.producers import Pending
+from magnetar.broker.topic.publish.producer import Pending
+from magnetar.broker.topic.subscription.backlog import run_at
 from magnetar.broker.topic.topic import Topic
 from magnetar.model.errors import PersistenceError, ServiceNotReadyError
 from magnetar.model.names import TopicName

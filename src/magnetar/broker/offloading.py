@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any, Final, NamedTuple, TypeVar
 
-from magnetar.broker.topic.backlog import run_at
+from magnetar.broker.topic.subscription.backlog import run_at
 from magnetar.broker.topic.topic import Topic
 from magnetar.config.settings import Settings
 from magnetar.model.errors import ConflictError, MagnetarError, PersistenceError, PreconditionFailedError

@@ -23,9 +23,8 @@ from typing import Any, Final
 import mmh3
 from typing_extensions import override
 
-from magnetar.broker.topic.producers import Pending
+from magnetar.broker.topic.publish.producer import Pending
 from magnetar.broker.topic.topic import Topic
-from magnetar.broker.transactions.notes import Notes, Op, parse_snapshot, replay
 from magnetar.metadata.resources import Resources
 from magnetar.model.errors import MagnetarError
 from magnetar.model.names import NamespaceName, TopicName
@@ -35,6 +34,7 @@ from magnetar.protocol.entries import EntryMetadata, build_entry
 from magnetar.runtime.clock import Clock
 from magnetar.storage.ledgers.managed_ledger import ManagedLedger
 from magnetar.storage.store import LedgerStore
+from magnetar.transactions.notes import Notes, Op, parse_snapshot, replay
 
 log = logging.getLogger(__name__)
 

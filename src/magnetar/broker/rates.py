@@ -12,9 +12,9 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from magnetar.broker.service import BrokerService
-from magnetar.broker.topic.consumer import Consumer
-from magnetar.broker.topic.nonpersistent import NonPersistentTopic
-from magnetar.broker.topic.subscription_stats import Totals
+from magnetar.broker.topic.dispatch.consumer import Consumer
+from magnetar.broker.topic.nonpersistent.nonpersistent_topic import NonPersistentTopic
+from magnetar.broker.topic.subscription.subscription_stats import Totals
 from magnetar.broker.topic.topic import Topic
 from magnetar.runtime.tasks import TaskGroup, in_turns
 

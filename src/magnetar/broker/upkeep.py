@@ -14,8 +14,8 @@ from typing import Final, NamedTuple
 from magnetar.broker.at_rest import AtRest
 from magnetar.broker.disuse import Disuse
 from magnetar.broker.service import BrokerService
-from magnetar.broker.topic.expiry import expire
-from magnetar.broker.topic.retention import apply_retention
+from magnetar.broker.topic.cleanup.expiry import expire
+from magnetar.broker.topic.cleanup.retention import apply_retention
 from magnetar.broker.topic.topic import Topic
 from magnetar.model.policies import Retention
 from magnetar.runtime.tasks import TaskGroup, in_turns

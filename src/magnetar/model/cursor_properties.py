@@ -1,5 +1,5 @@
 """Properties of a durable subscription that the broker keeps for itself: ``#`` begins their names, and nobody is shown
-them (what compaction has read is one, see :mod:`magnetar.broker.topic.compaction.view`).
+them (what compaction has read is one, see :mod:`magnetar.broker.topic.compaction.compacted_view`).
 """
 
 from __future__ import annotations

@@ -21,8 +21,8 @@ from magnetar.protocol.compression import CompressionType
 from magnetar.storage.ledgers.managed_ledger import ManagedLedger
 from tests.admin.local_broker.test_offload import SMALL_LEDGERS, finished
 from tests.admin.real_broker import TOPIC, RealBroker, real_broker
+from tests.unit.compaction.test_survivors import Message, batch, single
 from tests.unit.jobs.test_compaction_rules import rows_of
-from tests.unit.topic.test_survivors import Message, batch, single
 
 T = "persistent://public/default/t"
 URL = f"{TOPIC}/t"

@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from magnetar.broker.topic.expiry import expire
-from magnetar.broker.topic.retention import apply_retention
+from magnetar.broker.topic.cleanup.expiry import expire
+from magnetar.broker.topic.cleanup.retention import apply_retention
 from magnetar.model.names import TopicName
 from magnetar.protocol import commands as c
 from magnetar.protocol.compression import CompressionType

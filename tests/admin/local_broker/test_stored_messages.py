@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
-from magnetar.broker.topic.producers import Pending
+from magnetar.broker.topic.publish.producer import Pending
 from magnetar.model.names import TopicName
 from magnetar.protocol import commands as c
 from magnetar.protocol.compression import CompressionType, compress

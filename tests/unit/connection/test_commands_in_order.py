@@ -16,8 +16,8 @@ from magnetar.broker.connection.memory import Unsent
 from magnetar.broker.connection.outbox import Outbox
 from magnetar.broker.connection.publishing import ProducerOutbox
 from magnetar.broker.connection.session import OpenConsumer, Session
-from magnetar.broker.topic.producers import Pending as PendingEntry
-from magnetar.broker.topic.producers import Producer
+from magnetar.broker.topic.publish.producer import Pending as PendingEntry
+from magnetar.broker.topic.publish.producer import Producer
 from magnetar.model.errors import PersistenceError
 from magnetar.protocol import codec
 from magnetar.protocol import commands as c

@@ -8,9 +8,9 @@ from typing import Any, cast
 import pytest
 
 from magnetar.broker.connection import transacting
-from magnetar.broker.transactions.pending import Part
 from magnetar.model.ids import Position
 from magnetar.protocol import commands as c
+from magnetar.transactions.pending import Part
 from tests.unit.topic.fakes import LEDGER_ENTRIES
 from tests.unit.topic.stand import Stand
 

@@ -24,7 +24,7 @@ from magnetar.broker.delivery.sticky_keys.hash_ranges import HashRanges
 from magnetar.broker.delivery.sticky_keys.hash_ring import HashRing
 from magnetar.broker.delivery.sticky_keys.selector import Selector, slots_within
 from magnetar.broker.delivery.sticky_keys.sticky_ranges import StickyRanges, check_count, joined
-from magnetar.broker.topic.subscription_stats import consumers_stats
+from magnetar.broker.topic.subscription.subscription_stats import consumers_stats
 from magnetar.model.errors import ConsumerAssignError
 from tests.support.writable import FakeWritable, consumer
 

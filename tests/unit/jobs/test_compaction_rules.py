@@ -11,18 +11,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from magnetar.broker.topic.compaction.survivors import Survivors
-from magnetar.broker.topic.compaction.view import pack
+from magnetar.broker.topic.compaction.compacted_view import pack
+from magnetar.compaction.messages import look
+from magnetar.compaction.survivors import Survivors
 from magnetar.jobs.compaction import entry_columns, key_table
 from magnetar.jobs.compaction.compacted_entries import Survived
 from magnetar.jobs.compaction.entry_columns import Stretch, of_topic, of_view
 from magnetar.jobs.compaction.key_table import KeyTable
 from magnetar.jobs.compaction.rules import KEY, Event, Heard, Kept, Stored, events, latest, messages_of
 from magnetar.jobs.reader.segment_reader import Entries
-from magnetar.protocol.compacting import look
 from magnetar.protocol.entries import SingleMetadata, build_entry, join_batch
 from magnetar.protocol.frames import with_checksum
-from tests.unit.topic.test_survivors import BASE, Message, batch, entries, messages, single
+from tests.unit.compaction.test_survivors import BASE, Message, batch, entries, messages, single
 
 chunks = st.tuples(
     st.sampled_from(["u1", "u2", "u3"]), st.sampled_from(["a", "b", None]), st.integers(0, 2), st.booleans()

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from magnetar.broker.topic.transactions import ANNEX, TransactionsBesideLog
+from magnetar.broker.topic.transactions.topic_transactions import ANNEX, TransactionsBesideLog
 from magnetar.client.bulk.data_loss import DataLossError
 from magnetar.client.read_position import START, Place
 from magnetar.jobs.reader.snapshot import Glance, ledgers_of

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from magnetar.broker.topic.consumer import Consumer
-from magnetar.broker.topic.dispatch_settings import DispatchSettings
-from magnetar.broker.topic.subscription import Subscription, TopicIdentity
+from magnetar.broker.topic.dispatch.consumer import Consumer
+from magnetar.broker.topic.dispatch.dispatch_settings import DispatchSettings
+from magnetar.broker.topic.subscription.subscription import Subscription, TopicIdentity
 from magnetar.model.subscription_types import KeySharedMeta, SubType
 from tests.unit.topic.fakes import FakeConnection, FakeCursor, FakeLog
 

@@ -11,11 +11,11 @@ from typing import Any, cast
 import pytest
 
 from magnetar.broker.delivery.dispatchers.shared_chunks import ChunkInfo
+from magnetar.broker.topic.compaction.compacted_source import CompactedSource
 from magnetar.broker.topic.compaction.compactor import SUBSCRIPTION, Compactor
-from magnetar.broker.topic.compaction.source import CompactedSource
-from magnetar.broker.topic.dispatch_settings import DispatchSettings
-from magnetar.broker.topic.producers import Pending, Producer, ProducerInfo
-from magnetar.broker.topic.receipt_order import OrderedReceipts
+from magnetar.broker.topic.dispatch.dispatch_settings import DispatchSettings
+from magnetar.broker.topic.publish.producer import Pending, Producer, ProducerInfo
+from magnetar.broker.topic.publish.receipt_order import OrderedReceipts
 from magnetar.broker.topic.topic import Topic
 from magnetar.model.errors import PersistenceError
 from magnetar.model.names import TopicName
@@ -27,9 +27,9 @@ from magnetar.protocol.entries import EntryMetadata, build_entry, payload_of
 from magnetar.storage.store import LedgerStore, StoreSettings
 from magnetar.testing.faultfiles import FaultFileSystem
 from magnetar.testing.simloop import SimClock
+from tests.unit.topic.compaction.test_compacted_source import deletion
+from tests.unit.topic.dispatch.test_delays import Bench, EntryConnection, simulated
 from tests.unit.topic.stand import Stand
-from tests.unit.topic.test_compacted_source import deletion
-from tests.unit.topic.test_delays_on_storage import Bench, EntryConnection, simulated
 
 NAME = TopicName.parse("persistent://public/default/together")
 SMALL = StoreSettings(segment_bytes=8192, cache_bytes=1, ledger_entries_max=10, ledger_min_rollover_ms=0)

@@ -16,22 +16,22 @@ from typing import Any
 import pytest
 from typing_extensions import override
 
-from magnetar.broker.topic.acks import IndexAck
-from magnetar.broker.topic.consumer import Consumer
-from magnetar.broker.topic.delays import Delays
-from magnetar.broker.topic.dispatch_settings import DispatchSettings
-from magnetar.broker.topic.producers import Pending
-from magnetar.broker.topic.reserved import Reserved
-from magnetar.broker.topic.subscription import Subscription
+from magnetar.broker.topic.dispatch.consumer import Consumer
+from magnetar.broker.topic.dispatch.delays import Delays
+from magnetar.broker.topic.dispatch.dispatch_settings import DispatchSettings
+from magnetar.broker.topic.publish.producer import Pending
+from magnetar.broker.topic.subscription.acknowledgements import IndexAck
+from magnetar.broker.topic.subscription.subscription import Subscription
 from magnetar.broker.topic.topic import Topic
-from magnetar.broker.transactions.pending import Part
+from magnetar.broker.topic.transactions.isolation import Reserved
 from magnetar.model.subscription_types import SubType
 from magnetar.model.topic_policies import TopicPolicies
 from magnetar.protocol.commands.ids import TxnId
 from magnetar.protocol.entries import EntryMetadata, build_entry
 from magnetar.testing.simloop import SimLoop, run_in
+from magnetar.transactions.pending import Part
+from tests.unit.topic.dispatch.test_delays import _Nobody
 from tests.unit.topic.fakes import FakeConnection
-from tests.unit.topic.test_delays_on_storage import _Nobody
 from tests.unit.topic.test_features_together import NAME, Place
 
 SEEDS = round(25 * float(os.environ.get("MAGNETAR_SEEDS", "1")))

@@ -7,9 +7,9 @@ from pathlib import Path
 
 from typing_extensions import override
 
-from magnetar.broker.topic.dispatch_settings import DispatchSettings
+from magnetar.broker.topic.dispatch.dispatch_settings import DispatchSettings
 from magnetar.broker.topic.ports import Run
-from magnetar.broker.topic.subscription import Subscription, TopicIdentity
+from magnetar.broker.topic.subscription.subscription import Subscription, TopicIdentity
 from magnetar.model.subscription_types import SubType
 from magnetar.protocol.entries import sticky_key
 from magnetar.runtime.clock import SystemClock

@@ -7,10 +7,10 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from magnetar.broker.transactions.coordinator import Coordinator, Transactions
-from magnetar.broker.transactions.notes import Op
 from magnetar.model.errors import InvalidTxnStatusError, TransactionNotFoundError
 from magnetar.protocol.commands.ids import TxnId
+from magnetar.transactions.coordinator import Coordinator, Transactions
+from magnetar.transactions.notes import Op
 
 LEASTS = st.integers(0, 12)
 

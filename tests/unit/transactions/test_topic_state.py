@@ -13,11 +13,11 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from magnetar.broker.topic.transactions import TransactionsBesideLog
-from magnetar.broker.transactions.notes import replay
-from magnetar.broker.transactions.pending import Held
-from magnetar.broker.transactions.topic_state import TopicState
+from magnetar.broker.topic.transactions.topic_transactions import TransactionsBesideLog
 from magnetar.protocol.commands.ids import TxnId
+from magnetar.transactions.notes import replay
+from magnetar.transactions.pending import Held
+from magnetar.transactions.topic_state import TopicState
 
 TXNS = st.integers(0, 4)
 

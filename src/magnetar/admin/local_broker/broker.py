@@ -31,9 +31,9 @@ from magnetar.broker.heartbeat import Heartbeat
 from magnetar.broker.rates import Rates
 from magnetar.broker.schemas import SchemaRegistry
 from magnetar.broker.service import BrokerService
-from magnetar.broker.topic.nonpersistent import NonPersistentTopic
-from magnetar.broker.topic.nonpersistent_subscription import NonPersistentSubscription
-from magnetar.broker.topic.subscription import Subscription
+from magnetar.broker.topic.nonpersistent.nonpersistent_subscription import NonPersistentSubscription
+from magnetar.broker.topic.nonpersistent.nonpersistent_topic import NonPersistentTopic
+from magnetar.broker.topic.subscription.subscription import Subscription
 from magnetar.broker.topic.topic import Topic
 from magnetar.model.cursor_properties import REPLICATED
 from magnetar.model.errors import (

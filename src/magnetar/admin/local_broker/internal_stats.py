@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import datetime
 
-from magnetar.broker.topic.compaction.view import PROPERTY, Facts
-from magnetar.broker.topic.subscription import Subscription
+from magnetar.broker.topic.compaction.compacted_view import PROPERTY, Facts
+from magnetar.broker.topic.subscription.subscription import Subscription
 from magnetar.broker.topic.topic import Topic
 from magnetar.model.ids import Position
 from magnetar.model.policies import JsonObject

@@ -11,8 +11,8 @@ from magnetar.admin.local_broker.topic_stats import average, epoch_shown, publis
 from magnetar.admin.ports import StatsOptions
 from magnetar.admin.values.counters import SubscriptionCounters, TopicCounters
 from magnetar.broker.rates import Rates
-from magnetar.broker.topic.nonpersistent import NonPersistentTopic
-from magnetar.broker.topic.nonpersistent_subscription import NonPersistentSubscription
+from magnetar.broker.topic.nonpersistent.nonpersistent_subscription import NonPersistentSubscription
+from magnetar.broker.topic.nonpersistent.nonpersistent_topic import NonPersistentTopic
 from magnetar.model.policies import Json, JsonObject
 
 

@@ -15,8 +15,8 @@ from typing import Final
 
 from magnetar.admin.local_broker.entries import entry_at
 from magnetar.admin.values.stored_message import StoredMessage
-from magnetar.broker.topic.backlog import run_at
-from magnetar.broker.topic.subscription import Subscription
+from magnetar.broker.topic.subscription.backlog import run_at
+from magnetar.broker.topic.subscription.subscription import Subscription
 from magnetar.broker.topic.topic import Topic
 from magnetar.model.errors import NotFoundError, PreconditionFailedError
 from magnetar.model.ids import Position

@@ -7,9 +7,9 @@ import datetime
 from magnetar.admin.local_broker.entries import publish_time_at
 from magnetar.admin.ports import StatsOptions
 from magnetar.broker.rates import Flow, Rates
-from magnetar.broker.topic.backlog import bytes_behind
-from magnetar.broker.topic.subscription import Subscription
-from magnetar.broker.topic.subscription_stats import ConsumerStats, SubscriptionStats
+from magnetar.broker.topic.subscription.backlog import bytes_behind
+from magnetar.broker.topic.subscription.subscription import Subscription
+from magnetar.broker.topic.subscription.subscription_stats import ConsumerStats, SubscriptionStats
 from magnetar.model.cursor_properties import is_replicated
 from magnetar.model.policies import Json, JsonObject
 from magnetar.storage.ledgers.managed_ledger import ManagedLedger

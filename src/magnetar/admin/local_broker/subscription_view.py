@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from magnetar.admin.local_broker.entries import entry_at
 from magnetar.broker.delivery.dispatchers.key_shared import KeyShared
-from magnetar.broker.topic.explanation import explain, shown_id
-from magnetar.broker.topic.subscription import Subscription
+from magnetar.broker.topic.subscription.explanation import explain, shown_id
+from magnetar.broker.topic.subscription.subscription import Subscription
 from magnetar.model.errors import PreconditionFailedError
 from magnetar.model.policies import JsonObject
 from magnetar.protocol.entries import sticky_key

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from magnetar.admin.values.counters import CompactionCounters, SubscriptionCounters, TopicCounters
 from magnetar.broker.rates import Rates
-from magnetar.broker.topic.backlog import bytes_behind
 from magnetar.broker.topic.compaction.compactor import Compactor
-from magnetar.broker.topic.subscription import Subscription
+from magnetar.broker.topic.subscription.backlog import bytes_behind
+from magnetar.broker.topic.subscription.subscription import Subscription
 from magnetar.broker.topic.topic import Topic
 
 

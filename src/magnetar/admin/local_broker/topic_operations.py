@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-from magnetar.broker.topic.expiry import expire
-from magnetar.broker.topic.retention import apply_retention
-from magnetar.broker.topic.subscription import Subscription
+from magnetar.broker.topic.cleanup.expiry import expire
+from magnetar.broker.topic.cleanup.retention import apply_retention
+from magnetar.broker.topic.subscription.subscription import Subscription
 from magnetar.broker.topic.topic import Topic
 from magnetar.model.errors import PersistenceError
 from magnetar.model.ids import Position

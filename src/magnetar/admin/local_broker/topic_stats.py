@@ -11,10 +11,10 @@ from magnetar.admin.local_broker.entries import publish_time_at
 from magnetar.admin.local_broker.subscription_stats import subscription_stats
 from magnetar.admin.ports import StatsOptions
 from magnetar.broker.rates import Rates
-from magnetar.broker.topic.backlog import bytes_behind
 from magnetar.broker.topic.compaction.compactor import CompactionStats
-from magnetar.broker.topic.producer_access import Producers
-from magnetar.broker.topic.producers import Producer
+from magnetar.broker.topic.publish.producer import Producer
+from magnetar.broker.topic.publish.producers import Producers
+from magnetar.broker.topic.subscription.backlog import bytes_behind
 from magnetar.broker.topic.topic import Topic
 from magnetar.model.policies import Json, JsonObject
 

@@ -7,15 +7,15 @@ from collections.abc import Mapping
 
 from magnetar.broker.coordinating import TC_ID
 from magnetar.broker.service import BrokerService
-from magnetar.broker.topic.subscription import Subscription
+from magnetar.broker.topic.subscription.subscription import Subscription
 from magnetar.broker.topic.topic import Topic
-from magnetar.broker.transactions.coordinator import Transaction, shown
-from magnetar.broker.transactions.pending import Held, PendingAcks
 from magnetar.model.errors import SubscriptionNotFoundError, TopicNotFoundError
 from magnetar.model.ids import Position
 from magnetar.model.names import TopicName
 from magnetar.model.policies import Json, JsonObject
 from magnetar.protocol.commands import TxnId
+from magnetar.transactions.coordinator import Transaction, shown
+from magnetar.transactions.pending import Held, PendingAcks
 
 
 class TransactionViews:

@@ -11,9 +11,9 @@ from typing import Final
 
 from magnetar.broker.connection import transacting
 from magnetar.broker.connection.session import OpenConsumer, Pending, Session
-from magnetar.broker.topic.acks import IndexAck
-from magnetar.broker.topic.compaction.source import CompactedSource
+from magnetar.broker.topic.compaction.compacted_source import CompactedSource
 from magnetar.broker.topic.ports import Run
+from magnetar.broker.topic.subscription.acknowledgements import IndexAck
 from magnetar.model.errors import MagnetarError, MetadataError, PersistenceError, ProtocolError, ServerError
 from magnetar.model.ids import Position
 from magnetar.protocol import commands as c

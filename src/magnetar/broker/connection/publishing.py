@@ -15,10 +15,10 @@ from magnetar.broker.connection.outbox import Outbox
 from magnetar.broker.connection.schemas import version_for_producer
 from magnetar.broker.connection.session import Pending, Session
 from magnetar.broker.topic.ports import TopicLog
-from magnetar.broker.topic.producers import Pending as PendingEntry
-from magnetar.broker.topic.producers import Producer, ProducerInfo
-from magnetar.broker.topic.receipt_order import OrderedReceipts
-from magnetar.broker.topic.served import ServedTopic
+from magnetar.broker.topic.publish.producer import Pending as PendingEntry
+from magnetar.broker.topic.publish.producer import Producer, ProducerInfo
+from magnetar.broker.topic.publish.receipt_order import OrderedReceipts
+from magnetar.broker.topic.topic_api import ServedTopic
 from magnetar.model.errors import (
     MagnetarError,
     NotAllowedError,

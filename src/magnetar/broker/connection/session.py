@@ -21,9 +21,9 @@ from typing import Any, Final, Protocol
 from magnetar.broker.connection.outbox import Outbox
 from magnetar.broker.connection.turns import COSTS, GRACE, TURN, USUAL, Turns
 from magnetar.broker.service import BrokerService
-from magnetar.broker.topic.consumer import Consumer
-from magnetar.broker.topic.producers import Producer
-from magnetar.broker.topic.served import ServedSubscription, ServedTopic
+from magnetar.broker.topic.dispatch.consumer import Consumer
+from magnetar.broker.topic.publish.producer import Producer
+from magnetar.broker.topic.topic_api import ServedSubscription, ServedTopic
 from magnetar.model.errors import MagnetarError, ServerError
 from magnetar.model.ids import Position
 from magnetar.protocol import commands as c

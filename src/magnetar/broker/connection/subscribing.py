@@ -16,7 +16,7 @@ from magnetar.broker.connection.session import OpenConsumer, Pending, Session
 from magnetar.broker.delivery.sticky_keys.sticky_ranges import check_count
 from magnetar.broker.subscribe_rates import Who
 from magnetar.broker.topic.ports import Run
-from magnetar.broker.topic.served import ServedSubscription, ServedTopic
+from magnetar.broker.topic.topic_api import ServedSubscription, ServedTopic
 from magnetar.model.cursor_properties import REPLICATED
 from magnetar.model.errors import (
     ConsumerBusyError,

@@ -12,15 +12,15 @@ from typing import Any, Final
 
 from magnetar.broker.connection.session import OpenConsumer, Session
 from magnetar.broker.coordinating import TransactionCoordinator
-from magnetar.broker.topic.producers import Producer
-from magnetar.broker.topic.subscription import Subscription
+from magnetar.broker.topic.publish.producer import Producer
+from magnetar.broker.topic.subscription.subscription import Subscription
 from magnetar.broker.topic.topic import Topic
-from magnetar.broker.transactions.coordinator import shown
-from magnetar.broker.transactions.pending import Part, part_of
 from magnetar.model.errors import MagnetarError, NotAllowedError, ServerError
 from magnetar.model.ids import Position
 from magnetar.model.subscription_types import SubType
 from magnetar.protocol import commands as c
+from magnetar.transactions.coordinator import shown
+from magnetar.transactions.pending import Part, part_of
 
 _DISABLED: Final = "Transactions are not enabled."
 _NO_ACKS: Final = (

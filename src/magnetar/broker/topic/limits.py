@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from magnetar.broker.topic.dispatch_settings import DispatchSettings
+from magnetar.broker.topic.dispatch.dispatch_settings import DispatchSettings
 from magnetar.model.errors import ConsumerBusyError, NotAllowedError
 from magnetar.model.subscription_types import SubType
 from magnetar.model.topic_policies import TopicPolicies

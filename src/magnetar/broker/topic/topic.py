@@ -12,26 +12,26 @@ from random import Random
 from types import MappingProxyType
 from typing import Any, Final, cast
 
-from magnetar.broker.topic import transactions
-from magnetar.broker.topic.chunking import Chunking, chunk
+from magnetar.broker.topic.cleanup.quotas import Quotas
+from magnetar.broker.topic.cleanup.termination import INTERNAL, Termination
+from magnetar.broker.topic.compaction.compacted_source import CompactedSource
 from magnetar.broker.topic.compaction.compactor import SUBSCRIPTION as COMPACTION
 from magnetar.broker.topic.compaction.compactor import Compactor
-from magnetar.broker.topic.compaction.source import CompactedSource
-from magnetar.broker.topic.delays import Delays
-from magnetar.broker.topic.dispatch_settings import DispatchSettings
-from magnetar.broker.topic.gate import Reason, last_shown
+from magnetar.broker.topic.dispatch.delays import Delays
+from magnetar.broker.topic.dispatch.dispatch_filter import Reason, last_shown
+from magnetar.broker.topic.dispatch.dispatch_settings import DispatchSettings
 from magnetar.broker.topic.limits import check_consumer, check_subscription, with_policies
 from magnetar.broker.topic.ports import DurableAnswer, Log, Sent
 from magnetar.broker.topic.position_search import first_since
-from magnetar.broker.topic.producer_access import Admitted, Producers
-from magnetar.broker.topic.producers import Pending, Producer
-from magnetar.broker.topic.publish_checks import PublishChecks, PublishSettings
-from magnetar.broker.topic.quotas import Quotas
-from magnetar.broker.topic.served import ServedSubscription
-from magnetar.broker.topic.subscription import Subscription, TopicIdentity
-from magnetar.broker.topic.termination import INTERNAL, Termination
-from magnetar.broker.topic.topic_epoch import LogEpoch
-from magnetar.broker.topic.transactions import TopicTransactions
+from magnetar.broker.topic.publish.chunking import Chunking, chunk
+from magnetar.broker.topic.publish.producer import Pending, Producer
+from magnetar.broker.topic.publish.producers import Admitted, Producers
+from magnetar.broker.topic.publish.publish_checks import PublishChecks, PublishSettings
+from magnetar.broker.topic.publish.topic_epoch import LogEpoch
+from magnetar.broker.topic.subscription.subscription import Subscription, TopicIdentity
+from magnetar.broker.topic.topic_api import ServedSubscription
+from magnetar.broker.topic.transactions import topic_transactions
+from magnetar.broker.topic.transactions.topic_transactions import TopicTransactions
 from magnetar.model.cursor_properties import REPLICATED, is_replicated
 from magnetar.model.errors import NotAllowedError, PersistenceError, ServiceNotReadyError
 from magnetar.model.ids import EARLIEST, Position
@@ -77,7 +77,7 @@ class Topic:
         self._sent_before = Sent(0, 0)
         """By subscriptions that are gone."""
         self.reasons: tuple[Reason, ...] = ()
-        """What all subscriptions ask before they send; see :mod:`magnetar.broker.topic.gate`."""
+        """What all subscriptions ask before they send; see :mod:`magnetar.broker.topic.dispatch.dispatch_filter`."""
         self._birth: list[DurableAnswer] | None = []
         self.log = store.open_log(name.fqn, self._born, self._not_born)
         self.producers = Producers(name.fqn, LogEpoch(self.log))
@@ -96,7 +96,7 @@ class Topic:
             self._attach(cursor, durable=True, created=False)
         self.transactions: TopicTransactions | None = None
         """None: the topic never took part in one."""
-        if transactions.ANNEX in self.log.annexes:
+        if topic_transactions.ANNEX in self.log.annexes:
             self.transacting()
         self._store = store
         self.compactor: Compactor | None = Compactor(self, store) if COMPACTION in self.log.cursors else None

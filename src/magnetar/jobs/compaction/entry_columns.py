@@ -1,7 +1,7 @@
 """Stretches of a topic for compaction: entries as columns, and most of them understood by kernels.
 
 Most entries of topics that are compacted are one message with a key and a size, or batches. Of these kernels tell what
-:func:`magnetar.protocol.compacting.look` would; the others (chunks, ciphertexts, messages that say nothing of their
+:func:`magnetar.compaction.messages.look` would; the others (chunks, ciphertexts, messages that say nothing of their
 size, what cannot be read) are looked at one by one.
 """
 
@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
-from magnetar.broker.topic.compaction.survivors import INDEX_BITS
-from magnetar.broker.topic.compaction.view import PLACE_BYTES, pack
+from magnetar.broker.topic.compaction.compacted_view import PLACE_BYTES, pack
 from magnetar.columnar.block import ENTRY_END, ENTRY_START, octets
 from magnetar.columnar.heads import (
     BASE64_KEY,
@@ -28,11 +27,12 @@ from magnetar.columnar.heads import (
     PLAIN_SIZE,
     read_heads,
 )
+from magnetar.compaction.messages import PLAIN_BYTES_MAX, repacked
+from magnetar.compaction.survivors import INDEX_BITS
 from magnetar.jobs.compaction.compacted_entries import Choice, Chooser, Survived, in_view
 from magnetar.jobs.compaction.key_table import UNREADABLE, KeyTable
 from magnetar.jobs.compaction.rules import Ear, Heard, Kept, Stored, messages_of
 from magnetar.jobs.reader.segment_reader import TABLE_ENTRIES, Entries
-from magnetar.protocol.compacting import PLAIN_BYTES_MAX, repacked
 from magnetar.protocol.compression import CompressionType, DamagedPayloadError, decompress
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ def of_topic(block: Entries, base: int) -> Stretch:
 
 
 def of_view(block: Entries) -> Stretch:
-    """Of a view's own log, whose entries say where they stood (:mod:`magnetar.broker.topic.compaction.view`)."""
+    """Of a view's own log, whose entries say where they stood (:mod:`magnetar.broker.topic.compaction.compacted_view`)."""
     assert block.counts is not None, "the same"
     places = block.data[block.offsets[:, None] + np.arange(PLACE_BYTES)].view("<i8")
     return Stretch(

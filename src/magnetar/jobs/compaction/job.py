@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
-from magnetar.broker.topic.compaction.survivors import INDEX_BITS
 from magnetar.client.bulk.data_loss import DataLossError
 from magnetar.client.read_position import START, Place
+from magnetar.compaction.survivors import INDEX_BITS
 from magnetar.jobs.compaction.entry_columns import Stretch, kept, key_events, of_topic, of_view
 from magnetar.jobs.compaction.key_table import Keys, KeyTable
 from magnetar.jobs.compaction.rules import CHUNKED, KEY, Ear, Event, Heard

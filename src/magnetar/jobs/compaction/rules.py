@@ -1,7 +1,7 @@
 """The rules of compaction, cut in two halves that many tasks can work on: what a stretch of a topic says about keys,
 and which of its entries stay once all stretches were heard. Pure.
 
-The broker's own rules (:mod:`magnetar.broker.topic.compaction.survivors`) see one entry after the other. Everything
+The broker's own rules (:mod:`magnetar.compaction.survivors`) see one entry after the other. Everything
 they remember hangs on the *last* event of something: the last message of a key (its place, whether it deletes the key,
 whether it ended a message in chunks), the last chunk of a message (whether it was its end). So a stretch gives one
 event per key and per message in chunks, the greatest place wins over all stretches, and what stays is decided by the
@@ -15,8 +15,8 @@ from typing import Final, NamedTuple
 
 from typing_extensions import override
 
-from magnetar.broker.topic.compaction.survivors import INDEX_BITS, Survivors
-from magnetar.protocol.compacting import Batched, Chunk, Key, Keyed, Single, Unreadable, look
+from magnetar.compaction.messages import Batched, Chunk, Key, Keyed, Single, Unreadable, look
+from magnetar.compaction.survivors import INDEX_BITS, Survivors
 
 KEY: Final = 0
 CHUNKED: Final = 1

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final, NamedTuple, cast
 
-from magnetar.broker.topic.transactions import ANNEX, TransactionsBesideLog
+from magnetar.broker.topic.transactions.topic_transactions import ANNEX, TransactionsBesideLog
 from magnetar.jobs.reader.snapshot import Glance, ledgers_of
 from magnetar.model.ids import Position
 from magnetar.storage.ledgers.archive import Offload

@@ -13,14 +13,14 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-from magnetar.broker.topic.backlog import bytes_behind
-from magnetar.broker.topic.compaction.adoption import CompactionPlan, Pieces, adopt
-from magnetar.broker.topic.compaction.run import CompactionRun
-from magnetar.broker.topic.compaction.source import CompactedSource
-from magnetar.broker.topic.compaction.view import PROPERTY, Facts, View, view_name
-from magnetar.broker.topic.compaction.writing import ViewWriter
-from magnetar.broker.topic.gate import Reason
-from magnetar.broker.topic.subscription import Subscription
+from magnetar.broker.topic.compaction.compacted_source import CompactedSource
+from magnetar.broker.topic.compaction.compacted_view import PROPERTY, Facts, View, view_name
+from magnetar.broker.topic.compaction.compaction_run import CompactionRun
+from magnetar.broker.topic.compaction.view_adoption import CompactionPlan, Pieces, adopt
+from magnetar.broker.topic.compaction.view_writer import ViewWriter
+from magnetar.broker.topic.dispatch.dispatch_filter import Reason
+from magnetar.broker.topic.subscription.backlog import bytes_behind
+from magnetar.broker.topic.subscription.subscription import Subscription
 from magnetar.model.errors import ConflictError, MagnetarError
 from magnetar.model.subscription_types import SubType
 from magnetar.runtime.clock import Clock

@@ -1,0 +1,70 @@
+"""Messages that wait too long for their consumers (SEMANTICS 4.5): what expires counts as acknowledged.
+
+Of each subscription the messages in front expire, up to the first that is not older than the limit: by its publish
+time, whatever stands behind it. Every message is looked at once per subscription, when its turn has come.
+
+Of an entry whose metadata cannot be read nobody knows the time: it expires with the message behind it, or when its
+ledger was closed before the limit.
+"""
+
+from __future__ import annotations
+
+import logging
+
+from magnetar.broker.topic.compaction.compactor import SUBSCRIPTION as COMPACTION
+from magnetar.broker.topic.ports import Log
+from magnetar.broker.topic.subscription.backlog import run_at
+from magnetar.broker.topic.subscription.subscription import Subscription
+from magnetar.protocol.tolerant import published
+from magnetar.storage.ledgers.managed_ledger import ManagedLedger
+
+logger = logging.getLogger(__name__)
+
+
+async def expire(subscription: Subscription, before_ms: int) -> int:
+    """Let go of the messages in front that were published before that time; how many entries.
+
+    Raises what reading raised.
+    """
+    if subscription.name == COMPACTION:
+        return 0
+    cursor, log = subscription.cursor, subscription.stored
+    mark = cursor.mark_delete
+    start = cursor.next_unacknowledged(max(mark + 1, log.first))
+    at = reached = start
+    pieces, unknown = 1, 0
+    while at < log.end:
+        # the first look is at one entry: mostly it is young, and nothing is to be done
+        run = await run_at(log, at, pieces)
+        young = False
+        at = run.first
+        for entry in run.entries:
+            time = _time(log, at, entry)
+            if time is None:
+                unknown += 1
+            elif time < before_ms or cursor.acknowledged(at):
+                reached = at + 1
+            else:
+                young = True
+                break
+            at += 1
+        if young:
+            break
+        pieces = 1000
+    if unknown:
+        logger.warning(
+            "%s, subscription %s: %d entries have metadata that nobody can read; they expire with what stands behind",
+            subscription.topic.name, subscription.name, unknown,
+        )  # fmt: skip
+    # while the disk was read somebody may have sought back, and what stands there now was not looked at
+    if reached == start or cursor.mark_delete < mark or subscription.closed:
+        return 0
+    return subscription.expire_until(reached - 1)
+
+
+def _time(log: Log, ordinal: int, entry: bytes) -> int | None:
+    """When it was published; of what cannot be read, when its ledger was closed, None if it is still open."""
+    time = published(entry)
+    if time is None and isinstance(log, ManagedLedger):
+        return log.table.holding(ordinal).closed_ms or None
+    return time

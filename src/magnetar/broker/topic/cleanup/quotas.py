@@ -1,0 +1,166 @@
+"""Backlog quotas (SEMANTICS 4.6): what happens when subscriptions leave too much behind, or for too long.
+
+The size counts the bytes behind the mark-delete position of the slowest durable subscription, the age the time since
+its oldest message was published; both exactly. A topic over its quota either lets all producers go and admits none
+until the backlog has shrunk, or lets go of the oldest messages of the slowest subscriptions.
+"""
+
+from __future__ import annotations
+
+from typing import Final, Protocol
+
+from magnetar.broker.topic.cleanup.expiry import expire
+from magnetar.broker.topic.compaction.compactor import SUBSCRIPTION as COMPACTION
+from magnetar.broker.topic.publish.producers import Producers
+from magnetar.broker.topic.subscription.backlog import BacklogSize, bytes_behind, run_at
+from magnetar.broker.topic.subscription.subscription import Subscription
+from magnetar.model.errors import MagnetarError, QuotaExceededError, QuotaExceededHoldError
+from magnetar.model.topic_policies import QuotaPolicy, TopicPolicies
+from magnetar.protocol.tolerant import published
+from magnetar.storage.ledgers.managed_ledger import ManagedLedger
+
+_TARGET: Final = 0.9
+"""Eviction goes on to this part of the limit."""
+
+
+class QuotaTopic(Protocol):
+    """The part of a topic that matters here."""
+
+    log: ManagedLedger
+    policies: TopicPolicies
+    producers: Producers
+    subscriptions: dict[str, Subscription]
+
+
+class Quotas:
+    """Of one topic; made with it, idle while there is no quota."""
+
+    def __init__(self, topic: QuotaTopic) -> None:
+        self._topic = topic
+        self._size = BacklogSize(topic.log)
+        self._blocked: QuotaPolicy | None = None
+        self._blocked_at = -1
+        """Mark-delete position for which that was found."""
+        self.oldest_name = ""
+        """Which subscription had the oldest message at the last check."""
+        self.oldest_published_ms = -1
+        self.evicted = 0
+        """Entries that subscriptions lost to a quota."""
+
+    @property
+    def any(self) -> bool:
+        """Whether there is something to check."""
+        policies = self._topic.policies
+        return policies.size_quota.limit >= 0 or policies.age_quota.limit > 0
+
+    def check_producer(self) -> None:
+        """May a producer come now? Raises QuotaExceededError or QuotaExceededHoldError (3.1.8).
+
+        Answers at once: the size is the estimate, the age what the last check found.
+        """
+        if not self.any:
+            self._blocked = None
+            return
+        slowest, quota = self._slowest(), self._topic.policies.size_quota
+        if slowest is None:
+            return
+        mark = slowest.cursor.mark_delete
+        policy = self._blocked if mark == self._blocked_at else None
+        if policy is None and 0 <= quota.limit <= bytes_behind(self._topic.log, mark):
+            policy = quota.policy
+        if policy is not None and policy is not QuotaPolicy.EVICT:
+            raise _refusal(policy)
+
+    async def check(self, now_ms: int) -> None:
+        """One check; producers go or messages do. Raises what reading raised."""
+        if not self.any:
+            self._blocked = None
+            return
+        policies = self._topic.policies
+        blocked: QuotaPolicy | None = None
+        if await self._too_much():
+            if policies.size_quota.policy is QuotaPolicy.EVICT:
+                await self._evict_size(policies.size_quota.limit)
+            else:
+                blocked = policies.size_quota.policy
+        await self._look_for_oldest()
+        if self._too_old(now_ms):
+            if policies.age_quota.policy is QuotaPolicy.EVICT:
+                await self._evict_age(now_ms - int(policies.age_quota.limit * 1000 * _TARGET))
+            else:
+                blocked = blocked or policies.age_quota.policy
+        self._blocked = blocked
+        if blocked is not None:
+            slowest = self._slowest()
+            self._blocked_at = -1 if slowest is None else slowest.cursor.mark_delete
+            self._topic.producers.close_all()
+
+    def _slowest(self) -> Subscription | None:
+        durable = [s for s in self._topic.subscriptions.values() if s.durable and s.name != COMPACTION]
+        return min(durable, key=lambda s: s.cursor.mark_delete, default=None)
+
+    # size --------------------------------------------------------------------------------------------------------
+
+    async def _too_much(self) -> bool:
+        limit, slowest = self._topic.policies.size_quota.limit, self._slowest()
+        if limit < 0 or slowest is None or slowest.cursor.mark_delete + 1 >= self._topic.log.end:
+            return False
+        return await self._size.reaches(slowest.cursor.mark_delete, limit)
+
+    async def _evict_size(self, limit: int) -> None:
+        """Of whoever is slowest, as long as somebody is over the limit."""
+        for _ in range(len(self._topic.subscriptions)):
+            slowest = self._slowest()
+            if slowest is None or not await self._too_much():
+                return
+            mark = slowest.cursor.mark_delete
+            last = await self._last_to_go(mark, limit)
+            if slowest.cursor.mark_delete >= mark and last > mark:
+                self.evicted += slowest.expire_until(last)
+
+    async def _last_to_go(self, mark: int, limit: int) -> int:
+        """The ordinal up to which messages go: to 90 % of the limit, but not below, unless they are that large."""
+        log, target = self._topic.log, limit * _TARGET
+        left = await self._size.behind(mark)
+        at = mark + 1
+        while at < log.end:
+            run = await run_at(log, at)
+            for entry in run.entries:
+                if left < limit and left - len(entry) < target:
+                    return at - 1
+                left -= len(entry)
+                at += 1
+        return at - 1
+
+    # age ---------------------------------------------------------------------------------------------------------
+
+    async def _look_for_oldest(self) -> None:
+        self.oldest_name, self.oldest_published_ms = "", -1
+        slowest, log = self._slowest(), self._topic.log
+        if slowest is None or self._topic.policies.age_quota.limit <= 0:
+            return
+        first = slowest.cursor.next_unacknowledged(slowest.cursor.mark_delete + 1)
+        if first < log.end:
+            # behind what cannot be read the first that can stands for it
+            for most in (1, 1000):
+                times = map(published, (await run_at(log, first, most)).entries)
+                oldest = next((time for time in times if time is not None), None)
+                if oldest is not None:
+                    self.oldest_name, self.oldest_published_ms = slowest.name, oldest
+                    return
+
+    def _too_old(self, now_ms: int) -> bool:
+        limit = self._topic.policies.age_quota.limit
+        return limit > 0 and self.oldest_published_ms >= 0 and self.oldest_published_ms + limit * 1000 < now_ms
+
+    async def _evict_age(self, before_ms: int) -> None:
+        for subscription in [s for s in self._topic.subscriptions.values() if s.durable]:
+            self.evicted += await expire(subscription, before_ms)
+
+
+def _refusal(policy: QuotaPolicy) -> MagnetarError:
+    text = (
+        "org.apache.pulsar.broker.service.BrokerServiceException$TopicBacklogQuotaExceededException: "
+        "Cannot create producer on topic with backlog quota exceeded"
+    )
+    return QuotaExceededHoldError(text) if policy is QuotaPolicy.HOLD else QuotaExceededError(text)

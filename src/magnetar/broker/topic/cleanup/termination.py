@@ -1,0 +1,68 @@
+"""The end of a topic's log: nothing is published behind it, for ever (SEMANTICS 4.7.1).
+
+That the topic is terminated is a property of its log, durable with the answer. Entries that producers had under way are
+in front of it in the journal: the last message id is known when the property is durable.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final, Protocol
+
+from magnetar.broker.topic.publish.producers import Producers
+from magnetar.broker.topic.subscription.subscription import Subscription
+from magnetar.model.errors import PersistenceError, TopicTerminatedError
+from magnetar.storage.ledgers.managed_ledger import ManagedLedger
+
+PROPERTY: Final = "magnetar.terminated"
+INTERNAL: Final = ("magnetar.", "pulsar.topic.")
+"""Beginnings of the properties that are ours, not a user's."""
+
+Failed = Callable[[PersistenceError], None]
+
+
+class EndingTopic(Protocol):
+    """The part of a topic that matters here."""
+
+    log: ManagedLedger
+    producers: Producers
+    subscriptions: dict[str, Subscription]
+
+
+class Termination:
+    """Whether the topic has ended; made with it."""
+
+    def __init__(self, topic: EndingTopic) -> None:
+        self._topic = topic
+        self.terminated = PROPERTY in topic.log.properties
+
+    def check_producer(self) -> None:
+        """Raises TopicTerminatedError."""
+        if self.terminated:
+            raise TopicTerminatedError(
+                "org.apache.pulsar.broker.service.BrokerServiceException$TopicTerminatedException: "
+                "Topic was already terminated"
+            )
+
+    def terminate(self, done: Callable[[], None], failed: Failed) -> None:
+        """Let the producers go and write the end; ``done`` when it is durable. Again: nothing but ``done``."""
+        log = self._topic.log
+        if not self.terminated:
+            self.terminated = True
+            self._topic.producers.close_all()
+            log.properties = {**log.properties, PROPERTY: True}
+            log.write_birth()
+
+        def written() -> None:
+            for subscription in list(self._topic.subscriptions.values()):
+                if not subscription.terminated:
+                    subscription.topic_terminated()
+            done()
+
+        def lost(error: PersistenceError) -> None:
+            self.terminated = False
+            log.properties = {name: value for name, value in log.properties.items() if name != PROPERTY}
+            log.write_birth()  # behind the record that says otherwise and goes to the disk as soon as that accepts it
+            failed(error)
+
+        log.barrier(written, lost)

@@ -1,0 +1,103 @@
+"""One run of compaction: two passes over the topic as a compacted reader sees it, and a new log with what stays.
+
+Runs in a task of its own, on the loop, in small steps: a few dozen messages, then everybody else's turn; and it waits
+for the disk after each megabyte it has written. What it reads goes through the store's reader like anybody's backlog.
+In memory: one dict entry per living key, and what one read brings.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Collection, Sequence
+from functools import partial
+from typing import Final
+
+from magnetar.broker.topic.compaction.compacted_source import CompactedSource
+from magnetar.broker.topic.compaction.compacted_view import Ledger
+from magnetar.broker.topic.compaction.view_writer import ViewWriter
+from magnetar.broker.topic.dispatch.dispatch_filter import Reason
+from magnetar.compaction.messages import Batched, Look, Marker, look
+from magnetar.compaction.survivors import Survivors
+from magnetar.runtime.answers import answered
+from magnetar.storage.ledgers.entry_cache import Run
+from magnetar.storage.ledgers.managed_ledger import ManagedLedger
+
+_STEP_MESSAGES: Final = 64
+_STEP_BYTES: Final = 256 << 10
+"""After so much the loop goes on with others; one entry is never divided."""
+_READ_ENTRIES: Final = 1000
+_READ_BYTES: Final = 1 << 20
+
+
+class CompactionRun:
+    """``source`` is of its own; everything below ``horizon`` is compacted into ``target``, an empty log."""
+
+    def __init__(
+        self, source: CompactedSource, target: ManagedLedger, horizon: int, reasons: Sequence[Reason], *,
+        retain_keyless: bool,
+    ) -> None:  # fmt: skip
+        self._source = source
+        self._reasons = reasons
+        self._writer = ViewWriter(target)
+        self._horizon = horizon
+        self._survivors = Survivors(retain_keyless=retain_keyless)
+        self._messages = self._bytes = 0
+
+    @property
+    def ledgers(self) -> list[Ledger]:
+        """Those of which something stays, in the end."""
+        return self._writer.ledgers
+
+    @property
+    def removed(self) -> int:
+        """Messages that did not stay."""
+        return self._survivors.removed
+
+    async def run(self) -> None:
+        """Return when the whole view is durable. Raises PersistenceError."""
+        async for run in self._runs():
+            dead = self._dead(run)
+            for i, entry in enumerate(run.entries):
+                seen = look(entry) if run.first + i not in dead else Marker()
+                self._survivors.note(run.first + i, seen)
+                await self._step(entry, seen)
+        async for run in self._runs():
+            dead = self._dead(run)
+            for i, entry in enumerate(run.entries):
+                seen = look(entry) if run.first + i not in dead else Marker()
+                stays = self._survivors.kept(run.first + i, seen, entry)
+                if stays is not None:
+                    count = 1 if run.counts is None else run.counts[i]
+                    await self._writer.write(run.first + i, run.ledger, run.entry + i, stays, count)
+                await self._step(entry, seen)
+        await self._writer.durable()
+
+    def _dead(self, run: Run) -> Collection[int]:
+        """Entries that are for no consumer: of aborted transactions, markers."""
+        stop = run.first + len(run.entries)
+        return {ordinal for reason in self._reasons for ordinal in reason.dead(run.first, stop)}
+
+    async def _runs(self) -> AsyncIterator[Run]:
+        source, horizon = self._source, self._horizon
+        at = source.first
+        while at < horizon:
+            run = source.cached(at, _READ_ENTRIES, _READ_BYTES)
+            if run is None:
+                read: Run = await answered(partial(source.read, at, _READ_ENTRIES, _READ_BYTES))
+                if not read.entries:
+                    continue
+                run = read
+            at = run.first + len(run.entries)
+            if run.first >= horizon:
+                return
+            if at > horizon:
+                run = run._replace(entries=run.entries[: horizon - run.first])
+            yield run
+        source.release()
+
+    async def _step(self, entry: bytes, seen: Look) -> None:
+        self._messages += len(seen.messages) if isinstance(seen, Batched) else 1
+        self._bytes += len(entry)
+        if self._messages >= _STEP_MESSAGES or self._bytes >= _STEP_BYTES:
+            self._messages = self._bytes = 0
+            await asyncio.sleep(0)

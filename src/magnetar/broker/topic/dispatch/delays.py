@@ -1,0 +1,256 @@
+"""Delayed delivery of one topic: notices it at publish, keeps it on disk, closes what is not due (SEMANTICS 7).
+
+Theory of operation. A message with deliver_at_time is stored like any other. That it is delayed, and until when, goes
+into the annex ``delays`` in the same group as the entry itself: a restart reads that, not the backlog. While entries
+are not due they are closed for Shared and Key_Shared subscriptions (7.2); one timer of the topic opens what became due
+and lets it through to the subscriptions, by time, then by position. Acknowledging, skipping, expiring and seeking work
+on cursors and need nothing from here; an entry that has gone out once is due and never closed again (7.12).
+
+Strict: nothing goes out before its time, and it goes out at its time (at most 10 ms and one turn of the loop later).
+Not strict (7.4): what is due within one tick goes at once, and a wake-up takes everything due within the next tick.
+
+A topic pays for this once per single message that is published (a search for two bytes in its metadata), and with a
+gate while something is delayed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Final, Protocol
+
+from typing_extensions import override
+
+from magnetar.broker.delivery.delay_index import DelayIndex, pairs_of
+from magnetar.broker.topic.dispatch.dispatch_filter import Reason
+from magnetar.broker.topic.ports import Cursor
+from magnetar.model.errors import NotAllowedError
+from magnetar.model.subscription_types import SubType
+from magnetar.protocol.entries import DELIVER_AT, deliver_at
+from magnetar.runtime.clock import Clock
+from magnetar.storage.ledgers.feature_state import Annex, Change
+
+if TYPE_CHECKING:
+    from magnetar.model.topic_policies import DelayedDelivery
+    from magnetar.storage.ledgers.managed_ledger import ManagedLedger
+
+log = logging.getLogger(__name__)
+
+ANNEX: Final = "delays"
+_BATCH: Final = 5_000
+"""Entries that one wake-up opens at most; the next one follows at once."""
+_REST_S: Final = 0.01
+"""From one wake-up to the next at least."""
+_NAP_S: Final = 60.0
+"""And at most: the clock of the computer may be set."""
+
+
+class DelayState:
+    """What the annex holds: (ordinal, time) of what is delayed. Entries that were not due when it was loaded."""
+
+    def __init__(self, on_durable: Callable[[], None]) -> None:
+        self.index = DelayIndex()
+        self.on_durable = on_durable
+        self._waiting: list[tuple[int, int]] = []
+        self._writing: list[tuple[int, int]] = []
+
+    def note(self, ordinal: int, time_ms: int) -> None:
+        """An entry that was just appended; the annex has to be touched in the same turn of the loop."""
+        self._waiting.append((ordinal, time_ms))
+
+    def changes(self) -> Change | None:
+        """New entries of this group."""
+        self._writing, self._waiting = self._waiting, []
+        return Change(pairs_of(self._writing)) if self._writing else None
+
+    def durable(self) -> None:
+        """They are on disk; said before anybody hears of the entries themselves."""
+        for ordinal, time_ms in self._writing:
+            self.index.add(ordinal, time_ms)
+        self._writing.clear()
+        self.on_durable()
+
+    def lost(self) -> None:
+        """So are the entries."""
+        self._writing.clear()
+        self._waiting.clear()
+
+    def snapshot(self) -> bytes:
+        return self.index.dump()
+
+
+class Gated(Protocol):
+    """The topic, as this sees it."""
+
+    def add_reason(self, reason: Reason) -> None: ...
+    def remove_reason(self, reason: Reason) -> None: ...
+    def let_through(self, ordinals: Sequence[int], reason: Reason | None = None) -> None: ...
+
+
+class Delays(Reason):
+    """One per loaded topic. ``append`` takes the place of the log's while the policy says that delays are honoured."""
+
+    counted = True
+
+    def __init__(
+        self, topic: Gated, ledger: ManagedLedger, clock: Clock, policy: DelayedDelivery, strict: bool
+    ) -> None:
+        self._topic = topic
+        self._log = ledger
+        self._plain = ledger.append
+        self._clock = clock
+        self._policy = policy
+        self._strict = strict
+        self._state: DelayState | None = None
+        self._annex: Annex | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._timer_ms = 0
+        self._woken_s = -_REST_S
+        self._gating = False
+        annex = ledger.annexes.get(ANNEX)
+        if policy.active and annex is not None and annex.exists:
+            self._open(forget_below=ledger.first)
+
+    @property
+    def index(self) -> DelayIndex | None:
+        """None: nothing was ever delayed here since the topic was loaded."""
+        return None if self._state is None else self._state.index
+
+    @property
+    def memory_bytes(self) -> int:
+        """About what the index takes."""
+        return self._state.index.memory_bytes if self._state is not None and self._state.index.closed else 0
+
+    def set_policy(self, policy: DelayedDelivery) -> None:
+        """What is delayed already stays so."""
+        self._policy = policy
+
+    def close(self) -> None:
+        """The topic is let go; the index stays with the log."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if self._state is not None:
+            self._state.on_durable = _nothing
+
+    # publishing -----------------------------------------------------------------------------------------------------
+
+    @property
+    def append(self) -> Callable[[bytes, int, object], int]:
+        """How entries get into the log."""
+        return self._append if self._policy.active else self._plain
+
+    def _append(self, entry: bytes, messages: int, tag: object) -> int:
+        """As ``ManagedLedger.append``. Raises NotAllowedError if the delay is too long (7.10)."""
+        # clients never put a delayed message into a batch (7.11); the search is not a call, it runs once per message
+        if messages != 1 or entry.find(DELIVER_AT, 10, 10 + (entry[7] << 16 | entry[8] << 8 | entry[9])) < 0:
+            return self._plain(entry, messages, tag)
+        time_ms = deliver_at(entry)
+        if not time_ms:
+            return self._plain(entry, messages, tag)
+        now, policy = self._clock.now_ms(), self._policy
+        if policy.max_delay_ms and time_ms - now > policy.max_delay_ms:
+            raise NotAllowedError(f"Exceeds max allowed delivery delay of {policy.max_delay_ms} milliseconds")
+        ordinal = self._plain(entry, messages, tag)
+        if time_ms > self._horizon(now):
+            # the policy was off when the topic was loaded: what was delayed before has gone out
+            state = self._state or self._open(forget_below=ordinal)
+            state.note(ordinal, time_ms)
+            assert self._annex is not None
+            self._annex.touch()
+        return ordinal
+
+    def _horizon(self, now_ms: int) -> int:
+        """What is due up to then may go out."""
+        return now_ms if self._strict else now_ms + self._policy.tick_ms
+
+    # the index ------------------------------------------------------------------------------------------------------
+
+    def _open(self, forget_below: int) -> DelayState:
+        annex = self._annex = self._log.annex(ANNEX)
+        state = self._state = annex.open(self._restore)
+        state.on_durable = self._added
+        state.index.forget_below(forget_below)
+        self._added()
+        return state
+
+    def _restore(self, snapshot: bytes | None, changes: Sequence[bytes]) -> DelayState:
+        state = DelayState(_nothing)
+        now = self._clock.now_ms()
+        try:
+            if snapshot is not None:
+                state.index.load(snapshot, now)
+            for change in changes:
+                state.index.load_pairs(change, now)
+        except ValueError as error:
+            log.error("topic %s: its delayed messages go out at once: %s", self._log.name, error)
+        return state
+
+    def _added(self) -> None:
+        """Entries are in the index that may be the next ones."""
+        assert self._state is not None
+        due = self._state.index.next_due()
+        if due is None:
+            return
+        if not self._gating:
+            self._gating = True
+            self._topic.add_reason(self)
+        if self._timer is None or due < self._timer_ms:
+            self._arm(due)
+
+    def _arm(self, due_ms: int) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        loop = asyncio.get_running_loop()
+        rest = self._woken_s + _REST_S - loop.time()
+        wait = min(max((due_ms - self._clock.now_ms()) / 1000, rest, 0.0), _NAP_S)
+        self._timer_ms = due_ms
+        self._timer = loop.call_later(wait, self._wake)
+
+    def _wake(self) -> None:
+        self._timer = None
+        assert self._state is not None
+        index = self._state.index
+        now = self._clock.now_ms()
+        first = self._log.first
+        index.forget_below(first)
+        due = index.next_due()
+        if due is not None and due <= now:
+            opened = index.take_due(self._horizon(now), _BATCH)
+            if len(opened) < _BATCH:
+                self._woken_s = asyncio.get_running_loop().time()
+            self._topic.let_through(opened, self)
+        due = index.next_due()
+        if due is not None:
+            self._arm(due)
+        elif self._gating:
+            self._gating = False
+            self._topic.remove_reason(self)
+
+    # what the gate asks ---------------------------------------------------------------------------------------------
+
+    @override
+    def holds_for(self, sub_type: SubType) -> bool:
+        return sub_type in (SubType.Shared, SubType.Key_Shared)
+
+    @override
+    def next_open(self, start: int, stop: int) -> int:
+        return self._state.index.closed.next_out(start, stop) if self._state is not None else start
+
+    @override
+    def next_closed(self, start: int, stop: int) -> int:
+        return self._state.index.closed.next_in(start, stop) if self._state is not None else stop
+
+    @override
+    def delayed(self, cursor: Cursor, end: int) -> int:
+        if self._state is None:
+            return 0
+        closed = self._state.index.closed
+        count = closed.count(cursor.mark_delete + 1, end)
+        for low, high in cursor.acknowledged_ranges():
+            count -= closed.count(low, high)
+        return count
+
+
+def _nothing() -> None: ...

@@ -1,0 +1,184 @@
+"""What stands between a log and a subscription: how far it may be read, and which entries are not for consumers.
+
+A topic without a reason has no gate, and its pump pays one ``is None`` per round. Each feature that has a reason (open
+transactions, delayed messages, entries reserved by a pending acknowledgement) says it in one object, a
+:class:`Reason`; the :class:`Gate` of a subscription joins those that hold for its type. Everything is asked in
+stretches of ordinals and *before* anything is read, so a million closed entries cost one question and no disk.
+An ordinal is
+
+* **open**: it may be sent (if it is not acknowledged);
+* **closed**: passed over now. It stays in the backlog. The feature that closed it calls ``Subscription.let_through``
+  when it opens, or nobody will send it before the next rewind;
+* **dead**: closed, and not for any consumer ever: the broker acknowledges it itself when the pump comes along
+  (SEMANTICS 5.9.15: markers, entries of aborted transactions).
+
+Replays are asked too: an entry that was closed while it was out is taken from the replay queue instead of sent.
+
+To use it: subclass :class:`Reason`, override what you need, hand it to ``Topic.add_reason`` (all subscriptions, also
+later ones) or ``Subscription.add_reason`` (one), and tell what changes:
+
+* the readable end moved, entries became dead: ``gate_changed()`` of the topic or the subscription, once per group;
+* entries opened that may have been passed over: ``let_through(ordinals)``, in the order in which they are to go out;
+  with the reason if it does not hold for all types: the others have had those entries at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from magnetar.broker.topic.dispatch.late_queue import LateQueue
+from magnetar.broker.topic.ports import Cursor
+from magnetar.model.subscription_types import SubType
+
+STEPS: Final = 256
+"""Stretches that are passed over before others have their turn."""
+_WINDOW: Final = 256
+
+
+class Reason:
+    """One feature's say. Defaults: everything may be sent. All ranges are half-open, ``start < stop``."""
+
+    counted = False
+    """Whether ``delayed`` counts everything that is closed and not dead: then lost entries can be told from closed."""
+    why = "entries are held back"
+    """What ``magnetar explain`` says of entries beyond the readable end."""
+
+    def holds_for(self, sub_type: SubType) -> bool:
+        """Whether subscriptions of this type obey; asked whenever a subscription gets its first consumer."""
+        return True
+
+    def readable_end(self, end: int) -> int:
+        """No entry from here on may be sent (nor passed over); at most ``end``."""
+        return end
+
+    def next_open(self, start: int, stop: int) -> int:
+        """The first ordinal of the range that is open, or ``stop``."""
+        return start
+
+    def next_closed(self, start: int, stop: int) -> int:
+        """The first ordinal of the range that is closed, or ``stop``."""
+        return stop
+
+    def dead(self, start: int, stop: int) -> Sequence[int]:
+        """Those closed ordinals of the range that the broker acknowledges itself."""
+        return ()
+
+    def delayed(self, cursor: Cursor, end: int) -> int:
+        """Entries of this backlog that wait for their time, for statistics (5.10.1)."""
+        return 0
+
+
+class Gate:
+    """The reasons of one subscription, as its pump asks them."""
+
+    def __init__(self) -> None:
+        self.late = LateQueue()
+        self._all: list[Reason] = []
+        self._holding: tuple[Reason, ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self._all)
+
+    def add(self, reason: Reason, sub_type: SubType | None) -> None:
+        self._all.append(reason)
+        self.choose(sub_type)
+
+    def remove(self, reason: Reason, sub_type: SubType | None) -> None:
+        self._all.remove(reason)
+        self.choose(sub_type)
+
+    def choose(self, sub_type: SubType | None) -> None:
+        """The subscription is of this type now."""
+        self._holding = tuple(r for r in self._all if sub_type is None or r.holds_for(sub_type))
+
+    def obeys(self, reason: Reason) -> bool:
+        """Whether ``reason`` holds for the type that the subscription has now."""
+        return reason in self._holding
+
+    @property
+    def counted(self) -> bool:
+        """As :attr:`Reason.counted`, of all that hold."""
+        return all(reason.counted for reason in self._holding)
+
+    def why_unreadable(self) -> str:
+        """Of the reasons that have a readable end below everything."""
+        return "; ".join(reason.why for reason in self._holding if reason.readable_end(1 << 62) < 1 << 62)
+
+    # -- asked by the pump -------------------------------------------------------------------------------------
+
+    def readable_end(self, end: int) -> int:
+        """What is durable may be read up to here."""
+        for reason in self._holding:
+            end = min(end, reason.readable_end(end))
+        return end
+
+    def next_open(self, start: int, stop: int) -> int:
+        """As :meth:`Reason.next_open`, all reasons agreeing."""
+        at, agreed = start, 0
+        holding = self._holding
+        while at < stop and agreed < len(holding):
+            for reason in holding:
+                found = reason.next_open(at, stop)
+                agreed = agreed + 1 if found == at else 1
+                at = found
+                if at >= stop or agreed >= len(holding):
+                    break
+        return at
+
+    def next_closed(self, start: int, stop: int) -> int:
+        """As :meth:`Reason.next_closed`."""
+        for reason in self._holding:
+            if start >= stop:
+                break
+            stop = reason.next_closed(start, stop)
+        return stop
+
+    def dead(self, start: int, stop: int) -> list[int]:
+        """As :meth:`Reason.dead`, ascending."""
+        return sorted({ordinal for reason in self._holding for ordinal in reason.dead(start, stop)})
+
+    def delayed(self, cursor: Cursor, end: int) -> int:
+        """As :meth:`Reason.delayed`."""
+        return sum(reason.delayed(cursor, end) for reason in self._holding)
+
+    def closed(self, start: int, stop: int) -> Iterable[tuple[int, int]]:
+        """The closed stretches of a short range."""
+        while start < stop:
+            first = self.next_closed(start, stop)
+            if first >= stop:
+                return
+            start = self.next_open(first, stop)
+            yield first, start
+
+    def pass_over(self, cursor: Cursor, start: int, end: int) -> tuple[int, bool, list[int]]:
+        """From ``start`` to the first entry that is neither acknowledged nor closed.
+
+        Returns where that is (or ``end``), whether it is the place or only as far as one turn goes, and the dead
+        entries on the way.
+        """
+        dead: list[int] = []
+        for _ in range(STEPS):
+            start = cursor.next_unacknowledged(start)
+            if start >= end:
+                return end, True, dead
+            at = self.next_open(start, end)
+            if at == start:
+                return start, True, dead
+            dead += self.dead(start, at)
+            start = at
+        return start, start >= end, dead
+
+
+def last_shown(reasons: Sequence[Reason], first: int, end: int) -> int:
+    """The last ordinal that consumers may see, ``first - 1`` if none: below every readable end, not dead (5.9.12)."""
+    for reason in reasons:
+        end = min(end, reason.readable_end(end))
+    while end > first:
+        start = max(first, end - _WINDOW)
+        dead = {ordinal for reason in reasons for ordinal in reason.dead(start, end)}
+        while end > start:
+            if end - 1 not in dead:
+                return end - 1
+            end -= 1
+    return first - 1

@@ -1,0 +1,423 @@
+"""Reads for a dispatcher and sends what it decides: the inner loop of a subscription.
+
+One round: replay first (SEMANTICS 5.5.5), then new entries from ``read_at``. What memory has is sent in the same turn
+of the loop; after ``turn_entries_max`` entries the rest waits for the next turn, so one subscription cannot starve the
+others. At most one disk read is under way; when it returns, the loop goes on. There is no task and no callback per
+entry: work is done on runs and slices of runs.
+
+Acknowledged entries (holes) are skipped. Ordinals below the log's first are gone: a cursor behind it jumps (4.3.2).
+
+With a :class:`Gate` a round first sorts out what is closed in a replay, then sends what was passed over and is open
+now, then goes on with new entries up to the readable end, past those that are closed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from bisect import bisect_left
+from collections.abc import Callable, Sequence
+from functools import partial
+
+from magnetar.broker.delivery.consumer_state import ConsumerState
+from magnetar.broker.delivery.dispatchers.dispatcher import Dispatcher
+from magnetar.broker.delivery.dispatchers.shared_chunks import ChunkInfo, SharedChunks
+from magnetar.broker.delivery.instructions import Slice
+from magnetar.broker.topic.dispatch.batch_sizes import BatchSizes
+from magnetar.broker.topic.dispatch.consumer import Consumer
+from magnetar.broker.topic.dispatch.dispatch_filter import STEPS, Gate
+from magnetar.broker.topic.dispatch.dispatch_settings import DispatchSettings
+from magnetar.broker.topic.dispatch.unreadable_ranges import Gaps
+from magnetar.broker.topic.ports import Cursor, Log, Parts, Run
+from magnetar.model.errors import UnreadableError
+from magnetar.runtime.clock import Clock
+
+log = logging.getLogger(__name__)
+
+_RETRY_MAX_S = 60.0
+
+
+class Pump:
+    """Owned by one subscription, on one loop. ``turn()`` may be called at any time, also from within a turn."""
+
+    def __init__(
+        self,
+        name: str,
+        source: Log,
+        cursor: Cursor,
+        settings: DispatchSettings,
+        clock: Clock,
+        sticky_key: Callable[[bytes], bytes],
+    ) -> None:
+        self.name = name
+        self.dispatcher: Dispatcher | None = None
+        self.consumers: dict[ConsumerState, Consumer] = {}
+        self.gate: Gate | None = None
+        self.chunk_of: Callable[[bytes], ChunkInfo | None] | None = None
+        """How a chunk of a message is known; None: the topic has none."""
+        self.on_acknowledged: Callable[[], None] = _nothing
+        """The pump acknowledged something itself: entries that the gate calls dead."""
+        self.read_at = cursor.next_unacknowledged(cursor.mark_delete + 1)
+        """Ordinal of the next new entry."""
+        self.sizes = BatchSizes(source)
+        """Of the topic's own entries."""
+        self._log = source
+        self._cursor = cursor
+        self.parts: Parts = cursor
+        """What of a batch is to be sent; not the cursor itself while transactions hold some of it."""
+        self._settings = settings
+        self._clock = clock
+        self._sticky_key = sticky_key
+        self._fetched: Run | None = None
+        """What the last disk read brought."""
+        self._reading = False
+        self._reads = 0
+        """Restarts and changes of the source; a read that began before the last one counts no more."""
+        self._turning = False
+        self._next_turn: asyncio.Handle | None = None
+        self._retry: asyncio.TimerHandle | None = None
+        self._retry_s = settings.read_retry_s
+        self._closed = False
+        self.trouble = ""
+        """What the last read said, while it is to be tried again."""
+        self.gaps = Gaps()
+        self._own = source
+        self._asked = 0
+        """Where the read that is under way begins."""
+
+    @property
+    def end(self) -> int:
+        """Behind the last entry that may be read."""
+        end = self._log.end
+        return end if self.gate is None else self.gate.readable_end(end)
+
+    @property
+    def reading(self) -> bool:
+        """Whether the disk was asked and has not answered."""
+        return self._reading
+
+    def next_ahead(self) -> int | None:
+        """The next new entry that may be sent, as far as one turn of the loop can see; asks nobody to do anything."""
+        end = self.end
+        start = self._cursor.next_unacknowledged(max(self.read_at, self._log.first))
+        if start < end and self.gate is not None:
+            start, found, _ = self.gate.pass_over(self._cursor, start, end)
+            if not found:
+                return None
+        return start if start < end else None
+
+    def restart(self) -> None:
+        """Forget what is under way and begin again: for a subscription that stands still and should not."""
+        for handle in (self._next_turn, self._retry):
+            if handle is not None:
+                handle.cancel()
+        self._next_turn = self._retry = None
+        self._turning = self._reading = False
+        self._fetched = None
+        self._reads += 1
+        self.turn()
+
+    def rewind(self) -> None:
+        """Read again from the first unacknowledged entry."""
+        self._jump_trimmed()
+        self.read_at = self._cursor.next_unacknowledged(self._cursor.mark_delete + 1)
+        if self.gate is not None:
+            self.gate.late.clear()
+
+    def read_through(self, source: Log) -> None:
+        """Read from there from now on, from the first unacknowledged entry."""
+        self._log = source
+        self._fetched = None
+        self._reading = False
+        self._reads += 1
+        self.rewind()
+
+    def close(self) -> None:
+        """Nothing is sent any more; a read under way is ignored when it returns."""
+        self._closed = True
+        self._fetched = None
+        for handle in (self._next_turn, self._retry):
+            if handle is not None:
+                handle.cancel()
+        self._next_turn = self._retry = None
+
+    def turn(self) -> None:
+        """Send what can be sent now."""
+        if self._turning or self._closed or self.dispatcher is None or self._next_turn is not None:
+            return
+        self._turning = True
+        self.dispatcher.new_turn()
+        try:
+            left = self._settings.turn_entries_max
+            while (done := self._round(self.dispatcher)) > 0:
+                left -= done
+                if left <= 0:
+                    self._next_turn = asyncio.get_running_loop().call_soon(self._go_on)
+                    break
+        finally:
+            self._turning = False
+
+    def _go_on(self) -> None:
+        self._next_turn = None
+        self.turn()
+
+    # -- one round ---------------------------------------------------------------------------------------------
+
+    def _round(self, dispatcher: Dispatcher) -> int:
+        """Entries dealt with; 0 when nothing more can be done before something happens."""
+        if self.gate is not None:
+            return self._gated_round(dispatcher, self.gate)
+        plan = dispatcher.plan_replay()
+        if plan:
+            return self._replay(dispatcher, plan)
+        source = self._log
+        if self.read_at >= source.end or not (wanted := dispatcher.wanted()):
+            return 0
+        if self.read_at < source.first:
+            self._jump_trimmed()
+        start = self._cursor.next_unacknowledged(self.read_at)
+        if start >= source.end:
+            self.read_at = max(self.read_at, min(start, source.end))
+            return 0
+        self.read_at = start
+        self.read_at = self._give(dispatcher, start, min(start + wanted, source.end))
+        return self.read_at - start
+
+    def _gated_round(self, dispatcher: Dispatcher, gate: Gate) -> int:
+        if not gate and not gate.late:
+            self.gate = None
+            return self._round(dispatcher)
+        plan = dispatcher.plan_replay()
+        if plan:
+            return 1 if self._sort_out(dispatcher, gate, plan) else self._replay(dispatcher, plan)
+        if not (wanted := dispatcher.wanted()):
+            return 0
+        if self.read_at < self._log.first:
+            self._jump_trimmed()
+        if gate.late:
+            return self._send_late(dispatcher, gate, wanted)
+        end = gate.readable_end(self._log.end)
+        if self.read_at >= end:
+            return 0
+        before = self.read_at
+        start, found, dead = gate.pass_over(self._cursor, before, end)
+        self.read_at = start
+        if dead:
+            self._cursor.acknowledge(dead)
+            self.on_acknowledged()
+        if start >= end:
+            return 0
+        if not found:
+            return STEPS
+        self.read_at = self._give(dispatcher, start, min(start + wanted, end))
+        return self.read_at - start
+
+    def _sort_out(self, dispatcher: Dispatcher, gate: Gate, plan: list[int]) -> bool:
+        """Whether something that was to be replayed at the front of ``plan`` is closed; it is taken out."""
+        start = plan[0]
+        stop = min(plan[-1] + 1, start + self._settings.dispatcher_max_read_batch_size)
+        changed = False
+        for low, high in gate.closed(start, stop):
+            changed |= dispatcher.withdraw(range(low, high))
+        if changed and (dead := gate.dead(start, stop)):
+            self._cursor.acknowledge(dead)
+            self.on_acknowledged()
+        return changed
+
+    def _send_late(self, dispatcher: Dispatcher, gate: Gate, wanted: int) -> int:
+        """Send the first consecutive ones of what was passed over; entries dealt with."""
+        late, cursor = gate.late, self._cursor
+        front = late.front(wanted)
+        start = front[0]
+        gone = start < self._log.first or cursor.acknowledged(start) or dispatcher.has(start)
+        if gone or gate.next_open(start, start + 1) != start:
+            late.drop(1)
+            return 1
+        stop = start + 1
+        for ordinal in front[1:]:
+            if ordinal != stop or dispatcher.has(ordinal):
+                break
+            stop += 1
+        reached = self._give(dispatcher, start, stop)
+        late.drop(min(reached, stop) - start)
+        return reached - start
+
+    def _give(self, dispatcher: Dispatcher, start: int, stop: int) -> int:
+        """Let the dispatcher assign unacknowledged entries from ``start`` on, send them; the ordinal behind the last.
+
+        ``start`` itself if nobody takes one or the disk has to be asked first.
+        """
+        run = self._run_at(start, stop - start)
+        if run is None:
+            return start
+        if run.first > start:
+            # only a compacted topic has gaps; what is in one is as good as acknowledged
+            return run.first
+        stop = min(run.first + len(run.entries), stop)
+        if stop > start + 1:
+            stop = self._cursor.next_acknowledged(start, stop)
+            if self.gate is not None:
+                stop = self.gate.next_closed(start, stop)
+        low, high = start - run.first, stop - run.first
+        key_slot = dispatcher.key_slot
+        slots = None
+        if key_slot is not None:
+            sticky_key = self._sticky_key
+            slots = [key_slot(sticky_key(entry)) for entry in run.entries[low:high]]
+        if self.chunk_of is not None and isinstance(dispatcher, SharedChunks):
+            dispatcher.note_chunks(start, list(map(self.chunk_of, run.entries[low:high])))
+        slices, reached = dispatcher.assign(start, stop, self._counts(run, low, high), slots)
+        for piece in slices:
+            self._send(dispatcher, run, piece)
+        return reached
+
+    def _replay(self, dispatcher: Dispatcher, plan: list[int]) -> int:
+        start = plan[0]
+        if start < self._log.first:
+            dispatcher.acknowledged_until(self._log.first - 1)
+            return 1
+        reach = start + self._settings.dispatcher_max_read_batch_size
+        span = plan[bisect_left(plan, reach) - 1] + 1 - start
+        run = self._run_at(start, span)
+        if run is None:
+            return 0
+        low = start - run.first
+        high = min(len(run.entries), low + span)
+        slices = dispatcher.replay(start, run.first + high, self._counts(run, low, high))
+        for piece in slices:
+            self._send(dispatcher, run, piece)
+        sent = sum(piece.stop - piece.start for piece in slices)
+        return sent or int(dispatcher.plan_replay() != plan)
+
+    def _counts(self, run: Run, low: int, high: int) -> Sequence[int] | None:
+        """Live messages of ``run.entries[low:high]``: what is charged (5.2.1)."""
+        counts = run.counts
+        if counts is not None:
+            if low or high < len(counts):
+                counts = counts[low:high]
+            self.sizes.saw(counts)
+        parts = self.parts
+        if not parts.has_partial_batches:
+            return counts
+        live = [1] * (high - low) if counts is None else list(counts)
+        for i in range(high - low):
+            if words := parts.remaining_indexes(run.first + low + i):
+                live[i] = live_messages(words)
+        return live
+
+    def _send(self, dispatcher: Dispatcher, run: Run, piece: Slice) -> None:
+        consumer = self.consumers[piece.consumer]
+        low, high = piece.start - run.first, piece.stop - run.first
+        counts = dispatcher.redelivery_counts()
+        if counts or self.parts.has_partial_batches:
+            self._send_marked(consumer, run, low, high, counts)
+        else:
+            consumer.connection.deliver(run, low, high, consumer.epoch)
+        if self.chunk_of is not None:
+            consumer.chunks_out += sum(1 for entry in run.entries[low:high] if self.chunk_of(entry) is not None)
+        messages = high - low if run.counts is None else sum(run.counts[low:high])
+        consumer.sent(high - low, messages, sum(map(len, run.entries[low:high])), self._clock.now_ms())
+
+    def _send_marked(self, consumer: Consumer, run: Run, low: int, high: int, counts: dict[int, int]) -> None:
+        """Entries that carry a redelivery count or an ack set go one by one, the rest in slices."""
+        plain = low
+        connection, epoch, parts = consumer.connection, consumer.epoch, self.parts
+        for index in range(low, high):
+            ordinal = run.first + index
+            count = counts.get(ordinal, 0)
+            ack_set = parts.remaining_indexes(ordinal)
+            if not count and not ack_set:
+                continue
+            if plain < index:
+                connection.deliver(run, plain, index, epoch)
+            connection.deliver_one(run, index, count, ack_set, epoch)
+            plain = index + 1
+            if count:
+                consumer.messages_redelivered += 1 if run.counts is None else run.counts[index]
+        if plain < high:
+            connection.deliver(run, plain, high, epoch)
+
+    # -- reading -----------------------------------------------------------------------------------------------
+
+    def _run_at(self, start: int, entries_max: int) -> Run | None:
+        """A run that covers ``start``; None: the disk was asked, or is still busy."""
+        fetched = self._fetched
+        if fetched is not None:
+            if fetched.first <= start < fetched.first + len(fetched.entries):
+                return fetched
+            self._fetched = None
+        bytes_max = self._settings.dispatcher_max_read_size_bytes
+        run = self._log.cached(start, entries_max, bytes_max)
+        if run is None and not self._reading and self._retry is None:
+            self._reading = True
+            self._asked = start
+            self._log.read(start, entries_max, bytes_max, partial(self._read_done, self._reads))
+        return run
+
+    def _read_done(self, asked: int, result: Run | Exception) -> None:
+        if asked != self._reads:
+            return
+        self._reading = False
+        self.trouble = ""
+        if self._closed:
+            return
+        if isinstance(result, Exception):
+            self.trouble = str(result)
+            if isinstance(result, UnreadableError) and self._log is self._own and self._unreadable(result):
+                return
+            log.warning("subscription %s: read failed, next try in %.0f s: %s", self.name, self._retry_s, result)
+            self._retry = asyncio.get_running_loop().call_later(self._retry_s, self._try_again)
+            self._retry_s = min(2 * self._retry_s, _RETRY_MAX_S)
+            return
+        self._retry_s = self._settings.read_retry_s
+        self._fetched = result
+        self.gaps.waiting = None
+        self.turn()
+
+    def _unreadable(self, error: UnreadableError) -> bool:
+        """Named once; then skipped if it may be, or tried again now and then: somebody may mend the disk."""
+        start, stop = self._asked, min(error.stop, self._log.end)
+        if self.gaps.met(start, stop):
+            ids = f"{self._log.position(start)} to {self._log.position(stop - 1)}"
+            log.error("subscription %s: messages %s cannot be read: %s", self.name, ids, error)
+        if self._settings.auto_skip_non_recoverable_data:
+            self.skip_unreadable()
+        else:
+            self._retry = asyncio.get_running_loop().call_later(_RETRY_MAX_S, self._try_again)
+        return True
+
+    def skip_unreadable(self) -> int:
+        """What cannot be read and is in the way counts as acknowledged; how many entries that were not."""
+        if self.gaps.waiting is None:
+            return 0
+        start, stop = self.gaps.waiting
+        left = [ordinal for ordinal in range(start, stop) if not self._cursor.acknowledged(ordinal)]
+        self.gaps.passed(len(left))
+        log.error("subscription %s: %d messages that cannot be read are skipped", self.name, len(left))
+        self._cursor.acknowledge(left)
+        if self.dispatcher is not None and self.consumers:
+            self.dispatcher.acknowledged(next(iter(self.consumers)), left)
+        self.on_acknowledged()
+        self.trouble = ""
+        if self._retry is not None:
+            self._retry.cancel()
+            self._retry = None
+        self.turn()
+        return len(left)
+
+    def _try_again(self) -> None:
+        self._retry = None
+        self.turn()
+
+    def _jump_trimmed(self) -> None:
+        if self._cursor.mark_delete < self._log.first - 1:
+            self._cursor.trimmed()
+        self.read_at = max(self.read_at, self._log.first)
+
+
+def live_messages(words: Sequence[int]) -> int:
+    """Bits set in an ack set: messages not acknowledged (5.7.6)."""
+    return sum((word & 0xFFFF_FFFF_FFFF_FFFF).bit_count() for word in words)
+
+
+def _nothing() -> None: ...

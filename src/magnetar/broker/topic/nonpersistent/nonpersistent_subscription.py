@@ -1,0 +1,279 @@
+"""A subscription of a non-persistent topic: whoever has permits when a message passes gets it, nobody later.
+
+The dispatchers of persistent subscriptions choose (SEMANTICS 13.4), with settings that take away what needs a memory:
+every entry counts as acknowledged when it was sent, one entry at a time goes round, a Failover consumer takes over at
+once and without ACTIVE_CONSUMER_CHANGE, and entries that Key_Shared would keep for their owner are dropped. What
+nobody got is counted. Acknowledgements, redelivery and seek are no-ops that are answered (13.5, 13.11).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from types import MappingProxyType
+from typing import Any
+
+from magnetar.broker.delivery.consumer_state import ConsumerState
+from magnetar.broker.delivery.dispatchers.dispatcher import Dispatcher
+from magnetar.broker.delivery.dispatchers.exclusive import SingleActiveConsumer
+from magnetar.broker.delivery.instructions import Slice
+from magnetar.broker.delivery.permits import buy
+from magnetar.broker.topic.dispatch.consumer import Consumer
+from magnetar.broker.topic.dispatch.dispatch_settings import DispatchSettings
+from magnetar.broker.topic.dispatch.dispatcher_choice import check_joins, make_dispatcher
+from magnetar.broker.topic.nonpersistent.fan_out import Group
+from magnetar.broker.topic.ports import ConsumerConnection, Done, tell
+from magnetar.broker.topic.subscription.acknowledgements import IndexAck
+from magnetar.broker.topic.subscription.subscription import TopicIdentity
+from magnetar.broker.topic.subscription.subscription_stats import SubscriptionStats, Totals, consumers_stats
+from magnetar.model.errors import ConsumerBusyError, MetadataError
+from magnetar.model.subscription_types import AUTO_SPLIT, KeySharedMeta, SubType
+from magnetar.runtime.clock import Clock
+
+_UNLIMITED = 1 << 62
+
+
+def passing_settings(settings: DispatchSettings) -> DispatchSettings:
+    """``settings`` for dispatchers whose entries are gone when they return."""
+    return replace(
+        settings,
+        dispatcher_max_read_batch_size=_UNLIMITED,
+        dispatcher_max_round_robin_batch_size=1,
+        max_unacked_messages_per_consumer=0,
+        max_unacked_messages_per_subscription=0,
+        active_consumer_failover_delay_ms=0,
+        key_shared_look_ahead_per_consumer=_UNLIMITED,
+        key_shared_look_ahead_per_subscription=_UNLIMITED,
+    )
+
+
+class NoAcks:
+    """Acknowledgements that are answered and mean nothing."""
+
+    def take(self, consumer: Consumer, ordinals: Sequence[int], durable: Done | None = None) -> None:
+        """ACK."""
+        tell(durable)
+
+    def take_sets(self, consumer: Consumer, acks: Sequence[IndexAck], durable: Done | None = None) -> None:
+        """ACK of parts of batches."""
+        tell(durable)
+
+    def take_until(
+        self, consumer: Consumer, ordinal: int, durable: Done | None = None, batch: IndexAck | None = None
+    ) -> None:
+        """Cumulative ACK."""
+        tell(durable)
+
+
+class NonPersistentSubscription:
+    """Made by its topic for its first consumer, forgotten with its last. ``settings``: of ``passing_settings``."""
+
+    mark_delete = -1
+
+    def __init__(
+        self,
+        topic: TopicIdentity,
+        name: str,
+        settings: DispatchSettings,
+        clock: Clock,
+        sticky_key: Callable[[bytes], bytes],
+        properties: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
+        self.topic = topic
+        self.properties = dict(properties)
+        self.name = name
+        self.settings = settings
+        self.durable = False
+        """Whatever the client asked for: nothing of it outlives its consumers."""
+        self.sub_type: SubType | None = None
+        self.key_shared = AUTO_SPLIT
+        self.acks = NoAcks()
+        self.totals = Totals()
+        self.dropped = 0
+        """Messages that passed and that nobody could take."""
+        self.dispatcher: Dispatcher | None = None
+        self._clock = clock
+        self._sticky_key = sticky_key
+        self._members: dict[ConsumerState, Consumer] = {}
+
+    # -- members -----------------------------------------------------------------------------------------------
+
+    @property
+    def consumers(self) -> list[Consumer]:
+        """In join order."""
+        return list(self._members.values())
+
+    @property
+    def active_consumer(self) -> Consumer | None:
+        """Of Exclusive and Failover: who is served."""
+        dispatcher = self.dispatcher
+        if isinstance(dispatcher, SingleActiveConsumer) and dispatcher.active is not None:
+            return self._members[dispatcher.active]
+        return None
+
+    def add_consumer(
+        self,
+        connection: ConsumerConnection,
+        *,
+        name: str,
+        consumer_id: int,
+        sub_type: SubType,
+        priority: int = 0,
+        key_shared: KeySharedMeta | None = None,
+        epoch: int | None = None,
+        info: dict[str, Any] | None = None,
+    ) -> Consumer:
+        """A consumer joins, with 0 permits. Raises ConsumerBusyError or ConsumerAssignError, then nothing changed."""
+        meta = key_shared or AUTO_SPLIT
+        dispatcher = self.dispatcher
+        if dispatcher is None or not self._members:
+            dispatcher = make_dispatcher(
+                sub_type, meta, self.settings, self.topic.name, self.topic.partition, chunks=False
+            )
+        elif self.sub_type is not None:
+            check_joins(self.sub_type, self.key_shared, sub_type, meta)
+        limit = self.settings.max_consumers_per_subscription
+        if limit and len(self._members) >= limit:
+            raise ConsumerBusyError("Subscription reached max consumers limit")
+        state = ConsumerState(name, connection, priority, meta.hash_ranges or None)
+        state.description = (
+            f"Consumer{{subscription={self.name}, consumerId={consumer_id}, consumerName={name}, "
+            f"topic={self.topic.name}}}"
+        )
+        dispatcher.add(state)
+        consumer = Consumer(state, connection, consumer_id, epoch, info or {})
+        self._members[state] = consumer
+        if self.dispatcher is not dispatcher:
+            self.dispatcher = dispatcher
+            self.sub_type, self.key_shared = sub_type, meta
+        return consumer
+
+    def remove_consumer(self, consumer: Consumer) -> None:
+        """It left or its connection was lost."""
+        self._leave(consumer)
+
+    def _leave(self, consumer: Consumer) -> bool:
+        if self.dispatcher is None or self._members.pop(consumer.state, None) is None:
+            return False
+        self.dispatcher.remove(consumer.state)
+        self.totals.add(consumer)
+        return True
+
+    def close(self) -> None:
+        """Unload or delete: everybody is disconnected."""
+        for consumer in self.consumers:
+            if self._leave(consumer):
+                consumer.connection.close()
+
+    # -- flow --------------------------------------------------------------------------------------------------
+
+    def flow(self, consumer: Consumer, permits: int) -> None:
+        """FLOW; the connection has refused ``permits`` below 1 (5.2.1)."""
+        if self.dispatcher is not None and consumer.state in self._members:
+            consumer.last_flow_ms = self._clock.now_ms()
+            self.dispatcher.flow(consumer.state, permits)
+
+    def resume(self, consumer: Consumer) -> None:
+        """The socket takes more again: what comes from now on."""
+
+    def deliver(self, group: Group) -> None:
+        """Messages pass."""
+        dispatcher = self.dispatcher
+        given = 0
+        if dispatcher is not None and self._members:
+            now = self._clock.now_ms()
+            for piece in self._choose(dispatcher, group):
+                consumer = self._members[piece.consumer]
+                entries = group.entries[piece.start : piece.stop]
+                consumer.connection.deliver_unstored(entries)
+                counts = group.counts
+                messages = len(entries) if counts is None else sum(counts[piece.start : piece.stop])
+                consumer.sent(len(entries), messages, sum(map(len, entries)), now)
+                given += messages
+                dispatcher.acknowledged(piece.consumer, range(piece.start, piece.stop))
+            if dispatcher.in_replay:
+                dispatcher.acknowledged_until(len(group.entries))
+        self.dropped += group.messages - given
+
+    def _choose(self, dispatcher: Dispatcher, group: Group) -> list[Slice]:
+        counts, stop = group.counts, len(group.entries)
+        dispatcher.new_turn()
+        if isinstance(dispatcher, SingleActiveConsumer):
+            # a read is sent whole however few permits are left by then; here nothing was read, so permits decide
+            permits = dispatcher.wanted()
+            if not permits:
+                return []
+            stop = min(stop, permits) if counts is None else buy(counts, 0, stop, permits, _UNLIMITED)[0]
+            counts = None if counts is None else counts[:stop]
+        key_slot = dispatcher.key_slot
+        slots = None
+        if key_slot is not None:
+            sticky_key = self._sticky_key
+            slots = [key_slot(sticky_key(entry)) for entry in group.entries[:stop]]
+        return dispatcher.assign(0, stop, counts, slots)[0]
+
+    # -- what leaves no trace ----------------------------------------------------------------------------------
+
+    def redeliver(self, consumer: Consumer, ordinals: Sequence[int] | None, epoch: int | None = None) -> None:
+        """REDELIVER."""
+
+    def seek_to(
+        self, ordinal: int, durable: Done | None = None, ack_set: tuple[int, ...] = (), batch_size: int = 0
+    ) -> None:
+        """SEEK: nobody is disconnected (13.11)."""
+        tell(durable)
+
+    def check_unsubscribe(self, consumer: Consumer, *, force: bool = False) -> None:
+        """Whether this consumer may delete the subscription; with ``force`` the others are disconnected (5.9.9)."""
+        others = [other for other in self.consumers if other is not consumer]
+        if force:
+            for other in others:
+                if self._leave(other):
+                    other.connection.close()
+        elif others or consumer.state not in self._members:
+            raise MetadataError("Unconnected or shared consumer attempting to unsubscribe")
+
+    # -- statistics --------------------------------------------------------------------------------------------
+
+    def counters(self) -> Totals:
+        """What has passed to consumers since the subscription was made; a copy."""
+        return self.totals.with_those(self.consumers)
+
+    def stats(self, only: Consumer | None = None) -> SubscriptionStats:
+        """Backlog and unacknowledged messages are 0 by nature; marks are -1."""
+        totals, consumers, dispatcher = self.counters(), self.consumers, self.dispatcher
+        active = self.active_consumer
+        return SubscriptionStats(
+            type="None" if self.sub_type is None else self.sub_type.name,
+            backlog_entries=0,
+            unacked_messages=0,
+            in_replay=0,
+            delayed_entries=0,
+            blocked_on_unacked=False,
+            active_consumer_name=active.name if active else "",
+            entries_out=totals.entries_out,
+            messages_out=totals.messages_out,
+            bytes_out=totals.bytes_out,
+            messages_redelivered=0,
+            acked_entries=0,
+            expired=0,
+            last_expired_ms=0,
+            jumped=0,
+            last_flow_ms=totals.last_flow_ms,
+            last_sent_ms=totals.last_sent_ms,
+            last_acked_ms=0,
+            last_mark_delete_advanced_ms=0,
+            is_durable=False,
+            allow_out_of_order=False,
+            key_shared_mode="",
+            mark_delete=self.mark_delete,
+            read_at=0,
+            consumers=consumers_stats(consumers, dispatcher, only),
+        )
+
+    def check(self) -> None:
+        """Assert that nothing is remembered; for tests."""
+        dispatcher = self.dispatcher
+        assert dispatcher is None or (not dispatcher.unacked and not dispatcher.in_replay)
+        if dispatcher is not None and self._members:
+            dispatcher.check()

@@ -1,0 +1,161 @@
+"""What a subscription shows of itself: the live values of SEMANTICS 5.10, read at the moment of asking.
+
+Rates are not here: whoever wants one keeps the last counter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from magnetar.broker.delivery.dispatchers.dispatcher import Dispatcher
+from magnetar.broker.delivery.dispatchers.key_shared import KeyShared
+from magnetar.broker.delivery.sticky_keys.draining_hashes import DrainingHash
+from magnetar.broker.topic.dispatch.consumer import Consumer
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumerStats:
+    """5.10.2; counters since the consumer connected."""
+
+    name: str
+    consumer_id: int
+    priority: int
+    available_permits: int
+    unacked_messages: int
+    average_messages_per_entry: int
+    blocked_on_unacked: bool
+    entries_out: int
+    messages_out: int
+    bytes_out: int
+    messages_redelivered: int
+    acked_entries: int
+    last_flow_ms: int
+    last_sent_ms: int
+    last_acked_ms: int
+    key_hash_ranges: list[tuple[int, int]]
+    draining_hashes: list[DrainingHash]
+    draining_hashes_cleared_total: int
+    info: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class SubscriptionStats:
+    """5.10.1; counters since the topic was loaded, consumers that left included."""
+
+    type: str
+    backlog_entries: int
+    delayed_entries: int
+    """Of the backlog, those that are not due yet; 0 for the types that do not wait (7.2)."""
+    unacked_messages: int
+    in_replay: int
+    """Entries that have to go out again, or wait for their key's turn."""
+    blocked_on_unacked: bool
+    active_consumer_name: str
+    entries_out: int
+    messages_out: int
+    bytes_out: int
+    messages_redelivered: int
+    acked_entries: int
+    expired: int
+    """Entries that time to live or a quota took."""
+    last_expired_ms: int
+    jumped: int
+    """Entries that a non-durable cursor lost because they were trimmed."""
+    last_flow_ms: int
+    last_sent_ms: int
+    last_acked_ms: int
+    last_mark_delete_advanced_ms: int
+    is_durable: bool
+    allow_out_of_order: bool
+    key_shared_mode: str
+    """"" unless Key_Shared."""
+    mark_delete: int
+    read_at: int
+    consumers: list[ConsumerStats]
+
+
+class Totals:
+    """The counters of a subscription: those of consumers that left are added up here."""
+
+    __slots__ = (
+        "acked_entries", "bytes_out", "chunks_out", "entries_out", "expired", "last_acked_ms", "last_expired_ms",
+        "last_flow_ms", "last_mark_delete_advanced_ms", "last_sent_ms", "messages_out",
+        "messages_redelivered",
+    )  # fmt: skip
+
+    def __init__(self) -> None:
+        self.entries_out = 0
+        self.messages_out = 0
+        self.bytes_out = 0
+        self.chunks_out = 0
+        self.messages_redelivered = 0
+        self.acked_entries = 0
+        self.expired = 0
+        """Entries that time to live or a quota took."""
+        self.last_expired_ms = 0
+        self.last_flow_ms = 0
+        self.last_sent_ms = 0
+        self.last_acked_ms = 0
+        self.last_mark_delete_advanced_ms = 0
+
+    def add(self, consumer: Consumer) -> None:
+        """``consumer`` left, or is counted in for a moment."""
+        self.entries_out += consumer.entries_out
+        self.messages_out += consumer.messages_out
+        self.bytes_out += consumer.bytes_out
+        self.chunks_out += consumer.chunks_out
+        self.messages_redelivered += consumer.messages_redelivered
+        self.acked_entries += consumer.acked_entries
+        self.last_flow_ms = max(self.last_flow_ms, consumer.last_flow_ms)
+        self.last_sent_ms = max(self.last_sent_ms, consumer.last_sent_ms)
+        self.last_acked_ms = max(self.last_acked_ms, consumer.last_acked_ms)
+
+    def with_those(self, consumers: list[Consumer]) -> Totals:
+        """A copy that includes the consumers that are there."""
+        result = Totals()
+        for field in self.__slots__:
+            setattr(result, field, getattr(self, field))
+        for consumer in consumers:
+            result.add(consumer)
+        return result
+
+
+def consumers_stats(
+    consumers: Iterable[Consumer], dispatcher: Dispatcher | None, only: Consumer | None
+) -> list[ConsumerStats]:
+    """All of them now; with ``only`` that one, without its keys: what all have is gone through to find one's."""
+    shared = dispatcher if isinstance(dispatcher, KeyShared) else None
+    if only is not None:
+        return [_one(only, shared, [], [])]
+    ranges = shared.ranges() if shared else {}
+    draining = shared.draining_by() if shared else {}
+    return [_one(c, shared, ranges.get(c.state, []), draining.get(c.state, [])) for c in consumers]
+
+
+def _one(
+    consumer: Consumer, shared: KeyShared | None, ranges: list[tuple[int, int]], draining: list[DrainingHash]
+) -> ConsumerStats:
+    state = consumer.state
+    return ConsumerStats(
+        name=state.name,
+        consumer_id=consumer.consumer_id,
+        priority=state.priority,
+        available_permits=state.permits,
+        unacked_messages=state.unacked,
+        average_messages_per_entry=consumer.average_messages,
+        blocked_on_unacked=state.blocked,
+        entries_out=consumer.entries_out,
+        messages_out=consumer.messages_out,
+        bytes_out=consumer.bytes_out,
+        messages_redelivered=consumer.messages_redelivered,
+        acked_entries=consumer.acked_entries,
+        last_flow_ms=consumer.last_flow_ms,
+        last_sent_ms=consumer.last_sent_ms,
+        last_acked_ms=consumer.last_acked_ms,
+        key_hash_ranges=ranges,
+        draining_hashes=draining,
+        draining_hashes_cleared_total=shared.drained_total(state) if shared else 0,
+        info=consumer.info,
+    )

@@ -1,0 +1,97 @@
+"""What transactions say at the gate of a subscription (SEMANTICS 9.10, 9.12).
+
+:class:`Isolation` stands at every subscription of a topic that took part in a transaction: nothing from the first entry
+of the oldest open transaction on is read, aborted entries and markers are dead. :class:`Reserved` stands at one
+subscription while acknowledgements on it are pending, and what
+consumers are sent of a batch that is pending in part comes from :class:`LeftOfBatches`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from typing_extensions import override
+
+from magnetar.broker.topic.dispatch.dispatch_filter import Reason
+from magnetar.broker.topic.ports import Cursor
+from magnetar.transactions.buffer import Buffer
+from magnetar.transactions.coordinator import shown
+from magnetar.transactions.pending import PendingAcks
+
+
+class Isolation(Reason):
+    """READ_COMMITTED, by what is durable of a topic's transactions."""
+
+    def __init__(self, buffer: Buffer) -> None:
+        self._buffer = buffer
+
+    @property
+    def why(self) -> str:  # type: ignore[override]  # a constant there
+        """Which transaction it is that holds them back."""
+        oldest = self._buffer.oldest()
+        return f"transaction {shown(oldest)} is open and began there" if oldest is not None else ""
+
+    @override
+    def readable_end(self, end: int) -> int:
+        limit = self._buffer.limit
+        return end if limit is None else min(limit, end)
+
+    @override
+    def next_open(self, start: int, stop: int) -> int:
+        return min(self._buffer.next_shown(start), stop)
+
+    @override
+    def next_closed(self, start: int, stop: int) -> int:
+        return self._buffer.next_hidden(start, stop)
+
+    @override
+    def dead(self, start: int, stop: int) -> Sequence[int]:
+        return self._buffer.hidden_in(start, stop)
+
+
+class Reserved(Reason):
+    """Entries that open transactions have acknowledged, whole or by now in all their parts."""
+
+    def __init__(self, pending: PendingAcks, cursor: Cursor) -> None:
+        self._pending = pending
+        self._cursor = cursor
+
+    def _closed(self, ordinal: int) -> bool:
+        if ordinal in self._pending.whole:
+            return True
+        part = self._pending.parts.get(ordinal)
+        return part is not None and not part.left_of(self._cursor.remaining_indexes(ordinal))
+
+    @override
+    def next_open(self, start: int, stop: int) -> int:
+        while start < stop and self._closed(start):
+            start += 1
+        return start
+
+    @override
+    def next_closed(self, start: int, stop: int) -> int:
+        whole = self._pending.whole.within(start, stop)
+        if whole:
+            stop = whole[0]
+        if self._pending.parts:
+            stop = min((o for o in self._pending.parts if start <= o < stop and self._closed(o)), default=stop)
+        return stop
+
+
+class LeftOfBatches:
+    """What neither the cursor nor a transaction has of a batch: the ack set of a MESSAGE (5.7.8)."""
+
+    def __init__(self, pending: PendingAcks, cursor: Cursor) -> None:
+        self._pending = pending
+        self._cursor = cursor
+
+    @property
+    def has_partial_batches(self) -> bool:
+        """False: nobody needs to ask."""
+        return self._cursor.has_partial_batches or bool(self._pending.parts)
+
+    def remaining_indexes(self, ordinal: int) -> tuple[int, ...]:
+        """As the cursor's."""
+        words = self._cursor.remaining_indexes(ordinal)
+        part = self._pending.parts.get(ordinal)
+        return words if part is None else part.left_of(words)

@@ -1,0 +1,62 @@
+"""Taking over a view that a job computed: the loop goes on meanwhile, and places that cannot be are refused."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from magnetar.broker.topic.compaction.compacted_view import pack
+from magnetar.broker.topic.compaction.view_adoption import adopt
+from magnetar.model.errors import ConflictError
+
+LOG = cast(
+    "Any",
+    SimpleNamespace(name="t", first=0, exact_ordinal=lambda place: place.entry if place.ledger == 1 else None),
+)
+
+
+class Writer:
+    def __init__(self) -> None:
+        self.written: list[int] = []
+
+    async def write(self, ordinal: int, ledger: int, entry: int, data: bytes, count: int) -> None:
+        self.written.append(ordinal)
+
+    async def durable(self) -> None: ...
+
+
+async def one_piece(*ordinals: int, ledger: int = 1) -> AsyncIterator[tuple[list[bytes], None]]:
+    yield [pack(ordinal, ledger, ordinal, b"x") for ordinal in ordinals], None
+
+
+def test_others_have_their_turn_while_a_large_piece_is_taken_over() -> None:
+    async def main() -> None:
+        writer, turns = Writer(), 0
+
+        async def others() -> None:
+            nonlocal turns
+            while True:
+                await asyncio.sleep(0)
+                turns += 1
+
+        beside = asyncio.create_task(others())
+        await adopt(LOG, None, 10_000, one_piece(*range(10_000)), cast("Any", writer))
+        beside.cancel()
+        assert len(writer.written) == 10_000
+        assert turns >= 40
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize(
+    "pieces",
+    [one_piece(1, 1), one_piece(2, 1), one_piece(10), one_piece(1, ledger=2)],
+    ids=["twice", "back", "end", "ledger"],
+)
+def test_places_that_cannot_be_are_refused(pieces: Any) -> None:
+    with pytest.raises(ConflictError, match="to be kept"):
+        asyncio.run(adopt(LOG, None, 10, pieces, cast("Any", Writer())))

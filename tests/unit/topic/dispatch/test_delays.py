@@ -1,0 +1,319 @@
+"""Delayed messages of a whole topic on the real store: restart, policy, acknowledgement, statistics (SEMANTICS 7)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass, field
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+
+from magnetar.broker.topic.dispatch.consumer import Consumer
+from magnetar.broker.topic.dispatch.delays import Delays
+from magnetar.broker.topic.dispatch.dispatch_settings import DispatchSettings
+from magnetar.broker.topic.subscription.subscription import Subscription
+from magnetar.broker.topic.topic import Topic
+from magnetar.model.errors import NotAllowedError, ServerError
+from magnetar.model.names import TopicName
+from magnetar.model.subscription_types import SubType
+from magnetar.model.topic_policies import DelayedDelivery, TopicPolicies
+from magnetar.protocol.entries import EntryMetadata, build_entry, deliver_at
+from magnetar.storage.backends.files import OsFileSystem
+from magnetar.storage.store import LedgerStore, StoreSettings
+from magnetar.testing.simloop import SimClock, SimLoop, run_in
+from tests.unit.topic.fakes import FakeConnection
+
+NAME = TopicName.parse("persistent://public/default/delayed")
+SETTINGS = StoreSettings(segment_bytes=1 << 20, cache_bytes=1 << 20, ledger_min_rollover_ms=0)
+
+
+class EntryConnection(FakeConnection):
+    def _take(self, run: Any, index: int, count: int, ack_set: tuple[int, ...], epoch: int | None) -> None:
+        self.got.append((run.first + index, count, ack_set, epoch))
+
+
+@dataclass
+class Bench:
+    """A topic whose clock is the simulator's."""
+
+    path: Path
+    strict: bool = True
+    policy: DelayedDelivery = field(default_factory=DelayedDelivery)
+
+    def __post_init__(self) -> None:
+        self.clock = SimClock(asyncio.get_running_loop())
+        self.sequence = 0
+        self.boot()
+
+    def boot(self) -> None:
+        self.store = LedgerStore(OsFileSystem(str(self.path)), self.clock, SETTINGS)
+        self.store.open()
+        self.load()
+
+    def load(self) -> None:
+        settings = DispatchSettings(deliver_at_time_strict=self.strict, active_consumer_failover_delay_ms=0)
+        policies = TopicPolicies(delayed_delivery=self.policy)
+        self.topic = Topic(NAME, self.store, settings, self.clock, Random(1), policies)
+
+    async def restart(self) -> None:
+        self.topic.close()
+        await self.store.close()
+        self.boot()
+
+    def publish(self, *delays_ms: int) -> None:
+        """Positive: that much later; 0: plain."""
+        for delay in delays_ms:
+            self.sequence += 1
+            at = self.clock.now_ms() + delay if delay else None
+            entry = build_entry(EntryMetadata("p", self.sequence, 1, deliver_at_time=at), b"m")
+            self.topic.delays.append(entry, 1, (_Nobody(), self.sequence, 0))
+
+    async def durable(self) -> None:
+        done = asyncio.Event()
+        self.topic.log.barrier(done.set)
+        await done.wait()
+
+    async def subscription(self) -> Subscription:
+        if "s" not in self.topic.subscriptions:
+            self.topic.create_subscription("s", 0)
+            await self.durable()
+        return self.topic.subscriptions["s"]
+
+    async def join(self, sub_type: SubType = SubType.Shared, permits: int = 1_000) -> tuple[Consumer, EntryConnection]:
+        connection = EntryConnection()
+        subscription = await self.subscription()
+        consumer = subscription.add_consumer(connection, name="c", consumer_id=1, sub_type=sub_type)
+        if permits:
+            subscription.flow(consumer, permits)
+        return consumer, connection
+
+
+class _Nobody:
+    """A producer that has gone."""
+
+    open = False
+    msg_in = bytes_in = 0
+
+    class connection:
+        @staticmethod
+        def dropped(count: int) -> None: ...
+
+
+def simulated(main: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    run_in(SimLoop(1, limit_s=1e9), main())
+
+
+SHARING = pytest.mark.parametrize("sub_type", [SubType.Shared, SubType.Key_Shared])
+
+
+@SHARING
+def test_by_time_then_by_position(tmp_path: Path, sub_type: SubType) -> None:
+    async def main() -> None:
+        bench = Bench(tmp_path)
+        _, connection = await bench.join(sub_type)
+        bench.publish(900, 0, 300, 600, 300)
+        await bench.durable()
+        assert connection.ordinals == [1]
+        stats = bench.topic.subscriptions["s"].stats()
+        assert (stats.backlog_entries, stats.delayed_entries) == (5, 4)
+        await asyncio.sleep(0.2)
+        assert connection.ordinals == [1]
+        for delay, expected in ((0.12, [1, 2, 4]), (0.3, [1, 2, 4, 3]), (0.3, [1, 2, 4, 3, 0])):
+            await asyncio.sleep(delay)
+            assert connection.ordinals == expected
+        assert not bench.topic.reasons
+        bench.publish(100)
+        await asyncio.sleep(0.2)
+        assert connection.ordinals[-1] == 5
+
+    simulated(main)
+
+
+@pytest.mark.parametrize("sub_type", [SubType.Exclusive, SubType.Failover])
+def test_single_active_types_do_not_wait(tmp_path: Path, sub_type: SubType) -> None:
+    """7.2, and the same entries wait again for a Shared consumer that comes later."""
+
+    async def main() -> None:
+        bench = Bench(tmp_path)
+        consumer, connection = await bench.join(sub_type)
+        bench.publish(60_000, 60_000)
+        await bench.durable()
+        assert connection.ordinals == [0, 1]
+        assert bench.topic.subscriptions["s"].stats().delayed_entries == 0
+        bench.topic.subscriptions["s"].remove_consumer(consumer)
+        _, connection = await bench.join(SubType.Shared)
+        assert connection.ordinals == []
+        await asyncio.sleep(61)
+        assert connection.ordinals == [0, 1]
+
+    simulated(main)
+
+
+@SHARING
+def test_restart_and_unload_read_no_backlog(tmp_path: Path, sub_type: SubType, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def main() -> None:
+        bench = Bench(tmp_path)
+        await bench.subscription()
+        bench.publish(*[10_000 + i for i in range(2_000)], 0)
+        await bench.durable()
+        bench.store.checkpoint() if hasattr(bench.store, "checkpoint") else None
+        bench.publish(5_000)
+        await bench.durable()
+        await bench.restart()
+        reads: list[int] = []
+        read = type(bench.topic.log).read
+
+        def counted(self: Any, start: int, *rest: Any) -> None:
+            reads.append(start)
+            read(self, start, *rest)
+
+        monkeypatch.setattr(type(bench.topic.log), "read", counted)
+        _, connection = await bench.join(sub_type)
+        await asyncio.sleep(1)
+        assert connection.ordinals == [2_000]
+        assert reads == [2_000]
+        bench.topic.close()
+        bench.load()
+        _, connection = await bench.join(sub_type, permits=3_000)
+        await asyncio.sleep(1)
+        assert connection.ordinals == [2_000]
+        await asyncio.sleep(4)
+        assert connection.ordinals == [2_000, 2_001]
+        await asyncio.sleep(8)
+        assert connection.ordinals == [2_000, 2_001, *range(2_000)]
+
+    simulated(main)
+
+
+def test_acknowledged_skipped_and_redelivered(tmp_path: Path) -> None:
+    """Acks before the time count, a nack after it is answered at once (7.12), a seek makes it wait again."""
+
+    async def main() -> None:
+        bench = Bench(tmp_path)
+        consumer, connection = await bench.join()
+        bench.publish(1_000, 1_000, 1_000, 5_000)
+        await bench.durable()
+        subscription = bench.topic.subscriptions["s"]
+        subscription.acks.take(consumer, [1])
+        assert subscription.stats().delayed_entries == 3
+        await asyncio.sleep(1.1)
+        assert connection.ordinals == [0, 2]
+        subscription.redeliver(consumer, [2])
+        assert connection.ordinals == [0, 2, 2]
+        subscription.seek_to(0)
+        _, connection = await bench.join()
+        await bench.durable()
+        assert connection.ordinals == [0, 1, 2]
+        assert subscription.stats().delayed_entries == 1
+        subscription.skip_until(3)
+        assert subscription.stats().delayed_entries == 0
+        assert subscription.stats().backlog_entries == 0
+        await asyncio.sleep(6)
+        assert connection.ordinals == [0, 1, 2]
+
+    simulated(main)
+
+
+def test_not_strict_is_up_to_one_tick_early(tmp_path: Path) -> None:
+    """7.4."""
+
+    async def main() -> None:
+        bench = Bench(tmp_path, strict=False)
+        _, connection = await bench.join()
+        bench.publish(900, 1_500, 2_400, 3_000)
+        await bench.durable()
+        assert connection.ordinals == [0]
+        await asyncio.sleep(1.45)
+        assert connection.ordinals == [0]
+        await asyncio.sleep(0.1)
+        assert connection.ordinals == [0, 1, 2]
+        await asyncio.sleep(1.5)
+        assert connection.ordinals == [0, 1, 2, 3]
+
+    simulated(main)
+
+
+def test_policy(tmp_path: Path) -> None:
+    """7.3, 7.10: off, on again, and a longest delay."""
+
+    async def main() -> None:
+        bench = Bench(tmp_path, policy=DelayedDelivery(active=False))
+        _, connection = await bench.join()
+        bench.publish(5_000)
+        await bench.durable()
+        assert connection.ordinals == [0]
+        bench.topic.set_policies(TopicPolicies(delayed_delivery=DelayedDelivery(max_delay_ms=5_000)))
+        bench.publish(5_000)
+        with pytest.raises(NotAllowedError, match="Exceeds max allowed delivery delay of 5000 milliseconds") as refused:
+            bench.publish(5_001)
+        assert refused.value.code is ServerError.NotAllowedError
+        await bench.durable()
+        assert connection.ordinals == [0]
+        await asyncio.sleep(5.1)
+        assert connection.ordinals == [0, 1]
+
+    simulated(main)
+
+
+def test_what_went_out_while_the_policy_was_off_does_not_wait_again(tmp_path: Path) -> None:
+    """Off, loaded again (so it goes out at once), on again with the message still at its consumer."""
+
+    async def main() -> None:
+        bench = Bench(tmp_path)
+        await bench.subscription()
+        bench.publish(5_000)
+        await bench.durable()
+        bench.policy = DelayedDelivery(active=False)
+        await bench.restart()
+        _, connection = await bench.join()
+        await asyncio.sleep(0.1)
+        assert connection.ordinals == [0]
+        bench.topic.set_policies(TopicPolicies(delayed_delivery=DelayedDelivery()))
+        bench.publish(4_000)
+        await bench.durable()
+        await asyncio.sleep(10)
+        assert connection.ordinals == [0, 1]
+
+    simulated(main)
+
+
+def test_many_due_at_once_come_in_order_and_in_turns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def main() -> None:
+        monkeypatch.setattr("magnetar.broker.topic.dispatch.delays._BATCH", 100)
+        bench = Bench(tmp_path)
+        _, connection = await bench.join()
+        bench.publish(*[1_000 - i for i in range(900)])
+        await bench.durable()
+        at = bench.clock.now_ms()
+        bench.clock.jump(10_000)
+        await asyncio.sleep(1.2)
+        assert bench.clock.now_ms() - at < 11_500
+        assert connection.ordinals == list(reversed(range(900)))
+
+    simulated(main)
+
+
+def test_only_the_field_counts() -> None:
+    """The two bytes that announce the field may stand in a text."""
+    plain = EntryMetadata("p", 1, 1, properties=(("k", "\x98\x01".encode("latin1").decode("latin1")),))
+    assert deliver_at(build_entry(plain, b"m")) == 0
+    assert deliver_at(build_entry(EntryMetadata("p\u0098\x01", 1, 1), b"\x98\x01\x98\x01")) == 0
+    assert deliver_at(build_entry(EntryMetadata("p", 1, 1, deliver_at_time=77), b"m")) == 77
+    large = EntryMetadata("p", 1, 1, properties=(("k", "v" * 70_000),), deliver_at_time=78)
+    assert deliver_at(build_entry(large, b"m")) == 78
+    assert deliver_at(build_entry(EntryMetadata("p", 1, 1, deliver_at_time=-5), b"m")) == 0
+
+
+def test_delays_is_a_reason_only_while_something_waits(tmp_path: Path) -> None:
+    async def main() -> None:
+        bench = Bench(tmp_path)
+        assert isinstance(bench.topic.delays, Delays)
+        bench.publish(0, 0)
+        await bench.durable()
+        assert not bench.topic.reasons
+        assert not bench.topic.log.annexes
+
+    simulated(main)

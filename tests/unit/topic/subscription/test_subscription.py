@@ -1,0 +1,524 @@
+"""Subscription rules that need cursor, dispatcher and connections together (SEMANTICS 5)."""
+
+from __future__ import annotations
+
+import asyncio
+from functools import partial
+
+import pytest
+
+from magnetar.broker.topic.subscription.acknowledgements import IndexAck
+from magnetar.model.errors import ConsumerAssignError, ConsumerBusyError, MagnetarError, MetadataError
+from magnetar.model.subscription_types import IntRange, KeySharedMeta, KeySharedMode, SubType
+from tests.unit.topic.fakes import FakeConnection
+from tests.unit.topic.stand import Stand
+
+
+def plain(connection: FakeConnection) -> list[tuple[int, int]]:
+    return [(ordinal, count) for ordinal, count, _, _ in connection.got]
+
+
+# -- joining ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("active", list(SubType))
+@pytest.mark.parametrize("joining", list(SubType))
+def test_types_do_not_mix(active: SubType, joining: SubType) -> None:
+    """5.1.1, 5.1.2"""
+    stand = Stand(active_consumer_failover_delay_ms=0)
+    first, _ = stand.join("a", active)
+    if active is joining and active is not SubType.Exclusive:
+        stand.join("b", joining)
+    else:
+        names = f"'{active.name}' is different than the connecting consumer's type '{joining.name}'."
+        expected = (
+            "Exclusive consumer is already connected"
+            if active is joining
+            else f"Subscription is of different type. Active subscription type of {names}"
+        )
+        with pytest.raises(ConsumerBusyError) as refused:
+            stand.join("b", joining)
+        assert str(refused.value) == expected
+        stand.subscription.remove_consumer(first)
+        stand.join("b", joining)
+        assert stand.subscription.stats().type == joining.name
+
+
+def test_key_shared_modes_do_not_mix() -> None:
+    """5.1.3"""
+    sticky = KeySharedMeta(KeySharedMode.STICKY, (IntRange(0, 100),))
+    stand = Stand()
+    stand.join("a", SubType.Key_Shared, key_shared=sticky)
+    with pytest.raises(ConsumerBusyError) as refused:
+        stand.join("b", SubType.Key_Shared)
+    assert str(refused.value) == (
+        "Subscription is of different type. Active subscription key_shared mode of 'STICKY' is different than the "
+        "connecting consumer's key_shared mode 'AUTO_SPLIT'."
+    )
+    stand = Stand()
+    stand.join("a", SubType.Key_Shared)
+    with pytest.raises(ConsumerBusyError) as refused:
+        stand.join(
+            "b",
+            SubType.Key_Shared,
+            key_shared=KeySharedMeta(KeySharedMode.AUTO_SPLIT, allow_out_of_order_delivery=True),
+        )
+    assert str(refused.value) == (
+        "Subscription is of different type. Active subscription does not allow out of order delivery while the "
+        "connecting consumer allows it."
+    )
+
+
+def test_refused_consumer_leaves_no_trace() -> None:
+    """5.6.8: never joins; and a first consumer that is refused does not set the type."""
+    stand = Stand()
+    with pytest.raises(ConsumerAssignError):
+        stand.join("a", SubType.Key_Shared, key_shared=KeySharedMeta(KeySharedMode.STICKY))
+    assert stand.subscription.stats().type == "None"
+    assert stand.subscription.consumers == []
+    stand.join("b", SubType.Exclusive)
+
+
+def test_sticky_conflict_names_the_other() -> None:
+    stand = Stand()
+    stand.join("one", SubType.Key_Shared, key_shared=KeySharedMeta(KeySharedMode.STICKY, (IntRange(0, 100),)))
+    with pytest.raises(
+        ConsumerAssignError, match=r"Range conflict with consumer Consumer\{subscription=.*consumerName=one,"
+    ):
+        stand.join("two", SubType.Key_Shared, key_shared=KeySharedMeta(KeySharedMode.STICKY, (IntRange(100, 110),)))
+
+
+def test_consumer_limit() -> None:
+    """5.1.6"""
+    stand = Stand(max_consumers_per_subscription=2)
+    stand.join("a")
+    stand.join("b")
+    with pytest.raises(ConsumerBusyError, match="Subscription reached max consumers limit"):
+        stand.join("c")
+
+
+# -- Exclusive and Failover ------------------------------------------------------------------------------------
+
+
+def test_exclusive_resends_what_is_not_acknowledged() -> None:
+    """5.3.3, 5.7.3, 5.8.2, 5.8.3: a rewind, always count 0."""
+    stand = Stand()
+    stand.append_many(10)
+    consumer, connection = stand.join("a", SubType.Exclusive, permits=100)
+    stand.subscription.acks.take_until(consumer, 3)
+    stand.subscription.acks.take(consumer, [6])
+    connection.got.clear()
+    stand.subscription.redeliver(consumer, [5])
+    assert plain(connection) == [(4, 0), (5, 0), (7, 0), (8, 0), (9, 0)]
+    stand.subscription.remove_consumer(consumer)
+    _, again = stand.join("b", SubType.Exclusive, permits=100)
+    assert plain(again) == plain(connection)
+    assert stand.subscription.stats().unacked_messages == 0
+
+
+def test_redeliveries_are_counted_anew_after_a_part_was_acknowledged() -> None:
+    """SEMANTICS 5.8.3 as Apache Pulsar 4.0.8 has it (probe batch-ack-in-steps)."""
+    stand = Stand(acknowledgment_at_batch_index_level_enabled=True)
+    consumer, connection = stand.join(permits=100)
+    stand.append(3)
+    for left in (0b110, 0b100):
+        stand.subscription.acks.take_sets(consumer, [IndexAck(0, (left,), 3)])
+        stand.subscription.redeliver(consumer, [0])
+    assert [(count, words) for _, count, words, _ in connection.got] == [(0, ()), (1, (0b110,)), (1, (0b100,))]
+    stand.subscription.redeliver(consumer, [0])
+    assert connection.got[-1][1] == 2
+
+
+def test_epoch_is_echoed() -> None:
+    """5.8.5"""
+    stand = Stand()
+    stand.append_many(2)
+    consumer, connection = stand.join("a", SubType.Exclusive, permits=100, epoch=0)
+    stand.subscription.redeliver(consumer, None, epoch=1)
+    assert [(o, epoch) for o, _, _, epoch in connection.got] == [(0, 0), (1, 0), (0, 1), (1, 1)]
+
+
+def test_failover_waits_then_serves_then_switches() -> None:
+    """5.4.5, 5.4.6, 5.4.7, 5.4.8"""
+
+    async def run() -> None:
+        stand = Stand(active_consumer_failover_delay_ms=20)
+        stand.append_many(10)
+        b, b_connection = stand.join("B", SubType.Failover, permits=100)
+        assert (b_connection.got, b_connection.active) == ([], [])
+        await asyncio.sleep(0.04)
+        assert b_connection.active == [True]
+        assert b_connection.ordinals == list(range(10))
+        c, c_connection = stand.join("C", SubType.Failover, permits=100)
+        assert c_connection.active == [False]
+        stand.subscription.acks.take_until(c, 4)  # from a stand-by: accepted
+        assert stand.subscription.active_consumer is b
+        stand.subscription.remove_consumer(b)
+        stand.append_many(2)
+        assert c_connection.got == []
+        await asyncio.sleep(0.04)
+        assert c_connection.active == [False, True]
+        assert c_connection.ordinals == list(range(5, 12))
+        assert stand.subscription.stats().active_consumer_name == "C"
+        stand.subscription.remove_consumer(c)
+        stand.join("D", SubType.Failover)
+        stand.subscription.close()
+        await asyncio.sleep(0.04)
+
+    asyncio.run(run())
+
+
+def test_old_active_one_gets_nothing_during_the_switch() -> None:
+    async def run() -> None:
+        stand = Stand(active_consumer_failover_delay_ms=20)
+        _, b_connection = stand.join("B", SubType.Failover, permits=100)
+        await asyncio.sleep(0.04)
+        stand.join("A", SubType.Failover, permits=100)
+        stand.append_many(3)
+        assert b_connection.got == []
+        await asyncio.sleep(0.04)
+        assert b_connection.active == [True, False]
+        stand.subscription.close()
+
+    asyncio.run(run())
+
+
+# -- Shared ----------------------------------------------------------------------------------------------------
+
+
+def test_backlog_over_three_idle_consumers() -> None:
+    """5.5.3: chunks of 20."""
+    stand = Stand()
+    stand.append_many(100)
+    members = [stand.join(name) for name in "abc"]
+    for _, connection in members:
+        connection.writable = False
+    for consumer, _ in members:
+        stand.subscription.flow(consumer, 1000)
+    for _, connection in members:
+        connection.writable = True
+    stand.subscription.resume(members[0][0])
+    a, b, c = (connection.ordinals for _, connection in members)
+    assert a == [*range(20), *range(60, 80)]
+    assert b == [*range(20, 40), *range(80, 100)]
+    assert c == list(range(40, 60))
+
+
+def test_priorities_as_in_5_5_1() -> None:
+    """C1(p0,2) C2(p0,1) C3(p0,1) C4(p1,2) C5(p1,1) -> C1,C2,C3,C1,C4,C5,C4"""
+    stand = Stand(dispatcher_max_round_robin_batch_size=1)
+    connections: dict[str, FakeConnection] = {}
+    for name, priority, permits in [("C4", 1, 2), ("C1", 0, 2), ("C2", 0, 1), ("C5", 1, 1), ("C3", 0, 1)]:
+        _, connections[name] = stand.join(name, priority=priority, permits=permits)
+    stand.append_many(10)
+    order = sorted((ordinal, name) for name, connection in connections.items() for ordinal in connection.ordinals)
+    assert [name for _, name in order] == ["C1", "C2", "C3", "C1", "C4", "C5", "C4"]
+
+
+def test_redelivery_counts() -> None:
+    """5.8.1, 5.8.3, 5.8.4: a nack counts, a disconnect does not, the last one's leave forgets."""
+    stand = Stand()
+    stand.append_many(5)
+    a, a_connection = stand.join("a", permits=100)
+    a_connection.got.clear()
+    stand.subscription.redeliver(a, [3, 1, 77])
+    stand.subscription.redeliver(a, [3])
+    assert plain(a_connection) == [(1, 1), (3, 1), (3, 2)]
+    _, b_connection = stand.join("b", permits=100)
+    stand.subscription.remove_consumer(a)
+    assert plain(b_connection) == [(0, 0), (1, 1), (2, 0), (3, 2), (4, 0)]
+    stand.subscription.disconnect_all()
+    _, c_connection = stand.join("c", permits=100)
+    assert plain(c_connection) == [(o, 0) for o in range(5)]
+
+
+def test_foreign_and_unknown_acks() -> None:
+    """5.7.4"""
+    stand = Stand()
+    stand.append_many(5)
+    a, _ = stand.join("a", permits=100)
+    b, _ = stand.join("b", permits=100)
+    told: list[str] = []
+    stand.subscription.acks.take(b, [0, 1, 0, 99], partial(told.append, "ok"))
+    assert told == ["ok"]
+    assert (a.state.unacked, b.state.unacked) == (3, 0)
+    assert stand.subscription.stats().backlog_entries == 3
+
+
+def test_cumulative_ack_is_ignored_but_answered() -> None:
+    """5.5.6"""
+    stand = Stand()
+    stand.append_many(5)
+    a, _ = stand.join("a", permits=100)
+    told: list[str] = []
+    stand.subscription.acks.take_until(a, 4, partial(told.append, "ok"))
+    assert told == ["ok"]
+    assert stand.subscription.stats().backlog_entries == 5
+
+
+def test_permits_overshoot_by_one_batch_at_most() -> None:
+    """5.1.10"""
+    stand = Stand()
+    stand.append(*[10] * 20)
+    a, connection = stand.join("a", permits=15)
+    assert connection.ordinals == [0, 1]
+    assert a.state.permits == -5
+
+
+def test_blocked_on_unacked_messages() -> None:
+    """5.9.10: at the limit no more, FLOW is parked, resumes at half."""
+    stand = Stand(max_unacked_messages_per_consumer=10)
+    stand.append_many(30)
+    a, connection = stand.join("a", permits=12)
+    assert connection.ordinals == list(range(10))
+    assert stand.subscription.stats().consumers[0].blocked_on_unacked
+    stand.subscription.flow(a, 5)
+    assert a.state.permits == 2
+    stand.subscription.acks.take(a, [0, 1, 2, 3])
+    assert len(connection.got) == 10
+    stand.subscription.acks.take(a, [4])
+    assert connection.ordinals == list(range(15))
+    assert a.state.permits == 2
+    stand.subscription.redeliver(a, None)  # unblocks (5.8.6)
+    assert len(connection.got) == 17
+
+
+def test_subscription_blocked_on_unacked_messages() -> None:
+    stand = Stand(max_unacked_messages_per_subscription=10, dispatcher_max_round_robin_batch_size=3)
+    a, a_connection = stand.join("a", permits=100)
+    _, b_connection = stand.join("b", permits=100)
+    stand.append_many(30)
+    assert len(a_connection.got) + len(b_connection.got) == 10
+    assert stand.subscription.stats().blocked_on_unacked
+    stand.subscription.acks.take(a, [*range(5)])
+    assert len(a_connection.got) + len(b_connection.got) == 15
+
+
+# -- batches ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("sub_type", [SubType.Shared, SubType.Exclusive])
+def test_batch_index_acks(sub_type: SubType) -> None:
+    """5.7.7, 5.7.8: only live messages are charged; the rest comes back with its ack set."""
+    stand = Stand(acknowledgment_at_batch_index_level_enabled=True)
+    stand.append(10, 10, 1)
+    a, connection = stand.join("a", sub_type, permits=100)
+    told: list[str] = []
+    acks = [IndexAck(0, (0b1111111100,), 10), IndexAck(1, (0,), 10)]
+    stand.subscription.acks.take_sets(a, acks, partial(told.append, "ok"))
+    assert told == ["ok"]
+    if sub_type is SubType.Shared:
+        assert a.state.unacked == 9
+    permits = a.state.permits
+    connection.got.clear()
+    stand.subscription.redeliver(a, None)
+    count = 1 if sub_type is SubType.Shared else 0
+    assert connection.got == [(0, count, (1020,), None), (2, count, (), None)]
+    assert a.state.permits == permits - 9
+    stand.subscription.acks.take_sets(a, [IndexAck(0, (0b11,), 0)])
+    assert stand.cursor.acknowledged(0)
+
+
+def test_batch_index_acks_switched_off() -> None:
+    """5.7.7"""
+    stand = Stand()
+    stand.append(10, 10)
+    a, _ = stand.join("a", SubType.Exclusive, permits=100)
+    told: list[str] = []
+    stand.subscription.acks.take_sets(a, [IndexAck(0, (0,), 10)], partial(told.append, "ok"))
+    assert told == ["ok"]
+    assert stand.subscription.stats().backlog_entries == 2
+    stand.subscription.acks.take_until(a, 1, partial(told.append, "ok"), IndexAck(1, (1,), 10))
+    assert len(told) == 2
+    assert stand.cursor.mark_delete == 0
+
+
+def test_cumulative_ack_into_a_batch() -> None:
+    stand = Stand(acknowledgment_at_batch_index_level_enabled=True)
+    stand.append(1, 4, 4)
+    a, connection = stand.join("a", SubType.Exclusive, permits=100)
+    stand.subscription.acks.take_until(a, 1, None, IndexAck(1, (0b1000,), 4))
+    connection.got.clear()
+    stand.subscription.redeliver(a, None)
+    assert connection.got == [(1, 0, (8,), None), (2, 0, (), None)]
+
+
+# -- Key_Shared ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("ring", [True, False])
+def test_key_shared_newcomer_waits_only_for_draining_keys(ring: bool) -> None:
+    """5.6.9"""
+    stand = Stand(keys=20, subscription_key_shared_use_consistent_hashing=ring)
+    stand.append_many(40)
+    a, a_connection = stand.join("a", SubType.Key_Shared, permits=1000)
+    stand.subscription.acks.take(a, [o for o in range(40) if o % 20 >= 10])
+    _, b_connection = stand.join("b", SubType.Key_Shared, permits=1000)
+    draining = stand.subscription.stats().consumers[0].draining_hashes
+    assert draining
+    stand.append_many(20)
+    assert b_connection.got
+    assert all(o % 20 >= 10 for o in b_connection.ordinals), "keys 0 to 9 are held by a"
+    assert {o for o in a_connection.ordinals if o >= 40}.isdisjoint(b_connection.ordinals)
+    held_back = set(range(40, 60)) - set(a_connection.ordinals) - set(b_connection.ordinals)
+    assert len(held_back) == len(draining)
+    stand.subscription.acks.take(a, [o for o in range(40) if o % 20 < 10])
+    assert held_back <= set(b_connection.ordinals)
+    stats = stand.subscription.stats().consumers[0]
+    assert stats.draining_hashes == []
+    assert stats.draining_hashes_cleared_total == len(draining)
+
+
+def test_key_shared_uncovered_slots_wait() -> None:
+    """5.6.8"""
+    stand = Stand(keys=4)
+    stand.append_many(8)
+    low = KeySharedMeta(KeySharedMode.STICKY, (IntRange(0, 32767),))
+    high = KeySharedMeta(KeySharedMode.STICKY, (IntRange(32768, 65535),))
+    _, a_connection = stand.join("a", SubType.Key_Shared, permits=100, key_shared=low)
+    assert 0 < len(a_connection.got) < 8
+    _, b_connection = stand.join("b", SubType.Key_Shared, permits=100, key_shared=high)
+    assert sorted(a_connection.ordinals + b_connection.ordinals) == list(range(8))
+
+
+# -- seek, unsubscribe, end, statistics --------------------------------------------------------------------------
+
+
+def test_seek_disconnects_and_resets() -> None:
+    """5.9.1, 5.9.3, 5.9.4, 5.9.6"""
+    stand = Stand(acknowledgment_at_batch_index_level_enabled=True)
+    stand.append(1, 4, 1)
+    a, a_connection = stand.join("a", permits=100)
+    stand.subscription.acks.take(a, [0, 2])
+    told: list[int] = []
+    stand.subscription.seek_to(1, lambda: told.append(a_connection.closed), (0b1100,), 4)
+    assert told == [1], "CLOSE_CONSUMER comes before SUCCESS"
+    assert stand.subscription.consumers == []
+    stand.subscription.remove_consumer(a)  # the connection may still say so
+    stand.subscription.flow(a, 10)
+    late: list[str] = []
+    stand.subscription.acks.take(a, [1, 2], partial(late.append, "ok"))
+    stand.subscription.acks.take_sets(a, [IndexAck(1, (0,), 4)], partial(late.append, "ok"))
+    stand.subscription.acks.take_until(a, 2, partial(late.append, "ok"))
+    assert late == ["ok"] * 3
+    _, connection = stand.join("a", permits=100)
+    assert connection.got == [(1, 0, (12,), None), (2, 0, (), None)]
+
+
+def test_seek_while_seeking(monkeypatch: pytest.MonkeyPatch) -> None:
+    """5.9.5"""
+    stand = Stand()
+    stand.append_many(3)
+    monkeypatch.setattr(stand.cursor, "reset", lambda ordinal, durable=None: None)
+    stand.subscription.seek_to(0)
+    with pytest.raises(MagnetarError, match="Error when resetting subscription: Failed to fence subscription"):
+        stand.subscription.seek_to(0)
+
+
+def test_seek_leaves_failover_stand_by_connected() -> None:
+    stand = Stand(active_consumer_failover_delay_ms=0)
+    _, a_connection = stand.join("A", SubType.Failover, permits=10)
+    _, b_connection = stand.join("B", SubType.Failover, permits=10)
+    stand.append_many(3)
+    stand.subscription.seek_to(1)
+    assert (a_connection.closed, b_connection.closed) == (1, 0)
+    assert b_connection.ordinals[-2:] == [1, 2]
+
+
+def test_unsubscribe_rule() -> None:
+    """5.9.9"""
+    stand = Stand()
+    a, _ = stand.join("a")
+    stand.subscription.check_unsubscribe(a)
+    _, b_connection = stand.join("b")
+    with pytest.raises(MetadataError, match="Unconnected or shared consumer attempting to unsubscribe"):
+        stand.subscription.check_unsubscribe(a)
+    stand.subscription.check_unsubscribe(a, force=True)
+    assert b_connection.closed == 1
+    assert stand.subscription.consumers == [a]
+
+
+def test_end_of_topic() -> None:
+    """5.9.11"""
+    stand = Stand()
+    stand.append_many(2)
+    a, connection = stand.join("a", permits=10)
+    stand.subscription.topic_terminated()
+    stand.subscription.acks.take(a, [0])
+    assert connection.ended == 0
+    stand.subscription.acks.take(a, [1])
+    assert connection.ended == 1
+    stand.subscription.remove_consumer(a)
+    _, again = stand.join("b", permits=10)
+    assert again.ended == 0
+
+
+@pytest.mark.parametrize(("created", "told"), [(True, 1), (False, 0)])
+def test_end_of_topic_when_subscribing_late(created: bool, told: int) -> None:
+    """5.9.11: a new subscription hears it after its first FLOW, a drained one not again."""
+    stand = Stand(created=created, terminated=True)
+    consumer, connection = stand.join("a")
+    assert connection.ended == 0
+    stand.subscription.flow(consumer, 1)
+    stand.subscription.flow(consumer, 1)
+    assert connection.ended == told
+
+
+def test_end_of_topic_after_a_reload() -> None:
+    stand = Stand(created=False)
+    consumer, connection = stand.join("a", permits=10)
+    stand.append_many(1)
+    stand.subscription.topic_terminated()
+    stand.subscription.acks.take(consumer, [0])
+    assert connection.ended == 1
+
+
+def test_skipped_entries_do_not_come_back() -> None:
+    stand = Stand()
+    stand.append_many(10)
+    a, _ = stand.join("a", permits=5)
+    _, b_connection = stand.join("b", permits=2)
+    stand.subscription.skip_until(7)
+    stand.subscription.remove_consumer(a)
+    assert b_connection.ordinals == [5, 6]
+    stand.subscription.flow(stand.subscription.consumers[0], 100)
+    assert b_connection.ordinals == [5, 6, 8, 9]
+    assert stand.subscription.stats().unacked_messages == 2
+
+
+def test_statistics() -> None:
+    """5.10"""
+    stand = Stand()
+    fresh = stand.subscription.stats()
+    assert (fresh.type, fresh.backlog_entries, fresh.messages_out, fresh.last_mark_delete_advanced_ms) == (
+        "None",
+        0,
+        0,
+        0,
+    )
+    stand.append(3, 3, 1)
+    a, _ = stand.join("a", permits=100)
+    stand.subscription.acks.take(a, [1])
+    assert stand.subscription.stats().last_mark_delete_advanced_ms == 0
+    stand.subscription.acks.take(a, [0])
+    stats = stand.subscription.stats()
+    assert (stats.type, stats.backlog_entries, stats.unacked_messages) == ("Shared", 1, 1)
+    assert (stats.entries_out, stats.messages_out, stats.bytes_out) == (3, 7, 3 * len("entry-0"))
+    assert (stats.acked_entries, stats.consumers[0].average_messages_per_entry) == (2, 2)
+    assert stats.last_mark_delete_advanced_ms == stats.last_acked_ms > stats.last_sent_ms > 0
+    assert stats.consumers[0].available_permits == 93
+    stand.subscription.remove_consumer(a)
+    assert stand.subscription.stats().messages_out == 7, "those of consumers that left are kept"
+
+
+@pytest.mark.parametrize("sub_type", list(SubType))
+@pytest.mark.parametrize("last", [0, 4, 9])
+def test_a_skip_takes_what_is_out_up_to_and_with_its_place(sub_type: SubType, last: int) -> None:
+    """An entry that stays out for ever counts against its limit, and what waits for its key waits for ever."""
+    stand = Stand(active_consumer_failover_delay_ms=0)
+    stand.append_many(10)
+    consumer, _ = stand.join("c", sub_type, permits=100)
+    stand.subscription.skip_until(last)
+    assert sorted(consumer.state.pending) == ([] if not consumer.state.pending else list(range(last + 1, 10)))
+    assert consumer.state.unacked == (0 if not consumer.state.pending else 9 - last)
+    assert stand.subscription.should_send() == ""
