@@ -24,7 +24,7 @@ from magnetar.testing.faultfiles import Operation
 from magnetar.testing.history import Receipted
 from magnetar.testing.rawclient import RawClient, RawConsumer, RawProducer, payload_of
 from magnetar.testing.rawtransaction import RawTransaction
-from magnetar.transactions.notes import Notes
+from magnetar.transactions.operation_log import OperationLog
 from tests.sim.clients import TROUBLE, Publisher
 from tests.sim.world import Simulation, T, World, caught, run_seeds
 
@@ -254,7 +254,7 @@ def test_acknowledgements_forgotten_at_an_unload_are_noticed(monkeypatch: pytest
 
 
 def test_decisions_lost_with_a_group_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    def lost(self: Notes[Any]) -> None:
+    def lost(self: OperationLog[Any]) -> None:
         self._waiting, self._written = [], []
 
     noticed(monkeypatch, TransactionsBesideLog, "lost", lost, 6, on_a_refusing_disk)

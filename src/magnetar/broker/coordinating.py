@@ -27,7 +27,7 @@ from magnetar.runtime.log import Limited
 from magnetar.storage.ledgers.feature_state import Annex
 from magnetar.storage.store import LedgerStore
 from magnetar.transactions.coordinator import Coordinator, Transaction, Transactions, shown
-from magnetar.transactions.notes import Notes, Op, parse_snapshot, replay
+from magnetar.transactions.operation_log import Op, OperationLog, parse_snapshot, replay
 
 log = logging.getLogger(__name__)
 
@@ -45,7 +45,7 @@ _TELL_S: Final = 60.0
 Done = Callable[[], None]
 
 
-class _OnDisk(Notes[Transactions]):
+class _OnDisk(OperationLog[Transactions]):
     """The coordinator's state: what is durable, and the living one that is ahead of it."""
 
     def __init__(self, snapshot: bytes | None, changes: Sequence[bytes]) -> None:

@@ -34,7 +34,7 @@ from magnetar.protocol.entries import EntryMetadata, build_entry
 from magnetar.runtime.clock import Clock
 from magnetar.storage.ledgers.managed_ledger import ManagedLedger
 from magnetar.storage.store import LedgerStore
-from magnetar.transactions.notes import Notes, Op, parse_snapshot, replay
+from magnetar.transactions.operation_log import Op, OperationLog, parse_snapshot, replay
 
 log = logging.getLogger(__name__)
 
@@ -56,7 +56,7 @@ class _Told(dict[str, str]):
         return dict(self)
 
 
-class EventsBesideLog(Notes[_Told]):
+class EventsBesideLog(OperationLog[_Told]):
     """What the annex makes of its bytes."""
 
     def __init__(self, snapshot: bytes | None, changes: Sequence[bytes]) -> None:

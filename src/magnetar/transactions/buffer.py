@@ -17,7 +17,7 @@ NO_MARKER = -1
 """A transaction that ended without one: the disk refused it."""
 
 
-class Buffer:
+class TransactionBuffer:
     """One topic's transactions, as far as they are durable."""
 
     def __init__(self) -> None:

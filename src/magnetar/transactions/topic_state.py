@@ -17,16 +17,16 @@ from __future__ import annotations
 from typing import Any
 
 from magnetar.protocol.commands.ids import TxnId
-from magnetar.transactions.buffer import NO_MARKER, Buffer
-from magnetar.transactions.notes import Op
-from magnetar.transactions.pending import Held, PendingAcks
+from magnetar.transactions.buffer import NO_MARKER, TransactionBuffer
+from magnetar.transactions.operation_log import Op
+from magnetar.transactions.pending_acks import Held, PendingAcks
 
 
 class TopicState:
     """The durable state, and how it changes."""
 
     def __init__(self) -> None:
-        self.buffer = Buffer()
+        self.buffer = TransactionBuffer()
         self.pending: dict[str, PendingAcks] = {}
         self.owed: dict[tuple[str, TxnId], Held] = {}
         """Committed acknowledgements that a cursor may not have yet."""

@@ -10,7 +10,7 @@ import pytest
 from magnetar.broker.connection import transacting
 from magnetar.model.ids import Position
 from magnetar.protocol import commands as c
-from magnetar.transactions.pending import Part
+from magnetar.transactions.pending_acks import Part
 from tests.unit.topic.fakes import LEDGER_ENTRIES
 from tests.unit.topic.stand import Stand
 

@@ -29,7 +29,7 @@ from magnetar.model.topic_policies import TopicPolicies
 from magnetar.protocol.commands.ids import TxnId
 from magnetar.protocol.entries import EntryMetadata, build_entry
 from magnetar.testing.simloop import SimLoop, run_in
-from magnetar.transactions.pending import Part
+from magnetar.transactions.pending_acks import Part
 from tests.unit.topic.dispatch.test_delays import _Nobody
 from tests.unit.topic.fakes import FakeConnection
 from tests.unit.topic.test_features_together import NAME, Place

@@ -15,8 +15,8 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from magnetar.broker.topic.transactions.topic_transactions import TransactionsBesideLog
 from magnetar.protocol.commands.ids import TxnId
-from magnetar.transactions.notes import replay
-from magnetar.transactions.pending import Held
+from magnetar.transactions.operation_log import replay
+from magnetar.transactions.pending_acks import Held
 from magnetar.transactions.topic_state import TopicState
 
 TXNS = st.integers(0, 4)

@@ -15,7 +15,7 @@ from magnetar.model.names import TopicName
 from magnetar.model.policies import Json, JsonObject
 from magnetar.protocol.commands import TxnId
 from magnetar.transactions.coordinator import Transaction, shown
-from magnetar.transactions.pending import Held, PendingAcks
+from magnetar.transactions.pending_acks import Held, PendingAcks
 
 
 class TransactionViews:

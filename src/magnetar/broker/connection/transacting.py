@@ -20,7 +20,7 @@ from magnetar.model.ids import Position
 from magnetar.model.subscription_types import SubType
 from magnetar.protocol import commands as c
 from magnetar.transactions.coordinator import shown
-from magnetar.transactions.pending import Part, part_of
+from magnetar.transactions.pending_acks import Part, part_of
 
 _DISABLED: Final = "Transactions are not enabled."
 _NO_ACKS: Final = (

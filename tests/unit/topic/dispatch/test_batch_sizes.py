@@ -14,7 +14,7 @@ from magnetar.model.subscription_types import SubType
 from magnetar.protocol.compression import CompressionType
 from magnetar.protocol.entries import EntryMetadata, build_entry, messages_in
 from magnetar.storage.ledgers.cursor import Cursor
-from magnetar.transactions.pending import Held, part_of
+from magnetar.transactions.pending_acks import Held, part_of
 from tests.unit.topic.fakes import FakeLog
 from tests.unit.topic.stand import Stand
 

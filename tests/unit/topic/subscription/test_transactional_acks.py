@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from magnetar.model.subscription_types import SubType
-from magnetar.transactions.pending import Part
+from magnetar.transactions.pending_acks import Part
 from tests.unit.topic.stand import Stand
 
 

@@ -10,7 +10,7 @@ import pytest
 from magnetar.model.errors import TransactionConflictError
 from magnetar.protocol.commands.ids import TxnId
 from magnetar.testing.simloop import SimLoop, run_in
-from magnetar.transactions.pending import Part
+from magnetar.transactions.pending_acks import Part
 from tests.unit.topic.test_features_together import Place
 
 ONE, OTHER = TxnId(0, 1), TxnId(0, 2)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from magnetar.broker.topic.dispatch.consumer import Consumer
 from magnetar.broker.topic.dispatch.pump import Pump, live_messages
 from magnetar.broker.topic.ports import Cursor, Parts
-from magnetar.transactions.pending import Part
+from magnetar.transactions.pending_acks import Part
 
 
 class TransactionalAcks:

@@ -14,15 +14,15 @@ from typing_extensions import override
 
 from magnetar.broker.topic.dispatch.dispatch_filter import Reason
 from magnetar.broker.topic.ports import Cursor
-from magnetar.transactions.buffer import Buffer
+from magnetar.transactions.buffer import TransactionBuffer
 from magnetar.transactions.coordinator import shown
-from magnetar.transactions.pending import PendingAcks
+from magnetar.transactions.pending_acks import PendingAcks
 
 
 class Isolation(Reason):
     """READ_COMMITTED, by what is durable of a topic's transactions."""
 
-    def __init__(self, buffer: Buffer) -> None:
+    def __init__(self, buffer: TransactionBuffer) -> None:
         self._buffer = buffer
 
     @property

@@ -20,11 +20,11 @@ from magnetar.broker.topic.transactions.isolation import Isolation, LeftOfBatche
 from magnetar.model.errors import TransactionConflictError
 from magnetar.protocol.commands.ids import TxnId
 from magnetar.storage.ledgers.managed_ledger import ManagedLedger
-from magnetar.transactions.buffer import Buffer
+from magnetar.transactions.buffer import TransactionBuffer
 from magnetar.transactions.coordinator import shown
 from magnetar.transactions.markers import marker
-from magnetar.transactions.notes import Notes, Op, parse_snapshot, replay
-from magnetar.transactions.pending import Held, Part, PendingAcks
+from magnetar.transactions.operation_log import Op, OperationLog, parse_snapshot, replay
+from magnetar.transactions.pending_acks import Held, Part, PendingAcks
 from magnetar.transactions.topic_state import TopicState, survives
 
 log = logging.getLogger(__name__)
@@ -45,7 +45,7 @@ class Host(Protocol):
     def gate_changed(self) -> None: ...
 
 
-class TransactionsBesideLog(Notes[TopicState]):
+class TransactionsBesideLog(OperationLog[TopicState]):
     """What an annex makes of its bytes; ``now`` is ahead of the disk by what is in flight."""
 
     def __init__(self, snapshot: bytes | None, changes: Sequence[bytes]) -> None:
@@ -111,7 +111,7 @@ class TopicTransactions:
         self._gates: dict[str, Reserved] = {}
         self._owing: set[tuple[str, TxnId]] = set()
         self._add_marker = _NoProducer(host)
-        self.buffer: Buffer = self.beside.settled.buffer
+        self.buffer: TransactionBuffer = self.beside.settled.buffer
         self.buffer.committed = self.buffer.aborted = 0
         host.add_reason(Isolation(self.buffer))
         for subscription, pending in self.beside.now.items():

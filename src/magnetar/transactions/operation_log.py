@@ -31,7 +31,7 @@ class Settled(Protocol):
 S = TypeVar("S", bound=Settled)
 
 
-class Notes(Generic[S]):
+class OperationLog(Generic[S]):
     """What an annex asks. ``survives`` says what is left of an operation whose group could not be written.
 
     ``on_durable`` is called with the operations that are on disk now.
@@ -88,7 +88,7 @@ def _dump(value: Any) -> bytes:
 
 
 def parse_snapshot(snapshot: bytes | None) -> Any:
-    """What :meth:`Notes.snapshot` wrote, None if there is none."""
+    """What :meth:`OperationLog.snapshot` wrote, None if there is none."""
     if snapshot is None:
         return None
     if snapshot[:1] != _VERSION:

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from magnetar.protocol.commands.ids import TxnId
-from magnetar.transactions.pending import Held, Part, PendingAcks, part_of
+from magnetar.transactions.pending_acks import Held, Part, PendingAcks, part_of
 
 SIZE = 70
 """Messages of every batch: more than one word of an ack set."""
