@@ -8,8 +8,9 @@ from typing import NamedTuple
 import pytest
 
 from magnetar.broker.topic.compaction.compacted_view import View
-from magnetar.broker.topic.compaction.compactor import SUBSCRIPTION, Compactor
+from magnetar.broker.topic.compaction.compactor import Compactor
 from magnetar.broker.topic.topic import Topic
+from magnetar.compaction.compaction_cursor import COMPACTION_SUBSCRIPTION
 from magnetar.compaction.survivors import Survivors
 from magnetar.config.settings import Settings
 from magnetar.protocol import commands as c
@@ -281,7 +282,9 @@ def test_removing_the_old_view_first_is_noticed(monkeypatch: pytest.MonkeyPatch)
 
 def test_trimming_what_is_not_compacted_yet_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     def slowest(self: Topic) -> int:
-        marks = [s.cursor.mark_delete for s in self.subscriptions.values() if s.durable and s.name != SUBSCRIPTION]
+        marks = [
+            s.cursor.mark_delete for s in self.subscriptions.values() if s.durable and s.name != COMPACTION_SUBSCRIPTION
+        ]
         return min(marks, default=self.log.end - 1)
 
     monkeypatch.setattr(Topic, "slowest", slowest)
@@ -293,7 +296,7 @@ def test_a_switch_in_two_steps_is_noticed(monkeypatch: pytest.MonkeyPatch) -> No
     switch = Compactor._switch
 
     async def late(self: Compactor, view: View) -> None:
-        self._topic.subscriptions[SUBSCRIPTION].skip_until(view.horizon - 1)
+        self._topic.subscriptions[COMPACTION_SUBSCRIPTION].skip_until(view.horizon - 1)
         await asyncio.sleep(11)
         await switch(self, view)
 

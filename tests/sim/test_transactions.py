@@ -15,7 +15,7 @@ import pytest
 
 from magnetar.broker.topic.subscription.subscription import Subscription
 from magnetar.broker.topic.transactions.isolation import Isolation
-from magnetar.broker.topic.transactions.topic_transactions import TopicTransactions, TransactionsBesideLog
+from magnetar.broker.topic.transactions.topic_transactions import TopicTransactions
 from magnetar.config.settings import Settings
 from magnetar.protocol import commands as c
 from magnetar.protocol.commands import SubType
@@ -24,6 +24,7 @@ from magnetar.testing.faultfiles import Operation
 from magnetar.testing.history import Receipted
 from magnetar.testing.rawclient import RawClient, RawConsumer, RawProducer, payload_of
 from magnetar.testing.rawtransaction import RawTransaction
+from magnetar.transactions.feature_state import TransactionFeatureState
 from magnetar.transactions.operation_log import OperationLog
 from tests.sim.clients import TROUBLE, Publisher
 from tests.sim.world import Simulation, T, World, caught, run_seeds
@@ -257,7 +258,7 @@ def test_decisions_lost_with_a_group_are_noticed(monkeypatch: pytest.MonkeyPatch
     def lost(self: OperationLog[Any]) -> None:
         self._waiting, self._written = [], []
 
-    noticed(monkeypatch, TransactionsBesideLog, "lost", lost, 6, on_a_refusing_disk)
+    noticed(monkeypatch, TransactionFeatureState, "lost", lost, 6, on_a_refusing_disk)
 
 
 def test_an_end_in_two_blocks_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,9 +2,9 @@
 
 A pass looks at some of all the topics that the store knows, the next one goes on behind them. What is decided by the
 table of ledgers, the durable cursors and the policies is done without loading the topic and without reading an entry:
-whole ledgers go from the front, by the same rules as of a loaded topic (:mod:`magnetar.broker.topic.cleanup.retention`). What
-needs more (messages older than their time to live, transactions, a first compaction) loads the topic; then it is one
-that is used.
+whole ledgers go from the front, by the same rules as of a loaded topic
+(:mod:`magnetar.broker.topic.cleanup.retention`). What needs more (messages older than their time to live, transactions,
+a first compaction) loads the topic; then it is one that is used.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from typing import Final
 
 from magnetar.broker.service import BrokerService
 from magnetar.broker.topic.cleanup.retention import Rule
-from magnetar.broker.topic.compaction.compactor import SUBSCRIPTION as COMPACTION
-from magnetar.broker.topic.transactions import topic_transactions
+from magnetar.compaction.compaction_cursor import COMPACTION_SUBSCRIPTION
 from magnetar.model.names import TopicName
 from magnetar.model.policies import Retention
 from magnetar.model.topic_policies import TopicPolicies
 from magnetar.runtime.tasks import in_turns
 from magnetar.storage.ledgers.managed_ledger import ManagedLedger
+from magnetar.transactions.feature_state import TRANSACTIONS
 
 _TOPICS: Final = "persistent://"
 _LOST: Final = "persistent://lost/found/"
@@ -81,14 +81,14 @@ def _may_go(managed: ManagedLedger) -> bool:
 
 
 def _needs_loading(managed: ManagedLedger, policies: TopicPolicies, now_ms: int) -> bool:
-    if topic_transactions.ANNEX in managed.annexes:
+    if TRANSACTIONS in managed.annexes:
         return True
-    if policies.compaction_threshold > 0 and COMPACTION not in managed.cursors:
+    if policies.compaction_threshold > 0 and COMPACTION_SUBSCRIPTION not in managed.cursors:
         return True
     if not policies.message_ttl_s:
         return False
     before = now_ms - policies.message_ttl_s * 1000
-    waiting = [c.mark_delete + 1 for c in managed.cursors.values() if c.backlog() and c.name != COMPACTION]
+    waiting = [c.mark_delete + 1 for c in managed.cursors.values() if c.backlog() and c.name != COMPACTION_SUBSCRIPTION]
     return bool(waiting) and managed.table.holding(max(min(waiting), managed.first)).opened_ms < before
 
 

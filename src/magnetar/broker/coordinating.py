@@ -27,7 +27,8 @@ from magnetar.runtime.log import Limited
 from magnetar.storage.ledgers.feature_state import Annex
 from magnetar.storage.store import LedgerStore
 from magnetar.transactions.coordinator import Coordinator, Transaction, Transactions, shown
-from magnetar.transactions.operation_log import Op, OperationLog, parse_snapshot, replay
+from magnetar.transactions.operation_log import OperationLog
+from magnetar.transactions.operations import Op, parse_snapshot, replay
 
 log = logging.getLogger(__name__)
 

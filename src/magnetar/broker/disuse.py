@@ -12,9 +12,9 @@ import logging
 from typing import Final
 
 from magnetar.broker.service import BrokerService
-from magnetar.broker.topic.compaction.compactor import SUBSCRIPTION as COMPACTION
 from magnetar.broker.topic.subscription.subscription import Subscription
 from magnetar.broker.topic.topic import Topic
+from magnetar.compaction.compaction_cursor import COMPACTION_SUBSCRIPTION
 from magnetar.model.names import TopicName
 from magnetar.runtime.tasks import in_turns
 
@@ -72,7 +72,7 @@ class Disuse:
         async for topic in in_turns(list(self._service.topics.values())):
             minutes = topic.policies.subscription_expiration_minutes
             for subscription in list(topic.subscriptions.values()) if minutes else ():
-                if subscription.name == COMPACTION:
+                if subscription.name == COMPACTION_SUBSCRIPTION:
                     continue
                 if subscription.durable and now - _last_use(topic, subscription) > minutes * 60_000:
                     _say(gone, "subscription %s of %s has expired", subscription.name, topic.name.fqn)
@@ -91,7 +91,7 @@ def _say(before: int, message: str, *args: object) -> None:
 def _in_use(topic: Topic, *, caught_up_is_enough: bool) -> bool:
     if len(topic.producers):
         return True
-    subscriptions = [s for s in topic.subscriptions.values() if s.name != COMPACTION]
+    subscriptions = [s for s in topic.subscriptions.values() if s.name != COMPACTION_SUBSCRIPTION]
     if not caught_up_is_enough:
         return bool(subscriptions)
     return any(subscription.consumers or subscription.cursor.backlog() for subscription in subscriptions)

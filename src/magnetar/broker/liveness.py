@@ -1,10 +1,10 @@
 """Watches that subscriptions which could deliver do: one timer for the whole broker.
 
 Every ``seconds`` each subscription with consumers is asked whether it ought to be sending
-(:mod:`magnetar.broker.topic.subscription.vital_signs`). One that ought to, and has not moved since the last look, stands still: its
-state goes to the log, it is counted, and healed: first by a new turn with a fresh read; if that did not help by the
-next look, by letting its consumers go, who connect anew to a subscription that starts from its cursor. Nothing is lost
-by either; the second may deliver again what was not acknowledged.
+(:mod:`magnetar.broker.topic.subscription.vital_signs`). One that ought to, and has not moved since the last look,
+stands still: its state goes to the log, it is counted, and healed: first by a new turn with a fresh read; if that did
+not help by the next look, by letting its consumers go, who connect anew to a subscription that starts from its cursor.
+Nothing is lost by either; the second may deliver again what was not acknowledged.
 
 This should never find anything. It is there because a message that waits for ever behind a forgotten wake-up is the
 worst fault that a broker can have, and the one that nobody sees.

@@ -17,8 +17,8 @@ import logging
 from collections.abc import Callable
 from typing import Final
 
-from magnetar.broker.topic.compaction.compactor import SUBSCRIPTION as COMPACTION
 from magnetar.broker.topic.topic import Topic
+from magnetar.compaction.compaction_cursor import COMPACTION_SUBSCRIPTION
 from magnetar.metadata.partitioned import PartitionedTopics
 from magnetar.model.errors import MagnetarError, ServiceNotReadyError, TopicNotFoundError
 from magnetar.model.names import TopicName
@@ -68,7 +68,7 @@ class PartitionMaker:
         topic = self._find(partition) or self._make(partition)
         if like is not None:
             for subscription in like.durable_subscriptions():
-                if subscription not in topic.subscriptions and subscription != COMPACTION:
+                if subscription not in topic.subscriptions and subscription != COMPACTION_SUBSCRIPTION:
                     topic.create_subscription(subscription, topic.log.first)
         return topic
 

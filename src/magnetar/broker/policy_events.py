@@ -34,7 +34,8 @@ from magnetar.protocol.entries import EntryMetadata, build_entry
 from magnetar.runtime.clock import Clock
 from magnetar.storage.ledgers.managed_ledger import ManagedLedger
 from magnetar.storage.store import LedgerStore
-from magnetar.transactions.operation_log import Op, OperationLog, parse_snapshot, replay
+from magnetar.transactions.operation_log import OperationLog
+from magnetar.transactions.operations import Op, parse_snapshot, replay
 
 log = logging.getLogger(__name__)
 

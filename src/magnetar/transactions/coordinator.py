@@ -13,7 +13,7 @@ from typing import Any
 
 from magnetar.model.errors import InvalidTxnStatusError, TransactionNotFoundError
 from magnetar.protocol.commands.ids import TxnId
-from magnetar.transactions.operation_log import Op
+from magnetar.transactions.operations import Op
 
 
 class Status(Enum):

@@ -7,28 +7,13 @@ the log walks the same code. See :mod:`magnetar.storage.ledgers.feature_state` f
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
-from typing import Any, Generic, Protocol, TypeAlias, TypeVar
+from typing import Generic, TypeVar
 
 from magnetar.storage.ledgers.feature_state import Change
+from magnetar.transactions.operations import Op, ReplayedState, write_operations, write_snapshot
 
-Op: TypeAlias = list[Any]
-
-
-class Settled(Protocol):
-    """A state that operations change and that can be written down."""
-
-    def apply(self, op: Op) -> None:
-        """Change as the operation says; must not fail on one that was once noted."""
-        ...
-
-    def encode(self) -> Any:
-        """Everything, as JSON values."""
-        ...
-
-
-S = TypeVar("S", bound=Settled)
+S = TypeVar("S", bound=ReplayedState)
 
 
 class OperationLog(Generic[S]):
@@ -62,7 +47,7 @@ class OperationLog(Generic[S]):
         self._written, self._waiting = self._waiting, []
         if not self._written:
             return None
-        return Change(_dump(self._written))
+        return Change(write_operations(self._written))
 
     def durable(self) -> None:
         ops, self._written = self._written, []
@@ -77,27 +62,4 @@ class OperationLog(Generic[S]):
         self._written = []
 
     def snapshot(self) -> bytes:
-        return _VERSION + _dump(self.settled.encode())
-
-
-_VERSION = b"\x01"
-
-
-def _dump(value: Any) -> bytes:
-    return json.dumps(value, separators=(",", ":")).encode()
-
-
-def parse_snapshot(snapshot: bytes | None) -> Any:
-    """What :meth:`OperationLog.snapshot` wrote, None if there is none."""
-    if snapshot is None:
-        return None
-    if snapshot[:1] != _VERSION:
-        raise ValueError(f"a state of transactions in version {snapshot[0]}: written by a newer version of magnetar")
-    return json.loads(snapshot[1:])
-
-
-def replay(settled: Settled, changes: Sequence[bytes]) -> None:
-    """Apply what was written behind a snapshot."""
-    for change in changes:
-        for op in json.loads(change):
-            settled.apply(op)
+        return write_snapshot(self.settled)

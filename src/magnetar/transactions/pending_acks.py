@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from magnetar.broker.delivery.redelivery import ReplayQueue
+from magnetar.model.ordinals import SortedOrdinals
 from magnetar.protocol.commands.ids import TxnId
 from magnetar.storage.ledgers.ranges import coalesce
 
@@ -112,7 +112,7 @@ class PendingAcks:
 
     def __init__(self) -> None:
         self.held: dict[TxnId, Held] = {}
-        self.whole = ReplayQueue()
+        self.whole = SortedOrdinals()
         """Entries that are reserved as a whole, ascending."""
         self.parts: dict[int, Part] = {}
         """Per batch, what is reserved of it, by whomever."""

@@ -18,7 +18,7 @@ from typing import Any
 
 from magnetar.protocol.commands.ids import TxnId
 from magnetar.transactions.buffer import NO_MARKER, TransactionBuffer
-from magnetar.transactions.operation_log import Op
+from magnetar.transactions.operations import Op
 from magnetar.transactions.pending_acks import Held, PendingAcks
 
 

@@ -1,0 +1,1 @@
+"""Which messages compaction keeps, and what it leaves of a batch."""

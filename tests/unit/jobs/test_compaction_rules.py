@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from magnetar.broker.topic.compaction.compacted_view import pack
 from magnetar.compaction.messages import look
 from magnetar.compaction.survivors import Survivors
+from magnetar.compaction.view_entries import pack
 from magnetar.jobs.compaction import entry_columns, key_table
 from magnetar.jobs.compaction.compacted_entries import Survived
 from magnetar.jobs.compaction.entry_columns import Stretch, of_topic, of_view

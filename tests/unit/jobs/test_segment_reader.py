@@ -11,7 +11,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from magnetar.broker.topic.transactions.topic_transactions import ANNEX, TransactionsBesideLog
 from magnetar.client.bulk.data_loss import DataLossError
 from magnetar.client.read_position import START, Place
 from magnetar.jobs.reader.snapshot import Glance, ledgers_of
@@ -22,6 +21,7 @@ from magnetar.storage.backends.files import OsFileSystem
 from magnetar.storage.backends.segment_names import index_name, segment_name, segment_numbers
 from magnetar.storage.ledgers.managed_ledger import ManagedLedger
 from magnetar.storage.store import LedgerStore, StoreSettings
+from magnetar.transactions.feature_state import TRANSACTIONS, TransactionFeatureState
 from tests.unit.jobs.stores import T, append, message, open_store, settled, stored
 
 
@@ -247,8 +247,8 @@ def test_what_transactions_hide_is_left_out(tmp_path: Path) -> None:
 
     async def story() -> None:
         store, log, sent = await filled(tmp_path, 30)
-        annex = log.annex(ANNEX)
-        beside = annex.open(TransactionsBesideLog)
+        annex = log.annex(TRANSACTIONS)
+        beside = annex.open(TransactionFeatureState)
         beside.note(["w", 0, 1, 3, 6])
         beside.note(["e", 0, 1, 0, 8])
         beside.note(["w", 0, 2, 20, 22])

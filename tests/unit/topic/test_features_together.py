@@ -12,11 +12,12 @@ import pytest
 
 from magnetar.broker.delivery.dispatchers.shared_chunks import ChunkInfo
 from magnetar.broker.topic.compaction.compacted_source import CompactedSource
-from magnetar.broker.topic.compaction.compactor import SUBSCRIPTION, Compactor
+from magnetar.broker.topic.compaction.compactor import Compactor
 from magnetar.broker.topic.dispatch.dispatch_settings import DispatchSettings
 from magnetar.broker.topic.publish.producer import Pending, Producer, ProducerInfo
 from magnetar.broker.topic.publish.receipt_order import OrderedReceipts
 from magnetar.broker.topic.topic import Topic
+from magnetar.compaction.compaction_cursor import COMPACTION_SUBSCRIPTION
 from magnetar.model.errors import PersistenceError
 from magnetar.model.names import TopicName
 from magnetar.model.subscription_types import SubType
@@ -208,11 +209,11 @@ def test_nothing_is_trimmed_before_the_view_that_has_it_is_durable() -> None:
         refused.faults.sync_error_rate = 0.0
         await asyncio.sleep(3)
         assert compactor.status == "SUCCESS"
-        assert place.topic.log.cursors[SUBSCRIPTION].mark_delete == 24
+        assert place.topic.log.cursors[COMPACTION_SUBSCRIPTION].mark_delete == 24
         place.topic.log.open_ledger()
         assert place.topic.trim() > 0
         await place.restart()
-        assert place.topic.log.cursors[SUBSCRIPTION].mark_delete == 24
+        assert place.topic.log.cursors[COMPACTION_SUBSCRIPTION].mark_delete == 24
         assert len(await place.compacted()) == 25
 
     simulated(main)

@@ -10,7 +10,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from magnetar.model.errors import InvalidTxnStatusError, TransactionNotFoundError
 from magnetar.protocol.commands.ids import TxnId
 from magnetar.transactions.coordinator import Coordinator, Transactions
-from magnetar.transactions.operation_log import Op
+from magnetar.transactions.operations import Op
 
 LEASTS = st.integers(0, 12)
 

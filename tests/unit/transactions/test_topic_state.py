@@ -13,9 +13,9 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from magnetar.broker.topic.transactions.topic_transactions import TransactionsBesideLog
 from magnetar.protocol.commands.ids import TxnId
-from magnetar.transactions.operation_log import replay
+from magnetar.transactions.feature_state import TransactionFeatureState
+from magnetar.transactions.operations import replay
 from magnetar.transactions.pending_acks import Held
 from magnetar.transactions.topic_state import TopicState
 
@@ -45,7 +45,7 @@ class Model:
 class Machine(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
-        self.real = TransactionsBesideLog(None, ())
+        self.real = TransactionFeatureState(None, ())
         self.durable, self.now = Model(), Model()
         self.snapshot: bytes | None = None
         self.changes: list[bytes] = []
@@ -118,7 +118,7 @@ class Machine(RuleBasedStateMachine):
     def crash(self, while_writing: bool) -> None:
         if while_writing:
             self.real.changes()
-        self.real = TransactionsBesideLog(self.snapshot, self.changes)
+        self.real = TransactionFeatureState(self.snapshot, self.changes)
         self.now = self.durable.copy()
 
     # what has to hold ----------------------------------------------------------------------------------------

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import datetime
 
-from magnetar.broker.topic.compaction.compacted_view import PROPERTY, Facts
 from magnetar.broker.topic.subscription.subscription import Subscription
 from magnetar.broker.topic.topic import Topic
+from magnetar.compaction.compaction_cursor import VIEW_PROPERTY, ViewFacts
 from magnetar.model.ids import Position
 from magnetar.model.policies import JsonObject
 from magnetar.storage.ledgers.ledger import Ledger
@@ -106,8 +106,8 @@ def _gaps(subscription: Subscription, log: ManagedLedger) -> JsonObject:
 
 def _properties(subscription: Subscription) -> JsonObject:
     """Of the cursor, not of the subscription: here only the compactor's has any."""
-    compacted = subscription.cursor.properties.get(PROPERTY)
-    return {} if compacted is None else {"CompactedTopicLedger": Facts.from_property(compacted).ledger}
+    compacted = subscription.cursor.properties.get(VIEW_PROPERTY)
+    return {} if compacted is None else {"CompactedTopicLedger": ViewFacts.from_property(compacted).ledger}
 
 
 def acknowledged_ranges(log: ManagedLedger, ranges: list[tuple[int, int]]) -> list[str]:

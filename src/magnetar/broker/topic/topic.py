@@ -15,7 +15,6 @@ from typing import Any, Final, cast
 from magnetar.broker.topic.cleanup.quotas import Quotas
 from magnetar.broker.topic.cleanup.termination import INTERNAL, Termination
 from magnetar.broker.topic.compaction.compacted_source import CompactedSource
-from magnetar.broker.topic.compaction.compactor import SUBSCRIPTION as COMPACTION
 from magnetar.broker.topic.compaction.compactor import Compactor
 from magnetar.broker.topic.dispatch.delays import Delays
 from magnetar.broker.topic.dispatch.dispatch_filter import Reason, last_shown
@@ -30,8 +29,8 @@ from magnetar.broker.topic.publish.publish_checks import PublishChecks, PublishS
 from magnetar.broker.topic.publish.topic_epoch import LogEpoch
 from magnetar.broker.topic.subscription.subscription import Subscription, TopicIdentity
 from magnetar.broker.topic.topic_api import ServedSubscription
-from magnetar.broker.topic.transactions import topic_transactions
 from magnetar.broker.topic.transactions.topic_transactions import TopicTransactions
+from magnetar.compaction.compaction_cursor import COMPACTION_SUBSCRIPTION
 from magnetar.model.cursor_properties import REPLICATED, is_replicated
 from magnetar.model.errors import NotAllowedError, PersistenceError, ServiceNotReadyError
 from magnetar.model.ids import EARLIEST, Position
@@ -45,6 +44,7 @@ from magnetar.runtime.endings import end_all
 from magnetar.storage.ledgers.cursor import Cursor
 from magnetar.storage.log.write_group import PendingExtent
 from magnetar.storage.store import LedgerStore
+from magnetar.transactions.feature_state import TRANSACTIONS
 
 log = logging.getLogger(__name__)
 
@@ -96,10 +96,12 @@ class Topic:
             self._attach(cursor, durable=True, created=False)
         self.transactions: TopicTransactions | None = None
         """None: the topic never took part in one."""
-        if topic_transactions.ANNEX in self.log.annexes:
+        if TRANSACTIONS in self.log.annexes:
             self.transacting()
         self._store = store
-        self.compactor: Compactor | None = Compactor(self, store) if COMPACTION in self.log.cursors else None
+        self.compactor: Compactor | None = (
+            Compactor(self, store) if COMPACTION_SUBSCRIPTION in self.log.cursors else None
+        )
         """None while the topic has nothing to do with compaction."""
         self.policy_listeners.append(self._compaction_policy)
         self._compaction_policy(policies, policies)
@@ -197,7 +199,7 @@ class Topic:
             else:
                 done()
             return found
-        if name != COMPACTION:
+        if name != COMPACTION_SUBSCRIPTION:
             check_subscription(self.name.fqn, self.policies, len(self.subscriptions))
         cursor = self.log.open_cursor(name, ordinal(), durable=durable, properties=properties, done=done)
         return self._attach(cursor, durable=durable, created=True)
@@ -271,7 +273,7 @@ class Topic:
         subscription = self.subscriptions.pop(name)
         subscription.close()
         self._forget(subscription)
-        if name == COMPACTION and self.compactor is not None:
+        if name == COMPACTION_SUBSCRIPTION and self.compactor is not None:
             self.compactor.forget()
         if subscription.durable:
             self.log.delete_cursor(name, done)
@@ -304,7 +306,7 @@ class Topic:
     # compaction --------------------------------------------------------------------------------------------------
 
     def _compaction_policy(self, before: TopicPolicies, now: TopicPolicies) -> None:
-        if now.compaction_threshold > 0 and not self.closed and COMPACTION not in self.subscriptions:
+        if now.compaction_threshold > 0 and not self.closed and COMPACTION_SUBSCRIPTION not in self.subscriptions:
             self.compaction().prepare()
 
     def compaction(self) -> Compactor:

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
-from magnetar.broker.topic.compaction.compacted_view import PLACE_BYTES
 from magnetar.columnar.compiled import int64, kernel
 from magnetar.columnar.rows import FACT_KEY, FACT_OUT, FACTS
 from magnetar.columnar.wire import copy
 from magnetar.compaction.messages import GONE
+from magnetar.compaction.view_entries import PLACE_BYTES
 from magnetar.jobs.compaction.key_table import UNREADABLE, next_message
 
 if TYPE_CHECKING:

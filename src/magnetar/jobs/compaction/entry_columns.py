@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
-from magnetar.broker.topic.compaction.compacted_view import PLACE_BYTES, pack
 from magnetar.columnar.block import ENTRY_END, ENTRY_START, octets
 from magnetar.columnar.heads import (
     BASE64_KEY,
@@ -29,6 +28,7 @@ from magnetar.columnar.heads import (
 )
 from magnetar.compaction.messages import PLAIN_BYTES_MAX, repacked
 from magnetar.compaction.survivors import INDEX_BITS
+from magnetar.compaction.view_entries import PLACE_BYTES, pack
 from magnetar.jobs.compaction.compacted_entries import Choice, Chooser, Survived, in_view
 from magnetar.jobs.compaction.key_table import UNREADABLE, KeyTable
 from magnetar.jobs.compaction.rules import Ear, Heard, Kept, Stored, messages_of
@@ -69,7 +69,7 @@ def of_topic(block: Entries, base: int) -> Stretch:
 
 
 def of_view(block: Entries) -> Stretch:
-    """Of a view's own log, whose entries say where they stood (:mod:`magnetar.broker.topic.compaction.compacted_view`)."""
+    """Of a view's own log, whose entries say where they stood (:mod:`magnetar.compaction.view_entries`)."""
     assert block.counts is not None, "the same"
     places = block.data[block.offsets[:, None] + np.arange(PLACE_BYTES)].view("<i8")
     return Stretch(

@@ -12,7 +12,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final, NamedTuple, cast
 
-from magnetar.broker.topic.transactions.topic_transactions import ANNEX, TransactionsBesideLog
 from magnetar.jobs.reader.snapshot import Glance, ledgers_of
 from magnetar.model.ids import Position
 from magnetar.storage.ledgers.archive import Offload
@@ -20,6 +19,7 @@ from magnetar.storage.ledgers.managed_ledger import LogHome, ManagedLedger
 from magnetar.storage.log.journal import Journal
 from magnetar.storage.log.segment import Span
 from magnetar.storage.recovery.recovery import recover
+from magnetar.transactions.feature_state import TRANSACTIONS, TransactionFeatureState
 
 _TOPICS: Final = "persistent://"
 
@@ -221,8 +221,8 @@ class _Hidden:
 
     def __init__(self, log: ManagedLedger) -> None:
         # beside the coordinator's own log the annex of that name is another
-        annex = log.annexes.get(ANNEX) if log.name.startswith(_TOPICS) else None
-        self._buffer = None if annex is None else annex.open(TransactionsBesideLog).settled.buffer
+        annex = log.annexes.get(TRANSACTIONS) if log.name.startswith(_TOPICS) else None
+        self._buffer = None if annex is None else annex.open(TransactionFeatureState).settled.buffer
 
     @property
     def limit(self) -> int | None:

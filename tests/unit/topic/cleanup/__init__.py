@@ -1,0 +1,1 @@
+"""Expiry, quotas, retention and trimming of one topic."""

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from magnetar.broker.topic.cleanup.quotas import Quotas
-from magnetar.broker.topic.compaction.compactor import SUBSCRIPTION as COMPACTION
 from magnetar.broker.topic.dispatch.dispatch_settings import DispatchSettings
 from magnetar.broker.topic.subscription.subscription import Subscription, TopicIdentity
+from magnetar.compaction.compaction_cursor import COMPACTION_SUBSCRIPTION
 from magnetar.model.errors import QuotaExceededError, QuotaExceededHoldError
 from magnetar.model.topic_policies import BacklogQuota, QuotaPolicy, TopicPolicies
 from magnetar.protocol.entries import EntryMetadata, build_entry, sticky_key
@@ -107,7 +107,7 @@ def test_the_slowest_lose_their_oldest_messages_down_to_nine_tenths(seed: int) -
         for name, mark in zip(names, marks, strict=True):
             there.subscribe(name, mark)
         there.subscribe("-reader")
-        there.subscribe(COMPACTION)
+        there.subscribe(COMPACTION_SUBSCRIPTION)
         wanted = [last_to_go(sizes, mark, limit) if sum(sizes[mark + 1 :]) >= limit else mark for mark in marks]
         await there.quotas.check(0)
         assert there.marks() == [*wanted, -1, -1]
@@ -175,7 +175,7 @@ def test_the_oldest_message_is_that_of_the_slowest_and_too_old_a_millisecond_aft
         there = await topic(age_quota(10, EXCEPTION))
         await there.add(*published(5_000, 6_000, 7_000))
         there.subscribe("-reader")
-        there.subscribe(COMPACTION)
+        there.subscribe(COMPACTION_SUBSCRIPTION)
         await there.quotas.check(1 << 40)
         assert (there.quotas.oldest_name, there.quotas.oldest_published_ms, there.producers.closed) == ("", -1, 0)
         slow, fast = there.subscribe("slow", 0), there.subscribe("fast", 1)
@@ -219,7 +219,7 @@ def test_of_too_old_messages_those_go_that_are_older_than_nine_tenths_from_every
         there.subscribe("a")
         there.subscribe("b", 0)
         there.subscribe("-reader")
-        there.subscribe(COMPACTION)
+        there.subscribe(COMPACTION_SUBSCRIPTION)
         await there.quotas.check(11_000)
         assert there.marks() == [-1, 0, -1, -1], "nothing is older than the limit"
         await there.quotas.check(11_001)

@@ -12,9 +12,10 @@ import pytest
 
 from magnetar.broker.topic.cleanup.expiry import expire
 from magnetar.broker.topic.compaction.compacted_source import CompactedSource
-from magnetar.broker.topic.compaction.compactor import SUBSCRIPTION, Compactor
+from magnetar.broker.topic.compaction.compactor import Compactor
 from magnetar.broker.topic.dispatch.dispatch_settings import DispatchSettings
 from magnetar.broker.topic.topic import Topic
+from magnetar.compaction.compaction_cursor import COMPACTION_SUBSCRIPTION
 from magnetar.model.errors import ConflictError, PersistenceError
 from magnetar.model.ids import EARLIEST, Position
 from magnetar.model.names import TopicName
@@ -227,7 +228,7 @@ def test_trimming_and_expiry_leave_compacted_readers_alone(tell: Callable[[Story
         topic = loaded(store)
         await publish(topic, *[(f"k{i % 3}", f"{i}") for i in range(60)])
         compactor = await compact(topic)
-        mark = topic.subscriptions[SUBSCRIPTION].cursor.mark_delete
+        mark = topic.subscriptions[COMPACTION_SUBSCRIPTION].cursor.mark_delete
         reader = topic.subscription("r", durable=False, ordinal=lambda: 0, properties={}, done=lambda: None)
         topic.read_by(reader, compacted=True)
         connection = EntryConnection()
@@ -237,8 +238,8 @@ def test_trimming_and_expiry_leave_compacted_readers_alone(tell: Callable[[Story
         assert topic.log.first > 50
         assert reader.cursor.mark_delete == -1
         await publish(topic, ("new", "60"))
-        assert await expire(topic.subscriptions[SUBSCRIPTION], 1 << 60) == 0
-        assert topic.subscriptions[SUBSCRIPTION].cursor.mark_delete == mark
+        assert await expire(topic.subscriptions[COMPACTION_SUBSCRIPTION], 1 << 60) == 0
+        assert topic.subscriptions[COMPACTION_SUBSCRIPTION].cursor.mark_delete == mark
         reader.flow(consumer, 100)
         await until(connection, 4)
         assert [got[0] for got in connection.got] == [57, 58, 59, 60]
@@ -263,7 +264,7 @@ def test_leftovers_are_removed_when_the_topic_is_loaded(tell: Callable[[Story], 
         topic = loaded(store)
         assert len(logs(store)) == 1
         assert await all_of(topic.compaction().detached_source()) == [(0, "1")]
-        topic.delete_subscription(SUBSCRIPTION, lambda: None)
+        topic.delete_subscription(COMPACTION_SUBSCRIPTION, lambda: None)
         assert not logs(store)
         assert topic.compaction().view is None
         await compact(topic)
@@ -283,7 +284,7 @@ def test_one_run_at_a_time_and_the_status_of_one_that_ends_early(tell: Callable[
         assert compactor.status == "RUNNING"
         with pytest.raises(ConflictError, match="Compaction already in progress"):
             compactor.begin(retain_keyless=False)
-        topic.delete_subscription(SUBSCRIPTION, lambda: None)
+        topic.delete_subscription(COMPACTION_SUBSCRIPTION, lambda: None)
         await compactor.wait()
         assert compactor.status == "ERROR"
         assert not logs(store)

@@ -9,8 +9,8 @@ from typing import Any, cast
 
 import pytest
 
-from magnetar.broker.topic.compaction.compacted_view import pack
 from magnetar.broker.topic.compaction.view_adoption import adopt
+from magnetar.compaction.view_entries import pack
 from magnetar.model.errors import ConflictError
 
 LOG = cast(

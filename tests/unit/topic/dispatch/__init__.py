@@ -1,0 +1,1 @@
+"""What is read for a subscription and sent to its consumers."""

@@ -1,0 +1,1 @@
+"""Non-persistent topics and their fan-out."""

@@ -1,0 +1,1 @@
+"""Subscriptions: consumers, acknowledgements, what they show."""

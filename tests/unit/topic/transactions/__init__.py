@@ -1,0 +1,1 @@
+"""A loaded topic's part in transactions."""

@@ -17,7 +17,7 @@ from magnetar.admin.http.parameters import NAMESPACE, TOPIC, PathText, namespace
 from magnetar.admin.ports import Admin
 from magnetar.admin.routes.lookups import bundle_of
 from magnetar.admin.routes.topics.topics import check_no_shadow, existing, parts_of
-from magnetar.broker.topic.compaction.compactor import SUBSCRIPTION as COMPACTION
+from magnetar.compaction.compaction_cursor import COMPACTION_SUBSCRIPTION
 from magnetar.model.errors import (
     NotAcceptableError,
     NotAllowedError,
@@ -156,7 +156,7 @@ def _of_namespaces(router: APIRouter, admin: Admin) -> None:
         async for topic in there(topics):
             for name in await admin.broker.subscriptions_of(topic):
                 # what compaction has not read yet is nobody's backlog
-                if subscription == name or (subscription is None and name != COMPACTION):
+                if subscription == name or (subscription is None and name != COMPACTION_SUBSCRIPTION):
                     await admin.broker.skip(topic, name, None)
         return done()
 

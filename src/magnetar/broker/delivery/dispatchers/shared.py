@@ -16,7 +16,7 @@ from magnetar.broker.delivery.dispatch_limits import DispatchLimits
 from magnetar.broker.delivery.dispatchers.multiple_consumers import MultipleConsumers, total_room
 from magnetar.broker.delivery.instructions import Instruction, Slice
 from magnetar.broker.delivery.permits import buy
-from magnetar.broker.delivery.redelivery import ReplayQueue
+from magnetar.model.ordinals import SortedOrdinals
 
 
 class Shared(MultipleConsumers):
@@ -24,7 +24,7 @@ class Shared(MultipleConsumers):
 
     def __init__(self, limits: DispatchLimits | None = None) -> None:
         super().__init__(limits)
-        self._replay = ReplayQueue()
+        self._replay = SortedOrdinals()
         self._slot = 0
         """Index of the consumer whose turn it is."""
         self._begun: ConsumerState | None = None

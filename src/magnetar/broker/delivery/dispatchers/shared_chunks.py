@@ -20,7 +20,7 @@ from magnetar.broker.delivery.consumer_state import ConsumerState
 from magnetar.broker.delivery.dispatch_limits import DispatchLimits
 from magnetar.broker.delivery.dispatchers.shared import Shared, stretches
 from magnetar.broker.delivery.instructions import Instruction, Slice
-from magnetar.broker.delivery.redelivery import ReplayQueue
+from magnetar.model.ordinals import SortedOrdinals
 
 _OPEN_MESSAGES_MAX: Final = 20_000
 """Messages whose last chunk has not gone out; the oldest choice is forgotten then."""
@@ -41,7 +41,7 @@ class SharedChunks(Shared):
         self._chunks: dict[int, ChunkInfo] = {}
         """Every chunk that is out or waits."""
         self._owner: dict[str, ConsumerState] = {}
-        self._parked: dict[ConsumerState, ReplayQueue] = {}
+        self._parked: dict[ConsumerState, SortedOrdinals] = {}
 
     @classmethod
     def of(cls, shared: Shared) -> SharedChunks:
@@ -136,7 +136,7 @@ class SharedChunks(Shared):
         parked = self._parked.get(owner)
         if not owner.available or (parked is not None and len(parked) and parked.front(1)[0] < ordinal):
             if parked is None:
-                parked = self._parked[owner] = ReplayQueue()
+                parked = self._parked[owner] = SortedOrdinals()
             parked.add(ordinal)
             return True
         if last:

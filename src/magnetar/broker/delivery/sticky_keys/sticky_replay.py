@@ -12,10 +12,10 @@ from bisect import bisect_left, insort
 from collections.abc import Callable, Container, Iterable
 
 from magnetar.broker.delivery.consumer_state import ConsumerState
-from magnetar.broker.delivery.redelivery import ReplayQueue
+from magnetar.model.ordinals import SortedOrdinals
 
 
-class StickyReplayQueue:
+class StickySortedOrdinals:
     """``slots`` (ordinal to slot) and ``by_slot`` are public for the dispatcher's inner loop."""
 
     __slots__ = ("_by_owner", "_place", "by_slot", "slots")
@@ -23,7 +23,7 @@ class StickyReplayQueue:
     def __init__(self) -> None:
         self.slots: dict[int, int] = {}
         self.by_slot: dict[int, list[int]] = {}
-        self._by_owner: dict[ConsumerState, ReplayQueue] = {}
+        self._by_owner: dict[ConsumerState, SortedOrdinals] = {}
         """Nobody's queue is empty."""
         self._place: dict[int, ConsumerState] = {}
         """Slot to the owner in whose queue its entries are, if they are in one."""
@@ -112,10 +112,10 @@ class StickyReplayQueue:
         self._by_owner.clear()
         self._place.clear()
 
-    def _queue(self, owner: ConsumerState) -> ReplayQueue:
+    def _queue(self, owner: ConsumerState) -> SortedOrdinals:
         queue = self._by_owner.get(owner)
         if queue is None:
-            queue = self._by_owner[owner] = ReplayQueue()
+            queue = self._by_owner[owner] = SortedOrdinals()
         return queue
 
     def check(self, owner: Callable[[int], ConsumerState | None], held_back: Container[int]) -> None:

@@ -11,10 +11,10 @@ from __future__ import annotations
 
 import logging
 
-from magnetar.broker.topic.compaction.compactor import SUBSCRIPTION as COMPACTION
 from magnetar.broker.topic.ports import Log
 from magnetar.broker.topic.subscription.backlog import run_at
 from magnetar.broker.topic.subscription.subscription import Subscription
+from magnetar.compaction.compaction_cursor import COMPACTION_SUBSCRIPTION
 from magnetar.protocol.tolerant import published
 from magnetar.storage.ledgers.managed_ledger import ManagedLedger
 
@@ -26,7 +26,7 @@ async def expire(subscription: Subscription, before_ms: int) -> int:
 
     Raises what reading raised.
     """
-    if subscription.name == COMPACTION:
+    if subscription.name == COMPACTION_SUBSCRIPTION:
         return 0
     cursor, log = subscription.cursor, subscription.stored
     mark = cursor.mark_delete

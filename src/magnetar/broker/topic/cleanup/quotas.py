@@ -10,10 +10,10 @@ from __future__ import annotations
 from typing import Final, Protocol
 
 from magnetar.broker.topic.cleanup.expiry import expire
-from magnetar.broker.topic.compaction.compactor import SUBSCRIPTION as COMPACTION
 from magnetar.broker.topic.publish.producers import Producers
 from magnetar.broker.topic.subscription.backlog import BacklogSize, bytes_behind, run_at
 from magnetar.broker.topic.subscription.subscription import Subscription
+from magnetar.compaction.compaction_cursor import COMPACTION_SUBSCRIPTION
 from magnetar.model.errors import MagnetarError, QuotaExceededError, QuotaExceededHoldError
 from magnetar.model.topic_policies import QuotaPolicy, TopicPolicies
 from magnetar.protocol.tolerant import published
@@ -96,7 +96,7 @@ class Quotas:
             self._topic.producers.close_all()
 
     def _slowest(self) -> Subscription | None:
-        durable = [s for s in self._topic.subscriptions.values() if s.durable and s.name != COMPACTION]
+        durable = [s for s in self._topic.subscriptions.values() if s.durable and s.name != COMPACTION_SUBSCRIPTION]
         return min(durable, key=lambda s: s.cursor.mark_delete, default=None)
 
     # size --------------------------------------------------------------------------------------------------------

@@ -1,6 +1,6 @@
-"""Compaction: the last message of every key, under its own id (SEMANTICS 4.7.4, decision 008).
+"""Compaction of a topic: the last message of every key, under its own message id (decision 008).
 
-survivors   what stays, pure                 view     where it lies
-run         the job that makes it            source   how it is read
-compactor   a topic's part in all this
+The rules and formats are in :mod:`magnetar.compaction`. Reading order: ``compactor`` (starts runs, holds the view),
+``compaction_run`` (makes a view), ``view_writer``, ``compacted_view`` (where it lies), ``compacted_source`` (how
+consumers read it) and ``view_adoption`` (a view that a job computed).
 """

@@ -13,9 +13,9 @@ from functools import partial
 from typing import Final
 
 from magnetar.broker.topic.compaction.compacted_source import CompactedSource
-from magnetar.broker.topic.compaction.compacted_view import Ledger
 from magnetar.broker.topic.compaction.view_writer import ViewWriter
 from magnetar.broker.topic.dispatch.dispatch_filter import Reason
+from magnetar.compaction.compaction_cursor import CompactedLedger
 from magnetar.compaction.messages import Batched, Look, Marker, look
 from magnetar.compaction.survivors import Survivors
 from magnetar.runtime.answers import answered
@@ -44,7 +44,7 @@ class CompactionRun:
         self._messages = self._bytes = 0
 
     @property
-    def ledgers(self) -> list[Ledger]:
+    def ledgers(self) -> list[CompactedLedger]:
         """Those of which something stays, in the end."""
         return self._writer.ledgers
 

@@ -11,16 +11,17 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Protocol
 
 from magnetar.broker.topic.compaction.compacted_source import CompactedSource
-from magnetar.broker.topic.compaction.compacted_view import PROPERTY, Facts, View, view_name
+from magnetar.broker.topic.compaction.compacted_view import View
 from magnetar.broker.topic.compaction.compaction_run import CompactionRun
 from magnetar.broker.topic.compaction.view_adoption import CompactionPlan, Pieces, adopt
 from magnetar.broker.topic.compaction.view_writer import ViewWriter
 from magnetar.broker.topic.dispatch.dispatch_filter import Reason
 from magnetar.broker.topic.subscription.backlog import bytes_behind
 from magnetar.broker.topic.subscription.subscription import Subscription
+from magnetar.compaction.compaction_cursor import COMPACTION_SUBSCRIPTION, VIEW_PROPERTY, ViewFacts, view_name
 from magnetar.model.errors import ConflictError, MagnetarError
 from magnetar.model.subscription_types import SubType
 from magnetar.runtime.clock import Clock
@@ -30,9 +31,6 @@ from magnetar.storage.ledgers.managed_ledger import ManagedLedger
 from magnetar.storage.store import LedgerStore
 
 log = logging.getLogger(__name__)
-
-SUBSCRIPTION: Final = "__compaction"
-"""Shown among the subscriptions of a topic (SEMANTICS 4.3.9)."""
 
 
 class Topic(Protocol):
@@ -82,15 +80,15 @@ class Compactor:
 
     @property
     def _cursor(self) -> Cursor | None:
-        return self._topic.log.cursors.get(SUBSCRIPTION)
+        return self._topic.log.cursors.get(COMPACTION_SUBSCRIPTION)
 
     def _recover(self) -> None:
         cursor = self._cursor
         if cursor is None:
             return
-        value = cursor.properties.get(PROPERTY)
+        value = cursor.properties.get(VIEW_PROPERTY)
         if value is not None:
-            facts = Facts.from_property(value)
+            facts = ViewFacts.from_property(value)
             self._generation, self._oldest = facts.generation, facts.oldest
             found = self._store.find_log(self._name(facts.generation))
             if found is not None:
@@ -159,7 +157,7 @@ class Compactor:
     def prepare(self) -> None:
         """From now on keep what is not compacted yet."""
         if self._cursor is None:
-            self._topic.create_subscription(SUBSCRIPTION, self._topic.log.first)
+            self._topic.create_subscription(COMPACTION_SUBSCRIPTION, self._topic.log.first)
 
     @property
     def running(self) -> bool:
@@ -175,7 +173,7 @@ class Compactor:
             raise ConflictError("Compaction already in progress")
         self.prepare()
         # what Apache Pulsar shows, where compaction is a consumer
-        self._topic.subscriptions[SUBSCRIPTION].sub_type = SubType.Exclusive
+        self._topic.subscriptions[COMPACTION_SUBSCRIPTION].sub_type = SubType.Exclusive
         self.status, self.last_error = "RUNNING", ""
         started = self._topic.clock.now_ms()
         self._running = self._tasks.start(self._run(work), self._topic.log.name)
@@ -235,7 +233,7 @@ class Compactor:
             await run.run()
         finally:
             source.release()
-        facts = Facts(
+        facts = ViewFacts(
             self._generation + 1, self._oldest, horizon, target.table.ledgers[0].id, tuple(run.ledgers)
         )  # fmt: skip
         await self._switch(View(target, facts))
@@ -264,7 +262,9 @@ class Compactor:
         """Make a job's result the view, as a run of its own. Raises ConflictError if it is of another past."""
         start = self._topic.log.first if self.view is None else self.view.horizon
         if self._cursor is None:
-            raise ConflictError(f"{self._topic.log.name} has no subscription {SUBSCRIPTION}: ask for a plan first")
+            raise ConflictError(
+                f"{self._topic.log.name} has no subscription {COMPACTION_SUBSCRIPTION}: ask for a plan first"
+            )
         if generation != self._generation:
             raise ConflictError(
                 f"{self._topic.log.name} was compacted since the job began: it has view {self._generation}, the job "
@@ -279,7 +279,7 @@ class Compactor:
         target = self._store.open_log(self._name(self._generation + 1))
         writer = ViewWriter(target)
         await adopt(self._topic.log, self.view, horizon, pieces, writer)
-        facts = Facts(
+        facts = ViewFacts(
             self._generation + 1, self._oldest, horizon, target.table.ledgers[0].id, tuple(writer.ledgers)
         )  # fmt: skip
         await self._switch(View(target, facts))
@@ -289,7 +289,7 @@ class Compactor:
         """The new view is durable: one record, and it is the one."""
         cursor = self._cursor
         if cursor is None:
-            raise ConflictError(f"subscription {SUBSCRIPTION} was deleted while compaction ran")
+            raise ConflictError(f"subscription {COMPACTION_SUBSCRIPTION} was deleted while compaction ran")
         answer: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         facts = view.facts
 
@@ -302,12 +302,12 @@ class Compactor:
             if old is not None and old.pins:
                 self._replaced.append(old)
             # not before: what the view has may be trimmed from now on
-            self._topic.subscriptions[SUBSCRIPTION].skip_until(facts.horizon - 1)
+            self._topic.subscriptions[COMPACTION_SUBSCRIPTION].skip_until(facts.horizon - 1)
             if not answer.done():
                 answer.set_result(None)
 
-        others = {name: value for name, value in cursor.properties.items() if name != PROPERTY}
-        cursor.set_properties({**others, PROPERTY: facts.to_property()}, durable)
+        others = {name: value for name, value in cursor.properties.items() if name != VIEW_PROPERTY}
+        cursor.set_properties({**others, VIEW_PROPERTY: facts.to_property()}, durable)
         await answer
 
     # the end -----------------------------------------------------------------------------------------------------

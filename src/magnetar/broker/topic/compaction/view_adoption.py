@@ -10,8 +10,9 @@ import asyncio
 from collections.abc import AsyncIterator, Sequence
 from typing import Final, NamedTuple
 
-from magnetar.broker.topic.compaction.compacted_view import View, place_of
+from magnetar.broker.topic.compaction.compacted_view import View
 from magnetar.broker.topic.compaction.view_writer import ViewWriter
+from magnetar.compaction.view_entries import place_of
 from magnetar.model.errors import ConflictError
 from magnetar.model.ids import Position
 from magnetar.storage.ledgers.managed_ledger import ManagedLedger

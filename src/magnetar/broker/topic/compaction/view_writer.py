@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 from typing import Final
 
-from magnetar.broker.topic.compaction.compacted_view import Ledger, pack
+from magnetar.compaction.compaction_cursor import CompactedLedger
+from magnetar.compaction.view_entries import pack
 from magnetar.model.errors import PersistenceError
 from magnetar.storage.ledgers.managed_ledger import ManagedLedger
 
@@ -20,14 +21,14 @@ class ViewWriter:
         self._target = target
         self._unwritten = 0
         self._failed: PersistenceError | None = None
-        self.ledgers: list[Ledger] = []
+        self.ledgers: list[CompactedLedger] = []
         """Those of which something stays, in the end."""
         target.on_failed = lambda extent, error: self._lost(error)
 
     async def write(self, ordinal: int, ledger: int, entry: int, data: bytes, count: int) -> None:
         """An entry that stays, ``count`` messages. Raises PersistenceError."""
         if not self.ledgers or self.ledgers[-1].id != ledger:
-            self.ledgers.append(Ledger(ledger, ordinal - entry, ordinal + 1))
+            self.ledgers.append(CompactedLedger(ledger, ordinal - entry, ordinal + 1))
         else:
             self.ledgers[-1] = self.ledgers[-1]._replace(end=ordinal + 1)
         self._target.append(pack(ordinal, ledger, entry, data), count, None)

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-ANNEX: Final = "delays"
+DELAYS: Final = "delays"
 _BATCH: Final = 5_000
 """Entries that one wake-up opens at most; the next one follows at once."""
 _REST_S: Final = 0.01
@@ -108,7 +108,7 @@ class Delays(Reason):
         self._timer_ms = 0
         self._woken_s = -_REST_S
         self._gating = False
-        annex = ledger.annexes.get(ANNEX)
+        annex = ledger.annexes.get(DELAYS)
         if policy.active and annex is not None and annex.exists:
             self._open(forget_below=ledger.first)
 
@@ -168,7 +168,7 @@ class Delays(Reason):
     # the index ------------------------------------------------------------------------------------------------------
 
     def _open(self, forget_below: int) -> DelayState:
-        annex = self._annex = self._log.annex(ANNEX)
+        annex = self._annex = self._log.annex(DELAYS)
         state = self._state = annex.open(self._restore)
         state.on_durable = self._added
         state.index.forget_below(forget_below)

@@ -18,7 +18,10 @@ from magnetar.runtime.clock import Clock
 
 
 class NonPersistentTopics:
-    """By full name. ``in_flight_max``: entries of one connection, see :mod:`magnetar.broker.topic.nonpersistent.fan_out`."""
+    """The non-persistent topics of a broker, by full name.
+
+    ``in_flight_max``: entries of one connection, see :mod:`magnetar.broker.topic.nonpersistent.fan_out`.
+    """
 
     def __init__(
         self,

@@ -14,7 +14,7 @@ from magnetar.protocol.entries import chunk_of
 from magnetar.storage.ledgers.feature_state import Change
 from magnetar.storage.ledgers.managed_ledger import ManagedLedger
 
-ANNEX: Final = "chunks"
+CHUNKS: Final = "chunks"
 _YES: Final = b"\x01"
 
 
@@ -53,7 +53,7 @@ class Chunking:
     def __init__(self, ledger: ManagedLedger, begun: Callable[[], None]) -> None:
         self._log = ledger
         self._begun = begun
-        annex = ledger.annexes.get(ANNEX)
+        annex = ledger.annexes.get(CHUNKS)
         self.seen = annex is not None and annex.exists
         """Whether entries may be chunks."""
         self.published = 0
@@ -67,11 +67,11 @@ class Chunking:
         if not self.seen:
             self.seen = True
             self._open()
-            self._log.annex(ANNEX).touch()
+            self._log.annex(CHUNKS).touch()
             self._begun()
 
     def _open(self) -> None:
-        self._log.annex(ANNEX).open(_restore)
+        self._log.annex(CHUNKS).open(_restore)
 
 
 def _restore(snapshot: bytes | None, changes: Sequence[bytes]) -> _Fact:

@@ -22,7 +22,7 @@ from magnetar.protocol.commands import CommandSend
 from magnetar.protocol.entries import messages_in, metadata_of
 from magnetar.storage.ledgers.managed_ledger import ManagedLedger
 
-ANNEX: Final = "dedup"
+DEDUPLICATION: Final = "dedup"
 STREAM_PREFIX: Final = "spark."
 """How names of producers of streaming queries begin."""
 
@@ -47,7 +47,7 @@ class Deduplication:
         self._log = log
         self._settings = settings
         self._connected = connected
-        self._annex = log.annex(ANNEX)
+        self._annex = log.annex(DEDUPLICATION)
         self._ids = self._annex.open(SequenceIds)
         self._away = dict.fromkeys(self._ids, now_ms)
         """Since when producers are not connected, as far as this life of the topic knows."""

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
 
-from magnetar.broker.topic.publish.deduplication import ANNEX, Deduplication, DeduplicationSettings
+from magnetar.broker.topic.publish.deduplication import DEDUPLICATION, Deduplication, DeduplicationSettings
 from magnetar.broker.topic.publish.producer import Producer, Publish
 from magnetar.broker.topic.publish.producers import Limits, Producers
 from magnetar.broker.topic.publish.publish_rate import PublishLimit
@@ -108,7 +108,7 @@ class PublishChecks:
         if self.deduplication is not None:
             self.deduplication.remove()
             self.deduplication = None
-        elif (kept := self._log.annexes.get(ANNEX)) is not None and kept.exists:
+        elif (kept := self._log.annexes.get(DEDUPLICATION)) is not None and kept.exists:
             kept.remove()  # it was switched off while the topic was not loaded
 
     def _connected(self, name: str) -> bool:

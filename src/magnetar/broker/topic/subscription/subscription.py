@@ -237,7 +237,10 @@ class Subscription:
     # -- gate: what is not to be sent, or not yet ----------------------------------------------------------------
 
     def add_reason(self, reason: Reason) -> None:
-        """From now on ``reason`` is asked before anything is read; see :mod:`magnetar.broker.topic.dispatch.dispatch_filter`."""
+        """Ask ``reason`` before anything is read, from now on.
+
+        See :mod:`magnetar.broker.topic.dispatch.dispatch_filter`.
+        """
         pump = self._pump
         if pump.gate is None:
             pump.gate = Gate()

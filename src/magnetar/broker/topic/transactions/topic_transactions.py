@@ -1,7 +1,7 @@
 """A topic's part in transactions: what it sent, what its subscriptions hold reserved, and what an end does to both.
 
-The state lives beside the log and outlives an unload (:class:`TransactionsBesideLog`); :class:`TopicTransactions` joins
-it with a loaded topic. Whatever a transaction's end changes here is noted in the turn of the loop in which it is
+The state lives beside the log and outlives an unload (:class:`TransactionFeatureState`); :class:`TopicTransactions`
+joins it with a loaded topic. Whatever a transaction's end changes here is noted in the turn of the loop in which it is
 decided and takes effect when that block is durable (docs/decisions/007): first the readable end moves, then reserved
 acknowledgements go to their cursors or their entries out again, then subscriptions look what they may send.
 """
@@ -22,14 +22,11 @@ from magnetar.protocol.commands.ids import TxnId
 from magnetar.storage.ledgers.managed_ledger import ManagedLedger
 from magnetar.transactions.buffer import TransactionBuffer
 from magnetar.transactions.coordinator import shown
+from magnetar.transactions.feature_state import TRANSACTIONS, TransactionFeatureState
 from magnetar.transactions.markers import marker
-from magnetar.transactions.operation_log import Op, OperationLog, parse_snapshot, replay
 from magnetar.transactions.pending_acks import Held, Part, PendingAcks
-from magnetar.transactions.topic_state import TopicState, survives
 
 log = logging.getLogger(__name__)
-
-ANNEX = "transactions"
 
 Done = Callable[[], None]
 
@@ -43,34 +40,6 @@ class Host(Protocol):
     def subscriptions(self) -> Mapping[str, Subscription]: ...
     def add_reason(self, reason: Reason) -> None: ...
     def gate_changed(self) -> None: ...
-
-
-class TransactionsBesideLog(OperationLog[TopicState]):
-    """What an annex makes of its bytes; ``now`` is ahead of the disk by what is in flight."""
-
-    def __init__(self, snapshot: bytes | None, changes: Sequence[bytes]) -> None:
-        super().__init__(TopicState(), survives)
-        value = parse_snapshot(snapshot)
-        if value is not None:
-            self.settled.decode(value)
-        replay(self.settled, changes)
-        self.now: dict[str, PendingAcks] = {}
-        for name, pending in self.settled.pending.items():
-            living = self.now[name] = PendingAcks()
-            for txn, held in pending.held.items():
-                living.restore(txn, Held.decode(held.encode()))
-        self.ended: list[tuple[TxnId, bool]] = []
-        """Transactions whose end is durable, and whose acknowledgements were not dealt with yet."""
-        self.loaded: TopicTransactions | None = None
-        self.on_durable = self._note_ended
-
-    def _note_ended(self, ops: Sequence[Op]) -> None:
-        self.ended += [(TxnId(op[1], op[2]), bool(op[3])) for op in ops if op[0] == "e"]
-
-    def carry_out(self) -> None:
-        """An end is durable, and so is everything else that was written with it."""
-        if self.loaded is not None:
-            self.loaded.carry_out()
 
 
 class _NoProducer:
@@ -105,9 +74,9 @@ class TopicTransactions:
         self._log = source
         self._host = host
         self._now_ms = now_ms
-        self._annex = source.annex(ANNEX)
-        self.beside = self._annex.open(TransactionsBesideLog)
-        self.beside.loaded = self
+        self._annex = source.annex(TRANSACTIONS)
+        self.beside = self._annex.open(TransactionFeatureState)
+        self.beside.on_end_durable = self.carry_out
         self._gates: dict[str, Reserved] = {}
         self._owing: set[tuple[str, TxnId]] = set()
         self._add_marker = _NoProducer(host)
@@ -121,8 +90,8 @@ class TopicTransactions:
 
     def close(self) -> None:
         """The topic is unloaded; what is in flight is dealt with at the next load."""
-        if self.beside.loaded is self:
-            self.beside.loaded = None
+        if self.beside.on_end_durable == self.carry_out:
+            self.beside.on_end_durable = None
 
     # sending -----------------------------------------------------------------------------------------------------
 
