@@ -27,7 +27,7 @@ from magnetar.client.bulk.checkpoint_subscription import Anchor
 from magnetar.client.lookup import Lookup
 from magnetar.client.producer import Producer
 from magnetar.client.read_position import START
-from magnetar.columnar.packing import Packer, messages_of
+from magnetar.columnar.entries.packer import Packer, messages_of
 from magnetar.spark.session import end_session, local_session
 
 if TYPE_CHECKING:

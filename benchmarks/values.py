@@ -19,8 +19,8 @@ import polars
 import pyarrow as pa  # type: ignore[import-untyped]  # publishes no types
 import pyarrow.json  # type: ignore[import-untyped]  # the same
 
-from magnetar.columnar.avro import Avro
-from magnetar.columnar.json_values import Json
+from magnetar.columnar.avro.read.reader import Avro
+from magnetar.columnar.json.reader import Json
 from magnetar.schema.avro import parse
 
 BATCH = 10_000

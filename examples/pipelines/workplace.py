@@ -29,7 +29,7 @@ from rich.table import Table
 
 from magnetar.client.lookup import Lookup
 from magnetar.client.producer import Producer
-from magnetar.columnar.packing import Packer, messages_of
+from magnetar.columnar.entries.packer import Packer, messages_of
 from magnetar.model.errors import MagnetarError
 from magnetar.model.hashing import java_string_hash
 from magnetar.model.names import TopicName

@@ -17,8 +17,8 @@ from magnetar.client.read_position import START
 from magnetar.pipelines.redrive import messages
 from magnetar.spark.options import sink_options, source_options
 from magnetar.spark.publish import Numbering, Published, TaskSink
+from tests.support.encrypted_entries import pair
 from tests.support.live_broker import LiveBroker
-from tests.unit.columnar.test_encryption import pair
 
 pytestmark = pytest.mark.spark
 TOPIC = "persistent://public/default/chunks-{}-partition-0"

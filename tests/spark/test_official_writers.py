@@ -14,15 +14,15 @@ from magnetar.client.bulk.positions import last_place
 from magnetar.client.lookup import Lookup
 from magnetar.client.producer import Producer
 from magnetar.client.read_position import START
-from magnetar.columnar.encryption import UndecryptableError
+from magnetar.columnar.entries.encryption import UndecryptableError
 from magnetar.protocol.compression import CompressionType
 from magnetar.spark.keys import sealing
 from magnetar.spark.options import sink_options, source_options
 from magnetar.spark.planner import Range
 from magnetar.spark.reader import read_task
 from tests.support.batch_writer import BatchWriter
+from tests.support.encrypted_entries import pair
 from tests.support.live_broker import LiveBroker
-from tests.unit.columnar.test_encryption import pair
 
 pulsar = pytest.importorskip("pulsar")
 pytestmark = pytest.mark.spark

@@ -21,7 +21,7 @@ from magnetar.client.bulk.checkpoint_subscription import Anchor
 from magnetar.client.bulk.positions import last_place
 from magnetar.client.lookup import Lookup
 from magnetar.client.read_position import START
-from magnetar.columnar.encryption import UndecryptableError
+from magnetar.columnar.entries.encryption import UndecryptableError
 from magnetar.lakehouse import open_lake
 from magnetar.model.errors import InvalidValueError
 from magnetar.pipelines.declaration.model import Pipeline, Trigger
@@ -41,8 +41,8 @@ from magnetar.spark.options import sink_options, source_options
 from magnetar.spark.publish import Numbering, TaskSink
 from magnetar.spark.topics import listed, topic_partitions
 from tests.spark.conftest import PARTITIONS
+from tests.support.encrypted_entries import pair
 from tests.support.live_broker import LiveBroker
-from tests.unit.columnar.test_encryption import pair
 
 pytestmark = [
     pytest.mark.spark,

@@ -23,7 +23,7 @@ import numpy as np
 import pyarrow as pa  # type: ignore[import-untyped]  # publishes no types
 import pyarrow.compute as pc  # type: ignore[import-untyped]  # the same
 
-from magnetar.columnar.octets import octets_of
+from magnetar.columnar.byte_columns import octets_of
 from magnetar.columnar.values import Decoded, Runs, Unreadable
 from magnetar.model.errors import InvalidValueError
 from magnetar.model.schemas import SchemaType

@@ -14,7 +14,7 @@ import ptars
 import pyarrow as pa  # type: ignore[import-untyped]  # publishes no types
 import pyarrow.compute as pc  # type: ignore[import-untyped]  # the same
 
-from magnetar.columnar.halves import by_halves
+from magnetar.columnar.bisection import by_halves
 from magnetar.columnar.sql_types import sql_type
 from magnetar.columnar.values import Decoded, Runs
 from magnetar.columnar.versions import Lookup, WritersType

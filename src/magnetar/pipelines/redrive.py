@@ -29,8 +29,8 @@ from magnetar.client.bulk.positions import last_place
 from magnetar.client.errors import RefusedError
 from magnetar.client.lookup import Lookup
 from magnetar.client.read_position import START, Place
-from magnetar.columnar.messages import Messages
-from magnetar.columnar.opening import Failure
+from magnetar.columnar.entries.messages import Messages
+from magnetar.columnar.entries.opener import Failure
 from magnetar.model.errors import InvalidValueError, ServerError
 from magnetar.pipelines.declaration.model import Pipeline, TopicSource
 from magnetar.pipelines.declaration.secrets import resolve

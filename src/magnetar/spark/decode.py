@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import pyarrow as pa  # type: ignore[import-untyped]  # publishes no types
 
-from magnetar.columnar.block import ALL, NO_INDEX, Block, Stored, block_of
+from magnetar.columnar.entries.block import ALL, NO_INDEX, Block, Stored, block_of
 from magnetar.columnar.sql_types import sql_columns
 from magnetar.columnar.values import UndecodableError, ValueDecoder
 from magnetar.model.errors import InvalidValueError
@@ -22,7 +22,7 @@ from magnetar.model.names import TopicName
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from magnetar.columnar.messages import Messages
+    from magnetar.columnar.entries.messages import Messages
 
 _TIMESTAMP: Final = pa.timestamp("us", tz="UTC")
 _MAP: Final = pa.map_(pa.string(), pa.string())
@@ -99,7 +99,7 @@ class ArrowDecoder:
     def __init__(self, topic: str, values: ValueDecoder, metadata: tuple[str, ...], **limits: int) -> None:
         """``limits`` are those of `columnar.messages.Messages`."""
         # Kernels take a quarter of a second to load, and the driver needs only schemas.
-        from magnetar.columnar.messages import Messages
+        from magnetar.columnar.entries.messages import Messages
 
         self._topic = topic
         self._decoder = values

@@ -27,7 +27,7 @@ from magnetar.protocol.batches import key_text
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from magnetar.columnar.packing import Messages
+    from magnetar.columnar.entries.packer import Messages
 
 COLUMNS: Final[dict[str, tuple[str, ...]]] = {
     "value": ("binary", "string"),
@@ -159,7 +159,7 @@ def _rows(topic: str, partition: int, messages: Messages, first: int, picked: ND
 
 def _messages(columns: dict[str, Any], base64_keys: bool) -> Messages:
     # Its kernels take a quarter of a second to load, and the driver only checks columns.
-    from magnetar.columnar.packing import messages_of
+    from magnetar.columnar.entries.packer import messages_of
 
     times, delays = columns.get("__eventTime"), columns.get("__deliverAt")
     return messages_of(

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from magnetar.columnar.encryption import ANY, Decryptor, Encryptor, public_of
-from magnetar.columnar.opening import Failure
+from magnetar.columnar.entries.encryption import ANY, Decryptor, Encryptor, public_of
+from magnetar.columnar.entries.opener import Failure
 from magnetar.model.errors import InvalidValueError
 from magnetar.protocol.batches import Seal
 

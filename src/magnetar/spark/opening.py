@@ -22,10 +22,10 @@ from magnetar.client.bulk.range_reader import RangeReader
 from magnetar.client.bulk.tail import onward
 from magnetar.client.lookup import Lookup
 from magnetar.client.read_position import Place
-from magnetar.columnar.block import ALL, NO_INDEX, Block, Stored, block_of
-from magnetar.columnar.chunks import Opened
-from magnetar.columnar.encryption import Decryptor
-from magnetar.columnar.opening import Failure, Opener
+from magnetar.columnar.entries.block import ALL, NO_INDEX, Block, Stored, block_of
+from magnetar.columnar.entries.chunk_joiner import Opened
+from magnetar.columnar.entries.encryption import Decryptor
+from magnetar.columnar.entries.opener import Failure, Opener
 from magnetar.protocol.entries import measure, publish_time
 from magnetar.runtime.clock import SystemClock, steady_seconds
 from magnetar.spark.filters import EVERYTHING, Window
@@ -48,7 +48,7 @@ def opened(options: SourceOptions, lookup: Lookup, one: Range, window: Window = 
     Entries outside ``window`` are left out.
     """
     # Its kernels take a quarter of a second to load, and the driver imports this module too.
-    from magnetar.columnar.heads import glance
+    from magnetar.columnar.entries.metadata import glance
 
     opener = opener_of(options, one.topic)
     entries = RangeReader(

@@ -56,7 +56,7 @@ def definition_of(columns: Any, options: PairOptions) -> SchemaDefinition:
 def _half(name: str, arrow: Any, kind: str | None, text: str | None) -> SchemaDefinition:
     kind = kind or _kind(name, arrow)
     if kind in ("avro", "json"):
-        from magnetar.columnar.avro_writing import document_of
+        from magnetar.columnar.avro.write.writer import document_of
 
         _check_record(name, arrow, kind)
         if text is not None:
@@ -103,7 +103,7 @@ class PairWriter:
 
     def write(self, columns: dict[str, Any]) -> dict[str, Any]:
         """The columns ``value``, and ``__key`` if it is apart, of bytes. Rows without both are tombstones."""
-        from magnetar.columnar.pairs import joined
+        from magnetar.columnar.key_value import joined
 
         key, value = (self._one(name, columns[name]) for name in HALVES)
         return {"value": value, "__key": key} if self.separated else {"value": joined(key, value)}

@@ -17,7 +17,7 @@ import numpy as np
 from magnetar.client.errors import RefusedError
 from magnetar.client.lookup import Lookup
 from magnetar.client.producer import Producer
-from magnetar.columnar.narrow import narrowed
+from magnetar.columnar.offset_width import narrowed
 from magnetar.model.errors import InvalidValueError, NotAllowedError, ServerError
 from magnetar.model.names import TopicName
 from magnetar.protocol.batches import Batch
@@ -58,7 +58,7 @@ class _Target:
         self, lookup: Lookup, options: SinkOptions, topic: str, numbering: Numbering | None, values: ValueWriter | None
     ) -> None:
         # Its kernels take a quarter of a second to load, and the driver imports this module too.
-        from magnetar.columnar.packing import Packer
+        from magnetar.columnar.entries.packer import Packer
 
         self._numbering = numbering
         name = None if numbering is None else numbering.name

@@ -101,7 +101,7 @@ class ValueWriter:
         if self._given is not None:
             return given_definition(self._kind, self._given, self._message)
         assert self._kind != "protobuf", "check_value_columns has seen to it"
-        from magnetar.columnar.avro_writing import document_of
+        from magnetar.columnar.avro.write.writer import document_of
 
         kind = SchemaType.AVRO if self._kind == "avro" else SchemaType.JSON
         return SchemaDefinition(kind, json.dumps(document_of(columns), separators=(",", ":")).encode())
@@ -181,8 +181,8 @@ def _check_bytes(kind: SchemaType, columns: Any, name: str) -> None:
 
 
 def _by_avro(definition: SchemaDefinition, columns: Any) -> Write:
-    from magnetar.columnar.avro_writing import AvroWriter
-    from magnetar.columnar.json_writing import check_json, write_json
+    from magnetar.columnar.avro.write.writer import AvroWriter
+    from magnetar.columnar.json.writer import check_json, write_json
 
     try:
         schema = parse(definition.data)

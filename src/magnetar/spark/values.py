@@ -108,16 +108,16 @@ def _by_avro(definition: SchemaDefinition, writers: Writers | None, label: str) 
     except AvroSchemaError as error:
         raise InvalidValueError(f"the {definition.type.name} schema ({label}) cannot be read: {error}") from None
     if definition.type is SchemaType.JSON:
-        from magnetar.columnar.json_values import Json
+        from magnetar.columnar.json.reader import Json
 
         return Json(schema, writers, label)
-    from magnetar.columnar.avro import Avro
+    from magnetar.columnar.avro.read.reader import Avro
 
     return Avro(schema, writers, label)
 
 
 def _pairs(definition: SchemaDefinition, writers: Writers | None, label: str) -> Values:
-    from magnetar.columnar.pairs import Pairs
+    from magnetar.columnar.key_value import Pairs
 
     def half(which: int) -> Writers | None:
         if writers is None:

@@ -20,7 +20,7 @@ from magnetar.columnar.protobuf import Protobuf, ProtobufWriter
 from magnetar.model.errors import InvalidValueError
 from magnetar.model.schemas import SchemaDefinition, SchemaType, version_bytes
 from magnetar.schema import protobuf_native
-from tests.unit.columnar.avro_cases import TEXTS, rows
+from tests.support.avro_cases import TEXTS, rows
 
 Field = d.FieldDescriptorProto
 

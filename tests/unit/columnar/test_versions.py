@@ -6,7 +6,7 @@ import json
 
 import pyarrow as pa  # type: ignore[import-untyped]  # publishes no types
 
-from magnetar.columnar.json_values import Json
+from magnetar.columnar.json.reader import Json
 from magnetar.model.schemas import SchemaDefinition, SchemaType
 from magnetar.schema.avro import parse
 

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from magnetar.client.read_position import Place
-from magnetar.columnar.block import Block, Stored, block_of
-from magnetar.columnar.opening import Failure, Opener
+from magnetar.columnar.entries.block import Block, Stored, block_of
+from magnetar.columnar.entries.opener import Failure, Opener
 from magnetar.pipelines.declaration.model import Pipeline
 from magnetar.pipelines.declaration.parser import parse
 from magnetar.pipelines.redrive import _original
@@ -21,9 +21,9 @@ from magnetar.pipelines.state.stored_messages import reading, sealed, sources_by
 from magnetar.protocol.entries import metadata_of
 from magnetar.spark import opening
 from tests.support.batch_writer import BatchWriter
-from tests.unit.columnar.test_chunks import chunks
-from tests.unit.columnar.test_encryption import pair
-from tests.unit.columnar.test_encryption import sealed as encrypted
+from tests.support.chunked_messages import chunks
+from tests.support.encrypted_entries import pair
+from tests.support.encrypted_entries import sealed as encrypted
 from tests.unit.pipelines.example import changed
 from tests.unit.pipelines.test_checkpoint import spark_log
 

@@ -10,7 +10,7 @@ from magnetar.protocol import codec
 from magnetar.protocol.commands import Command, CommandMessage, CommandSend
 from magnetar.protocol.decoder import Decoder
 from magnetar.protocol.generated import pulsar_pb2 as pb
-from tests.unit.protocol.strategies import commands, instances
+from tests.support.command_strategies import commands, instances
 
 
 def test_every_number_of_the_schema_has_a_typed_command() -> None:

@@ -16,7 +16,7 @@ from magnetar.protocol.commands import ValidationError
 from magnetar.protocol.compression import CompressionType, DamagedPayloadError, compress, decompress
 from magnetar.protocol.frames import checksum_holds, with_checksum
 from magnetar.protocol.generated import pulsar_pb2 as pb
-from tests.unit.protocol.strategies import instances
+from tests.support.command_strategies import instances
 
 MAX = 5 * 1024 * 1024
 PACKED = [kind for kind in CompressionType if kind is not CompressionType.NONE]

@@ -10,7 +10,7 @@ from magnetar.model.errors import ProtocolError
 from magnetar.protocol import codec
 from magnetar.protocol.commands import Command, CommandFlow, CommandPing
 from magnetar.protocol.decoder import Decoder, MalformedBytesError
-from tests.unit.protocol.strategies import commands
+from tests.support.command_strategies import commands
 
 LIMIT = 1 << 16
 

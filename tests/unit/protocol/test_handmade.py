@@ -11,7 +11,7 @@ from magnetar.protocol.decoder import Decoder
 from magnetar.protocol.deliveries import Deliveries
 from magnetar.protocol.receipts import Receipts, receipt
 from magnetar.protocol.varints import varint
-from tests.unit.protocol.strategies import entries, longs
+from tests.support.command_strategies import entries, longs
 
 EDGES = [0, 1, 127, 128, 16383, 16384, (1 << 21) - 1, 1 << 21, (1 << 28) - 1, 1 << 28, (1 << 63) - 1, -1]
 numbers = st.one_of(st.sampled_from(EDGES), longs)

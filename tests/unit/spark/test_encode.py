@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from magnetar.columnar.packing import Spans
+from magnetar.columnar.entries.packer import Spans
 from magnetar.model.errors import InvalidValueError
 from magnetar.model.hashing import java_string_hash, murmur3_31
 from magnetar.spark.encode import Router, Rows, check_columns

@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql.types import StructType
 
 from magnetar.client.read_position import Place
-from magnetar.columnar.opening import Failure
+from magnetar.columnar.entries.opener import Failure
 from magnetar.model.errors import InvalidValueError
 from magnetar.protocol.compression import CompressionType
 from magnetar.spark.admission import Limits
@@ -17,7 +17,7 @@ from magnetar.spark.offsets import Index, Moment, Word
 from magnetar.spark.options import OPTIONS, STREAMS_ONLY, Offsets, check_batch, for_batch, sink_options, source_options
 from magnetar.spark.source import PulsarSource
 from magnetar.spark.topics import check_known, matching
-from tests.unit.columnar.test_encryption import pair
+from tests.support.encrypted_entries import pair
 
 BASE = {"service.url": "pulsar://localhost:6650", "topic": "t"}
 T = "persistent://public/default/t"

@@ -13,9 +13,9 @@ import numpy as np
 from crc32c import crc32c
 
 from magnetar.client.connection import MAX_FRAME_SIZE, Connection
-from magnetar.columnar.block import ENTRY_END, ENTRY_START, ROWS, Block
-from magnetar.columnar.checksums import CRC_TABLES
-from magnetar.columnar.frames import MORE, OTHER, read_frames, unchecked
+from magnetar.columnar.entries.block import ENTRY_END, ENTRY_START, ROWS, Block
+from magnetar.columnar.entries.checksums import CRC_TABLES
+from magnetar.columnar.entries.frames import MORE, OTHER, read_frames, unchecked
 from magnetar.protocol import commands as c
 
 _BUFFER_BYTES: Final = 4 << 20

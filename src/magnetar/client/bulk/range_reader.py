@@ -29,7 +29,7 @@ from magnetar.client.errors import ClientTimeoutError, ConnectionLostError, Refu
 from magnetar.client.lookup import Lookup
 from magnetar.client.read_position import Place
 from magnetar.client.reader_session import Ended, Session
-from magnetar.columnar.block import FIRST, NO_INDEX, STOP, Block, Stored, block_of
+from magnetar.columnar.entries.block import FIRST, NO_INDEX, STOP, Block, Stored, block_of
 from magnetar.protocol import commands as c
 from magnetar.runtime.clock import steady_seconds
 

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
-from magnetar.columnar.compiled import int64, kernel
-from magnetar.columnar.rows import FACT_KEY, FACT_OUT, FACTS
-from magnetar.columnar.wire import copy
+from magnetar.columnar.entries.rows import FACT_KEY, FACT_OUT, FACTS
+from magnetar.columnar.kernels.compiled import int64, kernel
+from magnetar.columnar.kernels.protobuf_wire import copy
 from magnetar.compaction.messages import GONE
 from magnetar.compaction.view_entries import PLACE_BYTES
 from magnetar.jobs.compaction.key_table import UNREADABLE, next_message

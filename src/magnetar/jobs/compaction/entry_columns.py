@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
-from magnetar.columnar.block import ENTRY_END, ENTRY_START, octets
-from magnetar.columnar.heads import (
+from magnetar.columnar.entries.block import ENTRY_END, ENTRY_START, octets
+from magnetar.columnar.entries.metadata import (
     BASE64_KEY,
     BATCH,
     COMPRESSION,

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
-from magnetar.columnar.compiled import kernel
-from magnetar.columnar.heads import FLAGS, KEY, KEY_END, NULL_VALUE
-from magnetar.columnar.rows import FACT_KEY, FACT_KEY_STOP, FACT_OUT, FACT_SIZE, FACTS, read_facts
-from magnetar.columnar.wire import copy, read_u32, same
+from magnetar.columnar.entries.metadata import FLAGS, KEY, KEY_END, NULL_VALUE
+from magnetar.columnar.entries.rows import FACT_KEY, FACT_KEY_STOP, FACT_OUT, FACT_SIZE, FACTS, read_facts
+from magnetar.columnar.kernels.compiled import kernel
+from magnetar.columnar.kernels.protobuf_wire import copy, read_u32, same
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

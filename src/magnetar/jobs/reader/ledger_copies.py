@@ -10,9 +10,9 @@ import numpy as np
 
 from magnetar.client.bulk.data_loss import DataLossError
 from magnetar.client.read_position import Place
-from magnetar.columnar.block import ENTRY_END, ENTRY_START
-from magnetar.columnar.compiled import Numbers, Octets, copy_bytes, kernel
-from magnetar.columnar.heads import HEADS, PUBLISH_TIME, read_heads
+from magnetar.columnar.entries.block import ENTRY_END, ENTRY_START
+from magnetar.columnar.entries.metadata import HEADS, PUBLISH_TIME, read_heads
+from magnetar.columnar.kernels.compiled import Numbers, Octets, copy_bytes, kernel
 from magnetar.jobs.reader.segment_reader import Entries, Missing, read_piece
 from magnetar.jobs.reader.topic_ledgers import Copied, LedgerInfo, Piece
 from magnetar.model.errors import PersistenceError

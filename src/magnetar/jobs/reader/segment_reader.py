@@ -19,7 +19,7 @@ import numpy as np
 from crc32c import crc32c
 
 from magnetar.client.read_position import Place
-from magnetar.columnar.compiled import kernel
+from magnetar.columnar.kernels.compiled import kernel
 from magnetar.jobs.reader.snapshot import FrozenFiles
 from magnetar.jobs.reader.topic_ledgers import Piece, moved
 from magnetar.model.errors import MagnetarError

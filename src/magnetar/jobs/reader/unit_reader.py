@@ -20,8 +20,8 @@ import numpy as np
 from magnetar.client.bulk.data_loss import DataGap, DataLossError
 from magnetar.client.bulk.range_reader import Entry, RangeReader
 from magnetar.client.read_position import Place
-from magnetar.columnar import heads
-from magnetar.columnar.block import (
+from magnetar.columnar.entries import metadata as heads
+from magnetar.columnar.entries.block import (
     ALL,
     ENTRY,
     ENTRY_END,
@@ -34,7 +34,7 @@ from magnetar.columnar.block import (
     STOP,
     Block,
 )
-from magnetar.columnar.checksums import wrong_checksums
+from magnetar.columnar.entries.checksums import wrong_checksums
 from magnetar.columnar.values import Binary, ValueDecoder
 from magnetar.jobs.reader.ledger_copies import read_copy
 from magnetar.jobs.reader.opaque_entries import as_stored

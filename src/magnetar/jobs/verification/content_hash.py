@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import pyarrow as pa  # type: ignore[import-untyped]  # publishes no types
 
-from magnetar.columnar.compiled import kernel
+from magnetar.columnar.kernels.compiled import kernel
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

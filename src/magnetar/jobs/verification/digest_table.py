@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
-from magnetar.columnar.compiled import kernel
+from magnetar.columnar.kernels.compiled import kernel
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from magnetar.client.bulk.positions import last_place
 from magnetar.client.lookup import Lookup
 from magnetar.client.read_position import START, Place
-from magnetar.columnar.messages import Messages
-from magnetar.columnar.opening import Failure
+from magnetar.columnar.entries.messages import Messages
+from magnetar.columnar.entries.opener import Failure
 from magnetar.model.errors import InvalidValueError
 from magnetar.pipelines.declaration.model import DEAD_LETTERS, Pipeline, PlainSink, TableSink
 from magnetar.pipelines.evidence import judgement

@@ -11,8 +11,8 @@ from typing import Final
 
 from magnetar.client.lookup import Lookup
 from magnetar.client.read_position import Place
-from magnetar.columnar.messages import Messages
-from magnetar.columnar.opening import PROPERTY, Failure
+from magnetar.columnar.entries.messages import Messages
+from magnetar.columnar.entries.opener import PROPERTY, Failure
 from magnetar.pipelines.declaration.model import Pipeline, TopicSource
 from magnetar.pipelines.declaration.secrets import resolve
 from magnetar.pipelines.state.checkpoint import Checkpoint

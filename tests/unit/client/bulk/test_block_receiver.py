@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from magnetar.client.bulk import block_receiver
 from magnetar.client.bulk.block_receiver import BlockReceiver
 from magnetar.client.connection import MAX_FRAME_SIZE
-from magnetar.columnar.block import Block, octets
-from magnetar.columnar.checksums import CRC_TABLES, crc32c
+from magnetar.columnar.entries.block import Block, octets
+from magnetar.columnar.entries.checksums import CRC_TABLES, crc32c
 from magnetar.model.errors import ProtocolError
 from magnetar.protocol import commands as c
 from magnetar.protocol.codec import encode

@@ -1,0 +1,143 @@
+"""Rows of columns to the payload of a batch, by a kernel; the reverse of `columnar.entries.rows`.
+
+    message  [u32 size][01 properties.. 02 key 06 base64 03 size 05 event time 08 sequence 09 null 07 ordering key]
+             [payload]
+
+Batches are cut by number and bytes, and around a message with a time to be delivered at (`protocol.batches`). The model
+is in `tests/support/batch_writer.py`, with the very same bytes.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from magnetar.columnar.kernels.compiled import Numbers, Octets, Offsets, int64, kernel, uint64
+from magnetar.columnar.kernels.protobuf_wire import copy
+
+NO_ROOM: Final = -1
+
+
+@kernel
+def put_varint(target: Octets, at: int, value: int) -> int:
+    """The position behind it; the caller knows that there is room for ten bytes."""
+    rest = uint64(value)
+    while rest > uint64(127):
+        target[at] = rest & uint64(127) | uint64(128)
+        rest >>= uint64(7)
+        at += 1
+    target[at] = rest
+    return at + 1
+
+
+@kernel
+def put_u32(target: Octets, at: int, value: int) -> None:
+    """Big-endian."""
+    target[at] = value >> 24 & 255
+    target[at + 1] = value >> 16 & 255
+    target[at + 2] = value >> 8 & 255
+    target[at + 3] = value & 255
+
+
+@kernel
+def _put_span(target: Octets, at: int, tag: int, data: Octets, start: int, end: int) -> int:
+    target[at] = tag
+    at = put_varint(target, at + 1, end - start)
+    copy(data, start, end, target, at)
+    return at + end - start
+
+
+@kernel
+def _varint_size(value: int) -> int:
+    rest, size = uint64(value), 1
+    while rest > uint64(127):
+        rest >>= uint64(7)
+        size += 1
+    return size
+
+
+@kernel
+def _put_pairs(
+    target: Octets, at: int, first: int, last: int,
+    names: Octets, name_ends: Offsets, texts: Octets, text_ends: Offsets, text_present: Octets,
+) -> int:  # fmt: skip
+    for pair in range(first, last):
+        name, name_end = int64(name_ends[pair]), int64(name_ends[pair + 1])
+        text, text_end = int64(text_ends[pair]), int64(text_ends[pair + 1])
+        if not text_present[pair]:
+            text_end = text
+        size = 2 + name_end - name + text_end - text
+        size += _varint_size(name_end - name) + _varint_size(text_end - text)
+        target[at] = 0x0A
+        at = put_varint(target, at + 1, size)
+        at = _put_span(target, at, 0x0A, names, name, name_end)
+        at = _put_span(target, at, 0x12, texts, text, text_end)
+    return at
+
+
+@kernel
+def pack_batch(
+    picked: Numbers, ids: Numbers, first: int, max_messages: int, max_bytes: int,
+    values: Octets, value_ends: Offsets, value_present: Octets,
+    keys: Octets, key_ends: Offsets, key_present: Octets,
+    orderings: Octets, ordering_ends: Offsets, ordering_present: Octets,
+    times: Numbers, delays: Numbers, pair_ends: Offsets, pair_present: Octets,
+    names: Octets, name_ends: Offsets, texts: Octets, text_ends: Offsets, text_present: Octets,
+    target: Octets,
+) -> tuple[int, int]:  # fmt: skip
+    """Messages ``picked[first:]`` up to where the batch ends: that place, and how many bytes they are in ``target``.
+
+    Instead of the bytes `NO_ROOM`, if there is too little. ``ids`` go with ``picked``, the other columns with the rows
+    that it names. A column that is not there is empty. ``key_present`` is 2 where the key is base64.
+    """
+    at = 0
+    index = first
+    while index < picked.size:
+        row = picked[index]
+        start, end = int64(value_ends[row]), int64(value_ends[row + 1])
+        if not value_present[row]:
+            end = start
+        if index > first:
+            if index - first >= max_messages or at + end - start > max_bytes:
+                break
+            if delays.size and (delays[row] or delays[picked[index - 1]]):
+                break
+        room = 64 + end - start
+        has_key = key_present.size > 0 and key_present[row] > 0
+        if has_key:
+            room += 16 + int64(key_ends[row + 1]) - int64(key_ends[row])
+        has_ordering = ordering_present.size > 0 and ordering_present[row] > 0
+        if has_ordering:
+            room += 16 + int64(ordering_ends[row + 1]) - int64(ordering_ends[row])
+        pair = pair_end = int64(0)
+        if pair_present.size and pair_present[row]:
+            pair, pair_end = int64(pair_ends[row]), int64(pair_ends[row + 1])
+            room += 32 * (pair_end - pair) + int64(name_ends[pair_end]) - int64(name_ends[pair])
+            room += int64(text_ends[pair_end]) - int64(text_ends[pair])
+        if at + room > target.size:
+            return index, NO_ROOM
+        head = at
+        at = _put_pairs(target, at + 4, pair, pair_end, names, name_ends, texts, text_ends, text_present)
+        if has_key:
+            at = _put_span(target, at, 0x12, keys, int64(key_ends[row]), int64(key_ends[row + 1]))
+            if key_present[row] == 2:
+                target[at] = 0x30
+                target[at + 1] = 1
+                at += 2
+        target[at] = 0x18
+        at = put_varint(target, at + 1, end - start)
+        if times.size and times[row]:
+            target[at] = 0x28
+            at = put_varint(target, at + 1, times[row])
+        target[at] = 0x40
+        at = put_varint(target, at + 1, ids[index])
+        if not value_present[row]:
+            target[at] = 0x48
+            target[at + 1] = 1
+            at += 2
+        if has_ordering:
+            at = _put_span(target, at, 0x3A, orderings, int64(ordering_ends[row]), int64(ordering_ends[row + 1]))
+        put_u32(target, head, at - head - 4)
+        copy(values, start, end, target, at)
+        at += end - start
+        index += 1
+    return index, at

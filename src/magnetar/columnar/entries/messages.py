@@ -1,0 +1,339 @@
+"""Entries to Arrow arrays, without an object per message.
+
+Give blocks of entries to `Messages.add`, take the columns it asks for, go on. Kept is every message except those that
+compaction removed from a batch, and those outside of what is wanted of an entry. Entries that are markers are no
+messages. What this module promises of damaged bytes: a ProtocolError that names the entry, never a wrong row.
+
+    block -> heads (table of numbers per entry) -> payloads in plain sight -> rows (buffers of columns) -> Arrow
+
+Payloads that are compressed are unpacked one by one by a library. A chunk of a large message and an encrypted payload
+cannot be read on their own and are refused by name: whoever can joins and decrypts before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import pyarrow as pa  # type: ignore[import-untyped]  # publishes no types
+import pyarrow.compute as pc  # type: ignore[import-untyped]  # the same
+
+from magnetar.columnar.entries import block as block_rows
+from magnetar.columnar.entries import metadata, rows
+from magnetar.columnar.entries.block import MAX_BYTES, Block, octets
+from magnetar.model.errors import NotAvailableError, ProtocolError
+from magnetar.protocol.compression import CompressionType, decompress
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+MAX_UNCOMPRESSED: Final = 1 << 28
+MAX_ROWS: Final = 10_000
+
+_FIRST_ROWS: Final = 12 << 10
+_FIRST_BYTES: Final = 1 << 16
+_KEPT_BYTES: Final = 64 << 20
+"""A larger column is an exception, after which smaller ones are made again."""
+_MESSAGE_ID_BYTES: Final = 48
+_TEXTS: Final = 16
+_TEXT_BYTES: Final = 1 << 10
+
+
+class _Texts:
+    """Texts that entries have in common (producer names, schema versions), numbered as they come."""
+
+    def __init__(self) -> None:
+        self.data = np.empty(_TEXT_BYTES, np.uint8)
+        self.offsets = np.zeros(_TEXTS, np.int32)
+        self.count = 0
+
+    def number(self, stored: NDArray[Any], table: NDArray[Any], row: int, target: int, first: int, last: int) -> None:
+        while first < last:
+            self.count, first = rows.distinct_spans(
+                stored, table, row, target, first, last, self.data, self.offsets, self.count
+            )
+            if first < last:
+                self.data = _grown(self.data, int(table[row + 1, first] - table[row, first]))
+                self.offsets = _grown(self.offsets)
+
+    def array(self) -> Any:
+        """The texts as Arrow binary, copied."""
+        used = self.offsets[: self.count + 1].copy()
+        return _binary(self.data[: used[-1]].copy(), used)
+
+
+class Messages:
+    """For one thread. ``details`` false: keys, times, sequence ids and properties of messages are not looked at."""
+
+    def __init__(
+        self,
+        *,
+        details: bool = True,
+        max_rows: int = MAX_ROWS,
+        max_bytes: int = MAX_BYTES,
+    ) -> None:
+        self._limits = (max_rows, max_bytes, int(details))
+        self._table = np.zeros((metadata.HEADS, 64), np.int64)
+        self._entry_count = 0
+        self._sizes = {"values": _FIRST_BYTES, "keys": _FIRST_BYTES, "orderings": 16, "names": 16, "texts": 16}
+        self._row_room = _FIRST_ROWS
+        self._pair_room = 16
+        self._fresh()
+        self._producers, self._schemas = _Texts(), _Texts()
+        self._scratch = np.empty((2, rows.STATES), np.int64)
+
+    def _fresh(self) -> None:
+        """New buffers: those before are Arrow's now."""
+        room = self._row_room
+        self._state = np.zeros(rows.STATES, np.int64)
+        self._state[rows.MAX_ROWS], self._state[rows.MAX_BYTES], self._state[rows.DETAILS] = self._limits
+        self._offsets = np.empty((4, room + 1), np.int32)
+        self._offsets[:, 0] = 0
+        self._present = np.empty((3, room), np.uint8)
+        self._numbers = np.empty((2, room), np.int64)
+        self._places = np.empty((1, room), np.int32)
+        self._pairs = np.zeros((2, self._pair_room), np.int32)
+        self._bytes = {name: np.empty(size, np.uint8) for name, size in self._sizes.items()}
+
+    def __len__(self) -> int:
+        return int(self._state[rows.ROWS])
+
+    def clear(self) -> None:
+        """Go on empty; arrays that were taken stay as they are."""
+        self._forget(self._entry_count)
+
+    def _forget(self, entries: int) -> None:
+        left = self._entry_count - entries
+        self._table[:, :left] = self._table[:, entries : self._entry_count]
+        self._entry_count = left
+        if not left:
+            self._producers, self._schemas = _Texts(), _Texts()
+        self._fresh()
+
+    def add(self, block: Block) -> Iterator[None]:
+        """Append all entries; stops whenever the limit is reached, for the caller to take the columns.
+
+        Goes on without the rows that were there. Raises ProtocolError (damaged), DamagedPayloadError (compression),
+        NotAvailableError (a chunk, encrypted); the rows before that entry are whole.
+        """
+        first, last = self._entry_count, self._entry_count + len(block)
+        if last > self._table.shape[1]:
+            wider = np.zeros((metadata.HEADS, 2 * last), np.int64)
+            wider[:, :first] = self._table[:, :first]
+            self._table = wider
+        table = self._table
+        table[: block.table.shape[0], first:last] = block.table
+        good = metadata.read_heads(block.data, table, first, last)
+        self._entry_count = good
+        self._producers.number(block.data, table, metadata.PRODUCER, metadata.PRODUCER_ID, first, good)
+        self._schemas.number(block.data, table, metadata.SCHEMA, metadata.SCHEMA_ID, first, good)
+        gone = 0
+        for index, stop, apart in self._runs(first, good):
+            done = index - gone
+            plain, start, end = block.data, 0, -1
+            if apart:
+                payload = self._unpacked(block.data, done)
+                plain, start, end = octets(payload), 0, len(payload)
+            while done < stop - gone:
+                status, done = self._append(block.data, plain, start, end, done, stop - gone)
+                if status == rows.FULL:
+                    yield
+                    self._forget(done)
+                    gone, done = gone + done, 0
+                elif status != rows.DONE:
+                    self._make_room(status, done)
+        if good < last:
+            ledger, entry = block.table[:2, good - first].tolist()
+            raise ProtocolError(f"entry {ledger}:{entry} is damaged: its metadata cannot be read")
+
+    def _runs(self, first: int, last: int) -> list[tuple[int, int, bool]]:
+        """Entries whose payloads are in plain sight, as far as they are neighbours; others (True) one by one."""
+        flags = self._table[metadata.FLAGS, first:last]
+        apart = (self._table[metadata.COMPRESSION, first:last] != 0) | (
+            flags & (metadata.ENCRYPTED | metadata.CHUNK) != 0
+        )
+        apart &= flags & metadata.MARKER == 0
+        found: list[tuple[int, int, bool]] = []
+        for index in (np.flatnonzero(apart) + first).tolist():
+            if first < index:
+                found.append((first, index, False))
+            found.append((index, index + 1, True))
+            first = index + 1
+        if first < last:
+            found.append((first, last, False))
+        return found
+
+    def _unpacked(self, data: NDArray[np.uint8], index: int) -> bytes:
+        fact = self._table[:, index].tolist()
+        where = f"entry {fact[block_rows.LEDGER]}:{fact[block_rows.ENTRY]}"
+        if fact[metadata.FLAGS] & metadata.ENCRYPTED:
+            raise NotAvailableError(f"{where} is encrypted, and nothing here has its key")
+        if fact[metadata.FLAGS] & metadata.CHUNK:
+            raise NotAvailableError(f"{where} is a chunk of a larger message and cannot be read on its own")
+        packed = data[fact[metadata.PAYLOAD] : fact[block_rows.ENTRY_END]].tobytes()
+        kind = CompressionType(fact[metadata.COMPRESSION])
+        return decompress(kind, packed, fact[metadata.PLAIN_SIZE], MAX_UNCOMPRESSED)
+
+    def _append(
+        self, stored: NDArray[Any], plain: NDArray[Any], start: int, end: int, index: int, last: int
+    ) -> tuple[int, int]:
+        at = self._bytes
+        found: tuple[int, int] = rows.append_rows(
+            stored, plain, start, end, self._table, index, last, self._state, self._scratch, self._offsets,
+            self._present, self._numbers, self._places, self._pairs,
+            at["values"], at["keys"], at["orderings"], at["names"], at["texts"],
+        )  # fmt: skip
+        return found
+
+    def _make_room(self, status: int, index: int) -> None:
+        """For entry ``index``, which met with ``status``."""
+        if status == rows.DAMAGED:
+            ledger, entry, batch = self._table[[block_rows.LEDGER, block_rows.ENTRY, metadata.BATCH], index].tolist()
+            raise ProtocolError(f"entry {ledger}:{entry} is damaged: a batch of {batch} messages that cannot be split")
+        if status == rows.NO_ROWS:
+            self._row_room = 2 * self._row_room
+            self._offsets = _grown(self._offsets)
+            self._present, self._numbers = _grown(self._present), _grown(self._numbers)
+            self._places = _grown(self._places)
+        elif status == rows.NO_PAIRS:
+            self._pair_room = 2 * self._pair_room
+            self._pairs = _grown(self._pairs)
+        else:
+            for name in _SHORT[status]:
+                self._bytes[name] = _grown(self._bytes[name])
+                self._sizes[name] = min(self._bytes[name].size, _KEPT_BYTES)
+
+    # What was kept of the entries, one element per message.
+
+    def _each(self, row: int) -> NDArray[np.int64]:
+        """A number of each entry, once for each of its messages."""
+        table = self._table[:, : self._entry_count]
+        return np.repeat(table[row], table[metadata.KEPT])
+
+    def values(self) -> Any:
+        """Binary; null is a message without a value, which deletes its key when a topic is compacted."""
+        return self._column(rows.VALUES, "values")
+
+    def keys(self) -> Any:
+        """Binary or null; those that travel as base64 are decoded."""
+        return self._column(rows.KEYS, "keys")
+
+    def ordering_keys(self) -> Any:
+        """Binary or null."""
+        return self._column(rows.ORDERINGS, "orderings")
+
+    def event_times(self) -> NDArray[np.int64]:
+        """Milliseconds; 0 is "none"."""
+        return self._numbers[rows.EVENT_TIMES, : len(self)]
+
+    def sequence_ids(self) -> NDArray[np.int64]:
+        """Of each message."""
+        return self._numbers[rows.SEQUENCES, : len(self)]
+
+    def places(self) -> NDArray[np.int32]:
+        """Position in the batch; 0 for a message on its own."""
+        return self._places[0, : len(self)]
+
+    def properties(self) -> Any:
+        """map<string, string>, never null."""
+        count, names_end, texts_end = self._state[[rows.PAIR_COUNT, rows.PAIR_KEY_END, rows.PAIR_VALUE_END]].tolist()
+        names = _binary(self._bytes["names"][:names_end], self._pairs[0, : count + 1])
+        texts = _binary(self._bytes["texts"][:texts_end], self._pairs[1, : count + 1])
+        offsets = pa.array(self._offsets[rows.PROPERTIES, : len(self) + 1], pa.int32())
+        return pa.MapArray.from_arrays(offsets, text_of(names), text_of(texts))
+
+    def ledgers(self) -> NDArray[np.int64]:
+        """Of each message's entry; so for what follows."""
+        return self._each(block_rows.LEDGER)
+
+    def entries(self) -> NDArray[np.int64]:
+        """Numbers in the ledger."""
+        return self._each(block_rows.ENTRY)
+
+    def publish_times(self) -> NDArray[np.int64]:
+        """Milliseconds."""
+        return self._each(metadata.PUBLISH_TIME)
+
+    def producer_names(self) -> Any:
+        """Strings."""
+        return text_of(self._producers.array()).take(pa.array(self._each(metadata.PRODUCER_ID)))
+
+    def schema_versions(self) -> Any:
+        """Binary; null without schema."""
+        return self._schemas.array().take(self._numbers_of(metadata.SCHEMA_ID))
+
+    def broker_indexes(self) -> Any:
+        """int64: the number that the broker gave the message in its topic; null if it does not tell."""
+        last = self._each(block_rows.INDEX)
+        inside = np.maximum(self._each(metadata.BATCH), 1) - 1 - self.places()
+        return pa.array(last - inside, pa.int64(), mask=last < 0)
+
+    def runs(self) -> list[tuple[int, bytes | None]]:
+        """Number of messages and schema version, for neighbours with the same version together."""
+        encoded = pc.run_end_encode(self._numbers_of(metadata.SCHEMA_ID))
+        ends = np.diff(encoded.run_ends.to_numpy(), prepend=0).tolist()
+        known = self._schemas.array().to_pylist()
+        return [
+            (count, None if number is None else known[number])
+            for count, number in zip(ends, encoded.values.to_pylist(), strict=True)
+        ]
+
+    def message_ids(self, partition: int) -> Any:
+        """Serialised MessageIdData, as clients parse it; partition -1 is left out."""
+        table = self._table[:, : self._entry_count]
+        data = np.empty(len(self) * _MESSAGE_ID_BYTES, np.uint8)
+        offsets = np.empty(len(self) + 1, np.int32)
+        rows.write_message_ids(
+            table[block_rows.LEDGER],
+            table[block_rows.ENTRY],
+            table[metadata.BATCH],
+            table[metadata.KEPT],
+            self.places(),
+            partition,
+            data,
+            offsets,
+        )
+        return _binary(data, offsets)
+
+    def _numbers_of(self, row: int) -> Any:
+        numbers = self._each(row)
+        return pa.array(numbers, pa.int64(), mask=numbers < 0)
+
+    def _column(self, row: int, name: str) -> Any:
+        offsets = self._offsets[row, : len(self) + 1]
+        return _binary(self._bytes[name][: offsets[-1]], offsets, self._present[row, : len(self)])
+
+
+_SHORT: Final = {
+    rows.NO_VALUES: ("values",),
+    rows.NO_KEYS: ("keys",),
+    rows.NO_ORDERINGS: ("orderings",),
+    rows.NO_PAIR_BYTES: ("names", "texts"),
+}
+
+
+def _grown(array: NDArray[Any], extra: int = 0) -> NDArray[Any]:
+    """Twice as long in its last dimension, with what it held."""
+    *outer, room = array.shape
+    wider = np.empty((*outer, 2 * room + extra), array.dtype)
+    wider[..., :room] = array
+    return wider
+
+
+def _binary(data: NDArray[np.uint8], offsets: NDArray[np.int32], present: NDArray[np.uint8] | None = None) -> Any:
+    """Arrow binary over these very buffers."""
+    bitmap = None
+    if present is not None and not present.all():
+        bitmap = pa.py_buffer(np.packbits(present, bitorder="little"))
+    return pa.Array.from_buffers(pa.binary(), len(offsets) - 1, [bitmap, pa.py_buffer(offsets), pa.py_buffer(data)])
+
+
+def text_of(array: Any) -> Any:
+    """Strings; what is no UTF-8 is replaced as Python does, as clients see it."""
+    try:
+        return array.cast(pa.string())
+    except pa.ArrowInvalid:
+        return pa.array(
+            [None if one is None else one.decode(errors="replace") for one in array.to_pylist()], pa.string()
+        )

@@ -1,0 +1,427 @@
+"""The messages of entries as rows of columns: one pass of a kernel over payloads that are in plain sight.
+
+Every column of bytes is an Arrow array in the making: all bytes in one buffer, offsets beside it. The kernel appends
+whole entries; an entry that does not fit, or cannot be read, leaves nothing behind, and the status says which room is
+missing. The caller makes more and calls again for that entry.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from magnetar.columnar.entries.batch_kernel import put_varint
+from magnetar.columnar.entries.block import ENTRY_END, FIRST, STOP
+from magnetar.columnar.entries.metadata import (
+    BASE64_KEY,
+    BATCH,
+    EVENT_TIME,
+    FLAGS,
+    HEAD,
+    KEPT,
+    KEY,
+    KEY_END,
+    MARKER,
+    NO_BATCH,
+    NULL_VALUE,
+    ORDERING,
+    ORDERING_END,
+    PAIRS,
+    PAYLOAD,
+    SEQUENCE,
+)
+from magnetar.columnar.kernels.compiled import Numbers, Octets, Offsets, int64, kernel, uint64
+from magnetar.columnar.kernels.protobuf_wire import (
+    copy,
+    decode_base64,
+    pair_spans,
+    read_span,
+    read_tag,
+    read_u32,
+    read_varint,
+    same,
+    skip_field,
+    to_int32,
+)
+
+DONE: Final = 0
+FULL: Final = 1
+"""The limit of rows or bytes is reached before the entry."""
+DAMAGED: Final = 2
+NO_ROWS: Final = 3
+"""No room for the rows of the entry; so for what follows."""
+NO_VALUES: Final = 4
+NO_KEYS: Final = 5
+NO_ORDERINGS: Final = 6
+NO_PAIRS: Final = 7
+NO_PAIR_BYTES: Final = 8
+
+_OFFSETS_MAX: Final = (1 << 31) - 1
+
+# How far the columns are filled, and what limits them.
+ROWS: Final = 0
+VALUE_END: Final = 1
+ROW_KEY_END: Final = 2
+ROW_ORDERING_END: Final = 3
+PAIR_COUNT: Final = 4
+PAIR_KEY_END: Final = 5
+PAIR_VALUE_END: Final = 6
+BYTES: Final = 7
+MAX_ROWS: Final = 8
+MAX_BYTES: Final = 9
+DETAILS: Final = 10
+STATES: Final = 12
+
+# Rows of the table of offsets (and the first three of the table of presence).
+VALUES: Final = 0
+KEYS: Final = 1
+ORDERINGS: Final = 2
+PROPERTIES: Final = 3
+
+# Rows of the table of numbers.
+EVENT_TIMES: Final = 0
+SEQUENCES: Final = 1
+
+# What stands beside a message in a batch, as numbers.
+FACT_KEY: Final = 0
+FACT_KEY_STOP: Final = 1
+_ORDER: Final = 2
+_ORDER_STOP: Final = 3
+FACT_SIZE: Final = 4
+_TIME: Final = 5
+_NUMBER: Final = 6
+_HAS_NUMBER: Final = 7
+FACT_OUT: Final = 8
+_NULL: Final = 9
+_BASE64: Final = 10
+_PAIRS: Final = 11
+FACTS: Final = STATES
+
+
+@kernel
+def read_facts(data: Octets, at: int, end: int, facts: Numbers) -> bool:
+    """SingleMessageMetadata; False if it is none."""
+    for index in range(FACTS):
+        facts[index] = 0
+    facts[FACT_KEY] = facts[_ORDER] = facts[FACT_SIZE] = -1
+    while at < end:
+        tag, at = read_tag(data, at, end)
+        if at < 0:
+            return False
+        if tag & 7 == 2:
+            start, at = read_span(data, at, end)
+            if at < 0:
+                return False
+            if tag == 0x12:
+                facts[FACT_KEY] = start
+                facts[FACT_KEY_STOP] = at
+            elif tag == 0x3A:
+                facts[_ORDER] = start
+                facts[_ORDER_STOP] = at
+            elif tag == 0x0A:
+                if pair_spans(data, start, at)[0] < 0:
+                    return False
+                facts[_PAIRS] += 1
+        elif tag & 7 == 0:
+            value, at = read_varint(data, at, end)
+            if at < 0:
+                return False
+            _note_fact(facts, tag, value)
+        else:
+            at = skip_field(data, tag, at, end)
+            if at < 0:
+                return False
+    found: bool = facts[FACT_SIZE] >= 0
+    return found
+
+
+@kernel
+def _note_fact(facts: Numbers, tag: int, value: Any) -> None:
+    if tag == 0x18:
+        facts[FACT_SIZE] = to_int32(value)
+    elif tag == 0x40:
+        facts[_NUMBER] = int64(value)
+        facts[_HAS_NUMBER] = 1
+    elif tag == 0x28:
+        facts[_TIME] = int64(value)
+    elif tag == 0x48:
+        facts[_NULL] = value != uint64(0)
+    elif tag == 0x30:
+        facts[_BASE64] = value != uint64(0)
+    elif tag == 0x20:
+        facts[FACT_OUT] = value != uint64(0)
+
+
+@kernel
+def _read_single(table: Numbers, index: int, size: int, facts: Numbers) -> None:
+    """The same of a message on its own, from its entry's head."""
+    flags = table[FLAGS, index]
+    facts[FACT_KEY], facts[FACT_KEY_STOP] = table[KEY, index], table[KEY_END, index]
+    facts[_ORDER], facts[_ORDER_STOP] = table[ORDERING, index], table[ORDERING_END, index]
+    facts[FACT_SIZE] = size
+    facts[_TIME] = table[EVENT_TIME, index]
+    facts[_NUMBER], facts[_HAS_NUMBER] = table[SEQUENCE, index], 1
+    facts[FACT_OUT] = 0
+    facts[_NULL] = flags & NULL_VALUE
+    facts[_BASE64] = flags & BASE64_KEY
+    facts[_PAIRS] = table[PAIRS, index]
+
+
+@kernel
+def _copy_pairs(
+    data: Octets, at: int, end: int, wanted: int, state: Numbers, pairs: Offsets, names: Octets, texts: Octets
+) -> int:
+    """Append all properties between two positions, whose field has the tag ``wanted``."""
+    while at < end:
+        tag, at = read_tag(data, at, end)
+        if tag != wanted:
+            at = skip_field(data, tag, at, end)
+            continue
+        start, at = read_span(data, at, end)
+        key, key_end, value, value_end = pair_spans(data, start, at)
+        count = state[PAIR_COUNT]
+        if count + 2 > pairs.shape[1]:
+            return NO_PAIRS
+        name_end = state[PAIR_KEY_END] + key_end - key
+        text_end = state[PAIR_VALUE_END] + value_end - value
+        if name_end > names.size or text_end > texts.size:
+            return NO_PAIR_BYTES
+        copy(data, key, key_end, names, state[PAIR_KEY_END])
+        copy(data, value, value_end, texts, state[PAIR_VALUE_END])
+        state[PAIR_COUNT] = count + 1
+        state[PAIR_KEY_END] = pairs[0, count + 1] = name_end
+        state[PAIR_VALUE_END] = pairs[1, count + 1] = text_end
+    return DONE
+
+
+@kernel
+def _append_details(
+    data: Octets,
+    facts: Numbers,
+    state: Numbers,
+    offsets: Offsets,
+    present: Octets,
+    numbers: Numbers,
+    keys: Octets,
+    orderings: Octets,
+) -> int:
+    row = state[ROWS]
+    numbers[EVENT_TIMES, row] = facts[_TIME]
+    numbers[SEQUENCES, row] = facts[_NUMBER]
+    start, stop, to = facts[FACT_KEY], facts[FACT_KEY_STOP], state[ROW_KEY_END]
+    present[KEYS, row] = start >= 0
+    if start >= 0:
+        if to + stop - start > keys.size:
+            return NO_KEYS
+        written = decode_base64(data, start, stop, keys, to) if facts[_BASE64] else -1
+        if written < 0:
+            copy(data, start, stop, keys, to)
+            written = stop - start
+        state[ROW_KEY_END] = to + written
+    offsets[KEYS, row + 1] = state[ROW_KEY_END]
+    start, stop, to = facts[_ORDER], facts[_ORDER_STOP], state[ROW_ORDERING_END]
+    present[ORDERINGS, row] = start >= 0
+    if start >= 0:
+        if to + stop - start > orderings.size:
+            return NO_ORDERINGS
+        copy(data, start, stop, orderings, to)
+        state[ROW_ORDERING_END] = to + stop - start
+    offsets[ORDERINGS, row + 1] = state[ROW_ORDERING_END]
+    return DONE
+
+
+@kernel
+def _append_entry(
+    stored: Octets,
+    plain: Octets,
+    at: int,
+    end: int,
+    table: Numbers,
+    index: int,
+    state: Numbers,
+    facts: Numbers,
+    offsets: Offsets,
+    present: Octets,
+    numbers: Numbers,
+    places: Offsets,
+    pairs: Offsets,
+    values: Octets,
+    keys: Octets,
+    orderings: Octets,
+    names: Octets,
+    texts: Octets,
+) -> int:
+    """One entry whose payload is ``plain[at:end]``."""
+    details = state[DETAILS]
+    count, first, stop = table[BATCH, index], table[FIRST, index], table[STOP, index]
+    alone = count == NO_BATCH
+    last = min(int64(1) if alone else count, stop)
+    if state[ROWS] + min(last, (end - at) // 4 + 1) + 1 > offsets.shape[1]:
+        return NO_ROWS
+    if state[VALUE_END] + end - at > values.size:
+        return NO_VALUES
+    for number in range(last):
+        head = head_end = int64(0)
+        data = plain
+        if alone:
+            _read_single(table, index, end - at, facts)
+            data = stored
+        else:
+            if at + 4 > end:
+                return DAMAGED
+            head, head_end = at + 4, at + 4 + read_u32(plain, at)
+            if head_end > end or not read_facts(plain, head, head_end, facts):
+                return DAMAGED
+            at = head_end
+            if facts[FACT_SIZE] > end - at:
+                return DAMAGED
+            if not facts[_HAS_NUMBER]:
+                facts[_NUMBER] = table[SEQUENCE, index] + number
+        if number >= first and not facts[FACT_OUT]:
+            row = state[ROWS]
+            present[VALUES, row] = not facts[_NULL]
+            if not facts[_NULL]:
+                copy(plain, at, at + facts[FACT_SIZE], values, state[VALUE_END])
+                state[VALUE_END] += facts[FACT_SIZE]
+            offsets[VALUES, row + 1] = state[VALUE_END]
+            places[0, row] = number
+            if details:
+                status = _append_details(data, facts, state, offsets, present, numbers, keys, orderings)
+                if status == DONE and facts[_PAIRS]:
+                    if alone:
+                        head, head_end = table[HEAD, index], table[PAYLOAD, index]
+                    status = _copy_pairs(data, head, head_end, 0x22 if alone else 0x0A, state, pairs, names, texts)
+                if status != DONE:
+                    return status
+                offsets[PROPERTIES, row + 1] = state[PAIR_COUNT]
+            state[ROWS] = row + 1
+        at += facts[FACT_SIZE]
+    return DONE
+
+
+@kernel
+def append_rows(
+    stored: Octets,
+    plain: Octets,
+    plain_start: int,
+    plain_end: int,
+    table: Numbers,
+    index: int,
+    last: int,
+    state: Numbers,
+    scratch: Numbers,
+    offsets: Offsets,
+    present: Octets,
+    numbers: Numbers,
+    places: Offsets,
+    pairs: Offsets,
+    values: Octets,
+    keys: Octets,
+    orderings: Octets,
+    names: Octets,
+    texts: Octets,
+) -> tuple[int, int]:
+    """Entries ``[index, last)`` of the table, in order: a status, and the entry it is about (``last`` if DONE).
+
+    ``stored`` is the buffer that the table's spans are about. Payloads stand there too if ``plain_end`` is -1, else
+    the one payload, of entry ``index`` alone, is ``plain[plain_start:plain_end]``.
+    """
+    facts, before = scratch[0], scratch[1]
+    while index < last:
+        if state[ROWS] >= state[MAX_ROWS] or state[BYTES] >= state[MAX_BYTES]:
+            return FULL, index
+        table[KEPT, index] = 0
+        if not table[FLAGS, index] & MARKER:
+            at, end = plain_start, plain_end
+            if plain_end < 0:
+                at, end = table[PAYLOAD, index], table[ENTRY_END, index]
+            if state[VALUE_END] and state[VALUE_END] + end - at > _OFFSETS_MAX:
+                return FULL, index
+            for number in range(STATES):
+                before[number] = state[number]
+            status = _append_entry(
+                stored, plain, at, end, table, index, state, facts, offsets, present, numbers, places, pairs,
+                values, keys, orderings, names, texts,
+            )  # fmt: skip
+            if status != DONE:
+                for number in range(STATES):
+                    state[number] = before[number]
+                return status, index
+            state[BYTES] += end - at
+            if state[DETAILS] and table[BATCH, index] == NO_BATCH:
+                # Its key and properties stand there, and become columns too.
+                state[BYTES] += table[PAYLOAD, index] - table[HEAD, index]
+            table[KEPT, index] = state[ROWS] - before[ROWS]
+        index += 1
+    return DONE, last
+
+
+@kernel
+def distinct_spans(
+    data: Octets,
+    table: Numbers,
+    row: int,
+    target: int,
+    first: int,
+    last: int,
+    known: Octets,
+    known_offsets: Offsets,
+    count: int,
+) -> tuple[int, int]:
+    """Number the texts ``table[row]`` to ``table[row + 1]`` of entries ``[first, last)`` into ``table[target]``.
+
+    A text that is the same as the one before has its number; -1 is none. How many are known now, and the first entry
+    for which there was no room.
+    """
+    for index in range(first, last):
+        start, end = table[row, index], table[row + 1, index]
+        if start < 0:
+            table[target, index] = -1
+            continue
+        if count:
+            at, stop = known_offsets[count - 1], known_offsets[count]
+            if same(data, start, end, known, at, stop):
+                table[target, index] = count - 1
+                continue
+        at = known_offsets[count] if count else 0
+        if count + 2 > known_offsets.size or at + end - start > known.size:
+            return count, index
+        copy(data, start, end, known, at)
+        known_offsets[count + 1] = at + end - start
+        table[target, index] = count
+        count += 1
+    return count, last
+
+
+@kernel
+def write_message_ids(
+    ledgers: Numbers,
+    entries: Numbers,
+    batches: Numbers,
+    kept: Numbers,
+    places: Offsets,
+    partition: int,
+    target: Octets,
+    offsets: Offsets,
+) -> None:
+    """MessageIdData of every row: 01 ledger 02 entry 03 partition (if any) 04 batch index 06 batch size (of batches).
+
+    ``target`` has room for 48 bytes a row.
+    """
+    row = at = 0
+    offsets[0] = 0
+    for index in range(kept.size):
+        for _ in range(kept[index]):
+            target[at] = 0x08
+            at = put_varint(target, at + 1, ledgers[index])
+            target[at] = 0x10
+            at = put_varint(target, at + 1, entries[index])
+            if partition >= 0:
+                target[at] = 0x18
+                at = put_varint(target, at + 1, partition)
+            if batches[index] > 0:
+                target[at] = 0x20
+                at = put_varint(target, at + 1, places[row])
+                target[at] = 0x30
+                at = put_varint(target, at + 1, batches[index])
+            row += 1
+            offsets[row] = at

@@ -1,0 +1,41 @@
+"""Whether a text that stands in the place of a JSON value ends the place: ``{"v": <value>}`` has room for one value.
+
+Arrow's reader, which judges the rest, would take ``{"a": 1}, "w": 3`` there for a value and a field of its own.
+"""
+
+from __future__ import annotations
+
+from magnetar.columnar.kernels.compiled import Octets, Offsets, kernel
+
+_QUOTE, _BACKSLASH, _COMMA = 34, 92, 44
+_OPEN, _CLOSE, _OPEN_LIST, _CLOSE_LIST = 123, 125, 91, 93
+
+
+@kernel
+def breaks_out(ends: Offsets, data: Octets) -> int:
+    """The first value (``data[ends[n]:ends[n + 1]]``) that closes what it did not open, or has a comma behind; -1."""
+    for row in range(len(ends) - 1):
+        depth = 0
+        quoted = False
+        at = ends[row]
+        while at < ends[row + 1]:
+            octet = data[at]
+            if quoted:
+                if octet == _BACKSLASH:
+                    at += 1
+                elif octet == _QUOTE:
+                    quoted = False
+            elif octet == _QUOTE:
+                quoted = True
+            elif octet in (_OPEN, _OPEN_LIST):
+                depth += 1
+            elif octet in (_CLOSE, _CLOSE_LIST):
+                depth -= 1
+                if depth < 0:
+                    return row
+            elif octet == _COMMA and depth == 0:
+                return row
+            at += 1
+        if quoted or depth:
+            return row
+    return -1

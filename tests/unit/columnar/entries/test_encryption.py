@@ -1,0 +1,104 @@
+"""Encrypted entries are opened by who has the key, in any compression, in batches and in chunks."""
+
+from __future__ import annotations
+
+import base64
+
+import pytest
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import ec, rsa
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+from magnetar.columnar.entries.encryption import ANY, Decryptor, Encryptor, UndecryptableError, oaep
+from magnetar.columnar.entries.opener import Failure, Opener
+from magnetar.model.errors import InvalidValueError
+from magnetar.protocol.compression import CompressionType, decompress
+from magnetar.protocol.entries import metadata_of, payload_of, split_batch
+from tests.support.batch_writer import BatchWriter
+from tests.support.chunked_messages import chunks
+from tests.support.encrypted_entries import key_texts, pair, sealed
+
+
+def opener(failure: Failure = Failure.FAIL, told: list[str] | None = None, **keys: str) -> Opener:
+    return Opener("t", 1_000, Decryptor(keys), failure, None if told is None else told.append)
+
+
+@pytest.mark.parametrize("kind", CompressionType)
+def test_a_batch_is_encrypted_after_it_was_compressed(kind: CompressionType) -> None:
+    (batch,) = BatchWriter("p", compression=kind).pack(5, [b"a" * 50, None, b"c"], [1, 2, 3], [b"k", None, b"k"])
+    entry = sealed(batch.entry)
+    assert b"a" * 50 not in entry
+    found = opener(k=pair()[0]).open(1, 2, entry)
+    assert found is not None
+    metadata = metadata_of(found.data)
+    assert metadata == metadata_of(batch.entry)
+    plain = decompress(kind, payload_of(found.data), metadata.uncompressed_size, 1 << 20)
+    assert [payload for _, payload in split_batch(plain, 3)] == [b"a" * 50, b"", b"c"]
+
+
+def test_a_key_for_all_names_and_several_readers() -> None:
+    (entry,) = chunks("", b"x", 1)
+    for_two = sealed(entry, one=pair(1)[1], two=pair(2)[1])
+    for keys in ({ANY: pair(2)[0]}, {"two": pair(2)[0]}, {"one": pair(1)[0], "other": pair(3)[0]}):
+        found = Opener("t", 1, Decryptor(keys)).open(1, 0, for_two)
+        assert found is not None and payload_of(found.data) == b"x"
+    plain = opener(k=pair()[0]).open(1, 0, entry)
+    assert plain is not None and plain.data == entry
+
+
+@pytest.mark.parametrize("kind", [CompressionType.NONE, CompressionType.LZ4])
+def test_each_chunk_is_encrypted_by_itself(kind: CompressionType) -> None:
+    reader, found = opener(k=pair()[0]), []
+    for number, data in enumerate(chunks("u", b"abc" * 100, 3, kind=kind)):
+        found.append(reader.open(1, number, sealed(data)))
+    assert found[:2] == [None, None] and found[2] is not None
+    assert (found[2].entry, payload_of(found[2].data)) == (0, b"abc" * 100)
+
+
+def test_what_no_key_opens_fails_or_is_left_out() -> None:
+    entry = sealed(chunks("", b"x", 1)[0])
+    with pytest.raises(UndecryptableError, match=r"entry 1:2 is encrypted for the keys 'k', .* \(none\).*privateKey"):
+        opener().open(1, 2, entry)
+    with pytest.raises(UndecryptableError, match=r"\('k'\)"):
+        opener(k=pair(9)[0]).open(1, 2, entry)
+    damaged = entry[:-1] + bytes([entry[-1] ^ 1])
+    with pytest.raises(UndecryptableError):
+        opener(k=pair()[0]).open(1, 2, damaged)
+    told: list[str] = []
+    assert opener(Failure.SKIP, told).open(1, 2, entry) is None
+    assert told[0].endswith("it is left out")
+    skipping = opener(Failure.SKIP, told)
+    for number in range(30):
+        skipping.open(1, number, entry)
+    assert len(told) == 11 and told[-1].endswith("which are not named")
+    with pytest.raises(UndecryptableError, match=r"give the option 'decryption\.privateKey'"):
+        Opener("t", 1).open(1, 2, entry)
+
+
+def test_what_no_key_opens_is_given_with_all_that_a_key_holder_needs() -> None:
+    (batch,) = BatchWriter("p").pack(5, [b"a", b"b"], [1, 2])
+    found = opener(Failure.CONSUME).open(1, 2, sealed(batch.entry))
+    assert found is not None
+    metadata = metadata_of(found.data)
+    assert (metadata.num_messages_in_batch, metadata.encryption_keys) == (None, ())
+    notes = {name.removeprefix("pulsar.encryption."): text for name, text in metadata.properties}
+    assert (notes["compression"], notes["numMessagesInBatch"]) == ("NONE", "2")
+    key = serialization.load_pem_private_key(pair()[0].encode(), None)
+    assert isinstance(key, rsa.RSAPrivateKey)
+    cipher = AESGCM(key.decrypt(base64.b64decode(notes["key.k"]), oaep()))
+    plain = cipher.decrypt(base64.b64decode(notes["param"]), payload_of(found.data), None)
+    assert [payload for _, payload in split_batch(plain, 2)] == [b"a", b"b"]
+
+
+def test_keys_that_are_none() -> None:
+    private, public = key_texts(ec.generate_private_key(ec.SECP256R1()))
+    with pytest.raises(InvalidValueError, match="private key 'k' is ECPrivateKey; data keys are wrapped with RSA"):
+        Decryptor({"k": private})
+    with pytest.raises(InvalidValueError, match="public key 'k' is ECPublicKey"):
+        Encryptor({"k": public})
+    with pytest.raises(InvalidValueError, match="private key 'k' is no PEM text"):
+        Decryptor({"k": "nonsense"})
+    with pytest.raises(InvalidValueError, match="public key 'k' is no PEM text"):
+        Encryptor({"k": "nonsense"})
+    with pytest.raises(InvalidValueError, match="no public key"):
+        Encryptor({})

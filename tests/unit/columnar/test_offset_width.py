@@ -1,0 +1,46 @@
+"""Rows with 64-bit offsets become the entries that they would be with 32 bits."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa  # type: ignore[import-untyped]  # publishes no types
+import pytest
+
+from magnetar.columnar.entries.packer import Packer, messages_of
+from magnetar.columnar.offset_width import narrowed
+from magnetar.model.errors import InvalidValueError
+
+VALUES = [b"abc", b"defg", None, b"x"]
+KEYS = ["k", None, "key", ""]
+PAIRS = [[("a", "b")], None, [], [("cc", "dd"), ("e", "f")]]
+
+
+def batch_of(value: Any, text: Any) -> Any:
+    return pa.RecordBatch.from_pydict(
+        {
+            "value": pa.array(VALUES, value),
+            "__key": pa.array(KEYS, text),
+            "__messageProperties": pa.array(PAIRS, pa.map_(text, text)),
+            "rest": pa.array([[{"t": "x"}], None, [], [{"t": None}]], pa.list_(pa.struct([("t", text)]))),
+        }
+    )
+
+
+def entries(batch: Any) -> list[bytes]:
+    rows = messages_of(batch.column(0), batch.column(1), None, batch.column(2))
+    return [one.entry for one in Packer("p").pack(1, rows, np.arange(4), np.arange(4))]
+
+
+def test_large_columns() -> None:
+    small, large = batch_of(pa.binary(), pa.string()), batch_of(pa.large_binary(), pa.large_string())
+    assert narrowed(small) is small
+    assert narrowed(large).equals(small)
+    assert narrowed(large.slice(1, 2)).equals(small.slice(1, 2))
+    assert entries(narrowed(large)) == entries(small)
+
+
+def test_a_packer_reads_no_offsets_that_are_none_of_its() -> None:
+    with pytest.raises(InvalidValueError, match="large_binary"):
+        entries(batch_of(pa.large_binary(), pa.string()))
