@@ -30,7 +30,7 @@ OURS = (
     "magnetar.app",
     "magnetar.model",
     "magnetar.runtime.command_line",
-    "magnetar.jobs.findings",
+    "magnetar.jobs.results",
     "magnetar.jobs.session",
 )
 EXTRAS = ["cryptography", "deltalake", "numba", "numpy", "obstore", "pandas", "polars", "ptars", "pyarrow", "pyiceberg",

@@ -14,7 +14,7 @@ from magnetar.client.lookup import Lookup
 from magnetar.client.producer import Producer
 from magnetar.jobs.reader import segment_reader
 from magnetar.jobs.reader.unit_reader import Access, Unit, frame, read, units
-from magnetar.jobs.replay import Request, load_or_make, make_plan, replay
+from magnetar.jobs.replay import ReplayRequest, load_or_make, make_plan, replay
 from magnetar.jobs.report import TopicReport, WhatIf, facts_of, topic_report, topics_of
 from magnetar.jobs.rest import Rest
 from magnetar.jobs.verification.audit import audit
@@ -268,7 +268,7 @@ def test_replay(spark: Any, tmp_path: Path) -> None:
         service = broker.node.broker.service
         access, rest = Access(url=url), Rest(service.web_service_url)
         target = "persistent://public/default/again"
-        wanted = Request("one", T, "s", target, "cast(value AS string) != '13'").checked()
+        wanted = ReplayRequest("one", T, "s", target, "cast(value AS string) != '13'").checked()
 
         def run() -> tuple[int, bool]:
             path = tmp_path / "plan.json"
@@ -283,11 +283,11 @@ def test_replay(spark: Any, tmp_path: Path) -> None:
         rows = await asyncio.to_thread(lambda: list(_values(access, target)))
         assert sorted(rows) == sorted((b"%d" % number, b"k%d" % (number % 7)) for number in kept)
         with pytest.raises(InvalidValueError, match=r"the filter 'nothing = 1' cannot be used.*columns: value, __key"):
-            plain = Request("x", T, None, target, None)
+            plain = ReplayRequest("x", T, None, target, None)
             ranges = await asyncio.to_thread(make_plan, access, None, plain)
-            await asyncio.to_thread(replay, spark, access, Request("x", T, None, target, "nothing = 1"), ranges)
+            await asyncio.to_thread(replay, spark, access, ReplayRequest("x", T, None, target, "nothing = 1"), ranges)
         with pytest.raises(NotFoundError, match="no subscription 'other'; it has s"):
-            await asyncio.to_thread(make_plan, access, rest, Request("x", T, "other", target, None))
+            await asyncio.to_thread(make_plan, access, rest, ReplayRequest("x", T, "other", target, None))
         assert list(service.topics[T].subscriptions) == ["s"]
         await client.close()
 

@@ -9,7 +9,7 @@ May import everything below it; reads the storage of a running broker, and chang
 * ``offload``       ``offload``: many sealed ledgers at once
 * ``replay``        ``replay``: a backlog or a dead-letter topic published once more
 * ``report``        ``report``: retention and cost
-* ``findings``      tables and files of what a job found
+* ``results``       tables and files of what a job found
 * ``session``       local Spark or spark-submit; errors
 * ``command``       ``magnetar jobs``
 """

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from magnetar.jobs.findings import check_file, show, write_rows
-from magnetar.jobs.session import CLEAN, FOUND, errors_told, session
+from magnetar.jobs.results import check_file, show, write_rows
+from magnetar.jobs.session import CLEAN, FOUND, errors_reported, session
 from magnetar.runtime.command_line import commands
 
 if TYPE_CHECKING:
@@ -52,11 +52,11 @@ def audit(
     memory: Memory = "1g",
 ) -> None:
     """Look for gaps, repetitions, damage and messages out of order; exit 1 if there are any."""
-    from magnetar.jobs.findings import Finding
     from magnetar.jobs.reader.unit_reader import units
+    from magnetar.jobs.results import AuditFinding
     from magnetar.jobs.verification.audit import audit as look
 
-    with errors_told():
+    with errors_reported():
         check_file(out)
         way = access(url, data, token, patience)
         found = units(way, topic, least=cores)
@@ -64,7 +64,7 @@ def audit(
             result = look(spark, way, found, dense=dense)
         if out is not None:
             told = {"messages": result.messages, "producers": result.producers, "counts": result.counts}
-            write_rows(out, Finding, result.findings, {"job": "audit", "topic": topic, **told})
+            write_rows(out, AuditFinding, result.findings, {"job": "audit", "topic": topic, **told})
     names = ("kind", "topic", "at", "until", "producer", "id", "messages", "what")
     counts = ", ".join(f"{count} x {kind}" for kind, count in sorted(result.counts.items())) or "nothing wrong"
     show(f"{topic}: {result.messages} messages of {result.producers} producers: {counts}", names, result.findings)
@@ -86,9 +86,9 @@ def offload(
     from magnetar.jobs import offload as job
     from magnetar.jobs.rest import Rest
 
-    with errors_told():
+    with errors_reported():
         work, left = job.plan(Rest(rest, token), data, topics, to)
-        done: list[job.Outcome] = []
+        done: list[job.CopyOutcome] = []
         if work and not dry_run:
             with session("offload", cores, memory) as spark:
                 done = job.offload(spark, work)
@@ -97,7 +97,7 @@ def offload(
     ready = [one for one in rows if not one.refused]
     size = sum(one.bytes for one in ready) / 1e6
     what = "to copy" if dry_run else "offloaded"
-    show(f"{len(ready)} ledgers of {size:.1f} MB {what}, {refused} left", job.Outcome._fields, rows)
+    show(f"{len(ready)} ledgers of {size:.1f} MB {what}, {refused} left", job.CopyOutcome._fields, rows)
     raise typer.Exit(FOUND if refused else CLEAN)
 
 
@@ -115,14 +115,14 @@ def compact(
     from magnetar.jobs.compaction import job
     from magnetar.jobs.rest import Rest
 
-    with errors_told():
+    with errors_reported():
         plan = job.plan(Rest(rest, token), data, topic, to)
-        done: list[job.Compacted] = []
+        done: list[job.CompactionResult] = []
         if plan is not None:
             with session("compact", cores, memory) as spark:
                 done.append(job.compact(spark, plan))
     title = "compacted" if done else "nothing to do: all closed ledgers are compacted"
-    show(f"{topic}: {title}", job.Compacted._fields, done)
+    show(f"{topic}: {title}", job.CompactionResult._fields, done)
 
 
 @app.command()
@@ -146,7 +146,7 @@ def compare(
     from magnetar.jobs.verification.comparison import Difference, Side, matching_for
     from magnetar.jobs.verification.comparison import compare as differences
 
-    with errors_told():
+    with errors_reported():
         check_file(out)
         sides = []
         for topic, url, data, token in ((topic_a, url_a, data_a, token_a), (topic_b, url_b, data_b, token_b)):
@@ -188,12 +188,12 @@ def replay(
     memory: Memory = "1g",
 ) -> None:
     """Publish a backlog or a dead-letter topic once more, each message once however often this runs."""
-    from magnetar.jobs.replay import Request, load_or_make, make_plan
+    from magnetar.jobs.replay import ReplayRequest, load_or_make, make_plan
     from magnetar.jobs.replay import replay as publish
     from magnetar.jobs.rest import Rest
 
-    with errors_told():
-        wanted = Request(id, source, subscription, target, where).checked()
+    with errors_reported():
+        wanted = ReplayRequest(id, source, subscription, target, where).checked()
         way, rest = access(url, None, token, patience), None if admin is None else Rest(admin, token)
         path = plan or Path(f"replay-{id}.json")
         ranges, again = load_or_make(path, wanted, lambda: make_plan(way, rest, wanted))
@@ -225,7 +225,7 @@ def report(
     from magnetar.jobs.rest import Rest
     from magnetar.runtime.clock import SystemClock
 
-    with errors_told():
+    with errors_reported():
         check_file(out)
         way, rest, what_if = access(url, None, token, patience), Rest(admin, token), WhatIf(retention, ttl)
         aged = what_if != WhatIf()

@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from magnetar.jobs.reader.ledger_copies import write_copy
-from magnetar.jobs.reader.topic_ledgers import LedgerInfo, Piece, TopicLog, look
-from magnetar.jobs.rest import RefusedError, Rest, path_of
+from magnetar.jobs.reader.topic_ledgers import LedgerInfo, LedgerPiece, TopicLedgers, read_directory
+from magnetar.jobs.rest import Rest, RestRefusedError, path_of
 from magnetar.model.errors import InvalidValueError, TopicNotFoundError
 from magnetar.model.names import TopicName
 from magnetar.offload.object_store import folder_of, place_at
@@ -33,7 +33,7 @@ _SCHEMA: Final = (
 _TASK_BYTES: Final = 64 << 20
 
 
-class Work(NamedTuple):
+class CopyTask(NamedTuple):
     """One ledger that is to be copied; travels to a worker."""
 
     rest: Rest
@@ -41,14 +41,14 @@ class Work(NamedTuple):
     ledgers: str
     """Directory of the segments."""
     info: LedgerInfo
-    pieces: tuple[Piece, ...]
+    pieces: tuple[LedgerPiece, ...]
     url: str
     """The place, as the workers reach it."""
     name: str
     """Of the object."""
 
 
-class Outcome(NamedTuple):
+class CopyOutcome(NamedTuple):
     """What became of one ledger."""
 
     topic: str
@@ -63,16 +63,18 @@ class Outcome(NamedTuple):
     """Why there is no copy; empty if there is."""
 
 
-def plan(rest: Rest, directory: Path, topics: Sequence[str], to: str | None = None) -> tuple[list[Work], list[Outcome]]:
+def plan(
+    rest: Rest, directory: Path, topics: Sequence[str], to: str | None = None
+) -> tuple[list[CopyTask], list[CopyOutcome]]:
     """Ledgers to copy, and those that cannot be copied now with the reason.
 
     ``to``: the broker's ``offloadUrl`` as this machine and the workers reach it, if that differs. Raises RefusedError,
     NotAvailableError, InvalidValueError, TopicNotFoundError.
     """
-    found = look(directory)
+    found = read_directory(directory)
     job = secrets.token_hex(8)
-    work: list[Work] = []
-    left: list[Outcome] = []
+    work: list[CopyTask] = []
+    left: list[CopyOutcome] = []
     for topic in topics:
         logs = found.partitions(TopicName.parse(topic).fqn)
         if not logs:
@@ -92,13 +94,13 @@ def plan(rest: Rest, directory: Path, topics: Sequence[str], to: str | None = No
                     continue
                 reason = one["refused"] or _incomplete(log, one["ledgerId"])
                 if reason:
-                    left.append(Outcome(log.name, one["ledgerId"], one["entries"], one["size"], 0, 0.0, reason))
+                    left.append(CopyOutcome(log.name, one["ledgerId"], one["entries"], one["size"], 0, 0.0, reason))
                 else:
-                    work.append(_work(rest, log, found.path, one["ledgerId"], url, job))
+                    work.append(_copy_task(rest, log, found.path, one["ledgerId"], url, job))
     return work, left
 
 
-def _incomplete(log: TopicLog, ledger: int) -> str:
+def _incomplete(log: TopicLedgers, ledger: int) -> str:
     """Why the directory, as it was looked at, does not have the whole ledger."""
     info = next((one for one in log.ledgers if one.id == ledger), None)
     if info is None or info is log.ledgers[-1]:
@@ -111,14 +113,14 @@ def _incomplete(log: TopicLog, ledger: int) -> str:
     return f"its segments have {held} of {info.entries} entries; magnetar verify names what is damaged"
 
 
-def _work(rest: Rest, log: TopicLog, ledgers: Path, ledger: int, url: str, job: str) -> Work:
+def _copy_task(rest: Rest, log: TopicLedgers, ledgers: Path, ledger: int, url: str, job: str) -> CopyTask:
     name = f"{folder_of(TopicName.parse(log.name))}/ledger-{ledger:016d}-{job}.parquet"
     info = next(one for one in log.ledgers if one.id == ledger)
     pieces = tuple(piece for piece in log.pieces if piece.ledger == ledger)
-    return Work(rest, log.name, str(ledgers), info, pieces, url, name)
+    return CopyTask(rest, log.name, str(ledgers), info, pieces, url, name)
 
 
-def copy(work: Work) -> Outcome:
+def copy(work: CopyTask) -> CopyOutcome:
     """One ledger, in a worker. Raises what makes another attempt sensible: OSError, NotAvailableError."""
     began = time.perf_counter()
     place = place_at(work.url)
@@ -131,24 +133,24 @@ def copy(work: Work) -> Outcome:
     try:
         said = work.rest.ask("POST", f"{path_of(work.topic)}/offload/{work.info.id}", {"name": work.name})
         size = said["size"]
-    except RefusedError as error:
+    except RestRefusedError as error:
         refused = str(error)
-        if error.answered < 500:
+        if error.http_status < 500:
             place.delete(work.name)
         else:
             # nobody decided anything (a proxy's patience ended, say): the broker may be about to record the object
             refused += f"; {work.name} is left where it is"
     info = work.info
-    return Outcome(work.topic, info.id, info.entries, info.bytes, size, time.perf_counter() - began, refused)
+    return CopyOutcome(work.topic, info.id, info.entries, info.bytes, size, time.perf_counter() - began, refused)
 
 
-def offload(spark: SparkSession, work: Sequence[Work]) -> list[Outcome]:
+def offload(spark: SparkSession, work: Sequence[CopyTask]) -> list[CopyOutcome]:
     """All of it, as one Spark job; in the order of ``work``."""
     if not work:
         return []
     import pyarrow as pa  # type: ignore[import-untyped]  # publishes no types
 
-    tasks: list[list[Work]] = []
+    tasks: list[list[CopyTask]] = []
     size = _TASK_BYTES
     for one in work:
         if size >= _TASK_BYTES:
@@ -168,7 +170,7 @@ def offload(spark: SparkSession, work: Sequence[Work]) -> list[Outcome]:
         # pyspark 4.3 looks for pandas here, which is not used
         warnings.simplefilter("ignore", FutureWarning)
         rows = spark.createDataFrame(packed, "task binary").mapInArrow(run, _SCHEMA).collect()
-    return [Outcome(*row) for row in rows]
+    return [CopyOutcome(*row) for row in rows]
 
 
 def _arrow() -> Any:
@@ -176,9 +178,9 @@ def _arrow() -> Any:
 
     number, text = pa.int64(), pa.string()
     kinds = (text, number, number, number, number, pa.float64(), text)
-    return pa.schema(list(zip(Outcome._fields, kinds, strict=True)))
+    return pa.schema(list(zip(CopyOutcome._fields, kinds, strict=True)))
 
 
-def planned(work: Sequence[Work]) -> list[Outcome]:
+def planned(work: Sequence[CopyTask]) -> list[CopyOutcome]:
     """What a run would do, as if nothing took any time."""
-    return [Outcome(one.topic, one.info.id, one.info.entries, one.info.bytes, 0, 0.0, "") for one in work]
+    return [CopyOutcome(one.topic, one.info.id, one.info.entries, one.info.bytes, 0, 0.0, "") for one in work]

@@ -45,7 +45,7 @@ _RANGE: Final = re.compile(r"([(\[])(-?\d+):(-?\d+)(?:\.\.|‥)(-?\d+):(-?\d+)([
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class ReplayRequest:
     """What somebody wants to have replayed."""
 
     name: str
@@ -56,14 +56,14 @@ class Request:
     condition: str | None
     """SQL over ``value`` and `METADATA`."""
 
-    def checked(self) -> Request:
+    def checked(self) -> ReplayRequest:
         """With full topic names. Raises InvalidValueError."""
         if not _NAME.fullmatch(self.name):
             raise InvalidValueError(f"{self.name!r} cannot name a replay: use 1 to 80 letters, digits, '.', '_' or '-'")
         source, target = TopicName.parse(self.source).fqn, TopicName.parse(self.target).fqn
         if source == target and self.subscription is None:
             raise InvalidValueError(f"{source} cannot be replayed into itself as a whole: name a subscription")
-        return Request(self.name, source, self.subscription, target, self.condition)
+        return ReplayRequest(self.name, source, self.subscription, target, self.condition)
 
 
 def acknowledged(text: str) -> list[tuple[Place, Place]]:
@@ -88,7 +88,7 @@ def backlog(cursor: Mapping[str, Any], end: Place) -> list[tuple[Place, Place]]:
     return [(start, stop) for start, stop in out if start < stop]
 
 
-def make_plan(access: Access, rest: Rest | None, wanted: Request) -> list[Range]:
+def make_plan(access: Access, rest: Rest | None, wanted: ReplayRequest) -> list[Range]:
     """Ranges as they are now. Raises NotFoundError, ClientError, RefusedError."""
     ranges: list[Range] = []
     with access.lookup() as lookup:
@@ -107,12 +107,12 @@ def make_plan(access: Access, rest: Rest | None, wanted: Request) -> list[Range]
     return [one for one in ranges if one.start < one.end]
 
 
-def load_or_make(path: Path, wanted: Request, make: Any) -> tuple[list[Range], bool]:
+def load_or_make(path: Path, wanted: ReplayRequest, make: Any) -> tuple[list[Range], bool]:
     """The plan in that file, made by ``make()`` and written if there is none; whether it was there already."""
     if path.exists():
         try:
             stored = json.loads(path.read_text())
-            request = Request(**stored["request"])
+            request = ReplayRequest(**stored["request"])
             ranges = [Range(topic, Place(*start), Place(*end)) for topic, start, end in stored["ranges"]]
         except (ValueError, KeyError, TypeError) as error:
             raise InvalidValueError(f"{path} is no plan of a replay: {error}; give another file or remove it") from None
@@ -128,7 +128,7 @@ def load_or_make(path: Path, wanted: Request, make: Any) -> tuple[list[Range], b
     return ranges, False
 
 
-def replay(spark: SparkSession, access: Access, wanted: Request, ranges: Sequence[Range]) -> int:
+def replay(spark: SparkSession, access: Access, wanted: ReplayRequest, ranges: Sequence[Range]) -> int:
     """Publish what the plan names and the filter lets through; how many messages that are, those known included."""
     from pyspark.errors import AnalysisException, ParseException
     from pyspark.sql import Observation

@@ -27,7 +27,7 @@ import pyarrow as pa  # type: ignore[import-untyped]  # publishes no types
 from magnetar.client.read_position import Place
 from magnetar.jobs.reader.unit_reader import Access, Missing, Unit, entries, read
 from magnetar.jobs.replay import backlog
-from magnetar.jobs.rest import RefusedError, Rest, path_of
+from magnetar.jobs.rest import Rest, RestRefusedError, path_of
 from magnetar.model.errors import InvalidValueError
 from magnetar.protocol.entries import publish_time
 
@@ -47,7 +47,7 @@ class LedgerFacts(NamedTuple):
     """Publish time of its first message; None if it was not looked at."""
 
 
-class Policies(NamedTuple):
+class AppliedPolicies(NamedTuple):
     """What holds for a topic; None is "not set"."""
 
     retention_minutes: int | None
@@ -63,7 +63,7 @@ class TopicFacts(NamedTuple):
     ledgers: Sequence[LedgerFacts]
     """Oldest first; the last one is open."""
     cursors: Mapping[str, Mapping[str, Any]]
-    policies: Policies
+    policies: AppliedPolicies
     zstd: float | None
     """Size of the sample compressed, as a part of its size; None without a sample."""
     lz4: float | None
@@ -234,8 +234,8 @@ def topics_of(rest: Rest, namespace: str) -> list[str]:
         raise InvalidValueError(f"{namespace!r} is no namespace; write tenant/namespace")
     try:
         found = rest.ask("GET", f"/admin/v2/persistent/{quote(namespace)}")
-    except RefusedError as refused:
-        if refused.answered == 404:
+    except RestRefusedError as refused:
+        if refused.http_status == 404:
             raise InvalidValueError(f"there is no namespace {namespace} at {rest.url}: {refused}") from None
         raise
     return sorted(str(one) for one in found if "/__" not in str(one))
@@ -285,18 +285,18 @@ def _sample(access: Access, topic: str, ledger: LedgerFacts) -> Iterator[bytes]:
             return
 
 
-def _policies(rest: Rest, topic: str) -> Policies:
+def _policies(rest: Rest, topic: str) -> AppliedPolicies:
     path = path_of(topic)
     retention = _asked(rest, f"{path}/retention?applied=true") or {}
     ttl = _asked(rest, f"{path}/messageTTL?applied=true")
-    return Policies(retention.get("retentionTimeInMinutes"), retention.get("retentionSizeInMB"), ttl or None)
+    return AppliedPolicies(retention.get("retentionTimeInMinutes"), retention.get("retentionSizeInMB"), ttl or None)
 
 
 def _asked(rest: Rest, path: str) -> Any:
     """None where the broker has no such policy (topic policies switched off)."""
     try:
         return rest.ask("GET", path)
-    except RefusedError as refused:
-        if refused.answered in (404, 405, 501):
+    except RestRefusedError as refused:
+        if refused.http_status in (404, 405, 501):
             return None
         raise

@@ -16,12 +16,12 @@ _SECONDS: Final = 600.0
 """A broker may have to read a whole ledger before it answers."""
 
 
-class RefusedError(MagnetarError):
-    """The broker said no; ``answered`` is the HTTP status."""
+class RestRefusedError(MagnetarError):
+    """The broker said no; ``http_status`` is the HTTP status."""
 
-    def __init__(self, answered: int, reason: str) -> None:
+    def __init__(self, http_status: int, reason: str) -> None:
         super().__init__(reason)
-        self.answered = answered
+        self.http_status = http_status
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,10 +40,10 @@ class Rest:
         data = None if body is None else json.dumps(body).encode()
         request = urllib.request.Request(self.url.rstrip("/") + path, data, headers, method=method)
         try:
-            with urllib.request.urlopen(request, timeout=_SECONDS) as answered:
-                content = answered.read()
+            with urllib.request.urlopen(request, timeout=_SECONDS) as http_status:
+                content = http_status.read()
         except urllib.error.HTTPError as refused:
-            raise RefusedError(refused.code, _reason(refused)) from None
+            raise RestRefusedError(refused.code, _reason(refused)) from None
         except OSError as error:
             raise NotAvailableError(f"{self.url} does not answer: {error}") from error
         return json.loads(content) if content else None

@@ -47,7 +47,7 @@ def session(name: str, cores: int, memory: str) -> Iterator[SparkSession]:
 
 
 @contextmanager
-def errors_told() -> Iterator[None]:
+def errors_reported() -> Iterator[None]:
     """What goes wrong is one sentence on standard error, and exit code `FAILED`."""
     try:
         yield

@@ -13,9 +13,9 @@ import pytest
 
 from magnetar.jobs.compaction import job
 from magnetar.jobs.compaction.entry_columns import key_events
-from magnetar.jobs.compaction.job import Plan, plan, stretches, write_unit
-from magnetar.jobs.compaction.rules import CHUNKED, KEY, Event, Heard, latest
-from magnetar.jobs.rest import RefusedError, Rest
+from magnetar.jobs.compaction.job import CompactionPlan, plan, unit_columns, write_unit
+from magnetar.jobs.compaction.rules import CHUNKED, KEY, ChunkState, LastEvent, latest
+from magnetar.jobs.rest import Rest, RestRefusedError
 from magnetar.model.errors import ConflictError
 from magnetar.protocol.compression import CompressionType
 from magnetar.storage.ledgers.managed_ledger import ManagedLedger
@@ -89,19 +89,19 @@ async def everything(log: ManagedLedger) -> list[bytes]:
     return out
 
 
-async def planned(broker: RealBroker, path: Path) -> Plan:
+async def planned(broker: RealBroker, path: Path) -> CompactionPlan:
     rest = Rest(broker.node.broker.service.web_service_url)
     made = await asyncio.to_thread(plan, rest, path / "data", T)
     assert made is not None
     return made
 
 
-def computed(work: Plan) -> list[dict[str, Any]]:
+def computed(work: CompactionPlan) -> list[dict[str, Any]]:
     """What Spark does, in one place."""
-    said: list[Event] = []
+    said: list[LastEvent] = []
     unit_of: dict[int, int] = {}
     for number in range(len(work.units)):
-        keys, ear = key_events(stretches(work, number))
+        keys, ear = key_events(unit_columns(work, number))
         found = [*rows_of(keys), *ear.events()]
         unit_of |= dict.fromkeys((event.place for event in found), number)
         said += found
@@ -112,13 +112,13 @@ def computed(work: Plan) -> list[dict[str, Any]]:
     return [write_unit(work, number, wanted, heard) for number in range(len(work.units))]
 
 
-def summed_up(work: Plan, together: int) -> tuple[dict[int, int], Heard]:
+def summed_up(work: CompactionPlan, together: int) -> tuple[dict[int, int], ChunkState]:
     """Places that stay and their units, and the rest, from rows as they travel: of so many units together."""
     last: dict[tuple[int, bytes], tuple[int, int]] = {}
     for first in range(0, len(work.units), together):
-        some = job.Neighbours(work)
+        some = job.UnitGroup(work)
         for number in range(first, min(first + together, len(work.units))):
-            some.hear(number)
+            some.add(number)
         for rows in some.rows():
             for kind, name, code, unit, _ in zip(*(column.to_pylist() for column in rows.columns), strict=True):
                 before = last.get((kind, name), (code, unit))
@@ -128,10 +128,10 @@ def summed_up(work: Plan, together: int) -> tuple[dict[int, int], Heard]:
     in_chunks = [(name, code >> 2) for name, (code, _) in keys.items() if code & 1]
     ended = [(name, at[0] >> 2) for (kind, name), at in last.items() if kind == job._ENDED]
     chunks = [name for (kind, name), at in last.items() if kind == CHUNKED and not at[0] & 2]
-    return stays, Heard(frozenset(chunks), job._last_in_chunks(in_chunks, ended))
+    return stays, ChunkState(frozenset(chunks), job._last_in_chunks(in_chunks, ended))
 
 
-def handed_over(work: Plan, rows: list[dict[str, Any]]) -> None:
+def handed_over(work: CompactionPlan, rows: list[dict[str, Any]]) -> None:
     job._hand_over(work, [row for row in rows if row["entries"]], 0)
 
 
@@ -190,8 +190,8 @@ def test_what_is_refused(tmp_path: Path) -> None:
         assert work.horizon == 80, "the open ledger is left out"
         rows = [row for row in await asyncio.to_thread(computed, work) if row["entries"]]
 
-        async def refused(reason: str, work: Plan, rows: list[dict[str, Any]]) -> None:
-            with pytest.raises((RefusedError, ConflictError), match=reason):
+        async def refused(reason: str, work: CompactionPlan, rows: list[dict[str, Any]]) -> None:
+            with pytest.raises((RestRefusedError, ConflictError), match=reason):
                 await asyncio.to_thread(handed_over, work, rows)
 
         await refused("expected", work, [{**rows[0], "digest": 7}])

@@ -15,10 +15,19 @@ from magnetar.compaction.messages import look
 from magnetar.compaction.survivors import Survivors
 from magnetar.compaction.view_entries import pack
 from magnetar.jobs.compaction import entry_columns, key_table
-from magnetar.jobs.compaction.compacted_entries import Survived
-from magnetar.jobs.compaction.entry_columns import Stretch, of_topic, of_view
+from magnetar.jobs.compaction.compacted_entries import CompactedEntries
+from magnetar.jobs.compaction.entry_columns import EntryColumns, of_topic, of_view
 from magnetar.jobs.compaction.key_table import KeyTable
-from magnetar.jobs.compaction.rules import KEY, Event, Heard, Kept, Stored, events, latest, messages_of
+from magnetar.jobs.compaction.rules import (
+    KEY,
+    ChunkState,
+    KnownSurvivors,
+    LastEvent,
+    StoredEntry,
+    events,
+    latest,
+    messages_of,
+)
 from magnetar.jobs.reader.segment_reader import Entries
 from magnetar.protocol.entries import SingleMetadata, build_entry, join_batch
 from magnetar.protocol.frames import with_checksum
@@ -53,7 +62,7 @@ def entry_of(one: object) -> bytes:
     return batch(inside, kind, encrypted=encrypted, key="a" if encrypted else None)
 
 
-def by_broker(stored: list[Stored], dead: set[int], *, retain: bool) -> list[Stored]:
+def by_broker(stored: list[StoredEntry], dead: set[int], *, retain: bool) -> list[StoredEntry]:
     survivors = Survivors(retain_keyless=retain)
     alive = [one for one in stored if one.ordinal not in dead]
     for one in alive:
@@ -65,18 +74,18 @@ def by_broker(stored: list[Stored], dead: set[int], *, retain: bool) -> list[Sto
 @settings(max_examples=150, deadline=None)
 @given(st.lists(st.one_of(entries, chunks, markers, raw), max_size=25), st.booleans(), st.data())
 def test_stretches_give_what_the_whole_gives(made: list[object], retain: bool, data: st.DataObject) -> None:
-    stored = [Stored(10 + 2 * i, 7, i, 1, entry_of(one)) for i, one in enumerate(made)]
+    stored = [StoredEntry(10 + 2 * i, 7, i, 1, entry_of(one)) for i, one in enumerate(made)]
     dead = {one.ordinal for one in stored if data.draw(st.integers(0, 9)) == 0}
     alive = [one for one in stored if one.ordinal not in dead]
     cuts = sorted(data.draw(st.lists(st.integers(0, len(alive)), max_size=4)))
     parts = [alive[a:b] for a, b in zip([0, *cuts], [*cuts, len(alive)], strict=True)]
     said = [event for part in parts for event in events(part)[0]]
     places, heard = latest(data.draw(st.permutations(said)))
-    kept = [one for part in parts for one in Kept(places, heard, retain_keyless=retain).of(part)]
+    kept = [one for part in parts for one in KnownSurvivors(places, heard, retain_keyless=retain).of(part)]
     assert kept == by_broker(stored, dead, retain=retain)
 
 
-def stretch_of(stored: list[Stored], *, view: bool) -> Stretch:
+def stretch_of(stored: list[StoredEntry], *, view: bool) -> EntryColumns:
     """As columns; of a view with the places in front of the entries."""
     datas = [pack(*one[:3], one.data) if view else one.data for one in stored]
     lengths = np.array([len(data) for data in datas], np.int64)
@@ -93,7 +102,7 @@ def stretch_of(stored: list[Stored], *, view: bool) -> Stretch:
 @settings(max_examples=100, deadline=None)
 @given(st.lists(st.one_of(messages, entries, chunks, markers, raw), max_size=25), st.booleans(), st.booleans())
 def test_columns_give_what_single_looks_give(made: list[object], retain: bool, view: bool) -> None:
-    stored = [Stored(10 + 2 * i, 7, i, 1, entry_of(one)) for i, one in enumerate(made)]
+    stored = [StoredEntry(10 + 2 * i, 7, i, 1, entry_of(one)) for i, one in enumerate(made)]
     half = len(stored) // 2
     columns = [stretch_of(part, view=view) for part in (stored[:half], stored[half:]) if part]
     keys, ear = entry_columns.key_events(columns)
@@ -101,29 +110,29 @@ def test_columns_give_what_single_looks_give(made: list[object], retain: bool, v
     assert (latest(said), ear.messages) == (latest(events(stored)[0]), events(stored)[1])
     places, heard = latest(said)
     wanted = np.array(sorted(places), np.int64)
-    found = list(entry_columns.kept(columns, wanted, heard, retain_keyless=retain))
+    found = list(entry_columns.compacted_entries(columns, wanted, heard, retain_keyless=retain))
     stays = by_broker(stored, set(), retain=retain)
     assert [one for part in found for one in stored_of(part)] == stays
     assert sum(part.messages for part in found) == sum(messages_of(one.data) for one in stays) <= ear.messages
 
 
-def rows_of(keys: KeyTable) -> list[Event]:
+def rows_of(keys: KeyTable) -> list[LastEvent]:
     """In small portions."""
     out = []
     for some in keys.portions(3):
         names, ends = some.names.tobytes(), some.ends.tolist()
         texts = [names[start:end] for start, end in pairwise(ends)]
-        out += [Event(KEY, *row, None) for row in zip(texts, some.places.tolist(), some.over.tolist(), strict=True)]
+        out += [LastEvent(KEY, *row, None) for row in zip(texts, some.places.tolist(), some.over.tolist(), strict=True)]
     return out
 
 
-def stored_of(part: Survived) -> list[Stored]:
-    out: list[Stored] = []
+def stored_of(part: CompactedEntries) -> list[StoredEntry]:
+    out: list[StoredEntry] = []
     at = 0
     for size, count in zip(part.sizes.tolist(), part.counts.tolist(), strict=True):
         data = part.data[at : at + size].tobytes()
         ordinal, ledger, entry = struct.unpack_from("<qqq", data)
-        out.append(Stored(ordinal, ledger, entry, count, data[24:]))
+        out.append(StoredEntry(ordinal, ledger, entry, count, data[24:]))
         at += size
     assert at == len(part.data)
     return out
@@ -163,10 +172,10 @@ def test_a_batch_that_ends_too_early_says_nothing() -> None:
 
 
 def test_forgetting_deletions_is_noticed() -> None:
-    stored = [Stored(i, 1, i, 1, single(Message("a", value))) for i, value in enumerate([b"x", b""])]
+    stored = [StoredEntry(i, 1, i, 1, single(Message("a", value))) for i, value in enumerate([b"x", b""])]
     said = [event for one in stored for event in events([one])[0]]
     wrong, heard = latest([event for event in said if not event.over])
-    assert list(Kept(wrong, heard, retain_keyless=False).of(stored)) != by_broker(stored, set(), retain=False)
+    assert list(KnownSurvivors(wrong, heard, retain_keyless=False).of(stored)) != by_broker(stored, set(), retain=False)
     right, heard = latest(said)
-    assert list(Kept(right, heard, retain_keyless=False).of(stored)) == []
-    assert heard == Heard(frozenset(), frozenset())
+    assert list(KnownSurvivors(right, heard, retain_keyless=False).of(stored)) == []
+    assert heard == ChunkState(frozenset(), frozenset())

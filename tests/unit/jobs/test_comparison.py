@@ -10,25 +10,28 @@ from hypothesis import strategies as st
 
 from magnetar.client.read_position import Place
 from magnetar.jobs.reader.unit_reader import Access, Unit
-from magnetar.jobs.verification.comparison import Bucket, Digest, Side, differing, matching_for
+from magnetar.jobs.verification.comparison import BucketDigest, DigestBucket, Side, differing, matching_for
 from magnetar.model.errors import InvalidValueError
 
 NUMBERS = st.integers(-(1 << 63), (1 << 63) - 1)
 MESSAGES = st.lists(
-    st.tuples(st.sampled_from([Bucket("0 p", 0), Bucket("0 p", 1), Bucket("1 p", 0)]), NUMBERS), max_size=12
+    st.tuples(st.sampled_from([DigestBucket("0 p", 0), DigestBucket("0 p", 1), DigestBucket("1 p", 0)]), NUMBERS),
+    max_size=12,
 )
 
 
-def digests(messages: list[tuple[Bucket, int]]) -> dict[Bucket, Digest]:
-    out: dict[Bucket, Digest] = {}
+def digests(messages: list[tuple[DigestBucket, int]]) -> dict[DigestBucket, BucketDigest]:
+    out: dict[DigestBucket, BucketDigest] = {}
     for key, number in messages:
-        one = Digest(1, number, number)
+        one = BucketDigest(1, number, number)
         out[key] = out[key].plus(one) if key in out else one
     return out
 
 
 @given(MESSAGES, MESSAGES, st.randoms(use_true_random=False))
-def test_differing_buckets(common: list[tuple[Bucket, int]], more: list[tuple[Bucket, int]], random: object) -> None:
+def test_differing_buckets(
+    common: list[tuple[DigestBucket, int]], more: list[tuple[DigestBucket, int]], random: object
+) -> None:
     left, right = list(common), [*common, *more]
     random.shuffle(right)  # type: ignore[attr-defined]  # hypothesis gives a random.Random
     changed = sorted({key for key, _ in more})

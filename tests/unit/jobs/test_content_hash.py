@@ -8,7 +8,7 @@ import pyarrow as pa  # type: ignore[import-untyped]  # publishes no types
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from magnetar.jobs.verification.content_hash import content_numbers
+from magnetar.jobs.verification.content_hash import content_hashes
 
 OCTETS = st.one_of(st.none(), st.binary(max_size=20))
 ROW = st.tuples(
@@ -31,12 +31,12 @@ def batch_of(rows: list[Any]) -> pa.RecordBatch:
 @settings(deadline=None)
 @given(st.lists(ROW, max_size=8))
 def test_equal_if_and_only_if_the_messages_are(rows: list[Any]) -> None:
-    numbers = content_numbers(batch_of(rows)).tolist()
+    numbers = content_hashes(batch_of(rows)).tolist()
     for row, number in zip(rows, numbers, strict=True):
-        alone = content_numbers(batch_of([row])).tolist()
+        alone = content_hashes(batch_of([row])).tolist()
         assert alone == [number]
         turned = (*row[:4], dict(reversed(row[4].items())))
-        assert content_numbers(batch_of([turned])).tolist() == [number]
+        assert content_hashes(batch_of([turned])).tolist() == [number]
     distinct = {repr((*row[:4], sorted(row[4].items()))) for row in rows}
     assert len(set(numbers)) == len(distinct)
 
@@ -52,4 +52,4 @@ def test_nothing_moves_between_the_parts() -> None:
         (b"", b"", b"", 0, {"a": "b"}),
         (b"", b"", b"", 0, {"ab": ""}),
     ]
-    assert len(set(content_numbers(batch_of(rows)).tolist())) == len(rows)
+    assert len(set(content_hashes(batch_of(rows)).tolist())) == len(rows)

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from magnetar.jobs.verification import digest_table
-from magnetar.jobs.verification.digest_table import Tallies, Tally
+from magnetar.jobs.verification.digest_table import DigestRow, DigestTable
 
 INT64 = st.integers(-(1 << 63), (1 << 63) - 1)
 PORTIONS = st.lists(
@@ -34,7 +34,7 @@ def _little_room() -> Iterator[None]:
 @settings(deadline=None)
 @given(PORTIONS)
 def test_sums(portions: list[list[tuple[str, int, int]]]) -> None:
-    found = Tallies()
+    found = DigestTable()
     want: dict[tuple[str, int], tuple[int, int, int]] = {}
     for portion in portions:
         owners = pa.array([one[0] for one in portion], pa.string()).dictionary_encode()
@@ -43,4 +43,4 @@ def test_sums(portions: list[list[tuple[str, int, int]]]) -> None:
         for owner, number, content in portion:
             count, total, mixed = want.get((owner, number), (0, 0, 0))
             want[owner, number] = count + 1, signed(total + content), mixed ^ content
-    assert list(found) == [Tally(*key, *sums) for key, sums in want.items()]
+    assert list(found) == [DigestRow(*key, *sums) for key, sums in want.items()]

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from magnetar.jobs.reader.ledger_copies import publish_times, write_copy
-from magnetar.jobs.reader.topic_ledgers import look
+from magnetar.jobs.reader.topic_ledgers import read_directory
 from magnetar.jobs.reader.unit_reader import Access, Unit, units
 from magnetar.offload.digest import Digest
 from magnetar.offload.format import NO_TIME
@@ -48,7 +48,7 @@ def test_a_job_writes_what_the_broker_would_and_reads_it_back(tmp_path: Path) ->
     async def run() -> None:
         store, log, sent = await filled(tmp_path, 57)
         place = place_at(f"file://{tmp_path}/copies")
-        found = look(tmp_path)
+        found = read_directory(tmp_path)
         seen = found.logs[T]
         copies = []
         for info in seen.ledgers[:-2]:
@@ -75,7 +75,7 @@ def test_a_job_writes_what_the_broker_would_and_reads_it_back(tmp_path: Path) ->
         assert not missing
         assert rows[:count] == before[0]
         first = seen.ledgers[1]
-        part = Unit(T, after[0].start, after[0].stop, 0, copy=look(tmp_path).logs[T].copies[0]._replace(
+        part = Unit(T, after[0].start, after[0].stop, 0, copy=read_directory(tmp_path).logs[T].copies[0]._replace(
             first=first.base + 2, stop=first.base + 5, hidden=(first.base + 3,)
         ))  # fmt: skip
         assert [data for _, _, data in stored(access, [part])[0]] == [sent[first.base + 2], sent[first.base + 4]]
@@ -91,7 +91,7 @@ def test_a_job_writes_what_the_broker_would_and_reads_it_back(tmp_path: Path) ->
 def test_what_is_damaged_is_not_copied(tmp_path: Path, damage: str) -> None:
     async def run() -> None:
         store, _, _ = await filled(tmp_path, 25)
-        found = look(tmp_path)
+        found = read_directory(tmp_path)
         seen = found.logs[T]
         info = seen.ledgers[0]
         pieces = tuple(piece for piece in seen.pieces if piece.ledger == info.id)

@@ -8,9 +8,9 @@ from typing import Any, cast
 import pytest
 
 from magnetar.jobs import offload
-from magnetar.jobs.offload import Work, copy
+from magnetar.jobs.offload import CopyTask, copy
 from magnetar.jobs.reader.topic_ledgers import LedgerInfo
-from magnetar.jobs.rest import RefusedError
+from magnetar.jobs.rest import RestRefusedError
 
 
 class Broker:
@@ -20,7 +20,7 @@ class Broker:
         self._status = status
 
     def ask(self, method: str, path: str, body: object) -> Any:
-        raise RefusedError(self._status, "no")
+        raise RestRefusedError(self._status, "no")
 
 
 @pytest.mark.parametrize(("status", "stays"), [(409, False), (404, False), (500, True), (504, True)])
@@ -38,7 +38,7 @@ def test_only_what_the_broker_decided_against_is_deleted(
     path.write_bytes(b"whole")
     info = LedgerInfo(1, 0, 9, 9, 9, 900, 0, 1, 2)
     rest = cast("Any", Broker(status))
-    work = Work(rest, "persistent://public/default/t", "", info, (), f"file://{tmp_path}", "a/ledger-1.parquet")
+    work = CopyTask(rest, "persistent://public/default/t", "", info, (), f"file://{tmp_path}", "a/ledger-1.parquet")
     outcome = copy(work)
     assert "no" in outcome.refused
     assert path.exists() is stays

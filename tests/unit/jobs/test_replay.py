@@ -9,11 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from magnetar.client.read_position import Place
-from magnetar.jobs.replay import Request, acknowledged, backlog, load_or_make
+from magnetar.jobs.replay import ReplayRequest, acknowledged, backlog, load_or_make
 from magnetar.model.errors import InvalidValueError
 from magnetar.spark.planner import Range
 
-WANTED = Request("r1", "persistent://public/default/dlq", None, "persistent://public/default/t", "value IS NOT NULL")
+WANTED = ReplayRequest(
+    "r1", "persistent://public/default/dlq", None, "persistent://public/default/t", "value IS NOT NULL"
+)
 
 
 @given(st.integers(-1, 20), st.sets(st.integers(0, 20)), st.integers(0, 22))
@@ -44,7 +46,7 @@ def test_a_plan_is_made_once(tmp_path: Path) -> None:
     ranges = [Range(WANTED.source, Place(1, 2), Place(3, 4, 5))]
     assert load_or_make(path, WANTED, lambda: ranges) == (ranges, False)
     assert load_or_make(path, WANTED, lambda: pytest.fail("it is there")) == (ranges, True)
-    other = Request("r1", WANTED.source, None, WANTED.target, None)
+    other = ReplayRequest("r1", WANTED.source, None, WANTED.target, None)
     with pytest.raises(InvalidValueError, match="whose condition is 'value IS NOT NULL' and not None"):
         load_or_make(path, other, lambda: ranges)
     path.write_text("{}")
@@ -54,7 +56,7 @@ def test_a_plan_is_made_once(tmp_path: Path) -> None:
 
 def test_bad_requests() -> None:
     with pytest.raises(InvalidValueError, match="cannot name a replay"):
-        Request("a b", "dlq", None, "t", None).checked()
+        ReplayRequest("a b", "dlq", None, "t", None).checked()
     with pytest.raises(InvalidValueError, match="into itself"):
-        Request("a", "t", None, "persistent://public/default/t", None).checked()
-    assert Request("a", "t", "s", "t", None).checked().target == "persistent://public/default/t"
+        ReplayRequest("a", "t", None, "persistent://public/default/t", None).checked()
+    assert ReplayRequest("a", "t", "s", "t", None).checked().target == "persistent://public/default/t"

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from magnetar.client.bulk.data_loss import DataLossError
 from magnetar.client.read_position import START, Place
-from magnetar.jobs.reader.snapshot import Glance, ledgers_of
-from magnetar.jobs.reader.topic_ledgers import look
+from magnetar.jobs.reader.snapshot import DirectorySnapshot, ledgers_of
+from magnetar.jobs.reader.topic_ledgers import read_directory
 from magnetar.jobs.reader.unit_reader import Access, Missing, read, tasks_of, units
 from magnetar.model.errors import InvalidValueError, TopicNotFoundError
 from magnetar.storage.backends.files import OsFileSystem
@@ -128,7 +128,7 @@ def test_a_write_that_is_under_way_is_not_damage(tmp_path: Path) -> None:
         whole = newest.read_bytes()
         for cut in range(len(whole) - 300, len(whole), 7):
             newest.write_bytes(whole[:cut])
-            found = look(tmp_path)
+            found = read_directory(tmp_path)
             assert not found.damage
             assert 20 <= found.logs[T].end <= 30
         newest.write_bytes(whole)
@@ -349,7 +349,7 @@ def test_a_store_that_runs_is_not_locked_out(tmp_path: Path) -> None:
     async def story() -> None:
         store, _, _ = await filled(tmp_path, 3)
         await store.close()
-        with Glance(ledgers_of(tmp_path)):
+        with DirectorySnapshot(ledgers_of(tmp_path)):
             files = OsFileSystem(str(tmp_path / "ledgers"))
             files.lock()
             files.unlock()

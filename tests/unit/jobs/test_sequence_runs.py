@@ -10,7 +10,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from magnetar.client.read_position import Place
-from magnetar.jobs.verification.sequence_runs import Overlap, Run, RunMaker, breaks, coarse, goes_on, merged, overlaps
+from magnetar.jobs.verification.sequence_runs import (
+    IdOverlap,
+    RunBuilder,
+    SequenceRun,
+    breaks,
+    coarse,
+    goes_on,
+    merged,
+    overlaps,
+)
 
 MESSAGES = st.lists(st.tuples(st.sampled_from(["a", "b", "c"]), st.integers(0, 12)), max_size=40)
 
@@ -25,16 +34,16 @@ def batch_of(messages: list[tuple[str, int]], first: int) -> pa.RecordBatch:
             pa.array([name for name, _ in messages], pa.string()),
             pa.array([number for _, number in messages], pa.int64()),
         ],
-        names=list(RunMaker.COLUMNS),
+        names=list(RunBuilder.COLUMNS),
     )
 
 
-def runs_of(messages: list[tuple[str, int]], cuts: list[int], *, dense: bool) -> list[Run]:
+def runs_of(messages: list[tuple[str, int]], cuts: list[int], *, dense: bool) -> list[SequenceRun]:
     """Units and batches cut at random places."""
-    out: list[Run] = []
+    out: list[SequenceRun] = []
     borders = sorted({0, len(messages), *(cut for cut in cuts if cut < len(messages))})
     for number, (at, to) in enumerate(pairwise(borders)):
-        maker = RunMaker("t", dense=dense)
+        maker = RunBuilder("t", dense=dense)
         middle = (at + to) // 2 if number % 2 else to
         for start, stop in ((at, middle), (middle, to)):
             out += maker.add(batch_of(messages[start:stop], start))
@@ -46,11 +55,11 @@ def runs_of(messages: list[tuple[str, int]], cuts: list[int], *, dense: bool) ->
 @given(MESSAGES, st.lists(st.integers(0, 40), max_size=4), st.booleans())
 def test_runs(messages: list[tuple[str, int]], cuts: list[int], dense: bool) -> None:
     runs = runs_of(messages, cuts, dense=dense)
-    want: list[Run] = []
+    want: list[SequenceRun] = []
     for producer in "abc":
         mine = [(at, number) for at, (name, number) in enumerate(messages) if name == producer]
         for at, number in mine:
-            one = Run("t", producer, number, number, 1, Place(1, at), Place(1, at))
+            one = SequenceRun("t", producer, number, number, 1, Place(1, at), Place(1, at))
             if want and want[-1].producer == producer and goes_on(want[-1], one, dense=dense):
                 want[-1] = want[-1]._replace(last=number, messages=want[-1].messages + 1, end=one.end)
             else:
@@ -90,6 +99,6 @@ def test_clean_topics_have_one_run_and_no_overlap() -> None:
 
 
 def test_coarse_keeps_the_widest_gaps() -> None:
-    found = [Overlap("t", "a", at, at + 1) for at in (0, 10, 100, 111)]
-    assert coarse(found, 2) == [Overlap("t", "a", 0, 11), Overlap("t", "a", 100, 112)]
+    found = [IdOverlap("t", "a", at, at + 1) for at in (0, 10, 100, 111)]
+    assert coarse(found, 2) == [IdOverlap("t", "a", 0, 11), IdOverlap("t", "a", 100, 112)]
     assert coarse(found, 10) == found

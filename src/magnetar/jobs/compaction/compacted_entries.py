@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _GONE: Final = np.frombuffer(GONE, np.uint8)
 
 
-class Survived(NamedTuple):
+class CompactedEntries(NamedTuple):
     """Consecutive entries of a view, as its file takes them."""
 
     data: NDArray[np.uint8]
@@ -31,7 +31,7 @@ class Survived(NamedTuple):
     """That stay in them."""
 
 
-class Choice(NamedTuple):
+class BatchChoice(NamedTuple):
     """Of a batch."""
 
     there: int
@@ -41,7 +41,7 @@ class Choice(NamedTuple):
     """With only those that stay, uncompressed; overwritten by the next call."""
 
 
-class Chooser:
+class BatchFilter:
     """``places`` that stay, ascending."""
 
     def __init__(self, places: NDArray[np.int64], *, retain_keyless: bool) -> None:
@@ -50,7 +50,7 @@ class Chooser:
         self._facts = np.zeros(FACTS, np.int64)
         self._room = np.empty(0, np.uint8)
 
-    def batch(self, plain: NDArray[np.uint8], start: int, end: int, count: int, place: int) -> Choice:
+    def batch(self, plain: NDArray[np.uint8], start: int, end: int, count: int, place: int) -> BatchChoice:
         """The batch in ``plain[start:end]``, whose first message has that place."""
         room = end - start + len(GONE) * min(count, (end - start) // 4 + 1)
         if room > len(self._room):
@@ -59,7 +59,7 @@ class Chooser:
         there, stays, size = _choose(
             plain, start, end, count, place, self._places, first, self._retain, self._facts, _GONE, self._room
         )
-        return Choice(there, stays, self._room[:size])
+        return BatchChoice(there, stays, self._room[:size])
 
 
 @kernel

@@ -29,9 +29,9 @@ from magnetar.columnar.entries.metadata import (
 from magnetar.compaction.messages import PLAIN_BYTES_MAX, repacked
 from magnetar.compaction.survivors import INDEX_BITS
 from magnetar.compaction.view_entries import PLACE_BYTES, pack
-from magnetar.jobs.compaction.compacted_entries import Choice, Chooser, Survived, in_view
+from magnetar.jobs.compaction.compacted_entries import BatchChoice, BatchFilter, CompactedEntries, in_view
 from magnetar.jobs.compaction.key_table import UNREADABLE, KeyTable
-from magnetar.jobs.compaction.rules import Ear, Heard, Kept, Stored, messages_of
+from magnetar.jobs.compaction.rules import ChunkState, EventCollector, KnownSurvivors, StoredEntry, messages_of
 from magnetar.jobs.reader.segment_reader import TABLE_ENTRIES, Entries
 from magnetar.protocol.compression import CompressionType, DamagedPayloadError, decompress
 
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 _PLAIN_FLAGS: Final = NULL_VALUE | BASE64_KEY
 
 
-class Stretch(NamedTuple):
+class EntryColumns(NamedTuple):
     """Some entries in order, as parallel arrays over one buffer that is valid until the next stretch is asked for."""
 
     data: NDArray[np.uint8]
@@ -53,35 +53,37 @@ class Stretch(NamedTuple):
     messages: NDArray[np.int64]
     """What the broker counts each as."""
 
-    def stored(self, i: int) -> Stored:
+    def stored(self, i: int) -> StoredEntry:
         """One of them."""
         at = int(self.offsets[i])
         data = bytes(self.data[at : at + int(self.lengths[i])].data)
-        return Stored(int(self.ordinals[i]), int(self.ledgers[i]), int(self.entries[i]), int(self.messages[i]), data)
+        return StoredEntry(
+            int(self.ordinals[i]), int(self.ledgers[i]), int(self.entries[i]), int(self.messages[i]), data
+        )
 
 
-def of_topic(block: Entries, base: int) -> Stretch:
+def of_topic(block: Entries, base: int) -> EntryColumns:
     """``base``: ordinal of the ledger's entry 0."""
     assert block.counts is not None, "segments and copies know how many messages an entry counts as"
-    return Stretch(
+    return EntryColumns(
         block.data, block.entries + base, block.ledgers, block.entries, block.offsets, block.lengths, block.counts
     )
 
 
-def of_view(block: Entries) -> Stretch:
+def of_view(block: Entries) -> EntryColumns:
     """Of a view's own log, whose entries say where they stood (:mod:`magnetar.compaction.view_entries`)."""
     assert block.counts is not None, "the same"
     places = block.data[block.offsets[:, None] + np.arange(PLACE_BYTES)].view("<i8")
-    return Stretch(
+    return EntryColumns(
         block.data, places[:, 0], places[:, 1], places[:, 2], block.offsets + PLACE_BYTES, block.lengths - PLACE_BYTES,
         block.counts,
     )  # fmt: skip
 
 
-class _Looked(NamedTuple):
+class _ReadColumns(NamedTuple):
     """A stretch with what the kernel read of its heads."""
 
-    stretch: Stretch
+    columns: EntryColumns
     data: NDArray[np.uint8]
     """Read-only."""
     table: NDArray[np.int64]
@@ -109,63 +111,63 @@ class _Looked(NamedTuple):
         return octets(plain), 0, len(plain)
 
 
-def _looks(stretches: Iterable[Stretch]) -> Iterator[_Looked]:
+def _with_heads(blocks: Iterable[EntryColumns]) -> Iterator[_ReadColumns]:
     """Some entries at a time, so that their table stays in the processor's cache."""
-    for whole in stretches:
+    for whole in blocks:
         data = whole.data.view()
         data.flags.writeable = False
         for first in range(0, len(whole.offsets), TABLE_ENTRIES):
             part = slice(first, first + TABLE_ENTRIES)
-            stretch = Stretch(data, *(column[part] for column in whole[1:]))
-            yield _looked(stretch)
+            columns = EntryColumns(data, *(column[part] for column in whole[1:]))
+            yield _read_columns(columns)
 
 
-def _looked(stretch: Stretch) -> _Looked:
-    count = len(stretch.offsets)
+def _read_columns(columns: EntryColumns) -> _ReadColumns:
+    count = len(columns.offsets)
     table = np.empty((HEADS, count), np.int64)
-    table[ENTRY_START], table[ENTRY_END] = stretch.offsets, stretch.offsets + stretch.lengths
+    table[ENTRY_START], table[ENTRY_END] = columns.offsets, columns.offsets + columns.lengths
     readable = np.ones(count, np.bool_)
     at = 0
-    while (at := read_heads(stretch.data, table, at, count)) < count:
+    while (at := read_heads(columns.data, table, at, count)) < count:
         readable[at] = False
         at += 1
     readable &= (table[FLAGS] & ~_PLAIN_FLAGS) == 0
     plain = readable & (table[BATCH] == NO_BATCH) & (table[PLAIN_SIZE] > 0)
     batch = readable & (table[BATCH] > 0)
-    return _Looked(stretch, stretch.data, table, plain, batch, stretch.ordinals << INDEX_BITS)
+    return _ReadColumns(columns, columns.data, table, plain, batch, columns.ordinals << INDEX_BITS)
 
 
 def key_events(
-    stretches: Iterable[Stretch], keys: KeyTable | None = None, ear: Ear | None = None
-) -> tuple[KeyTable, Ear]:
+    blocks: Iterable[EntryColumns], keys: KeyTable | None = None, collector: EventCollector | None = None
+) -> tuple[KeyTable, EventCollector]:
     """What they say of keys: what kernels heard and what took a closer look; of one key the greater place counts.
 
     ``messages`` of the second are those of both. What is given goes on.
     """
     # A table without keys is false.
     keys = KeyTable() if keys is None else keys
-    ear = Ear() if ear is None else ear
-    for one in _looks(stretches):
+    collector = EventCollector() if collector is None else collector
+    for one in _with_heads(blocks):
         keys.add_singles(one.data, one.table, one.plain, one.places)
-        ear.messages += int(one.plain.sum())
+        collector.messages += int(one.plain.sum())
         for i in one.odd():
             there = UNREADABLE
             if one.batch[i] and (found := one.unpacked(i)) is not None:
                 there = keys.add_batch(*found, int(one.table[BATCH, i]), int(one.places[i]))
             if there == UNREADABLE:
-                ear.listen(one.stretch.stored(i))
+                collector.add(one.columns.stored(i))
             else:
-                ear.messages += there
-    return keys, ear
+                collector.messages += there
+    return keys, collector
 
 
-def kept(
-    stretches: Iterable[Stretch], places: NDArray[np.int64], heard: Heard, *, retain_keyless: bool
-) -> Iterator[Survived]:
+def compacted_entries(
+    blocks: Iterable[EntryColumns], places: NDArray[np.int64], chunk_state: ChunkState, *, retain_keyless: bool
+) -> Iterator[CompactedEntries]:
     """What stays, as it stays; ``places`` ascending."""
-    chooser = Chooser(places, retain_keyless=retain_keyless)
-    rules = Kept(frozenset(places.tolist()), heard, retain_keyless=retain_keyless)
-    for one in _looks(stretches):
+    chooser = BatchFilter(places, retain_keyless=retain_keyless)
+    rules = KnownSurvivors(frozenset(places.tolist()), chunk_state, retain_keyless=retain_keyless)
+    for one in _with_heads(blocks):
         keyed = one.table[KEY] >= 0
         stays = one.plain & np.where(keyed, _among(places, one.places), retain_keyless)
         done = 0
@@ -178,7 +180,7 @@ def kept(
             # what changes, or needs a closer look, comes after what stands before it
             yield from _whole(one, stays, messages, done, i)
             done = i + 1
-            stored = one.stretch.stored(i)
+            stored = one.columns.stored(i)
             if choice is None:
                 for found in rules.of((stored,)):
                     yield _alone(found, messages_of(found.data))
@@ -196,7 +198,7 @@ def _among(places: NDArray[np.int64], wanted: NDArray[np.int64]) -> NDArray[np.b
     return found
 
 
-def _chosen(one: _Looked, i: int, chooser: Chooser) -> Choice | None:
+def _chosen(one: _ReadColumns, i: int, chooser: BatchFilter) -> BatchChoice | None:
     """None if a closer look is needed."""
     found = one.unpacked(i) if one.batch[i] else None
     if found is None:
@@ -206,17 +208,17 @@ def _chosen(one: _Looked, i: int, chooser: Chooser) -> Choice | None:
 
 
 def _whole(
-    one: _Looked, stays: NDArray[np.bool_], messages: NDArray[np.int64], first: int, last: int
-) -> Iterator[Survived]:
+    one: _ReadColumns, stays: NDArray[np.bool_], messages: NDArray[np.int64], first: int, last: int
+) -> Iterator[CompactedEntries]:
     """Entries ``[first, last)`` that stay as they are."""
     some = np.flatnonzero(stays[first:last]) + first
     if len(some):
-        stretch = one.stretch
-        places = np.stack((stretch.ordinals[some], stretch.ledgers[some], stretch.entries[some]))
-        data, sizes = in_view(one.data, stretch.offsets[some], stretch.lengths[some], places)
-        yield Survived(data, sizes, stretch.messages[some].astype(np.int32), int(messages[some].sum()))
+        columns = one.columns
+        places = np.stack((columns.ordinals[some], columns.ledgers[some], columns.entries[some]))
+        data, sizes = in_view(one.data, columns.offsets[some], columns.lengths[some], places)
+        yield CompactedEntries(data, sizes, columns.messages[some].astype(np.int32), int(messages[some].sum()))
 
 
-def _alone(stored: Stored, messages: int) -> Survived:
+def _alone(stored: StoredEntry, messages: int) -> CompactedEntries:
     data = octets(pack(*stored[:3], stored.data))
-    return Survived(data, np.array([len(data)], np.uint32), np.array([stored.messages], np.int32), messages)
+    return CompactedEntries(data, np.array([len(data)], np.uint32), np.array([stored.messages], np.int32), messages)

@@ -22,13 +22,13 @@ import numpy as np
 from magnetar.client.bulk.data_loss import DataLossError
 from magnetar.client.read_position import START, Place
 from magnetar.compaction.survivors import INDEX_BITS
-from magnetar.jobs.compaction.entry_columns import Stretch, kept, key_events, of_topic, of_view
+from magnetar.jobs.compaction.entry_columns import EntryColumns, compacted_entries, key_events, of_topic, of_view
 from magnetar.jobs.compaction.key_table import Keys, KeyTable
-from magnetar.jobs.compaction.rules import CHUNKED, KEY, Ear, Event, Heard
+from magnetar.jobs.compaction.rules import CHUNKED, KEY, ChunkState, EventCollector, LastEvent
 from magnetar.jobs.reader.segment_reader import Missing
-from magnetar.jobs.reader.topic_ledgers import look
+from magnetar.jobs.reader.topic_ledgers import read_directory
 from magnetar.jobs.reader.unit_reader import Access, Unit, entries
-from magnetar.jobs.reader.units import direct
+from magnetar.jobs.reader.units import direct_units
 from magnetar.jobs.rest import Rest, path_of
 from magnetar.model.errors import ConflictError, InvalidValueError
 from magnetar.model.names import TopicName
@@ -44,7 +44,7 @@ _EVENTS: Final = "kind int, name binary, code bigint, unit int, messages bigint"
 _NAMES: Final = [word.split()[0] for word in _EVENTS.split(", ")]
 _NUMBERS: Final = ("code", "unit", "messages")
 _FILES: Final = "unit int, name string, digest string, entries bigint, bytes bigint, messages bigint"
-_NOBODY: Final = 2
+_UNIT: Final = 2
 """Kind of a row that only says that there is a unit, and how many messages it has."""
 _ENDED: Final = 3
 """Kind of a row that says which message in chunks (uuid) ended at a place, and its key; the name is `_pair`."""
@@ -58,7 +58,7 @@ _EVENT_ROWS: Final = 10_000
 """In a record batch, at most."""
 
 
-class Plan(NamedTuple):
+class CompactionPlan(NamedTuple):
     """What is to be compacted; travels to workers."""
 
     rest: Rest
@@ -76,7 +76,7 @@ class Plan(NamedTuple):
     """Of this job, in that place."""
 
 
-class Compacted(NamedTuple):
+class CompactionResult(NamedTuple):
     """What came of it."""
 
     topic: str
@@ -89,7 +89,7 @@ class Compacted(NamedTuple):
     seconds: float
 
 
-def plan(rest: Rest, directory: Path, topic: str, to: str | None = None) -> Plan | None:
+def plan(rest: Rest, directory: Path, topic: str, to: str | None = None) -> CompactionPlan | None:
     """None if there is nothing to do. ``topic``: without partitions, or one partition.
 
     ``to``: the broker's ``offloadUrl`` as the workers reach it. Raises RefusedError, InvalidValueError, DataLossError.
@@ -100,16 +100,16 @@ def plan(rest: Rest, directory: Path, topic: str, to: str | None = None) -> Plan
         raise InvalidValueError("the broker has no place where a result could be handed over: start it with offloadUrl")
     if said["horizon"] <= said["start"]:
         return None
-    found = look(directory)
+    found = read_directory(directory)
     log = found.logs.get(name.fqn)
     if log is None or log.id != said["log"]:
         raise InvalidValueError(f"{directory} is not the directory of the broker at {rest.url}: no such {name.fqn}")
     before: list[Unit] = []
     if said["view"]:
         view = found.logs[said["view"]]
-        before = list(direct(found, view, START, None, view.end))
+        before = list(direct_units(found, view, START, None, view.end))
     start, stop = (Place(*said[which]) for which in ("startPosition", "horizonPosition"))
-    units = [*before, *direct(found, log, start, stop, said["horizon"])]
+    units = [*before, *direct_units(found, log, start, stop, said["horizon"])]
     for unit in units:
         if unit.lost:
             raise DataLossError(f"{unit.topic}: {unit.start.ledger}:{unit.start.entry} and behind: {unit.lost}")
@@ -118,13 +118,13 @@ def plan(rest: Rest, directory: Path, topic: str, to: str | None = None) -> Plan
     url = to or said["url"]
     place_at(url)
     folder = f"compaction/{folder_of(name)}/{secrets.token_hex(8)}"
-    return Plan(
+    return CompactionPlan(
         rest, name.fqn, said["generation"], said["horizon"], said["retainKeyless"], tuple(units), len(before), url,
         folder,
     )  # fmt: skip
 
 
-def compact(spark: SparkSession, plan: Plan) -> Compacted:
+def compact(spark: SparkSession, plan: CompactionPlan) -> CompactionResult:
     """Do it. Raises RefusedError (409: somebody compacted meanwhile), ConflictError, PySparkException."""
     began = time.perf_counter()
     place = place_at(plan.url)
@@ -141,10 +141,10 @@ def compact(spark: SparkSession, plan: Plan) -> Compacted:
             place.delete(_file_name(plan, number))
     size = sum(row["bytes"] for row in files)
     count = sum(row["entries"] for row in files)
-    return Compacted(plan.topic, messages, stayed, count, size, time.perf_counter() - began)
+    return CompactionResult(plan.topic, messages, stayed, count, size, time.perf_counter() - began)
 
 
-def _passes(spark: SparkSession, plan: Plan) -> tuple[int, list[dict[str, Any]]]:
+def _passes(spark: SparkSession, plan: CompactionPlan) -> tuple[int, list[dict[str, Any]]]:
     """Messages looked at, and a row of `_FILES` for every unit, in order."""
     from pyspark.sql import functions as f
 
@@ -157,10 +157,12 @@ def _passes(spark: SparkSession, plan: Plan) -> tuple[int, list[dict[str, Any]]]
         chunks = last.where((kind == CHUNKED) & ~over).select("name").collect()
         in_chunks = last.where((kind == KEY) & (code.bitwiseAND(_IN_CHUNKS) != 0)).select("name", place).collect()
         ended = last.where(kind == _ENDED).select("name", place).collect() if in_chunks else []
-        heard = Heard(frozenset(bytes(row[0]) for row in chunks), _last_in_chunks(in_chunks, ended))
-        messages = last.where(kind == _NOBODY).agg(f.sum("messages")).collect()[0][0]
-        stays = last.where((kind == _NOBODY) | ((kind == KEY) & ~over))
-        found = stays.select("unit", place).groupBy("unit").applyInArrow(_second_pass(plan, heard), _FILES).collect()
+        chunk_state = ChunkState(frozenset(bytes(row[0]) for row in chunks), _last_in_chunks(in_chunks, ended))
+        messages = last.where(kind == _UNIT).agg(f.sum("messages")).collect()[0][0]
+        stays = last.where((kind == _UNIT) | ((kind == KEY) & ~over))
+        found = (
+            stays.select("unit", place).groupBy("unit").applyInArrow(_second_pass(plan, chunk_state), _FILES).collect()
+        )
         return messages, sorted((row.asDict() for row in found), key=lambda row: int(row["unit"]))
     finally:
         last.unpersist()
@@ -186,7 +188,7 @@ def _last_in_chunks(keys: Sequence[Any], ended: Sequence[Any]) -> frozenset[tupl
     return frozenset(found)
 
 
-def _rows(event: Event, number: int) -> list[tuple[int, bytes, int, int, int]]:
+def _rows(event: LastEvent, number: int) -> list[tuple[int, bytes, int, int, int]]:
     """Of `_EVENTS`."""
     code = _code(event.place, event.over, event.uuid is not None)
     rows = [(event.kind, event.name, code, number, 0)]
@@ -195,49 +197,49 @@ def _rows(event: Event, number: int) -> list[tuple[int, bytes, int, int, int]]:
     return rows
 
 
-def _events(spark: SparkSession, plan: Plan) -> DataFrame:
+def _events(spark: SparkSession, plan: CompactionPlan) -> DataFrame:
     """First pass: rows of all units' events, and one for each unit itself."""
     count = len(plan.units)
     # Neighbouring units in one task: what one of them says of a key and a later one says again need not travel.
     tasks = min(count, 2 * spark.sparkContext.defaultParallelism)
 
     def run(batches: Iterator[Any]) -> Iterator[Any]:
-        some = Neighbours(plan)
+        some = UnitGroup(plan)
         for batch in batches:
             for number in batch.column(0).to_pylist():
-                some.hear(number)
+                some.add(number)
                 if len(some.keys) > _KEYS_HELD:
                     yield from some.rows()
-                    some = Neighbours(plan)
+                    some = UnitGroup(plan)
         yield from some.rows()
 
     return spark.range(0, count, 1, tasks).mapInArrow(run, _EVENTS)
 
 
-class Neighbours:
+class UnitGroup:
     """Units, in order, and what they say of keys together."""
 
-    def __init__(self, plan: Plan) -> None:
-        self.keys, self._ear = KeyTable(), Ear()
+    def __init__(self, plan: CompactionPlan) -> None:
+        self.keys, self._collector = KeyTable(), EventCollector()
         self._plan = plan
         self._units: list[int] = []
         self._holding: list[int] = []
         """Those with entries, and the last ordinal of each."""
         self._lasts: list[int] = []
 
-    def hear(self, number: int) -> None:
+    def add(self, number: int) -> None:
         """The next unit. Raises DataLossError."""
         self._units.append(number)
-        key_events(self._noting(number), self.keys, self._ear)
+        key_events(self._noting(number), self.keys, self._collector)
 
-    def _noting(self, number: int) -> Iterator[Stretch]:
-        for stretch in stretches(self._plan, number):
-            if len(stretch.ordinals):
+    def _noting(self, number: int) -> Iterator[EntryColumns]:
+        for block in unit_columns(self._plan, number):
+            if len(block.ordinals):
                 if self._holding[-1:] != [number]:
                     self._holding.append(number)
                     self._lasts.append(-1)
-                self._lasts[-1] = int(stretch.ordinals[-1])
-            yield stretch
+                self._lasts[-1] = int(block.ordinals[-1])
+            yield block
 
     def _units_of(self, places: NDArray[np.int64]) -> NDArray[np.int64]:
         return np.array(self._holding, np.int64)[np.searchsorted(self._lasts, places >> INDEX_BITS)]
@@ -248,13 +250,13 @@ class Neighbours:
 
         for keys in self.keys.portions(_EVENT_ROWS):
             yield _of_keys(keys, self._units_of(keys.places))
-        events = self._ear.events()
+        events = self._collector.events()
         units = self._units_of(np.array([event.place for event in events], np.int64)).tolist()
         rows = [row for event, number in zip(events, units, strict=True) for row in _rows(event, number)]
         for number in self._units:
             # Counted together, so they are the last one's.
-            messages = self._ear.messages if number == self._units[-1] else 0
-            rows.append((_NOBODY, str(number).encode(), _code(-1, False, False), number, messages))
+            messages = self._collector.messages if number == self._units[-1] else 0
+            rows.append((_UNIT, str(number).encode(), _code(-1, False, False), number, messages))
         if rows:
             kinds = [pa.int32(), pa.binary(), pa.int64(), pa.int32(), pa.int64()]
             columns = [pa.array(column, kind) for column, kind in zip(zip(*rows, strict=True), kinds, strict=True)]
@@ -277,25 +279,25 @@ def _of_keys(keys: Keys, units: NDArray[np.int64]) -> Any:
     return pa.RecordBatch.from_arrays(columns, _NAMES)
 
 
-def _second_pass(plan: Plan, heard: Heard) -> Callable[[Any], Any]:
+def _second_pass(plan: CompactionPlan, chunk_state: ChunkState) -> Callable[[Any], Any]:
     """Of one unit's surviving places: its file."""
 
     def run(table: Any) -> Any:
         import pyarrow as pa  # the same
 
         number = table.column("unit")[0].as_py()
-        row = write_unit(plan, number, np.sort(table.column("place").to_numpy()), heard)
+        row = write_unit(plan, number, np.sort(table.column("place").to_numpy()), chunk_state)
         kinds = (pa.int32(), pa.string(), pa.string(), pa.int64(), pa.int64(), pa.int64())
         return pa.Table.from_pylist([row], pa.schema(list(zip(row, kinds, strict=True))))
 
     return run
 
 
-def write_unit(plan: Plan, number: int, places: NDArray[np.int64], heard: Heard) -> dict[str, Any]:
+def write_unit(plan: CompactionPlan, number: int, places: NDArray[np.int64], chunk_state: ChunkState) -> dict[str, Any]:
     """What of a unit stays, as a file; no file if that is nothing. A row of `_FILES`. ``places`` ascend."""
     name = _file_name(plan, number)
     row: dict[str, Any] = {"unit": number, "name": name, "digest": "", "entries": 0, "bytes": 0, "messages": 0}
-    stays = kept(stretches(plan, number), places, heard, retain_keyless=plan.retain_keyless)
+    stays = compacted_entries(unit_columns(plan, number), places, chunk_state, retain_keyless=plan.retain_keyless)
     some = next(stays, None)
     if some is None:
         return row
@@ -323,7 +325,7 @@ def write_unit(plan: Plan, number: int, places: NDArray[np.int64], heard: Heard)
     return {**row, "digest": facts.digest, "entries": facts.entries, "bytes": facts.bytes}
 
 
-def stretches(plan: Plan, number: int) -> Iterator[Stretch]:
+def unit_columns(plan: CompactionPlan, number: int) -> Iterator[EntryColumns]:
     """A unit's entries. Raises DataLossError if one cannot be read."""
     unit = plan.units[number]
     base = unit.piece.base if unit.piece is not None else unit.copy.base if unit.copy is not None else 0
@@ -333,11 +335,11 @@ def stretches(plan: Plan, number: int) -> Iterator[Stretch]:
         yield of_view(block) if number < plan.from_view else of_topic(block, base)
 
 
-def _file_name(plan: Plan, number: int) -> str:
+def _file_name(plan: CompactionPlan, number: int) -> str:
     return f"{plan.folder}/{number:06d}.parquet"
 
 
-def _hand_over(plan: Plan, files: Sequence[dict[str, Any]], removed: int) -> None:
+def _hand_over(plan: CompactionPlan, files: Sequence[dict[str, Any]], removed: int) -> None:
     """Return when the broker has made it the view."""
     path = f"{path_of(plan.topic)}/compaction"
     given = [{name: row[name] for name in ("unit", "name", "digest", "entries", "bytes")} for row in files]

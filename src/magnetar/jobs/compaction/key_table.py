@@ -62,14 +62,14 @@ class KeyTable:
         """Messages of their own, those that are ``wanted`` and have a key; ``table`` of `columnar.heads`."""
         lengths = (table[KEY_END] - table[KEY])[wanted & (table[KEY] >= 0)]
         self._make_room(len(lengths), int(lengths.sum()))
-        _hear_singles(data, table, wanted.view(np.uint8), places, *self._state())
+        _note_singles(data, table, wanted.view(np.uint8), places, *self._state())
 
     def add_batch(self, plain: NDArray[np.uint8], start: int, end: int, count: int, place: int) -> int:
         """The messages in ``plain[start:end]``, the first one's place given; how many there are, or `UNREADABLE`."""
         there: int = _messages_there(plain, start, end, count, self._facts)
         if there > 0:
             self._make_room(there, end - start)
-            _hear_batch(plain, start, end, count, place, self._facts, *self._state())
+            _note_batch(plain, start, end, count, place, self._facts, *self._state())
         return there
 
     def _state(self) -> tuple[Any, ...]:
@@ -150,7 +150,7 @@ def _note(
 
 
 @kernel
-def _hear_singles(
+def _note_singles(
     data: Any, table: Any, wanted: Any, said: Any,
     arena: Any, ends: Any, places: Any, over: Any, hashes: Any, slots: Any, count: Any,
 ) -> None:  # fmt: skip
@@ -187,7 +187,7 @@ def _messages_there(data: Any, at: Any, end: Any, count: Any, facts: Any) -> Any
 
 
 @kernel
-def _hear_batch(
+def _note_batch(
     data: Any, at: Any, end: Any, count: Any, place: Any, facts: Any,
     arena: Any, ends: Any, places: Any, over: Any, hashes: Any, slots: Any, used: Any,
 ) -> None:  # fmt: skip

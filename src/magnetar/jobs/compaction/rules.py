@@ -5,7 +5,7 @@ The broker's own rules (:mod:`magnetar.compaction.survivors`) see one entry afte
 they remember hangs on the *last* event of something: the last message of a key (its place, whether it deletes the key,
 whether it ended a message in chunks), the last chunk of a message (whether it was its end). So a stretch gives one
 event per key and per message in chunks, the greatest place wins over all stretches, and what stays is decided by the
-broker's own code with that knowledge (:class:`Kept`).
+broker's own code with that knowledge (:class:`KnownSurvivors`).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ KEY: Final = 0
 CHUNKED: Final = 1
 
 
-class Stored(NamedTuple):
+class StoredEntry(NamedTuple):
     """An entry of the topic or of the view before."""
 
     ordinal: int
@@ -33,7 +33,7 @@ class Stored(NamedTuple):
     data: bytes
 
 
-class Event(NamedTuple):
+class LastEvent(NamedTuple):
     """The last that a stretch says of something."""
 
     kind: int
@@ -48,7 +48,7 @@ class Event(NamedTuple):
     """Of a key: the message came in chunks, and this was the last."""
 
 
-class Heard(NamedTuple):
+class ChunkState(NamedTuple):
     """What all stretches together say, beside the places that stay."""
 
     unfinished: frozenset[bytes]
@@ -57,7 +57,7 @@ class Heard(NamedTuple):
     """Key and uuid: the key's last message is the one in these chunks."""
 
 
-class Ear:
+class EventCollector:
     """Hears a stretch, entry by entry in order, and keeps the last of everything."""
 
     def __init__(self) -> None:
@@ -66,7 +66,7 @@ class Ear:
         self._chunks: dict[bytes, tuple[int, bool]] = {}
         self.messages = 0
 
-    def listen(self, one: Stored) -> None:
+    def add(self, one: StoredEntry) -> None:
         """The next entry."""
         place = one.ordinal << INDEX_BITS
         seen = look(one.data)
@@ -87,23 +87,23 @@ class Ear:
             # It stays, as one message (`messages_of`).
             self.messages += 1
 
-    def events(self) -> list[Event]:
+    def events(self) -> list[LastEvent]:
         """Everything that was heard."""
-        found = [Event(KEY, key, *said) for key, said in self.keys.items()]
-        return found + [Event(CHUNKED, uuid, *said, None) for uuid, said in self._chunks.items()]
+        found = [LastEvent(KEY, key, *said) for key, said in self.keys.items()]
+        return found + [LastEvent(CHUNKED, uuid, *said, None) for uuid, said in self._chunks.items()]
 
 
-def events(entries: Iterable[Stored]) -> tuple[list[Event], int]:
+def events(entries: Iterable[StoredEntry]) -> tuple[list[LastEvent], int]:
     """The events of a stretch, and how many messages it has."""
-    ear = Ear()
+    collector = EventCollector()
     for one in entries:
-        ear.listen(one)
-    return ear.events(), ear.messages
+        collector.add(one)
+    return collector.events(), collector.messages
 
 
-def latest(found: Iterable[Event]) -> tuple[set[int], Heard]:
+def latest(found: Iterable[LastEvent]) -> tuple[set[int], ChunkState]:
     """All stretches together: the places that stay, and the rest. What Spark computes, for few keys."""
-    last: dict[tuple[int, bytes], Event] = {}
+    last: dict[tuple[int, bytes], LastEvent] = {}
     for event in found:
         known = last.get(event[:2])
         if known is None or event.place > known.place:
@@ -111,18 +111,18 @@ def latest(found: Iterable[Event]) -> tuple[set[int], Heard]:
     keys = [event for event in last.values() if event.kind == KEY]
     unfinished = frozenset(event.name for event in last.values() if event.kind == CHUNKED and not event.over)
     chunked = frozenset((event.name, event.uuid) for event in keys if event.uuid is not None)
-    return {event.place for event in keys if not event.over}, Heard(unfinished, chunked)
+    return {event.place for event in keys if not event.over}, ChunkState(unfinished, chunked)
 
 
-class Kept(Survivors):
+class KnownSurvivors(Survivors):
     """The broker's rules for the second pass, with what was found elsewhere. ``places`` of this stretch are enough."""
 
-    def __init__(self, places: Container[int], heard: Heard, *, retain_keyless: bool) -> None:
+    def __init__(self, places: Container[int], chunk_state: ChunkState, *, retain_keyless: bool) -> None:
         super().__init__(retain_keyless=retain_keyless)
         self._places = places
-        self._heard = heard
+        self._chunk_state = chunk_state
 
-    def of(self, entries: Iterable[Stored]) -> Iterator[Stored]:
+    def of(self, entries: Iterable[StoredEntry]) -> Iterator[StoredEntry]:
         """What stays, as it stays."""
         for one in entries:
             data = self.kept(one.ordinal, look(one.data), one.data)
@@ -138,7 +138,9 @@ class Kept(Survivors):
         if chunk is None or chunk.last:
             return False
         uuid = encoded(chunk.uuid)
-        return uuid in self._heard.unfinished or (key is not None and (encoded(key), uuid) in self._heard.chunked)
+        return uuid in self._chunk_state.unfinished or (
+            key is not None and (encoded(key), uuid) in self._chunk_state.chunked
+        )
 
 
 def messages_of(entry: bytes) -> int:

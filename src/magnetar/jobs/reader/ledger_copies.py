@@ -14,7 +14,7 @@ from magnetar.columnar.entries.block import ENTRY_END, ENTRY_START
 from magnetar.columnar.entries.metadata import HEADS, PUBLISH_TIME, read_heads
 from magnetar.columnar.kernels.compiled import Numbers, Octets, copy_bytes, kernel
 from magnetar.jobs.reader.segment_reader import Entries, Missing, read_piece
-from magnetar.jobs.reader.topic_ledgers import Copied, LedgerInfo, Piece
+from magnetar.jobs.reader.topic_ledgers import CopiedLedger, LedgerInfo, LedgerPiece
 from magnetar.model.errors import PersistenceError
 from magnetar.offload.format import NO_TIME, Facts, LedgerWriter, buffers
 from magnetar.offload.object_store import Place as ObjectPlace
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-def read_copy(copy: Copied) -> Iterator[Entries | Missing]:
+def read_copy(copy: CopiedLedger) -> Iterator[Entries | Missing]:
     """The entries of a copy in order, hidden ones left out; what cannot be read comes out as missing."""
     archive = ParquetArchive()
     at = copy.first
@@ -49,7 +49,7 @@ def read_copy(copy: Copied) -> Iterator[Entries | Missing]:
 
 
 def write_copy(
-    ledgers: Path, pieces: Sequence[Piece], info: LedgerInfo, topic: str, place: ObjectPlace, name: str
+    ledgers: Path, pieces: Sequence[LedgerPiece], info: LedgerInfo, topic: str, place: ObjectPlace, name: str
 ) -> tuple[Facts, int]:
     """A sealed ledger as an object of that name, durable and not recorded anywhere yet; its size.
 
@@ -71,7 +71,7 @@ def write_copy(
         raise
 
 
-def _fill(writer: LedgerWriter, ledgers: Path, pieces: Sequence[Piece], info: LedgerInfo, topic: str) -> None:
+def _fill(writer: LedgerWriter, ledgers: Path, pieces: Sequence[LedgerPiece], info: LedgerInfo, topic: str) -> None:
     expected = 0
     for piece in pieces:
         # what is hidden from readers (markers, what aborted transactions wrote) is part of the ledger

@@ -18,7 +18,7 @@ ENCRYPTED: Final = "__encrypted"
 """Property of a row whose value is a ciphertext: how many messages are in it."""
 
 
-def as_stored(entry: bytes, *, first_chunks: bool = False) -> bytes | None:
+def readable_entry(entry: bytes, *, first_chunks: bool = False) -> bytes | None:
     """The entry itself, or one message without encryption and chunks that has its payload. Raises ProtocolError.
 
     None for a further chunk if only ``first_chunks`` are wanted.

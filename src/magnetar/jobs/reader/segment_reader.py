@@ -21,7 +21,7 @@ from crc32c import crc32c
 from magnetar.client.read_position import Place
 from magnetar.columnar.kernels.compiled import kernel
 from magnetar.jobs.reader.snapshot import FrozenFiles
-from magnetar.jobs.reader.topic_ledgers import Piece, moved
+from magnetar.jobs.reader.topic_ledgers import LedgerPiece, moved_pieces
 from magnetar.model.errors import MagnetarError
 from magnetar.storage.backends.segment_names import index_name, segment_name
 from magnetar.storage.log import records
@@ -85,22 +85,22 @@ class Missing(NamedTuple):
         return f"{self.start.ledger}:{self.start.entry} to before {self.stop.ledger}:{self.stop.entry}: {self.why}"
 
 
-def read_piece(ledgers: Path, piece: Piece) -> Iterator[Entries | Missing]:
+def read_piece(ledgers: Path, piece: LedgerPiece) -> Iterator[Entries | Missing]:
     """The entries of a piece in order, hidden ones left out. Raises SegmentGoneError, OSError."""
     try:
-        file = _Segment(ledgers / segment_name(piece.segment))
+        file = _SegmentFile(ledgers / segment_name(piece.segment))
     except FileNotFoundError:
         yield from _elsewhere(ledgers, piece)
         return
     try:
-        yield from _Walk(file, piece, _places(ledgers, piece)).blocks()
+        yield from _PieceReader(file, piece, _extent_table(ledgers, piece)).blocks()
     finally:
         file.close()
 
 
-def _elsewhere(ledgers: Path, piece: Piece) -> Iterator[Entries | Missing]:
+def _elsewhere(ledgers: Path, piece: LedgerPiece) -> Iterator[Entries | Missing]:
     """The segment is gone: what it held was moved by the broker, or let go."""
-    found = moved(ledgers, piece)
+    found = moved_pieces(ledgers, piece)
     gone = f"{segment_name(piece.segment)} was removed by the broker"
     if not found or any(not (ledgers / segment_name(one.segment)).exists() for one in found):
         raise SegmentGoneError(gone)
@@ -114,7 +114,7 @@ def _elsewhere(ledgers: Path, piece: Piece) -> Iterator[Entries | Missing]:
         yield Missing(Place(piece.ledger, at - piece.base), Place(piece.ledger, piece.stop - piece.base), gone)
 
 
-class _Segment:
+class _SegmentFile:
     """One segment file, opened for reading only; large reads pass the page cache by."""
 
     def __init__(self, path: Path) -> None:
@@ -163,7 +163,7 @@ class _Segment:
             os.close(self._direct)
 
 
-class _Table(NamedTuple):
+class _ExtentTable(NamedTuple):
     """Where the extents of a piece lie."""
 
     firsts: NDArray[np.int64]
@@ -171,24 +171,24 @@ class _Table(NamedTuple):
     lengths: NDArray[np.int64]
 
 
-def _places(ledgers: Path, piece: Piece) -> _Table:
+def _extent_table(ledgers: Path, piece: LedgerPiece) -> _ExtentTable:
     """From the piece, from the segment's index, or, if that is unreadable, from the segment itself."""
-    places = _given(piece) if piece.places is not None else _indexed(ledgers, piece)
+    places = _offsets_of_piece(piece) if piece.places is not None else _offsets_of_index(ledgers, piece)
     if places is None:
-        places = _walked(ledgers, piece)
+        places = _offsets_of_scan(ledgers, piece)
     firsts = np.array(places.firsts, np.int64)
     begin = max(int(np.searchsorted(firsts, piece.first, "right")) - 1, 0)
     end = int(np.searchsorted(firsts, piece.stop, "left"))
     cut = slice(begin, end)
-    return _Table(firsts[cut], np.array(places.offsets[cut], np.int64), np.array(places.lengths[cut], np.int64))
+    return _ExtentTable(firsts[cut], np.array(places.offsets[cut], np.int64), np.array(places.lengths[cut], np.int64))
 
 
-def _given(piece: Piece) -> Places:
+def _offsets_of_piece(piece: LedgerPiece) -> Places:
     data = piece.places or b""
     return Places.from_bytes(data, len(data) // 20)
 
 
-def _indexed(ledgers: Path, piece: Piece) -> Places | None:
+def _offsets_of_index(ledgers: Path, piece: LedgerPiece) -> Places | None:
     """None if the index cannot be used."""
     try:
         index = SegmentIndex(piece.segment, (ledgers / index_name(piece.segment)).read_bytes())
@@ -197,7 +197,7 @@ def _indexed(ledgers: Path, piece: Piece) -> Places | None:
         return None
 
 
-def _walked(ledgers: Path, piece: Piece) -> Places:
+def _offsets_of_scan(ledgers: Path, piece: LedgerPiece) -> Places:
     """Found by walking through the segment; what is damaged is not among them."""
     places = Places()
     with FrozenFiles(ledgers) as files:
@@ -211,10 +211,10 @@ def _walked(ledgers: Path, piece: Piece) -> Places:
     return places
 
 
-class _Walk:
+class _PieceReader:
     """Reads one piece."""
 
-    def __init__(self, file: _Segment, piece: Piece, table: _Table) -> None:
+    def __init__(self, file: _SegmentFile, piece: LedgerPiece, table: _ExtentTable) -> None:
         self._file = file
         self._piece = piece
         self._table = table
@@ -223,7 +223,7 @@ class _Walk:
         """Ordinal that comes next."""
 
     def blocks(self) -> Iterator[Entries | Missing]:
-        for begin, end in _stretches(self._table):
+        for begin, end in _reads(self._table):
             yield from self._stretch(begin, end)
         if self._next < self._piece.stop:
             yield self._missing(self._piece.stop, "the segment does not hold them any more")
@@ -235,7 +235,7 @@ class _Walk:
         at = int(offsets[0])
         data = self._file.read(at, int(offsets[-1] + lengths[-1]) - at)
         starts = offsets - at
-        good = _checked(data, starts, lengths)
+        good = _intact(data, starts, lengths)
         own = np.zeros(int(good.sum()), np.uint8)
         _mark_own(data, starts[good], firsts[good], piece.log, piece.ledger, own)
         good[good] = own.view(np.bool_)
@@ -289,7 +289,7 @@ class _Walk:
         return Missing(Place(ledger, first - base), Place(ledger, stop - base), why)
 
 
-def _stretches(table: _Table) -> Iterator[tuple[int, int]]:
+def _reads(table: _ExtentTable) -> Iterator[tuple[int, int]]:
     """Ranges of extents that one read takes."""
     ends = table.offsets + table.lengths
     far = np.flatnonzero(table.offsets[1:] - ends[:-1] > _GAP_MAX) + 1
@@ -302,7 +302,7 @@ def _stretches(table: _Table) -> Iterator[tuple[int, int]]:
             begin = end
 
 
-def _checked(data: NDArray[np.uint8], starts: NDArray[np.int64], lengths: NDArray[np.int64]) -> NDArray[np.bool_]:
+def _intact(data: NDArray[np.uint8], starts: NDArray[np.int64], lengths: NDArray[np.int64]) -> NDArray[np.bool_]:
     """Which extents are there as they were written."""
     good = np.ones(len(starts), np.bool_)
     view = data.data

@@ -1,8 +1,9 @@
 """A data directory of somebody else, as it was at one instant: for reading, without a lock, without a trace.
 
 Theory of operation. A broker that runs appends to its newest segment, begins new ones, writes checkpoints and removes
-what is dead. A :class:`Glance` is a :class:`magnetar.storage.backends.files.FileSystem` over the same directory, made
-so that the store's own recovery (`storage.recovery`) can walk over it and find what a start at this instant would find:
+what is dead. A :class:`DirectorySnapshot` is a :class:`magnetar.storage.backends.files.FileSystem` over the same
+directory, made so that the store's own recovery (`storage.recovery`) can walk over it and find what a start at this
+instant would find:
 
 * Files are opened for reading only. Whatever recovery would mend (cut off torn ends, set damaged files aside, sync)
   vanishes: the broker must never notice that somebody looked.
@@ -48,7 +49,7 @@ def ledgers_of(directory: Path) -> Path:
     )
 
 
-class _Frozen:
+class _FrozenFile:
     """A file's content at one instant; changes to it vanish."""
 
     def __init__(self, fd: int) -> None:
@@ -97,7 +98,7 @@ class _Frozen:
         os.close(self._fd)
 
 
-class _Nothing:
+class _DiscardedFile:
     """Where recovery puts aside what it cannot read: nowhere."""
 
     def append(self, chunks: Sequence[Chunk]) -> None: ...
@@ -121,7 +122,7 @@ class FrozenFiles:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._files: dict[str, _Frozen] = {}
+        self._files: dict[str, _FrozenFile] = {}
 
     def __enter__(self) -> Self:
         return self
@@ -135,17 +136,17 @@ class FrozenFiles:
             file.release()
         self._files.clear()
 
-    def freeze(self, name: str) -> _Frozen:
+    def freeze(self, name: str) -> _FrozenFile:
         """Raises FileNotFoundError."""
         found = self._files.get(name)
         if found is None:
-            found = self._files[name] = _Frozen(os.open(self.path / name, os.O_RDONLY | os.O_CLOEXEC))
+            found = self._files[name] = _FrozenFile(os.open(self.path / name, os.O_RDONLY | os.O_CLOEXEC))
         return found
 
     # what recovery asks ------------------------------------------------------------------------------------------
 
     def open(self, name: str, *, create: bool = False) -> File:
-        return _Nothing() if create else self.freeze(name)
+        return _DiscardedFile() if create else self.freeze(name)
 
     def names(self) -> list[str]:
         return sorted(self._files)
@@ -171,7 +172,7 @@ class FrozenFiles:
         return False
 
 
-class Glance(FrozenFiles):
+class DirectorySnapshot(FrozenFiles):
     """The file system that recovery sees: checkpoints, and the segments that they do not cover."""
 
     def __init__(self, ledgers: Path) -> None:

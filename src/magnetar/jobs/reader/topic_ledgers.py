@@ -1,9 +1,9 @@
 """Which ledgers the topics of a data directory have and where their entries lie: a recovery that changes nothing.
 
-The store's own `recover` runs over a :class:`magnetar.jobs.reader.snapshot.Glance`, so there is one way to understand
-the log and not two. What comes out is copied into plain tuples that travel to Spark's workers: where each stretch of a
-topic lies (segment, and for segments without an index the places of its extents), which of its entries no reader ever
-gets (markers and what aborted transactions wrote) and where an open transaction holds readers up.
+The store's own `recover` runs over a :class:`magnetar.jobs.reader.snapshot.DirectorySnapshot`, so there is one way to
+understand the log and not two. What comes out is copied into plain tuples that travel to Spark's workers: where each
+stretch of a topic lies (segment, and for segments without an index the places of its extents), which of its entries no
+reader ever gets (markers and what aborted transactions wrote) and where an open transaction holds readers up.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final, NamedTuple, cast
 
-from magnetar.jobs.reader.snapshot import Glance, ledgers_of
+from magnetar.jobs.reader.snapshot import DirectorySnapshot, ledgers_of
 from magnetar.model.ids import Position
 from magnetar.storage.ledgers.archive import Offload
 from magnetar.storage.ledgers.managed_ledger import LogHome, ManagedLedger
@@ -24,7 +24,7 @@ from magnetar.transactions.feature_state import TRANSACTIONS, TransactionFeature
 _TOPICS: Final = "persistent://"
 
 
-class Piece(NamedTuple):
+class LedgerPiece(NamedTuple):
     """The part of one ledger that lies in one segment."""
 
     log: int
@@ -46,7 +46,7 @@ class Piece(NamedTuple):
     """Ordinals that no reader gets, ascending."""
 
 
-class Copied(NamedTuple):
+class CopiedLedger(NamedTuple):
     """A ledger whose entries only its copy has (docs/offload.md)."""
 
     offload: Offload
@@ -79,7 +79,7 @@ class LedgerInfo(NamedTuple):
     """0 while it is open."""
 
 
-class TopicLog(NamedTuple):
+class TopicLedgers(NamedTuple):
     """One topic or partition as the directory has it."""
 
     name: str
@@ -89,9 +89,9 @@ class TopicLog(NamedTuple):
     """Ordinal behind the last entry that readers get."""
     ledgers: tuple[LedgerInfo, ...]
     """Oldest first; the last one is open."""
-    pieces: tuple[Piece, ...]
+    pieces: tuple[LedgerPiece, ...]
     """Ascending; between two that do not meet entries are missing, or in ``copies``."""
-    copies: tuple[Copied, ...] = ()
+    copies: tuple[CopiedLedger, ...] = ()
     """Ascending."""
     id: int = 0
 
@@ -120,15 +120,15 @@ class TopicLog(NamedTuple):
         return max(self.end, self.first)
 
 
-class Directory(NamedTuple):
+class DataDirectory(NamedTuple):
     """What a data directory held at one instant."""
 
     path: Path
-    logs: dict[str, TopicLog]
+    logs: dict[str, TopicLedgers]
     damage: tuple[str, ...]
     """What is unreadable, in words."""
 
-    def partitions(self, topic: str) -> list[TopicLog]:
+    def partitions(self, topic: str) -> list[TopicLedgers]:
         """Of a topic's full name: the topic itself or all its partitions, in order of their numbers."""
         prefix = f"{topic}-partition-"
         found = {
@@ -140,7 +140,7 @@ class Directory(NamedTuple):
         return ([] if single is None else [single]) + [found[number] for number in sorted(found)]
 
 
-class _Home:
+class _RecoveryHome:
     """What recovery needs of a store. Nobody ever appends here, so there is no journal behind it."""
 
     journal = cast("Journal", None)
@@ -159,21 +159,23 @@ class _Home:
     def copy_needed(self, offload: Offload) -> None: ...
 
 
-def look(directory: Path) -> Directory:
+def read_directory(directory: Path) -> DataDirectory:
     """Read a data directory's newest state, whoever uses it. Raises InvalidValueError, PersistenceError, OSError."""
     ledgers = ledgers_of(directory)
-    with Glance(ledgers) as files:
-        found = recover(files, _Home())
-        return Directory(ledgers, {log.name: _topic_log(log) for log in found.logs.values()}, tuple(found.damage))
+    with DirectorySnapshot(ledgers) as files:
+        found = recover(files, _RecoveryHome())
+        return DataDirectory(
+            ledgers, {log.name: _topic_ledgers(log) for log in found.logs.values()}, tuple(found.damage)
+        )
 
 
-def moved(ledgers: Path, piece: Piece) -> list[Piece]:
+def moved_pieces(ledgers: Path, piece: LedgerPiece) -> list[LedgerPiece]:
     """Where the entries of a piece lie now whose segment is gone, ascending; those that were let go are not among them.
 
-    Raises PersistenceError, OSError as :func:`look` does.
+    Raises PersistenceError, OSError as :func:`read_directory` does.
     """
     out = []
-    for log in look(ledgers).logs.values():
+    for log in read_directory(ledgers).logs.values():
         for one in log.pieces if log.id == piece.log else ():
             first, stop = max(one.first, piece.first), min(one.stop, piece.stop)
             if one.ledger == piece.ledger and first < stop and one.segment != piece.segment:
@@ -181,8 +183,8 @@ def moved(ledgers: Path, piece: Piece) -> list[Piece]:
     return out
 
 
-def _topic_log(log: ManagedLedger) -> TopicLog:
-    end, hidden = log.end, _Hidden(log)
+def _topic_ledgers(log: ManagedLedger) -> TopicLedgers:
+    end, hidden = log.end, _HiddenEntries(log)
     if hidden.limit is not None:
         end = min(end, hidden.limit)
     table = log.table.ledgers
@@ -200,23 +202,25 @@ def _topic_log(log: ManagedLedger) -> TopicLog:
         if span.ledger in bases and max(span.first, log.first) < min(span.end, end)
     )
     copies = tuple(_copies(log, end, hidden))
-    return TopicLog(log.name, log.first, max(end, log.first), ledgers, pieces, copies, log.id)
+    return TopicLedgers(log.name, log.first, max(end, log.first), ledgers, pieces, copies, log.id)
 
 
-def _copies(log: ManagedLedger, end: int, hidden: _Hidden) -> Iterator[Copied]:
+def _copies(log: ManagedLedger, end: int, hidden: _HiddenEntries) -> Iterator[CopiedLedger]:
     for ledger in log.table.ledgers:
         first, stop = max(ledger.ordinal, log.first), min(ledger.end, end)
         if ledger.offload is not None and ledger.offload.released and first < stop:
-            yield Copied(ledger.offload, ledger.id, ledger.ordinal, first, stop, tuple(hidden.within(first, stop)))
+            yield CopiedLedger(
+                ledger.offload, ledger.id, ledger.ordinal, first, stop, tuple(hidden.within(first, stop))
+            )
 
 
-def _piece(span: Span, base: int, first: int, stop: int, hidden: _Hidden) -> Piece:
+def _piece(span: Span, base: int, first: int, stop: int, hidden: _HiddenEntries) -> LedgerPiece:
     places = None if span.places is None else span.places.to_bytes()
     unseen = hidden.within(first, stop)
-    return Piece(span.log, span.ledger, base, span.segment, span.first, first, stop, span.bytes, places, unseen)
+    return LedgerPiece(span.log, span.ledger, base, span.segment, span.first, first, stop, span.bytes, places, unseen)
 
 
-class _Hidden:
+class _HiddenEntries:
     """A log's transactions, if it ever had any."""
 
     def __init__(self, log: ManagedLedger) -> None:

@@ -37,7 +37,7 @@ from magnetar.columnar.entries.block import (
 from magnetar.columnar.entries.checksums import wrong_checksums
 from magnetar.columnar.values import Binary, ValueDecoder
 from magnetar.jobs.reader.ledger_copies import read_copy
-from magnetar.jobs.reader.opaque_entries import as_stored
+from magnetar.jobs.reader.opaque_entries import readable_entry
 from magnetar.jobs.reader.segment_reader import TABLE_ENTRIES, Entries, Missing, SegmentGoneError, read_piece
 from magnetar.jobs.reader.units import Access, Unit, tasks_of, units
 from magnetar.spark.decode import ArrowDecoder, sql_schema
@@ -99,7 +99,7 @@ def read(
     decoder = ArrowDecoder(unit.topic, ValueDecoder(Binary()), tuple(metadata))
     for block in entries(access, unit):
         if isinstance(block, Missing):
-            _tell(unit.topic, block, on_missing)
+            _report(unit.topic, block, on_missing)
             continue
         data = block.data.view()
         data.flags.writeable = False
@@ -129,23 +129,23 @@ def _rows(
 ) -> Iterator[Any]:
     """Of some entries: most of them together, those that need a look of their own one by one."""
     done = 0
-    for index, why in _apart(block, checked=for_audit):
+    for index, why in _single_entries(block, checked=for_audit):
         for batch in decoder.add_block(block.part(done, index)):
             yield _without_value(batch, values)
         done = index + 1
         stored = block.stored(index)
         if why:
             here = Place(stored.ledger, stored.entry)
-            _tell(topic, Missing(here, here._replace(entry=here.entry + 1), why), on_missing)
+            _report(topic, Missing(here, here._replace(entry=here.entry + 1), why), on_missing)
             continue
-        row = as_stored(stored.data, first_chunks=for_audit)
+        row = readable_entry(stored.data, first_chunks=for_audit)
         for batch in decoder.add(stored.ledger, stored.entry, row) if row is not None else ():
             yield _without_value(batch, values)
     for batch in decoder.add_block(block.part(done, len(block))):
         yield _without_value(batch, values)
 
 
-def _apart(block: Block, *, checked: bool) -> list[tuple[int, str]]:
+def _single_entries(block: Block, *, checked: bool) -> list[tuple[int, str]]:
     """Entries that need a look of their own, in order: what is wrong with them, or "" for a chunk or a ciphertext."""
     count = len(block)
     table = np.empty((heads.HEADS, count), np.int64)
@@ -163,7 +163,7 @@ def _apart(block: Block, *, checked: bool) -> list[tuple[int, str]]:
     return sorted(found.items())
 
 
-def _tell(topic: str, missing: Missing, on_missing: OnMissing | None) -> None:
+def _report(topic: str, missing: Missing, on_missing: OnMissing | None) -> None:
     if on_missing is None:
         raise DataLossError(f"{topic}: {missing}")
     on_missing(topic, missing)

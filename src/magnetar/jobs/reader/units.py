@@ -19,7 +19,7 @@ from magnetar.client.bulk.ledger_ranges import parts_by_ledger
 from magnetar.client.bulk.positions import first_place, last_place
 from magnetar.client.lookup import Lookup
 from magnetar.client.read_position import START, Place
-from magnetar.jobs.reader.topic_ledgers import Copied, Directory, Piece, TopicLog, look
+from magnetar.jobs.reader.topic_ledgers import CopiedLedger, DataDirectory, LedgerPiece, TopicLedgers, read_directory
 from magnetar.model.errors import InvalidValueError, TopicNotFoundError
 from magnetar.model.ids import Position
 from magnetar.model.names import TopicName
@@ -62,11 +62,11 @@ class Unit(NamedTuple):
     """Bytes as stored; 0 if that is not known."""
     ledgers: str = ""
     """Directory of the segments, of a direct unit."""
-    piece: Piece | None = None
+    piece: LedgerPiece | None = None
     """Where the entries lie; None: by protocol."""
     lost: str = ""
     """Why nothing of it can be read, if that is known already."""
-    copy: Copied | None = None
+    copy: CopiedLedger | None = None
     """It lies in an offloaded ledger's copy."""
 
 
@@ -84,7 +84,7 @@ def units(
     TopicNotFoundError, InvalidValueError, ClientError, PersistenceError.
     """
     name = TopicName.parse(topic).fqn
-    directory = None if access.directory is None else look(Path(access.directory))
+    directory = None if access.directory is None else read_directory(Path(access.directory))
     if access.url is None:
         if directory is None:
             raise InvalidValueError(
@@ -98,7 +98,7 @@ def units(
             end = _of(stop, partition) or last_place(lookup, partition)
             log = None if directory is None else directory.logs.get(partition)
             if log is not None and directory is not None:
-                found += direct(directory, log, first, end, log.sealed_end)
+                found += direct_units(directory, log, first, end, log.sealed_end)
                 border = log.position(log.sealed_end)
                 first = max(first, Place(border.ledger, border.entry))
             found += _by_protocol(lookup, partition, first, end, least)
@@ -126,7 +126,7 @@ def _of(places: Mapping[str, Place] | Place | None, partition: str) -> Place | N
 
 
 def _direct_only(
-    directory: Directory, name: str, start: Mapping[str, Place] | Place, stop: Mapping[str, Place] | Place | None
+    directory: DataDirectory, name: str, start: Mapping[str, Place] | Place, stop: Mapping[str, Place] | Place | None
 ) -> Iterator[Unit]:
     logs = directory.partitions(name)
     if not logs:
@@ -135,10 +135,12 @@ def _direct_only(
         hint = f"did you mean {near[0]}?" if near else f"it has {', '.join(known[:10]) or 'none'}"
         raise TopicNotFoundError(f"{directory.path} has no topic {name}; {hint}")
     for log in logs:
-        yield from direct(directory, log, _of(start, log.name) or START, _of(stop, log.name), log.end)
+        yield from direct_units(directory, log, _of(start, log.name) or START, _of(stop, log.name), log.end)
 
 
-def direct(directory: Directory, log: TopicLog, start: Place, stop: Place | None, border: int) -> Iterator[Unit]:
+def direct_units(
+    directory: DataDirectory, log: TopicLedgers, start: Place, stop: Place | None, border: int
+) -> Iterator[Unit]:
     """What lies in segments, or in copies of ledgers, below the ordinal ``border``."""
     first = log.ordinal(Position(start.ledger, start.entry))
     end = border
@@ -151,14 +153,16 @@ def direct(directory: Directory, log: TopicLog, start: Place, stop: Place | None
             continue
         begin = max(piece.first, first)
         if begin > at:
-            yield from _elsewhere(log, at, begin, start, stop)
+            yield from _outside_segments(log, at, begin, start, stop)
         at = min(piece.stop, end)
         yield from _parts(directory, log, piece._replace(first=begin, stop=at), start, stop)
     if at < end:
-        yield from _elsewhere(log, at, end, start, stop)
+        yield from _outside_segments(log, at, end, start, stop)
 
 
-def _parts(directory: Directory, log: TopicLog, piece: Piece, start: Place, stop: Place | None) -> Iterator[Unit]:
+def _parts(
+    directory: DataDirectory, log: TopicLedgers, piece: LedgerPiece, start: Place, stop: Place | None
+) -> Iterator[Unit]:
     """A piece cut by its entries' average size."""
     count = piece.stop - piece.first
     parts = min(-(-piece.size // UNIT_BYTES), count)
@@ -177,7 +181,7 @@ def _parts(directory: Directory, log: TopicLog, piece: Piece, start: Place, stop
         yield Unit(log.name, from_, to, part.size, str(directory.path), part)
 
 
-def _elsewhere(log: TopicLog, first: int, end: int, start: Place, stop: Place | None) -> Iterator[Unit]:
+def _outside_segments(log: TopicLedgers, first: int, end: int, start: Place, stop: Place | None) -> Iterator[Unit]:
     """Entries that no segment has: in copies of their ledgers, or lost."""
     at = first
     for copy in log.copies:
@@ -194,7 +198,7 @@ def _elsewhere(log: TopicLog, first: int, end: int, start: Place, stop: Place | 
     yield from _lost(log, at, end)
 
 
-def _lost(log: TopicLog, first: int, end: int) -> Iterator[Unit]:
+def _lost(log: TopicLedgers, first: int, end: int) -> Iterator[Unit]:
     """Entries that the log counts and no segment has, ledger by ledger."""
     for ledger in log.ledgers:
         begin, stop = max(first, ledger.base), min(end, ledger.stop)

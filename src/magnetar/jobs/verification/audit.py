@@ -22,11 +22,19 @@ import pyarrow as pa  # type: ignore[import-untyped]  # publishes no types
 import pyarrow.compute as pc  # type: ignore[import-untyped]  # the same
 
 from magnetar.client.read_position import Place
-from magnetar.jobs.findings import Finding
 from magnetar.jobs.reader.segment_reader import Missing
 from magnetar.jobs.reader.unit_reader import Access, Unit, read, spread
-from magnetar.jobs.verification.content_hash import COLUMNS, content_numbers
-from magnetar.jobs.verification.sequence_runs import Overlap, Run, RunMaker, breaks, coarse, merged, overlaps
+from magnetar.jobs.results import AuditFinding
+from magnetar.jobs.verification.content_hash import COLUMNS, content_hashes
+from magnetar.jobs.verification.sequence_runs import (
+    IdOverlap,
+    RunBuilder,
+    SequenceRun,
+    breaks,
+    coarse,
+    merged,
+    overlaps,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -57,7 +65,7 @@ _REPEATS_SQL: Final = (
 _ROWS: Final = 4_096
 
 
-class Collision(NamedTuple):
+class IdCollision(NamedTuple):
     """One sequence id that several messages have."""
 
     topic: str
@@ -78,9 +86,9 @@ class Audit:
     producers: int = 0
     counts: dict[str, int] = field(default_factory=dict)
     """Of each kind of finding."""
-    findings: list[Finding] = field(default_factory=list)
+    findings: list[AuditFinding] = field(default_factory=list)
 
-    def add(self, found: Finding) -> None:
+    def add(self, found: AuditFinding) -> None:
         """Keeps the first `FINDINGS_MAX` of a kind."""
         self.counts[found.kind] = number = self.counts.get(found.kind, 0) + 1
         if number <= FINDINGS_MAX:
@@ -90,25 +98,25 @@ class Audit:
 # what a task does ------------------------------------------------------------------------------------------------
 
 
-def runs_of(access: Access, unit: Unit, *, dense: bool) -> Iterator[Run | tuple[str, Missing]]:
+def runs_of(access: Access, unit: Unit, *, dense: bool) -> Iterator[SequenceRun | tuple[str, Missing]]:
     """One unit's runs, and what is missing in it."""
     missing: list[tuple[str, Missing]] = []
-    maker = RunMaker(unit.topic, dense=dense)
+    maker = RunBuilder(unit.topic, dense=dense)
 
     def miss(topic: str, one: Missing) -> None:
         missing.append((topic, one))
 
-    for batch in read(access, unit, RunMaker.COLUMNS, values=False, on_missing=miss, for_audit=True):
+    for batch in read(access, unit, RunBuilder.COLUMNS, values=False, on_missing=miss, for_audit=True):
         yield from maker.add(batch)
     yield from maker.finish()
     yield from missing
 
 
-def _packed(rows: Iterator[Run | tuple[str, Missing]]) -> Iterator[Any]:
+def _packed(rows: Iterator[SequenceRun | tuple[str, Missing]]) -> Iterator[Any]:
     """As record batches of `_SCHEMA`."""
     waiting: list[tuple[Any, ...]] = []
     for row in rows:
-        if isinstance(row, Run):
+        if isinstance(row, SequenceRun):
             waiting.append((*row, None))
         else:
             topic, one = row
@@ -129,13 +137,13 @@ def _batch(rows: list[tuple[Any, ...]]) -> Any:
     )
 
 
-def suspects_of(access: Access, unit: Unit, suspected: Sequence[Overlap]) -> Iterator[Any]:
+def suspects_of(access: Access, unit: Unit, suspected: Sequence[IdOverlap]) -> Iterator[Any]:
     """Record batches of the unit's messages whose ids may be there twice, with the number of their content."""
     wanted = [one for one in suspected if one.topic == unit.topic]
 
     def ignore(topic: str, one: Missing) -> None: ...
 
-    columns = (*RunMaker.COLUMNS, *COLUMNS)
+    columns = (*RunBuilder.COLUMNS, *COLUMNS)
     for batch in read(access, unit, columns, on_missing=ignore, for_audit=True) if wanted else ():
         producers, ids = batch.column("__producerName"), batch.column("__sequenceId")
         here = set(pc.unique(producers).to_pylist())
@@ -145,11 +153,11 @@ def suspects_of(access: Access, unit: Unit, suspected: Sequence[Overlap]) -> Ite
                 continue
             inside = pc.and_(pc.greater_equal(ids, one.first), pc.less_equal(ids, one.last))
             keep = pc.or_(keep, pc.and_(inside, pc.equal(producers, one.producer)))
-        content = pa.array(content_numbers(batch).view("int64"))
+        content = pa.array(content_hashes(batch).view("int64"))
         rows = pa.RecordBatch.from_arrays(
             [
                 pa.repeat(pa.scalar(unit.topic), batch.num_rows), producers, ids, content,
-                *(batch.column(name).cast(pa.int64()) for name in RunMaker.COLUMNS[:3]),
+                *(batch.column(name).cast(pa.int64()) for name in RunBuilder.COLUMNS[:3]),
             ],
             names=["topic", "producer", "id", "content", "ledger", "entry", "batch"],
         )  # fmt: skip
@@ -160,22 +168,22 @@ def suspects_of(access: Access, unit: Unit, suspected: Sequence[Overlap]) -> Ite
 
 
 def judge(
-    rows: Sequence[Run | tuple[str, Missing]],
-    look_again: Callable[[list[Overlap]], tuple[dict[str, int], list[Collision]]],
+    rows: Sequence[SequenceRun | tuple[str, Missing]],
+    look_again: Callable[[list[IdOverlap]], tuple[dict[str, int], list[IdCollision]]],
     *,
     dense: bool,
 ) -> Audit:
     """Everything that is wrong. ``look_again`` counts ids that are there more than once, by kind, and names them."""
     audit = Audit()
-    runs = merged((row for row in rows if isinstance(row, Run)), dense=dense)
+    runs = merged((row for row in rows if isinstance(row, SequenceRun)), dense=dense)
     audit.messages = sum(run.messages for run in runs)
     audit.producers = len({run[:2] for run in runs})
     for row in rows:
-        if not isinstance(row, Run):
+        if not isinstance(row, SequenceRun):
             topic, one = row
             same = one.start.ledger == one.stop.ledger
             entries = one.stop.entry - one.start.entry if same else 0
-            audit.add(Finding("gap", topic, str(one.start), f"before {one.stop}", "", None, entries, one.why))
+            audit.add(AuditFinding("gap", topic, str(one.start), f"before {one.stop}", "", None, entries, one.why))
     suspected = coarse(overlaps(runs))
     counts, collisions = look_again(suspected) if suspected else ({}, [])
     for found in collisions:
@@ -189,27 +197,29 @@ def judge(
         elif (after.topic, after.producer, after.first) not in twice:
             text = f"comes after {before.last} at {before.end}"
             audit.add(
-                Finding("order", *_where(after), str(before.end), after.producer, after.first, after.messages, text)
+                AuditFinding(
+                    "order", *_where(after), str(before.end), after.producer, after.first, after.messages, text
+                )
             )
     return audit
 
 
-def _where(run: Run) -> tuple[str, str]:
+def _where(run: SequenceRun) -> tuple[str, str]:
     return run.topic, str(run.start)
 
 
-def _of_collision(found: Collision) -> Finding:
+def _of_collision(found: IdCollision) -> AuditFinding:
     kind = "repeat" if found.contents == 1 else "reused"
     what = "the same content" if found.contents == 1 else f"{found.contents} different contents"
-    return Finding(
+    return AuditFinding(
         kind, found.topic, str(found.first), str(found.last), found.producer, found.id, found.copies - 1,
         f"{found.copies} messages with {what}",
     )  # fmt: skip
 
 
-def _skipped(before: Run, after: Run) -> Finding:
+def _skipped(before: SequenceRun, after: SequenceRun) -> AuditFinding:
     count = after.first - before.last - 1
-    return Finding(
+    return AuditFinding(
         "skipped", after.topic, str(before.end), str(after.start), after.producer, before.last + 1, count,
         f"no message has the ids {before.last + 1} to {after.first - 1}",
     )  # fmt: skip
@@ -220,7 +230,7 @@ def audit(spark: SparkSession, access: Access, found: Sequence[Unit], *, dense: 
     frame = spread(spark, found, lambda unit: _packed(runs_of(access, unit, dense=dense)), _SQL)
     rows = [_row(one) for one in frame.toArrow().to_pylist()]
 
-    def look_again(suspected: list[Overlap]) -> tuple[dict[str, int], list[Collision]]:
+    def look_again(suspected: list[IdOverlap]) -> tuple[dict[str, int], list[IdCollision]]:
         topics = {one.topic for one in suspected}
         units = [unit for unit in found if unit.topic in topics]
         return _collisions(spark, access, units, suspected)
@@ -228,16 +238,16 @@ def audit(spark: SparkSession, access: Access, found: Sequence[Unit], *, dense: 
     return judge(rows, look_again, dense=dense)
 
 
-def _row(one: dict[str, Any]) -> Run | tuple[str, Missing]:
+def _row(one: dict[str, Any]) -> SequenceRun | tuple[str, Missing]:
     start, end = Place(**one["start"]), Place(**one["end"])
     if one["why"] is not None:
         return one["topic"], Missing(start, end, one["why"])
-    return Run(one["topic"], one["producer"], one["first"], one["last"], one["messages"], start, end)
+    return SequenceRun(one["topic"], one["producer"], one["first"], one["last"], one["messages"], start, end)
 
 
 def _collisions(
-    spark: SparkSession, access: Access, units: list[Unit], suspected: list[Overlap]
-) -> tuple[dict[str, int], list[Collision]]:
+    spark: SparkSession, access: Access, units: list[Unit], suspected: list[IdOverlap]
+) -> tuple[dict[str, int], list[IdCollision]]:
     from pyspark.sql import functions as f
 
     frame = spread(spark, units, lambda unit: suspects_of(access, unit, suspected), _REPEATS_SQL)
@@ -257,7 +267,7 @@ def _collisions(
         kinds = counted.groupBy((f.col("contents") == 1).alias("same")).count().collect()
         counts = {"repeat" if row[0] else "reused": int(row[1]) for row in kinds}
         named = [
-            Collision(row[0], row[1], row[2], row[3], row[4], Place(*row["first"]), Place(*row["last"]))
+            IdCollision(row[0], row[1], row[2], row[3], row[4], Place(*row["first"]), Place(*row["last"]))
             for row in counted.orderBy("first").limit(FINDINGS_MAX).collect()
         ]
     finally:

@@ -20,9 +20,9 @@ import pyarrow as pa  # type: ignore[import-untyped]  # publishes no types
 import pyarrow.compute as pc  # type: ignore[import-untyped]  # the same
 
 from magnetar.jobs.reader.unit_reader import Access, Missing, Unit, read, spread
-from magnetar.jobs.verification.content_hash import COLUMNS, content_numbers
-from magnetar.jobs.verification.digest_table import Tallies
-from magnetar.jobs.verification.sequence_runs import RunMaker
+from magnetar.jobs.verification.content_hash import COLUMNS, content_hashes
+from magnetar.jobs.verification.digest_table import DigestTable
+from magnetar.jobs.verification.sequence_runs import RunBuilder
 from magnetar.model.errors import InvalidValueError
 from magnetar.model.names import TopicName
 
@@ -34,14 +34,14 @@ BUCKET: Final = 10_000
 """Messages in a bucket, about."""
 DIFFERENCES_MAX: Final = 10_000
 WAYS: Final = ("producer", "content")
-_READ: Final = (*RunMaker.COLUMNS, *COLUMNS)
+_READ: Final = (*RunBuilder.COLUMNS, *COLUMNS)
 _DIGEST_SQL: Final = "unit int, owner string, number bigint, messages bigint, total bigint, mixed bigint"
 _MESSAGE_SQL: Final = (
     "owner string, number bigint, id bigint, content bigint, topic string, ledger bigint, entry bigint, batch bigint"
 )
 
 
-class Bucket(NamedTuple):
+class DigestBucket(NamedTuple):
     """Which messages belong together."""
 
     owner: str
@@ -49,7 +49,7 @@ class Bucket(NamedTuple):
     number: int
 
 
-class Digest(NamedTuple):
+class BucketDigest(NamedTuple):
     """Of the messages of a bucket; two can be added."""
 
     messages: int
@@ -58,9 +58,9 @@ class Digest(NamedTuple):
     mixed: int
     """Their exclusive or."""
 
-    def plus(self, other: Digest) -> Digest:
+    def plus(self, other: BucketDigest) -> BucketDigest:
         """Of both together."""
-        return Digest(self.messages + other.messages, _signed(self.total + other.total), self.mixed ^ other.mixed)
+        return BucketDigest(self.messages + other.messages, _signed(self.total + other.total), self.mixed ^ other.mixed)
 
 
 class Side(NamedTuple):
@@ -116,7 +116,7 @@ class Matching(NamedTuple):
 
     def of(self, batch: Any, topic: str) -> tuple[Any, NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
         """Of each row of a record batch: owner (a dictionary), bucket's number, id to match by, content's number."""
-        content = content_numbers(batch)
+        content = content_hashes(batch)
         as_signed = content.view(np.int64)
         if self.way == "content":
             owners = pa.DictionaryArray.from_arrays(pa.array(np.zeros(batch.num_rows, np.int32)), pa.array([""]))
@@ -136,7 +136,7 @@ def _prefixed(prefix: str, names: Any) -> Any:
 
 def digests_of(access: Access, unit: Unit, number: int, matching: Matching) -> Iterator[Any]:
     """One unit's buckets as record batches, one row each; what cannot be read is a row without messages."""
-    found = Tallies()
+    found = DigestTable()
     missing: list[str] = []
 
     def miss(topic: str, one: Missing) -> None:
@@ -154,7 +154,7 @@ def digests_of(access: Access, unit: Unit, number: int, matching: Matching) -> I
         yield pa.RecordBatch.from_arrays(arrays, names=["unit", "owner", "number", "messages", "total", "mixed"])
 
 
-def messages_of(access: Access, unit: Unit, matching: Matching, wanted: Sequence[Bucket]) -> Iterator[Any]:
+def messages_of(access: Access, unit: Unit, matching: Matching, wanted: Sequence[DigestBucket]) -> Iterator[Any]:
     """The messages of those buckets in a unit, as record batches of what is needed to match them."""
     by_owner: dict[str, NDArray[np.int64]] = {}
     for owner in {one.owner for one in wanted}:
@@ -172,14 +172,14 @@ def messages_of(access: Access, unit: Unit, matching: Matching, wanted: Sequence
                 keep |= mine & np.isin(buckets, by_owner[owner])
         if not keep.any():
             continue
-        places = [batch.column(name).cast(pa.int64()) for name in RunMaker.COLUMNS[:3]]
+        places = [batch.column(name).cast(pa.int64()) for name in RunBuilder.COLUMNS[:3]]
         topics = pa.repeat(pa.scalar(unit.topic), batch.num_rows)
         arrays = [texts, *(pa.array(one) for one in (buckets, ids, content)), topics, *places]
         names = ["owner", "number", "id", "content", "topic", "ledger", "entry", "batch"]
         yield pa.RecordBatch.from_arrays(arrays, names=names).filter(pa.array(keep))
 
 
-def differing(a: dict[Bucket, Digest], b: dict[Bucket, Digest]) -> list[Bucket]:
+def differing(a: dict[DigestBucket, BucketDigest], b: dict[DigestBucket, BucketDigest]) -> list[DigestBucket]:
     """Buckets that do not hold the same on both sides."""
     return sorted(key for key in a.keys() | b.keys() if a.get(key) != b.get(key))
 
@@ -227,27 +227,27 @@ def compare(spark: SparkSession, a: Side, b: Side, *, way: str = "producer") -> 
 
 def _digests(
     spark: SparkSession, side: Side, matching: Matching
-) -> tuple[dict[Bucket, Digest], dict[Bucket, set[int]], list[str]]:
+) -> tuple[dict[DigestBucket, BucketDigest], dict[DigestBucket, set[int]], list[str]]:
     """Digests of a side, which of its units hold which bucket, and what is missing."""
     access = side.access
     numbers = {unit: number for number, unit in enumerate(side.units)}
     frame = spread(spark, side.units, lambda unit: digests_of(access, unit, numbers[unit], matching), _DIGEST_SQL)
-    digests: dict[Bucket, Digest] = {}
-    held: dict[Bucket, set[int]] = {}
+    digests: dict[DigestBucket, BucketDigest] = {}
+    held: dict[DigestBucket, set[int]] = {}
     missing: list[str] = []
     for row in frame.toArrow().to_pylist():
         if not row["messages"]:
             missing.append(row["owner"])
             continue
-        key = Bucket(row["owner"], row["number"])
-        digest = Digest(row["messages"], row["total"], row["mixed"])
+        key = DigestBucket(row["owner"], row["number"])
+        digest = BucketDigest(row["messages"], row["total"], row["mixed"])
         digests[key] = digest if key not in digests else digests[key].plus(digest)
         held.setdefault(key, set()).add(row["unit"])
     return digests, held, missing
 
 
 def _messages(
-    spark: SparkSession, access: Access, units: list[Unit], matching: Matching, wanted: list[Bucket]
+    spark: SparkSession, access: Access, units: list[Unit], matching: Matching, wanted: list[DigestBucket]
 ) -> DataFrame:
     return spread(spark, units, lambda unit: messages_of(access, unit, matching, wanted), _MESSAGE_SQL)
 

@@ -25,36 +25,36 @@ _MIXER: Final = np.uint64(0xD6E8FEB86659FD93)
 _NULL: Final = np.uint64(0xA0761D6478BD642F)
 
 
-def content_numbers(batch: Any) -> NDArray[np.uint64]:
+def content_hashes(batch: Any) -> NDArray[np.uint64]:
     """One per row of a record batch that has ``value`` and `COLUMNS`."""
     out = np.zeros(batch.num_rows, np.uint64)
     for salt, name in enumerate(("value", "__key", "__orderingKey"), 1):
-        _add(out, _octets(batch.column(name)), salt)
+        _add(out, _byte_columns(batch.column(name)), salt)
     times = batch.column("__eventTime").cast(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False)
     _add_numbers(out, times.astype(np.int64), np.uint64(4))
     pairs = batch.column("__messageProperties")
     if len(pairs.keys):
         inner = np.zeros(len(pairs.keys), np.uint64)
-        _add(inner, _octets(pairs.keys), 5)
-        _add(inner, _octets(pairs.items), 6)
+        _add(inner, _byte_columns(pairs.keys), 5)
+        _add(inner, _byte_columns(pairs.items), 6)
         _add_groups(out, inner, _offsets(pairs))
     return out
 
 
-def _octets(column: Any) -> tuple[Any, Any, Any]:
+def _byte_columns(column: Any) -> tuple[Any, Any, Any]:
     """Bytes, offsets, and which rows are there, of a binary or string column."""
     data = column.buffers()[2]
-    octets = np.frombuffer(data, np.uint8) if data is not None and data.size else np.zeros(1, np.uint8)
+    values = np.frombuffer(data, np.uint8) if data is not None and data.size else np.zeros(1, np.uint8)
     there = np.asarray(column.is_valid().to_numpy(zero_copy_only=False), np.bool_)
-    return octets, _offsets(column), there
+    return values, _offsets(column), there
 
 
 def _offsets(column: Any) -> Any:
     return np.frombuffer(column.buffers()[1], np.int32)[column.offset : column.offset + len(column) + 1]
 
 
-def _add(out: NDArray[np.uint64], octets: tuple[Any, Any, Any], salt: int) -> None:
-    _add_octets(out, *octets, np.uint64(salt))
+def _add(out: NDArray[np.uint64], values: tuple[Any, Any, Any], salt: int) -> None:
+    _add_bytes(out, *values, np.uint64(salt))
 
 
 @kernel
@@ -67,7 +67,7 @@ def _mixed(number: Any) -> Any:
 
 
 @kernel
-def _add_octets(out: Any, data: Any, offsets: Any, there: Any, salt: Any) -> None:
+def _add_bytes(out: Any, data: Any, offsets: Any, there: Any, salt: Any) -> None:
     for row in range(len(out)):
         if not there[row]:
             out[row] = _mixed(out[row] ^ _NULL ^ salt)

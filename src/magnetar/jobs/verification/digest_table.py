@@ -29,7 +29,7 @@ MIXED: Final = 4
 _SUMS: Final = 5
 
 
-class Tally(NamedTuple):
+class DigestRow(NamedTuple):
     """Of one bucket."""
 
     owner: str
@@ -41,7 +41,7 @@ class Tally(NamedTuple):
     """Their exclusive or."""
 
 
-class Tallies:
+class DigestTable:
     """Give it the messages in any order and any portions."""
 
     def __init__(self) -> None:
@@ -63,10 +63,10 @@ class Tallies:
             self._slots = np.full(2 * len(self._slots), -1, np.int64)
             _put_again(self._sums, self._count, self._slots)
 
-    def __iter__(self) -> Iterator[Tally]:
+    def __iter__(self) -> Iterator[DigestRow]:
         names = list(self._owners)
         for owner, *rest in self._sums[:, : self._count].T.tolist():
-            yield Tally(names[owner], *rest)
+            yield DigestRow(names[owner], *rest)
 
 
 @kernel

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-class Run(NamedTuple):
+class SequenceRun(NamedTuple):
     """Consecutive messages of one producer in one topic or partition, ids strictly growing."""
 
     topic: str
@@ -38,14 +38,14 @@ class Run(NamedTuple):
     """Of its last message."""
 
 
-class Break(NamedTuple):
+class RunBreak(NamedTuple):
     """Where a producer's ids do not go on as they should."""
 
-    before: Run
-    after: Run
+    before: SequenceRun
+    after: SequenceRun
 
 
-class Overlap(NamedTuple):
+class IdOverlap(NamedTuple):
     """Ids ``first`` to ``last`` may be there more than once."""
 
     topic: str
@@ -54,7 +54,7 @@ class Overlap(NamedTuple):
     last: int
 
 
-class RunMaker:
+class RunBuilder:
     """Of one unit; give it the record batches in order."""
 
     COLUMNS = ("__ledgerId", "__entryId", "__batchIndex", "__producerName", "__sequenceId")
@@ -62,9 +62,9 @@ class RunMaker:
     def __init__(self, topic: str, *, dense: bool) -> None:
         self._topic = topic
         self._dense = dense
-        self._open: dict[str, Run] = {}
+        self._open: dict[str, SequenceRun] = {}
 
-    def add(self, batch: Any) -> Iterator[Run]:
+    def add(self, batch: Any) -> Iterator[SequenceRun]:
         """Runs that ended in this batch."""
         if not batch.num_rows:
             return
@@ -78,7 +78,7 @@ class RunMaker:
         places = [batch.column(name).to_numpy() for name in self.COLUMNS[:3]]
         for at, to in zip(starts.tolist(), ends.tolist(), strict=True):
             first, last = order[at], order[to]
-            found = Run(
+            found = SequenceRun(
                 self._topic,
                 names[codes[first]],
                 int(ids[first]),
@@ -89,7 +89,7 @@ class RunMaker:
             )
             yield from self._join(found)
 
-    def _join(self, found: Run) -> Iterator[Run]:
+    def _join(self, found: SequenceRun) -> Iterator[SequenceRun]:
         before = self._open.get(found.producer)
         if before is not None and goes_on(before, found, dense=self._dense):
             found = joined(before, found)
@@ -97,7 +97,7 @@ class RunMaker:
             yield before
         self._open[found.producer] = found
 
-    def finish(self) -> Iterator[Run]:
+    def finish(self) -> Iterator[SequenceRun]:
         """The runs that are still open."""
         yield from self._open.values()
         self._open.clear()
@@ -110,19 +110,19 @@ def _starts(codes: NDArray[Any], ids: NDArray[Any], dense: bool) -> NDArray[Any]
     return np.concatenate(([0], np.flatnonzero(new) + 1))
 
 
-def goes_on(before: Run, after: Run, *, dense: bool) -> bool:
+def goes_on(before: SequenceRun, after: SequenceRun, *, dense: bool) -> bool:
     """Whether the second run is the first one's continuation."""
     return after.first == before.last + 1 if dense else after.first > before.last
 
 
-def joined(before: Run, after: Run) -> Run:
+def joined(before: SequenceRun, after: SequenceRun) -> SequenceRun:
     """Both as one."""
     return before._replace(last=after.last, messages=before.messages + after.messages, end=after.end)
 
 
-def merged(runs: Iterable[Run], *, dense: bool) -> list[Run]:
+def merged(runs: Iterable[SequenceRun], *, dense: bool) -> list[SequenceRun]:
     """Runs of all units: by topic, producer and place, those that go on put together."""
-    out: list[Run] = []
+    out: list[SequenceRun] = []
     for run in sorted(runs, key=lambda one: (one.topic, one.producer, one.start)):
         last = out[-1] if out else None
         if last is not None and last[:2] == run[:2] and goes_on(last, run, dense=dense):
@@ -132,23 +132,23 @@ def merged(runs: Iterable[Run], *, dense: bool) -> list[Run]:
     return out
 
 
-def breaks(runs: list[Run]) -> Iterator[Break]:
+def breaks(runs: list[SequenceRun]) -> Iterator[RunBreak]:
     """Between neighbours of `merged` runs."""
     for before, after in pairwise(runs):
         if before[:2] == after[:2]:
-            yield Break(before, after)
+            yield RunBreak(before, after)
 
 
-def overlaps(runs: Iterable[Run]) -> list[Overlap]:
+def overlaps(runs: Iterable[SequenceRun]) -> list[IdOverlap]:
     """Where ids may be there twice: ranges that lie in more than one run, those that touch put together."""
-    out: list[Overlap] = []
-    reach: Run | None = None
+    out: list[IdOverlap] = []
+    reach: SequenceRun | None = None
     for run in sorted(runs, key=lambda one: (one.topic, one.producer, one.first)):
         if reach is None or reach[:2] != run[:2]:
             reach = run
             continue
         if run.first <= reach.last:
-            found = Overlap(run.topic, run.producer, run.first, min(run.last, reach.last))
+            found = IdOverlap(run.topic, run.producer, run.first, min(run.last, reach.last))
             last = out[-1] if out else None
             if last is not None and last[:2] == found[:2] and found.first <= last.last + 1:
                 out[-1] = last._replace(last=max(last.last, found.last))
@@ -159,9 +159,9 @@ def overlaps(runs: Iterable[Run]) -> list[Overlap]:
     return out
 
 
-def coarse(found: Sequence[Overlap], most: int = 64) -> list[Overlap]:
+def coarse(found: Sequence[IdOverlap], most: int = 64) -> list[IdOverlap]:
     """At most so many of one producer in one topic: those that are nearest to each other are put together."""
-    out: list[Overlap] = []
+    out: list[IdOverlap] = []
     for _, group in groupby(found, key=lambda one: one[:2]):
         listed = list(group)
         gaps = sorted(range(1, len(listed)), key=lambda at: listed[at].first - listed[at - 1].last, reverse=True)

@@ -13,7 +13,7 @@ SHOWN_MAX: Final = 100
 """Rows of a table on the terminal; files have all."""
 
 
-class Finding(NamedTuple):
+class AuditFinding(NamedTuple):
     """One thing that is not as it should be."""
 
     kind: str

@@ -8,22 +8,22 @@ from pathlib import Path
 import pyarrow.parquet as pq  # type: ignore[import-untyped]  # publishes no types
 import pytest
 
-from magnetar.jobs.findings import Finding, write_rows
 from magnetar.jobs.report import TopicReport
+from magnetar.jobs.results import AuditFinding, write_rows
 from magnetar.jobs.verification.comparison import Difference
 
 SUMMARY = {"job": "audit", "topic": "t", "messages": 7, "counts": {}}
 
 
-@pytest.mark.parametrize("rows", [[], [Finding("gap", "t", "1:2:0", "", "p", None, 3, "lost")]])
-def test_json(tmp_path: Path, rows: list[Finding]) -> None:
+@pytest.mark.parametrize("rows", [[], [AuditFinding("gap", "t", "1:2:0", "", "p", None, 3, "lost")]])
+def test_json(tmp_path: Path, rows: list[AuditFinding]) -> None:
     path = tmp_path / "out.json"
-    write_rows(path, Finding, rows, SUMMARY)
+    write_rows(path, AuditFinding, rows, SUMMARY)
     assert json.loads(path.read_text()) == {**SUMMARY, "rows": [one._asdict() for one in rows]}
     assert [one.name for one in tmp_path.iterdir()] == ["out.json"]
 
 
-@pytest.mark.parametrize("kind", [Finding, Difference, TopicReport])
+@pytest.mark.parametrize("kind", [AuditFinding, Difference, TopicReport])
 def test_parquet_has_its_columns_without_a_row(tmp_path: Path, kind: type) -> None:
     path = tmp_path / "out.parquet"
     write_rows(path, kind, [], SUMMARY)
@@ -34,6 +34,6 @@ def test_parquet_has_its_columns_without_a_row(tmp_path: Path, kind: type) -> No
 
 def test_parquet_with_rows(tmp_path: Path) -> None:
     path = tmp_path / "out.parquet"
-    found = Finding("gap", "t", "1:2:0", "", "p", None, 3, "lost")
-    write_rows(path, Finding, [found], SUMMARY)
+    found = AuditFinding("gap", "t", "1:2:0", "", "p", None, 3, "lost")
+    write_rows(path, AuditFinding, [found], SUMMARY)
     assert pq.read_table(path).to_pylist() == [found._asdict()]
