@@ -18,9 +18,9 @@ from pyspark.sql.datasource import WriterCommitMessage
 
 from magnetar.lakehouse import commit as committing
 from magnetar.lakehouse import sink
-from magnetar.lakehouse.formats.table import Change
+from magnetar.lakehouse.formats.table import TableChange
 from magnetar.lakehouse.model.history import Note
-from magnetar.lakehouse.model.options import Kind, lake_options
+from magnetar.lakehouse.model.options import TableKind, lake_options
 from magnetar.spark.session import local_session
 
 ROWS: Final = 1000
@@ -29,10 +29,10 @@ BATCHES: Final = 3
 HALTED_AT: Final = 1
 QUERIES: Final = {
     # Kind of table, and whether the driver dies behind its commit.
-    "parquet": (Kind.PARQUET, True),
-    "delta": (Kind.DELTA, False),
-    "iceberg": (Kind.ICEBERG, True),
-    "wrong": (Kind.DELTA, True),
+    "parquet": (TableKind.PARQUET, True),
+    "delta": (TableKind.DELTA, False),
+    "iceberg": (TableKind.ICEBERG, True),
+    "wrong": (TableKind.DELTA, True),
 }
 
 
@@ -40,7 +40,7 @@ class OnPurposeError(Exception):
     """Injected."""
 
 
-class HaltingSink(sink.StreamSink):
+class HaltingSink(sink.LakeStreamWriter):
     """Of one query; with everything in it that its workers need."""
 
     def __init__(self, name: str, halting: bool, directory: str, *arguments: Any) -> None:
@@ -78,7 +78,7 @@ class HaltingSink(sink.StreamSink):
         time.sleep(600)
 
 
-def _nameless(change: Change) -> Change:
+def _nameless(change: TableChange) -> TableChange:
     return change._replace(note=Note())
 
 
@@ -94,7 +94,7 @@ def source_class(name: str, halting: bool, directory: str) -> type[sink.LakeSour
         def name(cls) -> str:
             return f"halting-{name}"
 
-        def streamWriter(self, schema: Any, overwrite: bool) -> sink.StreamSink:
+        def streamWriter(self, schema: Any, overwrite: bool) -> sink.LakeStreamWriter:
             return HaltingSink(name, halting, directory, lake_options(self.kind, self.options), schema, overwrite)
 
     return Source

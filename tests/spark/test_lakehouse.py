@@ -16,7 +16,7 @@ import pytest
 
 from magnetar.lakehouse import open_lake, register
 from magnetar.lakehouse.merge import POSITION, merged
-from magnetar.lakehouse.model.options import Kind
+from magnetar.lakehouse.model.options import TableKind
 from tests.spark.lake_driver import BATCHES, HALTED_AT, QUERIES, ROWS
 from tests.support.live_broker import LiveBroker
 
@@ -47,13 +47,15 @@ def run(query: Any) -> None:
     started.awaitTermination(_PATIENCE)
 
 
-@pytest.mark.parametrize("kind", list(Kind), ids=lambda kind: kind.value)
-def test_a_stream_and_the_way_back_to_its_topic(spark: Any, source: dict[str, str], tmp_path: Path, kind: Kind) -> None:
+@pytest.mark.parametrize("kind", list(TableKind), ids=lambda kind: kind.value)
+def test_a_stream_and_the_way_back_to_its_topic(
+    spark: Any, source: dict[str, str], tmp_path: Path, kind: TableKind
+) -> None:
     publish(spark, source, "SELECT string(id) AS value, string(id % 7) AS __key FROM range(300)")
     stream = spark.readStream.format("pulsar").options(**source, subscription="lake", value="string", metadata="__key")
     rows = stream.options(startingOffsets="earliest", maxMessagesPerTrigger="100").load()
     rows = rows.selectExpr("int(value) AS id", "int(value) % 2 AS half", "__key AS key")
-    partitioning = "bucket(2, id)" if kind is Kind.ICEBERG else "half"
+    partitioning = "bucket(2, id)" if kind is TableKind.ICEBERG else "half"
     run(
         rows.writeStream.format(f"magnetar-{kind.value}")
         .options(path=str(tmp_path / "t"), checkpointLocation=str(tmp_path / "c"), partitionColumns=partitioning)

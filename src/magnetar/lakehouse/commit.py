@@ -14,11 +14,11 @@ from typing import Final
 import pyarrow as pa  # type: ignore[import-untyped]  # publishes no types
 
 from magnetar.lakehouse.formats.kinds import open_table
-from magnetar.lakehouse.formats.table import Change, Table, check_repetition
+from magnetar.lakehouse.formats.table import Table, TableChange, check_repetition
 from magnetar.lakehouse.model.data_file import DataFile
 from magnetar.lakehouse.model.history import Note, Positions
 from magnetar.lakehouse.model.options import LakeOptions
-from magnetar.lakehouse.query_checkpoint import Checkpoint
+from magnetar.lakehouse.query_checkpoint import QueryCheckpoint
 from magnetar.model.errors import InvalidValueError
 
 _log: Final = logging.getLogger(__name__)
@@ -39,15 +39,15 @@ def check_once(options: LakeOptions, schema: pa.Schema) -> None:
     _checked.add(key)
 
 
-def change_of_batch(options: LakeOptions, schema: pa.Schema, files: list[DataFile], overwrite: bool) -> Change:
+def change_of_batch(options: LakeOptions, schema: pa.Schema, files: list[DataFile], overwrite: bool) -> TableChange:
     """Of a batch write."""
     app, version = options.transaction or (None, None)
-    return Change(files, schema, Note(app, version, rows=_rows(files)), overwrite)
+    return TableChange(files, schema, Note(app, version, rows=_rows(files)), overwrite)
 
 
 def change_of_stream(
     options: LakeOptions, schema: pa.Schema, files: list[DataFile], query: str | None, batch: int, overwrite: bool
-) -> Change | None:
+) -> TableChange | None:
     """Of a micro-batch; None if it had no tasks and the query cannot be found out, so that nothing is to be done."""
     checkpoint = _checkpoint(options)
     if query is None and checkpoint is not None:
@@ -58,10 +58,10 @@ def change_of_stream(
     since: Positions | None = None
     if checkpoint is not None:
         positions, since = checkpoint.positions(batch), checkpoint.positions(batch - 1)
-    return Change(files, schema, Note(query, batch, positions, since, _rows(files)), overwrite)
+    return TableChange(files, schema, Note(query, batch, positions, since, _rows(files)), overwrite)
 
 
-def commit(options: LakeOptions, change: Change) -> int | None:
+def commit(options: LakeOptions, change: TableChange) -> int | None:
     """The version that this made, None if it was there before; then compaction, if it is due."""
     table = _opened(options)
     version = table.commit(change)
@@ -80,7 +80,7 @@ def commit(options: LakeOptions, change: Change) -> int | None:
     return version
 
 
-def check_not_set_back(options: LakeOptions, change: Change) -> None:
+def check_not_set_back(options: LakeOptions, change: TableChange) -> None:
     """For a micro-batch that was not committed: see `table.check_repetition`."""
     if change.files:
         check_repetition(_opened(options), options.path, change.note)
@@ -100,11 +100,11 @@ def _key(options: LakeOptions) -> str:
     return repr(replace(options, checkpoint=None, transaction=None))
 
 
-def _checkpoint(options: LakeOptions) -> Checkpoint | None:
+def _checkpoint(options: LakeOptions) -> QueryCheckpoint | None:
     if options.checkpoint is None:
         return None
     try:
-        return Checkpoint(options.checkpoint, options.storage)
+        return QueryCheckpoint(options.checkpoint, options.storage)
     except InvalidValueError as error:
         _log.warning("%s: commits will not say how far topics were read: %s", options.path, error)
         return None

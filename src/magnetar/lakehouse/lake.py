@@ -12,12 +12,12 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from magnetar.client.read_position import Place
-from magnetar.lakehouse.files.file_store import Store, local_path
+from magnetar.lakehouse.files.file_store import FileStore, local_path
 from magnetar.lakehouse.formats.kinds import open_table
-from magnetar.lakehouse.formats.table import Compacted, Table
+from magnetar.lakehouse.formats.table import FileCompaction, Table
 from magnetar.lakehouse.model.history import Commit, Positions, as_text, newest, positions_at, version_holding
 from magnetar.lakehouse.model.lineage import live_files
-from magnetar.lakehouse.model.options import Kind, lake_options
+from magnetar.lakehouse.model.options import TableKind, lake_options
 from magnetar.model.errors import InvalidValueError, NotFoundError
 
 if TYPE_CHECKING:
@@ -25,10 +25,10 @@ if TYPE_CHECKING:
 
 WEEK: Final = 168.0
 """How long files of earlier versions and of attempts under way are kept unless said otherwise, hours."""
-_SIGNS: Final = {Kind.PARQUET: "_magnetar_log", Kind.DELTA: "_delta_log", Kind.ICEBERG: "metadata"}
+_SIGNS: Final = {TableKind.PARQUET: "_magnetar_log", TableKind.DELTA: "_delta_log", TableKind.ICEBERG: "metadata"}
 
 
-class Verified(NamedTuple):
+class VerifyResult(NamedTuple):
     files: int
     """That the newest version names."""
     rows: int
@@ -42,7 +42,7 @@ class Verified(NamedTuple):
 class Lake:
     """One table. Every call looks at what is committed by then; for one thread."""
 
-    def __init__(self, path: str, kind: Kind, table: Table) -> None:
+    def __init__(self, path: str, kind: TableKind, table: Table) -> None:
         self.path = path
         self.kind = kind
         self.table = table
@@ -75,7 +75,7 @@ class Lake:
         """The first version with the message at ``place`` (``ledger:entry[:batch]``) of a topic-partition; or None."""
         return version_holding(self.history(), topic, Place.parse(place), query)
 
-    def verify(self) -> Verified:
+    def verify(self) -> VerifyResult:
         """Read every file that the newest version names: is it there, as long as the log says, with as many rows?
 
         What the rows say is not compared with anything; `magnetar pipeline verify` does that for its tables.
@@ -97,9 +97,9 @@ class Lake:
             rows += count
             if file.rows not in (None, count):
                 wrong[file.path] = f"has {count:,} rows, and the table's log says {file.rows:,}"
-        return Verified(len(files), rows, wrong, elsewhere)
+        return VerifyResult(len(files), rows, wrong, elsewhere)
 
-    def compact(self) -> Compacted:
+    def compact(self) -> FileCompaction:
         """Put small files together; streams may run meanwhile."""
         return self.table.compact()
 
@@ -116,21 +116,21 @@ def open_lake(path: str, kind: str | None = None, options: Mapping[str, str] | N
     return Lake(checked.path, chosen, open_table(checked))
 
 
-def _named(kind: str) -> Kind:
+def _named(kind: str) -> TableKind:
     try:
-        return Kind(kind.lower())
+        return TableKind(kind.lower())
     except ValueError:
         raise InvalidValueError(f"{kind!r} is no kind of table; it can be parquet, delta or iceberg") from None
 
 
-def _found(path: str, given: Mapping[str, str]) -> Kind:
+def _found(path: str, given: Mapping[str, str]) -> TableKind:
     if given.get("table"):
-        return Kind.ICEBERG
+        return TableKind.ICEBERG
     directory = local_path(path)
     if directory is not None and not os.path.isdir(directory):
         raise NotFoundError(f"{path}: there is no such directory")
     storage = {key.removeprefix("storage."): value for key, value in given.items() if key.startswith("storage.")}
-    store = Store(path, storage)
+    store = FileStore(path, storage)
     for kind, sign in _SIGNS.items():
         if next(store.list(sign), None) is not None:
             return kind

@@ -18,8 +18,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from magnetar.lakehouse.model.history import Note
-from magnetar.lakehouse.model.options import Kind, LakeOptions, lake_options
-from magnetar.lakehouse.query_checkpoint import Checkpoint
+from magnetar.lakehouse.model.options import LakeOptions, TableKind, lake_options
+from magnetar.lakehouse.query_checkpoint import QueryCheckpoint
 from magnetar.model.errors import InvalidValueError
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def merged(
     the last change of a key is the one with the greatest values; ``options`` are those of ``format("magnetar-delta")``;
     with ``checkpoint`` (the query's) commits say how far the topics were read.
     """
-    checked = lake_options(Kind.DELTA, {**(options or {}), "path": path})
+    checked = lake_options(TableKind.DELTA, {**(options or {}), "path": path})
     if not keys:
         raise InvalidValueError("merged(...) needs the columns that identify a row: keys=[...]")
 
@@ -86,7 +86,7 @@ def merge_once(
             )
     positions = since = None
     if checkpoint is not None:
-        directory = Checkpoint(checkpoint, options.storage)
+        directory = QueryCheckpoint(checkpoint, options.storage)
         positions, since = directory.positions(batch), directory.positions(batch - 1)
     return merge(options, changes, keys, Note(query, batch, positions, since, changes.num_rows))
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from typing import Final
 
-from magnetar.lakehouse.files.file_store import Store
+from magnetar.lakehouse.files.file_store import FileStore
 from magnetar.lakehouse.model.history import Positions
 from magnetar.model.errors import MagnetarError
 from magnetar.spark.offsets import from_json
@@ -18,11 +18,11 @@ from magnetar.spark.offsets import from_json
 _ABSENT: Final = "-"
 
 
-class Checkpoint:
+class QueryCheckpoint:
     """One query's directory, local or in an object store."""
 
     def __init__(self, path: str, storage: dict[str, str]) -> None:
-        self._store = Store(path, storage)
+        self._store = FileStore(path, storage)
 
     def query_id(self) -> str | None:
         """None before the query has started for the first time."""

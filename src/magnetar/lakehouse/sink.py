@@ -26,11 +26,11 @@ from pyspark.sql.datasource import (
     WriterCommitMessage,
 )
 
-from magnetar.lakehouse.files.file_store import Store
+from magnetar.lakehouse.files.file_store import FileStore
 from magnetar.lakehouse.files.file_writer import FileWriter
 from magnetar.lakehouse.model.data_file import DataFile
 from magnetar.lakehouse.model.layout import layout_of
-from magnetar.lakehouse.model.options import Kind, LakeOptions, lake_options
+from magnetar.lakehouse.model.options import LakeOptions, TableKind, lake_options
 from magnetar.model.errors import InvalidValueError
 from magnetar.spark.gate import Checks, guard
 from magnetar.spark.interpreter import settle
@@ -46,7 +46,7 @@ _BATCH_ID: Final = "streaming.sql.batchId"
 
 
 @dataclass
-class Written(WriterCommitMessage):
+class TaskFiles(WriterCommitMessage):
     """What one task did."""
 
     files: list[DataFile]
@@ -56,37 +56,37 @@ class Written(WriterCommitMessage):
 class LakeSource(DataSource):
     """Sink of one kind of table; Spark makes one for every use."""
 
-    kind: ClassVar[Kind]
+    kind: ClassVar[TableKind]
 
     @classmethod
     def name(cls) -> str:
         """What stands in ``format(...)``."""
         return f"magnetar-{cls.kind.value}"
 
-    def writer(self, schema: StructType, overwrite: bool) -> BatchSink:
+    def writer(self, schema: StructType, overwrite: bool) -> LakeBatchWriter:
         """For ``df.write.mode("append")`` and ``"overwrite"``."""
-        return BatchSink(lake_options(self.kind, self.options), schema, overwrite)
+        return LakeBatchWriter(lake_options(self.kind, self.options), schema, overwrite)
 
-    def streamWriter(self, schema: StructType, overwrite: bool) -> StreamSink:
+    def streamWriter(self, schema: StructType, overwrite: bool) -> LakeStreamWriter:
         """For ``df.writeStream``; ``overwrite`` is the output mode complete."""
         # Spark asks twice per micro-batch, in two processes.
         settle("planner")
-        return StreamSink(lake_options(self.kind, self.options), schema, overwrite)
+        return LakeStreamWriter(lake_options(self.kind, self.options), schema, overwrite)
 
 
 class ParquetSource(LakeSource):
-    kind = Kind.PARQUET
+    kind = TableKind.PARQUET
 
 
 class DeltaSource(LakeSource):
-    kind = Kind.DELTA
+    kind = TableKind.DELTA
 
 
 class IcebergSource(LakeSource):
-    kind = Kind.ICEBERG
+    kind = TableKind.ICEBERG
 
 
-class BatchSink(DataSourceArrowWriter):
+class LakeBatchWriter(DataSourceArrowWriter):
     """For ``df.write``."""
 
     def __init__(self, options: LakeOptions, schema: StructType, overwrite: bool) -> None:
@@ -98,7 +98,7 @@ class BatchSink(DataSourceArrowWriter):
     def write(self, iterator: Iterator[Any]) -> WriterCommitMessage:
         """One task's rows."""
         app, version = self._options.transaction or (None, None)
-        return Written(_write(self._options, iterator, app, version))
+        return TaskFiles(_write(self._options, iterator, app, version))
 
     def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         """All files of all tasks, or none."""
@@ -112,7 +112,7 @@ class BatchSink(DataSourceArrowWriter):
         """Nothing: files that are not committed are no part of a table, and vacuum removes them."""
 
 
-class StreamSink(DataSourceStreamArrowWriter):
+class LakeStreamWriter(DataSourceStreamArrowWriter):
     """For ``df.writeStream``."""
 
     def __init__(self, options: LakeOptions, schema: StructType, overwrite: bool) -> None:
@@ -133,13 +133,13 @@ class StreamSink(DataSourceStreamArrowWriter):
                 "this Spark does not tell a task its query and micro-batch, without which a table cannot tell what it "
                 "has; use Spark 4.3"
             )
-        return Written(_write(self._options, iterator, query, int(batch)), query)
+        return TaskFiles(_write(self._options, iterator, query, int(batch)), query)
 
     def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:
         """All files of the micro-batch, or none; nothing if the table has it."""
         from magnetar.lakehouse.commit import change_of_stream, check_not_set_back, commit
 
-        query = next((one.query for one in messages if isinstance(one, Written) and one.query is not None), None)
+        query = next((one.query for one in messages if isinstance(one, TaskFiles) and one.query is not None), None)
         schema = arrow_schema(self._schema)
         change = change_of_stream(self._options, schema, _files(messages), query, batchId, self._overwrite)
         if change is not None and commit(self._options, change) is None:
@@ -177,11 +177,11 @@ def _write(options: LakeOptions, batches: Iterator[Any], app: str | None, versio
     context = TaskContext.get()
     task = 0 if context is None else context.partitionId()
     name = f"part-{0 if version is None else version:08}-{task:05}"
-    writer = FileWriter(Store(options.path, options.storage), layout_of(options, app, version), name)
+    writer = FileWriter(FileStore(options.path, options.storage), layout_of(options, app, version), name)
     files = writer.run(batches)
     settle("lakehouse")
     return files
 
 
 def _files(messages: Sequence[WriterCommitMessage | None]) -> list[DataFile]:
-    return [file for message in messages if isinstance(message, Written) for file in message.files]
+    return [file for message in messages if isinstance(message, TaskFiles) for file in message.files]

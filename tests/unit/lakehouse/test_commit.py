@@ -7,17 +7,17 @@ from pathlib import Path
 import pytest
 
 from magnetar.lakehouse.commit import check_not_set_back, commit
-from magnetar.lakehouse.formats.table import Change
-from magnetar.lakehouse.model.options import Kind
+from magnetar.lakehouse.formats.table import TableChange
+from magnetar.lakehouse.model.options import TableKind
 from magnetar.model.errors import InvalidValueError
 from tests.unit.lakehouse.writing import batch_of, change_of, options_of
 
 
-@pytest.mark.parametrize("kind", list(Kind), ids=lambda kind: kind.value)
-def test_a_checkpoint_that_was_set_back_is_no_repetition(kind: Kind, tmp_path: Path) -> None:
+@pytest.mark.parametrize("kind", list(TableKind), ids=lambda kind: kind.value)
+def test_a_checkpoint_that_was_set_back_is_no_repetition(kind: TableKind, tmp_path: Path) -> None:
     options = options_of(kind, tmp_path)
 
-    def attempt(number: int) -> Change:
+    def attempt(number: int) -> TableChange:
         return change_of(options, batch_of([number]), number)
 
     for number in (3, 4):

@@ -9,7 +9,7 @@ import pytest
 
 from magnetar.client.read_position import Place
 from magnetar.lakehouse.model.history import Commit, newest, positions_at, version_holding
-from magnetar.lakehouse.query_checkpoint import Checkpoint, positions_of
+from magnetar.lakehouse.query_checkpoint import QueryCheckpoint, positions_of
 from magnetar.model.errors import InvalidValueError
 
 T0, T1, U = "t-partition-0", "t-partition-1", "u-partition-0"
@@ -90,6 +90,6 @@ def test_a_checkpoint(tmp_path: Path) -> None:
     (tmp_path / "metadata").write_text('{"id":"c6758721"}')
     (tmp_path / "offsets" / "3").write_text(f"v1\n{{}}\n{offset(a='1:2:0')}")
     for path in (str(tmp_path), f"file:{tmp_path}", f"file://{tmp_path}"):
-        checkpoint = Checkpoint(path, {})
+        checkpoint = QueryCheckpoint(path, {})
         assert checkpoint.query_id() == "c6758721"
         assert (checkpoint.positions(3), checkpoint.positions(2)) == ({"a": "1:2:0"}, None)

@@ -13,11 +13,11 @@ from magnetar.lakehouse.command import app
 from magnetar.lakehouse.formats.kinds import open_table
 from magnetar.lakehouse.formats.table import Table
 from magnetar.lakehouse.model.lineage import FileCommit, LoggedFile, groups, live_files
-from magnetar.lakehouse.model.options import Kind
+from magnetar.lakehouse.model.options import TableKind
 from magnetar.model.errors import NotFoundError
 from tests.unit.lakehouse.writing import QUERY, batch_of, change_of, ids_of, options_of
 
-KINDS = pytest.mark.parametrize("kind", list(Kind), ids=lambda kind: kind.value)
+KINDS = pytest.mark.parametrize("kind", list(TableKind), ids=lambda kind: kind.value)
 
 
 def file(name: str) -> LoggedFile:
@@ -32,7 +32,7 @@ def rows_of(table: Table, files: tuple[LoggedFile, ...]) -> list[int]:
 @KINDS
 @pytest.mark.parametrize("partitions", ["", "country"])
 def test_each_micro_batch_has_its_files_until_they_are_put_together(
-    kind: Kind, tmp_path: Path, partitions: str
+    kind: TableKind, tmp_path: Path, partitions: str
 ) -> None:
     options = options_of(kind, tmp_path, partitionColumns=partitions) if partitions else options_of(kind, tmp_path)
     table = open_table(options)
@@ -60,7 +60,7 @@ def test_each_micro_batch_has_its_files_until_they_are_put_together(
 
 
 @KINDS
-def test_a_file_that_is_gone_or_shorter_is_named(kind: Kind, tmp_path: Path) -> None:
+def test_a_file_that_is_gone_or_shorter_is_named(kind: TableKind, tmp_path: Path) -> None:
     options = options_of(kind, tmp_path)
     table = open_table(options)
     table.commit(change_of(options, batch_of(range(10)), 0))
@@ -75,7 +75,7 @@ def test_a_file_that_is_gone_or_shorter_is_named(kind: Kind, tmp_path: Path) -> 
 
 
 def test_a_delta_table_whose_log_was_cut_has_files_of_unknown_origin(tmp_path: Path) -> None:
-    options = options_of(Kind.DELTA, tmp_path)
+    options = options_of(TableKind.DELTA, tmp_path)
     table = open_table(options)
     for number in range(3):
         table.commit(change_of(options, batch_of([number, number + 10]), number))
@@ -86,7 +86,7 @@ def test_a_delta_table_whose_log_was_cut_has_files_of_unknown_origin(tmp_path: P
 
 
 def test_a_delete_of_somebody_is_a_rearrangement(tmp_path: Path) -> None:
-    options = options_of(Kind.DELTA, tmp_path)
+    options = options_of(TableKind.DELTA, tmp_path)
     table = open_table(options)
     for number in range(2):
         table.commit(change_of(options, batch_of([number, number + 10]), number))
@@ -106,7 +106,7 @@ def test_rows_of_unknown_origin_stay_unknown() -> None:
 
 
 @KINDS
-def test_a_table_is_verified_at_a_prompt(kind: Kind, tmp_path: Path) -> None:
+def test_a_table_is_verified_at_a_prompt(kind: TableKind, tmp_path: Path) -> None:
     options = options_of(kind, tmp_path)
     table = open_table(options)
     for number in range(3):

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from magnetar.lakehouse.lake import open_lake
 from magnetar.lakehouse.merge import merge_once, merged
-from magnetar.lakehouse.model.options import Kind
+from magnetar.lakehouse.model.options import TableKind
 from magnetar.model.errors import IncompatibleSchemaError, InvalidValueError
 from tests.unit.lakehouse.writing import options_of
 
@@ -40,7 +40,7 @@ def rows_in(path: Path) -> dict[Any, Any]:
 def test_the_table_is_what_the_changes_make(
     tmp_path_factory: pytest.TempPathFactory, batches: list[tuple[dict[int, int | None], bool]]
 ) -> None:
-    options = options_of(Kind.DELTA, tmp_path_factory.mktemp("merge"))
+    options = options_of(TableKind.DELTA, tmp_path_factory.mktemp("merge"))
     naive: dict[int, int] = {}
     written = False
     for number, (changes, again) in enumerate(batches):
@@ -61,18 +61,18 @@ def test_the_table_is_what_the_changes_make(
 def test_positions_new_columns_and_types(tmp_path: Path) -> None:
     (tmp_path / "c" / "offsets").mkdir(parents=True)
     (tmp_path / "c" / "offsets" / "0").write_text('v1\n{}\n{"v": 1, "p": {"a": "1:2:0"}}')
-    options = options_of(Kind.DELTA, tmp_path)
+    options = options_of(TableKind.DELTA, tmp_path)
     merge_once(options, rows_of({1: 1}), ["Id"], "q", 0, str(tmp_path / "c"))
     assert open_lake(options.path).positions() == {"a": "1:2:0"}
     wider = rows_of({2: 2}).append_column("more", pa.array(["x"]))
     with pytest.raises(IncompatibleSchemaError, match="column 'more'"):
         merge_once(options, wider, ["Id"], "q", 1)
-    merge_once(options_of(Kind.DELTA, tmp_path, schemaevolution="add"), wider, ["Id"], "q", 1)
+    merge_once(options_of(TableKind.DELTA, tmp_path, schemaevolution="add"), wider, ["Id"], "q", 1)
     assert [row["more"] for row in open_lake(options.path).read().sort_by("Id").to_pylist()] == [None, "x"]
 
 
 def test_mistakes(tmp_path: Path) -> None:
-    options = options_of(Kind.DELTA, tmp_path)
+    options = options_of(TableKind.DELTA, tmp_path)
     keyless = pa.table({"Id": pa.array([None], pa.int64()), "__deleted": [False]})
     with pytest.raises(InvalidValueError, match="micro-batch 3: 1 changes have no 'Id'"):
         merge_once(options, keyless, ["Id"], "q", 3)
@@ -81,7 +81,7 @@ def test_mistakes(tmp_path: Path) -> None:
 
 
 def test_a_removal_that_is_null_is_none(tmp_path: Path) -> None:
-    options = options_of(Kind.DELTA, tmp_path)
+    options = options_of(TableKind.DELTA, tmp_path)
     rows = rows_of({1: 10, 2: 20})
     unknown = rows.set_column(2, "__deleted", pa.array([None, False], pa.bool_()))
     for number in range(2):
@@ -90,7 +90,7 @@ def test_a_removal_that_is_null_is_none(tmp_path: Path) -> None:
 
 
 def test_a_checkpoint_that_was_set_back_is_refused_and_a_new_one_is_not(tmp_path: Path) -> None:
-    options = options_of(Kind.DELTA, tmp_path)
+    options = options_of(TableKind.DELTA, tmp_path)
 
     def ends(batch: int, place: str) -> str:
         (tmp_path / "c" / "offsets").mkdir(parents=True, exist_ok=True)

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from magnetar.lakehouse.model.options import OPTIONS, Kind, lake_options
-from magnetar.lakehouse.model.partition import Field
+from magnetar.lakehouse.model.options import OPTIONS, TableKind, lake_options
+from magnetar.lakehouse.model.partition import PartitionColumn
 from magnetar.model.errors import InvalidValueError
 
 ROOT = Path(__file__).parents[3]
@@ -16,7 +16,7 @@ ROOT = Path(__file__).parents[3]
 
 def test_defaults_and_prefixes() -> None:
     options = lake_options(
-        Kind.DELTA,
+        TableKind.DELTA,
         {
             "path": "s3://b/t/",
             "storage.aws_region": "eu",
@@ -29,9 +29,9 @@ def test_defaults_and_prefixes() -> None:
         },
     )
     assert (options.path, options.storage, options.catalog) == ("s3://b/t", {"aws_region": "eu"}, {"uri": "u"})
-    assert (options.partitioning, options.transaction, options.checkpoint) == ((Field("a"),), ("x", 3), "/c")
+    assert (options.partitioning, options.transaction, options.checkpoint) == ((PartitionColumn("a"),), ("x", 3), "/c")
     assert options.add_columns
-    assert not lake_options(Kind.DELTA, {"path": "t"}).add_columns
+    assert not lake_options(TableKind.DELTA, {"path": "t"}).add_columns
 
 
 @pytest.mark.parametrize(
@@ -49,7 +49,7 @@ def test_defaults_and_prefixes() -> None:
 )
 def test_wrong_options(given: dict[str, str], message: str) -> None:
     with pytest.raises(InvalidValueError, match=message):
-        lake_options(Kind.PARQUET, given)
+        lake_options(TableKind.PARQUET, given)
 
 
 def test_every_option_is_documented_as_it_is() -> None:

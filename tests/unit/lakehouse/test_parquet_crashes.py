@@ -11,10 +11,10 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from magnetar.lakehouse.files.file_store import Store
+from magnetar.lakehouse.files.file_store import FileStore
 from magnetar.lakehouse.formats.kinds import open_table
 from magnetar.lakehouse.formats.parquet_log import commit_path
-from magnetar.lakehouse.model.options import Kind
+from magnetar.lakehouse.model.options import TableKind
 from magnetar.model.errors import InvalidValueError
 from tests.unit.lakehouse.writing import batch_of, change_of, ids_of, options_of
 
@@ -29,7 +29,7 @@ class Fuse:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.left: int | None = None
         for name in ("create", "move", "delete"):
-            monkeypatch.setattr(Store, name, self._guarded(getattr(Store, name)))
+            monkeypatch.setattr(FileStore, name, self._guarded(getattr(FileStore, name)))
 
     def _guarded(self, act: Callable[..., Any]) -> Callable[..., Any]:
         def guarded(*arguments: Any) -> Any:
@@ -63,7 +63,7 @@ def test_every_micro_batch_once_wherever_a_driver_dies(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     directory = tmp_path_factory.mktemp("lake")
-    options = options_of(Kind.PARQUET, directory, **({"partitioncolumns": "country"} if partitioned else {}))
+    options = options_of(TableKind.PARQUET, directory, **({"partitioncolumns": "country"} if partitioned else {}))
     fuse = Fuse(monkeypatch)
     expected: list[int] = []
     for number, (step, changes) in enumerate(steps):
@@ -101,7 +101,7 @@ def test_every_micro_batch_once_wherever_a_driver_dies(
 
 
 def test_versions_that_read_the_whole_log_and_from_a_checkpoint_agree(tmp_path: Path) -> None:
-    options = options_of(Kind.PARQUET, tmp_path)
+    options = options_of(TableKind.PARQUET, tmp_path)
     table = open_table(options)
     for number in range(40):
         table.commit(change_of(options, batch_of([number]), number))
@@ -114,7 +114,7 @@ def test_versions_that_read_the_whole_log_and_from_a_checkpoint_agree(tmp_path: 
 
 
 def test_a_log_of_a_later_release_or_with_a_gap_is_refused(tmp_path: Path) -> None:
-    options = options_of(Kind.PARQUET, tmp_path)
+    options = options_of(TableKind.PARQUET, tmp_path)
     table = open_table(options)
     for number in range(3):
         table.commit(change_of(options, batch_of([number]), number))
@@ -128,7 +128,7 @@ def test_a_log_of_a_later_release_or_with_a_gap_is_refused(tmp_path: Path) -> No
 
 
 def test_vacuum_tells_a_version_that_is_gone(tmp_path: Path) -> None:
-    options = options_of(Kind.PARQUET, tmp_path)
+    options = options_of(TableKind.PARQUET, tmp_path)
     table = open_table(options)
     for number in range(2):
         table.commit(change_of(options, batch_of([number]), number))

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from pyiceberg.transforms import parse_transform
 from pyiceberg.types import BinaryType, DateType, IcebergType, LongType, StringType, TimestamptzType
 
-from magnetar.lakehouse.model.partition import Field, check, directory, parse, split
+from magnetar.lakehouse.model.partition import PartitionColumn, check, directory, parse, split
 from magnetar.model.errors import InvalidValueError
 
 MOMENTS = st.datetimes(dt.datetime(1900, 1, 1), dt.datetime(2100, 1, 1), timezones=st.just(dt.UTC))
@@ -27,10 +27,10 @@ COLUMNS: dict[str, tuple[pa.DataType, IcebergType, Any]] = {
 
 def test_text() -> None:
     assert parse("country, day(at), bucket(16, key) ,hour( at )") == (
-        Field("country"),
-        Field("at", "day"),
-        Field("key", "bucket", 16),
-        Field("at", "hour"),
+        PartitionColumn("country"),
+        PartitionColumn("at", "day"),
+        PartitionColumn("key", "bucket", 16),
+        PartitionColumn("at", "hour"),
     )
     assert [str(field) for field in parse("a,bucket(2,b),month(c)")] == ["a", "bucket(2, b)", "month(c)"]
 
@@ -48,7 +48,7 @@ def test_values_are_icebergs(data: st.DataObject) -> None:
     kind, iceberg, values = COLUMNS[name]
     temporal = {"day": ["year", "month", "day"], "moment": ["year", "month", "day", "hour"]}.get(name, [])
     transform = data.draw(st.sampled_from(["bucket", *temporal]))
-    field = Field(name, transform, 7 if transform == "bucket" else 0)
+    field = PartitionColumn(name, transform, 7 if transform == "bucket" else 0)
     rows = data.draw(st.lists(st.none() | values, min_size=1, max_size=6))
     batch = pa.RecordBatch.from_pydict({name: pa.array(rows, kind), "row": range(len(rows))})
     check([field], batch.schema, transforms=True)
@@ -77,7 +77,10 @@ def test_every_row_is_in_its_partition_once_and_in_order(rows: list[tuple[int | 
     naive: dict[tuple[int | None, str | None], list[int]] = {}
     for number, row in enumerate(rows):
         naive.setdefault(row, []).append(number)
-    parts = [(values, part.column("row").to_pylist()) for values, part in split(batch, [Field("a"), Field("b")])]
+    parts = [
+        (values, part.column("row").to_pylist())
+        for values, part in split(batch, [PartitionColumn("a"), PartitionColumn("b")])
+    ]
     assert parts == list(naive.items())
 
 

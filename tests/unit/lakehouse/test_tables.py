@@ -9,15 +9,15 @@ import pyarrow as pa  # type: ignore[import-untyped]  # publishes no types
 import pytest
 
 from magnetar.lakehouse.formats.kinds import open_table
-from magnetar.lakehouse.model.options import Kind
+from magnetar.lakehouse.model.options import TableKind
 from magnetar.model.errors import IncompatibleSchemaError, InvalidValueError
 from tests.unit.lakehouse.writing import QUERY, batch_of, change_of, ids_of, options_of
 
-pytestmark = pytest.mark.parametrize("kind", list(Kind), ids=lambda kind: kind.value)
+pytestmark = pytest.mark.parametrize("kind", list(TableKind), ids=lambda kind: kind.value)
 TEN = list(range(10))
 
 
-def test_a_repeated_micro_batch_is_there_once(kind: Kind, tmp_path: Path) -> None:
+def test_a_repeated_micro_batch_is_there_once(kind: TableKind, tmp_path: Path) -> None:
     options = options_of(kind, tmp_path)
     assert open_table(options).committed(QUERY) is None
     open_table(options).commit(change_of(options, batch_of(TEN), 0))
@@ -30,7 +30,7 @@ def test_a_repeated_micro_batch_is_there_once(kind: Kind, tmp_path: Path) -> Non
     assert again.committed(QUERY) == 1
 
 
-def test_without_a_transaction_the_same_crash_shows_repeats(kind: Kind, tmp_path: Path) -> None:
+def test_without_a_transaction_the_same_crash_shows_repeats(kind: TableKind, tmp_path: Path) -> None:
     """The wrong variant: what the test above would see if nothing looked at transactions."""
     options = options_of(kind, tmp_path)
     for _ in range(2):
@@ -38,7 +38,7 @@ def test_without_a_transaction_the_same_crash_shows_repeats(kind: Kind, tmp_path
     assert ids_of(open_table(options).read()) == sorted(TEN * 2)
 
 
-def test_files_that_were_never_committed_are_not_seen_and_vacuum_removes_them(kind: Kind, tmp_path: Path) -> None:
+def test_files_that_were_never_committed_are_not_seen_and_vacuum_removes_them(kind: TableKind, tmp_path: Path) -> None:
     options = options_of(kind, tmp_path)
     change_of(options, batch_of(TEN), 0)
     table = open_table(options)
@@ -53,7 +53,7 @@ def test_files_that_were_never_committed_are_not_seen_and_vacuum_removes_them(ki
     assert ids_of(open_table(options).read()) == [100, 101]
 
 
-def test_a_twin_of_the_driver_commits_the_same_micro_batch_at_the_same_time(kind: Kind, tmp_path: Path) -> None:
+def test_a_twin_of_the_driver_commits_the_same_micro_batch_at_the_same_time(kind: TableKind, tmp_path: Path) -> None:
     options = options_of(kind, tmp_path)
     one, two = open_table(options), open_table(options)
     one.commit(change_of(options, batch_of([0]), 0))
@@ -66,7 +66,7 @@ def test_a_twin_of_the_driver_commits_the_same_micro_batch_at_the_same_time(kind
 
 @pytest.mark.parametrize("query", [QUERY, "another"])
 def test_another_driver_commits_between_the_look_and_the_commit(
-    kind: Kind, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, query: str
+    kind: TableKind, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, query: str
 ) -> None:
     options = options_of(kind, tmp_path)
     one, two = open_table(options), open_table(options)
@@ -86,7 +86,7 @@ def test_another_driver_commits_between_the_look_and_the_commit(
     assert ids_of(open_table(options).read()) == ([0, 1, 2] if query == QUERY else [0, 1, 1, 2, 2])
 
 
-def test_two_queries_in_one_table(kind: Kind, tmp_path: Path) -> None:
+def test_two_queries_in_one_table(kind: TableKind, tmp_path: Path) -> None:
     options = options_of(kind, tmp_path)
     one, two = open_table(options), open_table(options)
     for number in range(3):
@@ -96,8 +96,8 @@ def test_two_queries_in_one_table(kind: Kind, tmp_path: Path) -> None:
     assert (two.committed("one"), one.committed("two")) == (2, 2)
 
 
-def test_partitions_keep_every_row(kind: Kind, tmp_path: Path) -> None:
-    partitioning = "country, day(at), bucket(4, id)" if kind is Kind.ICEBERG else "country"
+def test_partitions_keep_every_row(kind: TableKind, tmp_path: Path) -> None:
+    partitioning = "country, day(at), bucket(4, id)" if kind is TableKind.ICEBERG else "country"
     options = options_of(kind, tmp_path, partitioncolumns=partitioning)
     table = open_table(options)
     batch = batch_of(range(60))
@@ -107,7 +107,7 @@ def test_partitions_keep_every_row(kind: Kind, tmp_path: Path) -> None:
         open_table(options_of(kind, tmp_path)).commit(change_of(options_of(kind, tmp_path), batch, 1))
 
 
-def test_new_columns_are_added_if_that_is_wanted_and_earlier_rows_have_null(kind: Kind, tmp_path: Path) -> None:
+def test_new_columns_are_added_if_that_is_wanted_and_earlier_rows_have_null(kind: TableKind, tmp_path: Path) -> None:
     strict = options_of(kind, tmp_path)
     open_table(strict).commit(change_of(strict, batch_of(TEN), 0))
     wider = batch_of([10], price=pa.array([1.5]))
@@ -122,7 +122,7 @@ def test_new_columns_are_added_if_that_is_wanted_and_earlier_rows_have_null(kind
     assert (rows[0], rows[10], rows[11]) == (None, 1.5, None)
 
 
-def test_a_type_never_changes(kind: Kind, tmp_path: Path) -> None:
+def test_a_type_never_changes(kind: TableKind, tmp_path: Path) -> None:
     options = options_of(kind, tmp_path, schemaevolution="add")
     open_table(options).commit(change_of(options, batch_of(TEN), 0))
     other = pa.RecordBatch.from_pydict({"id": ["text"]})
@@ -132,7 +132,7 @@ def test_a_type_never_changes(kind: Kind, tmp_path: Path) -> None:
         open_table(options).check(pa.schema([("ID", pa.int64())]))
 
 
-def test_compaction_keeps_rows_versions_and_transactions(kind: Kind, tmp_path: Path) -> None:
+def test_compaction_keeps_rows_versions_and_transactions(kind: TableKind, tmp_path: Path) -> None:
     options = options_of(kind, tmp_path, partitioncolumns="country")
     table = open_table(options)
     versions = [table.commit(change_of(options, batch_of(range(9 * n, 9 * n + 9)), n)) for n in range(4)]
@@ -150,9 +150,9 @@ def test_compaction_keeps_rows_versions_and_transactions(kind: Kind, tmp_path: P
 
 
 def test_a_micro_batch_that_comes_while_files_are_put_together(
-    kind: Kind, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    kind: TableKind, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    if kind is Kind.DELTA:
+    if kind is TableKind.DELTA:
         pytest.skip("delta-rs rewrites inside: its own conflict check is what is relied on")
     options = options_of(kind, tmp_path)
     table, stream = open_table(options), open_table(options)
@@ -163,8 +163,8 @@ def test_a_micro_batch_that_comes_while_files_are_put_together(
     assert ids_of(stream.read()) == [0, 1, 2, 3]
 
 
-def test_of_two_compactions_one_wins(kind: Kind, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    if kind is Kind.DELTA:
+def test_of_two_compactions_one_wins(kind: TableKind, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    if kind is TableKind.DELTA:
         pytest.skip("delta-rs rewrites inside: its own conflict check is what is relied on")
     options = options_of(kind, tmp_path)
     table, other = open_table(options), open_table(options)
@@ -190,7 +190,7 @@ def _after_writing(monkeypatch: pytest.MonkeyPatch, act: Callable[[], object]) -
     monkeypatch.setattr(FileWriter, "run", then)
 
 
-def test_overwriting_replaces_the_rows_and_keeps_earlier_versions(kind: Kind, tmp_path: Path) -> None:
+def test_overwriting_replaces_the_rows_and_keeps_earlier_versions(kind: TableKind, tmp_path: Path) -> None:
     options = options_of(kind, tmp_path)
     table = open_table(options)
     first = table.commit(change_of(options, batch_of(TEN), 0))
@@ -199,7 +199,7 @@ def test_overwriting_replaces_the_rows_and_keeps_earlier_versions(kind: Kind, tm
     assert (ids_of(table.read()), ids_of(table.read(first))) == ([50], TEN)
 
 
-def test_history_says_whose_commit_it_is_and_how_far_the_topics_were(kind: Kind, tmp_path: Path) -> None:
+def test_history_says_whose_commit_it_is_and_how_far_the_topics_were(kind: TableKind, tmp_path: Path) -> None:
     options = options_of(kind, tmp_path)
     table = open_table(options)
     for number in range(2):
@@ -212,7 +212,7 @@ def test_history_says_whose_commit_it_is_and_how_far_the_topics_were(kind: Kind,
     assert commits[0].time_ms <= commits[1].time_ms
 
 
-def test_a_version_that_is_not_there(kind: Kind, tmp_path: Path) -> None:
+def test_a_version_that_is_not_there(kind: TableKind, tmp_path: Path) -> None:
     options = options_of(kind, tmp_path)
     table = open_table(options)
     table.commit(change_of(options, batch_of(TEN), 0))
@@ -220,7 +220,7 @@ def test_a_version_that_is_not_there(kind: Kind, tmp_path: Path) -> None:
         table.read(99)
 
 
-def test_a_micro_batch_without_rows_commits_nothing(kind: Kind, tmp_path: Path) -> None:
+def test_a_micro_batch_without_rows_commits_nothing(kind: TableKind, tmp_path: Path) -> None:
     options = options_of(kind, tmp_path)
     table = open_table(options)
     assert table.commit(change_of(options, batch_of([]), 0)) is None

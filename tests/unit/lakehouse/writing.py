@@ -9,18 +9,18 @@ from typing import Any
 
 import pyarrow as pa  # type: ignore[import-untyped]  # publishes no types
 
-from magnetar.lakehouse.files.file_store import Store
+from magnetar.lakehouse.files.file_store import FileStore
 from magnetar.lakehouse.files.file_writer import FileWriter
-from magnetar.lakehouse.formats.table import Change
+from magnetar.lakehouse.formats.table import TableChange
 from magnetar.lakehouse.model.history import Note
 from magnetar.lakehouse.model.layout import layout_of
-from magnetar.lakehouse.model.options import Kind, LakeOptions, lake_options
+from magnetar.lakehouse.model.options import LakeOptions, TableKind, lake_options
 from magnetar.lakehouse.model.table_schema import plain_schema
 
 QUERY = "query-1"
 
 
-def options_of(kind: Kind, directory: Path, **given: str) -> LakeOptions:
+def options_of(kind: TableKind, directory: Path, **given: str) -> LakeOptions:
     """Of table ``t`` in ``directory``."""
     return lake_options(kind, {"path": str(directory / "t"), **given})
 
@@ -46,17 +46,17 @@ def change_of(
     query: str | None = QUERY,
     positions: dict[str, str] | None = None,
     overwrite: bool = False,
-) -> Change:
+) -> TableChange:
     """What two tasks have written, half of the rows each."""
     half = batch.num_rows // 2
     files = []
     for task, rows in enumerate((batch.slice(0, half), batch.slice(half))):
         writer = FileWriter(
-            Store(options.path, {}), layout_of(options, query, number), f"part-{number or 0:08}-{task:05}"
+            FileStore(options.path, {}), layout_of(options, query, number), f"part-{number or 0:08}-{task:05}"
         )
         files += writer.run([rows] if rows.num_rows else [])
     note = Note(query, number, positions, None, batch.num_rows)
-    return Change(files, plain_schema(batch.schema), note, overwrite)
+    return TableChange(files, plain_schema(batch.schema), note, overwrite)
 
 
 def ids_of(table: pa.Table) -> list[int]:

@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 
 import pyarrow as pa  # type: ignore[import-untyped]  # publishes no types
 
-from magnetar.lakehouse.files.file_store import Store
+from magnetar.lakehouse.files.file_store import FileStore
 from magnetar.lakehouse.model.lineage import LoggedFile
 from magnetar.lakehouse.model.table_schema import aligned
 from magnetar.model.errors import NotFoundError
@@ -26,7 +26,7 @@ class FileReader(NamedTuple):
     def read(self, file: LoggedFile) -> pa.Table:
         """All rows of a file in the table's schema. NotFoundError; other errors are those of a file that is no
         Parquet."""
-        store = Store(self.path, self.storage)
+        store = FileStore(self.path, self.storage)
         for _ in range(_MOVES):
             for place in file.places:
                 try:
@@ -40,7 +40,7 @@ class FileReader(NamedTuple):
 
     def differing(self, files: Iterable[LoggedFile]) -> dict[str, str]:
         """What is wrong with files that are not there, or not as long as the log says, by path."""
-        store = Store(self.path, self.storage)
+        store = FileStore(self.path, self.storage)
         sizes = {path: size for path, size, _ in store.list()}
         found = {}
         for file in files:

@@ -32,7 +32,7 @@ def local_path(path: str) -> str | None:
     return os.path.abspath(path) if len(url.scheme) < 2 else None
 
 
-class Store:
+class FileStore:
     """All below one directory or URL. Made where it is used: it does not travel between processes."""
 
     def __init__(self, path: str, options: Mapping[str, str]) -> None:
@@ -68,9 +68,9 @@ class Store:
             return False
         return True
 
-    def writer(self, path: str) -> Output:
+    def writer(self, path: str) -> FileOutput:
         """A new file, there once it is closed."""
-        return Output(obstore.open_writer(self._store, path))
+        return FileOutput(obstore.open_writer(self._store, path))
 
     def move(self, source: str, target: str) -> None:
         """FileNotFoundError if ``source`` is not there; replaces ``target``."""
@@ -101,7 +101,7 @@ class Store:
                 yield meta["path"], meta["size"], meta["last_modified"].timestamp()
 
 
-class Output:
+class FileOutput:
     """What pyarrow wants of a file to write."""
 
     def __init__(self, writer: Any) -> None:

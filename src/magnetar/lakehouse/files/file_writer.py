@@ -14,7 +14,7 @@ from typing import Any, Final
 import pyarrow as pa  # type: ignore[import-untyped]  # publishes no types
 import pyarrow.parquet as pq  # type: ignore[import-untyped]  # the same
 
-from magnetar.lakehouse.files.file_store import Output, Store
+from magnetar.lakehouse.files.file_store import FileOutput, FileStore
 from magnetar.lakehouse.files.statistics import statistics
 from magnetar.lakehouse.model.data_file import DataFile
 from magnetar.lakehouse.model.layout import Layout
@@ -28,7 +28,7 @@ _GROUP_BYTES: Final = 64 << 20
 class FileWriter:
     """Of one task attempt; not for several threads."""
 
-    def __init__(self, store: Store, layout: Layout, name: str) -> None:
+    def __init__(self, store: FileStore, layout: Layout, name: str) -> None:
         self._store = store
         self._layout = layout
         self._name = f"{name}-{uuid.uuid4().hex[:12]}"
@@ -118,7 +118,7 @@ class _Part:
         self.rows = 0
         self.bytes = 0
         self.writer: Any = None
-        self.output: Output | None = None
+        self.output: FileOutput | None = None
         self.path = ""
         self.file_rows = 0
         self.metadata: list[pq.FileMetaData] = []

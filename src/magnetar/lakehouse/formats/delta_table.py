@@ -18,13 +18,13 @@ from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundErr
 from deltalake.transaction import AddAction, RemoveAction, create_table_with_add_actions
 
 from magnetar.lakehouse.files.file_reader import FileReader
-from magnetar.lakehouse.files.file_store import Store, local_path
-from magnetar.lakehouse.formats.table import Change, Compacted, too_many_conflicts, tries
+from magnetar.lakehouse.files.file_store import FileStore, local_path
+from magnetar.lakehouse.formats.table import FileCompaction, TableChange, too_many_conflicts, tries
 from magnetar.lakehouse.model.data_file import DataFile
 from magnetar.lakehouse.model.history import Commit, Note, newest
 from magnetar.lakehouse.model.lineage import FileCommit, LoggedFile
 from magnetar.lakehouse.model.options import LakeOptions
-from magnetar.lakehouse.model.partition import Field, check, check_unchanged, text_of
+from magnetar.lakehouse.model.partition import PartitionColumn, check, check_unchanged, text_of
 from magnetar.lakehouse.model.table_schema import fit, plain_schema
 from magnetar.model.errors import InvalidValueError, NotFoundError
 from magnetar.runtime.clock import Clock, SystemClock
@@ -58,7 +58,7 @@ class LakeDelta:
         table = self._open()
         return None if table is None else table.transaction_version(app)
 
-    def commit(self, change: Change) -> int | None:
+    def commit(self, change: TableChange) -> int | None:
         """See `table.Table`."""
         if not change.files and not change.overwrite:
             return None
@@ -75,7 +75,7 @@ class LakeDelta:
                 cause = error
         raise too_many_conflicts(self._uri, self._options.commit_retries + 1, cause)
 
-    def _try(self, change: Change) -> int | None:
+    def _try(self, change: TableChange) -> int | None:
         note = change.note
         table = self._open()
         if table is not None and note.app is not None and note.batch is not None:
@@ -139,7 +139,7 @@ class LakeDelta:
         table = self._open()
         if table is None:
             return []
-        schema, store = _schema(table), Store(self._options.path, self._options.storage)
+        schema, store = _schema(table), FileStore(self._options.path, self._options.storage)
         names = (posixpath.basename(path).partition(".") for path, _, _ in store.list(_LOG))
         versions = sorted(int(name) for name, _, rest in names if rest == "json" and name.isdecimal())
         found = [_file_commit(one, store.read(f"{_LOG}/{one:020}.json").decode(), schema) for one in versions]
@@ -168,18 +168,18 @@ class LakeDelta:
         table = DeltaTable(self._uri, version=version, storage_options=self._options.storage or None)
         return table.to_pyarrow_table()
 
-    def compact(self) -> Compacted:
+    def compact(self) -> FileCompaction:
         """See `table.Table`."""
         table = self._open()
         if table is None:
-            return Compacted(None, 0, 0)
+            return FileCompaction(None, 0, 0)
         before = table.version()
         found = table.optimize.compact(
             target_size=self._options.target_file_bytes, commit_properties=CommitProperties(custom_metadata={NOTE: {}})
         )
         table.update_incremental()
         removed, added = found["numFilesRemoved"], found["numFilesAdded"]
-        return Compacted(table.version() if table.version() > before else None, removed, added)
+        return FileCompaction(table.version() if table.version() > before else None, removed, added)
 
     def vacuum(self, hours: float, *, dry: bool = False) -> list[str]:
         """See `table.Table`; files that no log entry names go too (delta-rs calls that full)."""
@@ -204,7 +204,7 @@ class LakeDelta:
         where = f"Delta table {self._uri}"
         if table is None:
             return []
-        check_unchanged(fields, [Field(column) for column in table.metadata().partition_columns], where)
+        check_unchanged(fields, [PartitionColumn(column) for column in table.metadata().partition_columns], where)
         return fit(_schema(table), schema, add=self._options.add_columns, where=where)
 
     def _action(self, file: DataFile, schema: pa.Schema) -> AddAction:

@@ -18,7 +18,7 @@ from pyiceberg.io.pyarrow import (
     data_file_statistics_from_parquet_metadata,
     parquet_path_to_id_mapping,
 )
-from pyiceberg.manifest import DataFile as Manifested
+from pyiceberg.manifest import DataFile as IcebergDataFile
 from pyiceberg.manifest import DataFileContent, FileFormat, ManifestEntryStatus
 from pyiceberg.table import Table
 from pyiceberg.table.metadata import TableMetadata
@@ -31,7 +31,7 @@ from magnetar.model.errors import InvalidValueError
 class Appending(Protocol):
     """A snapshot in the making."""
 
-    def append_data_file(self, data_file: Manifested) -> Any: ...
+    def append_data_file(self, data_file: IcebergDataFile) -> Any: ...
 
 
 def add_files(
@@ -47,7 +47,7 @@ def add_files(
             footer = pq.read_metadata(stream)
         found = data_file_statistics_from_parquet_metadata(footer, plan, columns)
         snapshot.append_data_file(
-            Manifested.from_args(
+            IcebergDataFile.from_args(
                 content=DataFileContent.DATA,
                 file_path=path,
                 file_format=FileFormat.PARQUET,
@@ -62,10 +62,10 @@ def add_files(
         )
 
 
-def live_files(table: Table) -> dict[str, tuple[DataFile, Manifested]]:
+def live_files(table: Table) -> dict[str, tuple[DataFile, IcebergDataFile]]:
     """Of the current snapshot, oldest first, by path: ours and pyiceberg's; none of another partitioning."""
     snapshot = table.current_snapshot()
-    found: dict[str, tuple[DataFile, Manifested]] = {}
+    found: dict[str, tuple[DataFile, IcebergDataFile]] = {}
     if snapshot is None:
         return found
     for manifest in sorted(snapshot.manifests(table.io), key=lambda one: one.sequence_number or 0):

@@ -24,22 +24,22 @@ from pyiceberg.exceptions import (
 )
 from pyiceberg.expressions import AlwaysTrue
 from pyiceberg.partitioning import PartitionField
-from pyiceberg.table import Table as Loaded
+from pyiceberg.table import Table as CatalogTable
 from pyiceberg.table import TableProperties
 from pyiceberg.table.snapshots import Snapshot
 from pyiceberg.transforms import parse_transform
 
 from magnetar.lakehouse.files.file_reader import FileReader
-from magnetar.lakehouse.files.file_store import Store, local_path, name_of
+from magnetar.lakehouse.files.file_store import FileStore, local_path, name_of
 from magnetar.lakehouse.files.file_writer import FileWriter
 from magnetar.lakehouse.formats.iceberg_files import FileHistory, add_files, file_history, live_files, referenced
-from magnetar.lakehouse.formats.table import Change, Compacted, too_many_conflicts, tries
+from magnetar.lakehouse.formats.table import FileCompaction, TableChange, too_many_conflicts, tries
 from magnetar.lakehouse.model.file_bins import bins
 from magnetar.lakehouse.model.history import Commit, Note, as_text, newest
 from magnetar.lakehouse.model.layout import layout_of
 from magnetar.lakehouse.model.lineage import FileCommit, LoggedFile
 from magnetar.lakehouse.model.options import LakeOptions
-from magnetar.lakehouse.model.partition import Field, check, check_unchanged
+from magnetar.lakehouse.model.partition import PartitionColumn, check, check_unchanged
 from magnetar.lakehouse.model.table_schema import aligned, fit, plain_schema
 from magnetar.model.errors import InvalidValueError, NotFoundError
 from magnetar.runtime.clock import Clock, SystemClock
@@ -76,7 +76,7 @@ class LakeIceberg:
         table = self._load()
         return None if table is None else _committed(table, app)
 
-    def commit(self, change: Change) -> int | None:
+    def commit(self, change: TableChange) -> int | None:
         """See `table.Table`."""
         if not change.files and not change.overwrite:
             return None
@@ -93,7 +93,7 @@ class LakeIceberg:
                 continue
         raise too_many_conflicts(self._name, self._options.commit_retries + 1)
 
-    def _try(self, table: Loaded, change: Change) -> int | None:
+    def _try(self, table: CatalogTable, change: TableChange) -> int | None:
         note = change.note
         added = self._fit(table, change.schema)
         properties = _summary(note)
@@ -167,19 +167,19 @@ class LakeIceberg:
         snapshot = next(one for one in table.snapshots() if one.sequence_number == version)
         return table.scan(snapshot_id=snapshot.snapshot_id).to_arrow()
 
-    def compact(self) -> Compacted:
+    def compact(self) -> FileCompaction:
         """See `table.Table`."""
         table = self._load()
         if table is None or table.current_snapshot() is None:
-            return Compacted(None, 0, 0)
+            return FileCompaction(None, 0, 0)
         live = live_files(table)
         groups = bins([file for file, _ in live.values()], self._options.target_file_bytes)
         if not groups:
-            return Compacted(None, 0, 0)
+            return FileCompaction(None, 0, 0)
         schema = plain_schema(table.schema().as_arrow())
         fields = tuple(_field(table, one) for one in table.spec().fields)
         layout = layout_of(self._options, None, None)._replace(partitioning=fields)
-        store = Store(self._options.path, self._options.storage)
+        store = FileStore(self._options.path, self._options.storage)
         writer = FileWriter(store, layout, f"compacted-{table.last_sequence_number:08}")
         old = [live[file.path][1] for group in groups for file in group]
         new = writer.run(
@@ -203,10 +203,10 @@ class LakeIceberg:
             except ValidationException:
                 break
             snapshot = table.current_snapshot()
-            return Compacted(None if snapshot is None else snapshot.sequence_number, len(old), len(new))
+            return FileCompaction(None if snapshot is None else snapshot.sequence_number, len(old), len(new))
         for file in new:
             store.delete(file.path)
-        return Compacted(None, 0, 0)
+        return FileCompaction(None, 0, 0)
 
     def vacuum(self, hours: float, *, dry: bool = False) -> list[str]:
         """See `table.Table`: old snapshots expire, then every data file that no snapshot names goes."""
@@ -221,7 +221,7 @@ class LakeIceberg:
             table = self._load()
             assert table is not None
         kept = referenced(table, set(old) if dry else set())
-        store = Store(self._options.path, self._options.storage)
+        store = FileStore(self._options.path, self._options.storage)
         gone = [
             path
             for path, _, written in store.list("data")
@@ -247,18 +247,18 @@ class LakeIceberg:
                         "catalog.type and catalog.uri (and catalog.s3.* for pyiceberg's own access)"
                     )
                 parent = directory.rpartition("/")[0]
-                Store(parent, {})
+                FileStore(parent, {})
                 given = {"type": "sql", "uri": f"sqlite:///{parent}/{_CATALOG_FILE}", "warehouse": f"file://{parent}"}
             self._opened = load_catalog("magnetar", **given)
         return self._opened
 
-    def _load(self) -> Loaded | None:
+    def _load(self) -> CatalogTable | None:
         try:
             return self._catalog().load_table(self._identifier)
         except (NoSuchTableError, NoSuchNamespaceError):
             return None
 
-    def _create(self, schema: pa.Schema) -> Loaded:
+    def _create(self, schema: pa.Schema) -> CatalogTable:
         fields = self._options.partitioning
         check(fields, schema, transforms=True)
         catalog = self._catalog()
@@ -278,7 +278,7 @@ class LakeIceberg:
             pass
         return catalog.load_table(self._identifier)
 
-    def _fit(self, table: Loaded | None, schema: pa.Schema) -> list[pa.Field]:
+    def _fit(self, table: CatalogTable | None, schema: pa.Schema) -> list[pa.Field]:
         fields = self._options.partitioning
         check(fields, schema, transforms=True)
         where = f"Iceberg table {self._name}"
@@ -288,23 +288,23 @@ class LakeIceberg:
         return fit(table.schema().as_arrow(), schema, add=self._options.add_columns, where=where)
 
 
-def _once(table: Loaded) -> Loaded:
+def _once(table: CatalogTable) -> CatalogTable:
     """Without pyiceberg's repetition of commits, in this process only."""
     table.metadata.properties[TableProperties.COMMIT_NUM_RETRIES] = "0"
     return table
 
 
-def _transform(field: Field) -> Any:
+def _transform(field: PartitionColumn) -> Any:
     return parse_transform(f"bucket[{field.buckets}]" if field.transform == "bucket" else field.transform)
 
 
-def _field(table: Loaded, field: PartitionField) -> Field:
+def _field(table: CatalogTable, field: PartitionField) -> PartitionColumn:
     column = table.schema().find_column_name(field.source_id) or ""
     name, _, rest = str(field.transform).partition("[")
-    return Field(column, name, int(rest.rstrip("]")) if rest else 0)
+    return PartitionColumn(column, name, int(rest.rstrip("]")) if rest else 0)
 
 
-def _committed(table: Loaded, app: str) -> int | None:
+def _committed(table: CatalogTable, app: str) -> int | None:
     found = table.properties.get(f"{_TRANSACTION}{app}")
     return None if found is None else int(found)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from magnetar.lakehouse.formats.table import Table
-from magnetar.lakehouse.model.options import Kind, LakeOptions
+from magnetar.lakehouse.model.options import LakeOptions, TableKind
 from magnetar.model.errors import InvalidValueError
 
 
@@ -11,15 +11,15 @@ def open_table(options: LakeOptions) -> Table:
     """Raises InvalidValueError with what to install if the library of its kind is missing."""
     try:
         match options.kind:
-            case Kind.PARQUET:
+            case TableKind.PARQUET:
                 from magnetar.lakehouse.formats.parquet_table import ParquetTable
 
                 return ParquetTable(options)
-            case Kind.DELTA:
+            case TableKind.DELTA:
                 from magnetar.lakehouse.formats.delta_table import LakeDelta
 
                 return LakeDelta(options)
-            case Kind.ICEBERG:
+            case TableKind.ICEBERG:
                 from magnetar.lakehouse.formats.iceberg_table import LakeIceberg
 
                 return LakeIceberg(options)

@@ -58,7 +58,7 @@ def final_path(staged: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class TableFile:
     """A file of the table."""
 
     file: DataFile
@@ -66,14 +66,14 @@ class Entry:
 
 
 @dataclass
-class State:
+class TableState:
     """The table after the commits that were applied, in order."""
 
     version: int = -1
     time_ms: int = 0
     schema: pa.Schema | None = None
     partitioning: list[str] = field(default_factory=list)
-    files: dict[str, Entry] = field(default_factory=dict)
+    files: dict[str, TableFile] = field(default_factory=dict)
     retired: dict[str, int] = field(default_factory=dict)
     """Path of a file that was removed to the time of that, ms."""
     transactions: dict[str, int] = field(default_factory=dict)
@@ -93,7 +93,7 @@ class State:
         for path in commit.get("forget", ()):
             self.retired.pop(path, None)
         for one in commit["add"]:
-            self.files[one["path"]] = entry_of(one)
+            self.files[one["path"]] = table_file(one)
         note = Note.from_dict(commit["note"])
         if note.app is not None and note.batch is not None:
             self.transactions[note.app] = max(note.batch, self.transactions.get(note.app, -1))
@@ -113,15 +113,15 @@ class State:
         return json.dumps(content).encode()
 
     @staticmethod
-    def from_json(data: bytes) -> State:
+    def from_json(data: bytes) -> TableState:
         content = json.loads(data)
         _check(content, "checkpoint")
-        return State(
+        return TableState(
             content["version"],
             content["time"],
             None if content["schema"] is None else decode_schema(content["schema"]),
             content["partitioning"],
-            {one["path"]: entry_of(one) for one in content["files"]},
+            {one["path"]: table_file(one) for one in content["files"]},
             content["retired"],
             content["transactions"],
         )
@@ -134,7 +134,7 @@ def encode_commit(
     *,
     schema: pa.Schema | None = None,
     partitioning: list[str] | None = None,
-    add: list[Entry] | None = None,
+    add: list[TableFile] | None = None,
     remove: list[str] | None = None,
     forget: list[str] | None = None,
 ) -> dict[str, Any]:
@@ -184,7 +184,7 @@ def _check(content: dict[str, Any], where: str) -> None:
         )
 
 
-def _plain(entry: Entry) -> dict[str, Any]:
+def _plain(entry: TableFile) -> dict[str, Any]:
     file = entry.file
     return {
         "path": file.path,
@@ -195,6 +195,6 @@ def _plain(entry: Entry) -> dict[str, Any]:
     }
 
 
-def entry_of(one: dict[str, Any]) -> Entry:
+def table_file(one: dict[str, Any]) -> TableFile:
     """Of what a commit adds."""
-    return Entry(DataFile(one["path"], one["size"], one["rows"], tuple(one["partition"])), one["staged"])
+    return TableFile(DataFile(one["path"], one["size"], one["rows"], tuple(one["partition"])), one["staged"])

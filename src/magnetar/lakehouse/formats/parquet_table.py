@@ -15,18 +15,18 @@ from typing import Any, Final
 import pyarrow as pa  # type: ignore[import-untyped]  # publishes no types
 
 from magnetar.lakehouse.files.file_reader import FileReader
-from magnetar.lakehouse.files.file_store import Store
+from magnetar.lakehouse.files.file_store import FileStore
 from magnetar.lakehouse.files.file_writer import FileWriter
 from magnetar.lakehouse.formats import parquet_log as log
-from magnetar.lakehouse.formats.parquet_log import Entry, State
-from magnetar.lakehouse.formats.table import Change, Compacted, too_many_conflicts, tries
+from magnetar.lakehouse.formats.parquet_log import TableFile, TableState
+from magnetar.lakehouse.formats.table import FileCompaction, TableChange, too_many_conflicts, tries
 from magnetar.lakehouse.model.data_file import DataFile
 from magnetar.lakehouse.model.file_bins import bins
 from magnetar.lakehouse.model.history import Commit, Note, newest
 from magnetar.lakehouse.model.layout import STAGING, layout_of
 from magnetar.lakehouse.model.lineage import FileCommit, LoggedFile
 from magnetar.lakehouse.model.options import LakeOptions
-from magnetar.lakehouse.model.partition import Field, check, check_unchanged
+from magnetar.lakehouse.model.partition import PartitionColumn, check, check_unchanged
 from magnetar.lakehouse.model.table_schema import fit, plain_schema, widened
 from magnetar.model.errors import NotFoundError
 from magnetar.runtime.clock import Clock, SystemClock
@@ -40,8 +40,8 @@ class ParquetTable:
     def __init__(self, options: LakeOptions, clock: Clock | None = None) -> None:
         self._options = options
         self._clock = clock or SystemClock()
-        self._store = Store(options.path, options.storage)
-        self._state = State()
+        self._store = FileStore(options.path, options.storage)
+        self._state = TableState()
         self._settled = False
 
     def exists(self) -> bool:
@@ -57,12 +57,12 @@ class ParquetTable:
     def committed(self, app: str) -> int | None:
         return self._refresh().transactions.get(app)
 
-    def commit(self, change: Change) -> int | None:
+    def commit(self, change: TableChange) -> int | None:
         """See `table.Table`."""
         if not self._settled:
             self.settle()
 
-        def build(state: State) -> dict[str, Any] | None:
+        def build(state: TableState) -> dict[str, Any] | None:
             note = change.note
             if note.batch is not None and state.transactions.get(note.app or "", -1) >= note.batch:
                 return None
@@ -92,11 +92,11 @@ class ParquetTable:
 
     def file_log(self) -> list[FileCommit]:
         """See `table.Table`; this log is kept for ever."""
-        state, found = State(), []
+        state, found = TableState(), []
         for version in self._versions():
             commit = self._manifest(version)
             state.apply(version, commit)
-            added = tuple(_logged(log.entry_of(one), state) for one in commit["add"])
+            added = tuple(_logged(log.table_file(one), state) for one in commit["add"])
             one = log.summary(version, commit)
             found.append(FileCommit(version, one.operation, one.app, one.batch, added, tuple(commit["remove"])))
         return found
@@ -116,14 +116,14 @@ class ParquetTable:
         """The files of a version, in the order of their commits."""
         return [entry.file for entry in self._at(version).files.values()]
 
-    def compact(self) -> Compacted:
+    def compact(self) -> FileCompaction:
         """See `table.Table`."""
         self.settle()
         state = self._state
         groups = bins([entry.file for entry in state.files.values()], self._options.target_file_bytes)
         if not groups or state.schema is None:
-            return Compacted(None, 0, 0)
-        fields = tuple(Field(name) for name in state.partitioning)
+            return FileCompaction(None, 0, 0)
+        fields = tuple(PartitionColumn(name) for name in state.partitioning)
         layout = layout_of(self._options, None, None)._replace(partitioning=fields)
         writer = FileWriter(self._store, layout, f"compacted-{state.version:08}")
         removed = []
@@ -135,7 +135,7 @@ class ParquetTable:
             batch for file in batches for batch in self._rows(state.files[file.path], state).to_batches()
         )
 
-        def build(now: State) -> dict[str, Any] | None:
+        def build(now: TableState) -> dict[str, Any] | None:
             if any(path not in now.files for path in removed):
                 # Somebody compacted or replaced them: then what was written here is an orphan, and nothing is wrong.
                 return None
@@ -146,7 +146,7 @@ class ParquetTable:
 
         version = self._append(build)
         self._clean(files)
-        return Compacted(version, *((len(removed), len(files)) if version is not None else (0, 0)))
+        return FileCompaction(version, *((len(removed), len(files)) if version is not None else (0, 0)))
 
     def vacuum(self, hours: float, *, dry: bool = False) -> list[str]:
         """See `table.Table`."""
@@ -185,7 +185,7 @@ class ParquetTable:
                     self._move(path, staged[path])
         self._settled = True
 
-    def _append(self, build: Callable[[State], dict[str, Any] | None]) -> int | None:
+    def _append(self, build: Callable[[TableState], dict[str, Any] | None]) -> int | None:
         """Commit what ``build`` makes of the newest state; None if it makes nothing of it."""
         for _ in tries(self._options):
             state = self._refresh()
@@ -222,35 +222,35 @@ class ParquetTable:
                     self._store.delete(path)
             self._store.prune(directory)
 
-    def _checkpoint(self, state: State) -> None:
+    def _checkpoint(self, state: TableState) -> None:
         if (state.version + 1) % _CHECKPOINT_EVERY:
             return
         self._store.create(log.checkpoint_path(state.version), state.to_json())
         self._store.delete(log.checkpoint_path(state.version - 2 * _CHECKPOINT_EVERY))
 
-    def _fit(self, state: State, schema: pa.Schema) -> tuple[pa.Schema, bool]:
+    def _fit(self, state: TableState, schema: pa.Schema) -> tuple[pa.Schema, bool]:
         """The table's schema with what ``schema`` adds, and whether it adds anything."""
         fields = self._options.partitioning
         check(fields, schema, transforms=False)
         where = f"table {self._options.path}"
         if state.schema is None:
             return schema, True
-        check_unchanged(fields, [Field(column) for column in state.partitioning], where)
+        check_unchanged(fields, [PartitionColumn(column) for column in state.partitioning], where)
         added = fit(state.schema, schema, add=self._options.add_columns, where=where)
         return widened(state.schema, added), bool(added)
 
-    def _refresh(self) -> State:
+    def _refresh(self) -> TableState:
         """Read what was committed since."""
         self._state = self._replayed(self._state, None)
         return self._state
 
-    def _at(self, version: int | None) -> State:
+    def _at(self, version: int | None) -> TableState:
         if version is None:
             return self._refresh()
         newest(self.history(), version, None)
-        return self._replayed(State(), version)
+        return self._replayed(TableState(), version)
 
-    def _replayed(self, state: State, until: int | None) -> State:
+    def _replayed(self, state: TableState, until: int | None) -> TableState:
         after = None if state.version < 0 else log.commit_path(state.version)
         found = sorted(
             found
@@ -261,7 +261,7 @@ class ParquetTable:
         checkpoints = [version for version, whole in found if whole and version > state.version]
         if checkpoints and len(found) > _CHECKPOINT_EVERY:
             try:
-                state = State.from_json(self._store.read(log.checkpoint_path(checkpoints[-1])))
+                state = TableState.from_json(self._store.read(log.checkpoint_path(checkpoints[-1])))
             except FileNotFoundError:
                 # Replaced by a later one at this moment; the commits are all there.
                 pass
@@ -278,33 +278,33 @@ class ParquetTable:
         content: dict[str, Any] = json.loads(self._store.read(log.commit_path(version)))
         return content
 
-    def _rows(self, entry: Entry, state: State) -> pa.Table:
+    def _rows(self, entry: TableFile, state: TableState) -> pa.Table:
         """Of one file, in the table's schema."""
         try:
             return self._reader(state).read(_logged(entry, state))
         except NotFoundError as error:
             raise NotFoundError(f"{error}; vacuum has removed what this version needs, read a later one") from None
 
-    def _reader(self, state: State) -> FileReader:
+    def _reader(self, state: TableState) -> FileReader:
         if state.schema is None:
             raise NotFoundError(f"{self._options.path}: there is no table; nothing was committed there")
         return FileReader(self._options.path, self._options.storage, state.schema)
 
 
-def _entry(file: DataFile) -> Entry:
-    return Entry(
+def _entry(file: DataFile) -> TableFile:
+    return TableFile(
         DataFile(log.final_path(file.path), file.size, file.rows, file.partition),
         posixpath.normpath(file.path),
     )
 
 
-def _logged(entry: Entry, state: State) -> LoggedFile:
+def _logged(entry: TableFile, state: TableState) -> LoggedFile:
     path = entry.file.path
     places = (path, entry.staged, f"{log.RETIRED}/{path}")
     return LoggedFile(path, places, entry.file.size, entry.file.rows, _in_path(entry.file, state))
 
 
-def _in_path(file: DataFile, state: State) -> tuple[tuple[str, pa.Array], ...]:
+def _in_path(file: DataFile, state: TableState) -> tuple[tuple[str, pa.Array], ...]:
     """The columns that stand in the path, each with its one value."""
     assert state.schema is not None, "a file has a schema"
     found = []

@@ -23,7 +23,7 @@ from magnetar.model.errors import ConflictError, InvalidValueError
 _PAUSE: Final = 0.05
 
 
-class Change(NamedTuple):
+class TableChange(NamedTuple):
     files: list[DataFile]
     schema: pa.Schema
     """The query's, with partition columns; as `table_schema.plain_schema` gives it."""
@@ -32,7 +32,7 @@ class Change(NamedTuple):
     """In place of everything that is there."""
 
 
-class Compacted(NamedTuple):
+class FileCompaction(NamedTuple):
     version: int | None
     """None: there was nothing to do."""
     removed: int
@@ -75,7 +75,7 @@ class Table(Protocol):
     def committed(self, app: str) -> int | None:
         """The last transaction of ``app`` that the table has."""
 
-    def commit(self, change: Change) -> int | None:
+    def commit(self, change: TableChange) -> int | None:
         """The new version; None if the table has this transaction, or there is nothing to commit."""
 
     def history(self) -> list[Commit]:
@@ -90,7 +90,7 @@ class Table(Protocol):
     def read(self, version: int | None = None) -> pa.Table:
         """All rows, of the last version or of an earlier one."""
 
-    def compact(self) -> Compacted:
+    def compact(self) -> FileCompaction:
         """Small files of a partition become one; rows and their number stay. Beside running writers."""
 
     def vacuum(self, hours: float, *, dry: bool = False) -> list[str]:

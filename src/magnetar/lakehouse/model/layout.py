@@ -6,8 +6,8 @@ import hashlib
 import uuid
 from typing import Final, NamedTuple
 
-from magnetar.lakehouse.model.options import Kind, LakeOptions
-from magnetar.lakehouse.model.partition import Field
+from magnetar.lakehouse.model.options import LakeOptions, TableKind
+from magnetar.lakehouse.model.partition import PartitionColumn
 
 STAGING: Final = "_staging"
 STAGED_SUFFIX: Final = ".staged"
@@ -17,7 +17,7 @@ SUFFIX: Final = ".zstd.parquet"
 class Layout(NamedTuple):
     """See `file_writer`."""
 
-    partitioning: tuple[Field, ...]
+    partitioning: tuple[PartitionColumn, ...]
     keep_columns: bool
     """Partition columns stand in the files too (Iceberg), and not only in their paths (Hive)."""
     target_file_bytes: int
@@ -35,17 +35,17 @@ def layout_of(options: LakeOptions, app: str | None, version: int | None) -> Lay
     of Parquet is read by its file names, so there files wait in a directory of their transaction.
     """
     prefix = ""
-    if options.kind is Kind.ICEBERG:
+    if options.kind is TableKind.ICEBERG:
         prefix = "data/"
-    elif options.kind is Kind.PARQUET:
+    elif options.kind is TableKind.PARQUET:
         owner = uuid.uuid4().hex if app is None else hashlib.sha256(app.encode()).hexdigest()
         prefix = f"{STAGING}/{owner[:16]}{'' if version is None else f'-{version}'}/"
     return Layout(
         options.partitioning,
-        options.kind is Kind.ICEBERG,
+        options.kind is TableKind.ICEBERG,
         options.target_file_bytes,
         options.row_group_rows,
         options.compression_level,
         prefix,
-        STAGED_SUFFIX if options.kind is Kind.PARQUET else SUFFIX,
+        STAGED_SUFFIX if options.kind is TableKind.PARQUET else SUFFIX,
     )

@@ -37,7 +37,7 @@ class FileCommit(NamedTuple):
     removed: tuple[str, ...]
 
 
-class Group(NamedTuple):
+class FileGroup(NamedTuple):
     batches: frozenset[int]
     """Of the application that was asked for."""
     others: bool
@@ -48,7 +48,7 @@ class Group(NamedTuple):
     """Versions that took files of the group away."""
 
 
-def groups(log: Iterable[FileCommit], app: str) -> list[Group]:
+def groups(log: Iterable[FileCommit], app: str) -> list[FileGroup]:
     """All groups, in the order of their first commits."""
     parents: list[int] = []
     batches: list[set[int]] = []
@@ -90,7 +90,7 @@ def groups(log: Iterable[FileCommit], app: str) -> list[Group]:
         files.setdefault(root(owner[path]), []).append(file)
     roots = [index for index in range(len(parents)) if root(index) == index]
     return [
-        Group(frozenset(batches[one]), others[one], tuple(files.get(one, ())), tuple(sorted(rearranged[one])))
+        FileGroup(frozenset(batches[one]), others[one], tuple(files.get(one, ())), tuple(sorted(rearranged[one])))
         for one in roots
         if batches[one] or files.get(one)
     ]

@@ -13,12 +13,12 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Final, NamedTuple
 
-from magnetar.lakehouse.model.partition import Field, parse
+from magnetar.lakehouse.model.partition import PartitionColumn, parse
 from magnetar.model.errors import InvalidValueError
 from magnetar.spark.option_table import OptionTable, unknown
 
 
-class Kind(Enum):
+class TableKind(Enum):
     """Of table; the value is what follows ``magnetar-`` in the name of the format."""
 
     PARQUET = "parquet"
@@ -26,25 +26,25 @@ class Kind(Enum):
     ICEBERG = "iceberg"
 
 
-class Option(NamedTuple):
+class LakeOption(NamedTuple):
     title: str
     help: str
 
 
-OPTIONS: Final[dict[str, Option]] = {
+OPTIONS: Final[dict[str, LakeOption]] = {
     option.title.lower(): option
     for option in (
-        Option("path", "directory or URL of the table, what start(...) or save(...) is given"),
-        Option("partitionColumns", "columns with commas; for Iceberg also day(ts), bucket(16, key) and the like"),
-        Option("schemaEvolution", "none, or add: columns that the table does not have are added to it"),
-        Option("targetFileBytes", "a data file is closed when it has reached this size, 134217728"),
-        Option("rowGroupRows", "rows in a row group of a file, 262144"),
-        Option("compressionLevel", "of zstd, 1"),
-        Option("compactEvery", "small files are put together every so many commits; 0, the default, is never"),
-        Option("commitRetries", "how often a commit is tried again when another writer was first, 10"),
-        Option("txnAppId", "batch writes: who writes; with txnVersion, what is written again is kept once"),
-        Option("txnVersion", "batch writes: a number that grows with each write of txnAppId"),
-        Option("table", "Iceberg: namespace.name in the catalog; by default lake.<last part of path>"),
+        LakeOption("path", "directory or URL of the table, what start(...) or save(...) is given"),
+        LakeOption("partitionColumns", "columns with commas; for Iceberg also day(ts), bucket(16, key) and the like"),
+        LakeOption("schemaEvolution", "none, or add: columns that the table does not have are added to it"),
+        LakeOption("targetFileBytes", "a data file is closed when it has reached this size, 134217728"),
+        LakeOption("rowGroupRows", "rows in a row group of a file, 262144"),
+        LakeOption("compressionLevel", "of zstd, 1"),
+        LakeOption("compactEvery", "small files are put together every so many commits; 0, the default, is never"),
+        LakeOption("commitRetries", "how often a commit is tried again when another writer was first, 10"),
+        LakeOption("txnAppId", "batch writes: who writes; with txnVersion, what is written again is kept once"),
+        LakeOption("txnVersion", "batch writes: a number that grows with each write of txnAppId"),
+        LakeOption("table", "Iceberg: namespace.name in the catalog; by default lake.<last part of path>"),
     )
 }
 _PREFIXES: Final = ("storage.", "catalog.")
@@ -53,9 +53,9 @@ _SPARK_KEYS: Final = frozenset({"queryname", "checkpointlocation", "outputmode"}
 
 @dataclass(frozen=True, slots=True)
 class LakeOptions:
-    kind: Kind
+    kind: TableKind
     path: str
-    partitioning: tuple[Field, ...] = ()
+    partitioning: tuple[PartitionColumn, ...] = ()
     add_columns: bool = False
     target_file_bytes: int = 128 << 20
     row_group_rows: int = 256 << 10
@@ -71,7 +71,7 @@ class LakeOptions:
     catalog: dict[str, str] = field(default_factory=dict)
 
 
-def lake_options(kind: Kind, given: Mapping[str, str]) -> LakeOptions:
+def lake_options(kind: TableKind, given: Mapping[str, str]) -> LakeOptions:
     """Checked. Raises InvalidValueError."""
     table = OptionTable(given, _fault)
     path = table.get("path")

@@ -37,7 +37,7 @@ Values = tuple[Any, ...]
 """One for each field of the partitioning."""
 
 
-class Field(NamedTuple):
+class PartitionColumn(NamedTuple):
     column: str
     transform: str = "identity"
     """identity, year, month, day, hour or bucket."""
@@ -54,7 +54,7 @@ class Field(NamedTuple):
         return f"{self.transform}({f'{self.buckets}, ' if self.buckets else ''}{self.column})"
 
 
-def parse(text: str) -> tuple[Field, ...]:
+def parse(text: str) -> tuple[PartitionColumn, ...]:
     """The option's text; InvalidValueError names the part that is none."""
     fields = []
     for part in _SPLIT.split(text):
@@ -66,18 +66,18 @@ def parse(text: str) -> tuple[Field, ...]:
             )
         temporal, of, buckets, hashed, plain = found.groups()
         if plain is not None:
-            fields.append(Field(plain))
+            fields.append(PartitionColumn(plain))
         elif temporal is not None:
-            fields.append(Field(of, temporal))
+            fields.append(PartitionColumn(of, temporal))
         else:
-            fields.append(Field(hashed, "bucket", int(buckets)))
+            fields.append(PartitionColumn(hashed, "bucket", int(buckets)))
     names = [field.name for field in fields]
     if len(set(names)) != len(names):
         raise InvalidValueError(f"option 'partitionColumns' names a field twice: {text}")
     return tuple(fields)
 
 
-def check(fields: Sequence[Field], schema: pa.Schema, *, transforms: bool) -> None:
+def check(fields: Sequence[PartitionColumn], schema: pa.Schema, *, transforms: bool) -> None:
     """Raises InvalidValueError when ``schema`` cannot be partitioned so."""
     for field in fields:
         if field.column not in schema.names:
@@ -101,7 +101,7 @@ def check(fields: Sequence[Field], schema: pa.Schema, *, transforms: bool) -> No
         raise InvalidValueError("option 'partitionColumns' names every column: no column would be left for the files")
 
 
-def check_unchanged(fields: Sequence[Field], there: Sequence[Field], where: str) -> None:
+def check_unchanged(fields: Sequence[PartitionColumn], there: Sequence[PartitionColumn], where: str) -> None:
     """Raises InvalidValueError when the table ``where`` is partitioned otherwise."""
     if list(fields) != list(there):
         raise InvalidValueError(
@@ -110,7 +110,7 @@ def check_unchanged(fields: Sequence[Field], there: Sequence[Field], where: str)
         )
 
 
-def split(batch: pa.RecordBatch, fields: Sequence[Field]) -> Iterator[tuple[Values, pa.RecordBatch]]:
+def split(batch: pa.RecordBatch, fields: Sequence[PartitionColumn]) -> Iterator[tuple[Values, pa.RecordBatch]]:
     """The rows of each partition, in their order; partitions in the order of their first rows."""
     if not fields:
         yield (), batch
@@ -137,7 +137,7 @@ def split(batch: pa.RecordBatch, fields: Sequence[Field]) -> Iterator[tuple[Valu
         start += count
 
 
-def directory(fields: Sequence[Field], values: Values, schema: pa.Schema) -> str:
+def directory(fields: Sequence[PartitionColumn], values: Values, schema: pa.Schema) -> str:
     """``a=1/b=x/`` in Hive's layout, empty without partitions; names and values are percent-encoded."""
     parts = []
     for field, value in zip(fields, values, strict=True):
@@ -146,7 +146,7 @@ def directory(fields: Sequence[Field], values: Values, schema: pa.Schema) -> str
     return "".join(parts)
 
 
-def text_of(value: Any, kind: pa.DataType, field: Field) -> str | None:
+def text_of(value: Any, kind: pa.DataType, field: PartitionColumn) -> str | None:
     """A partition value as Hive and Delta write it (Delta protocol, "Partition Value Serialization")."""
     if value is None:
         return None
@@ -174,7 +174,7 @@ def _period(value: int, transform: str) -> str:
             return str(value)
 
 
-def _values(column: pa.Array, field: Field) -> pa.Array:
+def _values(column: pa.Array, field: PartitionColumn) -> pa.Array:
     """Of every row, as the module's text says."""
     kind = column.type
     if pa.types.is_date32(kind):

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from magnetar.lakehouse.model.options import Kind, lake_options
+from magnetar.lakehouse.model.options import TableKind, lake_options
 from magnetar.model.errors import MagnetarError
 from magnetar.pipelines.declaration.ddl import TIMES, Column, DdlError, columns_of, problem_of_interval
 from magnetar.pipelines.declaration.document import Item, nearest
@@ -313,7 +313,7 @@ def sink(item: Item, name: str, known: list[str], dead_letter: bool) -> Sink | N
     for key in [key for key in options if key.lower() in ("txnappid", "txnversion")]:
         items["options"].problem(f"{key!r} is set by the pipeline itself; remove it")
     try:
-        lake_options(Kind(form), {**options, "path": path or "checked elsewhere"})
+        lake_options(TableKind(form), {**options, "path": path or "checked elsewhere"})
     except MagnetarError as error:
         (items.get("options") or item).problem(str(error))
     return TableSink(name, item.where, start, form, path, options, expected)

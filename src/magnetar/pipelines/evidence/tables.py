@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from magnetar.lakehouse.formats.kinds import open_table
 from magnetar.lakehouse.formats.table import Table
-from magnetar.lakehouse.model.lineage import Group, LoggedFile, groups, live_files
-from magnetar.lakehouse.model.options import Kind, lake_options
+from magnetar.lakehouse.model.lineage import FileGroup, LoggedFile, groups, live_files
+from magnetar.lakehouse.model.options import TableKind, lake_options
 from magnetar.model.errors import InvalidValueError
 from magnetar.pipelines.declaration.model import TableSink
 from magnetar.pipelines.declaration.secrets import resolve
@@ -57,7 +57,7 @@ def look(spark: SparkSession | None, sink: TableSink, app: str, told: Told) -> L
     where = f"sink {sink.name}"
     options = {name: resolve(text) for name, text in sink.options.items()}
     try:
-        table = open_table(lake_options(Kind(sink.format), {**options, "path": sink.path}))
+        table = open_table(lake_options(TableKind(sink.format), {**options, "path": sink.path}))
         return _look(spark, table, sink, app, told)
     except Exception as error:
         # Whatever a library says of a table that is damaged, this is where it belongs.
@@ -74,7 +74,7 @@ def _look(spark: SparkSession | None, table: Table, sink: TableSink, app: str, t
         if one.app == app and one.batch is not None:
             commits.setdefault(one.batch, []).append(one.rows or 0)
     # Iceberg counts from 1.
-    whole = not history or min(one.version for one in history) <= int(sink.format == Kind.ICEBERG.value)
+    whole = not history or min(one.version for one in history) <= int(sink.format == TableKind.ICEBERG.value)
     findings = judgement.committed(told.manifests, sink.name, commits, told.since, whole, told.under_way())
     line = f"{where}: {len(commits):,} commits of {sink.format} {sink.path}"
     written = {one.batch for one in told.manifests if sink.name in one.outputs and one.outputs[sink.name].rows}
@@ -120,7 +120,7 @@ def _look(spark: SparkSession | None, table: Table, sink: TableSink, app: str, t
     return Looked(f"{line}, {len(files):,} files, {read:,} rows read again", findings, unseen)
 
 
-def _remark(group: Group) -> str:
+def _remark(group: FileGroup) -> str:
     if not group.rearranged:
         return ""
     versions = ", ".join(map(str, group.rearranged[:_NAMED])) + (" and more" if len(group.rearranged) > _NAMED else "")
@@ -134,7 +134,7 @@ def _of_files(where: str, path: str, wrong: dict[str, str]) -> list[Finding]:
     return found
 
 
-def _read(spark: SparkSession, reader: FileReader, work: Sequence[Group]) -> tuple[list[Rows], list[str]]:
+def _read(spark: SparkSession, reader: FileReader, work: Sequence[FileGroup]) -> tuple[list[Rows], list[str]]:
     """Rows and prints of each group as its files have them, and what is wrong with files that cannot be read."""
     from pyspark.sql import functions as f
     from pyspark.sql.pandas.types import from_arrow_schema

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from magnetar.lakehouse.formats.kinds import open_table
 from magnetar.lakehouse.formats.table import check_repetition
 from magnetar.lakehouse.model.history import Note
-from magnetar.lakehouse.model.options import Kind, lake_options
+from magnetar.lakehouse.model.options import TableKind, lake_options
 from magnetar.pipelines.declaration.elements import VERIFY_KEY
 from magnetar.pipelines.declaration.model import Pipeline, PlainSink, Sink, TableSink, TopicSink
 from magnetar.pipelines.declaration.secrets import resolve
@@ -54,7 +54,7 @@ def to_topic(
 def _to_table(sink: TableSink, rows: DataFrame, app: str, batch: int) -> None:
     """Exactly once: the table's commit carries both."""
     options = {name: resolve(text) for name, text in sink.options.items()}
-    checked = lake_options(Kind(sink.format), {**options, "path": sink.path})
+    checked = lake_options(TableKind(sink.format), {**options, "path": sink.path})
     # A write of an older version would be left out, as what the table has.
     check_repetition(open_table(checked), f"sink {sink.name}: {sink.path}", Note(app, batch))
     identity = {"txnAppId": app, "txnVersion": str(batch)}
