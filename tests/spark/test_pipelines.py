@@ -30,13 +30,13 @@ from magnetar.pipelines.evidence.verify import verify
 from magnetar.pipelines.execution import batch, outputs
 from magnetar.pipelines.execution.frames import StepError
 from magnetar.pipelines.execution.plan import analyse, text
-from magnetar.pipelines.execution.progress import Watch
+from magnetar.pipelines.execution.progress import ProgressView
 from magnetar.pipelines.execution.run import PipelineFailedError, Stop, run
-from magnetar.pipelines.redrive import Found, messages, replay
-from magnetar.pipelines.state.checkpoint import Checkpoint
-from magnetar.pipelines.state.dead_letter import letter
+from magnetar.pipelines.redrive import RedriveMessage, messages, redrive
+from magnetar.pipelines.state.checkpoint import PipelineCheckpoint
+from magnetar.pipelines.state.dead_letter import parse_dead_letter
 from magnetar.pipelines.state.status import partitions_there
-from magnetar.pipelines.state.stored_messages import reading
+from magnetar.pipelines.state.stored_messages import reader_options
 from magnetar.spark.options import sink_options, source_options
 from magnetar.spark.publish import Numbering, TaskSink
 from magnetar.spark.topics import listed, topic_partitions
@@ -93,7 +93,7 @@ def publish(url: str, topic: str, values: list[str], name: str | None = None, nu
     TaskSink(options, None if name is None else Numbering(name, number)).run(iter([rows]))
 
 
-def stored(url: str, topic: str) -> Iterator[Found]:
+def stored(url: str, topic: str) -> Iterator[RedriveMessage]:
     with Lookup(url) as lookup:
         for index in range(PARTITIONS):
             partition = f"{NAMESPACE}/{topic}-partition-{index}"
@@ -109,8 +109,8 @@ def keep(url: str, topic: str) -> None:
                 anchor.hold(START)
 
 
-def finish(spark: Any, pipeline: Pipeline) -> Watch:
-    watch = Watch(pipeline)
+def finish(spark: Any, pipeline: Pipeline) -> ProgressView:
+    watch = ProgressView(pipeline)
     run(spark, pipeline, watch, Stop(), Trigger.AVAILABLE_NOW)
     return watch
 
@@ -148,7 +148,7 @@ sinks:
     for place, what, wrong in (
         (batch.BatchRun, "_send", fail),
         (outputs, "to_topic", sent_and_fail),
-        (Checkpoint, "write", fail),
+        (PipelineCheckpoint, "write", fail),
     ):
         with monkeypatch.context() as patched:
             patched.setattr(place, what, wrong)
@@ -164,7 +164,7 @@ sinks:
 
     dead = {}
     for one in stored(broker.url, "rows-dead"):
-        told = letter(one.properties)
+        told = parse_dead_letter(one.properties)
         assert told is not None
         dead[told.cause] = one, told
     assert dead["decode"][0].value == b"{bad" and dead["decode"][0].key == b"k4"
@@ -181,9 +181,9 @@ sinks:
     assert original.value == b"{bad"
     assert verify(pipeline, None).findings == []
 
-    assert replay(pipeline, cause="decode").sent == 1
-    assert replay(pipeline).sent == 2
-    assert replay(pipeline).sent == 0
+    assert redrive(pipeline, cause="decode").sent == 1
+    assert redrive(pipeline).sent == 2
+    assert redrive(pipeline).sent == 0
     watch = finish(spark, pipeline)
     assert (watch.rows_in, watch.dead) == (3, 3)
     assert verify(pipeline, spark).findings == []
@@ -192,7 +192,7 @@ sinks:
 
 def _spoil(spark: Any, pipeline: Pipeline, url: str) -> None:
     """What is wrong is told, with its place."""
-    checkpoint = Checkpoint(pipeline.checkpoint)
+    checkpoint = PipelineCheckpoint(pipeline.checkpoint)
     query = checkpoint.query_id()
     publish(url, "rows-out", ["forged"] * 3, f"spark.{query}/out.0", 99)
     (found,) = verify(pipeline, None).findings
@@ -242,7 +242,7 @@ def test_killed(spark: Any, broker: LiveBroker, tmp_path: Path) -> None:
     publish(broker.url, "killed", [json.dumps({"n": n}) for n in range(200)])
     file = Path(pipeline.file)
     file.write_text(file.read_text().replace("available-now", "continuous"))
-    checkpoint = Checkpoint(pipeline.checkpoint)
+    checkpoint = PipelineCheckpoint(pipeline.checkpoint)
     process = start(file, lambda: checkpoint.staged(1).exists())
     os.killpg(process.pid, signal.SIGKILL)
     process.wait()
@@ -280,7 +280,7 @@ sinks:
     pipeline = declared(tmp_path, broker.url, "state", rest)
     publish(broker.url, "state", [json.dumps({"n": n}) for n in range(90)] + ["{bad"])
     with monkeypatch.context() as patched:
-        patched.setattr(Checkpoint, "write", fail)
+        patched.setattr(PipelineCheckpoint, "write", fail)
         with pytest.raises(PipelineFailedError, match="OnPurposeError"):
             finish(spark, pipeline)
     watch = finish(spark, pipeline)
@@ -333,7 +333,7 @@ def test_values_that_the_source_decodes(spark: Any, broker: LiveBroker, tmp_path
     publish(broker.url, "typed", ["\0\0\0\1", "\0\0\0\x09", "xx"])
     assert finish(spark, pipeline).dead == 2
     assert sorted(one.value or b"" for one in stored(broker.url, "typed-out")) == [b"1"]
-    assert replay(pipeline) == (2, 0, 0, 0, 0)
+    assert redrive(pipeline) == (2, 0, 0, 0, 0)
     back = sorted(one.value or b"" for one in stored(broker.url, "typed"))
     assert back == [b"\0\0\0\1", b"\0\0\0\x09", b"\0\0\0\x09", b"xx", b"xx"]
 
@@ -373,11 +373,11 @@ sinks:
     arrays = [pa.array(column, kind) for column, kind in zip(rows.values(), types, strict=True)]
     TaskSink(options, None).run(iter([pa.RecordBatch.from_arrays(arrays, list(rows))]))
     assert finish(spark, pipeline).dead == 1
-    assert replay(pipeline) == (1, 0, 0, 0, 0)
+    assert redrive(pipeline) == (1, 0, 0, 0, 0)
     with Lookup(broker.url) as lookup:
         with pytest.raises(UndecryptableError):
             list(stored(broker.url, "large"))
-        reads = reading(pipeline, "large", pipeline.topic_sources[0].options)
+        reads = reader_options(pipeline, "large", pipeline.topic_sources[0].options)
         back = [
             one
             for index in range(PARTITIONS)
@@ -402,7 +402,7 @@ sinks:
     pipeline = declared(tmp_path, broker.url, "ice", rest)
     publish(broker.url, "ice", [json.dumps({"n": n}) for n in range(20)])
     with monkeypatch.context() as patched:
-        patched.setattr(Checkpoint, "write", fail)
+        patched.setattr(PipelineCheckpoint, "write", fail)
         with pytest.raises(PipelineFailedError, match="OnPurposeError"):
             finish(spark, pipeline)
     finish(spark, pipeline)
@@ -412,6 +412,6 @@ sinks:
     assert sorted(table.read()["n"].to_pylist()) == [n for n in range(40) if n != 11]
     assert [(one.batch, one.rows) for one in table.history()] == [(0, 19), (1, 20)]
     assert verify(pipeline, None).findings == []
-    query = Checkpoint(pipeline.checkpoint).query_id() or ""
+    query = PipelineCheckpoint(pipeline.checkpoint).query_id() or ""
     with pytest.raises(InvalidValueError, match=r"sink lake: .* up to 1, and this is 0: its checkpoint was set back"):
         outputs.write(pipeline, pipeline.sinks[0], spark.range(1), query, 0)

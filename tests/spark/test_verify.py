@@ -17,7 +17,7 @@ from magnetar.lakehouse import open_lake
 from magnetar.lakehouse.model.lineage import live_files
 from magnetar.pipelines.declaration.model import Pipeline
 from magnetar.pipelines.evidence.verify import verify
-from magnetar.pipelines.state.checkpoint import Checkpoint
+from magnetar.pipelines.state.checkpoint import PipelineCheckpoint
 from tests.spark.test_pipelines import declared, finish, keep, publish
 from tests.support.live_broker import LiveBroker
 
@@ -145,7 +145,7 @@ def test_a_log_that_is_gone_is_noticed(spark: Any, made: Pipeline) -> None:
 
 
 def test_a_checkpoint_that_was_set_back_is_noticed(spark: Any, made: Pipeline, tmp_path: Path) -> None:
-    directory = Checkpoint(made.checkpoint).directory
+    directory = PipelineCheckpoint(made.checkpoint).directory
     kept = tmp_path / "kept"
     shutil.copytree(directory, kept)
     try:

@@ -111,7 +111,7 @@ def run(
     with _explained():
         pipeline = _loaded(file)
         from magnetar.pipelines.declaration.model import Trigger
-        from magnetar.pipelines.execution.progress import Watch, outline
+        from magnetar.pipelines.execution.progress import ProgressView, outline
         from magnetar.pipelines.execution.run import Stop, session
         from magnetar.pipelines.execution.run import run as run_query
 
@@ -120,7 +120,7 @@ def run(
         stop = Stop()
         trigger = Trigger.AVAILABLE_NOW if available_now else pipeline.trigger
         brief = trigger in (Trigger.AVAILABLE_NOW, Trigger.ONCE)
-        with stop.listening(), session(pipeline, brief=brief) as spark, Watch(pipeline) as watch:
+        with stop.listening(), session(pipeline, brief=brief) as spark, ProgressView(pipeline) as watch:
             stop.listen()
             address = spark.sparkContext.uiWebUrl or "no UI, for which 'spark' takes spark.ui.enabled: true"
             watch.say(f"  Spark {spark.version}: {address}; the first micro-batch begins")
@@ -186,7 +186,7 @@ def replay(
     """Put dead letters back into the topics they came from, each once. Without Spark."""
     with _explained():
         pipeline = _loaded(file)
-        from magnetar.pipelines.redrive import replay as put_back
+        from magnetar.pipelines.redrive import redrive as put_back
         from magnetar.spark.offsets import parse_time
 
         done = put_back(pipeline, since_ms=parse_time(since) if since else 0, cause=cause)

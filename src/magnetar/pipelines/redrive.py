@@ -34,10 +34,16 @@ from magnetar.columnar.entries.opener import Failure
 from magnetar.model.errors import InvalidValueError, ServerError
 from magnetar.pipelines.declaration.model import Pipeline, TopicSource
 from magnetar.pipelines.declaration.secrets import resolve
-from magnetar.pipelines.state.checkpoint import Checkpoint
-from magnetar.pipelines.state.dead_letter import MESSAGE, Letter, letter
+from magnetar.pipelines.state.checkpoint import PipelineCheckpoint
+from magnetar.pipelines.state.dead_letter import MESSAGE, DeadLetter, parse_dead_letter
 from magnetar.pipelines.state.status import open_lookup, partitions_there
-from magnetar.pipelines.state.stored_messages import has_key, reading, sealed, sources_by_topic, stored
+from magnetar.pipelines.state.stored_messages import (
+    has_key,
+    reader_options,
+    sealed_count,
+    sources_by_topic,
+    stored_messages,
+)
 from magnetar.protocol.commands import KeyValues
 from magnetar.spark.durability import write_whole
 from magnetar.spark.keys import encryption_like
@@ -51,7 +57,7 @@ _BYTES: Final = 32 << 20
 """Of values that are held at a time, about."""
 
 
-class Found(NamedTuple):
+class RedriveMessage(NamedTuple):
     """One message of the dead-letter topic, or one that it stands for."""
 
     topic: str
@@ -65,7 +71,7 @@ class Found(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class RedrivePlan:
     """What one replay takes."""
 
     number: int
@@ -75,13 +81,13 @@ class Plan:
     cause: str = ""
     done: bool = False
 
-    def takes(self, found: Found, one: Letter) -> bool:
+    def takes(self, found: RedriveMessage, one: DeadLetter) -> bool:
         """Whether it is among them, apart from what others took."""
         before_end = found.at < Place.parse(self.end.get(found.topic, "-1:0"))
         return before_end and found.publish_time >= self.since_ms and self.cause in ("", one.cause)
 
 
-class Replayed(NamedTuple):
+class RedriveResult(NamedTuple):
     sent: int
     """Put back by this call."""
     known: int
@@ -94,53 +100,58 @@ class Replayed(NamedTuple):
     """Encrypted, and no key of their source opens them."""
 
 
-def plans(checkpoint: Checkpoint) -> list[Plan]:
+def redrive_plans(checkpoint: PipelineCheckpoint) -> list[RedrivePlan]:
     """All so far, in order."""
     directory = checkpoint.directory / "replays"
     found = [json.loads(path.read_text()) for path in directory.glob("*.json")] if directory.is_dir() else []
-    return sorted((Plan(**one) for one in found), key=lambda one: one.number)
+    return sorted((RedrivePlan(**one) for one in found), key=lambda one: one.number)
 
 
-def chosen(all_plans: list[Plan], plan: Plan, found: Found, one: Letter) -> bool:
+def chosen(all_plans: list[RedrivePlan], plan: RedrivePlan, found: RedriveMessage, one: DeadLetter) -> bool:
     """Whether ``plan`` takes it and no earlier one did."""
     return plan.takes(found, one) and not any(
         other.takes(found, one) for other in all_plans if other.number < plan.number
     )
 
 
-def replay(pipeline: Pipeline, *, since_ms: int = 0, cause: str = "") -> Replayed:
+def redrive(pipeline: Pipeline, *, since_ms: int = 0, cause: str = "") -> RedriveResult:
     """Finish what was broken off, then take what is there now."""
     if pipeline.dead_letter is None:
         raise InvalidValueError(f"pipeline {pipeline.name} has no dead-letter topic")
-    checkpoint = Checkpoint(pipeline.checkpoint)
+    checkpoint = PipelineCheckpoint(pipeline.checkpoint)
     query = checkpoint.query_id()
     if query is None:
         raise InvalidValueError(f"pipeline {pipeline.name} has not run yet, so there are no dead letters of it")
     with checkpoint.alone(), open_lookup(pipeline) as lookup:
-        known = plans(checkpoint)
-        total = Replayed(0, 0, 0, 0, 0)
+        known = redrive_plans(checkpoint)
+        total = RedriveResult(0, 0, 0, 0, 0)
         for plan in known:
             if not plan.done:
                 total = _carried_out(pipeline, checkpoint, lookup, query, known, plan)
         topics = partitions_there(lookup, pipeline.dead_letter)
         end = {topic: str(last_place(lookup, topic)) for topic in topics}
-        plan = Plan(len(known), end, since_ms, cause)
+        plan = RedrivePlan(len(known), end, since_ms, cause)
         _keep(checkpoint, plan)
         one = _carried_out(pipeline, checkpoint, lookup, query, [*known, plan], plan)
-        return Replayed(*(a + b for a, b in zip(total, one, strict=True)))
+        return RedriveResult(*(a + b for a, b in zip(total, one, strict=True)))
 
 
-def _file_of(checkpoint: Checkpoint, plan: Plan) -> Path:
+def _file_of(checkpoint: PipelineCheckpoint, plan: RedrivePlan) -> Path:
     return checkpoint.directory / "replays" / f"{plan.number}.json"
 
 
-def _keep(checkpoint: Checkpoint, plan: Plan) -> None:
+def _keep(checkpoint: PipelineCheckpoint, plan: RedrivePlan) -> None:
     write_whole(_file_of(checkpoint, plan), json.dumps(asdict(plan), indent=1) + "\n")
 
 
 def _carried_out(
-    pipeline: Pipeline, checkpoint: Checkpoint, lookup: Lookup, query: str, all_plans: list[Plan], plan: Plan
-) -> Replayed:
+    pipeline: Pipeline,
+    checkpoint: PipelineCheckpoint,
+    lookup: Lookup,
+    query: str,
+    all_plans: list[RedrivePlan],
+    plan: RedrivePlan,
+) -> RedriveResult:
     given = {name: resolve(text) for name, text in pipeline.broker().items()}
     options = sink_options({**given, "pulsar.producer.chunkingEnabled": "true"})
     sources = sources_by_topic(pipeline, checkpoint)
@@ -151,10 +162,10 @@ def _carried_out(
         if source is not None:
             if not has_key(source):
                 continue
-            keys = reading(pipeline, pipeline.dead_letter or "", source.options).decryption
+            keys = reader_options(pipeline, pipeline.dead_letter or "", source.options).decryption
             assert keys is not None, "it has one"
             sending = replace(options, encryption=encryption_like(keys))
-        taken = Taken(pipeline, lookup, sources, source, all_plans, plan)
+        taken = RedriveSelection(pipeline, lookup, sources, source, all_plans, plan)
         numbering = Numbering(f"spark.{query}/replay.{number}", plan.number)
         try:
             done = TaskSink(sending, numbering).run(_batches(taken.all()))
@@ -166,12 +177,12 @@ def _carried_out(
                 "dead letters are put back as ever"
             ) from error
         counts.update(taken.counts, sent=done.messages, known=done.skipped)
-    _keep(checkpoint, Plan(plan.number, plan.end, plan.since_ms, plan.cause, True))
-    return Replayed(*(counts[name] for name in Replayed._fields))
+    _keep(checkpoint, RedrivePlan(plan.number, plan.end, plan.since_ms, plan.cause, True))
+    return RedriveResult(*(counts[name] for name in RedriveResult._fields))
 
 
 @dataclass
-class Taken:
+class RedriveSelection:
     """What one sender of a replay sends."""
 
     pipeline: Pipeline
@@ -180,40 +191,40 @@ class Taken:
     """By topic-partition."""
     only: TopicSource | None
     """The source with a key whose topics are meant; None: those of all others."""
-    all_plans: list[Plan]
-    plan: Plan
+    all_plans: list[RedrivePlan]
+    plan: RedrivePlan
     counts: Counter[str] = field(default_factory=Counter)
-    """By the names of `Replayed`: what cannot be sent."""
+    """By the names of `RedriveResult`: what cannot be sent."""
 
-    def all(self) -> Iterator[Found]:
+    def all(self) -> Iterator[RedriveMessage]:
         """In the order of the dead-letter topic."""
         for topic, end in sorted(self.plan.end.items()):
             # Ours are open; others in this topic are none of our business.
-            options = reading(self.pipeline, topic, {}, Failure.SKIP)
+            options = reader_options(self.pipeline, topic, {}, Failure.SKIP)
             for found in messages(self.lookup, topic, START, Place.parse(end), options):
-                one = letter(found.properties)
+                one = parse_dead_letter(found.properties)
                 if one is None or one.pipeline != self.pipeline.name or not self._meant(one):
                     continue
                 if chosen(self.all_plans, self.plan, found, one) and (sent := self._sent(found, one)) is not None:
                     yield sent
 
-    def _meant(self, one: Letter) -> bool:
+    def _meant(self, one: DeadLetter) -> bool:
         source = self.sources.get(one.topic)
         return (source if source is not None and has_key(source) else None) == self.only
 
-    def _sent(self, found: Found, one: Letter) -> Found | None:
+    def _sent(self, found: RedriveMessage, one: DeadLetter) -> RedriveMessage | None:
         if not one.topic:
             self.counts["left"] += 1
             return None
         if one.kind == MESSAGE:
-            original: Found | None = found._replace(topic=one.topic, properties=one.original)
+            original: RedriveMessage | None = found._replace(topic=one.topic, properties=one.original)
         else:
             source = self.sources.get(one.topic)
             given = {} if source is None else source.options
-            original = _original(self.lookup, one, reading(self.pipeline, one.topic, given, Failure.CONSUME))
+            original = _original(self.lookup, one, reader_options(self.pipeline, one.topic, given, Failure.CONSUME))
         if original is None:
             self.counts["gone"] += 1
-        elif sealed(original.properties) is not None:
+        elif sealed_count(original.properties) is not None:
             self.counts["closed"] += 1
             _log.warning(
                 "%s: the message at %s is encrypted, and no key opens it; it stays out", one.topic, one.position
@@ -223,7 +234,7 @@ class Taken:
         return None
 
 
-def _original(lookup: Lookup, one: Letter, options: SourceOptions) -> Found | None:
+def _original(lookup: Lookup, one: DeadLetter, options: SourceOptions) -> RedriveMessage | None:
     """None if it is gone for good. Whatever may be otherwise in a minute is an error: a letter is taken only once."""
     at = one.position
     try:
@@ -231,7 +242,7 @@ def _original(lookup: Lookup, one: Letter, options: SourceOptions) -> Found | No
         if found is None and at.batch:
             # A batch that no key opens is one message, wherever in it ours was.
             whole = next(messages(lookup, one.topic, at._replace(batch=0), at._replace(batch=1), options), None)
-            found = whole if whole is not None and sealed(whole.properties) is not None else None
+            found = whole if whole is not None and sealed_count(whole.properties) is not None else None
         return found
     except DataLossError:
         return None
@@ -241,13 +252,13 @@ def _original(lookup: Lookup, one: Letter, options: SourceOptions) -> Found | No
         raise
 
 
-def messages(lookup: Lookup, topic: str, start: Place, end: Place, options: SourceOptions) -> Iterator[Found]:
+def messages(lookup: Lookup, topic: str, start: Place, end: Place, options: SourceOptions) -> Iterator[RedriveMessage]:
     """All of a range."""
-    for some in stored(lookup, topic, start, end, options):
+    for some in stored_messages(lookup, topic, start, end, options):
         yield from _rows_of(topic, some)
 
 
-def _rows_of(topic: str, found: Messages) -> Iterator[Found]:
+def _rows_of(topic: str, found: Messages) -> Iterator[RedriveMessage]:
     columns = (
         found.ledgers().tolist(),
         found.entries().tolist(),
@@ -260,11 +271,13 @@ def _rows_of(topic: str, found: Messages) -> Iterator[Found]:
         found.ordering_keys().to_pylist(),
     )
     for ledger, entry, place, value, key, event_time, publish_time, pairs, ordering in zip(*columns, strict=True):
-        yield Found(topic, Place(ledger, entry, place), value, key, event_time, publish_time, tuple(pairs), ordering)
+        yield RedriveMessage(
+            topic, Place(ledger, entry, place), value, key, event_time, publish_time, tuple(pairs), ordering
+        )
 
 
-def _batches(found: Iterator[Found]) -> Iterator[Any]:
-    rows: list[Found] = []
+def _batches(found: Iterator[RedriveMessage]) -> Iterator[Any]:
+    rows: list[RedriveMessage] = []
     size = 0
     for one in found:
         rows.append(one)
@@ -276,7 +289,7 @@ def _batches(found: Iterator[Found]) -> Iterator[Any]:
         yield _batch(rows)
 
 
-def _batch(rows: list[Found]) -> Any:
+def _batch(rows: list[RedriveMessage]) -> Any:
     return pa.RecordBatch.from_arrays(
         [
             pa.array([one.value for one in rows], pa.binary()),

@@ -10,7 +10,7 @@ import pytest
 
 from magnetar.client.read_position import Place
 from magnetar.model.errors import ConflictError, InvalidValueError
-from magnetar.pipelines.state.checkpoint import Checkpoint
+from magnetar.pipelines.state.checkpoint import PipelineCheckpoint
 from magnetar.pipelines.state.manifest import FIRST, ManifestError, from_text, print_text, to_text
 from magnetar.spark.durability import write_whole
 from tests.unit.pipelines.histories import TOPIC, history
@@ -23,7 +23,7 @@ def spark_log(directory: Path, batch: int, *lines: str) -> None:
 
 
 def test_spark_s_part(tmp_path: Path) -> None:
-    checkpoint = Checkpoint(str(tmp_path))
+    checkpoint = PipelineCheckpoint(str(tmp_path))
     assert (checkpoint.query_id(), checkpoint.batches(), checkpoint.committed()) == (None, [], -1)
     write_whole(tmp_path / "metadata", '{"id":"q"}')
     spark_log(tmp_path, 0, json.dumps({"v": 1, "p": {TOPIC: "3:4:1"}}), "-")
@@ -40,27 +40,27 @@ def test_spark_s_part(tmp_path: Path) -> None:
 
 
 def test_only_one_may_run(tmp_path: Path) -> None:
-    one, other = Checkpoint(str(tmp_path)), Checkpoint(str(tmp_path))
+    one, other = PipelineCheckpoint(str(tmp_path)), PipelineCheckpoint(str(tmp_path))
     with one.alone(), pytest.raises(ConflictError, match="another process"), other.alone():
         pass
-    with Checkpoint(str(tmp_path)).alone():
+    with PipelineCheckpoint(str(tmp_path)).alone():
         pass
 
 
 def test_begins(tmp_path: Path) -> None:
-    checkpoint = Checkpoint(str(tmp_path))
+    checkpoint = PipelineCheckpoint(str(tmp_path))
     assert checkpoint.identity() is None
     checkpoint.begin("p", {"flights": {TOPIC: Place(3, 4)}})
     assert checkpoint.starts() == {"flights": {TOPIC: Place(3, 4)}}
 
 
 def test_manifests_are_chained(tmp_path: Path) -> None:
-    checkpoint = Checkpoint(str(tmp_path))
+    checkpoint = PipelineCheckpoint(str(tmp_path))
     given = [replace(one, previous="", fingerprint="") for one in history(3)]
     written = [checkpoint.write(one) for one in given]
     assert written[0].previous == FIRST
     assert [one.previous for one in written[1:]] == [one.fingerprint for one in written[:-1]]
-    again, wrong = Checkpoint(str(tmp_path)).manifests()
+    again, wrong = PipelineCheckpoint(str(tmp_path)).manifests()
     assert again == written and not wrong
     assert not list(tmp_path.glob("manifests/.*"))
     with pytest.raises(InvalidValueError, match="missing"):
@@ -69,7 +69,7 @@ def test_manifests_are_chained(tmp_path: Path) -> None:
 
 def test_what_is_no_manifest_is_named(tmp_path: Path) -> None:
     write_whole(tmp_path / "manifests" / "0.json", "{}")
-    found, wrong = Checkpoint(str(tmp_path)).manifests()
+    found, wrong = PipelineCheckpoint(str(tmp_path)).manifests()
     assert not found and "0.json is no manifest" in wrong[0]
     text = to_text(history(1)[0])
     assert from_text(text, "x") == history(1)[0]

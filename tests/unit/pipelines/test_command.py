@@ -9,8 +9,8 @@ from typer.testing import CliRunner
 
 from magnetar.pipelines.command import app
 from magnetar.pipelines.evidence import verify
-from magnetar.pipelines.evidence.judgement import Finding
-from magnetar.pipelines.evidence.verify import Report
+from magnetar.pipelines.evidence.judgement import Discrepancy
+from magnetar.pipelines.evidence.verify import VerifyReport
 from tests.unit.pipelines.example import TEXT
 
 
@@ -24,15 +24,20 @@ from tests.unit.pipelines.example import TEXT
             4,
             "NOT LOOKED AT: sources: 7 rows\nnothing wrong in what was looked at, which is not",
         ),
-        ([Finding("batch 3", "it is gone")], [], 3, "WRONG: batch 3: it is gone\n1 findings"),
-        ([Finding("batch 3", "it is gone")], ["x"], 3, "NOT LOOKED AT: x\nWRONG: batch 3: it is gone\n1 findings"),
+        ([Discrepancy("batch 3", "it is gone")], [], 3, "WRONG: batch 3: it is gone\n1 findings"),
+        ([Discrepancy("batch 3", "it is gone")], ["x"], 3, "NOT LOOKED AT: x\nWRONG: batch 3: it is gone\n1 findings"),
     ],
 )
 def test_how_verify_ends(
-    findings: list[Finding], unseen: list[str], code: int, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    findings: list[Discrepancy],
+    unseen: list[str],
+    code: int,
+    said: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     (tmp_path / "f.yaml").write_text(TEXT)
-    monkeypatch.setattr(verify, "verify", lambda *_, **__: Report(["7 manifests"], findings, unseen))
+    monkeypatch.setattr(verify, "verify", lambda *_, **__: VerifyReport(["7 manifests"], findings, unseen))
     done = CliRunner().invoke(app, ["verify", str(tmp_path / "f.yaml"), "--no-sources"])
     assert (done.exit_code, done.output.startswith("7 manifests\n")) == (code, True)
     assert said in done.output and ("proven" in done.output) == (code == 0)
@@ -40,6 +45,6 @@ def test_how_verify_ends(
 
 def test_since_narrows_what_is_proven(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "f.yaml").write_text(TEXT)
-    monkeypatch.setattr(verify, "verify", lambda *_, **__: Report([], [], []))
+    monkeypatch.setattr(verify, "verify", lambda *_, **__: VerifyReport([], [], []))
     done = CliRunner().invoke(app, ["verify", str(tmp_path / "f.yaml"), "--no-sources", "--since", "5"])
     assert done.exit_code == 0 and "proven since micro-batch 5: nothing skipped" in done.output

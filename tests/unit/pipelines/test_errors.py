@@ -15,7 +15,7 @@ from magnetar.pipelines.declaration.parser import parse
 from magnetar.pipelines.declaration.secrets import resolve
 from magnetar.pipelines.execution import run as module
 from magnetar.pipelines.execution.frames import short
-from magnetar.pipelines.execution.progress import Watch
+from magnetar.pipelines.execution.progress import ProgressView
 from magnetar.pipelines.execution.run import Stop, cause_of, explanation
 from magnetar.spark.durability import write_whole
 from tests.unit.pipelines.example import TEXT
@@ -83,7 +83,7 @@ def test_a_failure_beside_a_signal_is_told(
     for name, value in {"prepare": None, "register": None, "analyse": None, "BatchRun": batches}.items():
         monkeypatch.setattr(module, name, lambda *_, value=value: value)
     monkeypatch.setattr(module, "_start", start)
-    monkeypatch.setattr(Watch, "say", lambda _, line: told.append(line))
+    monkeypatch.setattr(ProgressView, "say", lambda _, line: told.append(line))
     spark: Any = None
-    assert module.run(spark, pipeline, Watch(pipeline), stop).stopped
+    assert module.run(spark, pipeline, ProgressView(pipeline), stop).stopped
     assert [part in " ".join(told) for part in said] == [True] * len(said) and bool(told) == bool(said)

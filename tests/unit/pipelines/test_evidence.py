@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from magnetar.client.read_position import Place
 from magnetar.pipelines.evidence import judgement
-from magnetar.pipelines.evidence.judgement import Delivered, Finding, Rows
+from magnetar.pipelines.evidence.judgement import DeliveredRows, Discrepancy, TableRows
 from magnetar.pipelines.state.manifest import BY_NAMES, Manifest, from_text, to_text
 from tests.unit.pipelines.histories import QUERY, ROWS, TOPIC, history, messages, row_print
 
@@ -34,14 +34,14 @@ class Topic:
         return {TOPIC: (len(there), sum(there))}
 
 
-def deliver(sent: list[tuple[str, int, int]]) -> Delivered:
-    seen = Delivered(QUERY, "out")
+def deliver(sent: list[tuple[str, int, int]]) -> DeliveredRows:
+    seen = DeliveredRows(QUERY, "out")
     for index, one in enumerate(sent):
         seen.add("t", Place(5, index), *one)
     return seen
 
 
-def judge(manifests: list[Manifest], topic: Topic, sent: list[tuple[str, int, int]]) -> list[Finding]:
+def judge(manifests: list[Manifest], topic: Topic, sent: list[tuple[str, int, int]]) -> list[Discrepancy]:
     return [
         *judgement.chain(manifests),
         *judgement.ranges(manifests, STARTS, lambda _: None),
@@ -197,18 +197,18 @@ def test_rows_that_a_table_keeps_are_compared_by_what_stands_together() -> None:
     ]
     total = [int(one.outputs["out"].print, 16) for one in manifests]
 
-    def told(*tables: Rows, first: int = 0) -> list[str]:
+    def told(*tables: TableRows, first: int = 0) -> list[str]:
         return [str(one) for one in judgement.kept(manifests, "out", tables, first)]
 
-    assert told(Rows(frozenset({0}), 8, total[0]), Rows(frozenset({1, 2}), 16, total[1] + total[2])) == []
-    assert told(Rows(frozenset({3}), 8, None)) == []
-    (less,) = told(Rows(frozenset({1, 2}), 15, 0, "; by version 7"))
+    assert told(TableRows(frozenset({0}), 8, total[0]), TableRows(frozenset({1, 2}), 16, total[1] + total[2])) == []
+    assert told(TableRows(frozenset({3}), 8, None)) == []
+    (less,) = told(TableRows(frozenset({1, 2}), 15, 0, "; by version 7"))
     assert less == "batches 1 to 2, output out: t: 16 rows were written and 15 are there; by version 7"
-    (other,) = told(Rows(frozenset({3}), 8, total[3] + 1))
+    (other,) = told(TableRows(frozenset({3}), 8, total[3] + 1))
     assert other.startswith("batch 3, output out: t: as many rows as were written, but with other contents")
-    assert told(Rows(frozenset({0}), 7, 0), first=1) == []
+    assert told(TableRows(frozenset({0}), 7, 0), first=1) == []
     # One that is under way has no manifest yet.
-    assert told(Rows(frozenset({4}), 3, 0)) == []
+    assert told(TableRows(frozenset({4}), 3, 0)) == []
 
 
 def test_what_an_earlier_release_wrote_keeps_its_fingerprint() -> None:

@@ -11,7 +11,7 @@ from rich.console import Console
 
 from magnetar.client.read_position import Place
 from magnetar.pipelines.declaration.parser import parse
-from magnetar.pipelines.execution.progress import Watch, lag_text, outline, places_of
+from magnetar.pipelines.execution.progress import ProgressView, lag_text, outline, places_of
 from tests.unit.pipelines.example import TEXT
 from tests.unit.pipelines.histories import TOPIC, history
 
@@ -38,9 +38,9 @@ def test_lines_elsewhere_and_a_table_on_a_terminal() -> None:
     pipeline = parse(TEXT, "f.yaml")
     for terminal in (False, True):
         console = Console(file=io.StringIO(), force_terminal=terminal, record=True, width=120)
-        with Watch(pipeline, console) as watch:
+        with ProgressView(pipeline, console) as watch:
             for one in history(2):
-                watch.told(one)
+                watch.batch_done(one)
             offset = {"v": 1, "p": {TOPIC: "1:20:0"}}
             latest = {"v": 1, "p": {TOPIC: "1:25:0"}}
             watch.progressed(

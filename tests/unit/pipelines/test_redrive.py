@@ -17,9 +17,9 @@ from magnetar.client.read_position import Place
 from magnetar.model.errors import InvalidValueError, ServerError
 from magnetar.pipelines import redrive as module
 from magnetar.pipelines.declaration.parser import parse
-from magnetar.pipelines.redrive import Found, Plan, chosen
-from magnetar.pipelines.state.checkpoint import Checkpoint
-from magnetar.pipelines.state.dead_letter import letter
+from magnetar.pipelines.redrive import RedriveMessage, RedrivePlan, chosen
+from magnetar.pipelines.state.checkpoint import PipelineCheckpoint
+from magnetar.pipelines.state.dead_letter import parse_dead_letter
 from magnetar.spark.options import source_options
 from magnetar.spark.sequences import UnreplayableError
 from tests.unit.pipelines.example import TEXT
@@ -29,7 +29,7 @@ OPTIONS = source_options({"service.url": "pulsar://h:1", "topic": "t"})
 CAUSES = ("decode", "known")
 
 
-def dead(number: int) -> Found:
+def dead(number: int) -> RedriveMessage:
     properties = (
         ("mine", "1"),
         ("pipeline.name", "p"),
@@ -38,14 +38,14 @@ def dead(number: int) -> Found:
         ("pipeline.topic", "persistent://public/default/flights"),
         ("pipeline.position", f"3:{number}:0"),
     )
-    return Found(TOPIC, Place(1, number), b"x", None, 0, 100 + number, properties)
+    return RedriveMessage(TOPIC, Place(1, number), b"x", None, 0, 100 + number, properties)
 
 
 def test_a_letter() -> None:
-    one = letter(dead(4).properties)
+    one = parse_dead_letter(dead(4).properties)
     assert one is not None
     assert (one.pipeline, one.cause, one.position, one.original) == ("p", "decode", Place(3, 4), (("mine", "1"),))
-    assert letter((("mine", "1"),)) is None
+    assert parse_dead_letter((("mine", "1"),)) is None
 
 
 @given(
@@ -56,12 +56,12 @@ def test_a_letter() -> None:
 def test_each_is_taken_once(asked: list[tuple[int, int, str]]) -> None:
     ends = sorted(end for end, _, _ in asked)
     plans = [
-        Plan(number, {TOPIC: f"1:{end}:0"}, since, cause)
+        RedrivePlan(number, {TOPIC: f"1:{end}:0"}, since, cause)
         for number, (end, (_, since, cause)) in enumerate(zip(ends, asked, strict=True))
     ]
     for number in range(20):
         found = dead(number)
-        one = letter(found.properties)
+        one = parse_dead_letter(found.properties)
         assert one is not None
         taken = [plan.number for plan in plans if chosen(plans, plan, found, one)]
         # The naive model: the first that wants it and was made when it was there.
@@ -88,12 +88,12 @@ def test_each_is_taken_once(asked: list[tuple[int, int, str]]) -> None:
 def test_a_broker_that_is_away_has_lost_nothing(
     error: ClientError, gone: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def messages(*_: Any) -> Iterator[Found]:
+    def messages(*_: Any) -> Iterator[RedriveMessage]:
         raise error
         yield
 
     monkeypatch.setattr(module, "messages", messages)
-    one = letter(dead(4).properties)
+    one = parse_dead_letter(dead(4).properties)
     assert one is not None
     lookup: Any = None
     if gone:
@@ -113,7 +113,7 @@ def test_a_replay_that_can_never_be_finished_says_how_to_go_on(tmp_path: Path, m
             raise UnreplayableError("set the option staging")
 
     monkeypatch.setattr(module, "TaskSink", Sink)
-    checkpoint, plan = Checkpoint(str(tmp_path)), Plan(0, {TOPIC: "1:4:0"})
+    checkpoint, plan = PipelineCheckpoint(str(tmp_path)), RedrivePlan(0, {TOPIC: "1:4:0"})
     checkpoint.begin("small", {})
     pipeline, lookup = parse(TEXT, str(tmp_path / "small.yaml")), Lookup("pulsar://127.0.0.1:1")
     module._keep(checkpoint, plan)
@@ -122,4 +122,4 @@ def test_a_replay_that_can_never_be_finished_says_how_to_go_on(tmp_path: Path, m
     ) as caught:
         module._carried_out(pipeline, checkpoint, lookup, "q", [plan], plan)
     assert "staging" not in str(caught.value)
-    assert module.plans(checkpoint) == [plan]
+    assert module.redrive_plans(checkpoint) == [plan]

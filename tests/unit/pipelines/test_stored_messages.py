@@ -15,9 +15,9 @@ from magnetar.columnar.entries.opener import Failure, Opener
 from magnetar.pipelines.declaration.model import Pipeline
 from magnetar.pipelines.declaration.parser import parse
 from magnetar.pipelines.redrive import _original
-from magnetar.pipelines.state.checkpoint import Checkpoint
-from magnetar.pipelines.state.dead_letter import ROW, Letter
-from magnetar.pipelines.state.stored_messages import reading, sealed, sources_by_topic
+from magnetar.pipelines.state.checkpoint import PipelineCheckpoint
+from magnetar.pipelines.state.dead_letter import ROW, DeadLetter
+from magnetar.pipelines.state.stored_messages import reader_options, sealed_count, sources_by_topic
 from magnetar.protocol.entries import metadata_of
 from magnetar.spark import opening
 from tests.support.batch_writer import BatchWriter
@@ -39,7 +39,7 @@ def pipeline_of(directory: Path) -> Pipeline:
 
 def test_a_topic_of_a_source_with_a_key_is_known_before_the_first_manifest_that_has_it(tmp_path: Path) -> None:
     """Its dead letters come before that manifest, and a crash may come between."""
-    pipeline, checkpoint = pipeline_of(tmp_path), Checkpoint(str(tmp_path))
+    pipeline, checkpoint = pipeline_of(tmp_path), PipelineCheckpoint(str(tmp_path))
     checkpoint.begin("small", {"flights": {T.format(0): Place(1, 0)}, "open": {"o": Place(2, 0)}})
     offsets = [
         {"v": 1, "p": {T.format(0): "1:4:0", T.format(1): "5:1:0"}},
@@ -51,7 +51,7 @@ def test_a_topic_of_a_source_with_a_key_is_known_before_the_first_manifest_that_
 
 
 def test_of_two_sources_of_a_topic_the_one_with_a_key_counts(tmp_path: Path) -> None:
-    pipeline, checkpoint = pipeline_of(tmp_path), Checkpoint(str(tmp_path))
+    pipeline, checkpoint = pipeline_of(tmp_path), PipelineCheckpoint(str(tmp_path))
     checkpoint.begin("small", {"flights": {"both": Place(1, 0)}, "open": {"both": Place(1, 0)}})
     assert sources_by_topic(pipeline, checkpoint)["both"].name == "flights"
 
@@ -60,7 +60,7 @@ def counted(entries: list[bytes]) -> int:
     """Messages in entries that stay closed."""
     opener = Opener("t", 1_000, None, Failure.CONSUME)
     found = [opener.open(1, number, entry) for number, entry in enumerate(entries)]
-    return sum(sealed(metadata_of(one.data).properties) or 0 for one in found if one is not None)
+    return sum(sealed_count(metadata_of(one.data).properties) or 0 for one in found if one is not None)
 
 
 def test_messages_that_no_key_opens_are_counted_once() -> None:
@@ -94,13 +94,13 @@ def test_a_message_in_a_batch_that_no_key_opens_any_more_is_not_gone(
     lookup: Any = None
 
     def found(at: Place, options: dict[str, str]) -> Any:
-        letter = Letter("small", ROW, "", "", "", "t", at, ())
-        return _original(lookup, letter, reading(pipeline, "t", options, Failure.CONSUME))
+        letter = DeadLetter("small", ROW, "", "", "", "t", at, ())
+        return _original(lookup, letter, reader_options(pipeline, "t", options, Failure.CONSUME))
 
     (tmp_path / "other.pem").write_text(pair(1)[0])
     right, wrong = ({"decryption.privateKey": str(tmp_path / name)} for name in ("key.pem", "other.pem"))
     for at in (Place(3, 4, 0), Place(3, 4, 2)):
-        assert sealed(found(at, wrong).properties) == 3
+        assert sealed_count(found(at, wrong).properties) == 3
         assert found(at, right).value == [b"a", b"b", b"c"][at.batch]
     assert found(Place(3, 5, 3), right) is None
     assert found(Place(3, 6, 1), right) is None

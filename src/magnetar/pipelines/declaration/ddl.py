@@ -31,13 +31,13 @@ class DdlError(ValueError):
     """What is wrong, in words that follow the text."""
 
 
-class Column(NamedTuple):
+class DdlColumn(NamedTuple):
     name: str
     kind: str
     """The outermost word of its type, in lower case."""
 
 
-def columns_of(text: str) -> list[Column]:
+def columns_of(text: str) -> list[DdlColumn]:
     """Raises DdlError."""
     words = _Words(text)
     found = words.columns("")
@@ -83,16 +83,16 @@ class _Words:
         self._at += 1
         return True
 
-    def columns(self, end: str, depth: int = 0) -> list[Column]:
+    def columns(self, end: str, depth: int = 0) -> list[DdlColumn]:
         """Up to ``end``, which is taken."""
-        found: list[Column] = []
+        found: list[DdlColumn] = []
         while True:
             name = self._next()
             if not re.fullmatch(r"\w+|`.*`", name, re.DOTALL):
                 raise DdlError(f"there is {name!r} where the name of a column should be" if name else _short(found))
             name = name[1:-1].replace("``", "`") if name[0] == "`" else name
             self._take(":")
-            found.append(Column(name, self._type(name, depth)))
+            found.append(DdlColumn(name, self._type(name, depth)))
             if self._take("not") and not self._take("null"):
                 raise DdlError(f"NOT stands behind the type of {name!r} without NULL")
             if self._take("comment"):
@@ -154,5 +154,5 @@ class _Words:
             raise DdlError(f"the type of the column {column!r} lacks a '>'")
 
 
-def _short(found: list[Column]) -> str:
+def _short(found: list[DdlColumn]) -> str:
     return "it ends with a comma" if found else "there is no column"

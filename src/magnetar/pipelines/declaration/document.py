@@ -29,7 +29,7 @@ _VALUES_MAX: Final = 10_000
 """Of parameters; aliases can make a small file a huge one."""
 
 
-class Problem(NamedTuple):
+class DocumentProblem(NamedTuple):
     """One mistake."""
 
     where: str
@@ -46,7 +46,7 @@ class Problem(NamedTuple):
 class InvalidPipelineError(InvalidValueError):
     """A file with mistakes, one per line of the text."""
 
-    def __init__(self, problems: Iterable[Problem]) -> None:
+    def __init__(self, problems: Iterable[DocumentProblem]) -> None:
         self.problems = tuple(problems)
         super().__init__("\n".join(map(str, self.problems)))
 
@@ -61,7 +61,7 @@ def nearest(name: str, known: Iterable[str]) -> str:
 class Item:
     """One value of the document; all items of a document share one list of problems."""
 
-    def __init__(self, node: yaml.Node, path: str, file: str, problems: list[Problem]) -> None:
+    def __init__(self, node: yaml.Node, path: str, file: str, problems: list[DocumentProblem]) -> None:
         self._node = node
         self._file = file
         self.path = path
@@ -75,7 +75,7 @@ class Item:
 
     def problem(self, text: str) -> None:
         """Note a mistake here."""
-        self.problems.append(Problem(self.where, self.path, text))
+        self.problems.append(DocumentProblem(self.where, self.path, text))
 
     @property
     def is_mapping(self) -> bool:
@@ -111,9 +111,9 @@ class Item:
             mark = key.start_mark
             place = f"{self._file}:{mark.line + 1}:{mark.column + 1}"
             if not isinstance(key, yaml.ScalarNode):
-                self.problems.append(Problem(place, self.path, "a key must be a plain name"))
+                self.problems.append(DocumentProblem(place, self.path, "a key must be a plain name"))
             elif key.value in found:
-                self.problems.append(Problem(place, child.path, "this key stands here twice; remove one"))
+                self.problems.append(DocumentProblem(place, child.path, "this key stands here twice; remove one"))
             else:
                 found[key.value] = child
         return found
@@ -211,9 +211,11 @@ def read(text: str, file: str) -> Item:
         mark = error.problem_mark or error.context_mark
         place = f"{file}:{mark.line + 1}:{mark.column + 1}" if mark is not None else file
         told = "; ".join(part for part in (error.context, error.problem) if part)
-        raise InvalidPipelineError([Problem(place, "", f"this is no YAML: {told}")]) from None
+        raise InvalidPipelineError([DocumentProblem(place, "", f"this is no YAML: {told}")]) from None
     except yaml.YAMLError as error:
-        raise InvalidPipelineError([Problem(file, "", f"this is no YAML: {error}")]) from None
+        raise InvalidPipelineError([DocumentProblem(file, "", f"this is no YAML: {error}")]) from None
     if node is None:
-        raise InvalidPipelineError([Problem(f"{file}:1:1", "", "the file is empty; docs/pipelines.md has an example")])
+        raise InvalidPipelineError(
+            [DocumentProblem(f"{file}:1:1", "", "the file is empty; docs/pipelines.md has an example")]
+        )
     return Item(node, "", file, [])

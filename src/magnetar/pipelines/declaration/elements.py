@@ -12,7 +12,7 @@ from typing import Final
 
 from magnetar.lakehouse.model.options import TableKind, lake_options
 from magnetar.model.errors import MagnetarError
-from magnetar.pipelines.declaration.ddl import TIMES, Column, DdlError, columns_of, problem_of_interval
+from magnetar.pipelines.declaration.ddl import TIMES, DdlColumn, DdlError, columns_of, problem_of_interval
 from magnetar.pipelines.declaration.document import Item, nearest
 from magnetar.pipelines.declaration.functions import problem_of_name
 from magnetar.pipelines.declaration.model import (
@@ -171,7 +171,7 @@ def _topic_source(item: Item, name: str, pipeline: str, dead_letter: bool) -> To
     )
 
 
-def _columns(item: Item) -> list[Column] | None:
+def _columns(item: Item) -> list[DdlColumn] | None:
     """None, and noted, if these are none."""
     text = item.text()
     try:
@@ -186,7 +186,7 @@ def _columns(item: Item) -> list[Column] | None:
 
 
 def _check_watermark(
-    parts: Mapping[str, Item], given: Watermark, columns: list[Column] | None, value: str, metadata: str
+    parts: Mapping[str, Item], given: Watermark, columns: list[DdlColumn] | None, value: str, metadata: str
 ) -> None:
     """``columns`` of the value: None if they are not known here."""
     if given.delay and (wrong := problem_of_interval(given.delay)):

@@ -31,7 +31,7 @@ Recount = Callable[[str, Mapping[str, Place], Mapping[str, Place]], Mapping[str,
 """Source, start, end -> rows and sum of prints by topic-partition, as they are now."""
 
 
-class Finding(NamedTuple):
+class Discrepancy(NamedTuple):
     where: str
     text: str
 
@@ -44,7 +44,7 @@ def places(texts: Mapping[str, str]) -> dict[str, Place]:
     return {topic: Place.parse(text) for topic, text in texts.items()}
 
 
-def chain(manifests: Sequence[Manifest], first: int = 0) -> list[Finding]:
+def chain(manifests: Sequence[Manifest], first: int = 0) -> list[Discrepancy]:
     """From batch ``first`` on."""
     found = []
     expected = first
@@ -52,14 +52,14 @@ def chain(manifests: Sequence[Manifest], first: int = 0) -> list[Finding]:
     for one in manifests:
         if one.batch != expected:
             gone = f"batch {expected}" if one.batch == expected + 1 else f"batches {expected} to {one.batch - 1}"
-            found.append(Finding(gone, "the manifest is missing, while a later one is there"))
+            found.append(Discrepancy(gone, "the manifest is missing, while a later one is there"))
             before = None
         if one.digest() != one.fingerprint:
-            found.append(Finding(f"batch {one.batch}", "the manifest was changed after it was written"))
+            found.append(Discrepancy(f"batch {one.batch}", "the manifest was changed after it was written"))
         seal = FIRST if one.batch == 0 else before.fingerprint if before is not None else None
         if seal is not None and one.previous != seal:
             found.append(
-                Finding(
+                Discrepancy(
                     f"batch {one.batch}", f"the manifest does not follow that of batch {one.batch - 1} as it is now"
                 )
             )
@@ -71,9 +71,9 @@ def ranges(
     manifests: Sequence[Manifest],
     starts: Mapping[str, Mapping[str, Place]],
     logged: Callable[[int], Mapping[str, Mapping[str, Place]] | None],
-) -> list[Finding]:
+) -> list[Discrepancy]:
     """``starts``: where each source began; ``logged``: the ends in Spark's checkpoint, None where it has none."""
-    found: list[Finding] = []
+    found: list[Discrepancy] = []
     before: Manifest | None = None
     for one in manifests:
         log = logged(one.batch)
@@ -89,23 +89,23 @@ def ranges(
                 found += _joined(where, expected, start)
             for topic, place in end.items():
                 if place < start.get(topic, START):
-                    found.append(Finding(where, f"{topic}: the range ends at {place}, before it begins"))
+                    found.append(Discrepancy(where, f"{topic}: the range ends at {place}, before it begins"))
             if log is not None and name in log and dict(log[name]) != end:
-                found.append(Finding(where, "Spark's checkpoint has another end of this range"))
+                found.append(Discrepancy(where, "Spark's checkpoint has another end of this range"))
         before = one
     return found
 
 
-def _joined(where: str, expected: Mapping[str, Place], start: Mapping[str, Place]) -> Iterator[Finding]:
+def _joined(where: str, expected: Mapping[str, Place], start: Mapping[str, Place]) -> Iterator[Discrepancy]:
     for topic in sorted(expected.keys() | start.keys()):
         ended, begins = expected.get(topic, START), start.get(topic, START)
         if begins > ended:
-            yield Finding(where, f"{topic}: {ended} to {begins} was skipped")
+            yield Discrepancy(where, f"{topic}: {ended} to {begins} was skipped")
         elif begins < ended:
-            yield Finding(where, f"{topic}: {begins} to {ended} was read twice")
+            yield Discrepancy(where, f"{topic}: {begins} to {ended} was read twice")
 
 
-def counts(manifests: Sequence[Manifest]) -> list[Finding]:
+def counts(manifests: Sequence[Manifest]) -> list[Discrepancy]:
     """In = out + dead + dropped, wherever rows are neither selected nor made on the way."""
     found = []
     for one in manifests:
@@ -113,24 +113,26 @@ def counts(manifests: Sequence[Manifest]) -> list[Finding]:
         for name, source in one.sources.items():
             read, judged = sum(source.rows.values()), one.checks[name].rows if name in one.checks else -1
             if read != judged:
-                found.append(Finding(where, f"source {name}: {read} rows were read and {judged} judged"))
+                found.append(Discrepancy(where, f"source {name}: {read} rows were read and {judged} judged"))
         for name, check in one.checks.items():
             told = sum(check.causes.values())
             if told != check.dead + check.dropped:
-                found.append(Finding(where, f"{name}: {check.dead + check.dropped} rows left, {told} with a cause"))
+                found.append(Discrepancy(where, f"{name}: {check.dead + check.dropped} rows left, {told} with a cause"))
         if (letters := one.outputs.get(DEAD_LETTERS)) is not None and letters.rows != one.dead:
-            found.append(Finding(where, f"{one.dead} rows were dead, and {letters.rows} were written as dead letters"))
+            found.append(
+                Discrepancy(where, f"{one.dead} rows were dead, and {letters.rows} were written as dead letters")
+            )
         for name, output in one.outputs.items():
             if output.of and (passed := one.checks[output.of[-1]].passed) != output.rows:
                 found.append(
-                    Finding(
+                    Discrepancy(
                         where, f"sink {name}: {output.rows} rows were written of {passed} that passed {output.of[-1]}"
                     )
                 )
             for earlier, later in pairwise(output.of or ()):
                 passed, came = one.checks[earlier].passed, one.checks[later].rows
                 if passed != came:
-                    found.append(Finding(where, f"{passed} rows passed {earlier} and {came} came to {later}"))
+                    found.append(Discrepancy(where, f"{passed} rows passed {earlier} and {came} came to {later}"))
     return found
 
 
@@ -143,16 +145,16 @@ def runs(manifests: Sequence[Manifest]) -> Iterator[Sequence[Manifest]]:
             begin = index
 
 
-def sources(manifests: Sequence[Manifest], recount: Recount) -> list[Finding]:
+def sources(manifests: Sequence[Manifest], recount: Recount) -> list[Discrepancy]:
     """All rows are still there and the same."""
-    found: list[Finding] = []
+    found: list[Discrepancy] = []
     for run in runs(manifests):
         for name in sorted({name for one in run for name in one.sources}):
             found += _compared(run, name, recount)
     return found
 
 
-def _compared(run: Sequence[Manifest], name: str, recount: Recount) -> list[Finding]:
+def _compared(run: Sequence[Manifest], name: str, recount: Recount) -> list[Discrepancy]:
     parts = [one.sources[name] for one in run if name in one.sources]
     if not parts:
         return []
@@ -182,11 +184,11 @@ def _compared(run: Sequence[Manifest], name: str, recount: Recount) -> list[Find
         text = (
             f"the range {between} had {rows} rows and has {there} now" if rows != there else f"rows of {between} differ"
         )
-        found.append(Finding(where, f"{topic}: {text}"))
+        found.append(Discrepancy(where, f"{topic}: {text}"))
     return found
 
 
-class Delivered:
+class DeliveredRows:
     """The rows of one output as they stand in its topic: fed message by message, in the order of each topic."""
 
     def __init__(self, query: str, output: str) -> None:
@@ -196,7 +198,7 @@ class Delivered:
         self.prints: dict[int, int] = {}
         self.others = 0
         """Messages of other producers."""
-        self.repeated: list[Finding] = []
+        self.repeated: list[Discrepancy] = []
         self.sealed: dict[int, int] = {}
         """By micro-batch: messages in entries that no key opens. Which rows they are is not known."""
 
@@ -221,7 +223,7 @@ class Delivered:
             seen.extend(bytes(row + 1 - len(seen)))
         if seen[row] and len(self.repeated) < _LISTED:
             self.repeated.append(
-                Finding(f"batch {batch}", f"{topic}: the message at {at} repeats row {row} of task {task}")
+                Discrepancy(f"batch {batch}", f"{topic}: the message at {at} repeats row {row} of task {task}")
             )
         seen[row] = min(seen[row] + 1, 255)
         self.prints[batch] = self.prints.get(batch, 0) + number
@@ -235,22 +237,22 @@ class Delivered:
         self.sealed[batch] = self.sealed.get(batch, 0) + count
 
 
-def unfinished(manifests: Sequence[Manifest], committed: int, first: int = 0) -> list[Finding]:
+def unfinished(manifests: Sequence[Manifest], committed: int, first: int = 0) -> list[Discrepancy]:
     """The last manifest against the last micro-batch that Spark knows as finished, -1 if none is."""
     if committed < first or (manifests and manifests[-1].batch >= committed):
         return []
-    return [Finding(f"batch {committed}", "Spark has finished it, and there is no manifest")]
+    return [Discrepancy(f"batch {committed}", "Spark has finished it, and there is no manifest")]
 
 
 def delivered(
     manifests: Sequence[Manifest],
     name: str,
-    seen: Delivered,
+    seen: DeliveredRows,
     first: int = 0,
     *,
     contents: bool = True,
     under_way: Collection[int] = (),
-) -> list[Finding]:
+) -> list[Discrepancy]:
     """An output topic against all manifests from batch ``first`` on; without ``contents`` only which rows are there.
 
     ``under_way``: micro-batches that the checkpoint knows besides, whose rows may be there or not.
@@ -264,7 +266,7 @@ def delivered(
             f"{written[0].target}: {sum(one.rows for one in written)} rows were written and none is there: a topic "
             "without a subscription is trimmed, and deleted when it is idle, unless its retention forbids"
         )
-        return [Finding(f"output {name}", text)]
+        return [Discrepancy(f"output {name}", text)]
     for batch in sorted({batch for batch, _ in seen.rows} | seen.sealed.keys() | known.keys()):
         if batch < first:
             continue
@@ -272,12 +274,12 @@ def delivered(
         output = known.get(batch)
         if output is None:
             if batch > last and batch not in under_way:
-                found.append(Finding(where, f"rows are in the topic, and {_UNTOLD}"))
+                found.append(Discrepancy(where, f"rows are in the topic, and {_UNTOLD}"))
             continue
         hidden = seen.sealed.get(batch, 0)
         found += _whole(where, output, {task: rows for (one, task), rows in seen.rows.items() if one == batch}, hidden)
         if contents and not hidden and not found and print_text(seen.prints.get(batch, 0)) != output.print:
-            found.append(Finding(where, f"{output.target}: as many rows as were written, but with other contents"))
+            found.append(Discrepancy(where, f"{output.target}: as many rows as were written, but with other contents"))
     return found
 
 
@@ -288,7 +290,7 @@ def committed(
     first: int,
     whole: bool,
     under_way: Collection[int] = (),
-) -> list[Finding]:
+) -> list[Discrepancy]:
     """A table: rows of its commits by micro-batch. Without its ``whole`` history old ones may be unknown."""
     known = {one.batch: one.outputs[name] for one in manifests if name in one.outputs}
     last, oldest = max(known, default=-1), min(commits, default=0)
@@ -300,17 +302,17 @@ def committed(
             continue
         if output is None:
             if batch > last and batch not in under_way:
-                found.append(Finding(where, f"a commit is in the table, and {_UNTOLD}"))
+                found.append(Discrepancy(where, f"a commit is in the table, and {_UNTOLD}"))
         elif len(there) > 1:
-            found.append(Finding(where, f"{output.target}: it was committed {len(there)} times"))
+            found.append(Discrepancy(where, f"{output.target}: it was committed {len(there)} times"))
         elif sum(there) != output.rows:
             found.append(
-                Finding(where, f"{output.target}: {output.rows} rows were written, the commit has {sum(there)}")
+                Discrepancy(where, f"{output.target}: {output.rows} rows were written, the commit has {sum(there)}")
             )
     return found
 
 
-class Rows(NamedTuple):
+class TableRows(NamedTuple):
     """What is in a table now of some micro-batches, whose rows may stand together."""
 
     batches: frozenset[int]
@@ -321,7 +323,7 @@ class Rows(NamedTuple):
     """What was done to them."""
 
 
-def kept(manifests: Sequence[Manifest], name: str, tables: Iterable[Rows], first: int = 0) -> list[Finding]:
+def kept(manifests: Sequence[Manifest], name: str, tables: Iterable[TableRows], first: int = 0) -> list[Discrepancy]:
     """The rows of a table's files against the manifests, for micro-batches that have one."""
     known = {one.batch: one.outputs[name] for one in manifests if name in one.outputs}
     found = []
@@ -333,12 +335,12 @@ def kept(manifests: Sequence[Manifest], name: str, tables: Iterable[Rows], first
         target = known[min(there.batches)].target
         if there.rows != written:
             text = f"{written} rows were written and {there.rows} are there{there.remark}"
-            found.append(Finding(where, f"{target}: {text}"))
+            found.append(Discrepancy(where, f"{target}: {text}"))
         elif there.print is not None and all(known[batch].by == BY_NAMES for batch in there.batches):
             total = sum(int(known[batch].print, 16) for batch in there.batches)
             if print_text(there.print) != print_text(total):
                 text = f"as many rows as were written, but with other contents{there.remark}"
-                found.append(Finding(where, f"{target}: {text}"))
+                found.append(Discrepancy(where, f"{target}: {text}"))
     return found
 
 
@@ -353,12 +355,12 @@ def named(batches: Collection[int]) -> str:
     return f"batches {', '.join(map(str, numbers[:_LISTED]))}{more}"
 
 
-def _whole(where: str, output: OutputPart, tasks: Mapping[int, bytearray], hidden: int) -> Iterator[Finding]:
+def _whole(where: str, output: OutputPart, tasks: Mapping[int, bytearray], hidden: int) -> Iterator[Discrepancy]:
     there = sum(sum(rows) for rows in tasks.values()) + hidden
     for task, rows in () if hidden else sorted(tasks.items()):
         missing = [row for row, times in enumerate(rows) if not times]
         if missing:
             listed = ", ".join(map(str, missing[:_LISTED])) + (" and more" if len(missing) > _LISTED else "")
-            yield Finding(where, f"{output.target}: of task {task} {len(missing)} rows are missing: {listed}")
+            yield Discrepancy(where, f"{output.target}: of task {task} {len(missing)} rows are missing: {listed}")
     if there != output.rows:
-        yield Finding(where, f"{output.target}: {output.rows} rows were written and {there} are there")
+        yield Discrepancy(where, f"{output.target}: {output.rows} rows were written and {there} are there")

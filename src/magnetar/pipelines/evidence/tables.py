@@ -20,7 +20,7 @@ from magnetar.model.errors import InvalidValueError
 from magnetar.pipelines.declaration.model import TableSink
 from magnetar.pipelines.declaration.secrets import resolve
 from magnetar.pipelines.evidence import judgement
-from magnetar.pipelines.evidence.judgement import Finding, Rows, named
+from magnetar.pipelines.evidence.judgement import Discrepancy, TableRows, named
 from magnetar.pipelines.execution import expressions
 from magnetar.pipelines.state.manifest import BY_NAMES, Manifest
 
@@ -33,16 +33,16 @@ _NAMED: Final = 5
 _GROUP, _WRONG, _ROW = "group", "wrong", "row"
 
 
-class Looked(NamedTuple):
+class TableReport(NamedTuple):
     """At one table."""
 
     line: str
-    findings: list[Finding]
+    findings: list[Discrepancy]
     unseen: list[str]
     """What was not looked at, and why."""
 
 
-class Told(NamedTuple):
+class ManifestClaims(NamedTuple):
     """What the manifests say of one table's rows."""
 
     manifests: Sequence[Manifest]
@@ -52,7 +52,7 @@ class Told(NamedTuple):
     """Asked when the table has been looked at."""
 
 
-def look(spark: SparkSession | None, sink: TableSink, app: str, told: Told) -> Looked:
+def verify_table(spark: SparkSession | None, sink: TableSink, app: str, told: ManifestClaims) -> TableReport:
     """Without Spark rows are counted by the table's log, and not read."""
     where = f"sink {sink.name}"
     options = {name: resolve(text) for name, text in sink.options.items()}
@@ -62,10 +62,10 @@ def look(spark: SparkSession | None, sink: TableSink, app: str, told: Told) -> L
     except Exception as error:
         # Whatever a library says of a table that is damaged, this is where it belongs.
         text = f"{sink.format} {sink.path} cannot be read: {type(error).__name__}: {str(error).partition(chr(10))[0]}"
-        return Looked(f"{where}: not read", [Finding(where, text)], [])
+        return TableReport(f"{where}: not read", [Discrepancy(where, text)], [])
 
 
-def _look(spark: SparkSession | None, table: Table, sink: TableSink, app: str, told: Told) -> Looked:
+def _look(spark: SparkSession | None, table: Table, sink: TableSink, app: str, told: ManifestClaims) -> TableReport:
     where = f"sink {sink.name}"
     there = table.exists()
     history = table.history() if there else []
@@ -80,11 +80,11 @@ def _look(spark: SparkSession | None, table: Table, sink: TableSink, app: str, t
     written = {one.batch for one in told.manifests if sink.name in one.outputs and one.outputs[sink.name].rows}
     written = {batch for batch in written if batch >= told.since}
     if not there:
-        return Looked(line, findings, [])
+        return TableReport(line, findings, [])
     try:
         log = table.file_log()
     except InvalidValueError as error:
-        return Looked(line, findings, [f"{where}: its rows: {error}"])
+        return TableReport(line, findings, [f"{where}: its rows: {error}"])
     unseen = []
     if forgotten := written - commits.keys() if not whole else set():
         unseen.append(f"{where}: commits of {named(forgotten)}: the table's history does not go back so far")
@@ -102,22 +102,24 @@ def _look(spark: SparkSession | None, table: Table, sink: TableSink, app: str, t
         one for one in clean if max(one.batches) >= told.since and not any(file.path in wrong for file in one.files)
     ]
     if lost := {batch for one in ours if any(file.path in wrong for file in one.files) for batch in one.batches}:
-        findings.append(Finding(where, f"rows of {named(lost)} were in files that are gone or changed"))
+        findings.append(Discrepancy(where, f"rows of {named(lost)} were in files that are gone or changed"))
     if spark is None:
         if written:
             unseen.append(f"{where}: contents of its rows, which Spark reads")
-        by_log = [Rows(one.batches, sum(file.rows or 0 for file in one.files), None, _remark(one)) for one in clean]
+        by_log = [
+            TableRows(one.batches, sum(file.rows or 0 for file in one.files), None, _remark(one)) for one in clean
+        ]
         findings += judgement.kept(told.manifests, sink.name, by_log, told.since)
-        return Looked(f"{line}, {len(files):,} files", findings, unseen)
+        return TableReport(f"{line}, {len(files):,} files", findings, unseen)
     now, broken = _read(spark, reader, readable)
-    findings += [Finding(where, f"{sink.path}: {text}") for text in broken]
+    findings += [Discrepancy(where, f"{sink.path}: {text}") for text in broken]
     findings += judgement.kept(told.manifests, sink.name, now, told.since)
     if old := {one.batch for one in told.manifests if one.batch in written and one.outputs[sink.name].by != BY_NAMES}:
         unseen.append(
             f"{where}: contents of {named(old)}, whose manifests are of an earlier release; rows were counted"
         )
     read = sum(one.rows for one in now)
-    return Looked(f"{line}, {len(files):,} files, {read:,} rows read again", findings, unseen)
+    return TableReport(f"{line}, {len(files):,} files, {read:,} rows read again", findings, unseen)
 
 
 def _remark(group: FileGroup) -> str:
@@ -127,14 +129,14 @@ def _remark(group: FileGroup) -> str:
     return f"; files were rewritten or removed by version {versions} of the table"
 
 
-def _of_files(where: str, path: str, wrong: dict[str, str]) -> list[Finding]:
-    found = [Finding(where, f"{path}: file {name} {text}") for name, text in sorted(wrong.items())[:_NAMED]]
+def _of_files(where: str, path: str, wrong: dict[str, str]) -> list[Discrepancy]:
+    found = [Discrepancy(where, f"{path}: file {name} {text}") for name, text in sorted(wrong.items())[:_NAMED]]
     if len(wrong) > _NAMED:
-        found.append(Finding(where, f"{path}: {len(wrong) - _NAMED:,} further files are gone or changed"))
+        found.append(Discrepancy(where, f"{path}: {len(wrong) - _NAMED:,} further files are gone or changed"))
     return found
 
 
-def _read(spark: SparkSession, reader: FileReader, work: Sequence[FileGroup]) -> tuple[list[Rows], list[str]]:
+def _read(spark: SparkSession, reader: FileReader, work: Sequence[FileGroup]) -> tuple[list[TableRows], list[str]]:
     """Rows and prints of each group as its files have them, and what is wrong with files that cannot be read."""
     from pyspark.sql import functions as f
     from pyspark.sql.pandas.types import from_arrow_schema
@@ -142,7 +144,7 @@ def _read(spark: SparkSession, reader: FileReader, work: Sequence[FileGroup]) ->
 
     tasks = [(index, pickle.dumps(file)) for index, group in enumerate(work) for file in group.files]
     if not tasks:
-        return [Rows(one.batches, 0, 0, _remark(one)) for one in work], []
+        return [TableRows(one.batches, 0, 0, _remark(one)) for one in work], []
     row = from_arrow_schema(reader.schema, prefer_timestamp_ntz=True)
     schema = StructType([StructField(_GROUP, IntegerType()), StructField(_WRONG, StringType()), StructField(_ROW, row)])
     spread = spark.sparkContext.parallelize(tasks, min(len(tasks), 10_000))
@@ -153,7 +155,7 @@ def _read(spark: SparkSession, reader: FileReader, work: Sequence[FileGroup]) ->
         f.count("number").alias("rows"), f.collect_set(_WRONG).alias(_WRONG), *expressions.sums(f.col("number"))
     )
     broken: list[str] = []
-    now = {index: Rows(one.batches, 0, 0, _remark(one)) for index, one in enumerate(work)}
+    now = {index: TableRows(one.batches, 0, 0, _remark(one)) for index, one in enumerate(work)}
     for one in sums.collect():
         broken += one[_WRONG]
         if one[_WRONG]:

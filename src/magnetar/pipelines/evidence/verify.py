@@ -19,14 +19,14 @@ from magnetar.columnar.entries.opener import Failure
 from magnetar.model.errors import InvalidValueError
 from magnetar.pipelines.declaration.model import DEAD_LETTERS, Pipeline, PlainSink, TableSink
 from magnetar.pipelines.evidence import judgement
-from magnetar.pipelines.evidence.judgement import Delivered, Finding
-from magnetar.pipelines.evidence.tables import Told, look
+from magnetar.pipelines.evidence.judgement import DeliveredRows, Discrepancy
+from magnetar.pipelines.evidence.tables import ManifestClaims, verify_table
 from magnetar.pipelines.execution import expressions, outputs
 from magnetar.pipelines.execution.frames import read_range
-from magnetar.pipelines.state.checkpoint import Checkpoint
+from magnetar.pipelines.state.checkpoint import PipelineCheckpoint
 from magnetar.pipelines.state.manifest import Manifest
 from magnetar.pipelines.state.status import open_lookup, partitions_there
-from magnetar.pipelines.state.stored_messages import reading, sealed, stored
+from magnetar.pipelines.state.stored_messages import reader_options, sealed_count, stored_messages
 from magnetar.spark.options import SourceOptions
 
 if TYPE_CHECKING:
@@ -36,17 +36,17 @@ _AS_STORED: Final = ("bytes", "string")
 """Values that stand in the topic as they do in the files of a micro-batch."""
 
 
-class Report(NamedTuple):
+class VerifyReport(NamedTuple):
     lines: list[str]
     """What was looked at."""
-    findings: list[Finding]
+    findings: list[Discrepancy]
     unseen: list[str]
     """What was not looked at, and why."""
 
 
-def verify(pipeline: Pipeline, spark: SparkSession | None, *, since: int = 0) -> Report:
+def verify(pipeline: Pipeline, spark: SparkSession | None, *, since: int = 0) -> VerifyReport:
     """From batch ``since`` on; without Spark neither sources nor tables are read again."""
-    checkpoint = Checkpoint(pipeline.checkpoint)
+    checkpoint = PipelineCheckpoint(pipeline.checkpoint)
     query = checkpoint.query_id()
     if query is None and checkpoint.manifest_numbers():
         raise InvalidValueError(f"{checkpoint.directory}/metadata is gone: Spark's part of the checkpoint was changed")
@@ -55,10 +55,10 @@ def verify(pipeline: Pipeline, spark: SparkSession | None, *, since: int = 0) ->
     whole, wrong = checkpoint.manifests()
     manifests = [one for one in whole if one.batch >= since]
     last = max((one.batch for one in whole), default=-1)
-    findings = [Finding("manifests", text) for text in wrong]
+    findings = [Discrepancy("manifests", text) for text in wrong]
     findings += judgement.chain(manifests, since)
     findings += [
-        Finding(f"batch {one.batch}", f"the manifest is of query {one.query}, and the checkpoint of {query}")
+        Discrepancy(f"batch {one.batch}", f"the manifest is of query {one.query}, and the checkpoint of {query}")
         for one in manifests
         if one.query != query
     ]
@@ -77,7 +77,9 @@ def verify(pipeline: Pipeline, spark: SparkSession | None, *, since: int = 0) ->
     with open_lookup(pipeline) as lookup:
         for name, topic in _topics(pipeline):
             given = outputs_options.get(name, {})
-            seen = delivered(lookup, topic, Delivered(query, name), reading(pipeline, topic, given, Failure.CONSUME))
+            seen = delivered(
+                lookup, topic, DeliveredRows(query, name), reader_options(pipeline, topic, given, Failure.CONSUME)
+            )
             schema = given.get("schema", "bytes")
             contents = schema.lower() in _AS_STORED
             busy = checkpoint.under_way(last)
@@ -89,16 +91,16 @@ def verify(pipeline: Pipeline, spark: SparkSession | None, *, since: int = 0) ->
     for sink in pipeline.sinks:
         if isinstance(sink, TableSink):
             app = outputs.application(query, sink.name)
-            looked = look(spark, sink, app, Told(whole, since, lambda: checkpoint.under_way(last)))
+            looked = verify_table(spark, sink, app, ManifestClaims(whole, since, lambda: checkpoint.under_way(last)))
             findings += looked.findings
             unseen += looked.unseen
             lines.append(looked.line)
         elif isinstance(sink, PlainSink):
             lines.append(f"sink {sink.name}: {sink.format} keeps nothing")
-    return Report(lines, findings, unseen)
+    return VerifyReport(lines, findings, unseen)
 
 
-def _unseen(seen: Delivered, schema: str, contents: bool) -> Iterator[str]:
+def _unseen(seen: DeliveredRows, schema: str, contents: bool) -> Iterator[str]:
     if seen.there and not contents:
         yield f"contents of {seen.there:,} messages, which are counted (schema: {schema})"
     if seen.sealed:
@@ -114,7 +116,7 @@ def _topics(pipeline: Pipeline) -> list[tuple[str, str]]:
 
 
 def _logged(
-    checkpoint: Checkpoint, pipeline: Pipeline, manifests: list[Manifest]
+    checkpoint: PipelineCheckpoint, pipeline: Pipeline, manifests: list[Manifest]
 ) -> Callable[[int], Mapping[str, Mapping[str, Place]] | None]:
     """Ends in Spark's log. Sources are told apart by their topics, since the log does not name them."""
     there = set(checkpoint.batches())
@@ -125,7 +127,7 @@ def _logged(
         for topic in (*source.start, *source.end)
     }
 
-    def look(batch: int) -> dict[str, dict[str, Place]] | None:
+    def ends_of(batch: int) -> dict[str, dict[str, Place]] | None:
         if batch not in there:
             return None
         found: dict[str, dict[str, Place]] = {}
@@ -135,7 +137,7 @@ def _logged(
                 found[names.pop()] = ends
         return found
 
-    return look
+    return ends_of
 
 
 def recounting(spark: SparkSession, pipeline: Pipeline) -> judgement.Recount:
@@ -157,15 +159,15 @@ def recounting(spark: SparkSession, pipeline: Pipeline) -> judgement.Recount:
     return recount
 
 
-def delivered(lookup: Lookup, topic: str, seen: Delivered, options: SourceOptions) -> Delivered:
+def delivered(lookup: Lookup, topic: str, seen: DeliveredRows, options: SourceOptions) -> DeliveredRows:
     """Every message of an output topic, from the first that is still there."""
     for name in partitions_there(lookup, topic):
-        for messages in stored(lookup, name, START, last_place(lookup, name), options):
+        for messages in stored_messages(lookup, name, START, last_place(lookup, name), options):
             _feed(name, messages, seen)
     return seen
 
 
-def _feed(topic: str, messages: Messages, seen: Delivered) -> None:
+def _feed(topic: str, messages: Messages, seen: DeliveredRows) -> None:
     rows = zip(
         messages.ledgers().tolist(),
         messages.entries().tolist(),
@@ -178,7 +180,7 @@ def _feed(topic: str, messages: Messages, seen: Delivered) -> None:
         strict=True,
     )
     for ledger, entry, place, producer, sequence, key, value, properties in rows:
-        if (count := sealed(properties)) is not None:
+        if (count := sealed_count(properties)) is not None:
             seen.add_sealed(producer, sequence, count)
             continue
         number = zlib.crc32((key or b"") + b"\0" + (value or b""))

@@ -25,7 +25,7 @@ from magnetar.pipelines.declaration.model import DEAD_LETTERS, Action, Pipeline,
 from magnetar.pipelines.execution import expressions, outputs
 from magnetar.pipelines.execution.frames import Check, Frames, read_range
 from magnetar.pipelines.execution.plan import Analysis
-from magnetar.pipelines.state.checkpoint import STAGED, Checkpoint, Places
+from magnetar.pipelines.state.checkpoint import STAGED, PipelineCheckpoint, Places
 from magnetar.pipelines.state.manifest import BY_NAMES, CheckPart, Manifest, OutputPart, SourcePart, print_text
 from magnetar.runtime.clock import SystemClock
 from magnetar.spark.durability import make_directory, sync_tree, write_whole
@@ -45,15 +45,19 @@ class ExpectationError(MagnetarError):
 
 
 class BatchRun:
-    """For ``foreachBatch``; ``told`` gets every manifest."""
+    """For ``foreachBatch``; ``on_manifest`` gets every manifest."""
 
     def __init__(
-        self, pipeline: Pipeline, checkpoint: Checkpoint, analysis: Analysis, told: Callable[[Manifest], None]
+        self,
+        pipeline: Pipeline,
+        checkpoint: PipelineCheckpoint,
+        analysis: Analysis,
+        on_manifest: Callable[[Manifest], None],
     ) -> None:
         self._pipeline = pipeline
         self._checkpoint = checkpoint
         self._analysis = analysis
-        self._told = told
+        self._on_manifest = on_manifest
         self._schemas = {name: frame.schema for name, frame in analysis.streams.items()}
         self._starts = checkpoint.starts()
         self.busy = threading.Lock()
@@ -78,7 +82,7 @@ class BatchRun:
         if done is not None:
             self._check_same(done, ranges)
             self._keep_state(frame)
-            self._told(done)
+            self._on_manifest(done)
             return
         spark = frame.sparkSession
         for key, value in _SPLIT.items():
@@ -118,7 +122,7 @@ class BatchRun:
             )
         )
         self._checkpoint.remove_staged()
-        self._told(manifest)
+        self._on_manifest(manifest)
 
     def _keep_state(self, frame: DataFrame) -> None:
         """The results of a repeated micro-batch are there, but Spark's state and watermark must come along."""

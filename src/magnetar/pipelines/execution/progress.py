@@ -73,8 +73,8 @@ def outline(pipeline: Pipeline) -> list[str]:
     return lines
 
 
-class Watch:
-    """Fed by the micro-batches (`told`, in their thread) and by the query's progress (`progressed`)."""
+class ProgressView:
+    """Fed by the micro-batches (`batch_done`, in their thread) and by the query's progress (`progressed`)."""
 
     def __init__(self, pipeline: Pipeline, console: Console | None = None) -> None:
         self._pipeline = pipeline
@@ -91,7 +91,7 @@ class Watch:
         self.dropped = 0
         self.errors = 0
 
-    def __enter__(self) -> Watch:
+    def __enter__(self) -> ProgressView:
         if self._console.is_terminal:
             self._live = Live(console=self._console, get_renderable=self.table, refresh_per_second=2)
             self._live.start()
@@ -105,7 +105,7 @@ class Watch:
         """One line, above the table if there is one."""
         self._console.print(line, markup=False, highlight=False, soft_wrap=True)
 
-    def told(self, manifest: Manifest) -> None:
+    def batch_done(self, manifest: Manifest) -> None:
         """A micro-batch is done."""
         with self._lock:
             now = steady_seconds()

@@ -27,8 +27,8 @@ from magnetar.pipelines.declaration.secrets import redact
 from magnetar.pipelines.execution.batch import BatchRun
 from magnetar.pipelines.execution.frames import short, source_options
 from magnetar.pipelines.execution.plan import Analysis, analyse
-from magnetar.pipelines.execution.progress import Watch
-from magnetar.pipelines.state.checkpoint import Checkpoint
+from magnetar.pipelines.execution.progress import ProgressView
+from magnetar.pipelines.state.checkpoint import PipelineCheckpoint
 from magnetar.pipelines.state.status import open_lookup
 from magnetar.spark.frontier import Frontier
 from magnetar.spark.options import source_options as checked_options
@@ -81,7 +81,7 @@ class Stop:
                 signal.signal(number, self)
 
 
-class Outcome(NamedTuple):
+class RunOutcome(NamedTuple):
     batches: int
     rows: int
     dead: int
@@ -113,9 +113,9 @@ def session(pipeline: Pipeline, *, brief: bool = True) -> Iterator[SparkSession]
             end_session(spark)
 
 
-def prepare(pipeline: Pipeline) -> Checkpoint:
+def prepare(pipeline: Pipeline) -> PipelineCheckpoint:
     """The checkpoint; a new one learns where each source begins, which the broker keeps as a durable subscription."""
-    checkpoint = Checkpoint(pipeline.checkpoint)
+    checkpoint = PipelineCheckpoint(pipeline.checkpoint)
     identity = checkpoint.identity()
     if identity is None:
         if checkpoint.batches():
@@ -148,19 +148,23 @@ def _keep_letters(pipeline: Pipeline, topic: str) -> None:
                 anchor.hold(START)
 
 
-def run(spark: SparkSession, pipeline: Pipeline, watch: Watch, stop: Stop, trigger: Trigger | None = None) -> Outcome:
+def run(
+    spark: SparkSession, pipeline: Pipeline, watch: ProgressView, stop: Stop, trigger: Trigger | None = None
+) -> RunOutcome:
     """Until there is nothing more to do, or somebody stops it. PipelineFailedError says why it failed."""
-    with Checkpoint(pipeline.checkpoint).alone():
+    with PipelineCheckpoint(pipeline.checkpoint).alone():
         return _run_alone(spark, pipeline, watch, stop, trigger)
 
 
-def _run_alone(spark: SparkSession, pipeline: Pipeline, watch: Watch, stop: Stop, trigger: Trigger | None) -> Outcome:
+def _run_alone(
+    spark: SparkSession, pipeline: Pipeline, watch: ProgressView, stop: Stop, trigger: Trigger | None
+) -> RunOutcome:
     checkpoint = prepare(pipeline)
     register(spark)
     analysis = analyse(spark, pipeline)
-    batches = BatchRun(pipeline, checkpoint, analysis, watch.told)
+    batches = BatchRun(pipeline, checkpoint, analysis, watch.batch_done)
     if stop.asked.is_set():
-        return Outcome(0, 0, 0, 0, True)
+        return RunOutcome(0, 0, 0, 0, True)
     query = _start(pipeline, checkpoint, analysis, batches, trigger or pipeline.trigger)
     stopped = False
     try:
@@ -184,10 +188,12 @@ def _run_alone(spark: SparkSession, pipeline: Pipeline, watch: Watch, stop: Stop
     if not stopped and (batches.failure is not None or error is not None):
         watch.errors += 1
         raise PipelineFailedError(explanation(pipeline, batches.failure or error)) from None
-    return Outcome(watch.batches, watch.rows_in, watch.dead, watch.dropped, stopped)
+    return RunOutcome(watch.batches, watch.rows_in, watch.dead, watch.dropped, stopped)
 
 
-def _start(pipeline: Pipeline, checkpoint: Checkpoint, analysis: Analysis, batches: BatchRun, trigger: Trigger) -> Any:
+def _start(
+    pipeline: Pipeline, checkpoint: PipelineCheckpoint, analysis: Analysis, batches: BatchRun, trigger: Trigger
+) -> Any:
     writer = analysis.clock.writeStream.foreachBatch(batches).queryName(pipeline.name)
     writer = writer.option("checkpointLocation", str(checkpoint.directory)).outputMode(pipeline.output_mode)
     if trigger is Trigger.AVAILABLE_NOW:
@@ -222,7 +228,7 @@ def cause_of(error: BaseException) -> str:
 
 def explanation(pipeline: Pipeline, error: BaseException | None) -> str:
     """One paragraph: what happened, where, what to do."""
-    checkpoint = Checkpoint(pipeline.checkpoint)
+    checkpoint = PipelineCheckpoint(pipeline.checkpoint)
     begun, done = max(checkpoint.batches(), default=-1), checkpoint.committed()
     where = f"in micro-batch {begun}" if begun > done else f"behind micro-batch {done}" if done >= 0 else "at its start"
     cause = redact(cause_of(error) if error is not None else "unknown").rstrip(".")

@@ -33,7 +33,7 @@ STAGED: Final = "staged.json"
 """What says that the results of a micro-batch are stored."""
 
 
-class Checkpoint:
+class PipelineCheckpoint:
     """Reads afresh each time; two processes may look, one may run."""
 
     def __init__(self, directory: str) -> None:

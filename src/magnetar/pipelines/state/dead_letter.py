@@ -25,7 +25,7 @@ TOPIC: Final = f"{PREFIX}topic"
 POSITION: Final = f"{PREFIX}position"
 
 
-class Letter(NamedTuple):
+class DeadLetter(NamedTuple):
     """What its properties say."""
 
     pipeline: str
@@ -42,7 +42,7 @@ class Letter(NamedTuple):
     """Properties of the original message."""
 
 
-def letter(properties: KeyValues) -> Letter | None:
+def parse_dead_letter(properties: KeyValues) -> DeadLetter | None:
     """None for a message that is no dead letter of a pipeline."""
     ours = {name: value for name, value in properties if name.startswith(PREFIX)}
     if NAME not in ours or KIND not in ours:
@@ -51,7 +51,7 @@ def letter(properties: KeyValues) -> Letter | None:
         position = Place.parse(ours.get(POSITION) or "-1:-1")
     except InvalidValueError:
         position = START
-    return Letter(
+    return DeadLetter(
         ours[NAME],
         ours[KIND],
         ours.get(CAUSE, ""),

@@ -10,7 +10,7 @@ from magnetar.client.read_position import START, Place
 from magnetar.model.errors import InvalidValueError, ServerError
 from magnetar.pipelines.declaration.model import DEAD_LETTERS, Pipeline, TopicSource
 from magnetar.pipelines.declaration.secrets import resolve
-from magnetar.pipelines.state.checkpoint import Checkpoint
+from magnetar.pipelines.state.checkpoint import PipelineCheckpoint
 from magnetar.pipelines.state.manifest import Manifest
 from magnetar.runtime.clock import SystemClock
 from magnetar.spark.options import source_options
@@ -64,7 +64,7 @@ def topics_of(pipeline: Pipeline) -> list[str]:
 
 def status(pipeline: Pipeline) -> list[str]:
     """For people."""
-    checkpoint = Checkpoint(pipeline.checkpoint)
+    checkpoint = PipelineCheckpoint(pipeline.checkpoint)
     identity = checkpoint.identity()
     if identity is None:
         return [f"pipeline {pipeline.name} has not run yet: there is no checkpoint in {pipeline.checkpoint}"]

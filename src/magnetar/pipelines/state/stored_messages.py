@@ -15,7 +15,7 @@ from magnetar.columnar.entries.messages import Messages
 from magnetar.columnar.entries.opener import PROPERTY, Failure
 from magnetar.pipelines.declaration.model import Pipeline, TopicSource
 from magnetar.pipelines.declaration.secrets import resolve
-from magnetar.pipelines.state.checkpoint import Checkpoint
+from magnetar.pipelines.state.checkpoint import PipelineCheckpoint
 from magnetar.protocol.commands import KeyValues
 from magnetar.spark.opening import opened
 from magnetar.spark.options import SourceOptions, source_options
@@ -28,7 +28,7 @@ _KEY: Final = "decryption.privateKey"
 _USED: Final = (_KEY, "chunkTimeoutMs", "operationTimeoutMs")
 
 
-def stored(lookup: Lookup, topic: str, start: Place, end: Place, options: SourceOptions) -> Iterator[Messages]:
+def stored_messages(lookup: Lookup, topic: str, start: Place, end: Place, options: SourceOptions) -> Iterator[Messages]:
     """All of a range, some at a time; what was given is not valid any more when the next one comes."""
     found = Messages()
     for block in opened(options, lookup, Range(topic, start, end)):
@@ -37,8 +37,10 @@ def stored(lookup: Lookup, topic: str, start: Place, end: Place, options: Source
     yield found
 
 
-def reading(pipeline: Pipeline, topic: str, given: Mapping[str, str], failure: Failure = Failure.FAIL) -> SourceOptions:
-    """How `stored` reads a topic, with what a source or sink says; what was trimmed is left out."""
+def reader_options(
+    pipeline: Pipeline, topic: str, given: Mapping[str, str], failure: Failure = Failure.FAIL
+) -> SourceOptions:
+    """How `stored_messages` reads a topic, with what a source or sink says; what was trimmed is left out."""
     options = {name: resolve(given[name]) for name in _USED if name in given}
     options |= {"service.url": resolve(pipeline.service_url), "topic": topic, "failOnDataLoss": "false"}
     return source_options({**options, "decryption.onFailure": failure.value})
@@ -49,7 +51,7 @@ def has_key(source: TopicSource) -> bool:
     return _KEY in source.options
 
 
-def sources_by_topic(pipeline: Pipeline, checkpoint: Checkpoint) -> dict[str, TopicSource]:
+def sources_by_topic(pipeline: Pipeline, checkpoint: PipelineCheckpoint) -> dict[str, TopicSource]:
     """Which source has read a topic-partition; of two one with a key, so that nothing of it goes out in the clear."""
     topics: dict[str, set[str]] = {name: set(places) for name, places in checkpoint.starts().items()}
     for manifest in checkpoint.manifests()[0]:
@@ -66,7 +68,7 @@ def sources_by_topic(pipeline: Pipeline, checkpoint: Checkpoint) -> dict[str, To
     }
 
 
-def sealed(properties: KeyValues) -> int | None:
+def sealed_count(properties: KeyValues) -> int | None:
     """How many messages are in one that no key has opened (`Failure.CONSUME`); None if it was opened, or was open.
 
     Of a message in chunks the last one counts: after a crash between chunks the others may be there twice.
