@@ -110,7 +110,7 @@ def demo(arguments: Sequence[str]) -> None:
     """336,776 real flights through broker and Spark"""
     ensure_java()
     install("all")
-    call(BIN / "python", "-m", "magnetar.spark.demo", *arguments)
+    call(BIN / "python", "-m", "examples.demo.run", *arguments)
 
 
 def bench(arguments: Sequence[str]) -> None:
@@ -178,7 +178,7 @@ def once(arguments: Sequence[str]) -> None:
 def cluster(arguments: Sequence[str]) -> None:
     """the demo on a Spark standalone cluster of two workers, started for it"""
     install("all")
-    call(BIN / "python", "-m", "magnetar.spark.demo", "--workers", "2", *arguments)
+    call(BIN / "python", "-m", "examples.demo.run", "--workers", "2", *arguments)
 
 
 def proto(arguments: Sequence[str]) -> None:

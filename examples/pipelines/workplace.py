@@ -27,14 +27,14 @@ import pyarrow as pa  # type: ignore[import-untyped]  # publishes no types
 from rich.console import Console
 from rich.table import Table
 
+from examples.demo import flights
+from examples.demo.run import running_broker
 from magnetar.client.lookup import Lookup
 from magnetar.client.producer import Producer
 from magnetar.columnar.entries.packer import Packer, messages_of
 from magnetar.model.errors import MagnetarError
 from magnetar.model.hashing import java_string_hash
 from magnetar.model.names import TopicName
-from magnetar.spark import flights
-from magnetar.spark.demo import running_broker
 from magnetar.spark.session import end_session, errors_into, local_session
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ One such package that fails to import disables the search for all of them, so th
 from __future__ import annotations
 
 try:
-    from magnetar.spark.source import PulsarSource as DefaultSource
+    from magnetar.spark.data_source import PulsarSource as DefaultSource
 except ImportError:
     # Spark without pyarrow or magnetar without its parts: the source is then not there, and others still are.
     pass

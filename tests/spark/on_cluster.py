@@ -11,9 +11,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from examples.demo import flights, run
 from rich.console import Console
 
-from magnetar.spark import demo, flights
 from magnetar.spark.session import end_session, local_session
 
 FLIGHTS = 2_000
@@ -23,14 +23,14 @@ _NAMESPACE = "persistent://public/default"
 def run_demo(spark: Any, url: str, directory: Path) -> bool:
     """Topic to delays per hour, compared with the data set."""
     table = flights.load().slice(0, FLIGHTS)
-    stage = demo.Stage(url, f"{_NAMESPACE}/flights", f"{_NAMESPACE}/delays", directory)
+    stage = run.Stage(url, f"{_NAMESPACE}/flights", f"{_NAMESPACE}/delays", directory)
     with Console(file=io.StringIO()) as console:
-        steps = demo.Steps(console)
+        steps = run.Steps(console)
         with steps.step("publishing") as task:
-            demo.publish(stage, flights.messages(table), steps, task)
+            run.publish(stage, flights.messages(table), steps, task)
         with steps.step("streaming") as task:
-            demo.stream(spark, stage, steps, task)
-        return demo.show(console, flights.expected(table), demo.read_back(spark, stage))
+            run.stream(spark, stage, steps, task)
+        return run.show(console, flights.expected(table), run.read_back(spark, stage))
 
 
 def copy(spark: Any, url: str, directory: Path) -> tuple[int, int]:

@@ -24,12 +24,12 @@ from typing import Any
 from pyspark import TaskContext
 from pyspark.sql.datasource import WriterCommitMessage
 
-from magnetar.spark.options import sink_options
-from magnetar.spark.publish import TaskSink
-from magnetar.spark.sequences import Known
+from magnetar.spark.data_source import PulsarSource
+from magnetar.spark.options.source_options import sink_options
 from magnetar.spark.session import local_session
-from magnetar.spark.source import PulsarSource
-from magnetar.spark.writer import StreamSink, check_schema
+from magnetar.spark.sink.sequence_ids import Known
+from magnetar.spark.sink.task_sink import TaskSink
+from magnetar.spark.sink.writers import StreamSink, check_schema
 
 SHARE = "tests.failing"
 """A local property of the session: which share of the attempts fails."""

@@ -30,8 +30,8 @@ from magnetar.client.bulk.range_reader import RangeReader
 from magnetar.client.errors import ClientError
 from magnetar.client.lookup import Lookup
 from magnetar.client.read_position import START
-from magnetar.spark.options import sink_options
-from magnetar.spark.publish import Numbering, TaskSink
+from magnetar.spark.options.source_options import sink_options
+from magnetar.spark.sink.task_sink import Numbering, TaskSink
 from tests.spark.pipeline import SHUFFLED, SINKS
 from tests.support.columns import Columns
 from tests.support.live_broker import LiveBroker

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from examples.demo import flights, run
 from rich.console import Console
 
-from magnetar.spark import demo, flights
 from tests.support.live_broker import LiveBroker
 
 pytestmark = [
@@ -23,14 +23,14 @@ pytestmark = [
 def test_the_result_is_right_or_said_to_be_wrong(spark: Any, broker: LiveBroker, tmp_path: Path, missing: int) -> None:
     table = flights.load().slice(0, 3_000)
     namespace = "persistent://public/default"
-    stage = demo.Stage(broker.url, f"{namespace}/flights-{missing}", f"{namespace}/delays-{missing}", tmp_path)
+    stage = run.Stage(broker.url, f"{namespace}/flights-{missing}", f"{namespace}/delays-{missing}", tmp_path)
     with Console(record=True, file=io.StringIO(), width=200) as console:
-        steps = demo.Steps(console)
+        steps = run.Steps(console)
         with steps.step("publishing") as task:
-            sent = demo.publish(stage, flights.messages(table.slice(missing)), steps, task)
+            sent = run.publish(stage, flights.messages(table.slice(missing)), steps, task)
         with steps.step("streaming") as task:
-            assert demo.stream(spark, stage, steps, task) == sent == 3_000 - missing
-        good = demo.show(console, flights.expected(table), demo.read_back(spark, stage))
+            assert run.stream(spark, stage, steps, task) == sent == 3_000 - missing
+        good = run.show(console, flights.expected(table), run.read_back(spark, stage))
     said = console.export_text()
     assert good == (not missing)
     assert said.count("DIFFERENT" if missing else "equal  ") == 2

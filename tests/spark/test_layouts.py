@@ -8,9 +8,9 @@ from typing import Any, ClassVar
 
 import pytest
 
-from magnetar.spark.publish import Published, TaskSink
-from magnetar.spark.source import PulsarSource
-from magnetar.spark.writer import StreamSink
+from magnetar.spark.data_source import PulsarSource
+from magnetar.spark.sink.task_sink import Published, TaskSink
+from magnetar.spark.sink.writers import StreamSink
 from tests.support.live_broker import LiveBroker
 
 pytestmark = [

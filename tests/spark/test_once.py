@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from magnetar.spark.source import PulsarSource
+from magnetar.spark.data_source import PulsarSource
 from tests.spark.pipeline import AFTER, SHARE, source_class
 from tests.spark.rounds import Experiment
 from tests.support.live_broker import LiveBroker

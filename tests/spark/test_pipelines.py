@@ -37,9 +37,9 @@ from magnetar.pipelines.state.checkpoint import PipelineCheckpoint
 from magnetar.pipelines.state.dead_letter import parse_dead_letter
 from magnetar.pipelines.state.status import partitions_there
 from magnetar.pipelines.state.stored_messages import reader_options
-from magnetar.spark.options import sink_options, source_options
-from magnetar.spark.publish import Numbering, TaskSink
-from magnetar.spark.topics import listed, topic_partitions
+from magnetar.spark.options.source_options import sink_options, source_options
+from magnetar.spark.options.topic_selection import listed, topic_partitions
+from magnetar.spark.sink.task_sink import Numbering, TaskSink
 from tests.spark.conftest import PARTITIONS
 from tests.support.encrypted_entries import pair
 from tests.support.live_broker import LiveBroker

@@ -16,8 +16,8 @@ from magnetar.client.lookup import Lookup
 from magnetar.client.read_position import Place
 from magnetar.model.errors import InvalidValueError
 from magnetar.model.hashing import java_string_hash
-from magnetar.spark.sequences import Sequence
-from magnetar.spark.staging import staged
+from magnetar.spark.sink.foreach_batch import staged
+from magnetar.spark.sink.sequence_ids import Sequence
 from tests.spark.conftest import PARTITIONS
 from tests.support.live_broker import LiveBroker, live_broker
 

@@ -20,12 +20,12 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 from magnetar.client.lookup import Lookup
 from magnetar.client.producer import Producer
 from magnetar.model.errors import InvalidValueError
-from magnetar.spark import backlog, frontier, pace
-from magnetar.spark import stream as stream_module
-from magnetar.spark.options import source_options
+from magnetar.spark.options.source_options import source_options
 from magnetar.spark.progress import progress_of
-from magnetar.spark.reader import BatchReader
-from magnetar.spark.stream import StreamReader
+from magnetar.spark.source.planning import backlog, rate_estimator, topic_tracker
+from magnetar.spark.source.reading import stream_reader as stream_module
+from magnetar.spark.source.reading.batch_reader import BatchReader
+from magnetar.spark.source.reading.stream_reader import StreamReader
 from tests.admin.real_broker import TOPIC, RealBroker, real_broker
 from tests.support.batch_writer import BatchWriter
 
@@ -199,7 +199,7 @@ def test_a_pace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """By a clock that only micro-batches move: a hundredth of a second for each message, and one to plan."""
     now = [0.0]
     monkeypatch.setattr(stream_module, "steady_seconds", lambda: now[0])
-    monkeypatch.setattr(pace, "FIRST", 10)
+    monkeypatch.setattr(rate_estimator, "FIRST", 10)
 
     def read(url: str) -> None:
         publish(url, f"{PUBLIC}t", 0, 4_000, batch=7)
@@ -216,7 +216,7 @@ def test_a_pace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         assert sizes[0] == 10
         assert all(350 <= one <= 450 for one in sizes[8:-1]), sizes
         publish(url, f"{PUBLIC}t", 4_000, 1_000, batch=7)
-        time.sleep(2 * frontier._FRESH)
+        time.sleep(2 * topic_tracker._FRESH)
         assert query.step()
         assert 350 <= len(query.batches[-1]) <= 450
         small = Query(url, topic="t", targetTriggerMs="5000", maxMessagesPerTrigger="4", subscription="small")
@@ -272,7 +272,7 @@ def numbers(rows: Any) -> list[int]:
 
 def test_partitions_that_come_while_a_query_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A topic grows from two to five partitions while it is written and read: nothing is lost, order per partition."""
-    monkeypatch.setattr(frontier, "_DISCOVERY_INTERVAL", 0.1)
+    monkeypatch.setattr(topic_tracker, "_DISCOVERY_INTERVAL", 0.1)
 
     async def story(broker: RealBroker, url: str) -> None:
         assert (await broker.ask("PUT", f"{TOPIC}/p/partitions", 2))[0] == 204
@@ -335,7 +335,7 @@ def test_topics_that_come_between_two_runs_are_kept_until_they_are_read(tmp_path
 
 
 def test_lag_is_part_of_the_progress(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(frontier, "_LAG_INTERVAL", 0.0)
+    monkeypatch.setattr(topic_tracker, "_LAG_INTERVAL", 0.0)
 
     async def story(broker: RealBroker, url: str) -> None:
         await asyncio.to_thread(publish, url, f"{PUBLIC}t", 0, 100, batch=10, at=1_000_000)
@@ -372,7 +372,7 @@ def test_topics_that_are_unloaded_while_a_query_runs(tmp_path: Path) -> None:
         query = Query(url, topic="t", operationTimeoutMs="5000", maxMessagesPerTrigger="10")
         for part in range(3):
             await asyncio.to_thread(publish, url, f"{PUBLIC}t", part * 10, 10)
-            await asyncio.sleep(2 * frontier._FRESH)
+            await asyncio.sleep(2 * topic_tracker._FRESH)
             assert await asyncio.to_thread(query.step)
             assert (await broker.ask("PUT", f"{TOPIC}/t/unload"))[0] == 204
             # What Spark says next is that all is processed, before it asks for more.

@@ -12,7 +12,7 @@ import pytest
 
 from magnetar.client.lookup import Lookup
 from magnetar.jobs import command
-from magnetar.spark.topics import listed, topic_partitions
+from magnetar.spark.options.topic_selection import listed, topic_partitions
 from tests.spark.test_jobs import publish
 from tests.support.live_broker import LiveBroker
 

@@ -23,13 +23,13 @@ from magnetar.jobs.reader.unit_reader import Access, spread_rows
 from magnetar.jobs.rest import Rest, path_of
 from magnetar.model.errors import InvalidValueError, NotFoundError
 from magnetar.model.names import TopicName
-from magnetar.spark.decode import sql_schema
-from magnetar.spark.durability import write_whole
-from magnetar.spark.options import source_options
-from magnetar.spark.planner import Range, tasks_of
-from magnetar.spark.reader import read_task
-from magnetar.spark.topics import listed, topic_partitions
-from magnetar.spark.values import value_decoder
+from magnetar.spark.durable_files import write_whole
+from magnetar.spark.options.source_options import source_options
+from magnetar.spark.options.topic_selection import listed, topic_partitions
+from magnetar.spark.source.planning.planner import Range, tasks_of
+from magnetar.spark.source.reading.arrow_decoder import sql_schema
+from magnetar.spark.source.reading.batch_reader import read_task
+from magnetar.spark.source.reading.value_schemas import value_decoder
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -32,9 +32,9 @@ from magnetar.lakehouse.model.data_file import DataFile
 from magnetar.lakehouse.model.layout import layout_of
 from magnetar.lakehouse.model.options import LakeOptions, TableKind, lake_options
 from magnetar.model.errors import InvalidValueError
-from magnetar.spark.gate import Checks, guard
+from magnetar.spark.data_source import is_here
 from magnetar.spark.interpreter import settle
-from magnetar.spark.source import is_here
+from magnetar.spark.option_guard import Checks, guard
 
 if TYPE_CHECKING:
     import pyarrow as pa  # type: ignore[import-untyped]  # publishes no types

@@ -187,7 +187,7 @@ def replay(
     with _explained():
         pipeline = _loaded(file)
         from magnetar.pipelines.redrive import redrive as put_back
-        from magnetar.spark.offsets import parse_time
+        from magnetar.spark.options.offsets import parse_time
 
         done = put_back(pipeline, since_ms=parse_time(since) if since else 0, cause=cause)
         _say(

@@ -45,11 +45,11 @@ from magnetar.pipelines.state.stored_messages import (
     stored_messages,
 )
 from magnetar.protocol.commands import KeyValues
-from magnetar.spark.durability import write_whole
-from magnetar.spark.keys import encryption_like
-from magnetar.spark.options import SourceOptions, sink_options
-from magnetar.spark.publish import Numbering, TaskSink
-from magnetar.spark.sequences import UnreplayableError
+from magnetar.spark.durable_files import write_whole
+from magnetar.spark.options.encryption_keys import encryption_like
+from magnetar.spark.options.source_options import SourceOptions, sink_options
+from magnetar.spark.sink.sequence_ids import UnreplayableError
+from magnetar.spark.sink.task_sink import Numbering, TaskSink
 
 _log: Final = logging.getLogger(__name__)
 _ROWS: Final = 1_000

@@ -40,6 +40,6 @@ if TYPE_CHECKING:
 
 def register(spark: SparkSession) -> None:
     """Make ``format("pulsar")`` known to a session."""
-    from magnetar.spark.source import register as register_source
+    from magnetar.spark.data_source import register as register_source
 
     register_source(spark)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from magnetar.client.read_position import Place
 from magnetar.jobs.replay import ReplayRequest, acknowledged, backlog, load_or_make
 from magnetar.model.errors import InvalidValueError
-from magnetar.spark.planner import Range
+from magnetar.spark.source.planning.planner import Range
 
 WANTED = ReplayRequest(
     "r1", "persistent://public/default/dlq", None, "persistent://public/default/t", "value IS NOT NULL"

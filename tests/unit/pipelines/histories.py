@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from magnetar.client.read_position import Place
 from magnetar.pipelines.state.manifest import FIRST, CheckPart, Manifest, OutputPart, SourcePart, print_text
-from magnetar.spark.sequences import Sequence
+from magnetar.spark.sink.sequence_ids import Sequence
 
 TOPIC = "persistent://public/default/flights"
 QUERY = "q-1"

@@ -12,7 +12,7 @@ from magnetar.client.read_position import Place
 from magnetar.model.errors import ConflictError, InvalidValueError
 from magnetar.pipelines.state.checkpoint import PipelineCheckpoint
 from magnetar.pipelines.state.manifest import FIRST, ManifestError, from_text, print_text, to_text
-from magnetar.spark.durability import write_whole
+from magnetar.spark.durable_files import write_whole
 from tests.unit.pipelines.histories import TOPIC, history
 
 V1 = 'v1\n{"batchWatermarkMs":0}\n'

@@ -17,7 +17,7 @@ from magnetar.pipelines.execution import run as module
 from magnetar.pipelines.execution.frames import short
 from magnetar.pipelines.execution.progress import ProgressView
 from magnetar.pipelines.execution.run import Stop, cause_of, explanation
-from magnetar.spark.durability import write_whole
+from magnetar.spark.durable_files import write_whole
 from tests.unit.pipelines.example import TEXT
 
 TRACE = """[STREAM_FAILED] Query ended: Job aborted: Traceback (most recent call last):

@@ -20,8 +20,8 @@ from magnetar.pipelines.declaration.parser import parse
 from magnetar.pipelines.redrive import RedriveMessage, RedrivePlan, chosen
 from magnetar.pipelines.state.checkpoint import PipelineCheckpoint
 from magnetar.pipelines.state.dead_letter import parse_dead_letter
-from magnetar.spark.options import source_options
-from magnetar.spark.sequences import UnreplayableError
+from magnetar.spark.options.source_options import source_options
+from magnetar.spark.sink.sequence_ids import UnreplayableError
 from tests.unit.pipelines.example import TEXT
 
 TOPIC = "persistent://public/default/dead"

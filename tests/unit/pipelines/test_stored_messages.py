@@ -19,7 +19,7 @@ from magnetar.pipelines.state.checkpoint import PipelineCheckpoint
 from magnetar.pipelines.state.dead_letter import ROW, DeadLetter
 from magnetar.pipelines.state.stored_messages import reader_options, sealed_count, sources_by_topic
 from magnetar.protocol.entries import metadata_of
-from magnetar.spark import opening
+from magnetar.spark.source.reading import range_entries
 from tests.support.batch_writer import BatchWriter
 from tests.support.chunked_messages import chunks
 from tests.support.encrypted_entries import pair
@@ -89,7 +89,7 @@ def test_a_message_in_a_batch_that_no_key_opens_any_more_is_not_gone(
             if (entry := there.get(self.start._replace(batch=0))) is not None:
                 yield block_of([Stored(*self.start[:2], entry)], self.start.batch, self.end.batch)
 
-    monkeypatch.setattr(opening, "RangeReader", Reader)
+    monkeypatch.setattr(range_entries, "RangeReader", Reader)
     pipeline = pipeline_of(tmp_path)
     lookup: Any = None
 

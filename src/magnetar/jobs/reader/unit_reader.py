@@ -40,7 +40,7 @@ from magnetar.jobs.reader.ledger_copies import read_copy
 from magnetar.jobs.reader.opaque_entries import readable_entry
 from magnetar.jobs.reader.segment_reader import TABLE_ENTRIES, Entries, Missing, SegmentGoneError, read_piece
 from magnetar.jobs.reader.units import Access, Unit, tasks_of, units
-from magnetar.spark.decode import ArrowDecoder, sql_schema
+from magnetar.spark.source.reading.arrow_decoder import ArrowDecoder, sql_schema
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -23,9 +23,9 @@ from magnetar.jobs.reader.topic_ledgers import CopiedLedger, DataDirectory, Ledg
 from magnetar.model.errors import InvalidValueError, TopicNotFoundError
 from magnetar.model.ids import Position
 from magnetar.model.names import TopicName
-from magnetar.spark.planner import Range
-from magnetar.spark.planner import tasks_of as tasks_of_ranges
-from magnetar.spark.topics import listed, topic_partitions
+from magnetar.spark.options.topic_selection import listed, topic_partitions
+from magnetar.spark.source.planning.planner import Range
+from magnetar.spark.source.planning.planner import tasks_of as tasks_of_ranges
 
 UNIT_BYTES: Final = 32 << 20
 """A unit is not larger, as stored, unless one extent is."""

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 from magnetar.client.read_position import Place
 from magnetar.model.errors import InvalidValueError
-from magnetar.spark.offsets import parse_time
+from magnetar.spark.options.offsets import parse_time
 
 Positions = dict[str, str]
 """Topic-partition to ``ledger:entry:batch``: the place before the first message that was not read."""

@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 
 from magnetar.lakehouse.model.partition import PartitionColumn, parse
 from magnetar.model.errors import InvalidValueError
-from magnetar.spark.option_table import OptionTable, unknown
+from magnetar.spark.options.option_table import OptionTable, unknown
 
 
 class TableKind(Enum):

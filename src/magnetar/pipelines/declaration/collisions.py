@@ -21,8 +21,8 @@ from magnetar.pipelines.declaration.model import (
     TopicSink,
     TopicSource,
 )
-from magnetar.spark.options import source_options
-from magnetar.spark.topics import matching
+from magnetar.spark.options.source_options import source_options
+from magnetar.spark.options.topic_selection import matching
 
 
 def note_collisions(root: Item, pipeline: Pipeline) -> None:

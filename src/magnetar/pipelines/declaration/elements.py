@@ -32,9 +32,9 @@ from magnetar.pipelines.declaration.model import (
     Watermark,
 )
 from magnetar.pipelines.declaration.secrets import is_reference, problem_of
-from magnetar.spark.decode import METADATA, STANDARD, chosen_columns
-from magnetar.spark.options import OPTIONS, sink_options, source_options
-from magnetar.spark.value_options import KINDS
+from magnetar.spark.options.source_options import OPTIONS, sink_options, source_options
+from magnetar.spark.options.value_options import KINDS
+from magnetar.spark.source.reading.arrow_decoder import METADATA, STANDARD, chosen_columns
 
 _POSITION: Final = ("__topic", "__ledgerId", "__entryId", "__batchIndex")
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")

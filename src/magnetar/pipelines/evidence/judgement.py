@@ -22,7 +22,7 @@ from typing import Final, NamedTuple
 from magnetar.client.read_position import START, Place
 from magnetar.pipelines.declaration.model import DEAD_LETTERS
 from magnetar.pipelines.state.manifest import BY_NAMES, FIRST, Manifest, OutputPart, print_text
-from magnetar.spark.sequences import Sequence as RowNumber
+from magnetar.spark.sink.sequence_ids import Sequence as RowNumber
 
 _LISTED: Final = 5
 _UNTOLD: Final = "no manifest tells of it: manifests were removed, or the checkpoint was set back"

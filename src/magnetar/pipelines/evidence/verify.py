@@ -27,7 +27,7 @@ from magnetar.pipelines.state.checkpoint import PipelineCheckpoint
 from magnetar.pipelines.state.manifest import Manifest
 from magnetar.pipelines.state.status import open_lookup, partitions_there
 from magnetar.pipelines.state.stored_messages import reader_options, sealed_count, stored_messages
-from magnetar.spark.options import SourceOptions
+from magnetar.spark.options.source_options import SourceOptions
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -28,7 +28,7 @@ from magnetar.pipelines.execution.plan import Analysis
 from magnetar.pipelines.state.checkpoint import STAGED, PipelineCheckpoint, Places
 from magnetar.pipelines.state.manifest import BY_NAMES, CheckPart, Manifest, OutputPart, SourcePart, print_text
 from magnetar.runtime.clock import SystemClock
-from magnetar.spark.durability import make_directory, sync_tree, write_whole
+from magnetar.spark.durable_files import make_directory, sync_tree, write_whole
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

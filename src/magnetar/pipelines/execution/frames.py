@@ -27,7 +27,7 @@ from magnetar.pipelines.declaration.model import (
 )
 from magnetar.pipelines.declaration.secrets import resolve
 from magnetar.pipelines.execution import expressions
-from magnetar.spark.options import for_batch
+from magnetar.spark.options.source_options import for_batch
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

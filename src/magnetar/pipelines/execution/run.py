@@ -30,10 +30,10 @@ from magnetar.pipelines.execution.plan import Analysis, analyse
 from magnetar.pipelines.execution.progress import ProgressView
 from magnetar.pipelines.state.checkpoint import PipelineCheckpoint
 from magnetar.pipelines.state.status import open_lookup
-from magnetar.spark.frontier import Frontier
-from magnetar.spark.options import source_options as checked_options
+from magnetar.spark.options.source_options import source_options as checked_options
+from magnetar.spark.options.topic_selection import listed, topic_partitions
 from magnetar.spark.session import end_session, errors_into, local_session
-from magnetar.spark.topics import listed, topic_partitions
+from magnetar.spark.source.planning.topic_tracker import Frontier
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -13,8 +13,8 @@ from magnetar.pipelines.declaration.secrets import resolve
 from magnetar.pipelines.state.checkpoint import PipelineCheckpoint
 from magnetar.pipelines.state.manifest import Manifest
 from magnetar.runtime.clock import SystemClock
-from magnetar.spark.options import source_options
-from magnetar.spark.topics import listed, topic_partitions
+from magnetar.spark.options.source_options import source_options
+from magnetar.spark.options.topic_selection import listed, topic_partitions
 
 _COUNTED = 20_000
 """A lag is counted up to so many messages per topic-partition; counting means reading."""

@@ -17,9 +17,9 @@ from magnetar.pipelines.declaration.model import Pipeline, TopicSource
 from magnetar.pipelines.declaration.secrets import resolve
 from magnetar.pipelines.state.checkpoint import PipelineCheckpoint
 from magnetar.protocol.commands import KeyValues
-from magnetar.spark.opening import opened
-from magnetar.spark.options import SourceOptions, source_options
-from magnetar.spark.planner import Range
+from magnetar.spark.options.source_options import SourceOptions, source_options
+from magnetar.spark.source.planning.planner import Range
+from magnetar.spark.source.reading.range_entries import opened
 
 _SEALED: Final = f"{PROPERTY}numMessagesInBatch"
 _CHUNK: Final = f"{PROPERTY}chunk"

@@ -1,0 +1,166 @@
+"""The sink as Spark sees it: who the writing task is, and what is promised.
+
+A stream writes effectively once unless the option ``delivery`` says at-least-once: the task is named by the query's id
+(from its checkpoint) and the task's number, its rows are numbered by micro-batch and row. Spark hands neither to a
+Python sink, but both are in the task's local properties. A batch write has no such identity; with the options
+``txnAppId`` and ``txnVersion`` it has one, for whoever can repeat the same rows in the same order.
+
+That holds for rows that come straight from a stream of ours (`straight`); others are refused, or with the option
+``staging`` stored by the tasks and sent by the driver (`stage`).
+
+Spark runs a task that fails again, and after a crash of the driver the last micro-batch as a whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Final
+
+from pyspark import TaskContext
+from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
+
+from magnetar.model.errors import InvalidValueError
+from magnetar.spark.options.source_options import SinkOptions
+from magnetar.spark.repeatability import comes_straight
+from magnetar.spark.sink.router import check_columns
+from magnetar.spark.sink.sequence_ids import UnreplayableError
+from magnetar.spark.sink.staging_area import Stage
+from magnetar.spark.sink.task_sink import Numbering, Published, TaskSink
+from magnetar.spark.sink.value_writer import check_value_columns
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import StructType
+
+_QUERY_ID: Final = "sql.streaming.queryId"
+_BATCH_ID: Final = "streaming.sql.batchId"
+
+
+@dataclass
+class Written(WriterCommitMessage):
+    """What one task did."""
+
+    published: Published
+
+
+def check_schema(options: SinkOptions, schema: StructType, overwrite: bool) -> None:
+    """Raises InvalidValueError when rows of ``schema`` cannot be written."""
+    if overwrite:
+        raise InvalidValueError(
+            "a topic cannot be overwritten: use .mode('append'), in streams .outputMode('update') or 'append'"
+        )
+    types = {field.name: field.dataType.simpleString() for field in schema.fields}
+    if options.schema is not None:
+        types = check_value_columns(options, types)
+    check_columns(types, options.topic)
+
+
+@dataclass
+class Staged(WriterCommitMessage):
+    """What one task has stored, to be sent by the driver."""
+
+    query: str
+    path: str | None
+    """None: it had no rows."""
+
+
+def straight_only(batches: Iterator[Any]) -> Iterator[Any]:
+    """The same, unless there are rows that did not come straight from a stream of ours: UnreplayableError."""
+    checked = False
+    for batch in batches:
+        if not checked and batch.num_rows:
+            if not comes_straight():
+                raise UnreplayableError(
+                    "the rows of this task do not come straight from a stream of format('pulsar'), but through a "
+                    "shuffle (groupBy, join, repartition, dropDuplicates) or from another source, so they may come "
+                    "otherwise when the micro-batch is repeated, and nothing was sent. Set the option "
+                    "staging=<directory>, which stores each micro-batch before it is sent; or "
+                    "delivery=at-least-once; or, if there is no shuffle and the source is repeatable, repeatable=true"
+                )
+            checked = True
+        yield batch
+
+
+class BatchSink(DataSourceArrowWriter):
+    """For ``df.write``."""
+
+    task_sink: ClassVar[type[TaskSink]] = TaskSink
+
+    def __init__(self, options: SinkOptions) -> None:
+        if options.staging is not None:
+            raise InvalidValueError(
+                "option 'staging' has no meaning for a batch write, which is not repeated by itself"
+            )
+        if options.once and options.app is None:
+            raise InvalidValueError(
+                "option 'delivery' is effectively-once: a batch write needs 'txnAppId' and 'txnVersion' for that, "
+                "which say what is the same write when it is repeated"
+            )
+        self._options = options
+
+    def write(self, iterator: Iterator[Any]) -> WriterCommitMessage:
+        """One task's rows."""
+        numbering = None
+        if self._options.app is not None and self._options.once is not False:
+            context = TaskContext.get()
+            assert context is not None, "Spark calls this in a task"
+            application, version = self._options.app
+            numbering = Numbering(f"spark.{application}.{context.partitionId()}", version)
+        return Written(self.task_sink(self._options, numbering).run(iterator))
+
+    def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
+        """Nothing: what a task has sent is there."""
+
+    def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
+        """Nothing: a topic takes nothing back."""
+
+
+class StreamSink(DataSourceStreamArrowWriter):
+    """For ``df.writeStream``."""
+
+    task_sink: ClassVar[type[TaskSink]] = TaskSink
+
+    def __init__(self, options: SinkOptions) -> None:
+        if options.app is not None:
+            raise InvalidValueError("option 'txnAppId' has no meaning for a stream, whose checkpoint has an id")
+        self._options = options
+
+    def write(self, iterator: Iterator[Any]) -> WriterCommitMessage:
+        """One task's rows of one micro-batch."""
+        options = self._options
+        if options.once is False:
+            return Written(self.task_sink(options, None).run(iterator))
+        query, batch, task = self._identity()
+        if options.staging is not None:
+            return Staged(query, Stage(options.staging, query).put(batch, task, iterator))
+        if not options.repeatable:
+            iterator = straight_only(iterator)
+        return Written(self.task_sink(options, Numbering(f"spark.{query}.{task}", batch)).run(iterator))
+
+    def _identity(self) -> tuple[str, int, int]:
+        """Query, micro-batch and task."""
+        context = TaskContext.get()
+        query = context.getLocalProperty(_QUERY_ID) if context is not None else None
+        batch = context.getLocalProperty(_BATCH_ID) if context is not None else None
+        if context is None or query is None or batch is None:
+            raise InvalidValueError(
+                "this Spark does not tell a task its query and micro-batch, without which rows cannot be numbered; "
+                "use Spark 4.3, or the option delivery=at-least-once"
+            )
+        return query, int(batch), context.partitionId()
+
+    def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:
+        """What tasks have sent is there; what they have stored is sent now, under one name, in the order of tasks."""
+        staged = [message for message in messages if isinstance(message, Staged)]
+        if self._options.staging is None or not staged:
+            return
+        query = staged[0].query
+        stage = Stage(self._options.staging, query)
+        paths = stage.settle(batchId, [message.path for message in staged if message.path is not None])
+        numbering = Numbering(f"spark.{query}.staged", batchId)
+        if paths:
+            self.task_sink(self._options, numbering).run(stage.read(paths))
+        stage.forget_before(batchId)
+
+    def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:
+        """Nothing: a topic takes nothing back."""

@@ -1,0 +1,272 @@
+"""What the driver knows of the topics of a query: which there are, where they end, where it may go next.
+
+Lives in one process and never travels. One durable subscription per topic-partition anchors a stream (`client.anchor`):
+it says where the query began, keeps what is not processed, and follows what is. A `client.survey` per topic-partition
+tells what stands in the log, if there are limits; without limits nothing is surveyed.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from typing import Final
+
+from magnetar.client.bulk.checkpoint_subscription import Anchor
+from magnetar.client.bulk.data_loss import DataLossError
+from magnetar.client.bulk.entry_scanner import Surveyor
+from magnetar.client.bulk.lag import Lag, lag
+from magnetar.client.bulk.positions import last_place, place_at_time, place_of_index, written_place
+from magnetar.client.errors import ClientError
+from magnetar.client.lookup import Lookup
+from magnetar.client.read_position import START, Place
+from magnetar.runtime.clock import SystemClock, steady_seconds
+from magnetar.spark.options.offsets import At, Index, Moment, Word
+from magnetar.spark.options.source_options import Offsets, SourceOptions
+from magnetar.spark.options.topic_selection import check_known, topic_partitions
+from magnetar.spark.source.planning.admission import Limits, admit, waiting
+from magnetar.spark.source.planning.backlog import bounded, few, heaps
+from magnetar.spark.source.planning.slices import Sizes, by_extents, by_ledgers, slices
+
+log = logging.getLogger(__name__)
+
+_FRESH: Final = 0.02
+"""Spark asks for the latest offset up to a hundred times a second; so long an answer is good, seconds."""
+_DISCOVERY_INTERVAL: Final = 10.0
+_LAG_INTERVAL: Final = 5.0
+
+
+def open_lookup(options: SourceOptions) -> Lookup:
+    """Connections are made by those who use them, in their own process."""
+    return Lookup(options.service_url, timeout=options.operation_timeout, token=options.token)
+
+
+def resolve(lookup: Lookup, name: str, at: At) -> Place:
+    """What the user wrote as a place in one topic-partition."""
+    if isinstance(at, Moment):
+        return place_at_time(lookup, name, at.ms, SystemClock().now_ms())
+    if isinstance(at, Index):
+        return place_of_index(lookup, name, at.number)
+    if isinstance(at, Word):
+        return START if at is Word.EARLIEST else last_place(lookup, name)
+    return at
+
+
+def resolve_end(lookup: Lookup, name: str, at: At, *, strict: bool) -> Place:
+    """The same for the end of a batch read: never behind what can be read now (the last stable position).
+
+    Between there and a later place that was asked for are markers, aborted messages and open transactions: nothing that
+    a reader gets. DataLossError if the place is behind everything that was ever written, unless that may be.
+    """
+    place = resolve(lookup, name, at)
+    if not isinstance(at, Place) or place <= (last := last_place(lookup, name)):
+        return place
+    if strict and place > (written := written_place(lookup, name)):
+        raise DataLossError(
+            f"{name}: endingOffsets says {place}, and the topic ends at {written}: it was made anew, or the place is "
+            "another topic's; set failOnDataLoss=false to read what is there"
+        )
+    return last
+
+
+def resolve_start(lookup: Lookup, name: str, at: At, *, strict: bool) -> Place:
+    """The same for the start of a read. DataLossError if it is behind everything that was ever written, unless that
+    may be: nothing would come, and nothing would say why.
+
+    A time may lie ahead, and so may the place and the index of the next message.
+    """
+    place = resolve(lookup, name, at)
+    if not strict:
+        return place
+    if isinstance(at, Place):
+        written = _behind(lookup, name, place, last_place(lookup, name))
+        what = f"{place}, and the topic ends at {written}"
+    elif isinstance(at, Index) and at.number and place >= (end := last_place(lookup, name)):
+        # The message before it is there, then it is the next one.
+        written = end if resolve(lookup, name, Index(at.number - 1)) >= end else None
+        what = f"the index {at.number}, and the topic has fewer messages: it ends at {end}"
+    else:
+        return place
+    if written is None:
+        return place
+    raise DataLossError(
+        f"{name}: startingOffsets says {what}. It was made anew, or this is of another topic; set failOnDataLoss=false "
+        "to wait for what comes behind it"
+    )
+
+
+def _behind(lookup: Lookup, name: str, place: Place, last: Place) -> Place | None:
+    """Where the topic ends, if ``place`` is behind everything that was ever written; ``last`` is what can be read."""
+    if place <= last:
+        return None
+    return written if place > (written := written_place(lookup, name)) else None
+
+
+class Frontier:
+    """Of one stream."""
+
+    def __init__(self, options: SourceOptions, subscription: str) -> None:
+        self._options = options
+        self._subscription = subscription
+        self._lookup: Lookup = open_lookup(options)
+        self._anchors: dict[str, Anchor] = {}
+        self._surveyors: dict[str, Surveyor] = {}
+        self._moved: dict[str, Place] = {}
+        self._discovered = float("-inf")
+        self._asked = float("-inf")
+        self._last: dict[str, Place] = {}
+        self._lags: dict[str, Lag] = {}
+        self._lags_asked = float("-inf")
+
+    def initial(self) -> dict[str, Place]:
+        """Where the query began: the same until the subscriptions are moved, whatever is published."""
+        starting = self._options.starting if self._options.starting is not None else Offsets(Word.LATEST, {})
+        names = self._discover()
+        check_known(starting.exceptions, names, "startingOffsets")
+        return {name: self._hold(name, starting.of(name)) for name in names}
+
+    def _hold(self, name: str, at: At) -> Place:
+        if at is Word.LATEST:
+            return self._anchor(name).hold(None)
+        # Resolved once: the next to ask is told where the subscription stands.
+        strict = self._options.fail_on_data_loss
+        return self._anchor(name).hold(resolve_start(self._lookup, name, at, strict=strict))
+
+    def latest(self) -> dict[str, Place]:
+        """After the last message of each topic-partition, new ones included."""
+        now = steady_seconds()
+        if now - self._asked > _FRESH:
+            if now - self._discovered > _DISCOVERY_INTERVAL:
+                for name in self._discover():
+                    if name not in self._anchors:
+                        self._anchor(name).hold(START)
+            self._last = {name: anchor.last() for name, anchor in self._anchors.items()}
+            self._asked = steady_seconds()
+        return self._last
+
+    def bound_now(self) -> dict[str, Place]:
+        """What there is now, but nothing from endingOffsets or endingTime on.
+
+        Makes no subscriptions: who asks does not know yet whether a query begins (`initial`) or goes on (`latest`).
+        """
+        names, ending = topic_partitions(self._lookup, self._options.topics, create=True), self._options.ending
+        found = {name: last_place(self._lookup, name) for name in names}
+        if ending is None:
+            return found
+        check_known(ending.exceptions, found, "endingOffsets")
+        return {
+            name: last if (at := ending.of(name)) is Word.LATEST else min(last, resolve(self._lookup, name, at))
+            for name, last in found.items()
+        }
+
+    def check_there(self, start: Mapping[str, Place]) -> None:
+        """A topic of the checkpoint that is gone, or was made anew, is a loss; DataLossError if that must not be."""
+        if not self._options.fail_on_data_loss:
+            return
+        for name, place in start.items():
+            last = self._last.get(name)
+            if last is not None and (written := _behind(self._lookup, name, place, last)) is not None:
+                raise DataLossError(
+                    f"{name} was read up to {place}, and ends at {written}: it was made anew since, or its broker has "
+                    "lost what was there; use a new checkpoint, or set failOnDataLoss=false to wait for what comes "
+                    "behind it"
+                )
+        gone = sorted(start.keys() - self._anchors.keys())
+        if gone:
+            read = ", ".join(f"{name} (read up to {start[name]})" for name in gone)
+            raise DataLossError(
+                f"not there any more, or not among the topics of the options: {read}; "
+                "set failOnDataLoss=false to go on without"
+            )
+
+    def waiting(self, start: Mapping[str, Place], end: Mapping[str, Place], enough: int) -> int:
+        """How many messages are between two offsets; need not go on counting at ``enough``."""
+        total = 0
+        for name, place in end.items():
+            first = start.get(name, START)
+            if total < enough:
+                found = self._surveyor(name).survey(first, place, messages=enough)
+                total += waiting(found.extents, first, place)[0]
+        return total
+
+    def admit(self, start: Mapping[str, Place], end: Mapping[str, Place], limits: Limits) -> dict[str, Place]:
+        """Where the next micro-batch ends."""
+        found = {
+            name: self._surveyor(name).survey(start.get(name, START), place, messages=limits.messages, size=limits.size)
+            for name, place in end.items()
+            if start.get(name, START) < place
+        }
+        known = {**end, **{name: one.end for name, one in found.items()}}
+        return admit({name: one.extents for name, one in found.items()}, start, known, limits)
+
+    def bound(
+        self, start: Mapping[str, Place], end: Mapping[str, Place], least: int, allowance: int
+    ) -> tuple[dict[str, Place], dict[str, list[Place]]]:
+        """Where a micro-batch without limits ends, and where it is cut for at least so many tasks (`spark.backlog`)."""
+        if few(start, end):
+            return dict(end), {}
+        found = heaps(self._lookup, start, end)
+        if allowance:
+            end = bounded(self._lookup, found, start, end, allowance)
+        if len(found) >= least:
+            return dict(end), {}
+        return dict(end), {name: [part[0] for part in heap.parts[1:]] for name, heap in found.items()}
+
+    def slices(
+        self, start: Mapping[str, Place], end: Mapping[str, Place], sizes: Sizes, least: int, most: int, *, known: bool
+    ) -> dict[str, list[Place]]:
+        """Where a micro-batch is cut into tasks of a size; ``known`` says that `admit` has looked at its entries."""
+        runs = {}
+        for name, place in end.items():
+            if (first := start.get(name, START)) >= place:
+                continue
+            if known:
+                found = self._surveyor(name).survey(first, place)
+                runs[name] = by_extents(found.extents, first, place, sizes)
+            else:
+                runs[name] = by_ledgers(self._lookup, name, first, place, sizes)
+        return slices({name: some for name, some in runs.items() if some}, least=least, most=most)
+
+    def lags(self, end: Mapping[str, Place]) -> dict[str, Lag]:
+        """How far behind a query is that has read up to ``end``; looked at from time to time only."""
+        if steady_seconds() - self._lags_asked > _LAG_INTERVAL:
+            last = self.latest()
+            behind = {name: end.get(name, START) for name, place in last.items() if end.get(name, START) < place}
+            try:
+                self._lags = {name: lag(self._lookup, name, place, last[name]) for name, place in behind.items()}
+            except ClientError as error:
+                # This is for people only; whoever reads says what is wrong, if it matters.
+                log.warning("how far %s is behind is not known: %s", self._subscription, error)
+                self._lags = {}
+            self._lags_asked = steady_seconds()
+        return self._lags
+
+    def move_to(self, places: Mapping[str, Place]) -> None:
+        """Everything before is processed."""
+        for name, place in places.items():
+            if self._moved.get(name) != place and name in self._anchors:
+                self._anchors[name].move_to(place)
+                self._moved[name] = place
+
+    def close(self) -> None:
+        """Let the connections go; the subscriptions stay."""
+        for anchor in self._anchors.values():
+            anchor.close()
+        for surveyor in self._surveyors.values():
+            surveyor.close()
+        self._lookup.close()
+
+    def _discover(self) -> list[str]:
+        self._discovered = steady_seconds()
+        return topic_partitions(self._lookup, self._options.topics, create=True)
+
+    def _anchor(self, name: str) -> Anchor:
+        anchor = self._anchors.get(name)
+        if anchor is None:
+            anchor = self._anchors[name] = Anchor(self._lookup, name, self._subscription)
+        return anchor
+
+    def _surveyor(self, name: str) -> Surveyor:
+        surveyor = self._surveyors.get(name)
+        if surveyor is None:
+            surveyor = self._surveyors[name] = Surveyor(self._lookup, name)
+        return surveyor

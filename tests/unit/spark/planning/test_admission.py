@@ -1,0 +1,97 @@
+"""Limits per micro-batch against a naive model: message by message, in order of publish time."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from magnetar.client.bulk.entry_info import Extent
+from magnetar.client.read_position import START, Place
+from magnetar.spark.source.planning.admission import Limits, admit, waiting
+
+logs = st.dictionaries(
+    st.sampled_from("abc"),
+    st.lists(st.tuples(st.integers(1, 6), st.integers(1, 60), st.integers(0, 9)), max_size=8),
+    min_size=1,
+)
+
+
+def extents(log: list[tuple[int, int, int]]) -> list[Extent]:
+    """Three entries to a ledger."""
+    return [Extent(index // 3, index % 3, *shape) for index, shape in enumerate(log)]
+
+
+def ends(tables: dict[str, list[Extent]]) -> dict[str, Place]:
+    # Behind each log stands a marker that nobody gets.
+    return {topic: Place(table[-1].ledger, table[-1].entry + 2) for topic, table in tables.items() if table}
+
+
+def between(table: list[Extent], start: Place, end: Place) -> list[tuple[int, int, int]]:
+    """Naively: the ids of all messages in a range."""
+    every = [(one.ledger, one.entry, index) for one in table for index in range(one.messages)]
+    return [at for at in every if start <= Place(*at) < end]
+
+
+@given(logs, st.integers(0, 12), st.integers(0, 90))
+def test_batches_follow_each_other_without_gap_or_repetition(
+    given_logs: dict[str, list[tuple[int, int, int]]], messages: int, size: int
+) -> None:
+    tables = {topic: extents(log) for topic, log in given_logs.items()}
+    end = ends(tables)
+    place = dict.fromkeys(end, START)
+    seen: dict[str, list[tuple[int, int, int]]] = {topic: [] for topic in end}
+    for _ in range(1_000):
+        following = admit(tables, place, end, Limits(messages, size))
+        if following == place:
+            break
+        batch = {topic: between(tables[topic], place[topic], following[topic]) for topic in end}
+        count = sum(map(len, batch.values()))
+        parts = {topic: waiting(tables[topic], place[topic], following[topic]) for topic in end}
+        assert {topic: part[0] for topic, part in parts.items()} == {topic: len(ids) for topic, ids in batch.items()}
+        if messages:
+            assert count <= messages
+        if size:
+            assert count <= 1 or sum(part[1] for part in parts.values()) <= size
+        if any(between(tables[topic], place[topic], end[topic]) for topic in end):
+            assert count >= 1
+        for topic in end:
+            seen[topic] += batch[topic]
+        place = following
+    assert place == end
+    assert seen == {topic: between(tables[topic], START, end[topic]) for topic in end}
+
+
+@given(logs, st.integers(1, 12))
+def test_partitions_advance_to_one_publish_time(
+    given_logs: dict[str, list[tuple[int, int, int]]], messages: int
+) -> None:
+    """No message is left that was published before one that is admitted, but in the entry where the limit fell."""
+    tables = {topic: extents(sorted(log, key=lambda shape: shape[2])) for topic, log in given_logs.items()}
+    end = ends(tables)
+    reached = admit(tables, dict.fromkeys(end, START), end, Limits(messages))
+    admitted = [
+        one.publish_time
+        for topic in end
+        for one in tables[topic]
+        if between([one], START, reached[topic]) == between([one], START, end[topic])
+    ]
+    left = [
+        one.publish_time
+        for topic in end
+        for one in tables[topic]
+        if between([one], START, reached[topic]) != between([one], START, end[topic])
+    ]
+    assert max(admitted, default=0) <= min(left, default=9)
+
+
+def test_a_full_admission_uses_its_limit_up() -> None:
+    tables = {"a": [Extent(1, index, 1_000, 100_000, index) for index in range(10)]}
+    start, end = {"a": Place(1, 0)}, {"a": Place(1, 10)}
+    assert admit(tables, start, end, Limits(messages=2_500)) == {"a": Place(1, 2, 500)}
+    assert admit(tables, {"a": Place(1, 2, 500)}, end, Limits(messages=500)) == {"a": Place(1, 3)}
+    assert admit(tables, start, end, Limits(size=250_000)) == {"a": Place(1, 2, 500)}
+    assert admit(tables, start, end, Limits(size=1)) == {"a": Place(1, 0, 1)}
+    assert admit(tables, start, {"a": Place(1, 2, 7)}, Limits()) == {"a": Place(1, 2, 7)}
+    # A partition that the start does not know yet begins at its start.
+    later = {**tables, "b": [Extent(5, 0, 3, 9, -1)]}
+    assert admit(later, start, {**end, "b": Place(5, 1)}, Limits(5)) == {"a": Place(1, 0, 2), "b": Place(5, 1)}

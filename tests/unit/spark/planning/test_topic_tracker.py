@@ -1,0 +1,85 @@
+"""What a stream's driver knows; how it talks to a broker is tested with one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from magnetar.client.bulk.data_loss import DataLossError
+from magnetar.client.bulk.lag import Lag
+from magnetar.client.errors import ClientTimeoutError
+from magnetar.client.read_position import Place
+from magnetar.spark.options.offsets import parse_at
+from magnetar.spark.options.source_options import source_options
+from magnetar.spark.source.planning import topic_tracker
+
+TOPIC = "persistent://public/default/t"
+
+
+def test_a_query_does_not_end_because_nobody_knows_how_far_behind_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    options = source_options({"service.url": "pulsar://127.0.0.1:1", "topic": "t"})
+    found = topic_tracker.Frontier(options, "s")
+    monkeypatch.setattr(found, "latest", lambda: {TOPIC: Place(1, 9)})
+    monkeypatch.setattr(topic_tracker, "lag", lambda *_: Lag(5, 7))
+    assert found.lags({TOPIC: Place(1, 4)}) == {TOPIC: Lag(5, 7)}
+
+    def fails(*_: Any) -> Lag:
+        raise ClientTimeoutError("slow")
+
+    monkeypatch.setattr(topic_tracker, "lag", fails)
+    monkeypatch.setattr(found, "_lags_asked", float("-inf"))
+    assert found.lags({TOPIC: Place(1, 4)}) == {}
+
+
+class Topic:
+    """Ten messages, one per entry, in ledger 5; the ninth and tenth cannot be read yet."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(topic_tracker, "last_place", lambda *_: Place(5, 8))
+        monkeypatch.setattr(topic_tracker, "written_place", lambda *_: Place(5, 10))
+        monkeypatch.setattr(topic_tracker, "place_of_index", lambda _, __, number: Place(5, min(number, 8)))
+        self.lookup: Any = None
+
+
+@pytest.mark.parametrize(
+    ("at", "told"),
+    [
+        ("5:3", None),
+        ("5:8", None),
+        ("5:10", None),
+        ("5:11", "startingOffsets says 5:11:0, and the topic ends at 5:10:0"),
+        ("6:0", "startingOffsets says 6:0:0, and the topic ends at 5:10:0"),
+        ("0", None),
+        ("7", None),
+        ("8", None),
+        ("9", "startingOffsets says the index 9, and the topic has fewer messages: it ends at 5:8:0"),
+        ("earliest", None),
+        ("latest", None),
+    ],
+)
+def test_a_start_behind_everything_is_a_loss(at: str, told: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    topic = Topic(monkeypatch)
+    if told is None:
+        assert topic_tracker.resolve_start(topic.lookup, TOPIC, parse_at(at), strict=True) <= Place(5, 10)
+    else:
+        with pytest.raises(DataLossError, match=told):
+            topic_tracker.resolve_start(topic.lookup, TOPIC, parse_at(at), strict=True)
+    assert topic_tracker.resolve_start(topic.lookup, TOPIC, parse_at(at), strict=False)
+
+
+@pytest.mark.parametrize("strict", [True, False])
+def test_a_checkpoint_behind_everything_is_a_loss(strict: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The topic was deleted and made anew: its numbers begin again, and the query would wait for ever."""
+    Topic(monkeypatch)
+    given = {"service.url": "pulsar://127.0.0.1:1", "topic": "t", "failOnDataLoss": str(strict).lower()}
+    found = topic_tracker.Frontier(source_options(given), "s")
+    monkeypatch.setattr(found, "_last", {TOPIC: Place(5, 8)})
+    monkeypatch.setattr(found, "_anchors", {TOPIC: None})
+    for place in (Place(5, 8), Place(5, 9)):
+        found.check_there({TOPIC: place})
+    if strict:
+        with pytest.raises(DataLossError, match="was read up to 7:2:0, and ends at 5:10:0"):
+            found.check_there({TOPIC: Place(7, 2)})
+    else:
+        found.check_there({TOPIC: Place(7, 2)})

@@ -1,0 +1,68 @@
+"""Notes of tasks that read, and who finds them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark import SparkFiles, TaskContext
+
+from magnetar.spark import repeatability
+
+
+class Task:
+    """As much of Spark's TaskContext as is looked at."""
+
+    def __init__(self, attempt: int, application: str = "app-1") -> None:
+        self._attempt = attempt
+        self._application = application
+
+    def taskAttemptId(self) -> int:
+        return self._attempt
+
+    def getLocalProperty(self, key: str) -> str:
+        assert key == "spark.app.id"
+        return self._application
+
+
+@pytest.fixture
+def within(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
+    monkeypatch.setattr(SparkFiles, "getRootDirectory", lambda: str(tmp_path))
+    monkeypatch.setattr(repeatability, "_written", {})
+
+    def within(task: Task | None) -> None:
+        monkeypatch.setattr(TaskContext, "get", lambda: task)
+
+    return within
+
+
+def test_a_task_that_reads_is_found_and_no_other(within: Any) -> None:
+    within(Task(0))
+    assert not repeatability.comes_straight()
+    repeatability.note_reading()
+    assert repeatability.comes_straight()
+    within(Task(1))
+    assert not repeatability.comes_straight()
+    within(Task(0, "app-2"))
+    assert not repeatability.comes_straight()
+
+
+def test_the_file_does_not_grow(within: Any, tmp_path: Path) -> None:
+    for attempt in range(1_200):
+        within(Task(attempt))
+        repeatability.note_reading()
+        assert repeatability.comes_straight()
+    (file,) = tmp_path.iterdir()
+    assert file.stat().st_size == 512 * 8
+    within(Task(1_200 - 512))
+    assert repeatability.comes_straight()
+    within(Task(1_199 - 512))
+    assert not repeatability.comes_straight()
+
+
+def test_outside_a_task_nothing_is_noted(within: Any, tmp_path: Path) -> None:
+    within(None)
+    repeatability.note_reading()
+    assert not repeatability.comes_straight()
+    assert not list(tmp_path.iterdir())
