@@ -15,7 +15,7 @@ FUNCTION_LINES_MAX = 70
 BLOB_BYTES_MAX = 512 * 1024
 BANNED_NAMES = {"utils", "util", "common", "helpers", "helper", "manager", "misc"}
 COMMANDS = {f"magnetar.{package}.command" for package in ("jobs", "lakehouse", "pipelines")}
-ENTRY_POINTS = {"magnetar.app.main", "examples.demo.run", *COMMANDS}
+ENTRY_POINTS = {"magnetar.app.main", *COMMANDS}
 GENERATED = "src/magnetar/protocol/generated"
 
 

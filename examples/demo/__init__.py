@@ -1,0 +1,1 @@
+"""The demo: ``run`` is a whole job with broker and Spark, ``flights`` the data that it works on."""

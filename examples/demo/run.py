@@ -31,7 +31,7 @@ from examples.demo import flights
 from magnetar.model.errors import MagnetarError, ServiceNotReadyError
 from magnetar.runtime.clock import steady_seconds
 from magnetar.spark.cluster import standalone_cluster
-from magnetar.spark.options.source_options import sink_options
+from magnetar.spark.options.sink_options import sink_options
 from magnetar.spark.process import await_end
 from magnetar.spark.session import end_session, errors_into, local_session
 from magnetar.spark.sink.task_sink import TaskSink

@@ -25,7 +25,7 @@ from pyspark import TaskContext
 from pyspark.sql.datasource import WriterCommitMessage
 
 from magnetar.spark.data_source import PulsarSource
-from magnetar.spark.options.source_options import sink_options
+from magnetar.spark.options.sink_options import sink_options
 from magnetar.spark.session import local_session
 from magnetar.spark.sink.sequence_ids import Known
 from magnetar.spark.sink.task_sink import TaskSink

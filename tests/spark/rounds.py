@@ -30,7 +30,7 @@ from magnetar.client.bulk.range_reader import RangeReader
 from magnetar.client.errors import ClientError
 from magnetar.client.lookup import Lookup
 from magnetar.client.read_position import START
-from magnetar.spark.options.source_options import sink_options
+from magnetar.spark.options.sink_options import sink_options
 from magnetar.spark.sink.task_sink import Numbering, TaskSink
 from tests.spark.pipeline import SHUFFLED, SINKS
 from tests.support.columns import Columns

@@ -19,13 +19,14 @@ from magnetar.client.bulk.positions import last_place, written_place
 from magnetar.client.lookup import Lookup
 from magnetar.client.read_position import START, Place
 from magnetar.protocol.entries import EntryMetadata, build_entry
+from magnetar.spark.options.limits import Limits
 from magnetar.spark.options.source_options import source_options
-from magnetar.spark.source.planning.admission import Limits
+from magnetar.spark.source.planning.offset_resolution import resolve_end, resolve_start
 from magnetar.spark.source.planning.planner import Range
 from magnetar.spark.source.planning.pushed_filters import understood
-from magnetar.spark.source.planning.topic_tracker import Frontier, resolve_end, resolve_start
+from magnetar.spark.source.planning.topic_tracker import Frontier
 from magnetar.spark.source.reading.arrow_decoder import arrow_schema
-from magnetar.spark.source.reading.batch_reader import read_task
+from magnetar.spark.source.reading.read_task import read_task
 from magnetar.spark.source.reading.value_schemas import value_decoder
 from tests.admin.real_broker import real_broker
 from tests.spark.mixed_log import Written, write_mixed

@@ -15,7 +15,8 @@ from magnetar.client.lookup import Lookup
 from magnetar.client.producer import Producer
 from magnetar.client.read_position import START
 from magnetar.pipelines.redrive import messages
-from magnetar.spark.options.source_options import sink_options, source_options
+from magnetar.spark.options.sink_options import sink_options
+from magnetar.spark.options.source_options import source_options
 from magnetar.spark.sink.task_sink import Numbering, Published, TaskSink
 from tests.support.encrypted_entries import pair
 from tests.support.live_broker import LiveBroker

@@ -41,7 +41,7 @@ def read(url: str, start: Place, end: Place, *, strict: bool) -> tuple[list[int]
 def spark_reads(url: str, start: Place, end: Place, *, strict: bool) -> int:
     from magnetar.spark.options.source_options import source_options
     from magnetar.spark.source.planning.planner import Range
-    from magnetar.spark.source.reading.batch_reader import read_task
+    from magnetar.spark.source.reading.read_task import read_task
 
     options = source_options({"service.url": url, "topic": T, "failOnDataLoss": str(strict).lower()})
     return sum(batch.num_rows for batch in read_task(options, (Range(T, start, end),)))

@@ -17,9 +17,10 @@ from magnetar.client.read_position import START
 from magnetar.columnar.entries.encryption import UndecryptableError
 from magnetar.protocol.compression import CompressionType
 from magnetar.spark.options.encryption_keys import sealing
-from magnetar.spark.options.source_options import sink_options, source_options
+from magnetar.spark.options.sink_options import sink_options
+from magnetar.spark.options.source_options import source_options
 from magnetar.spark.source.planning.planner import Range
-from magnetar.spark.source.reading.batch_reader import read_task
+from magnetar.spark.source.reading.read_task import read_task
 from tests.support.batch_writer import BatchWriter
 from tests.support.encrypted_entries import pair
 from tests.support.live_broker import LiveBroker

@@ -11,7 +11,8 @@ import pyarrow as pa  # type: ignore[import-untyped]  # publishes no types
 import pytest
 
 from magnetar.model.errors import InvalidValueError
-from magnetar.spark.options.source_options import sink_options, source_options
+from magnetar.spark.options.sink_options import sink_options
+from magnetar.spark.options.source_options import source_options
 from magnetar.spark.sink.task_sink import TaskSink
 from magnetar.spark.source.reading.batch_reader import BatchReader
 from magnetar.spark.source.reading.value_schemas import resolved

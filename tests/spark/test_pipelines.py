@@ -37,7 +37,8 @@ from magnetar.pipelines.state.checkpoint import PipelineCheckpoint
 from magnetar.pipelines.state.dead_letter import parse_dead_letter
 from magnetar.pipelines.state.status import partitions_there
 from magnetar.pipelines.state.stored_messages import reader_options
-from magnetar.spark.options.source_options import sink_options, source_options
+from magnetar.spark.options.sink_options import sink_options
+from magnetar.spark.options.source_options import source_options
 from magnetar.spark.options.topic_selection import listed, topic_partitions
 from magnetar.spark.sink.task_sink import Numbering, TaskSink
 from tests.spark.conftest import PARTITIONS

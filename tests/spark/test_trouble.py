@@ -15,7 +15,7 @@ from magnetar.client.errors import RefusedError
 from magnetar.client.lookup import Lookup
 from magnetar.client.producer import Producer
 from magnetar.client.read_position import START
-from magnetar.spark.options.source_options import sink_options
+from magnetar.spark.options.sink_options import sink_options
 from magnetar.spark.sink.task_sink import Numbering, TaskSink
 from tests.support.live_broker import LiveBroker, live_broker
 

@@ -28,7 +28,7 @@ from magnetar.spark.options.source_options import source_options
 from magnetar.spark.options.topic_selection import listed, topic_partitions
 from magnetar.spark.source.planning.planner import Range, tasks_of
 from magnetar.spark.source.reading.arrow_decoder import sql_schema
-from magnetar.spark.source.reading.batch_reader import read_task
+from magnetar.spark.source.reading.read_task import read_task
 from magnetar.spark.source.reading.value_schemas import value_decoder
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from typing import Final
 from magnetar.lakehouse.files.file_store import FileStore
 from magnetar.lakehouse.model.history import Positions
 from magnetar.model.errors import MagnetarError
-from magnetar.spark.options.offsets import from_json
+from magnetar.spark.offset_json import from_json
 
 _ABSENT: Final = "-"
 

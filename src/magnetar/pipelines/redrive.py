@@ -47,7 +47,8 @@ from magnetar.pipelines.state.stored_messages import (
 from magnetar.protocol.commands import KeyValues
 from magnetar.spark.durable_files import write_whole
 from magnetar.spark.options.encryption_keys import encryption_like
-from magnetar.spark.options.source_options import SourceOptions, sink_options
+from magnetar.spark.options.sink_options import sink_options
+from magnetar.spark.options.source_options import SourceOptions
 from magnetar.spark.sink.sequence_ids import UnreplayableError
 from magnetar.spark.sink.task_sink import Numbering, TaskSink
 

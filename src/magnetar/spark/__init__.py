@@ -1,33 +1,25 @@
 """Data pipelines on Spark: ``format("pulsar")`` as source and sink, in pure Python, Arrow both ways.
 
-May import client, protocol, runtime, model and pyspark. In reading order:
+May import client, columnar, protocol, schema, runtime, model and pyspark. In reading order:
 
-* `options`  what can be set, checked once, with the look-ups of `option_table`
-* `offsets`  as users write them, and as a checkpoint keeps them
-* `topics`   which are read
-* `admission` how far the next micro-batch goes; pure
-* `pace`     how many messages take as long as is wanted; pure
-* `frontier` what the driver knows of the topics of a query
-* `planner`  from two offsets to tasks; pure
-* `slices`   where ranges are cut into tasks of a size
-* `decode`   entries to Arrow
-* `encode`   Arrow to rows for topics and partitions
-* `sequences` how rows are numbered, and what a task goes on from
-* `reader`   what a task does to read; batch mode
-* `stream`   streaming mode
-* `value_writer` columns to typed values, and `pair_writer` to pairs of them
-* `publish`  what a task does to write
-* `writer`   the sink
-* `straight` whether a repeated task will have the same rows, and `stage`, if not: micro-batches as files
-* `staging`  the same with foreachBatch; `durability`, what both owe to a loss of power
-* `updates`  the output mode update
-* `source`   what Spark is told; `register`
-* `gate`     options refused where they are given; `workers`, the Python that Spark starts
-* `session`  a local session with the settings that these need, `java`, which it needs, and `interpreter`, its Python
-* `cluster`  a standalone cluster on this machine; `process`: how each process is ended
-* `demo`     all of it on 336,776 flights, with the helpers of `flights`
+* ``data_source``   what Spark calls: the data source, and its registration
+* ``options``       what can be set, checked once
+* ``option_guard``  options checked in the driver, where they are given
+* ``source``        the way in: ``source.planning`` how far and in which tasks, ``source.reading`` entries to rows
+* ``sink``          the way out: rows to entries, each stored once
+* ``offset_json``   an offset as a checkpoint holds it
+* ``repeatability`` whether a repeated task will have the same rows
+* ``durable_files`` what files owe to a loss of power
+* ``progress``      what a running query reports of its Pulsar sources
+* ``session``       a local session with the settings that these need
+* ``java``          the Java that it needs
+* ``interpreter``   the Python processes that Spark starts, without what they need not do
+* ``worker_python`` the Python of Spark's workers, which must have what the driver has
+* ``cluster``       a standalone cluster on this machine
+* ``process``       how each of its processes is ended
 
-`options`, `offsets`, `admission`, `planner`, `decode`, `encode` and `sequences` need no Spark.
+``options``, ``source.planning.admission``, ``source.planning.planner``, ``source.reading.arrow_decoder``,
+``sink.router`` and ``sink.sequence_ids`` need no Spark.
 """
 
 from __future__ import annotations

@@ -17,7 +17,8 @@ from pyspark.sql.datasource import DataSource
 from magnetar.model.errors import InvalidValueError
 from magnetar.spark.interpreter import settle
 from magnetar.spark.option_guard import Checks, guard
-from magnetar.spark.options.source_options import SourceOptions, check_batch, check_stream, sink_options, source_options
+from magnetar.spark.options.sink_options import sink_options
+from magnetar.spark.options.source_options import SourceOptions, check_batch, check_stream, source_options
 from magnetar.spark.sink.update_mode import updates
 from magnetar.spark.sink.writers import BatchSink, StreamSink, check_schema
 from magnetar.spark.source.reading.arrow_decoder import arrow_schema, chosen_columns, sql_schema

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from magnetar.client.bulk.lag import Lag
 from magnetar.client.read_position import START
-from magnetar.spark.options.offsets import from_json
+from magnetar.spark.offset_json import from_json
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -10,7 +10,7 @@ from magnetar.model.errors import InvalidValueError
 from magnetar.spark import option_guard
 from magnetar.spark.data_source import _check_batch, _check_stream
 from magnetar.spark.option_guard import Checks
-from magnetar.spark.options.source_options import sink_options
+from magnetar.spark.options.sink_options import sink_options
 from magnetar.spark.sink.update_mode import updates
 
 URL = "pulsar://localhost:6650"

@@ -6,7 +6,7 @@ import json
 
 from magnetar.client.bulk.lag import Lag
 from magnetar.client.read_position import Place
-from magnetar.spark.options.offsets import to_json
+from magnetar.spark.offset_json import to_json
 from magnetar.spark.progress import lag_json, progress_of
 
 T, U = "persistent://public/default/t", "persistent://public/default/u"

@@ -32,7 +32,9 @@ from magnetar.pipelines.declaration.model import (
     Watermark,
 )
 from magnetar.pipelines.declaration.secrets import is_reference, problem_of
-from magnetar.spark.options.source_options import OPTIONS, sink_options, source_options
+from magnetar.spark.options.option_list import OPTIONS
+from magnetar.spark.options.sink_options import sink_options
+from magnetar.spark.options.source_options import source_options
 from magnetar.spark.options.value_options import KINDS
 from magnetar.spark.source.reading.arrow_decoder import METADATA, STANDARD, chosen_columns
 

@@ -21,7 +21,7 @@ from magnetar.client.read_position import START, Place
 from magnetar.pipelines.declaration.model import DEAD_LETTERS, Pipeline, TopicSource, Trigger, target_of
 from magnetar.pipelines.state.manifest import Manifest
 from magnetar.runtime.clock import steady_seconds
-from magnetar.spark.options.offsets import from_json
+from magnetar.spark.offset_json import from_json
 
 _WINDOW: Final = 30.0
 """Rates are over the last so many seconds."""

@@ -25,7 +25,7 @@ from magnetar.client.read_position import Place
 from magnetar.model.errors import ConflictError, InvalidValueError
 from magnetar.pipelines.state.manifest import FIRST, Manifest, ManifestError, from_text, to_text
 from magnetar.spark.durable_files import sync, write_whole
-from magnetar.spark.options.offsets import from_json
+from magnetar.spark.offset_json import from_json
 
 Places = dict[str, Place]
 _OFFSET_VERSION: Final = "v1"

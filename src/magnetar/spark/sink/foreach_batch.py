@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Final
 
 from magnetar.model.errors import InvalidValueError
 from magnetar.spark.durable_files import make_directory, sync, sync_tree, write_whole
-from magnetar.spark.options.source_options import sink_options
+from magnetar.spark.options.sink_options import sink_options
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -24,7 +24,7 @@ from magnetar.protocol.batches import Batch
 from magnetar.runtime.clock import SystemClock, steady_seconds
 from magnetar.spark.interpreter import settle
 from magnetar.spark.options.encryption_keys import sealing
-from magnetar.spark.options.source_options import SinkOptions
+from magnetar.spark.options.sink_options import SinkOptions
 from magnetar.spark.sink.router import Router, Rows
 from magnetar.spark.sink.sequence_ids import FINE_ROWS, Known, check_rows, digest_bits, first_number, numbers
 from magnetar.spark.sink.value_writer import ValueWriter, value_writer

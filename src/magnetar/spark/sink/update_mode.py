@@ -12,7 +12,8 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Final
 
 from magnetar.model.errors import InvalidValueError
-from magnetar.spark.options.source_options import OPTIONS, sink_options
+from magnetar.spark.options.option_list import OPTIONS
+from magnetar.spark.options.sink_options import sink_options
 from magnetar.spark.sink.foreach_batch import query_of, staged
 
 if TYPE_CHECKING:

@@ -23,7 +23,7 @@ from magnetar.protocol import commands as c
 from magnetar.schema import key_value, protobuf_native
 from magnetar.schema.avro import AvroSchemaError, parse
 from magnetar.schema.avro_resolution import problem
-from magnetar.spark.options.source_options import SinkOptions
+from magnetar.spark.options.sink_options import SinkOptions
 from magnetar.spark.options.value_options import PRIMITIVES, STRUCTURED, given_definition
 from magnetar.spark.sink.pair_writer import HALVES, PairWriter, Write, definition_of
 

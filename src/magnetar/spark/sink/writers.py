@@ -21,7 +21,7 @@ from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
 
 from magnetar.model.errors import InvalidValueError
-from magnetar.spark.options.source_options import SinkOptions
+from magnetar.spark.options.sink_options import SinkOptions
 from magnetar.spark.repeatability import comes_straight
 from magnetar.spark.sink.router import check_columns
 from magnetar.spark.sink.sequence_ids import UnreplayableError

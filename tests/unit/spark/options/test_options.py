@@ -13,18 +13,12 @@ from magnetar.columnar.entries.opener import Failure
 from magnetar.model.errors import InvalidValueError
 from magnetar.protocol.compression import CompressionType
 from magnetar.spark.data_source import PulsarSource
+from magnetar.spark.options.limits import Limits
 from magnetar.spark.options.offsets import Index, Moment, Word
-from magnetar.spark.options.source_options import (
-    OPTIONS,
-    STREAMS_ONLY,
-    Offsets,
-    check_batch,
-    for_batch,
-    sink_options,
-    source_options,
-)
+from magnetar.spark.options.option_list import OPTIONS, STREAMS_ONLY
+from magnetar.spark.options.sink_options import sink_options
+from magnetar.spark.options.source_options import Offsets, check_batch, for_batch, source_options
 from magnetar.spark.options.topic_selection import check_known, matching
-from magnetar.spark.source.planning.admission import Limits
 from tests.support.encrypted_entries import pair
 
 BASE = {"service.url": "pulsar://localhost:6650", "topic": "t"}
@@ -167,7 +161,7 @@ def test_delivery() -> None:
 
 
 def test_every_option_is_keyed_as_spark_will_and_in_the_documentation() -> None:
-    text = (Path(__file__).parents[3] / "docs" / "spark.md").read_text()
+    text = (Path(__file__).parents[4] / "docs" / "spark.md").read_text()
     for key, option in OPTIONS.items():
         assert key == option.title.lower()
         sides = " and ".join(name for name, has in (("source", option.source), ("sink", option.sink)) if has)

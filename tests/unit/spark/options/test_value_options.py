@@ -8,7 +8,8 @@ import pytest
 
 from magnetar.model.errors import InvalidValueError
 from magnetar.model.schemas import SchemaType
-from magnetar.spark.options.source_options import sink_options, source_options
+from magnetar.spark.options.sink_options import sink_options
+from magnetar.spark.options.source_options import source_options
 from magnetar.spark.options.value_options import schema_text
 from magnetar.spark.sink.value_writer import check_value_columns
 from magnetar.spark.source.reading.value_schemas import column_texts, resolved

@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 
 from magnetar.client.bulk.entry_info import Extent
 from magnetar.client.read_position import START, Place
-from magnetar.spark.source.planning.admission import Limits, admit, waiting
+from magnetar.spark.options.limits import Limits
+from magnetar.spark.source.planning.admission import admit, waiting
 
 logs = st.dictionaries(
     st.sampled_from("abc"),

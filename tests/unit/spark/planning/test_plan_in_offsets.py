@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from magnetar.client.read_position import Place
-from magnetar.spark.options.offsets import from_json, tasks_of, to_json
+from magnetar.spark.offset_json import from_json, tasks_of, to_json
 from magnetar.spark.options.source_options import source_options
-from magnetar.spark.source.reading.batch_reader import ReadTask
+from magnetar.spark.source.reading.read_task import ReadTask
 from magnetar.spark.source.reading.stream_reader import StreamReader
 
 BASE = {"service.url": "pulsar://localhost:6650", "topic": "t", "subscription": "s"}

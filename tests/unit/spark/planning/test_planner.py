@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from magnetar.client.read_position import START, Place
 from magnetar.model.errors import InvalidValueError
-from magnetar.spark.options.offsets import cuts_of, from_json, to_json
+from magnetar.spark.offset_json import cuts_of, from_json, to_json
 from magnetar.spark.source.planning.planner import Range, plan
 
 places = st.builds(Place, st.integers(0, 3), st.integers(0, 50), st.integers(0, 3))

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from magnetar.model.errors import InvalidValueError
+from magnetar.spark.options.limits import Limits
 from magnetar.spark.options.source_options import source_options
-from magnetar.spark.source.planning.admission import Limits
 from magnetar.spark.source.planning.rate_estimator import FIRST, Pace
 
 

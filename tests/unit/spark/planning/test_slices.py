@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 from magnetar.client.bulk.entry_info import Extent
 from magnetar.client.read_position import START, Place
 from magnetar.model.errors import InvalidValueError
+from magnetar.spark.options.limits import Sizes
 from magnetar.spark.options.source_options import source_options
 from magnetar.spark.source.planning.planner import Range, cut
-from magnetar.spark.source.planning.slices import Run, Sizes, by_extents, even, slices
+from magnetar.spark.source.planning.slices import Run, by_extents, even, slices
 
 BASE = {"service.url": "pulsar://localhost:6650", "topic": "t"}
 

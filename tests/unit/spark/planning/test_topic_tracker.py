@@ -12,7 +12,7 @@ from magnetar.client.errors import ClientTimeoutError
 from magnetar.client.read_position import Place
 from magnetar.spark.options.offsets import parse_at
 from magnetar.spark.options.source_options import source_options
-from magnetar.spark.source.planning import topic_tracker
+from magnetar.spark.source.planning import offset_resolution, topic_tracker
 
 TOPIC = "persistent://public/default/t"
 
@@ -36,9 +36,9 @@ class Topic:
     """Ten messages, one per entry, in ledger 5; the ninth and tenth cannot be read yet."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(topic_tracker, "last_place", lambda *_: Place(5, 8))
-        monkeypatch.setattr(topic_tracker, "written_place", lambda *_: Place(5, 10))
-        monkeypatch.setattr(topic_tracker, "place_of_index", lambda _, __, number: Place(5, min(number, 8)))
+        monkeypatch.setattr(offset_resolution, "last_place", lambda *_: Place(5, 8))
+        monkeypatch.setattr(offset_resolution, "written_place", lambda *_: Place(5, 10))
+        monkeypatch.setattr(offset_resolution, "place_of_index", lambda _, __, number: Place(5, min(number, 8)))
         self.lookup: Any = None
 
 
@@ -61,11 +61,11 @@ class Topic:
 def test_a_start_behind_everything_is_a_loss(at: str, told: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
     topic = Topic(monkeypatch)
     if told is None:
-        assert topic_tracker.resolve_start(topic.lookup, TOPIC, parse_at(at), strict=True) <= Place(5, 10)
+        assert offset_resolution.resolve_start(topic.lookup, TOPIC, parse_at(at), strict=True) <= Place(5, 10)
     else:
         with pytest.raises(DataLossError, match=told):
-            topic_tracker.resolve_start(topic.lookup, TOPIC, parse_at(at), strict=True)
-    assert topic_tracker.resolve_start(topic.lookup, TOPIC, parse_at(at), strict=False)
+            offset_resolution.resolve_start(topic.lookup, TOPIC, parse_at(at), strict=True)
+    assert offset_resolution.resolve_start(topic.lookup, TOPIC, parse_at(at), strict=False)
 
 
 @pytest.mark.parametrize("strict", [True, False])

@@ -18,7 +18,8 @@ from magnetar.model.hashing import java_string_hash
 from magnetar.model.schemas import SchemaDefinition, SchemaType
 from magnetar.schema import key_value
 from magnetar.schema.validation import require_valid
-from magnetar.spark.options.source_options import sink_options, source_options
+from magnetar.spark.options.sink_options import sink_options
+from magnetar.spark.options.source_options import source_options
 from magnetar.spark.options.value_options import ValueOptions
 from magnetar.spark.sink.router import Router
 from magnetar.spark.sink.value_writer import ValueWriter

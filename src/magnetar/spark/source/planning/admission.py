@@ -18,13 +18,7 @@ from typing import NamedTuple
 
 from magnetar.client.bulk.entry_info import Extent
 from magnetar.client.read_position import START, Place
-
-
-class Limits(NamedTuple):
-    """0 is none."""
-
-    messages: int = 0
-    size: int = 0
+from magnetar.spark.options.limits import Limits
 
 
 class _Piece(NamedTuple):

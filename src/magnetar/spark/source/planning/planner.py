@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from magnetar.client.read_position import START, Place
-from magnetar.spark.options.offsets import Cuts
+from magnetar.spark.offset_json import Cuts
 
 
 class Range(NamedTuple):

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from magnetar.spark.source.planning.admission import Limits
+from magnetar.spark.options.limits import Limits
 
 FIRST: Final = 1_000
 """Messages of the first micro-batch."""

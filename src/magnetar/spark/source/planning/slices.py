@@ -24,6 +24,7 @@ from magnetar.client.bulk.ledger_ranges import parts_by_ledger
 from magnetar.client.bulk.positions import first_place
 from magnetar.client.lookup import Lookup
 from magnetar.client.read_position import START, Place
+from magnetar.spark.options.limits import Sizes
 
 log = logging.getLogger(__name__)
 
@@ -33,18 +34,6 @@ _SAMPLES: Final = 8
 """Ledgers of a range that are looked into."""
 _SAMPLE: Final = 50
 """Messages of each."""
-
-
-class Sizes(NamedTuple):
-    """The most that a task should have; 0 is no limit."""
-
-    messages: int = 0
-    size: int = 0
-    """Bytes as stored."""
-
-    def weight(self, messages: float, size: float) -> float:
-        """What part of a task that is."""
-        return max(messages / self.messages if self.messages else 0.0, size / self.size if self.size else 0.0)
 
 
 class Run(NamedTuple):

@@ -15,17 +15,19 @@ from magnetar.client.bulk.checkpoint_subscription import Anchor
 from magnetar.client.bulk.data_loss import DataLossError
 from magnetar.client.bulk.entry_scanner import Surveyor
 from magnetar.client.bulk.lag import Lag, lag
-from magnetar.client.bulk.positions import last_place, place_at_time, place_of_index, written_place
+from magnetar.client.bulk.positions import last_place
 from magnetar.client.errors import ClientError
 from magnetar.client.lookup import Lookup
 from magnetar.client.read_position import START, Place
-from magnetar.runtime.clock import SystemClock, steady_seconds
-from magnetar.spark.options.offsets import At, Index, Moment, Word
-from magnetar.spark.options.source_options import Offsets, SourceOptions
+from magnetar.runtime.clock import steady_seconds
+from magnetar.spark.options.limits import Limits, Sizes
+from magnetar.spark.options.offsets import At, Word
+from magnetar.spark.options.source_options import Offsets, SourceOptions, open_lookup
 from magnetar.spark.options.topic_selection import check_known, topic_partitions
-from magnetar.spark.source.planning.admission import Limits, admit, waiting
+from magnetar.spark.source.planning.admission import admit, waiting
 from magnetar.spark.source.planning.backlog import bounded, few, heaps
-from magnetar.spark.source.planning.slices import Sizes, by_extents, by_ledgers, slices
+from magnetar.spark.source.planning.offset_resolution import resolve, resolve_start, written_behind
+from magnetar.spark.source.planning.slices import by_extents, by_ledgers, slices
 
 log = logging.getLogger(__name__)
 
@@ -33,72 +35,6 @@ _FRESH: Final = 0.02
 """Spark asks for the latest offset up to a hundred times a second; so long an answer is good, seconds."""
 _DISCOVERY_INTERVAL: Final = 10.0
 _LAG_INTERVAL: Final = 5.0
-
-
-def open_lookup(options: SourceOptions) -> Lookup:
-    """Connections are made by those who use them, in their own process."""
-    return Lookup(options.service_url, timeout=options.operation_timeout, token=options.token)
-
-
-def resolve(lookup: Lookup, name: str, at: At) -> Place:
-    """What the user wrote as a place in one topic-partition."""
-    if isinstance(at, Moment):
-        return place_at_time(lookup, name, at.ms, SystemClock().now_ms())
-    if isinstance(at, Index):
-        return place_of_index(lookup, name, at.number)
-    if isinstance(at, Word):
-        return START if at is Word.EARLIEST else last_place(lookup, name)
-    return at
-
-
-def resolve_end(lookup: Lookup, name: str, at: At, *, strict: bool) -> Place:
-    """The same for the end of a batch read: never behind what can be read now (the last stable position).
-
-    Between there and a later place that was asked for are markers, aborted messages and open transactions: nothing that
-    a reader gets. DataLossError if the place is behind everything that was ever written, unless that may be.
-    """
-    place = resolve(lookup, name, at)
-    if not isinstance(at, Place) or place <= (last := last_place(lookup, name)):
-        return place
-    if strict and place > (written := written_place(lookup, name)):
-        raise DataLossError(
-            f"{name}: endingOffsets says {place}, and the topic ends at {written}: it was made anew, or the place is "
-            "another topic's; set failOnDataLoss=false to read what is there"
-        )
-    return last
-
-
-def resolve_start(lookup: Lookup, name: str, at: At, *, strict: bool) -> Place:
-    """The same for the start of a read. DataLossError if it is behind everything that was ever written, unless that
-    may be: nothing would come, and nothing would say why.
-
-    A time may lie ahead, and so may the place and the index of the next message.
-    """
-    place = resolve(lookup, name, at)
-    if not strict:
-        return place
-    if isinstance(at, Place):
-        written = _behind(lookup, name, place, last_place(lookup, name))
-        what = f"{place}, and the topic ends at {written}"
-    elif isinstance(at, Index) and at.number and place >= (end := last_place(lookup, name)):
-        # The message before it is there, then it is the next one.
-        written = end if resolve(lookup, name, Index(at.number - 1)) >= end else None
-        what = f"the index {at.number}, and the topic has fewer messages: it ends at {end}"
-    else:
-        return place
-    if written is None:
-        return place
-    raise DataLossError(
-        f"{name}: startingOffsets says {what}. It was made anew, or this is of another topic; set failOnDataLoss=false "
-        "to wait for what comes behind it"
-    )
-
-
-def _behind(lookup: Lookup, name: str, place: Place, last: Place) -> Place | None:
-    """Where the topic ends, if ``place`` is behind everything that was ever written; ``last`` is what can be read."""
-    if place <= last:
-        return None
-    return written if place > (written := written_place(lookup, name)) else None
 
 
 class Frontier:
@@ -164,7 +100,7 @@ class Frontier:
             return
         for name, place in start.items():
             last = self._last.get(name)
-            if last is not None and (written := _behind(self._lookup, name, place, last)) is not None:
+            if last is not None and (written := written_behind(self._lookup, name, place, last)) is not None:
                 raise DataLossError(
                     f"{name} was read up to {place}, and ends at {written}: it was made anew since, or its broker has "
                     "lost what was there; use a new checkpoint, or set failOnDataLoss=false to wait for what comes "

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import Any
 
 from pyspark.sql.datasource import DataSourceReader, InputPartition
@@ -12,40 +11,16 @@ from magnetar.client.bulk.ledger_ranges import parts_by_ledger
 from magnetar.client.bulk.positions import first_place
 from magnetar.client.lookup import Lookup
 from magnetar.client.read_position import START
-from magnetar.spark.interpreter import settle
+from magnetar.spark.options.limits import Sizes
 from magnetar.spark.options.offsets import Word
-from magnetar.spark.options.source_options import Offsets, SourceOptions
+from magnetar.spark.options.source_options import Offsets, SourceOptions, open_lookup
 from magnetar.spark.options.topic_selection import check_known, topic_partitions
-from magnetar.spark.source.planning.planner import Range, Task, cut, merged, tasks_of
-from magnetar.spark.source.planning.pushed_filters import EVERYTHING, Pushed, Window, understood
+from magnetar.spark.source.planning.offset_resolution import resolve_end, resolve_start
+from magnetar.spark.source.planning.planner import Range, cut, merged, tasks_of
+from magnetar.spark.source.planning.pushed_filters import EVERYTHING, understood
 from magnetar.spark.source.planning.range_filter import pruned
-from magnetar.spark.source.planning.slices import Sizes, by_ledgers, slices
-from magnetar.spark.source.planning.topic_tracker import open_lookup, resolve_end, resolve_start
-from magnetar.spark.source.reading.arrow_decoder import ArrowDecoder, chosen_columns
-from magnetar.spark.source.reading.range_entries import opened
-from magnetar.spark.source.reading.value_schemas import value_decoder
-
-
-@dataclass
-class ReadTask(InputPartition):
-    """What travels to a worker."""
-
-    ranges: Task
-
-
-def read_task(options: SourceOptions, task: Task, pushed: Pushed = EVERYTHING) -> Iterator[Any]:
-    """Arrow record batches of all ranges of one task."""
-    with open_lookup(options) as lookup:
-        for one in task:
-            yield from map(pushed.rows, _read_range(options, lookup, one, pushed.window))
-    settle("reader")
-
-
-def _read_range(options: SourceOptions, lookup: Lookup, one: Range, window: Window) -> Iterator[Any]:
-    decoder = ArrowDecoder(one.topic, value_decoder(options, lookup, one.topic), chosen_columns(options.metadata))
-    for block in opened(options, lookup, one, window):
-        yield from decoder.add_block(block)
-    yield from decoder.flush()
+from magnetar.spark.source.planning.slices import by_ledgers, slices
+from magnetar.spark.source.reading.read_task import ReadTask, read_task
 
 
 def _by_ledger(lookup: Lookup, one: Range) -> list[Range]:

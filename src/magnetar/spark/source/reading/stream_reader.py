@@ -33,16 +33,15 @@ from pyspark.sql.streaming.datasource import (
 from magnetar.client.read_position import START, Place
 from magnetar.model.errors import InvalidValueError
 from magnetar.runtime.clock import SystemClock, steady_seconds
-from magnetar.spark.options.offsets import Cuts, cuts_of, from_json, tasks_of, to_json
+from magnetar.spark.offset_json import Cuts, cuts_of, from_json, tasks_of, to_json
+from magnetar.spark.options.limits import Limits, Sizes
 from magnetar.spark.options.source_options import SourceOptions, check_stream
 from magnetar.spark.progress import lag_json
 from magnetar.spark.repeatability import note_reading
-from magnetar.spark.source.planning.admission import Limits
 from magnetar.spark.source.planning.planner import plan
 from magnetar.spark.source.planning.rate_estimator import Pace
-from magnetar.spark.source.planning.slices import Sizes
 from magnetar.spark.source.planning.topic_tracker import Frontier
-from magnetar.spark.source.reading.batch_reader import ReadTask, read_task
+from magnetar.spark.source.reading.read_task import ReadTask, read_task
 
 
 class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):

@@ -20,10 +20,9 @@ from magnetar.model.schemas import SchemaDefinition, SchemaType
 from magnetar.schema import key_value, protobuf_native
 from magnetar.schema.avro import AvroSchemaError, parse
 from magnetar.schema.validation import identity
-from magnetar.spark.options.source_options import SourceOptions
+from magnetar.spark.options.source_options import SourceOptions, open_lookup
 from magnetar.spark.options.topic_selection import topic_partitions
 from magnetar.spark.options.value_options import PRIMITIVES, ValueOptions, given_definition
-from magnetar.spark.source.planning.topic_tracker import open_lookup
 from magnetar.spark.source.reading.arrow_decoder import METADATA, chosen_columns
 
 _SEPARATED = "SEPARATED"

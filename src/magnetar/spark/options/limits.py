@@ -1,0 +1,24 @@
+"""What a micro-batch and a task of a source may have at most."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Limits(NamedTuple):
+    """0 is none."""
+
+    messages: int = 0
+    size: int = 0
+
+
+class Sizes(NamedTuple):
+    """The most that a task should have; 0 is no limit."""
+
+    messages: int = 0
+    size: int = 0
+    """Bytes as stored."""
+
+    def weight(self, messages: float, size: float) -> float:
+        """What part of a task that is."""
+        return max(messages / self.messages if self.messages else 0.0, size / self.size if self.size else 0.0)
