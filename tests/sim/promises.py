@@ -54,7 +54,7 @@ async def _send_many_and_close(stage: Stage) -> list[str]:
     for number in range(3):
         stage.producer.send(f"new {number}".encode())
     await stage.producer.close()
-    assert heard == ["SendReceipt"] * 3 + ["Success"]
+    assert heard == ["CommandSendReceipt"] * 3 + ["CommandSuccess"]
     return heard
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from magnetar.admin.application import create_app
 from magnetar.app.node import Broker
-from magnetar.broker.connection.dispatch import HANDLERS
+from magnetar.broker.connection.handlers.command_table import HANDLERS
 from magnetar.config.settings import Settings
 from magnetar.metadata.memory import MemoryMetadataStore
 from magnetar.metadata.resources import Resources

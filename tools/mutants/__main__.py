@@ -34,7 +34,8 @@ FIXED = (
         "tests/unit/topic/dispatch/test_dispatch_filter.py",
     ),
     (
-        "src/magnetar/broker/connection/publishing.py", "close_producer", "held.log.barrier(closed)", "pass",
+        "src/magnetar/broker/connection/handlers/producer_commands.py", "close_producer",
+        "held.log.barrier(closed)", "pass",
         "tests/sim/test_blocked_disk.py::test_nothing_is_answered_or_seen_before_it_is_on_the_disk"
         "[CLOSE_PRODUCER behind its sends]",
     ),

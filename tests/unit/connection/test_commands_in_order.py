@@ -9,22 +9,25 @@ from typing import Any, cast
 
 import pytest
 
-from magnetar.broker.connection import dispatch
 from magnetar.broker.connection import listener as listening
+from magnetar.broker.connection.bounds.outbox import Outbox
+from magnetar.broker.connection.bounds.unsent_bytes import UnsentBytes
+from magnetar.broker.connection.handlers import command_table
 from magnetar.broker.connection.listener import Connections, Listener
-from magnetar.broker.connection.memory import Unsent
-from magnetar.broker.connection.outbox import Outbox
-from magnetar.broker.connection.publishing import ProducerOutbox
+from magnetar.broker.connection.producer_outbox import ProducerOutbox
 from magnetar.broker.connection.session import OpenConsumer, Session
 from magnetar.broker.topic.publish.producer import Pending as PendingEntry
 from magnetar.broker.topic.publish.producer import Producer
+from magnetar.broker.connection.open_handles import OpenConsumer
+from magnetar.broker.connection.producer_outbox import ProducerOutbox
+from magnetar.broker.connection.session import Session
 from magnetar.model.errors import PersistenceError
 from magnetar.protocol import codec
 from magnetar.protocol import commands as c
 from magnetar.protocol.pieces import PIECE_IDS
 from magnetar.protocol.server import FROM_CLIENT
 from magnetar.testing.rawclient import make_entry
-from tests.unit.connection.fakes import FakeTransport, connected, fake_service, hang_up
+from tests.support.connections import FakeTransport, connected, fake_service, hang_up
 
 ENTRY = make_entry(b"x", producer="p", sequence_id=1)
 WINDOW = 10
@@ -311,7 +314,7 @@ def test_commands_of_consumers_that_are_not_open_are_nothing() -> None:
 
 def test_every_command_of_a_client_has_a_handler() -> None:
     handshake = {c.CommandConnect, c.CommandPing, c.CommandPong}
-    assert set(dispatch.HANDLERS) == FROM_CLIENT | handshake
+    assert set(command_table.HANDLERS) == FROM_CLIENT | handshake
 
 
 def test_nothing_but_connect_before_connect() -> None:
@@ -334,7 +337,7 @@ def test_commands_behind_one_that_closes_are_not_handled(monkeypatch: pytest.Mon
         handled.append(command.request_id)
         session.close("enough")
 
-    monkeypatch.setattr(listening, "HANDLERS", {**dispatch.HANDLERS, c.CommandLookupTopic: look_up})
+    monkeypatch.setattr(listening, "HANDLERS", {**command_table.HANDLERS, c.CommandLookupTopic: look_up})
 
     async def scenario() -> None:
         listener, transport = connected(Connections())
@@ -358,7 +361,7 @@ class Taker:
 
 def outbox(transport: FakeTransport, on_writable: Callable[[], None], high: int = 1_000) -> Outbox:
     loop = asyncio.get_running_loop()
-    return Outbox(loop, transport, on_writable, high, Unsent(1 << 30, list), Taker())
+    return Outbox(loop, transport, on_writable, high, UnsentBytes(1 << 30, list), Taker())
 
 
 def test_what_is_put_in_one_turn_leaves_in_one_write_in_order() -> None:

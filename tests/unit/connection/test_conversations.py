@@ -20,8 +20,8 @@ from magnetar.protocol import commands as c
 from magnetar.testing.broker import HOST, PORT
 from magnetar.testing.rawclient import RawClient, RefusedError, make_entry
 from tests.sim.world import T, World, run_seed
-from tests.unit.connection.fakes import connected as listening
-from tests.unit.connection.fakes import fake_service, hang_up
+from tests.support.connections import connected as listening
+from tests.support.connections import fake_service, hang_up
 
 NAMESPACE = "public/default"
 Talk = Callable[[World], Coroutine[Any, Any, None]]

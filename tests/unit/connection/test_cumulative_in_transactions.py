@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import pytest
 
-from magnetar.broker.connection import transacting
+from magnetar.broker.connection.handlers import transaction_commands
 from magnetar.model.ids import Position
 from magnetar.protocol import commands as c
 from magnetar.transactions.pending_acks import Part
@@ -20,7 +20,7 @@ def until(stand: Stand, message_id: c.MessageIdData) -> Part:
     held = SimpleNamespace(
         exact=lambda one: log.exact_ordinal(Position(one.ledger, one.entry)), topic=SimpleNamespace(log=log)
     )
-    return transacting._until(cast(Any, held), stand.subscription, message_id)
+    return transaction_commands._until(cast(Any, held), stand.subscription, message_id)
 
 
 @pytest.mark.parametrize("ordinal", [0, 1, LEDGER_ENTRIES - 1, LEDGER_ENTRIES, LEDGER_ENTRIES + 2])

@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 
 from magnetar.broker.connection.listener import Connections
-from magnetar.broker.connection.session import LEAVE_AT_ONCE, Pending
-from tests.unit.connection.fakes import connected
+from magnetar.broker.connection.open_handles import PendingOpen
+from magnetar.broker.connection.session import LEAVE_AT_ONCE
+from tests.support.connections import connected
 
 
 class Counted:
@@ -26,7 +27,7 @@ def test_few_leave_in_each_turn_and_whoever_wants_their_place_waits_for_all() ->
         closed: list[Counted] = []
         opened = [Counted(closed) for _ in range(2 * LEAVE_AT_ONCE + 10)]
         session.watches.update(enumerate(opened))
-        pending = Pending()
+        pending = PendingOpen()
         session.consumers[1] = pending
         answers: list[bool] = []
         session.probe(answers.append)

@@ -12,16 +12,17 @@ from typing import Any
 import pytest
 import uvloop
 
-from magnetar.broker.connection import dispatch
 from magnetar.broker.connection import listener as listening
+from magnetar.broker.connection.bounds.unfinished_frames import FRAME_SECONDS, UnfinishedFrames
+from magnetar.broker.connection.bounds.unsent_bytes import LITTLE, ONE_MAX, UnsentBytes
+from magnetar.broker.connection.handlers import command_table
 from magnetar.broker.connection.listener import UNFINISHED_MAX, Connections, Listener
-from magnetar.broker.connection.memory import FRAME_SECONDS, LITTLE, ONE_MAX, UnfinishedFrames, Unsent
 from magnetar.broker.connection.session import Session
 from magnetar.protocol import codec
 from magnetar.protocol import commands as c
 from magnetar.protocol.server import GREETING_MAX
 from magnetar.testing.simloop import SimLoop
-from tests.unit.connection.fakes import FakeTransport, connected, fake_service, hang_up
+from tests.support.connections import FakeTransport, connected, fake_service, hang_up
 
 PING = codec.encode(c.CommandPing())
 MB = 1 << 20
@@ -59,7 +60,9 @@ def answering(size: int, handled: list[int]) -> Callable[[Session, c.CommandLook
 
 def test_commands_of_one_who_takes_nothing_wait_until_it_does(monkeypatch: pytest.MonkeyPatch) -> None:
     handled: list[int] = []
-    monkeypatch.setattr(listening, "HANDLERS", {**dispatch.HANDLERS, c.CommandLookupTopic: answering(100_000, handled)})
+    monkeypatch.setattr(
+        listening, "HANDLERS", {**command_table.HANDLERS, c.CommandLookupTopic: answering(100_000, handled)}
+    )
 
     async def scenario() -> None:
         flood, transport = connected(Connections(), deaf=True)
@@ -91,7 +94,7 @@ def test_what_nobody_answers_goes_on_meanwhile(monkeypatch: pytest.MonkeyPatch) 
     def flow(session: Session, command: c.CommandFlow) -> None:
         flows.append(command.permits)
 
-    table = {**dispatch.HANDLERS, c.CommandLookupTopic: answering(3 * MB, handled), c.CommandFlow: flow}
+    table = {**command_table.HANDLERS, c.CommandLookupTopic: answering(3 * MB, handled), c.CommandFlow: flow}
     monkeypatch.setattr(listening, "HANDLERS", table)
 
     async def scenario() -> None:
@@ -121,7 +124,7 @@ def test_an_ack_that_wants_an_answer_waits_too(monkeypatch: pytest.MonkeyPatch) 
     def ack(session: Session, command: c.CommandAck) -> None:
         acks.append(command.request_id)
 
-    table = {**dispatch.HANDLERS, c.CommandLookupTopic: answering(3 * MB, handled), c.CommandAck: ack}
+    table = {**command_table.HANDLERS, c.CommandLookupTopic: answering(3 * MB, handled), c.CommandAck: ack}
     monkeypatch.setattr(listening, "HANDLERS", table)
 
     async def scenario() -> None:
@@ -206,7 +209,7 @@ class Holder:
 def test_all_together_are_given_less_when_they_hold_too_much() -> None:
     async def scenario() -> None:
         holders = [Holder(9 * MB) for _ in range(10)]
-        unsent = Unsent(64 * MB, lambda: holders)
+        unsent = UnsentBytes(64 * MB, lambda: holders)
         unsent.written(8 * MB)
         assert unsent.short
         assert not any(holder.closed for holder in holders)
@@ -223,7 +226,7 @@ def test_all_together_are_given_less_when_they_hold_too_much() -> None:
 def test_those_that_hold_most_are_closed_at_twice_the_budget() -> None:
     async def scenario() -> None:
         holders = [Holder(size * MB) for size in (1, 60, 2, 50, 3, 40)]
-        unsent = Unsent(64 * MB, lambda: holders)
+        unsent = UnsentBytes(64 * MB, lambda: holders)
         unsent.written(8 * MB)
         assert [holder.closed for holder in holders] == [False, True, False, True, False, False]
         assert unsent.bytes == 46 * MB

@@ -9,16 +9,17 @@ from typing import Any, Final, cast
 
 import pytest
 
-from magnetar.broker.connection import consuming, dispatch
 from magnetar.broker.connection import listener as listening
+from magnetar.broker.connection.bounds.turns import COSTS, GRACE, ROUND, TURN, USUAL, Turns
+from magnetar.broker.connection.handlers import command_table, consumer_commands
 from magnetar.broker.connection.listener import Connections, Listener
-from magnetar.broker.connection.session import OpenConsumer, Session
-from magnetar.broker.connection.turns import COSTS, GRACE, ROUND, TURN, USUAL, Turns
+from magnetar.broker.connection.open_handles import OpenConsumer
+from magnetar.broker.connection.session import Session
 from magnetar.protocol import codec
 from magnetar.protocol import commands as c
 from magnetar.protocol.decoder import SLICE_COMMANDS
 from magnetar.protocol.pieces import PIECE_IDS
-from tests.unit.connection.fakes import FakeTransport, connected, hang_up
+from tests.support.connections import FakeTransport, connected, hang_up
 
 PING = codec.encode(c.CommandPing())
 
@@ -84,7 +85,7 @@ def test_many_floods_share_one_round(monkeypatch: pytest.MonkeyPatch) -> None:
         nonlocal handled
         handled += 1
 
-    monkeypatch.setattr(listening, "HANDLERS", {**dispatch.HANDLERS, c.CommandPing: ping})
+    monkeypatch.setattr(listening, "HANDLERS", {**command_table.HANDLERS, c.CommandPing: ping})
 
     async def scenario() -> None:
         nonlocal handled
@@ -145,7 +146,7 @@ def test_order_is_kept_across_turns(monkeypatch: pytest.MonkeyPatch) -> None:
     def look_up(session: Session, command: c.CommandLookupTopic) -> None:
         seen.append(command.request_id)
 
-    monkeypatch.setattr(listening, "HANDLERS", {**dispatch.HANDLERS, c.CommandLookupTopic: look_up})
+    monkeypatch.setattr(listening, "HANDLERS", {**command_table.HANDLERS, c.CommandLookupTopic: look_up})
 
     async def scenario() -> None:
         connections = Connections()
@@ -172,7 +173,9 @@ def test_a_long_command_is_done_in_steps_and_the_next_one_waits(monkeypatch: pyt
     def ping(session: Session, command: c.CommandPing) -> None:
         done.append("ping")
 
-    monkeypatch.setattr(listening, "HANDLERS", {**dispatch.HANDLERS, c.CommandPing: ping, c.CommandLookupTopic: long})
+    monkeypatch.setattr(
+        listening, "HANDLERS", {**command_table.HANDLERS, c.CommandPing: ping, c.CommandLookupTopic: long}
+    )
 
     async def scenario() -> None:
         connections = Connections()
@@ -197,7 +200,7 @@ def test_a_lost_connection_drops_its_work(monkeypatch: pytest.MonkeyPatch) -> No
             done.append(step)
             yield TURN
 
-    monkeypatch.setattr(listening, "HANDLERS", {**dispatch.HANDLERS, c.CommandLookupTopic: long})
+    monkeypatch.setattr(listening, "HANDLERS", {**command_table.HANDLERS, c.CommandLookupTopic: long})
 
     async def scenario() -> None:
         connections = Connections()
@@ -233,7 +236,7 @@ def test_bytes_that_are_none_wait_for_the_commands_before_them(monkeypatch: pyte
     handled: list[int] = []
     count = 2 * TURN // USUAL
     look_up = lambda session, command: handled.append(command.request_id)  # noqa: E731
-    monkeypatch.setattr(listening, "HANDLERS", {**dispatch.HANDLERS, c.CommandLookupTopic: look_up})
+    monkeypatch.setattr(listening, "HANDLERS", {**command_table.HANDLERS, c.CommandLookupTopic: look_up})
 
     async def scenario() -> None:
         flood, transport = connected(Connections())
@@ -289,7 +292,7 @@ def consumer_of(flood: Listener) -> Acked:
     return subscription
 
 
-IDS_PER_ROUND: Final = PIECE_IDS * (ROUND // consuming._UNITS_OF_PIECE + 1)
+IDS_PER_ROUND: Final = PIECE_IDS * (ROUND // consumer_commands._UNITS_OF_PIECE + 1)
 
 
 @pytest.mark.parametrize("count", [3_000, 100_000])
@@ -355,7 +358,7 @@ def test_a_long_ack_that_cannot_be_read_acknowledges_nothing() -> None:
 def test_known_costs_fit_into_a_turn() -> None:
     assert max(COSTS.values()) <= TURN <= ROUND
     assert 0 < USUAL <= TURN
-    assert set(COSTS) <= set(dispatch.HANDLERS)
+    assert set(COSTS) <= set(command_table.HANDLERS)
 
 
 def test_a_round_ends_by_itself() -> None:

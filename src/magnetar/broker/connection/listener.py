@@ -1,8 +1,8 @@
 """One client's socket: bytes in, whole commands to the session, keep-alive, and the end.
 
 ``data_received`` does what a wake-up brings in one go, up to a bound: no task, no timer and no hop per message. What is
-left waits for the connection's next turn (:mod:`magnetar.broker.connection.turns`) and for a client that takes its
-answers; the socket is not read meanwhile. One timer per connection watches for silence (SEMANTICS 12.10).
+left waits for the connection's next turn (:mod:`magnetar.broker.connection.bounds.turns`) and for a client that takes
+its answers; the socket is not read meanwhile. One timer per connection watches for silence (SEMANTICS 12.10).
 """
 
 from __future__ import annotations
@@ -12,11 +12,12 @@ import logging
 from collections.abc import Callable, Iterator
 from typing import Final, cast
 
-from magnetar.broker.connection.dispatch import HANDLERS
-from magnetar.broker.connection.memory import UnfinishedFrames, Unsent
-from magnetar.broker.connection.outbox import Outbox
+from magnetar.broker.connection.bounds.outbox import Outbox
+from magnetar.broker.connection.bounds.turns import Turns
+from magnetar.broker.connection.bounds.unfinished_frames import UnfinishedFrames
+from magnetar.broker.connection.bounds.unsent_bytes import UnsentBytes
+from magnetar.broker.connection.handlers.command_table import HANDLERS
 from magnetar.broker.connection.session import MEMORY, WORK, Session
-from magnetar.broker.connection.turns import Turns
 from magnetar.broker.service import BrokerService
 from magnetar.model.errors import ProtocolError
 from magnetar.protocol.commands import Command, CommandPing
@@ -40,7 +41,7 @@ class Connections:
         self.turns = Turns()
         self._open: set[Listener] = set()
         self.unfinished = UnfinishedFrames(UNFINISHED_MAX)
-        self.unsent = Unsent(UNSENT_MAX, self._open.__iter__)
+        self.unsent = UnsentBytes(UNSENT_MAX, self._open.__iter__)
 
     def __len__(self) -> int:
         return len(self._open)

@@ -14,18 +14,18 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
-from magnetar.broker.connection.outbox import Outbox
-from magnetar.broker.connection.turns import COSTS, GRACE, TURN, USUAL, Turns
+from magnetar.broker.connection.bounds.outbox import Outbox
+from magnetar.broker.connection.bounds.turns import COSTS, GRACE, TURN, USUAL, Turns
+from magnetar.broker.connection.open_handles import OpenConsumer, OpenWatch, PendingOpen
 from magnetar.broker.service import BrokerService
 from magnetar.broker.topic.dispatch.consumer import Consumer
 from magnetar.broker.topic.publish.producer import Producer
 from magnetar.broker.topic.topic_api import ServedSubscription, ServedTopic
 from magnetar.model.errors import MagnetarError, ServerError
-from magnetar.model.ids import Position
 from magnetar.protocol import commands as c
 from magnetar.protocol.codec import encode
 from magnetar.protocol.server import ServerConnection, ServerState
@@ -56,63 +56,6 @@ WORK: Final = 4
 MEMORY: Final = 8
 
 Handler = Callable[["Session", Any], Iterator[int] | None]
-
-
-class Pending:
-    """A producer or consumer id whose opening is under way; ``cancelled`` when the client closed it meanwhile."""
-
-    __slots__ = ("cancelled", "on_cancel", "schema_version")
-
-    def __init__(self) -> None:
-        self.cancelled = False
-        self.schema_version = b""
-        """Of a producer that brought a schema."""
-        self.on_cancel: Callable[[], None] | None = None
-        """For one that has a place already, in the topic's queue for instance."""
-
-    def cancel(self) -> None:
-        """The client does not want it any more, or is gone."""
-        self.cancelled = True
-        if self.on_cancel is not None:
-            self.on_cancel()
-
-
-class Watch(Protocol):
-    """Something that sends until it is closed."""
-
-    def close(self) -> None: ...
-
-
-class OpenConsumer:
-    """A consumer that was admitted: where its commands go."""
-
-    __slots__ = ("acks", "consumer", "ledger", "log", "subscription", "topic")
-
-    def __init__(self, topic: ServedTopic, subscription: ServedSubscription, consumer: Consumer) -> None:
-        self.topic = topic
-        self.subscription = subscription
-        self.consumer = consumer
-        self.log = topic.log_of(subscription)
-        self.ledger: Ledger = topic.log.table.ledgers[-1]
-        """The ledger of the last acknowledged entry: most likely the next one's, too."""
-        self.acks: list[int] = []
-        """Acknowledged in this wake-up, not handed over yet."""
-
-    def exact(self, message_id: c.MessageIdData) -> int | None:
-        """Ordinal of an entry that exists, or None (SEMANTICS 5.7.4)."""
-        ordinal = self.log.exact_ordinal(Position(message_id.ledger, message_id.entry))
-        if ordinal is not None:
-            self.ledger = self.topic.log.table.holding(ordinal)
-        return ordinal
-
-    def exact_all(self, ids: Sequence[c.MessageIdData]) -> list[int]:
-        """Ordinals of those that exist."""
-        return [ordinal for ordinal in map(self.exact, ids) if ordinal is not None]
-
-    def leave(self) -> None:
-        """The client closed it or is gone."""
-        self.subscription.remove_consumer(self.consumer)
-        self.topic.consumer_gone(self.subscription)
 
 
 class Session:
@@ -148,11 +91,11 @@ class Session:
         self.client_version = ""
         self.protocol_version = 0
         self.features = c.FeatureFlags()
-        self.producers: dict[int, Producer | Pending] = {}
-        self.consumers: dict[int, OpenConsumer | Pending] = {}
+        self.producers: dict[int, Producer | PendingOpen] = {}
+        self.consumers: dict[int, OpenConsumer | PendingOpen] = {}
         self.acking: list[OpenConsumer] = []
         """Consumers with acknowledgements that are not handed over yet."""
-        self.watches: dict[int, Watch] = {}
+        self.watches: dict[int, OpenWatch] = {}
         """By watcher id, WATCH_TOPIC_LIST."""
         self.recently_closed: dict[int, float] = {}
         """Producers that we closed, and when (loop time): their sends in flight are ignored (SEMANTICS 3.3.1)."""
@@ -164,7 +107,7 @@ class Session:
         self._throttled_until: float | None = None
         self.closed = False
         self._probes: list[Callable[[bool], None]] = []
-        self._leaving: deque[Producer | OpenConsumer | Watch] = deque()
+        self._leaving: deque[Producer | OpenConsumer | OpenWatch] = deque()
         """What the client had opened and has to leave, now that it is gone."""
         self._probe_timer: asyncio.TimerHandle | None = None
 
@@ -372,8 +315,8 @@ class Session:
         opened = (*self.producers.values(), *self.consumers.values(), *self.watches.values())
         self.producers, self.consumers, self.watches = {}, {}, {}
         # at once, before whatever they wait for happens
-        end_all(self.address, [one.cancel for one in opened if isinstance(one, Pending)])
-        self._leaving += [one for one in opened if not isinstance(one, Pending)]
+        end_all(self.address, [one.cancel for one in opened if isinstance(one, PendingOpen)])
+        self._leaving += [one for one in opened if not isinstance(one, PendingOpen)]
         self._leave()
 
     def _leave(self) -> None:
@@ -385,7 +328,7 @@ class Session:
         probes, self._probes = self._probes, []
         end_all(self.address, [partial(answer, False) for answer in probes])
 
-    def _left(self, opened: Producer | OpenConsumer | Watch) -> None:
+    def _left(self, opened: Producer | OpenConsumer | OpenWatch) -> None:
         if isinstance(opened, Producer):
             self.service.producer_left(opened)
         elif isinstance(opened, OpenConsumer):

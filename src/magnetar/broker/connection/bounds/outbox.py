@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Final
 
-from magnetar.broker.connection.memory import LITTLE, ONE_MAX, Taker, Unsent
+from magnetar.broker.connection.bounds.unsent_bytes import LITTLE, ONE_MAX, Taker, UnsentBytes
 
 _JOIN_BELOW: Final = 4096
 """Parts smaller than this on average are copied into one buffer; larger ones are handed over one by one."""
@@ -30,7 +30,7 @@ class Outbox:
         transport: asyncio.Transport,
         on_writable: Callable[[], None],
         high: int,
-        unsent: Unsent,
+        unsent: UnsentBytes,
         taker: Taker,
     ) -> None:
         """``high``: bytes above which nothing more is put in; ``unsent``: those of all connections."""

@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import Final
 
 from magnetar.broker import lookup
-from magnetar.broker.connection.listing import put_list
+from magnetar.broker.connection.handlers.topic_list_answer import put_list
 from magnetar.broker.connection.session import Session
 from magnetar.broker.service import VERSION
 from magnetar.broker.topic_directory import DOMAINS

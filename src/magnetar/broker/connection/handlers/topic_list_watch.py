@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from magnetar.broker.connection.listing import put_list
+from magnetar.broker.connection.handlers.topic_list_answer import put_list
 from magnetar.broker.connection.session import Session
 from magnetar.broker.watched_lists import WatchedList
 from magnetar.model.errors import MagnetarError, NotAllowedError, ProtocolError

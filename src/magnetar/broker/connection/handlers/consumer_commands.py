@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from magnetar.broker.connection import transacting
-from magnetar.broker.connection.session import OpenConsumer, Pending, Session
 from magnetar.broker.topic.compaction.compacted_source import CompactedSource
+from magnetar.broker.connection.handlers import transaction_commands
+from magnetar.broker.connection.open_handles import OpenConsumer, PendingOpen
+from magnetar.broker.connection.session import Session
 from magnetar.broker.topic.ports import Run
 from magnetar.broker.topic.subscription.acknowledgements import IndexAck
 from magnetar.model.errors import MagnetarError, MetadataError, PersistenceError, ProtocolError, ServerError
@@ -22,7 +23,7 @@ from magnetar.protocol.pieces import pieces
 from magnetar.protocol.tolerant import batch_size
 
 _UNITS_OF_PIECE: Final = 100
-"""Of :mod:`magnetar.broker.connection.turns`."""
+"""Of :mod:`magnetar.broker.connection.bounds.turns`."""
 _INT32_MAX: Final = (1 << 31) - 1
 """Permits beyond are negative numbers to Apache Pulsar."""
 
@@ -80,7 +81,7 @@ def _acknowledge(session: Session, held: OpenConsumer, ack: c.CommandAck) -> Non
 
     done = durable if ack.request_id is not None else None
     if ack.txn is not None:
-        transacting.acknowledge(session, held, ack, ack.txn)
+        transaction_commands.acknowledge(session, held, ack, ack.txn)
         return
     if ack.validation_error is not None:
         session.complain(
@@ -143,7 +144,7 @@ def redeliver(session: Session, command: c.CommandRedeliverUnacknowledgedMessage
 def close_consumer(session: Session, command: c.CommandCloseConsumer) -> None:
     """CLOSE_CONSUMER: SUCCESS, also for an unknown id (1.3.9); what was not acknowledged goes to others."""
     held = session.consumers.pop(command.consumer_id, None)
-    if isinstance(held, Pending):
+    if isinstance(held, PendingOpen):
         held.cancelled = True
     elif held is not None:
         held.leave()

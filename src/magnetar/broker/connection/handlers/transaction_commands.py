@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from magnetar.broker.connection.session import OpenConsumer, Session
+from magnetar.broker.connection.open_handles import OpenConsumer
+from magnetar.broker.connection.session import Session
 from magnetar.broker.coordinating import TransactionCoordinator
 from magnetar.broker.topic.publish.producer import Producer
 from magnetar.broker.topic.subscription.subscription import Subscription

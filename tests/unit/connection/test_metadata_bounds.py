@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from magnetar.broker.connection.bounds import NAME_MAX, PROPERTIES_MAX, check_producer, check_subscribe
+from magnetar.broker.connection.bounds.metadata_bounds import NAME_MAX, PROPERTIES_MAX, check_producer, check_subscribe
 from magnetar.model.errors import MetadataError, NotAllowedError
 from magnetar.protocol import commands as c
 

@@ -1,0 +1,92 @@
+"""Answers that clients do not take: one budget for the buffers of all connections together.
+
+The sockets' buffers are counted again whenever an eighth of the budget was written, so the sum is never wrong by more.
+Above the budget a connection gets more only if it holds little itself; above twice the budget those that hold most are
+closed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable
+from typing import Final, Protocol
+
+LITTLE: Final = 128 << 10
+"""Bytes that one connection may always hold."""
+ONE_MAX: Final = 32 << 20
+"""Bytes that one connection may leave untaken; only what nobody asks for, changes of topic lists, gets that far."""
+_RECOUNT_SECONDS: Final = 0.1
+
+
+class Taker(Protocol):
+    """A connection that is being written to."""
+
+    @property
+    def unsent(self) -> int:
+        """Bytes that its socket has not taken."""
+        ...
+
+    def writable_again(self) -> None:
+        """It may have more."""
+        ...
+
+    def takes_too_much(self, unsent: int) -> None:
+        """Close: it holds more than there is for all."""
+        ...
+
+
+class UnsentBytes:
+    """One per broker; ``takers`` gives those that are connected."""
+
+    def __init__(self, most: int, takers: Callable[[], Iterable[Taker]]) -> None:
+        self.most = most
+        self.short = False
+        self._takers = takers
+        self._counted = 0
+        self._since = 0
+        self._step = most // 8
+        self._denied: dict[Taker, None] = {}
+        self._timer: asyncio.TimerHandle | None = None
+
+    @property
+    def bytes(self) -> int:
+        """At most so many are held; exact after a count."""
+        return self._counted + self._since
+
+    def written(self, size: int) -> None:
+        """So much was handed to a socket."""
+        self._since += size
+        if self._since >= self._step:
+            self.count()
+
+    def denied(self, taker: Taker) -> None:
+        """It was told that it may not have more for now."""
+        self._denied[taker] = None
+
+    def forget(self, taker: Taker) -> None:
+        """It is not connected any more."""
+        self._denied.pop(taker, None)
+
+    def count(self) -> None:
+        """Look how much there is."""
+        held = {taker: taker.unsent for taker in self._takers()}
+        self._since = 0
+        self._counted = sum(held.values())
+        if self._counted > 2 * self.most:
+            for taker in sorted(held, key=held.__getitem__, reverse=True):
+                if self._counted <= self.most:
+                    break
+                self._counted -= held[taker]
+                taker.takes_too_much(held[taker])
+        self.short = self._counted > self.most - self._step
+        if self.short:
+            if self._timer is None:
+                self._timer = asyncio.get_running_loop().call_later(_RECOUNT_SECONDS, self._again)
+        elif self._denied:
+            denied, self._denied = self._denied, {}
+            for taker in denied:
+                taker.writable_again()
+
+    def _again(self) -> None:
+        self._timer = None
+        self.count()

@@ -1,0 +1,75 @@
+"""The messages of one consumer on their way to its client, and what else the topic says to it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from magnetar.broker.connection.bounds.outbox import Outbox
+from magnetar.broker.connection.session import Session
+from magnetar.broker.topic.ports import Run
+from magnetar.protocol import commands as c
+from magnetar.protocol.deliveries import Deliveries
+
+_HEADER_ESTIMATE = 40
+
+
+class ConsumerOutbox:
+    """One consumer's messages on their way into its connection's outbox."""
+
+    __slots__ = ("_consumer_id", "_deliveries", "_out", "_session")
+
+    def __init__(self, session: Session, consumer_id: int, partition: int) -> None:
+        self._session = session
+        self._out: Outbox = session.out
+        self._consumer_id = consumer_id
+        self._deliveries = Deliveries(consumer_id, partition)
+
+    @property
+    def session(self) -> Session:
+        """The connection."""
+        return self._session
+
+    @property
+    def writable(self) -> bool:
+        """Whether the socket takes more."""
+        return self._out.writable
+
+    def deliver(self, run: Run, start: int, stop: int, epoch: int | None) -> None:
+        """MESSAGE frames for consecutive entries."""
+        entries = run.entries
+        if start or stop < len(entries):
+            entries = entries[start:stop]
+        out = self._out
+        self._deliveries.frames(run.ledger, run.entry + start, entries, out.parts, epoch)
+        out.grew(sum(map(len, entries)) + _HEADER_ESTIMATE * len(entries))
+
+    def deliver_one(
+        self, run: Run, index: int, redelivery_count: int, ack_set: tuple[int, ...], epoch: int | None
+    ) -> None:
+        """One MESSAGE with what stands beside the entry."""
+        entry = run.entries[index]
+        out = self._out
+        out.parts.append(
+            self._deliveries.header(run.ledger, run.entry + index, len(entry), redelivery_count, ack_set, epoch)
+        )
+        out.parts.append(entry)
+        out.grew(len(entry) + _HEADER_ESTIMATE)
+
+    def deliver_unstored(self, entries: Sequence[bytes]) -> None:
+        """MESSAGE frames that all say 0:0."""
+        out = self._out
+        self._deliveries.alike(0, 0, entries, out.parts)
+        out.grew(sum(map(len, entries)) + _HEADER_ESTIMATE * len(entries))
+
+    def active_change(self, active: bool) -> None:
+        """ACTIVE_CONSUMER_CHANGE; a Failover consumer hears it after its SUCCESS."""
+        self._session.send(c.CommandActiveConsumerChange(self._consumer_id, active))
+
+    def close(self) -> None:
+        """CLOSE_CONSUMER from our side."""
+        if self._session.consumers.pop(self._consumer_id, None) is not None and not self._session.closed:
+            self._session.send(c.CommandCloseConsumer(self._consumer_id, -1))
+
+    def end_of_topic(self) -> None:
+        """REACHED_END_OF_TOPIC."""
+        self._session.send(c.CommandReachedEndOfTopic(self._consumer_id))

@@ -1,0 +1,212 @@
+"""PRODUCER and CLOSE_PRODUCER: admitting a producer to its topic, and letting it go (SEMANTICS 3)."""
+
+from __future__ import annotations
+
+from magnetar.broker.connection.bounds.metadata_bounds import check_producer
+from magnetar.broker.connection.handlers.schema_commands import version_for_producer
+from magnetar.broker.connection.open_handles import PendingOpen
+from magnetar.broker.connection.producer_outbox import ProducerOutbox
+from magnetar.broker.connection.session import Session
+from magnetar.broker.topic.publish.producer import Producer
+from magnetar.broker.topic.publish.producer import ProducerInfo
+from magnetar.broker.topic.topic_api import ServedTopic
+from magnetar.model.errors import (
+    MagnetarError,
+    NotAllowedError,
+    ProducerBusyError,
+    ServiceNotReadyError,
+    TopicNotFoundError,
+)
+from magnetar.model.names import TopicName
+from magnetar.protocol import commands as c
+
+
+def open_producer(session: Session, command: c.CommandProducer) -> None:
+    """PRODUCER: admitted once the topic is loaded and durable."""
+    held = session.producers.get(command.producer_id)
+    if isinstance(held, PendingOpen):
+        busy = ServiceNotReadyError("Producer is already present on the connection")
+        session.fail(command.request_id, busy)
+        return
+    if held is not None and command.epoch <= held.info.epoch:
+        session.send(c.CommandProducerSuccess(command.request_id, held.info.name, -1, held.info.schema_version, True))
+        return
+    if held is None:
+        session.producers[command.producer_id] = pending = PendingOpen()
+    else:
+        pending = PendingOpen()
+    try:
+        check_producer(command)
+        topic = session.service.served(TopicName.parse(command.topic), create=True)
+    except TopicNotFoundError:
+        _give_up(session, command, TopicNotFoundError(f"Topic not found {TopicName.parse(command.topic).fqn}"))
+        return
+    except MagnetarError as error:
+        _give_up(session, command, error)
+        return
+    topic.when_durable(lambda error: _check_schema(session, command, topic, pending, error))
+
+
+def _check_schema(
+    session: Session, command: c.CommandProducer, topic: ServedTopic, pending: PendingOpen, error: MagnetarError | None
+) -> None:
+    """Before anything else: a producer whose schema is refused leaves nothing behind (SEMANTICS 3.1.10)."""
+    if error is None and not pending.cancelled and not session.closed:
+        try:
+            pending.schema_version = version_for_producer(session.service.schemas, topic.name, command.schema)
+        except MagnetarError as refused:
+            _give_up(session, command, refused)
+            return
+    _subscribe_first(session, command, topic, pending, error)
+
+
+def _subscribe_first(
+    session: Session, command: c.CommandProducer, topic: ServedTopic, pending: PendingOpen, error: MagnetarError | None
+) -> None:
+    """The subscription that a producer brings along exists before its first message (SEMANTICS 3.1.9)."""
+    name = command.initial_subscription_name
+    if (
+        error is not None
+        or not name
+        or not topic.name.persistent
+        or name in topic.subscriptions
+        or pending.cancelled
+        or session.closed
+    ):
+        _admit(session, command, topic, pending, error, retry=True)
+        return
+    if not topic.policies.auto_subscription_creation:
+        text = "Could not create the initial subscription due to the auto subscription creation is not allowed."
+        _give_up(session, command, NotAllowedError(text))
+        return
+    try:
+        topic.subscription(
+            name,
+            durable=True,
+            ordinal=lambda: topic.log.first,
+            properties={},
+            done=lambda: _admit(session, command, topic, pending, None, retry=True),
+        )
+    except MagnetarError as refused:
+        _give_up(session, command, refused)
+
+
+def _give_up(session: Session, command: c.CommandProducer, error: MagnetarError) -> None:
+    if isinstance(session.producers.get(command.producer_id), PendingOpen):
+        del session.producers[command.producer_id]
+    session.fail(command.request_id, error)
+
+
+def _admit(
+    session: Session,
+    command: c.CommandProducer,
+    topic: ServedTopic,
+    pending: PendingOpen,
+    error: MagnetarError | None,
+    *,
+    retry: bool,
+) -> None:
+    if pending.cancelled or session.closed:
+        return
+    if error is not None:
+        _give_up(session, command, error)
+        return
+    name = command.producer_name or session.service.new_producer_name()
+    topic.checks.when_settled(name, lambda: _enter(session, command, topic, pending, name, retry=retry))
+
+
+def _enter(
+    session: Session, command: c.CommandProducer, topic: ServedTopic, pending: PendingOpen, name: str, *, retry: bool
+) -> None:
+    """Ask the topic, which may let the producer wait for others to leave (SEMANTICS 3.2.4)."""
+    if pending.cancelled or session.closed:
+        return
+    info = ProducerInfo(
+        command.producer_id,
+        name,
+        bool(command.producer_name) and command.user_provided_producer_name,
+        command.epoch,
+        command.producer_access_mode,
+        command.encrypted,
+        session.address,
+        session.service.timestamp(),
+        session.client_version,
+        dict(command.metadata),
+        bool(session.features.supports_partial_producer),
+        pending.schema_version,
+    )
+    producer = Producer(info, topic.log, ProducerOutbox(session, command.producer_id, topic.log))
+
+    def admitted(error: MagnetarError | None) -> None:
+        pending.on_cancel = None
+        if pending.cancelled or session.closed:
+            topic.producers.remove(producer)
+            return
+        if error is not None:
+            _give_up(session, command, error)
+            return
+        session.producers[command.producer_id] = producer
+        session.recently_closed.pop(command.producer_id, None)
+        last = topic.checks.last_sequence_id(name)
+        version = pending.schema_version
+        session.send(c.CommandProducerSuccess(command.request_id, name, last, version, True, producer.topic_epoch))
+
+    pending.on_cancel = lambda: topic.producers.remove(producer)
+    try:
+        entered = topic.add_producer(producer, command.topic_epoch, admitted)
+    except ProducerBusyError as busy:
+        pending.on_cancel = None
+        _busy(session, command, topic, pending, busy, retry=retry)
+        return
+    except MagnetarError as refused:
+        pending.on_cancel = None
+        _give_up(session, command, refused)
+        return
+    if not entered:
+        session.send(c.CommandProducerSuccess(command.request_id, name, -1, pending.schema_version, False))
+
+
+def _busy(
+    session: Session,
+    command: c.CommandProducer,
+    topic: ServedTopic,
+    pending: PendingOpen,
+    busy: ProducerBusyError,
+    *,
+    retry: bool,
+) -> None:
+    """The name is taken: by a dead connection perhaps, so that one has to give a sign of life (3.1.2)."""
+    holder = topic.producers.holder(command.producer_name or "")
+    other = holder.connection.session if holder is not None else None
+    if not retry or not isinstance(other, Session) or other is session:
+        _give_up(session, command, busy)
+        return
+
+    def answered(alive: bool) -> None:
+        if alive:
+            _give_up(session, command, busy)
+        else:
+            _admit(session, command, topic, pending, None, retry=False)
+
+    other.probe(answered)
+
+
+def close_producer(session: Session, command: c.CommandCloseProducer) -> None:
+    """CLOSE_PRODUCER: SUCCESS when what it sent is durable, also for an unknown id (1.3.9)."""
+    held = session.producers.pop(command.producer_id, None)
+    if isinstance(held, PendingOpen):
+        held.cancel()
+    elif held is not None:
+        service = session.service
+
+        def closed() -> None:
+            service.producer_left(held)
+            session.send(c.CommandSuccess(command.request_id))
+
+        try:
+            held.log.barrier(closed)
+        except BaseException:
+            session.producers[command.producer_id] = held  # whoever ends the connection finds it
+            raise
+        return
+    session.send(c.CommandSuccess(command.request_id))
