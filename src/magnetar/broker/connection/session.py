@@ -30,7 +30,6 @@ from magnetar.protocol import commands as c
 from magnetar.protocol.codec import encode
 from magnetar.protocol.server import ServerConnection, ServerState
 from magnetar.runtime.endings import end_all
-from magnetar.storage.ledgers.ledger import Ledger
 
 log = logging.getLogger(__name__)
 
