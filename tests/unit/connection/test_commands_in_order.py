@@ -14,13 +14,11 @@ from magnetar.broker.connection.bounds.outbox import Outbox
 from magnetar.broker.connection.bounds.unsent_bytes import UnsentBytes
 from magnetar.broker.connection.handlers import command_table
 from magnetar.broker.connection.listener import Connections, Listener
-from magnetar.broker.connection.producer_outbox import ProducerOutbox
-from magnetar.broker.connection.session import OpenConsumer, Session
-from magnetar.broker.topic.publish.producer import Pending as PendingEntry
-from magnetar.broker.topic.publish.producer import Producer
 from magnetar.broker.connection.open_handles import OpenConsumer
 from magnetar.broker.connection.producer_outbox import ProducerOutbox
 from magnetar.broker.connection.session import Session
+from magnetar.broker.topic.publish.producer import Pending as PendingEntry
+from magnetar.broker.topic.publish.producer import Producer
 from magnetar.model.errors import PersistenceError
 from magnetar.protocol import codec
 from magnetar.protocol import commands as c

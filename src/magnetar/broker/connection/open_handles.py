@@ -6,8 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from magnetar.broker.topic.dispatch.consumer import Consumer
-from magnetar.broker.topic.topic_api import ServedSubscription
-from magnetar.broker.topic.topic_api import ServedTopic
+from magnetar.broker.topic.topic_api import ServedSubscription, ServedTopic
 from magnetar.model.ids import Position
 from magnetar.protocol import commands as c
 from magnetar.storage.ledgers.ledger import Ledger

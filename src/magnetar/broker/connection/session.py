@@ -22,9 +22,7 @@ from magnetar.broker.connection.bounds.outbox import Outbox
 from magnetar.broker.connection.bounds.turns import COSTS, GRACE, TURN, USUAL, Turns
 from magnetar.broker.connection.open_handles import OpenConsumer, OpenWatch, PendingOpen
 from magnetar.broker.service import BrokerService
-from magnetar.broker.topic.dispatch.consumer import Consumer
 from magnetar.broker.topic.publish.producer import Producer
-from magnetar.broker.topic.topic_api import ServedSubscription, ServedTopic
 from magnetar.model.errors import MagnetarError, ServerError
 from magnetar.protocol import commands as c
 from magnetar.protocol.codec import encode

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from magnetar.broker.topic.compaction.compacted_source import CompactedSource
 from magnetar.broker.connection.handlers import transaction_commands
 from magnetar.broker.connection.open_handles import OpenConsumer, PendingOpen
 from magnetar.broker.connection.session import Session
+from magnetar.broker.topic.compaction.compacted_source import CompactedSource
 from magnetar.broker.topic.ports import Run
 from magnetar.broker.topic.subscription.acknowledgements import IndexAck
 from magnetar.model.errors import MagnetarError, MetadataError, PersistenceError, ProtocolError, ServerError

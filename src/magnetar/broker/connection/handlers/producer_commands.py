@@ -7,8 +7,7 @@ from magnetar.broker.connection.handlers.schema_commands import version_for_prod
 from magnetar.broker.connection.open_handles import PendingOpen
 from magnetar.broker.connection.producer_outbox import ProducerOutbox
 from magnetar.broker.connection.session import Session
-from magnetar.broker.topic.publish.producer import Producer
-from magnetar.broker.topic.publish.producer import ProducerInfo
+from magnetar.broker.topic.publish.producer import Producer, ProducerInfo
 from magnetar.broker.topic.topic_api import ServedTopic
 from magnetar.model.errors import (
     MagnetarError,

@@ -15,7 +15,6 @@ from magnetar.broker.connection.open_handles import OpenConsumer, PendingOpen
 from magnetar.broker.connection.session import Session
 from magnetar.broker.delivery.sticky_keys.sticky_ranges import check_count
 from magnetar.broker.subscribe_rates import Who
-from magnetar.broker.topic.ports import Run
 from magnetar.broker.topic.topic_api import ServedSubscription, ServedTopic
 from magnetar.model.cursor_properties import REPLICATED
 from magnetar.model.errors import (
