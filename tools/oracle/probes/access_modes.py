@@ -73,7 +73,7 @@ def late_fencing(broker: Broker) -> Json:
     return said
 
 
-@probe("3.2.4")
+@probe("3.2.4", "3.2.8")
 def waiting_queue(broker: Broker) -> Json:
     """Two who wait: one closes, the owner's connection goes, the other is promoted; how statistics show them."""
     owner, other = broker.wire(), broker.wire()

@@ -96,7 +96,7 @@ def batch_cases(broker: Broker, kind: str) -> dict[str, Json]:
     return said
 
 
-@probe("5.7.7", "5.7.2")
+@probe("5.7.7", "5.7.2", "0.16")
 def batch_ack_index_off(broker: Broker) -> Json:
     """Acks within a batch while the broker does not keep batch indexes."""
     return {kind: batch_cases(broker, kind) for kind in ("Exclusive", "Shared")}

@@ -49,7 +49,7 @@ def message_ids_by_time(broker: Broker) -> Json:
     return said
 
 
-@probe("11.5.1", "11.5.5")
+@probe("11.5.1", "11.5.5", "5.1.7")
 def subscriptions_with_properties(broker: Broker) -> Json:
     """Created over REST with properties, with and without an id, replicated or not."""
     broker.topic_rest("PUT", "t", "")

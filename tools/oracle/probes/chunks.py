@@ -27,7 +27,7 @@ def together(got: list[list[str]], messages: int) -> bool:
     return all(sum(1 for each in got if str(message) in each) == 1 for message in range(messages))
 
 
-@probe("3.6.6")
+@probe("3.6.6", "0.13", "3.6.5")
 def chunks_stay_together(broker: Broker) -> Json:
     """Six messages of five interleaved chunks each over three consumers, Shared and Key_Shared."""
     said: dict[str, Json] = {}

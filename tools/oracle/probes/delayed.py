@@ -32,7 +32,7 @@ def counts(broker: Broker, topic: str = "t") -> Json:
     return {name: found[name] for name in ("msgBacklog", "msgBacklogNoDelayed", "msgDelayed", "unackedMessages")}
 
 
-@probe("7.2", "7.4")
+@probe("7.2", "7.4", "0.14")
 def delayed_types(broker: Broker) -> Json:
     """Which types wait: a message 4 s away between two plain ones; what came before 2 s and after."""
     said: dict[str, Json] = {}

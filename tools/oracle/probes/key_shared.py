@@ -60,7 +60,7 @@ def key_shared_range_keys(broker: Broker) -> Json:
     return {f"C{number}": texts(list(wire.rest(0.6))) for number, wire in enumerate(wires, 1)}
 
 
-@probe("5.6.7", "0.2", "0.3")
+@probe("5.6.7", "0.2", "0.3", "0.6", "5.6.17")
 def key_shared_ring_ranges(broker: Broker) -> Json:
     """The ring of two consumers of one name and one of another, as the stats report it."""
     wires = [broker.wire() for _ in range(3)]
@@ -89,7 +89,7 @@ def key_shared_ring_keys(broker: Broker) -> Json:
     return said
 
 
-@probe("5.6.1", "0.15")
+@probe("5.6.1", "0.15", "5.6.19")
 def key_shared_key_sources(broker: Broker) -> Json:
     """Ordering key, base64 key, no key, batch: who of three gets each."""
     wires = join(broker, ["a", "b", "c"])
@@ -134,7 +134,7 @@ def sticky_errors(broker: Broker) -> Json:
     return said
 
 
-@probe("5.6.8", "0.4", "15.2")
+@probe("5.6.8", "0.4", "15.2", "5.6.3")
 def sticky_delivery(broker: Broker) -> Json:
     """Keys by sticky ranges; a slot that nobody covers waits until someone does."""
     low, high = broker.wire(), broker.wire()
@@ -166,7 +166,7 @@ def key_shared_modes_differ(broker: Broker) -> Json:
     }
 
 
-@probe("5.6.9", "5.6.15", profile="suite")
+@probe("5.6.9", "5.6.15", "0.5", profile="suite")
 def draining_hashes(broker: Broker) -> Json:
     """A consumer joins while the first holds unacked messages: what flows, what waits, the stats, then the acks."""
     (first,) = join(broker, ["C1"])

@@ -36,7 +36,7 @@ def lookup_unknown_listener(broker: Broker) -> Json:
     return broker.say(broker.wire().request("LOOKUP", topic=broker.topic(), advertised_listener_name="test"))
 
 
-@probe("1.3.19", "2.1")
+@probe("1.3.19", "2.1", "1.3.11")
 def invalid_topic_names(broker: Broker) -> Json:
     """Malformed topic names in each command that takes one."""
     said: dict[str, Json] = {}

@@ -78,7 +78,7 @@ def np_shared(broker: Broker) -> Json:
     return sorted([more(consumer) for consumer in consumers])
 
 
-@probe("13.4")
+@probe("13.4", "0.18")
 def np_key_shared(broker: Broker) -> Json:
     """Keys go to their consumer; those of one without permits are lost."""
     wire = broker.wire()

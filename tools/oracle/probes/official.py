@@ -12,7 +12,7 @@ from tools.oracle.probe import Broker, probe
 MILLISECONDS = 5000
 
 
-@probe("6.1.1", "3.5.1")
+@probe("6.1.1", "3.5.1", "3.7.1")
 def official_round_trip(broker: Broker) -> Json:
     """Publish and receive through the official client: plain, batched, with each compression."""
     client = broker.client()

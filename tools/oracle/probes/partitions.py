@@ -25,7 +25,7 @@ def partitions_created_and_grown(broker: Broker) -> Json:
     return said
 
 
-@probe("11.4.1")
+@probe("11.4.1", "11.1.2")
 def partitions_refused(broker: Broker) -> Json:
     """Counts that are refused, a body that is no number, a missing namespace and tenant, malformed names."""
     rest = broker.topic_rest

@@ -89,7 +89,7 @@ def topic_policies_refused(broker: Broker) -> Json:
     return seen
 
 
-@probe("4.4.3", "4.6.1", "11.3.4")
+@probe("4.4.3", "4.6.1", "11.3.4", "4.4.2", "4.5.1", "11.1.3")
 def namespace_policies(broker: Broker) -> Json:
     """Retention against quotas, and values refused, in a namespace of its own."""
     path = f"namespaces/public/{broker.probe_id}"

@@ -8,7 +8,7 @@ from tools.oracle.roles import open_producer, produce, subscribe, take, until
 from tools.oracle.wire import command, entry, frame, parse_entry
 
 
-@probe("3.1.1", "3.1.4", "3.1.5")
+@probe("3.1.1", "3.1.4", "3.1.5", "13.7")
 def producer_success(broker: Broker) -> Json:
     """PRODUCER_SUCCESS for a generated name, an own name and a non-persistent topic."""
     wire = broker.wire()
@@ -64,7 +64,7 @@ def producer_id_repeated(broker: Broker) -> Json:
     ]
 
 
-@probe("3.3.2")
+@probe("3.3.2", "1.3.3")
 def receipts(broker: Broker) -> Json:
     """Receipts with and without highest_sequence_id, of a batch, in order, on a partition."""
     wire = broker.wire()
@@ -148,7 +148,7 @@ def producer_access_modes(broker: Broker) -> Json:
     }
 
 
-@probe("4.2.5", "4.1.5", "3.3.1")
+@probe("4.2.5", "4.1.5", "3.3.1", "3.3.6")
 def unload_closes_producers(broker: Broker) -> Json:
     """Unloading a topic: what producer and consumer are told, a SEND that comes too late, the position afterwards."""
     wire = broker.wire()

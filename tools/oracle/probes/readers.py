@@ -12,7 +12,7 @@ EARLIEST_ID = {"ledgerId": MINUS_ONE, "entryId": MINUS_ONE}
 LATEST_ID = {"ledgerId": LATEST, "entryId": LATEST}
 
 
-@probe("4.3.6", "6.9.2")
+@probe("4.3.6", "6.9.2", "4.1.3")
 def reader_start_ids(broker: Broker) -> Json:
     """start_message_id of a non-durable cursor: earliest, latest, of an entry, with a batch index, absent."""
     wire = broker.wire()

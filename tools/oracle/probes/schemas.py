@@ -270,7 +270,7 @@ def schema_of_consumers(broker: Broker) -> Json:
     }
 
 
-@probe("10.10")
+@probe("10.10", "1.3.14")
 def schema_get_or_create(broker: Broker) -> Json:
     """GET_OR_CREATE_SCHEMA with and without topic, for schemas old and new."""
     ask = Asker(broker)

@@ -31,7 +31,7 @@ def seek(broker: Broker, wire: Wire, **target: Json) -> list[Json]:
     return said
 
 
-@probe("5.9.1", "5.9.3", "5.9.4")
+@probe("5.9.1", "5.9.3", "5.9.4", "1.3.8")
 def seek_by_id(broker: Broker) -> Json:
     """Seek to an id: the order of CLOSE_CONSUMER and SUCCESS, what comes then; acks are forgotten."""
     wire = broker.wire()

@@ -88,7 +88,7 @@ def exclusive_batch_overshoot(broker: Broker) -> Json:
     return said
 
 
-@probe("5.5.1")
+@probe("5.5.1", "5.5.2")
 def shared_priorities(broker: Broker) -> Json:
     """A backlog while a consumer of priority 0 and one of priority 1 have permits; then only the second has."""
     wire = backlog(broker, 30)
@@ -175,7 +175,7 @@ def max_unacked_blocks(broker: Broker) -> Json:
     return said
 
 
-@probe("5.2.4", "5.5.4")
+@probe("5.2.4", "5.5.4", "1.3.4")
 def shared_reconnect(broker: Broker) -> Json:
     """A consumer that comes back: no permits until it gives some, then everything unacked."""
     backlog(broker, 4)

@@ -19,7 +19,7 @@ CONSUMER = ("consumerName", "availablePermits", "unackedMessages", "msgOutCounte
 PUBLISHER = ("accessMode", "producerName", "producerId", "supportsPartialProducer")
 
 
-@probe("11.4.11", "5.10.1", "5.10.2", "11.4.10")
+@probe("11.4.11", "5.10.1", "5.10.2", "11.4.10", "5.7.12", "4.6.8")
 def stats_shape(broker: Broker) -> Json:
     """Every name in the stats of a topic with a producer, a subscription of each type and a consumer, and its kind."""
     wire = broker.wire()
@@ -42,7 +42,7 @@ def stats_shape(broker: Broker) -> Json:
     return said
 
 
-@probe("11.4.11", "5.10.1", "5.10.3", "11.4.13")
+@probe("11.4.11", "5.10.1", "5.10.3", "11.4.13", "3.5.5", "3.4.11")
 def stats_counters(broker: Broker) -> Json:
     """The exact counters: fresh, after messages and a batch, after acks with a hole."""
     wire = broker.wire()

@@ -29,7 +29,7 @@ def look(broker: Broker, path: str) -> Json:
         return refused.code
 
 
-@probe("11.5.3")
+@probe("11.5.3", "11.5.4")
 def stored_messages(broker: Broker) -> Json:
     """Peeked, examined from both ends, by id: payload, headers, and what is not there."""
     client = broker.client()

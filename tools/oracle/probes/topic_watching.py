@@ -110,7 +110,7 @@ def watch_patterns(broker: Broker) -> Json:
     return said
 
 
-@probe("2.19", "2.17")
+@probe("2.19", "2.17", "1.3.17")
 def watch_refused(broker: Broker) -> Json:
     """A pattern that is too long, unknown and malformed namespaces, one id twice, closing."""
     wire = broker.wire()

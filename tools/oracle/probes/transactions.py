@@ -102,7 +102,7 @@ class Stage:
         return [answer.status, self.text(answer.body)]
 
 
-@probe("9.1", "9.13")
+@probe("9.1", "9.13", "1.3.16")
 def transactions_off(broker: Broker) -> Json:
     """Every command of transactions on a broker that has none."""
     wire = broker.wire()
