@@ -197,16 +197,19 @@ def latency_table(results: Results) -> str:
 
 def ratio_table(results: Results) -> str:
     """The first broker against each other one; a rate above 1 is faster, a latency or CPU below 1 is better."""
-    subject, *anchors = results.brokers
-    head = [f"{subject} / {anchor}" for anchor in anchors]
-    rows = [["workload", "measure", *head, *(["/ better of them"] if len(anchors) > 1 else [])]]
+    subject, *references = results.brokers
+    head = [f"{subject} / {reference}" for reference in references]
+    rows = [["workload", "measure", *head, *(["/ better of them"] if len(references) > 1 else [])]]
     for name in _names(results, latencies=False) + _names(results, latencies=True):
         is_latency = name.startswith("latency")
         measures = (("p50", True), ("p99", True), ("p99.9", True)) if is_latency else (
             ("entries_per_second", False), ("broker_cpu_us_per_entry", True))  # fmt: skip
         ours = [one for one in results.of(subject, name) if not one.problems]
         for key, low_is_good in measures:
-            theirs = [median([one for one in results.of(anchor, name) if not one.problems], key) for anchor in anchors]
+            theirs = [
+                median([one for one in results.of(reference, name) if not one.problems], key)
+                for reference in references
+            ]
             mine = median(ours, key)
             known = [value for value in theirs if value]
             if not mine or not known:
@@ -214,7 +217,7 @@ def ratio_table(results: Results) -> str:
             best = min(known) if low_is_good else max(known)
             cells = [f"{mine / value:.2f}" if value else "-" for value in theirs]
             label = {"entries_per_second": "rate", "broker_cpu_us_per_entry": "CPU"}.get(key, key)
-            rows.append([name, label, *cells, *([f"{mine / best:.2f}"] if len(anchors) > 1 else [])])
+            rows.append([name, label, *cells, *([f"{mine / best:.2f}"] if len(references) > 1 else [])])
     return _grid(rows) if len(rows) > 1 else ""
 
 
