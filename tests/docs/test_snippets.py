@@ -23,6 +23,8 @@ NOT_RUN = {
     "sql": "DuckDB is not installed here",
 }
 """Languages, with the reason."""
+TUTORIAL = "docs/tutorial.md"
+"""tests/spark/test_tutorial.py follows it from its first line to its last."""
 CHECKED = {
     "make": "the target is there; what it does takes minutes",
     "pip": "the extras are there",
@@ -67,9 +69,14 @@ def test_a_command(snippet: Snippet, words: list[str]) -> None:
             targets = re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE)
             assert words[1] in targets and all("=" in one for one in words[2:])
         case "pip":
-            extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+            project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+            clients = {re.split(r"[><=]", one)[0] for one in project["dependency-groups"]["dev"]}
             asked = re.fullmatch(r"\.(?:\[(\w+)\])?", words[2])
-            assert words[1] == "install" and asked and (asked[1] is None or asked[1] in extras)
+            assert words[1] == "install" and len(words) == 3
+            if asked:
+                assert asked[1] is None or asked[1] in project["project"]["optional-dependencies"]
+            else:
+                assert words[2] in clients, "a package that the tests do not know"
         case "python":
             assert words[1] == "-m" and importlib.util.find_spec(words[2])
         case "OTHER/bin/python":
@@ -113,7 +120,7 @@ def test_a_pipeline(snippet: Snippet, tmp_path: Path, monkeypatch: pytest.Monkey
 
 def test_clients(tmp_path: Path) -> None:
     """Python that needs no Spark."""
-    plain = python(spark=False)
+    plain = [one for one in python(spark=False) if one.file != TUTORIAL]
     assert [one.file for one in plain] == ["README.md"]
     with live_broker(tmp_path) as broker:
         for one in plain:
