@@ -1,4 +1,4 @@
-"""``magnetar jobs``: maintenance of topics with Spark. Also the file to give to spark-submit (docs/jobs.md)."""
+"""``magnetar jobs``: maintenance of topics with Spark; this file can also be given to spark-submit (docs/jobs.md)."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ Patience = Annotated[float, typer.Option(help="Seconds that the broker may take 
 
 
 def access(url: str | None, data: Path | None, token: str | None, patience: float) -> Access:
-    """How the topics are reached."""
+    """Return how the topics are reached, from the options of a command."""
     from magnetar.jobs.reader.units import Access
 
     directory = None if data is None else str(data)
@@ -63,8 +63,8 @@ def audit(
         with session("audit", cores, memory) as spark:
             result = look(spark, way, found, dense=dense)
         if out is not None:
-            told = {"messages": result.messages, "producers": result.producers, "counts": result.counts}
-            write_rows(out, AuditFinding, result.findings, {"job": "audit", "topic": topic, **told})
+            summary = {"messages": result.messages, "producers": result.producers, "counts": result.counts}
+            write_rows(out, AuditFinding, result.findings, {"job": "audit", "topic": topic, **summary})
     names = ("kind", "topic", "at", "until", "producer", "id", "messages", "what")
     counts = ", ".join(f"{count} x {kind}" for kind, count in sorted(result.counts.items())) or "nothing wrong"
     show(f"{topic}: {result.messages} messages of {result.producers} producers: {counts}", names, result.findings)
@@ -157,9 +157,9 @@ def compare(
         with session("compare", cores, memory) as spark:
             result = differences(spark, a, b, way=by)
         if out is not None:
-            told = {"a": topic_a, "b": topic_b, "messages_a": result.messages_a, "messages_b": result.messages_b}
-            told |= {"counts": result.counts, "not_readable": result.missing}
-            write_rows(out, Difference, result.differences, {"job": "compare", **told})
+            summary = {"a": topic_a, "b": topic_b, "messages_a": result.messages_a, "messages_b": result.messages_b}
+            summary |= {"counts": result.counts, "not_readable": result.missing}
+            write_rows(out, Difference, result.differences, {"job": "compare", **summary})
     counts = ", ".join(f"{count} {kind}" for kind, count in sorted(result.counts.items())) or "the same messages"
     title = f"A {topic_a}: {result.messages_a} messages, B {topic_b}: {result.messages_b}: {counts}"
     names = ("kind", "partition and producer", "id", "in A", "in B", "at A", "at B")
@@ -241,7 +241,7 @@ def report(
 
 
 def main() -> None:
-    """For spark-submit, which puts what Python says on stderr between the lines of the result."""
+    """Run as spark-submit's program: warnings are off, since spark-submit mixes Python's stderr into the result."""
     warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)
     app(prog_name="magnetar jobs")
 

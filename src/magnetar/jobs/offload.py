@@ -1,8 +1,9 @@
-"""Offloading many ledgers with Spark: tasks read sealed ledgers straight from the broker's directory, write the copies,
-and ask the broker to adopt them (docs/offload.md).
+"""``magnetar jobs offload``: many sealed ledgers are copied to the ``offloadUrl`` by Spark (docs/offload.md).
 
-The broker is asked which ledgers have no copy, and it decides what becomes one: it compares each object with its own
-entries before it records anything, so nothing that goes wrong here can cost a message. A ledger is the unit of work; a
+Tasks read the ledgers straight from the broker's directory, write the copies and ask the broker to adopt them.
+
+The broker says which ledgers have no copy, and it alone records copies: it compares each object with its own
+entries first, so nothing that goes wrong here can cost a message. A ledger is the unit of work; a
 task that Spark runs again finds the object that its predecessor finished and has it adopted. What the broker refuses
 (4xx) is deleted. A job that is killed may leave objects that no ledger names; they carry its number.
 """
@@ -34,7 +35,7 @@ _TASK_BYTES: Final = 64 << 20
 
 
 class CopyTask(NamedTuple):
-    """One ledger that is to be copied; travels to a worker."""
+    """One ledger to copy; it is pickled and sent to a worker."""
 
     rest: Rest
     topic: str
@@ -43,30 +44,30 @@ class CopyTask(NamedTuple):
     info: LedgerInfo
     pieces: tuple[LedgerPiece, ...]
     url: str
-    """The place, as the workers reach it."""
+    """The object store, as the workers reach it."""
     name: str
-    """Of the object."""
+    """Name of the object."""
 
 
 class CopyOutcome(NamedTuple):
-    """What became of one ledger."""
+    """The result for one ledger; its fields are the columns of the command's table."""
 
     topic: str
     ledger: int
     entries: int
     bytes: int
     size: int
-    """Of the object, bytes."""
+    """Size of the object, bytes."""
     seconds: float
-    """That its task took, the broker's check included."""
+    """Duration of its task, including the broker's check."""
     refused: str
-    """Why there is no copy; empty if there is."""
+    """Why there is no copy; empty if there is one."""
 
 
 def plan(
     rest: Rest, directory: Path, topics: Sequence[str], to: str | None = None
 ) -> tuple[list[CopyTask], list[CopyOutcome]]:
-    """Ledgers to copy, and those that cannot be copied now with the reason.
+    """Return the ledgers to copy, and those that cannot be copied now with the reason.
 
     ``to``: the broker's ``offloadUrl`` as this machine and the workers reach it, if that differs. Raises RefusedError,
     NotAvailableError, InvalidValueError, TopicNotFoundError.
@@ -101,7 +102,7 @@ def plan(
 
 
 def _incomplete(log: TopicLedgers, ledger: int) -> str:
-    """Why the directory, as it was looked at, does not have the whole ledger."""
+    """Return why the snapshot of the directory does not hold the whole ledger; empty if it does."""
     info = next((one for one in log.ledgers if one.id == ledger), None)
     if info is None or info is log.ledgers[-1]:
         return "it was closed a moment ago: the next run takes it"
@@ -121,7 +122,7 @@ def _copy_task(rest: Rest, log: TopicLedgers, ledgers: Path, ledger: int, url: s
 
 
 def copy(work: CopyTask) -> CopyOutcome:
-    """One ledger, in a worker. Raises what makes another attempt sensible: OSError, NotAvailableError."""
+    """Copy one ledger, in a worker. Raises OSError or NotAvailableError where another attempt is sensible."""
     began = time.perf_counter()
     place = place_at(work.url)
     size = 0
@@ -138,14 +139,14 @@ def copy(work: CopyTask) -> CopyOutcome:
         if error.http_status < 500:
             place.delete(work.name)
         else:
-            # nobody decided anything (a proxy's patience ended, say): the broker may be about to record the object
+            # no decision was made (a proxy timed out, for instance): the broker may be about to record the object
             refused += f"; {work.name} is left where it is"
     info = work.info
     return CopyOutcome(work.topic, info.id, info.entries, info.bytes, size, time.perf_counter() - began, refused)
 
 
 def offload(spark: SparkSession, work: Sequence[CopyTask]) -> list[CopyOutcome]:
-    """All of it, as one Spark job; in the order of ``work``."""
+    """Copy all ledgers in one Spark job; results are in the order of ``work``."""
     if not work:
         return []
     import pyarrow as pa  # type: ignore[import-untyped]  # publishes no types
@@ -174,7 +175,7 @@ def offload(spark: SparkSession, work: Sequence[CopyTask]) -> list[CopyOutcome]:
 
 
 def _arrow() -> Any:
-    import pyarrow as pa  # the same
+    import pyarrow as pa
 
     number, text = pa.int64(), pa.string()
     kinds = (text, number, number, number, number, pa.float64(), text)
@@ -182,5 +183,5 @@ def _arrow() -> Any:
 
 
 def planned(work: Sequence[CopyTask]) -> list[CopyOutcome]:
-    """What a run would do, as if nothing took any time."""
+    """Return the results that a run would have, for ``--dry-run``."""
     return [CopyOutcome(one.topic, one.info.id, one.info.entries, one.info.bytes, 0, 0.0, "") for one in work]

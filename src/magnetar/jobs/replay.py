@@ -1,6 +1,6 @@
-"""``magnetar jobs replay``: a subscription's backlog, or a dead-letter topic, published once more to a topic, once.
+"""``magnetar jobs replay``: a subscription's backlog or a whole topic is published to another topic, exactly once.
 
-What to read is decided when a replay of that name runs for the first time, and written to a plan file: for each
+What to read is decided when a replay of that name first runs, and is written to a plan file: for each
 partition the ranges that the subscription has not acknowledged, ``[mark-delete, end)`` without what was acknowledged
 singly, from the broker's internalStats; without a subscription the whole topic up to its end. Every later run of that
 name reads exactly the plan. Reading and filtering are map-only, so each run gives the same rows in the same tasks, and
@@ -38,7 +38,7 @@ METADATA: Final = (
     "__key", "__topic", "__publishTime", "__eventTime", "__messageProperties", "__ledgerId", "__entryId",
     "__batchIndex", "__producerName", "__sequenceId", "__orderingKey",
 )  # fmt: skip
-"""What a filter can look at, besides ``value``."""
+"""Columns that a filter can use, besides ``value``."""
 _PUBLISHED: Final = ("value", "__key", "__eventTime", "__messageProperties", "__orderingKey")
 _NAME: Final = re.compile(r"[A-Za-z0-9._-]{1,80}")
 _RANGE: Final = re.compile(r"([(\[])(-?\d+):(-?\d+)(?:\.\.|‥)(-?\d+):(-?\d+)([)\]])")
@@ -46,7 +46,7 @@ _RANGE: Final = re.compile(r"([(\[])(-?\d+):(-?\d+)(?:\.\.|‥)(-?\d+):(-?\d+)([
 
 @dataclass(frozen=True, slots=True)
 class ReplayRequest:
-    """What somebody wants to have replayed."""
+    """What to replay, from where to where."""
 
     name: str
     """Identity: two runs of one name publish once."""
@@ -57,7 +57,7 @@ class ReplayRequest:
     """SQL over ``value`` and `METADATA`."""
 
     def checked(self) -> ReplayRequest:
-        """With full topic names. Raises InvalidValueError."""
+        """Return the request with full topic names. Raises InvalidValueError."""
         if not _NAME.fullmatch(self.name):
             raise InvalidValueError(f"{self.name!r} cannot name a replay: use 1 to 80 letters, digits, '.', '_' or '-'")
         source, target = TopicName.parse(self.source).fqn, TopicName.parse(self.target).fqn
@@ -67,7 +67,7 @@ class ReplayRequest:
 
 
 def acknowledged(text: str) -> list[tuple[Place, Place]]:
-    """``individuallyDeletedMessages`` of internalStats as half-open ranges of entries, ascending."""
+    """Parse ``individuallyDeletedMessages`` of internalStats into half-open ranges of entries, ascending."""
     out = []
     for opening, ledger, entry, end_ledger, end_entry, closing in _RANGE.findall(text):
         first = Place(int(ledger), int(entry) + (1 if opening == "(" else 0))
@@ -76,7 +76,7 @@ def acknowledged(text: str) -> list[tuple[Place, Place]]:
 
 
 def backlog(cursor: Mapping[str, Any], end: Place) -> list[tuple[Place, Place]]:
-    """What a cursor of internalStats has not acknowledged up to ``end``: half-open ranges, ascending."""
+    """Return what a cursor of internalStats has not acknowledged up to ``end``: half-open ranges, ascending."""
     ledger, _, entry = str(cursor["markDeletePosition"]).partition(":")
     at = Place(int(ledger), int(entry) + 1)
     out = []
@@ -89,7 +89,7 @@ def backlog(cursor: Mapping[str, Any], end: Place) -> list[tuple[Place, Place]]:
 
 
 def make_plan(access: Access, rest: Rest | None, wanted: ReplayRequest) -> list[Range]:
-    """Ranges as they are now. Raises NotFoundError, ClientError, RefusedError."""
+    """Return the ranges to read as they are now. Raises NotFoundError, ClientError, RestRefusedError."""
     ranges: list[Range] = []
     with access.lookup() as lookup:
         for partition in topic_partitions(lookup, listed([wanted.source]), create=False):
@@ -108,7 +108,7 @@ def make_plan(access: Access, rest: Rest | None, wanted: ReplayRequest) -> list[
 
 
 def load_or_make(path: Path, wanted: ReplayRequest, make: Any) -> tuple[list[Range], bool]:
-    """The plan in that file, made by ``make()`` and written if there is none; whether it was there already."""
+    """Return the plan in that file, and whether it was there; if not, ``make()`` makes it and it is written."""
     if path.exists():
         try:
             stored = json.loads(path.read_text())
@@ -129,7 +129,7 @@ def load_or_make(path: Path, wanted: ReplayRequest, make: Any) -> tuple[list[Ran
 
 
 def replay(spark: SparkSession, access: Access, wanted: ReplayRequest, ranges: Sequence[Range]) -> int:
-    """Publish what the plan names and the filter lets through; how many messages that are, those known included."""
+    """Publish what the plan names and the filter lets through; return the number of messages, known ones included."""
     from pyspark.errors import AnalysisException, ParseException
     from pyspark.sql import Observation
     from pyspark.sql import functions as f
@@ -143,7 +143,7 @@ def replay(spark: SparkSession, access: Access, wanted: ReplayRequest, ranges: S
     tasks = tasks_of(list(ranges))
 
     def rows(task: Any) -> Iterator[Any]:
-        order = [*("value",), *columns]
+        order = ["value", *columns]
         for batch in read_task(options, task):
             yield batch.select(order)
 

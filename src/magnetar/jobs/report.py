@@ -1,10 +1,10 @@
-"""``magnetar jobs report``: what the topics of a namespace hold, why, what would be freed, and what it costs.
+"""``magnetar jobs report``: what the topics of a namespace hold and why, what would be freed, and what it costs.
 
 Everything comes from the broker's REST interface and, for compressibility and age, from a few messages read by
-protocol: no topic is read whole, so this needs no Spark tasks of its own. Of each topic or partition:
+protocol: no topic is read whole, so this needs no Spark tasks of its own. The columns for each topic or partition:
 
 * **size**: all retained ledgers; **backlog**: from the slowest subscription's mark-delete position on, which no policy
-  but TTL may remove; **kept**: the rest, acknowledged by everybody, there because of the retention policy only (or
+  but TTL may remove; **kept**: the rest, acknowledged by every subscription, held only by the retention policy (or
   because its ledger is not full yet);
 * **until**: when the retention time lets the last of what is kept now go, which is not before its ledger closes;
 * **freed**: what another retention time or TTL would let go: ledgers whose messages are all older. A ledger's age is
@@ -34,7 +34,7 @@ from magnetar.protocol.entries import publish_time
 SAMPLE_MESSAGES: Final = 1_000
 _MINUTE: Final = 60_000
 _LEDGERS_AGED_MAX: Final = 200
-"""Whose first message is looked at, oldest first."""
+"""Ledgers whose first message is read for their age, oldest first."""
 
 
 class LedgerFacts(NamedTuple):
@@ -44,11 +44,11 @@ class LedgerFacts(NamedTuple):
     entries: int
     size: int
     first_ms: int | None
-    """Publish time of its first message; None if it was not looked at."""
+    """Publish time of its first message; None if it was not read."""
 
 
 class AppliedPolicies(NamedTuple):
-    """What holds for a topic; None is "not set"."""
+    """Policies that hold for a topic; None is "not set"."""
 
     retention_minutes: int | None
     """-1: for ever."""
@@ -57,7 +57,7 @@ class AppliedPolicies(NamedTuple):
 
 
 class TopicFacts(NamedTuple):
-    """What is asked of one topic or partition."""
+    """What the broker says of one topic or partition."""
 
     topic: str
     ledgers: Sequence[LedgerFacts]
@@ -77,7 +77,7 @@ class WhatIf(NamedTuple):
 
 
 class TopicReport(NamedTuple):
-    """One row of the result."""
+    """One row of the result: a topic or partition."""
 
     topic: str
     size: int
@@ -85,7 +85,7 @@ class TopicReport(NamedTuple):
     entries: int
     subscriptions: int
     backlog: int
-    """Bytes that the slowest subscription has not acknowledged."""
+    """Bytes that the slowest subscription has not acknowledged yet."""
     slowest: str
     kept: int
     """Bytes that retention keeps."""
@@ -97,11 +97,11 @@ class TopicReport(NamedTuple):
     zstd: float | None
     lz4: float | None
     cost: float
-    """Per month."""
+    """Cost per month."""
 
 
 def sizes_before(ledgers: Sequence[LedgerFacts], place: Place) -> int:
-    """Bytes in front of a place; within a ledger in proportion to its entries."""
+    """Return the bytes before a place; within a ledger in proportion to its entries."""
     total = 0
     for one in ledgers:
         if one.id < place.ledger:
@@ -112,14 +112,14 @@ def sizes_before(ledgers: Sequence[LedgerFacts], place: Place) -> int:
 
 
 def slowest_of(cursors: Mapping[str, Mapping[str, Any]]) -> tuple[str, Place] | None:
-    """The subscription that stands furthest back, and the first entry it has not acknowledged."""
+    """Return the subscription with the largest backlog, and the first entry that it has not acknowledged."""
     far = Place(1 << 62, 0)
     found = [(ranges[0][0], name) for name, one in cursors.items() if (ranges := backlog(one, far))]
     return None if not found else (min(found)[1], min(found)[0])
 
 
 def topic_report(facts: TopicFacts, what_if: WhatIf, now_ms: int, price: float) -> TopicReport:
-    """``price`` of a GB (10^9 bytes) and month."""
+    """Compute the row of one topic; ``price`` is that of a GB (10^9 bytes) for a month."""
     ledgers = facts.ledgers
     size = sum(one.size for one in ledgers)
     slowest = slowest_of(facts.cursors)
@@ -149,7 +149,7 @@ def _until(facts: TopicFacts, kept: int, now_ms: int) -> str:
         return "at the next trim"
     if minutes < 0:
         return "for ever" if megabytes < 0 else f"there are more than {megabytes} MB"
-    # everything kept was there now at the latest, so the youngest of it cannot outlive that
+    # everything kept was written by now, so the youngest of it cannot outlive that
     return _instant(now_ms + minutes * _MINUTE)
 
 
@@ -158,7 +158,7 @@ def _instant(ms: int) -> str:
 
 
 def _freed(facts: TopicFacts, slowest: tuple[str, Place] | None, what_if: WhatIf, now_ms: int) -> int:
-    """Ledgers, all but the open one, that are older than the new retention and, by the new TTL, acknowledged."""
+    """Sum the sealed ledgers that are older than the new retention and, by the new TTL, acknowledged."""
     minutes = what_if.retention_minutes
     if minutes is None:
         minutes = facts.policies.retention_minutes or 0
@@ -179,7 +179,7 @@ def _freed(facts: TopicFacts, slowest: tuple[str, Place] | None, what_if: WhatIf
 
 
 def compressed(values: Sequence[bytes], codec: str) -> float | None:
-    """Size of the values together, compressed, as a part of their size; None if they have none."""
+    """Return the compressed size of all values together as a part of their size; None if they are empty."""
     data = b"".join(values)
     if not data:
         return None
@@ -187,7 +187,7 @@ def compressed(values: Sequence[bytes], codec: str) -> float | None:
 
 
 def report_rows(namespace: str, rows: Sequence[TopicReport]) -> list[tuple[Any, ...]]:
-    """For a table: sizes as people read them, and a last row with the sums."""
+    """Return rows for a table: readable sizes, and a last row with the sums."""
     out: list[tuple[Any, ...]] = [
         (
             one.topic, _bytes(one.size), one.entries, one.subscriptions, _bytes(one.backlog), one.slowest,
@@ -229,7 +229,7 @@ def _part(part: float | None) -> str | None:
 
 
 def topics_of(rest: Rest, namespace: str) -> list[str]:
-    """Persistent topics of a namespace, each partition as one of its own. Raises InvalidValueError, RefusedError."""
+    """List the persistent topics of a namespace, each partition as one. Raises InvalidValueError, RestRefusedError."""
     if namespace.count("/") != 1:
         raise InvalidValueError(f"{namespace!r} is no namespace; write tenant/namespace")
     try:
@@ -242,7 +242,7 @@ def topics_of(rest: Rest, namespace: str) -> list[str]:
 
 
 def facts_of(access: Access, rest: Rest, topic: str, *, aged: bool) -> TopicFacts:
-    """Everything about one topic; ``aged``: the first messages of its ledgers are looked at."""
+    """Collect the facts of one topic; with ``aged``, the first message of each ledger is read."""
     internal = rest.ask("GET", f"{path_of(topic)}/internalStats")
     listed = internal["ledgers"]
     ledgers = [LedgerFacts(one["ledgerId"], one["entries"], one["size"], None) for one in listed]
@@ -269,7 +269,7 @@ def _first_ms(access: Access, topic: str, ledger: int) -> int | None:
 
 
 def _sample(access: Access, topic: str, ledger: LedgerFacts) -> Iterator[bytes]:
-    """Values of the youngest messages of a ledger, a thousand at most."""
+    """Yield values of the youngest messages of a ledger, at most `SAMPLE_MESSAGES`."""
     count = min(ledger.entries, SAMPLE_MESSAGES)
     unit = Unit(topic, Place(ledger.id, ledger.entries - count), Place(ledger.id, ledger.entries), 0)
     left = SAMPLE_MESSAGES
@@ -293,7 +293,7 @@ def _policies(rest: Rest, topic: str) -> AppliedPolicies:
 
 
 def _asked(rest: Rest, path: str) -> Any:
-    """None where the broker has no such policy (topic policies switched off)."""
+    """Ask for a policy; None where the broker has no such policy (topic policies are switched off)."""
     try:
         return rest.ask("GET", path)
     except RestRefusedError as refused:

@@ -1,4 +1,4 @@
-"""A broker's REST interface, as jobs need it: from the driver and from tasks."""
+"""A blocking client of a broker's REST interface, for the driver and for tasks."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _SECONDS: Final = 600.0
 
 
 class RestRefusedError(MagnetarError):
-    """The broker said no; ``http_status`` is the HTTP status."""
+    """The broker answered with an error; ``http_status`` is its HTTP status."""
 
     def __init__(self, http_status: int, reason: str) -> None:
         super().__init__(reason)
@@ -26,14 +26,15 @@ class RestRefusedError(MagnetarError):
 
 @dataclass(frozen=True, slots=True)
 class Rest:
-    """Travels to workers."""
+    """Address and token of a broker's REST interface; it is pickled and sent to workers."""
 
     url: str
     """http://host:port"""
     token: str | None = None
 
     def ask(self, method: str, path: str, body: object = None) -> Any:
-        """The answer's JSON, None without one. Raises RefusedError, NotAvailableError."""
+        """Send a request and return the answer's JSON, None if it is empty. Raises RestRefusedError,
+        NotAvailableError."""
         headers = {"content-type": "application/json"}
         if self.token:
             headers["authorization"] = f"Bearer {self.token}"
@@ -50,7 +51,7 @@ class Rest:
 
 
 def path_of(topic: str) -> str:
-    """Where a topic's own routes begin."""
+    """Return the path under which a topic's own routes begin."""
     name = TopicName.parse(topic)
     domain = "persistent" if name.persistent else "non-persistent"
     return f"/admin/v2/{domain}/{name.namespace}/{quote(name.local_name, safe='')}"

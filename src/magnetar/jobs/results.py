@@ -1,4 +1,4 @@
-"""What jobs report: findings with exact positions, as a table for people and as a file for programs."""
+"""The output of jobs: a table on the terminal for people, a JSON or Parquet file for programs."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class AuditFinding(NamedTuple):
 
 
 def check_file(path: Path | None) -> None:
-    """Before the work begins: whether findings can be written there. Raises InvalidValueError."""
+    """Check, before the work begins, that a result can be written there. Raises InvalidValueError."""
     if path is None:
         return
     if path.suffix not in (".json", ".parquet"):
@@ -40,7 +40,7 @@ def check_file(path: Path | None) -> None:
 
 
 def write_rows(path: Path, kind: type[tuple[Any, ...]], rows: Sequence[NamedTuple], summary: Mapping[str, Any]) -> None:
-    """As one JSON document or as Parquet, by the file's name; whole or not at all, and valid without a row, too.
+    """Write rows as one JSON document or as Parquet, by the file's name; whole or not at all, and valid without rows.
 
     JSON is the summary with the key ``rows``. Parquet has the columns of ``kind``, and the summary as JSON in its
     schema's metadata, under ``magnetar``.
@@ -51,7 +51,7 @@ def write_rows(path: Path, kind: type[tuple[Any, ...]], rows: Sequence[NamedTupl
         beside.write_text(json.dumps({**summary, "rows": dicts}, indent=1) + "\n")
     else:
         import pyarrow as pa  # type: ignore[import-untyped]  # publishes no types
-        import pyarrow.parquet as pq  # type: ignore[import-untyped]  # the same
+        import pyarrow.parquet as pq  # type: ignore[import-untyped]  # publishes no types
 
         schema = pa.schema(_columns(kind), metadata={"magnetar": json.dumps(summary)})
         pq.write_table(pa.Table.from_pylist(dicts, schema), beside)
@@ -70,7 +70,7 @@ def _columns(kind: type[tuple[Any, ...]]) -> list[Any]:
 
 
 def show(title: str, names: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
-    """A table on standard output; the first `SHOWN_MAX` rows."""
+    """Print a table with the first `SHOWN_MAX` rows on standard output."""
     from rich.console import Console
     from rich.table import Table
 

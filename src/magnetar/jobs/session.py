@@ -1,4 +1,5 @@
-"""Where a job runs: in a local Spark session of its own, or in the one that spark-submit has made."""
+"""The Spark session of a job: a local one of its own, or the one that spark-submit made; and how errors are
+reported."""
 
 from __future__ import annotations
 
@@ -21,7 +22,7 @@ CLEAN, FOUND, FAILED = 0, 1, 2
 
 @contextmanager
 def session(name: str, cores: int, memory: str) -> Iterator[SparkSession]:
-    """Under spark-submit ``cores`` and ``memory`` are its own affair. Stopped at the end."""
+    """Give a session, stopped at the end; under spark-submit ``cores`` and ``memory`` are not used."""
     from magnetar.spark import register
     from magnetar.spark.session import SETTINGS, end_session, local_session
 
@@ -48,7 +49,7 @@ def session(name: str, cores: int, memory: str) -> Iterator[SparkSession]:
 
 @contextmanager
 def errors_reported() -> Iterator[None]:
-    """What goes wrong is one sentence on standard error, and exit code `FAILED`."""
+    """Turn errors into one sentence on standard error and exit code `FAILED`."""
     try:
         yield
     except (MagnetarError, OSError) as error:
@@ -66,7 +67,7 @@ def _failed(text: str) -> typer.Exit:
 
 
 def _cause(error: Exception) -> str | None:
-    """What a task raised on purpose, out of Spark's account of it; None if it was nothing of ours."""
+    """Return the text of an error that a task of ours raised, out of Spark's report; None if it was another error."""
     from pyspark.errors import PySparkException
 
     if not isinstance(error, PySparkException):

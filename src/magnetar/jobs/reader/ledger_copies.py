@@ -1,4 +1,4 @@
-"""Copies of ledgers, as jobs read and write them: columns all the way, no object per entry (docs/offload.md)."""
+"""Offloaded ledgers (docs/offload.md), read and written in columns, without an object per entry."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def read_copy(copy: CopiedLedger) -> Iterator[Entries | Missing]:
-    """The entries of a copy in order, hidden ones left out; what cannot be read comes out as missing."""
+    """Yield the entries of a copy in order, hidden ones left out; what cannot be read is yielded as missing."""
     archive = ParquetArchive()
     at = copy.first
     while at < copy.stop:
@@ -51,7 +51,7 @@ def read_copy(copy: CopiedLedger) -> Iterator[Entries | Missing]:
 def write_copy(
     ledgers: Path, pieces: Sequence[LedgerPiece], info: LedgerInfo, topic: str, place: ObjectPlace, name: str
 ) -> tuple[Facts, int]:
-    """A sealed ledger as an object of that name, durable and not recorded anywhere yet; its size.
+    """Write a sealed ledger as an object of that name, durable and not recorded anywhere yet; return facts and size.
 
     ``pieces`` are all of the ledger, in order. Raises DataLossError if an entry is missing or damaged, FileExistsError
     if the name is taken, OSError.
@@ -90,7 +90,7 @@ def _fill(writer: LedgerWriter, ledgers: Path, pieces: Sequence[LedgerPiece], in
 
 
 def publish_times(data: NDArray[np.uint8], offsets: NDArray[np.int64], lengths: NDArray[np.int64]) -> Any:
-    """Of each entry, ms (i64); ``NO_TIME`` where its metadata cannot be read."""
+    """Return each entry's publish time, ms (i64); ``NO_TIME`` where its metadata cannot be read."""
     count = len(offsets)
     table = np.empty((HEADS, count), np.int64)
     table[ENTRY_START], table[ENTRY_END] = offsets, offsets + lengths
@@ -102,7 +102,7 @@ def publish_times(data: NDArray[np.uint8], offsets: NDArray[np.int64], lengths: 
 
 
 def _gathered(data: NDArray[np.uint8], offsets: NDArray[np.int64], lengths: NDArray[np.int64]) -> NDArray[np.uint8]:
-    """The entries one behind the other."""
+    """Return the entries one after the other in one buffer."""
     out = np.empty(int(lengths.sum()), np.uint8)
     _gather(data, offsets, lengths, out)
     return out

@@ -1,8 +1,8 @@
-"""Entries that cannot be read on their own, as rows nevertheless: a piece of a message, or a ciphertext.
+"""Rows for entries that cannot be decoded on their own: a chunk of a message, or an encrypted entry.
 
-Jobs look at what is stored, not at what a consumer makes of it: two clusters hold the same if they hold the same
+Jobs compare what is stored, not what a consumer makes of it: two clusters hold the same if they hold the same
 chunks, and an audit needs no keys. So a chunk and an encrypted entry each become one row whose value is the payload as
-it is. What the row is stands in properties that no producer's property is called.
+it is. Properties whose names no producer uses say what the row is.
 """
 
 from __future__ import annotations
@@ -13,15 +13,16 @@ from magnetar.columnar.entries.opener import bare
 from magnetar.protocol.entries import build_entry, is_encrypted, may_be_chunk, metadata_of, payload_of
 
 CHUNK: Final = "__chunk"
-"""Property of a row that is one chunk of a message: uuid, number and how many there are, with blanks between."""
+"""Property of a row that is one chunk of a message: uuid, number and count of chunks, separated by blanks."""
 ENCRYPTED: Final = "__encrypted"
-"""Property of a row whose value is a ciphertext: how many messages are in it."""
+"""Property of a row whose value is encrypted: the number of messages in it."""
 
 
 def readable_entry(entry: bytes, *, first_chunks: bool = False) -> bytes | None:
-    """The entry itself, or one message without encryption and chunks that has its payload. Raises ProtocolError.
+    """Return the entry itself, or one plain message with its payload if it is a chunk or encrypted. Raises
+    ProtocolError.
 
-    None for a further chunk if only ``first_chunks`` are wanted.
+    Returns None for a chunk after the first if only ``first_chunks`` are wanted.
     """
     if not may_be_chunk(entry) and not is_encrypted(entry):
         return entry

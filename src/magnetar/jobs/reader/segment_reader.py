@@ -1,9 +1,9 @@
-"""Sealed entries straight from segment files: big sequential reads, checked, as columns of places in one buffer.
+"""Sealed entries straight from segment files: large sequential reads, checked, as columns over one buffer.
 
 A piece of a ledger is a row of extents in one segment (docs/disk.md). Extents that lie near each other are read
-together, past the page cache where the file system allows it, so that a job of gigabytes does not push out what the
-broker keeps there. Each extent's checksum is checked; a kernel then notes where each of its entries begins. Nothing
-becomes an object per entry. What cannot be read is not skipped silently: it comes out as a :class:`Missing` between the
+together, past the page cache where the file system allows it, so that a job of gigabytes does not evict what the
+broker keeps there. Each extent's checksum is checked; a kernel then notes where each of its entries begins, without
+an object per entry. What cannot be read is never skipped silently: it is yielded as a :class:`Missing` between the
 entries, and a segment that the broker removed meanwhile raises :class:`SegmentGoneError`.
 """
 
@@ -34,13 +34,13 @@ if TYPE_CHECKING:
 READ_BYTES: Final = 8 << 20
 """One read; an extent that is larger is read whole."""
 TABLE_ENTRIES: Final = 8_136
-"""Entries whose heads are looked at together: their table stays in the processor's cache.
+"""Entries whose metadata is read together: their table stays in the processor's cache.
 
 No power of two: with rows 64 KiB apart all facts of an entry fight for the same cache lines, at two to five times the
 time (measured).
 """
 _GAP_MAX: Final = 64 << 10
-"""So many bytes of other topics are read rather than passed over."""
+"""Up to so many bytes of other topics are read rather than skipped by a second read."""
 _PAGE: Final = records.PAGE
 _O_DIRECT: Final = getattr(os, "O_DIRECT", 0)
 _HEAD: Final = records.RECORD_HEADER_SIZE
@@ -49,7 +49,7 @@ _COUNT_AT: Final = _LENGTHS_AT - 4
 
 
 class SegmentGoneError(MagnetarError):
-    """The broker removed the segment (trimming) between the look at the directory and the read."""
+    """The broker removed the segment (trimming) between the snapshot of the directory and the read."""
 
 
 class Entries(NamedTuple):
@@ -68,14 +68,14 @@ class Entries(NamedTuple):
     indexes: NDArray[np.int64] | None
     """Message index of its first message (SEMANTICS 1.1.6), if it is known."""
     counts: NDArray[np.int64] | None = None
-    """Messages that the broker counts it as, if that is known."""
+    """Number of messages that the broker counts for it, if that is known."""
 
     def __len__(self) -> int:
         return len(self.offsets)
 
 
 class Missing(NamedTuple):
-    """Entries ``[start, stop)`` should be there and cannot be read."""
+    """A range of entries ``[start, stop)`` that should be there and cannot be read."""
 
     start: Place
     stop: Place
@@ -86,7 +86,7 @@ class Missing(NamedTuple):
 
 
 def read_piece(ledgers: Path, piece: LedgerPiece) -> Iterator[Entries | Missing]:
-    """The entries of a piece in order, hidden ones left out. Raises SegmentGoneError, OSError."""
+    """Yield the entries of a piece in order, hidden ones left out. Raises SegmentGoneError, OSError."""
     try:
         file = _SegmentFile(ledgers / segment_name(piece.segment))
     except FileNotFoundError:
@@ -99,7 +99,7 @@ def read_piece(ledgers: Path, piece: LedgerPiece) -> Iterator[Entries | Missing]
 
 
 def _elsewhere(ledgers: Path, piece: LedgerPiece) -> Iterator[Entries | Missing]:
-    """The segment is gone: what it held was moved by the broker, or let go."""
+    """Read a piece whose segment is gone: the broker moved what it held, or removed it."""
     found = moved_pieces(ledgers, piece)
     gone = f"{segment_name(piece.segment)} was removed by the broker"
     if not found or any(not (ledgers / segment_name(one.segment)).exists() for one in found):
@@ -128,7 +128,7 @@ class _SegmentFile:
         self._view: NDArray[np.uint8] = np.frombuffer(self._space, np.uint8)
 
     def read(self, offset: int, size: int) -> NDArray[np.uint8]:
-        """``size`` bytes, fewer at the end of the file; overwritten by the next read."""
+        """Read ``size`` bytes, fewer at the end of the file; the next read overwrites them."""
         skip = offset % _PAGE
         wanted = -(-(skip + size) // _PAGE) * _PAGE
         if wanted > len(self._view):
@@ -140,7 +140,7 @@ class _SegmentFile:
         return self._view[skip : min(skip + size, got)]
 
     def _pread(self, fd: int, offset: int, wanted: int) -> int:
-        """Bytes read into the space from its beginning; -1 if this descriptor refuses."""
+        """Read into the buffer from its beginning and return the number of bytes; -1 if this descriptor refuses."""
         got = 0
         try:
             while got < wanted:
@@ -172,7 +172,7 @@ class _ExtentTable(NamedTuple):
 
 
 def _extent_table(ledgers: Path, piece: LedgerPiece) -> _ExtentTable:
-    """From the piece, from the segment's index, or, if that is unreadable, from the segment itself."""
+    """Take the offsets from the piece, from the segment's index, or, if that is unreadable, from the segment itself."""
     places = _offsets_of_piece(piece) if piece.places is not None else _offsets_of_index(ledgers, piece)
     if places is None:
         places = _offsets_of_scan(ledgers, piece)
@@ -189,7 +189,7 @@ def _offsets_of_piece(piece: LedgerPiece) -> Places:
 
 
 def _offsets_of_index(ledgers: Path, piece: LedgerPiece) -> Places | None:
-    """None if the index cannot be used."""
+    """Read the segment's index; None if it cannot be used."""
     try:
         index = SegmentIndex(piece.segment, (ledgers / index_name(piece.segment)).read_bytes())
         return index.places(Span(piece.log, piece.segment, piece.ledger, piece.begin, piece.stop, 0))
@@ -198,7 +198,7 @@ def _offsets_of_index(ledgers: Path, piece: LedgerPiece) -> Places | None:
 
 
 def _offsets_of_scan(ledgers: Path, piece: LedgerPiece) -> Places:
-    """Found by walking through the segment; what is damaged is not among them."""
+    """Find the extents by scanning the segment; damaged ones are left out."""
     places = Places()
     with FrozenFiles(ledgers) as files:
         for block in SegmentScan(None, piece.segment, files.freeze(segment_name(piece.segment))):
@@ -212,7 +212,7 @@ def _offsets_of_scan(ledgers: Path, piece: LedgerPiece) -> Places:
 
 
 class _PieceReader:
-    """Reads one piece."""
+    """Reads the entries of one piece."""
 
     def __init__(self, file: _SegmentFile, piece: LedgerPiece, table: _ExtentTable) -> None:
         self._file = file
@@ -220,16 +220,16 @@ class _PieceReader:
         self._table = table
         self._hidden = np.array(piece.hidden, np.int64)
         self._next = piece.first
-        """Ordinal that comes next."""
+        """Ordinal of the next entry to yield."""
 
     def blocks(self) -> Iterator[Entries | Missing]:
         for begin, end in _reads(self._table):
-            yield from self._stretch(begin, end)
+            yield from self._read(begin, end)
         if self._next < self._piece.stop:
             yield self._missing(self._piece.stop, "the segment does not hold them any more")
 
-    def _stretch(self, begin: int, end: int) -> Iterator[Entries | Missing]:
-        """Extents ``begin`` to ``end`` of the table lie near each other."""
+    def _read(self, begin: int, end: int) -> Iterator[Entries | Missing]:
+        """Read extents ``begin`` to ``end`` of the table, which lie near each other, at once."""
         piece, table = self._piece, self._table
         offsets, lengths, firsts = table.offsets[begin:end], table.lengths[begin:end], table.firsts[begin:end]
         at = int(offsets[0])
@@ -254,7 +254,7 @@ class _PieceReader:
     def _run(
         self, data: NDArray[np.uint8], starts: NDArray[np.int64], firsts: NDArray[np.int64]
     ) -> Iterator[Entries | Missing]:
-        """Whole extents; they may leave entries out between each other."""
+        """Yield the entries of intact extents; entries may be missing between them."""
         counts = np.empty(len(starts), np.int64)
         _count_entries(data, starts, counts)
         ends = firsts + counts
@@ -283,14 +283,14 @@ class _PieceReader:
         return Entries(data, ledgers, ordinals - piece.base, *columns)
 
     def _missing(self, stop: int, why: str) -> Missing:
-        """Up to an ordinal; goes on behind it."""
+        """Report the entries up to an ordinal as missing, and continue after it."""
         first, self._next = self._next, stop
         ledger, base = self._piece.ledger, self._piece.base
         return Missing(Place(ledger, first - base), Place(ledger, stop - base), why)
 
 
 def _reads(table: _ExtentTable) -> Iterator[tuple[int, int]]:
-    """Ranges of extents that one read takes."""
+    """Yield the ranges of extents that one read takes."""
     ends = table.offsets + table.lengths
     far = np.flatnonzero(table.offsets[1:] - ends[:-1] > _GAP_MAX) + 1
     begin = 0
@@ -303,7 +303,7 @@ def _reads(table: _ExtentTable) -> Iterator[tuple[int, int]]:
 
 
 def _intact(data: NDArray[np.uint8], starts: NDArray[np.int64], lengths: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Which extents are there as they were written."""
+    """Return which extents are there as they were written, by their checksums."""
     good = np.ones(len(starts), np.bool_)
     view = data.data
     size = len(view)
@@ -330,7 +330,7 @@ def _u64(data: Any, at: Any) -> Any:
 
 @kernel
 def _mark_own(data: Any, starts: Any, firsts: Any, log: Any, ledger: Any, out: Any) -> None:
-    """Whether each extent is what the table says: this log's, this ledger's, from this ordinal on."""
+    """Mark the extents that are what the table says: of this log and ledger, from this ordinal on."""
     for i in range(len(starts)):
         head = starts[i] + _HEAD
         out[i] = _u64(data, head) == log and _u64(data, head + 8) == ledger and _u64(data, head + 24) == firsts[i]
@@ -338,14 +338,14 @@ def _mark_own(data: Any, starts: Any, firsts: Any, log: Any, ledger: Any, out: A
 
 @kernel
 def _count_entries(data: Any, starts: Any, out: Any) -> None:
-    """Entries of each extent."""
+    """Count the entries of each extent."""
     for i in range(len(starts)):
         out[i] = _u32(data, starts[i] + _COUNT_AT)
 
 
 @kernel
 def _find_entries(data: Any, starts: Any, ordinals: Any, offsets: Any, lengths: Any, indexes: Any, counts: Any) -> None:
-    """Of each entry: ordinal, offset, length, message index, messages."""
+    """Fill in ordinal, offset, length, message index and message count of each entry."""
     row = 0
     for i in range(len(starts)):
         start = starts[i]

@@ -1,4 +1,4 @@
-"""A data directory of somebody else, as it was at one instant: for reading, without a lock, without a trace.
+"""A snapshot of another process's data directory: read without a lock, and without leaving a trace.
 
 Theory of operation. A broker that runs appends to its newest segment, begins new ones, writes checkpoints and removes
 what is dead. A :class:`DirectorySnapshot` is a :class:`magnetar.storage.backends.files.FileSystem` over the same
@@ -6,7 +6,7 @@ directory, made so that the store's own recovery (`storage.recovery`) can walk o
 instant would find:
 
 * Files are opened for reading only. Whatever recovery would mend (cut off torn ends, set damaged files aside, sync)
-  vanishes: the broker must never notice that somebody looked.
+  vanishes: the broker must never notice that its directory is read.
 * First the checkpoints are read, then the segments are listed, then those that the newest checkpoint does not cover are
   opened. In this order the segments hold at least what the checkpoint speaks of. Opened files stay readable when the
   broker removes them; if one goes between listing and opening, everything is looked at again.
@@ -14,7 +14,7 @@ instant would find:
   that a write that is under way looks torn and never corrupt.
 * **Only what is durable counts.** A block is only begun when the one before is durable (docs/disk.md), so every block
   but the last certainly is. The last one of the newest segment is left out unless the checkpoint vouches for it: the
-  broker may not have told anybody about it yet, and a crash may still undo it. What was written last is therefore seen
+  broker may not have sent a receipt for it yet, and a crash may still undo it. What was written last is therefore seen
   one write later; it lies in the open ledger nearly always, which is read by protocol anyway.
 """
 
@@ -35,7 +35,7 @@ _MAGIC: Final = records.BLOCK_MAGIC.to_bytes(4, "little")
 
 
 def ledgers_of(directory: Path) -> Path:
-    """Where the log of a data directory lies; the directory itself may be given too. Raises InvalidValueError."""
+    """Return where the log of a data directory lies; the log's directory may be given too. Raises InvalidValueError."""
     for place in (directory / "ledgers", directory):
         try:
             names = os.listdir(place)
@@ -57,10 +57,10 @@ class _FrozenFile:
         self._size = os.fstat(fd).st_size
         self._data: bytes | None = None
         self.end: int | None = None
-        """Bytes that count, if less than there are."""
+        """Bytes that count, if fewer than the file has."""
 
     def content(self) -> bytes:
-        """Everything."""
+        """Return all bytes, read once."""
         if self._data is None:
             parts, at = [], 0
             while at < self._size:
@@ -89,17 +89,17 @@ class _FrozenFile:
         return whole if self.end is None else min(whole, self.end)
 
     def close(self) -> None:
-        """What was read is let go; the file may be opened again."""
+        """Drop what was read; the file may be opened again."""
         self._data = None
 
     def release(self) -> None:
-        """For good."""
+        """Close the descriptor."""
         self._data = None
         os.close(self._fd)
 
 
 class _DiscardedFile:
-    """Where recovery puts aside what it cannot read: nowhere."""
+    """A file that keeps nothing: recovery writes what it sets aside into it."""
 
     def append(self, chunks: Sequence[Chunk]) -> None: ...
     def sync(self) -> None: ...
@@ -118,7 +118,7 @@ class _DiscardedFile:
 
 
 class FrozenFiles:
-    """A directory whose files are frozen as they are opened. Use as a context manager; holds descriptors until then."""
+    """A directory whose files are frozen when they are opened; a context manager that holds their descriptors."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -131,19 +131,20 @@ class FrozenFiles:
         self.close()
 
     def close(self) -> None:
-        """Let all files go."""
+        """Close all files."""
         for file in self._files.values():
             file.release()
         self._files.clear()
 
     def freeze(self, name: str) -> _FrozenFile:
-        """Raises FileNotFoundError."""
+        """Open a file for reading as it is now. Raises FileNotFoundError."""
         found = self._files.get(name)
         if found is None:
             found = self._files[name] = _FrozenFile(os.open(self.path / name, os.O_RDONLY | os.O_CLOEXEC))
         return found
 
-    # what recovery asks ------------------------------------------------------------------------------------------
+    # the interface that recovery uses
+    # ------------------------------------------------------------------------------------------
 
     def open(self, name: str, *, create: bool = False) -> File:
         return _DiscardedFile() if create else self.freeze(name)
@@ -206,7 +207,7 @@ class DirectorySnapshot(FrozenFiles):
 
 
 def _end_of_durable(data: bytes, durable: int) -> int:
-    """How much of the newest segment certainly is durable, if blocks up to sequence ``durable`` are."""
+    """Return how much of the newest segment certainly is durable, if blocks up to sequence ``durable`` are."""
     try:
         secret = records.parse_segment_header(data[: records.SEGMENT_HEADER_SIZE]).secret
     except records.RecordError:

@@ -1,9 +1,9 @@
-"""Which ledgers the topics of a data directory have and where their entries lie: a recovery that changes nothing.
+"""The ledgers of all topics of a data directory, and where their entries lie: a recovery that changes nothing.
 
-The store's own `recover` runs over a :class:`magnetar.jobs.reader.snapshot.DirectorySnapshot`, so there is one way to
-understand the log and not two. What comes out is copied into plain tuples that travel to Spark's workers: where each
-stretch of a topic lies (segment, and for segments without an index the places of its extents), which of its entries no
-reader ever gets (markers and what aborted transactions wrote) and where an open transaction holds readers up.
+The store's own `recover` runs over a :class:`magnetar.jobs.reader.snapshot.DirectorySnapshot`, so there is one reader
+of the log and not two. The result is copied into plain tuples that are sent to Spark's workers: where each
+range of a topic lies (segment, and for segments without an index the places of its extents), which of its entries no
+reader ever gets (markers and what aborted transactions wrote) and where an open transaction stops readers.
 """
 
 from __future__ import annotations
@@ -37,17 +37,17 @@ class LedgerPiece(NamedTuple):
     first: int
     """Ordinal of the first entry."""
     stop: int
-    """Ordinal behind the last one."""
+    """Ordinal after the last one."""
     size: int
     """Bytes in the segment, record headers included."""
     places: bytes | None
-    """Of the extents, as `storage.segment.Places` writes them; None: the segment's index knows."""
+    """Offsets of the extents, encoded; None if the segment's index has them."""
     hidden: tuple[int, ...]
     """Ordinals that no reader gets, ascending."""
 
 
 class CopiedLedger(NamedTuple):
-    """A ledger whose entries only its copy has (docs/offload.md)."""
+    """An offloaded ledger whose entries only its copy has (docs/offload.md)."""
 
     offload: Offload
     ledger: int
@@ -56,7 +56,7 @@ class CopiedLedger(NamedTuple):
     first: int
     """Ordinal of the first entry that readers get."""
     stop: int
-    """Ordinal behind the last one."""
+    """Ordinal after the last one."""
     hidden: tuple[int, ...]
     """Ordinals that no reader gets, ascending."""
 
@@ -68,7 +68,7 @@ class LedgerInfo(NamedTuple):
     base: int
     """Ordinal of its entry 0."""
     stop: int
-    """Ordinal behind its last entry; also where some of them are damaged and not counted."""
+    """Ordinal after its last entry, counting damaged entries too."""
     entries: int
     messages: int
     bytes: int
@@ -80,13 +80,13 @@ class LedgerInfo(NamedTuple):
 
 
 class TopicLedgers(NamedTuple):
-    """One topic or partition as the directory has it."""
+    """The ledgers of one topic or partition, as the directory has them."""
 
     name: str
     first: int
     """Lowest ordinal that readers get."""
     end: int
-    """Ordinal behind the last entry that readers get."""
+    """Ordinal after the last entry that readers get."""
     ledgers: tuple[LedgerInfo, ...]
     """Oldest first; the last one is open."""
     pieces: tuple[LedgerPiece, ...]
@@ -97,11 +97,11 @@ class TopicLedgers(NamedTuple):
 
     @property
     def sealed_end(self) -> int:
-        """Ordinal behind the last entry that can be read of a ledger that will never change again."""
+        """Ordinal after the last readable entry of the sealed ledgers."""
         return min(self.ledgers[-1].base, self.end) if self.ledgers else self.first
 
     def position(self, ordinal: int) -> Position:
-        """(ledger, entry) of an ordinal at or behind ``first``."""
+        """Return the (ledger, entry) of an ordinal at or after ``first``."""
         holding = self.ledgers[0]
         for ledger in self.ledgers:
             if ledger.base > ordinal:
@@ -110,7 +110,7 @@ class TopicLedgers(NamedTuple):
         return Position(holding.id, ordinal - holding.base)
 
     def ordinal(self, position: Position) -> int:
-        """Ordinal of the first entry at or behind ``position``, between ``first`` and ``end``."""
+        """Return the ordinal of the first entry at or after ``position``, between ``first`` and ``end``."""
         for ledger in self.ledgers:
             if ledger.id > position.ledger:
                 return max(min(ledger.base, self.end), self.first)
@@ -129,7 +129,7 @@ class DataDirectory(NamedTuple):
     """What is unreadable, in words."""
 
     def partitions(self, topic: str) -> list[TopicLedgers]:
-        """Of a topic's full name: the topic itself or all its partitions, in order of their numbers."""
+        """Return the topic of that full name, or all its partitions in order of their numbers."""
         prefix = f"{topic}-partition-"
         found = {
             int(name.removeprefix(prefix)): log
@@ -141,7 +141,7 @@ class DataDirectory(NamedTuple):
 
 
 class _RecoveryHome:
-    """What recovery needs of a store. Nobody ever appends here, so there is no journal behind it."""
+    """What recovery needs of a store. Nothing is ever appended here, so there is no journal."""
 
     journal = cast("Journal", None)
 
@@ -160,7 +160,10 @@ class _RecoveryHome:
 
 
 def read_directory(directory: Path) -> DataDirectory:
-    """Read a data directory's newest state, whoever uses it. Raises InvalidValueError, PersistenceError, OSError."""
+    """Read a data directory's newest state, even while a broker uses it.
+
+    Raises InvalidValueError, PersistenceError, OSError.
+    """
     ledgers = ledgers_of(directory)
     with DirectorySnapshot(ledgers) as files:
         found = recover(files, _RecoveryHome())
@@ -170,7 +173,7 @@ def read_directory(directory: Path) -> DataDirectory:
 
 
 def moved_pieces(ledgers: Path, piece: LedgerPiece) -> list[LedgerPiece]:
-    """Where the entries of a piece lie now whose segment is gone, ascending; those that were let go are not among them.
+    """Return where the entries of a piece lie now if its segment is gone, ascending; removed ones are left out.
 
     Raises PersistenceError, OSError as :func:`read_directory` does.
     """
@@ -221,10 +224,10 @@ def _piece(span: Span, base: int, first: int, stop: int, hidden: _HiddenEntries)
 
 
 class _HiddenEntries:
-    """A log's transactions, if it ever had any."""
+    """The entries of a log that its transactions hide from readers."""
 
     def __init__(self, log: ManagedLedger) -> None:
-        # beside the coordinator's own log the annex of that name is another
+        # the coordinator's own log has another annex of that name
         annex = log.annexes.get(TRANSACTIONS) if log.name.startswith(_TOPICS) else None
         self._buffer = None if annex is None else annex.open(TransactionFeatureState).settled.buffer
 

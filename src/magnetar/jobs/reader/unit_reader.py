@@ -1,8 +1,8 @@
-"""One way to read for every job: units of a topic, and their entries or rows, wherever they come from.
+"""The reader of every job: a unit's entries, rows or DataFrame, wherever the unit comes from.
 
-``units`` (see `units`) plans on the driver; :func:`entries` gives what is stored, :func:`read` gives record
+:func:`units` plans on the driver; :func:`entries` gives what is stored, :func:`read` gives record
 batches with the columns of ``format("pulsar")``, and :func:`frame` a DataFrame whose tasks do that. What cannot be read
-is handed to ``on_missing``, or, without one, ends the job with an error that names it: nothing is skipped in silence. A
+is passed to ``on_missing``, or, without one, ends the job with an error that names it: nothing is skipped in silence. A
 segment that the broker removed under a direct unit is read by protocol instead, if there is a broker to ask; what it
 has trimmed then comes out as missing, exactly.
 """
@@ -64,7 +64,7 @@ OnMissing = Callable[[str, Missing], None]
 
 
 def entries(access: Access, unit: Unit) -> Iterator[Entries | Missing]:
-    """What is stored, in order. Blocks are valid until the next one is asked for (see `extents.Entries`)."""
+    """Yield what is stored, in order. A block is valid until the next one is asked for (see `Entries`)."""
     if unit.lost:
         yield Missing(unit.start, unit.stop, unit.lost)
     elif unit.copy is not None:
@@ -91,10 +91,11 @@ def read(
     on_missing: OnMissing | None = None,
     for_audit: bool = False,
 ) -> Iterator[Any]:
-    """Arrow record batches: ``value`` unless ``values`` is false, then the ``metadata`` columns of `spark.decode`.
+    """Yield Arrow record batches: ``value`` unless ``values`` is false, then the ``metadata`` columns of
+    `spark.decode`.
 
     ``for_audit``: each entry's own checksum is checked, and of a message in chunks only the first one is a row. Raises
-    DataLossError for what is missing or damaged if nobody takes it.
+    DataLossError for what is missing or damaged if there is no ``on_missing``.
     """
     decoder = ArrowDecoder(unit.topic, ValueDecoder(Binary()), tuple(metadata))
     for block in entries(access, unit):
@@ -110,7 +111,7 @@ def read(
 
 
 def _tables(block: Entries, unit: Unit) -> Iterator[NDArray[np.int64]]:
-    """What a block's table says of each entry, some entries at a time."""
+    """Yield the metadata table of a block, some entries at a time."""
     for first in range(0, len(block), TABLE_ENTRIES):
         part = slice(first, first + TABLE_ENTRIES)
         ledgers, entries, offsets = block.ledgers[part], block.entries[part], block.offsets[part]
@@ -127,7 +128,7 @@ def _tables(block: Entries, unit: Unit) -> Iterator[NDArray[np.int64]]:
 def _rows(
     decoder: ArrowDecoder, block: Block, topic: str, values: bool, on_missing: OnMissing | None, for_audit: bool
 ) -> Iterator[Any]:
-    """Of some entries: most of them together, those that need a look of their own one by one."""
+    """Decode most entries together, and those that need it one by one."""
     done = 0
     for index, why in _single_entries(block, checked=for_audit):
         for batch in decoder.add_block(block.part(done, index)):
@@ -146,7 +147,7 @@ def _rows(
 
 
 def _single_entries(block: Block, *, checked: bool) -> list[tuple[int, str]]:
-    """Entries that need a look of their own, in order: what is wrong with them, or "" for a chunk or a ciphertext."""
+    """Return the entries to decode one by one, in order, with what is wrong; "" for a chunk or an encrypted entry."""
     count = len(block)
     table = np.empty((heads.HEADS, count), np.int64)
     table[:ROWS] = block.table
@@ -177,7 +178,7 @@ def frame(
     *,
     values: bool = True,
 ) -> DataFrame:
-    """The rows of all units, read by Spark's tasks; memory stays at a few batches per task."""
+    """Return the rows of all units as a DataFrame read by Spark's tasks; memory stays at a few batches per task."""
     schema = sql_schema(Binary.schema, tuple(metadata))
     if not values:
         schema = schema.partition(", ")[2]
@@ -189,7 +190,7 @@ def frame(
 
 
 def spread(spark: SparkSession, found: Sequence[Unit], rows: Callable[[Unit], Iterator[Any]], schema: str) -> DataFrame:
-    """``rows`` of every unit (record batches of that schema), computed by Spark's tasks, several units in each."""
+    """Compute ``rows`` of every unit (record batches of that schema) in Spark's tasks, several units in each."""
 
     def run(task: list[Unit]) -> Iterator[Any]:
         for unit in task:
@@ -201,7 +202,7 @@ def spread(spark: SparkSession, found: Sequence[Unit], rows: Callable[[Unit], It
 def spread_rows(
     spark: SparkSession, tasks: Sequence[Any], rows: Callable[[Any], Iterator[Any]], schema: str
 ) -> DataFrame:
-    """``rows`` of each task, which can be pickled, in a Spark task of its own; task n is Spark's partition n."""
+    """Compute ``rows`` of each element of ``tasks`` (pickled) in a Spark task of its own; task n is partition n."""
     context = spark.sparkContext
     packed = context.parallelize([(pickle.dumps(task),) for task in tasks], max(len(tasks), 1))
 
@@ -244,7 +245,7 @@ def _by_protocol(access: Access, topic: str, start: Place, stop: Place) -> Itera
             except DataLossError as error:
                 if error.gap is None:
                     raise
-                # One entry without its checksum: what stands before it was not handed out yet.
+                # One entry whose checksum does not match: what stands before it was not yielded yet.
                 if at < error.gap.start:
                     yield from _by_protocol(access, topic, at, error.gap.start)
                 yield Missing(error.gap.start, error.gap.stop, "the checksum its producer gave it does not match")

@@ -1,9 +1,9 @@
-"""What a job reads, cut into units that tasks can read on their own: the driver's part, pure but for the two looks.
+"""What a job reads, cut into units that tasks can read on their own; planned on the driver.
 
 A topic's sealed ledgers are read from the broker's directory if there is one (`segment_reader`); its open ledger, and
 everything where no directory is given (another machine, Apache Pulsar, no right to read it), by protocol (`client`). A
-unit is a part of one ledger, of a few dozen megabytes, so that a task is neither a mere start nor a minute; small ones
-are put together by `tasks_of`. Units are a function of what the directory and the broker said once: a task that Spark
+unit is a part of one ledger, of a few dozen megabytes, so that a task takes neither milliseconds nor minutes; small
+ones are grouped by `tasks_of`. Units are a function of what the directory and the broker said once: a task that Spark
 runs a second time reads the same.
 """
 
@@ -28,46 +28,46 @@ from magnetar.spark.source.planning.planner import Range
 from magnetar.spark.source.planning.planner import tasks_of as tasks_of_ranges
 
 UNIT_BYTES: Final = 32 << 20
-"""A unit is not larger, as stored, unless one extent is."""
+"""A unit is not larger, in bytes as stored, unless one extent is."""
 TASK_BYTES: Final = 96 << 20
-"""Units are put together up to this: a Spark task costs 12 to 50 ms (PIPELINES 2.4)."""
+"""Units are grouped up to this size: a Spark task costs 12 to 50 ms by itself."""
 
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """How the entries are reached; travels to workers."""
+    """How the entries of topics are reached; it is pickled and sent to workers."""
 
     url: str | None = None
-    """pulsar://host:port; None: only what the directory has."""
+    """pulsar://host:port; None to read only the directory."""
     directory: str | None = None
-    """A broker's data directory; None: everything by protocol."""
+    """A broker's data directory; None to read everything by protocol."""
     token: str | None = None
     operation_timeout: float = 30.0
     poll_timeout: float = 120.0
 
     def lookup(self) -> Lookup:
-        """Connections to the broker; the caller closes it. Raises InvalidValueError without a URL."""
+        """Open connections to the broker; the caller closes them. Raises InvalidValueError without a URL."""
         if self.url is None:
             raise InvalidValueError("this needs a broker: give its address, for instance pulsar://localhost:6650")
         return Lookup(self.url, timeout=self.operation_timeout, token=self.token)
 
 
 class Unit(NamedTuple):
-    """Messages ``[start, stop)`` of one topic or partition, within one ledger if it is direct."""
+    """The messages ``[start, stop)`` of one topic or partition, within one ledger if it is read directly."""
 
     topic: str
     start: Place
     stop: Place
     size: int
-    """Bytes as stored; 0 if that is not known."""
+    """Bytes as stored; 0 if unknown."""
     ledgers: str = ""
-    """Directory of the segments, of a direct unit."""
+    """Directory of the segments, if it is read directly."""
     piece: LedgerPiece | None = None
-    """Where the entries lie; None: by protocol."""
+    """Where the entries lie; None to read by protocol."""
     lost: str = ""
-    """Why nothing of it can be read, if that is known already."""
+    """Why none of it can be read, if that is known already."""
     copy: CopiedLedger | None = None
-    """It lies in an offloaded ledger's copy."""
+    """The copy of an offloaded ledger that holds it, if one does."""
 
 
 def units(
@@ -78,10 +78,10 @@ def units(
     *,
     least: int = 0,
 ) -> list[Unit]:
-    """All of a topic, or from ``start`` to ``stop`` (places, or one for each partition), as units in order.
+    """Return all of a topic, or from ``start`` to ``stop`` (places, or one for each partition), as units in order.
 
-    ``stop`` None is the end as it is now. ``least``: ranges by protocol are split until there are so many units. Raises
-    TopicNotFoundError, InvalidValueError, ClientError, PersistenceError.
+    Without ``stop`` the end is where the topic ends now. Ranges by protocol are split until there are ``least``
+    units. Raises TopicNotFoundError, InvalidValueError, ClientError, PersistenceError.
     """
     name = TopicName.parse(topic).fqn
     directory = None if access.directory is None else read_directory(Path(access.directory))
@@ -106,7 +106,7 @@ def units(
 
 
 def tasks_of(found: list[Unit], least: int = 1) -> list[list[Unit]]:
-    """Units put together in order, so that a task has about `TASK_BYTES`, and there are ``least`` tasks if possible."""
+    """Group units in order, so that a task has about `TASK_BYTES`, and there are ``least`` tasks if possible."""
     total = sum(unit.size for unit in found)
     target = max(min(TASK_BYTES, total // max(least, 1)), 1)
     tasks: list[list[Unit]] = []
@@ -141,7 +141,7 @@ def _direct_only(
 def direct_units(
     directory: DataDirectory, log: TopicLedgers, start: Place, stop: Place | None, border: int
 ) -> Iterator[Unit]:
-    """What lies in segments, or in copies of ledgers, below the ordinal ``border``."""
+    """Yield units of what lies in segments, or in copies of ledgers, below the ordinal ``border``."""
     first = log.ordinal(Position(start.ledger, start.entry))
     end = border
     if stop is not None:
@@ -163,7 +163,7 @@ def direct_units(
 def _parts(
     directory: DataDirectory, log: TopicLedgers, piece: LedgerPiece, start: Place, stop: Place | None
 ) -> Iterator[Unit]:
-    """A piece cut by its entries' average size."""
+    """Cut a piece into units, by its entries' average size."""
     count = piece.stop - piece.first
     parts = min(-(-piece.size // UNIT_BYTES), count)
     for number in range(parts):
@@ -182,7 +182,7 @@ def _parts(
 
 
 def _outside_segments(log: TopicLedgers, first: int, end: int, start: Place, stop: Place | None) -> Iterator[Unit]:
-    """Entries that no segment has: in copies of their ledgers, or lost."""
+    """Yield units of entries that no segment has: they are in copies of their ledgers, or lost."""
     at = first
     for copy in log.copies:
         begin, until = max(copy.first, first), min(copy.stop, end)
@@ -199,7 +199,7 @@ def _outside_segments(log: TopicLedgers, first: int, end: int, start: Place, sto
 
 
 def _lost(log: TopicLedgers, first: int, end: int) -> Iterator[Unit]:
-    """Entries that the log counts and no segment has, ledger by ledger."""
+    """Yield a unit per ledger for entries that the log counts and no segment has."""
     for ledger in log.ledgers:
         begin, stop = max(first, ledger.base), min(end, ledger.stop)
         if begin < stop:
