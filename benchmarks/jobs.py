@@ -31,7 +31,7 @@ from tests.support.live_broker import LiveBroker, free_port
 from benchmarks.resident import Watch
 from magnetar.client.lookup import Lookup
 from magnetar.client.producer import Producer
-from magnetar.columnar.entries.packer import Packer, messages_of
+from magnetar.columnar.entries.packer import Packer, message_columns
 from magnetar.jobs.reader.unit_reader import Access, units
 from magnetar.jobs.rest import Rest, path_of
 from magnetar.protocol.entries import EntryMetadata, build_entry
@@ -176,7 +176,7 @@ def entries_of(messages: int, size: int, batch: int, name: str) -> Iterator[tupl
             ends = pa.py_buffer(np.arange(0, (count + 1) * size, size, dtype=np.int32))
             values = pa.Array.from_buffers(pa.binary(), count, [None, ends, pa.py_buffer(letters)])
             texts = pa.array([f"key-{number % keys}" for number in range(first, first + count)])
-            rows = messages_of(values, texts)
+            rows = message_columns(values, texts)
             for one in packer.pack(now, rows, np.arange(count), np.arange(first, first + count)):
                 yield one.entry, one.messages, one.sequence_id, one.highest_sequence_id
             continue

@@ -27,7 +27,7 @@ from magnetar.client.bulk.checkpoint_subscription import Anchor
 from magnetar.client.lookup import Lookup
 from magnetar.client.producer import Producer
 from magnetar.client.read_position import START
-from magnetar.columnar.entries.packer import Packer, messages_of
+from magnetar.columnar.entries.packer import Packer, message_columns
 from magnetar.spark.session import end_session, local_session
 
 if TYPE_CHECKING:
@@ -56,7 +56,9 @@ CONNECTORS = {"magnetar": Connector("pulsar", {"metadata": "none"}, {"metadata":
 
 def fill(url: str, rows: int, size: int, batch: int) -> None:
     """The topic, half of the rows in each partition."""
-    values = messages_of(pa.array([b"x" * size] * STEP, pa.binary()), pa.array([f"k{n % 100}" for n in range(STEP)]))
+    values = message_columns(
+        pa.array([b"x" * size] * STEP, pa.binary()), pa.array([f"k{n % 100}" for n in range(STEP)])
+    )
     with Lookup(url) as lookup:
         lookup.partition_count(TOPIC)
         for partition in range(2):

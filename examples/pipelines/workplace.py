@@ -31,7 +31,7 @@ from examples.demo import flights
 from examples.demo.run import running_broker
 from magnetar.client.lookup import Lookup
 from magnetar.client.producer import Producer
-from magnetar.columnar.entries.packer import Packer, messages_of
+from magnetar.columnar.entries.packer import Packer, message_columns
 from magnetar.model.errors import MagnetarError
 from magnetar.model.hashing import java_string_hash
 from magnetar.model.names import TopicName
@@ -110,7 +110,7 @@ def _send(producer: Producer, messages: pl.DataFrame) -> None:
     packer = Packer(producer.name)
     times = messages.with_columns(pl.col("happened", "published").dt.epoch("ms"))
     values, keys = (times[name].to_arrow().cast(pa.string()) for name in ("value", "key"))
-    rows = messages_of(values, keys, times["happened"].to_numpy())
+    rows = message_columns(values, keys, times["happened"].to_numpy())
     numbers = np.arange(len(times))
     borders = np.flatnonzero(np.diff(times["published"])) + 1
     for part in np.split(numbers, borders):

@@ -14,7 +14,7 @@ from magnetar.config.settings import Settings
 from magnetar.model.ids import signed
 from magnetar.protocol import commands as c
 from magnetar.protocol.commands import SubType
-from magnetar.protocol.entries import EntryMetadata, SingleMetadata, build_entry, join_batch
+from magnetar.protocol.entries import EntryMetadata, SingleMessageMetadata, build_entry, join_batch
 from magnetar.storage.ledgers.cursor import Cursor
 from magnetar.storage.log import records
 from magnetar.testing.broker import HOST, PORT
@@ -56,7 +56,7 @@ class Batch:
 
 
 def batch(number: int, size: int) -> bytes:
-    payload = join_batch([(SingleMetadata(), b"%d-%d" % (number, i)) for i in range(size)])
+    payload = join_batch([(SingleMessageMetadata(), b"%d-%d" % (number, i)) for i in range(size)])
     metadata = EntryMetadata("p", number * 100, 1, partition_key=f"k{number}", num_messages_in_batch=size)
     return build_entry(metadata, payload)
 

@@ -17,7 +17,7 @@ from magnetar.protocol import commands as c
 from magnetar.protocol.compression import CompressionType, compress, decompress
 from magnetar.protocol.entries import (
     EntryMetadata,
-    SingleMetadata,
+    SingleMessageMetadata,
     build_entry,
     join_batch,
     metadata_of,
@@ -49,7 +49,7 @@ def entry_of(world: World, number: int) -> tuple[bytes, int]:
     inside = []
     for i in range(rng.randint(1, 4)):
         value = b"" if rng.random() < 0.25 else b"%d-%d" % (number, i)
-        inside.append((SingleMetadata(partition_key=rng.choice(KEYS)), value))
+        inside.append((SingleMessageMetadata(partition_key=rng.choice(KEYS)), value))
     plain = join_batch(inside)
     kind = rng.choice((CompressionType.NONE, CompressionType.LZ4, CompressionType.ZLIB))
     metadata = EntryMetadata(

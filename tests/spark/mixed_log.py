@@ -10,7 +10,7 @@ import time
 from typing import Final, NamedTuple
 
 from magnetar.protocol import commands as c
-from magnetar.protocol.entries import EntryMetadata, SingleMetadata, build_entry, join_batch
+from magnetar.protocol.entries import EntryMetadata, SingleMessageMetadata, build_entry, join_batch
 from magnetar.testing.rawclient import RawClient, RawProducer
 from magnetar.testing.rawtransaction import RawTransaction
 
@@ -54,7 +54,7 @@ class _Author:
         await self.write(EntryMetadata("main", number, _now()), value, [value])
 
     async def batch(self, values: list[bytes], number: int) -> None:
-        payload = join_batch((SingleMetadata(), value) for value in values)
+        payload = join_batch((SingleMessageMetadata(), value) for value in values)
         metadata = EntryMetadata("main", number, _now(), num_messages_in_batch=len(values))
         await self.write(metadata, payload, values)
 

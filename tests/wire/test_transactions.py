@@ -11,7 +11,7 @@ import pytest
 from magnetar.broker.topic.subscription.explanation import explain
 from magnetar.model.errors import ServerError
 from magnetar.protocol import commands as c
-from magnetar.protocol.entries import EntryMetadata, SingleMetadata, build_entry, join_batch
+from magnetar.protocol.entries import EntryMetadata, SingleMessageMetadata, build_entry, join_batch
 from magnetar.testing.rawclient import RawClient, RawConsumer, RawProducer, RefusedError, payload_of
 from magnetar.testing.rawtransaction import RawTransaction
 from tests.wire.bench import Wires, on_broker
@@ -193,7 +193,9 @@ def test_parts_of_batches() -> None:
     async def test(wires: Wires) -> None:
         client, producer, consumer = await stage(wires)
         metadata = EntryMetadata("p", 0, 1, num_messages_in_batch=4)
-        entry = build_entry(metadata, join_batch([(SingleMetadata(), b"a"), (SingleMetadata(), b"b")] * 2))
+        entry = build_entry(
+            metadata, join_batch([(SingleMessageMetadata(), b"a"), (SingleMessageMetadata(), b"b")] * 2)
+        )
         producer.send(b"", entry=entry, count=4)
         (batch,) = await received(client, 1)
         txn, other = await RawTransaction.begin(client), await RawTransaction.begin(client)

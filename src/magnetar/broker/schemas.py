@@ -16,7 +16,7 @@ from magnetar.model.names import TopicName
 from magnetar.model.schemas import SchemaDefinition, SchemaId, SchemaType, SchemaVersion
 from magnetar.runtime.clock import Clock
 from magnetar.schema.compatibility import require_follows_all, require_follows_latest, same
-from magnetar.schema.strategies import Strategy, of_consumers
+from magnetar.schema.strategies import CompatibilityStrategy, of_consumers
 from magnetar.schema.validation import require_valid
 
 log = logging.getLogger(__name__)
@@ -61,13 +61,13 @@ class SchemaRegistry:
         """The version that has this schema already."""
         return same(self.versions(topic), _stored(definition))
 
-    def strategy(self, topic: TopicName) -> Strategy:
+    def strategy(self, topic: TopicName) -> CompatibilityStrategy:
         """What a new version must be."""
         try:
-            return Strategy(self._policies.of(topic).schema_compatibility_strategy)
+            return CompatibilityStrategy(self._policies.of(topic).schema_compatibility_strategy)
         except ValueError:
             # a namespace may be created with anything in its policies
-            return Strategy(self._policies.broker.schema_compatibility_strategy)
+            return CompatibilityStrategy(self._policies.broker.schema_compatibility_strategy)
 
     # adding ------------------------------------------------------------------------------------------------------
 
@@ -99,7 +99,7 @@ class SchemaRegistry:
         """Whether a consumer with this schema may read the topic (10.7). Raises as :meth:`add` does."""
         require_valid(definition)
         strategy = self.strategy(topic)
-        if strategy is Strategy.ALWAYS_COMPATIBLE:
+        if strategy is CompatibilityStrategy.ALWAYS_COMPATIBLE:
             return
         versions = self.versions(topic)
         if not versions:
@@ -131,7 +131,7 @@ class SchemaRegistry:
         self._store.purge(SchemaId.of(topic))
 
 
-def _require_follows(versions: History, definition: SchemaDefinition, strategy: Strategy) -> None:
+def _require_follows(versions: History, definition: SchemaDefinition, strategy: CompatibilityStrategy) -> None:
     if not versions:
         return
     if strategy.transitive:

@@ -11,14 +11,14 @@ from typing import Any
 
 import pyarrow as pa  # type: ignore[import-untyped]  # publishes no types
 
-from magnetar.columnar.values import Decoded, Unreadable
+from magnetar.columnar.values import Decoded, UnreadableValue
 
 
-def by_halves(
+def read_by_bisection(
     values: Any, schema: Any, read: Callable[[Any], list[Any]], errors: tuple[type[Exception], ...], misfit: str
 ) -> Decoded:
     """``read`` gives the columns of all values, or raises one of ``errors``; ``misfit`` begins the reasons."""
-    unreadable: list[Unreadable] = []
+    unreadable: list[UnreadableValue] = []
 
     def parts(part: Any, first: int) -> list[list[Any]]:
         count = len(part)
@@ -26,7 +26,7 @@ def by_halves(
             return [read(part)]
         except errors as error:
             if count == 1:
-                unreadable.append(Unreadable(first, f"{misfit}: {str(error)[:300]}"))
+                unreadable.append(UnreadableValue(first, f"{misfit}: {str(error)[:300]}"))
                 return [[pa.nulls(1, field.type) for field in schema]]
         half = count // 2
         return [*parts(part[:half], first), *parts(part[half:], first + half)]

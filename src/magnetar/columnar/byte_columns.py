@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-def octets_of(values: Any) -> tuple[NDArray[np.int32], NDArray[np.uint8]]:
+def offsets_and_bytes(values: Any) -> tuple[NDArray[np.int32], NDArray[np.uint8]]:
     """Where each value of a pa.BinaryArray begins (and the last ends), and the bytes in which that counts; no copy."""
     _, ends, data = values.buffers()
     count = len(values)

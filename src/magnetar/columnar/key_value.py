@@ -12,8 +12,8 @@ import numpy as np
 import pyarrow as pa  # type: ignore[import-untyped]  # publishes no types
 import pyarrow.compute as pc  # type: ignore[import-untyped]  # the same
 
-from magnetar.columnar.byte_columns import octets_of
-from magnetar.columnar.values import Decoded, Runs, Unreadable, Values
+from magnetar.columnar.byte_columns import offsets_and_bytes
+from magnetar.columnar.values import Decoded, Runs, UnreadableValue, Values
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _MISFIT = "does not fit KEY_VALUE: the sizes of key and value do not add up to the value's"
 
 
-class Pairs:
+class KeyValueValues:
     """Implements `magnetar.columnar.values.Values`."""
 
     record = False
@@ -33,10 +33,10 @@ class Pairs:
 
     def read(self, values: Any, runs: Runs, keys: Any = None) -> Decoded:
         """A value of which either part does not fit is null in both."""
-        unreadable: dict[int, Unreadable] = {}
+        unreadable: dict[int, UnreadableValue] = {}
         if not self.needs_keys:
-            keys, values, wrong = split(values)
-            unreadable = {row: Unreadable(row, _MISFIT) for row in wrong}
+            keys, values, wrong = split_pairs(values)
+            unreadable = {row: UnreadableValue(row, _MISFIT) for row in wrong}
         columns = []
         for name, part, given in zip(("key", "value"), self._parts, (keys, values), strict=True):
             found, bad = part.read(given, runs, None)
@@ -61,9 +61,9 @@ def _column(part: Values, found: list[Any], given: Any) -> Any:
     return pa.StructArray.from_arrays(found, fields=list(part.schema), mask=given.is_null())
 
 
-def split(values: Any) -> tuple[Any, Any, list[int]]:
+def split_pairs(values: Any) -> tuple[Any, Any, list[int]]:
     """Keys and values of INLINE pairs as pa.BinaryArrays, and the rows that are no such pairs (null in both)."""
-    ends, data = octets_of(values)
+    ends, data = offsets_and_bytes(values)
     starts, stops = ends[:-1].astype(np.int64), ends[1:].astype(np.int64)
     there = values.is_valid().to_numpy(zero_copy_only=False)
     fits = there & (stops - starts >= 8)
@@ -77,7 +77,7 @@ def split(values: Any) -> tuple[Any, Any, list[int]]:
     return keys, found, [int(row) for row in np.flatnonzero(there & ~fits)]
 
 
-def joined(keys: Any, values: Any) -> Any:
+def join_pairs(keys: Any, values: Any) -> Any:
     """INLINE pairs of keys and values (pa.BinaryArrays), the other way round; null where both are."""
     parts = (_size_octets(keys), pc.fill_null(keys, b""), _size_octets(values), pc.fill_null(values, b""), b"")
     pairs = pc.binary_join_element_wise(*parts)

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa  # type: ignore[import-untyped]  # publishes no types
 
 
-def narrowed(batch: Any) -> Any:
+def with_32_bit_offsets(batch: Any) -> Any:
     """The same pa.RecordBatch, or a copy of it. Raises pa.ArrowInvalid if a column has more than 2 GiB."""
     fields = [field.with_type(_narrow(field.type)) for field in batch.schema]
     if all(field.type == before.type for field, before in zip(fields, batch.schema, strict=True)):

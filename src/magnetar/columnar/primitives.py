@@ -23,8 +23,8 @@ import numpy as np
 import pyarrow as pa  # type: ignore[import-untyped]  # publishes no types
 import pyarrow.compute as pc  # type: ignore[import-untyped]  # the same
 
-from magnetar.columnar.byte_columns import octets_of
-from magnetar.columnar.values import Decoded, Runs, Unreadable
+from magnetar.columnar.byte_columns import offsets_and_bytes
+from magnetar.columnar.values import Decoded, Runs, UnreadableValue
 from magnetar.model.errors import InvalidValueError
 from magnetar.model.schemas import SchemaType
 
@@ -128,7 +128,7 @@ class Primitives:
     def read(self, values: Any, runs: Runs, keys: Any = None) -> Decoded:
         """A value of another size does not fit."""
         size, arrow, make = self._kind
-        ends, data = octets_of(values)
+        ends, data = offsets_and_bytes(values)
         there = values.is_valid().to_numpy(zero_copy_only=False)
         fits = there & (np.diff(ends) == size)
         starts = ends[:-1][fits]
@@ -141,7 +141,7 @@ class Primitives:
             numbers = found
         column = pa.array(numbers, mask=~fits)
         unreadable = [
-            Unreadable(int(row), f"{ends[row + 1] - ends[row]} bytes are no {self._type.name}, which has {size}")
+            UnreadableValue(int(row), f"{ends[row + 1] - ends[row]} bytes are no {self._type.name}, which has {size}")
             for row in np.flatnonzero(there & ~fits)
         ]
         return Decoded([column.cast(arrow) if column.type != arrow else column], unreadable)

@@ -14,10 +14,10 @@ import ptars
 import pyarrow as pa  # type: ignore[import-untyped]  # publishes no types
 import pyarrow.compute as pc  # type: ignore[import-untyped]  # the same
 
-from magnetar.columnar.bisection import by_halves
+from magnetar.columnar.bisection import read_by_bisection
 from magnetar.columnar.sql_types import sql_type
 from magnetar.columnar.values import Decoded, Runs
-from magnetar.columnar.versions import Lookup, WritersType
+from magnetar.columnar.versions import SchemaLookup, WritersType
 from magnetar.model.errors import InvalidValueError
 from magnetar.model.schemas import SchemaType
 
@@ -40,7 +40,7 @@ class Protobuf:
     needs_keys = False
     record = True
 
-    def __init__(self, descriptor: Any, writers: Lookup | None = None, label: str = "given") -> None:
+    def __init__(self, descriptor: Any, writers: SchemaLookup | None = None, label: str = "given") -> None:
         """``descriptor``: protobuf's; ``writers`` are asked for the type only. Raises InvalidValueError."""
         _check_recursion(descriptor, ())
         self._handler = ptars.HandlerPool([descriptor.file], _CONFIG).get_for_message(descriptor)
@@ -58,7 +58,7 @@ class Protobuf:
         return self._writers.read(values, runs, self.schema, self._read)
 
     def _read(self, values: Any) -> Decoded:
-        return by_halves(values, self.schema, self._columns, (ValueError,), f"does not fit {self._label}")
+        return read_by_bisection(values, self.schema, self._columns, (ValueError,), f"does not fit {self._label}")
 
     def _columns(self, values: Any) -> list[Any]:
         found = self._handler.array_to_record_batch(values)

@@ -28,7 +28,7 @@ NEW_SCHEMAS: Final = ("fail", "ignore", "raw")
 """What may become of values whose writer's schema cannot be read as the reader's: null, or null and shown raw."""
 
 
-class Unreadable(NamedTuple):
+class UnreadableValue(NamedTuple):
     """A value that does not fit."""
 
     row: int
@@ -41,7 +41,7 @@ class Unreadable(NamedTuple):
 class Decoded(NamedTuple):
     columns: list[Any]
     """One Arrow array for each field of the schema, each as long as the values; null where unreadable."""
-    unreadable: list[Unreadable]
+    unreadable: list[UnreadableValue]
     """In order of rows."""
 
 
@@ -97,7 +97,7 @@ def with_error_columns(schema: Any) -> Any:
     return schema.append(pa.field(ERROR_COLUMN, pa.string())).append(pa.field(RAW_COLUMN, pa.binary()))
 
 
-def _error_columns(values: Any, unreadable: list[Unreadable]) -> list[Any]:
+def _error_columns(values: Any, unreadable: list[UnreadableValue]) -> list[Any]:
     if not unreadable:
         return [pa.nulls(len(values), pa.string()), pa.nulls(len(values), pa.binary())]
     reasons: list[str | None] = [None] * len(values)
@@ -141,6 +141,8 @@ class Text:
             except UnicodeDecodeError as error:
                 texts.append(None)
                 unreadable.append(
-                    Unreadable(row, f"no UTF-8 text ({error.reason} at byte {error.start}); read it with value=binary")
+                    UnreadableValue(
+                        row, f"no UTF-8 text ({error.reason} at byte {error.start}); read it with value=binary"
+                    )
                 )
         return Decoded([pa.array(texts, pa.string())], unreadable)

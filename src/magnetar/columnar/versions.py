@@ -1,8 +1,8 @@
 """Which schema the writers of some values had: by the version that stands in each entry.
 
-The registry is asked by whoever reads (`Lookup`); a value without a version was written by a client without a schema,
-and is taken for one of the reader's own. Values of one version are read together and then put back in their order, so
-versions that alternate cost little.
+The registry is asked by whoever reads (`SchemaLookup`); a value without a version was written by a client without a
+schema, and is taken for one of the reader's own. Values of one version are read together and then put back in their
+order, so versions that alternate cost little.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 import pyarrow as pa  # type: ignore[import-untyped]  # publishes no types
 
-from magnetar.columnar.values import Decoded, Runs, Unreadable
+from magnetar.columnar.values import Decoded, Runs, UnreadableValue
 from magnetar.model.schemas import SchemaDefinition, SchemaType
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-Lookup: TypeAlias = Callable[[bytes], SchemaDefinition]
+SchemaLookup: TypeAlias = Callable[[bytes], SchemaDefinition]
 """A version as on the wire to its schema. Raises MagnetarError if there is none."""
 
 
@@ -73,7 +73,7 @@ class WritersType:
 
     def __init__(
         self,
-        writers: Lookup | None,
+        writers: SchemaLookup | None,
         types: Collection[SchemaType],
         label: str,
         cannot: Callable[[SchemaDefinition], str | None] = lambda _: None,
@@ -118,5 +118,5 @@ def all_unreadable(values: Any, schema: Any, reason: str, *, new_schema: bool) -
     there = np.flatnonzero(values.is_valid().to_numpy(zero_copy_only=False))
     return Decoded(
         [pa.nulls(len(values), field.type) for field in schema],
-        [Unreadable(int(row), reason, new_schema) for row in there],
+        [UnreadableValue(int(row), reason, new_schema) for row in there],
     )

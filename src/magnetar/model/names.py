@@ -24,8 +24,8 @@ from urllib.parse import quote
 
 from typing_extensions import override
 
+from magnetar.model.byte_budget_cache import ByteBudgetCache
 from magnetar.model.errors import InvalidNamespaceNameError, InvalidTopicNameError
-from magnetar.model.remembered import Remembered
 
 Domain = Literal["persistent", "non-persistent"]
 
@@ -130,8 +130,8 @@ class TopicName:
         return self.fqn
 
 
-_namespaces = Remembered[str, NamespaceName](REMEMBERED_BYTES // 4)
-_topics = Remembered[str, TopicName](REMEMBERED_BYTES)
+_namespaces = ByteBudgetCache[str, NamespaceName](REMEMBERED_BYTES // 4)
+_topics = ByteBudgetCache[str, TopicName](REMEMBERED_BYTES)
 
 
 def _size(text: str) -> int:

@@ -29,8 +29,8 @@ from magnetar.client.bulk.positions import last_place
 from magnetar.client.errors import RefusedError
 from magnetar.client.lookup import Lookup
 from magnetar.client.read_position import START, Place
-from magnetar.columnar.entries.messages import Messages
-from magnetar.columnar.entries.opener import Failure
+from magnetar.columnar.entries.column_builder import ColumnBuilder
+from magnetar.columnar.entries.opener import CryptoFailureAction
 from magnetar.model.errors import InvalidValueError, ServerError
 from magnetar.pipelines.declaration.model import Pipeline, TopicSource
 from magnetar.pipelines.declaration.secrets import resolve
@@ -201,7 +201,7 @@ class RedriveSelection:
         """In the order of the dead-letter topic."""
         for topic, end in sorted(self.plan.end.items()):
             # Ours are open; others in this topic are none of our business.
-            options = reader_options(self.pipeline, topic, {}, Failure.SKIP)
+            options = reader_options(self.pipeline, topic, {}, CryptoFailureAction.SKIP)
             for found in messages(self.lookup, topic, START, Place.parse(end), options):
                 one = parse_dead_letter(found.properties)
                 if one is None or one.pipeline != self.pipeline.name or not self._meant(one):
@@ -222,7 +222,9 @@ class RedriveSelection:
         else:
             source = self.sources.get(one.topic)
             given = {} if source is None else source.options
-            original = _original(self.lookup, one, reader_options(self.pipeline, one.topic, given, Failure.CONSUME))
+            original = _original(
+                self.lookup, one, reader_options(self.pipeline, one.topic, given, CryptoFailureAction.CONSUME)
+            )
         if original is None:
             self.counts["gone"] += 1
         elif sealed_count(original.properties) is not None:
@@ -259,7 +261,7 @@ def messages(lookup: Lookup, topic: str, start: Place, end: Place, options: Sour
         yield from _rows_of(topic, some)
 
 
-def _rows_of(topic: str, found: Messages) -> Iterator[RedriveMessage]:
+def _rows_of(topic: str, found: ColumnBuilder) -> Iterator[RedriveMessage]:
     columns = (
         found.ledgers().tolist(),
         found.entries().tolist(),

@@ -1,7 +1,8 @@
 """Bytes to typed commands and back, for both roles; pure (no socket, clock or log). May import: model.
 
-Reading order: frames (sizes, magic, checksum), commands (what can be said), codec (commands and protobuf), decoder
-(bytes in, commands out), pieces (long lists of ids), varints, receipts and deliveries (the two frames a broker writes
-most, made by hand), entries and compression (what is inside SEND and MESSAGE), server and client (who may say what
-when).
+Reading order: ``frames`` (sizes, magic, checksum), the room ``commands`` (what can be said), ``codec`` (commands and
+protobuf, whose compiled form is in ``generated``), ``decoder`` (bytes in, commands out), ``unparsed_commands`` (those
+with very many ids), ``varints``, ``receipts``, ``deliveries`` and ``topic_lists`` (frames that a broker writes by
+hand), ``compression``, ``entries`` and ``batches`` (what is inside SEND and MESSAGE), ``stored_metadata`` (the same of
+entries in a log, read without failing), ``server`` and ``client`` (who may say what when).
 """

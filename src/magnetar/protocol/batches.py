@@ -1,4 +1,4 @@
-"""What a bulk sender makes of many messages: batches, each one entry (`columnar.packing` makes them).
+"""What a bulk sender makes of many messages: batches, each one entry (`columnar.entries.packer` makes them).
 
 The bulk counterpart of `entries.join_batch`. Batches are cut by number and bytes only, never by time, so the same
 messages give the same batches: a sender that has to start over meets the borders it had before. A message with a time

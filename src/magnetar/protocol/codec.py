@@ -114,7 +114,7 @@ LEFT_OUT: Final[dict[type[Any], dict[str, Any]]] = {
 """Values that are not written although the hot commands, being positional, have no defaults for them."""
 
 
-class Shape:
+class MessageCodec:
     """How one class travels: its fields in constructor order, each with a reader and a writer."""
 
     __slots__ = ("make", "readers", "writers")
@@ -152,13 +152,13 @@ def _defaults(make: type[Any]) -> dict[str, Any]:
     return found
 
 
-_shapes: dict[type[Any], Shape] = {}
+_shapes: dict[type[Any], MessageCodec] = {}
 
 
-def _shape(make: type[Any], descriptor: Descriptor) -> Shape:
+def _shape(make: type[Any], descriptor: Descriptor) -> MessageCodec:
     if make not in _shapes:
         # Message ids hold message ids: the shape must be known before its own fields are looked at.
-        shape = _shapes[make] = Shape.__new__(Shape)
+        shape = _shapes[make] = MessageCodec.__new__(MessageCodec)
         shape.__init__(make, descriptor)  # type: ignore[misc]  # two steps, for a class that refers to itself
     return _shapes[make]
 
@@ -276,22 +276,22 @@ def _txn_field(hint: Any) -> tuple[Read, Write]:
     return read, write
 
 
-def _tables() -> tuple[dict[type[Any], tuple[int, str, Shape]], dict[int, tuple[str, Shape]]]:
-    writing: dict[type[Any], tuple[int, str, Shape]] = {}
-    reading: dict[int, tuple[str, Shape]] = {}
+def _tables() -> tuple[dict[type[Any], tuple[int, str, MessageCodec]], dict[int, tuple[str, MessageCodec]]]:
+    writing: dict[type[Any], tuple[int, str, MessageCodec]] = {}
+    reading: dict[int, tuple[str, MessageCodec]] = {}
     fields = pb.BaseCommand.DESCRIPTOR.fields_by_number
     for make, number in NUMBERS.items():
         field = fields[number]
         assert field.message_type is not None
         skip = NOT_IN_PROTOBUF if make in (c.CommandSend, c.CommandMessage) else frozenset[str]()
-        shape = Shape(make, field.message_type, skip)
+        shape = MessageCodec(make, field.message_type, skip)
         writing[make] = number, field.name, shape
         reading[number] = field.name, shape
     return writing, reading
 
 
 _WRITING, _READING = _tables()
-_BROKER_METADATA = Shape(c.BrokerEntryMetadata, pb.BrokerEntryMetadata.DESCRIPTOR)
+_BROKER_METADATA = MessageCodec(c.BrokerEntryMetadata, pb.BrokerEntryMetadata.DESCRIPTOR)
 
 
 def encode(command: c.Command) -> bytes:

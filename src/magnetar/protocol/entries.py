@@ -18,7 +18,7 @@ from typing import Final, NamedTuple
 
 from magnetar.model.errors import ProtocolError
 from magnetar.model.ids import signed
-from magnetar.protocol.codec import Shape, parse
+from magnetar.protocol.codec import MessageCodec, parse
 from magnetar.protocol.commands import KeyValues, TxnId
 from magnetar.protocol.compression import CompressionType
 from magnetar.protocol.frames import CHECKSUM_MAGIC, ENTRY_HEADER_SIZE, read_size, with_checksum
@@ -70,7 +70,7 @@ class EntryMetadata:
 
 
 @dataclass(frozen=True, slots=True)
-class SingleMetadata:
+class SingleMessageMetadata:
     """What a message in a batch keeps for itself (SEMANTICS 3.5.3); the payload's size is that of the payload."""
 
     properties: KeyValues = ()
@@ -84,8 +84,8 @@ class SingleMetadata:
     null_partition_key: bool = False
 
 
-_METADATA = Shape(EntryMetadata, pb.MessageMetadata.DESCRIPTOR)
-_SINGLE = Shape(SingleMetadata, pb.SingleMessageMetadata.DESCRIPTOR)
+_METADATA = MessageCodec(EntryMetadata, pb.MessageMetadata.DESCRIPTOR)
+_SINGLE = MessageCodec(SingleMessageMetadata, pb.SingleMessageMetadata.DESCRIPTOR)
 
 
 def _payload_start(entry: bytes) -> int:
@@ -243,7 +243,7 @@ def build_entry(metadata: EntryMetadata, payload: bytes | memoryview) -> bytes:
     return with_checksum(len(data).to_bytes(4, "big") + data, payload)
 
 
-def join_batch(messages: Iterable[tuple[SingleMetadata, bytes]]) -> bytes:
+def join_batch(messages: Iterable[tuple[SingleMessageMetadata, bytes]]) -> bytes:
     """The payload of a batch, before compression."""
     parts: list[bytes] = []
     for metadata, payload in messages:
@@ -254,7 +254,7 @@ def join_batch(messages: Iterable[tuple[SingleMetadata, bytes]]) -> bytes:
     return b"".join(parts)
 
 
-def split_batch(payload: bytes, count: int) -> list[tuple[SingleMetadata, bytes]]:
+def split_batch(payload: bytes, count: int) -> list[tuple[SingleMessageMetadata, bytes]]:
     """The ``count`` messages of a batch; ProtocolError if there are fewer."""
     return [(_SINGLE.read(raw), payload[body:stop]) for raw, _, body, stop in walk_batch(payload, count)]
 

@@ -11,15 +11,15 @@ from typing import Any, Final
 
 from magnetar.schema.avro_types import (
     PRIMITIVES,
-    Array,
-    Enum,
-    Field,
-    Fixed,
-    Map,
-    Primitive,
-    Record,
-    Schema,
-    Union,
+    AvroArray,
+    AvroEnum,
+    AvroField,
+    AvroFixed,
+    AvroMap,
+    AvroPrimitive,
+    AvroRecord,
+    AvroSchema,
+    AvroUnion,
     short_name,
 )
 
@@ -43,7 +43,7 @@ class AvroSchemaError(ValueError):
     """Not a schema; the text says what and where."""
 
 
-def parse(data: bytes) -> Schema:
+def parse(data: bytes) -> AvroSchema:
     """Raises AvroSchemaError."""
     try:
         document = json.loads(data.decode())
@@ -52,7 +52,7 @@ def parse(data: bytes) -> Schema:
     return parse_document(document)
 
 
-def parse_document(document: Any) -> Schema:
+def parse_document(document: Any) -> AvroSchema:
     """The same from JSON that was parsed already."""
     return _Parser().schema(document, "", "the schema", 0)
 
@@ -61,9 +61,9 @@ class _Parser:
     """One text: its named types so far."""
 
     def __init__(self) -> None:
-        self._named: dict[str, Schema] = {}
+        self._named: dict[str, AvroSchema] = {}
 
-    def schema(self, node: Any, namespace: str, path: str, depth: int) -> Schema:
+    def schema(self, node: Any, namespace: str, path: str, depth: int) -> AvroSchema:
         if depth > DEPTH_MAX:
             raise AvroSchemaError(f"{path}: more than {DEPTH_MAX} types inside each other")
         if isinstance(node, str):
@@ -76,7 +76,7 @@ class _Parser:
         if not isinstance(kind, str):
             raise AvroSchemaError(f'{path}: no "type" that is a name')
         if kind in PRIMITIVES:
-            return Primitive(kind, _props(node, {"type"}))
+            return AvroPrimitive(kind, _props(node, {"type"}))
         if kind in ("record", "error"):
             return self._record(node, namespace, path, depth)
         if kind == "enum":
@@ -85,33 +85,33 @@ class _Parser:
             return self._fixed(node, namespace, path)
         if kind == "array":
             props = _props(node, _RESERVED["array"])
-            return Array(self.schema(_needed(node, "items", path), namespace, f"{path}[]", depth + 1), props)
+            return AvroArray(self.schema(_needed(node, "items", path), namespace, f"{path}[]", depth + 1), props)
         if kind == "map":
             props = _props(node, _RESERVED["map"])
-            return Map(self.schema(_needed(node, "values", path), namespace, f"{path}{{}}", depth + 1), props)
+            return AvroMap(self.schema(_needed(node, "values", path), namespace, f"{path}{{}}", depth + 1), props)
         return self._by_name(kind, namespace, path)
 
-    def _by_name(self, name: str, namespace: str, path: str) -> Schema:
+    def _by_name(self, name: str, namespace: str, path: str) -> AvroSchema:
         if name in PRIMITIVES:
-            return Primitive(name)
+            return AvroPrimitive(name)
         found = self._named.get(_full(name, namespace)) or self._named.get(name)
         if found is None:
             raise AvroSchemaError(f"{path}: {_shown(name)} is not a type, nor the name of one defined before")
         return found
 
-    def _union(self, node: list[Any], namespace: str, path: str, depth: int) -> Union:
-        branches: list[Schema] = []
+    def _union(self, node: list[Any], namespace: str, path: str, depth: int) -> AvroUnion:
+        branches: list[AvroSchema] = []
         seen = set()
         for index, item in enumerate(node):
             branch = self.schema(item, namespace, f"{path}[{index}]", depth + 1)
-            if isinstance(branch, Union):
+            if isinstance(branch, AvroUnion):
                 raise AvroSchemaError(f"{path}: a union directly inside a union")
-            key = branch.name if isinstance(branch, Record | Enum | Fixed) else branch.kind
+            key = branch.name if isinstance(branch, AvroRecord | AvroEnum | AvroFixed) else branch.kind
             if key in seen:
                 raise AvroSchemaError(f"{path}: {key} twice in a union")
             seen.add(key)
             branches.append(branch)
-        return Union(branches)
+        return AvroUnion(branches)
 
     def _define(self, node: dict[str, Any], namespace: str, path: str) -> tuple[str, tuple[str, ...]]:
         name = node.get("name")
@@ -126,9 +126,9 @@ class _Parser:
             raise AvroSchemaError(f"{path}: {full} is defined twice")
         return full, tuple(_full(alias, full.rpartition(".")[0]) for alias in _aliases(node, path))
 
-    def _record(self, node: dict[str, Any], namespace: str, path: str, depth: int) -> Record:
+    def _record(self, node: dict[str, Any], namespace: str, path: str, depth: int) -> AvroRecord:
         name, aliases = self._define(node, namespace, path)
-        record = Record(name, [], aliases, _props(node, _RESERVED["record"]))
+        record = AvroRecord(name, [], aliases, _props(node, _RESERVED["record"]))
         self._named[name] = record
         fields = node.get("fields")
         if not isinstance(fields, list):
@@ -142,7 +142,7 @@ class _Parser:
             record.fields.append(field)
         return record
 
-    def _field(self, node: Any, record: str, namespace: str, depth: int) -> Field:
+    def _field(self, node: Any, record: str, namespace: str, depth: int) -> AvroField:
         name = node.get("name") if isinstance(node, dict) else None
         if not isinstance(name, str):
             raise AvroSchemaError(f'record {record}: a field is an object with a "name", not {_shown(node)}')
@@ -154,7 +154,7 @@ class _Parser:
         if not isinstance(order, str) or order.lower() not in _ORDERS:
             raise AvroSchemaError(f"{path}: order {_shown(order)} is none of {', '.join(sorted(_ORDERS))}")
         kind = self.schema(node["type"], namespace, path, depth + 1)
-        return Field(
+        return AvroField(
             name,
             kind,
             "default" in node,
@@ -164,7 +164,7 @@ class _Parser:
             _props(node, _FIELD),
         )
 
-    def _enum(self, node: dict[str, Any], namespace: str, path: str) -> Enum:
+    def _enum(self, node: dict[str, Any], namespace: str, path: str) -> AvroEnum:
         name, aliases = self._define(node, namespace, path)
         symbols = node.get("symbols")
         if not isinstance(symbols, list) or not all(isinstance(symbol, str) for symbol in symbols):
@@ -176,19 +176,19 @@ class _Parser:
         default = node.get("default")
         if default is not None and default not in symbols:
             raise AvroSchemaError(f"{path}: default {_shown(default)} of enum {name} is not one of its symbols")
-        self._named[name] = found = Enum(name, symbols, default, aliases, _props(node, _RESERVED["enum"]))
+        self._named[name] = found = AvroEnum(name, symbols, default, aliases, _props(node, _RESERVED["enum"]))
         return found
 
-    def _fixed(self, node: dict[str, Any], namespace: str, path: str) -> Fixed:
+    def _fixed(self, node: dict[str, Any], namespace: str, path: str) -> AvroFixed:
         name, aliases = self._define(node, namespace, path)
         size = node.get("size")
         if isinstance(size, bool) or not isinstance(size, int) or size < 0:
             raise AvroSchemaError(f"{path}: fixed {name} has no size")
-        self._named[name] = found = Fixed(name, size, aliases, _props(node, _RESERVED["fixed"]))
+        self._named[name] = found = AvroFixed(name, size, aliases, _props(node, _RESERVED["fixed"]))
         return found
 
 
-def _default(value: Any, kind: Schema, path: str) -> Any:
+def _default(value: Any, kind: AvroSchema, path: str) -> Any:
     """A number may be given as text where a float or double is wanted."""
     if isinstance(value, str) and kind.kind in ("float", "double"):
         try:

@@ -8,35 +8,45 @@ from __future__ import annotations
 import json
 from typing import Any, assert_never
 
-from magnetar.schema.avro_types import Array, Enum, Field, Fixed, Map, Primitive, Record, Schema, Union
+from magnetar.schema.avro_types import (
+    AvroArray,
+    AvroEnum,
+    AvroField,
+    AvroFixed,
+    AvroMap,
+    AvroPrimitive,
+    AvroRecord,
+    AvroSchema,
+    AvroUnion,
+)
 
 
-def canonical(schema: Schema) -> str:
+def canonical(schema: AvroSchema) -> str:
     """The same text for the same schema."""
     return json.dumps(_tree(schema, set()), sort_keys=True)
 
 
-def _tree(schema: Schema, seen: set[str]) -> Any:
-    if isinstance(schema, Primitive):
+def _tree(schema: AvroSchema, seen: set[str]) -> Any:
+    if isinstance(schema, AvroPrimitive):
         return [schema.kind, schema.props]
-    if isinstance(schema, Array):
+    if isinstance(schema, AvroArray):
         return ["array", _tree(schema.items, seen), schema.props]
-    if isinstance(schema, Map):
+    if isinstance(schema, AvroMap):
         return ["map", _tree(schema.values, seen), schema.props]
-    if isinstance(schema, Union):
+    if isinstance(schema, AvroUnion):
         return ["union", [_tree(branch, seen) for branch in schema.branches]]
     if schema.name in seen:
         return schema.name
     seen.add(schema.name)
-    if isinstance(schema, Enum):
+    if isinstance(schema, AvroEnum):
         return ["enum", schema.name, schema.symbols, schema.props]
-    if isinstance(schema, Fixed):
+    if isinstance(schema, AvroFixed):
         return ["fixed", schema.name, schema.size, schema.props]
-    if isinstance(schema, Record):
+    if isinstance(schema, AvroRecord):
         return ["record", schema.name, [_field(field, seen) for field in schema.fields], schema.props]
     assert_never(schema)
 
 
-def _field(field: Field, seen: set[str]) -> Any:
+def _field(field: AvroField, seen: set[str]) -> Any:
     default = [field.default] if field.has_default else []
     return [field.name, _tree(field.type, seen), default, field.order, field.props]

@@ -4,32 +4,42 @@ from __future__ import annotations
 
 from typing import Any, assert_never
 
-from magnetar.schema.avro_types import Array, Enum, Fixed, Map, Primitive, Record, Schema, Union, describe
+from magnetar.schema.avro_types import (
+    AvroArray,
+    AvroEnum,
+    AvroFixed,
+    AvroMap,
+    AvroPrimitive,
+    AvroRecord,
+    AvroSchema,
+    AvroUnion,
+    describe,
+)
 
 _NUMBERS = frozenset({"int", "long", "float", "double"})
 
 
-def misfit(value: Any, schema: Schema, depth: int = 0) -> str | None:
+def misfit(value: Any, schema: AvroSchema, depth: int = 0) -> str | None:
     """Why ``value`` is no default of that type, or None."""
-    if isinstance(schema, Union):
+    if isinstance(schema, AvroUnion):
         if not schema.branches:
             return "an empty union has no default"
         return misfit(value, schema.branches[0], depth + 1)
-    if isinstance(schema, Primitive):
+    if isinstance(schema, AvroPrimitive):
         return None if _fits(value, schema.kind) else _no(value, schema)
-    if isinstance(schema, Enum):
+    if isinstance(schema, AvroEnum):
         return None if value in schema.symbols else _no(value, schema)
-    if isinstance(schema, Fixed):
+    if isinstance(schema, AvroFixed):
         return None if isinstance(value, str) else _no(value, schema)
-    if isinstance(schema, Array):
+    if isinstance(schema, AvroArray):
         if not isinstance(value, list):
             return _no(value, schema)
         return _first(misfit(item, schema.items, depth + 1) for item in value)
-    if isinstance(schema, Map):
+    if isinstance(schema, AvroMap):
         if not isinstance(value, dict):
             return _no(value, schema)
         return _first(misfit(item, schema.values, depth + 1) for item in value.values())
-    if isinstance(schema, Record):
+    if isinstance(schema, AvroRecord):
         if not isinstance(value, dict):
             return _no(value, schema)
         # a record without end needs a default without end, so the value bounds the recursion unless defaults do not
@@ -59,7 +69,7 @@ def _fits(value: Any, kind: str) -> bool:
     return isinstance(value, str)
 
 
-def _no(value: Any, schema: Schema) -> str:
+def _no(value: Any, schema: AvroSchema) -> str:
     shown = repr(value)
     return f"default {shown if len(shown) <= 60 else shown[:60] + '...'} is not of type {describe(schema)}"
 

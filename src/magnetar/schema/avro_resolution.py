@@ -18,15 +18,15 @@ from typing import Final, NamedTuple
 
 from magnetar.schema.avro_defaults import misfit
 from magnetar.schema.avro_types import (
-    Array,
-    Enum,
-    Field,
-    Fixed,
-    Map,
-    Primitive,
-    Record,
-    Schema,
-    Union,
+    AvroArray,
+    AvroEnum,
+    AvroField,
+    AvroFixed,
+    AvroMap,
+    AvroPrimitive,
+    AvroRecord,
+    AvroSchema,
+    AvroUnion,
     describe,
     short_name,
 )
@@ -43,7 +43,7 @@ _PROMOTIONS: Final[Mapping[str, frozenset[str]]] = {
 }
 
 
-class Rule(StrEnum):
+class ResolutionRule(StrEnum):
     """What was broken, in the words of an error."""
 
     MISSING_DEFAULT = "a field that was not written needs a default"
@@ -58,18 +58,18 @@ class Rule(StrEnum):
     DEPTH = f"no more than {_DEPTH_MAX} types inside each other"
 
 
-class Problem(NamedTuple):
+class Incompatibility(NamedTuple):
     """The first thing that cannot be read."""
 
     path: str
-    rule: Rule
+    rule: ResolutionRule
     detail: str
 
     def __str__(self) -> str:
         return f"{self.path}: {self.detail} (rule: {self.rule.value})"
 
 
-def problem(writer: Schema, reader: Schema) -> Problem | None:
+def incompatibility(writer: AvroSchema, reader: AvroSchema) -> Incompatibility | None:
     """None: the reader can read it."""
     return Resolution(reader).resolve(writer, reader, "the schema", 0)
 
@@ -77,13 +77,13 @@ def problem(writer: Schema, reader: Schema) -> Problem | None:
 class Resolution:
     """One question. Pairs under way or answered are not asked again; ids are safe, the trees outlive this."""
 
-    def __init__(self, reader: Schema) -> None:
-        self._answers: dict[tuple[int, int], Problem | None] = {}
+    def __init__(self, reader: AvroSchema) -> None:
+        self._answers: dict[tuple[int, int], Incompatibility | None] = {}
         self._types: dict[str, str] = {}
         self._fields: dict[str, dict[str, str]] = {}
         self._gather(reader)
 
-    def _gather(self, reader: Schema) -> None:
+    def _gather(self, reader: AvroSchema) -> None:
         """The reader's aliases: the writer's names are read as if they were the new ones."""
         seen: set[int] = set()
         waiting = [reader]
@@ -92,95 +92,99 @@ class Resolution:
             if id(schema) in seen:
                 continue
             seen.add(id(schema))
-            if isinstance(schema, Enum | Fixed | Record):
+            if isinstance(schema, AvroEnum | AvroFixed | AvroRecord):
                 self._types.update(dict.fromkeys(schema.aliases, schema.name))
-            if isinstance(schema, Array):
+            if isinstance(schema, AvroArray):
                 waiting.append(schema.items)
-            elif isinstance(schema, Map):
+            elif isinstance(schema, AvroMap):
                 waiting.append(schema.values)
-            elif isinstance(schema, Union):
+            elif isinstance(schema, AvroUnion):
                 waiting.extend(schema.branches)
-            elif isinstance(schema, Record):
+            elif isinstance(schema, AvroRecord):
                 for field in schema.fields:
                     waiting.append(field.type)
                     for alias in field.aliases:
                         self._fields.setdefault(schema.name, {})[alias] = field.name
 
-    def resolve(self, writer: Schema, reader: Schema, path: str, depth: int) -> Problem | None:
+    def resolve(self, writer: AvroSchema, reader: AvroSchema, path: str, depth: int) -> Incompatibility | None:
         if depth > _DEPTH_MAX:
-            return Problem(path, Rule.DEPTH, "too deep")
-        if isinstance(writer, Union):
+            return Incompatibility(path, ResolutionRule.DEPTH, "too deep")
+        if isinstance(writer, AvroUnion):
             return self._union(writer, reader, path, depth)
-        if isinstance(reader, Union):
+        if isinstance(reader, AvroUnion):
             match = self._branch(writer, reader, path, depth)
             if match is None:
                 text = f"{describe(writer)} was written, the reader has {describe(reader)}"
-                return Problem(path, Rule.BRANCH, text)
+                return Incompatibility(path, ResolutionRule.BRANCH, text)
             return self.resolve(writer, match, path, depth + 1)
-        if isinstance(writer, Record) and isinstance(reader, Record):
+        if isinstance(writer, AvroRecord) and isinstance(reader, AvroRecord):
             return self._record(writer, reader, path, depth)
-        if isinstance(writer, Array) and isinstance(reader, Array):
+        if isinstance(writer, AvroArray) and isinstance(reader, AvroArray):
             return self.resolve(writer.items, reader.items, f"{path}[]", depth + 1)
-        if isinstance(writer, Map) and isinstance(reader, Map):
+        if isinstance(writer, AvroMap) and isinstance(reader, AvroMap):
             return self.resolve(writer.values, reader.values, f"{path}{{}}", depth + 1)
-        if isinstance(writer, Enum) and isinstance(reader, Enum):
+        if isinstance(writer, AvroEnum) and isinstance(reader, AvroEnum):
             return self._same_name(writer, reader, path)
-        if isinstance(writer, Fixed) and isinstance(reader, Fixed):
+        if isinstance(writer, AvroFixed) and isinstance(reader, AvroFixed):
             if writer.size != reader.size and self._same_name(writer, reader, path) is None:
-                return Problem(path, Rule.SIZE, f"{writer.size} bytes were written, the reader has {reader.size}")
+                return Incompatibility(
+                    path, ResolutionRule.SIZE, f"{writer.size} bytes were written, the reader has {reader.size}"
+                )
             return self._same_name(writer, reader, path)
-        if isinstance(writer, Primitive) and (
+        if isinstance(writer, AvroPrimitive) and (
             writer.kind == reader.kind or reader.kind in _PROMOTIONS.get(writer.kind, ())
         ):
             return None
-        return Problem(path, Rule.TYPE, f"{describe(writer)} was written, the reader has {describe(reader)}")
+        return Incompatibility(
+            path, ResolutionRule.TYPE, f"{describe(writer)} was written, the reader has {describe(reader)}"
+        )
 
-    def _union(self, writer: Union, reader: Schema, path: str, depth: int) -> Problem | None:
+    def _union(self, writer: AvroUnion, reader: AvroSchema, path: str, depth: int) -> Incompatibility | None:
         for branch, target in zip(writer.branches, self.targets(writer, reader), strict=True):
             found = self.resolve(branch, target, path, depth + 1)
             if found is not None:
                 return found
         return None
 
-    def targets(self, writer: Union, reader: Schema) -> list[Schema]:
+    def targets(self, writer: AvroUnion, reader: AvroSchema) -> list[AvroSchema]:
         """What reads each branch of the writer's union: the branch in its place, or whatever ``reader`` makes of it."""
-        if isinstance(reader, Union) and self._equivalent(writer, reader, set()):
+        if isinstance(reader, AvroUnion) and self._equivalent(writer, reader, set()):
             return reader.branches
         return [reader] * len(writer.branches)
 
-    def branch(self, writer: Schema, reader: Union) -> Schema | None:
+    def branch(self, writer: AvroSchema, reader: AvroUnion) -> AvroSchema | None:
         """The branch of the reader's union that reads what is no union."""
         return self._branch(writer, reader, "", 0)
 
-    def written(self, writer: Record, reader: Record) -> list[tuple[Field, Field | None]]:
+    def written(self, writer: AvroRecord, reader: AvroRecord) -> list[tuple[AvroField, AvroField | None]]:
         """Each field of the writer, in order, and the reader's that takes it."""
         renamed = self._fields.get(self._name(writer), {})
         wanted = {field.name: field for field in reader.fields}
         return [(field, wanted.get(renamed.get(field.name, field.name))) for field in writer.fields]
 
-    def _equivalent(self, writer: Schema, reader: Schema, seen: set[tuple[int, int]]) -> bool:
+    def _equivalent(self, writer: AvroSchema, reader: AvroSchema, seen: set[tuple[int, int]]) -> bool:
         """Whether two unions match branch by branch; namespaces do not matter then, as they do in ``_branch``."""
         if len(seen) > _DEPTH_MAX:
             return False
-        if isinstance(writer, Union) and isinstance(reader, Union):
+        if isinstance(writer, AvroUnion) and isinstance(reader, AvroUnion):
             return len(writer.branches) == len(reader.branches) and all(
                 self._equivalent(one, other, seen) for one, other in zip(writer.branches, reader.branches, strict=True)
             )
-        if isinstance(writer, Array) and isinstance(reader, Array):
+        if isinstance(writer, AvroArray) and isinstance(reader, AvroArray):
             return self._equivalent(writer.items, reader.items, seen)
-        if isinstance(writer, Map) and isinstance(reader, Map):
+        if isinstance(writer, AvroMap) and isinstance(reader, AvroMap):
             return self._equivalent(writer.values, reader.values, seen)
         if (
-            isinstance(writer, Enum | Fixed | Record)
-            and isinstance(reader, Enum | Fixed | Record)
+            isinstance(writer, AvroEnum | AvroFixed | AvroRecord)
+            and isinstance(reader, AvroEnum | AvroFixed | AvroRecord)
             and (writer.kind != reader.kind or short_name(self._name(writer)) != short_name(reader.name))
         ):
             return False
-        if isinstance(writer, Enum) and isinstance(reader, Enum):
+        if isinstance(writer, AvroEnum) and isinstance(reader, AvroEnum):
             return writer.symbols == reader.symbols
-        if isinstance(writer, Fixed) and isinstance(reader, Fixed):
+        if isinstance(writer, AvroFixed) and isinstance(reader, AvroFixed):
             return writer.size == reader.size
-        if isinstance(writer, Record) and isinstance(reader, Record):
+        if isinstance(writer, AvroRecord) and isinstance(reader, AvroRecord):
             key = (id(writer), id(reader))
             if key in seen:
                 return True
@@ -191,16 +195,20 @@ class Resolution:
             )
         return writer.kind == reader.kind
 
-    def _same_name(self, writer: Enum | Fixed, reader: Enum | Fixed, path: str) -> Problem | None:
+    def _same_name(
+        self, writer: AvroEnum | AvroFixed, reader: AvroEnum | AvroFixed, path: str
+    ) -> Incompatibility | None:
         # namespaces may change, as in Avro's own resolution
         if short_name(self._name(writer)) == short_name(reader.name):
             return None
-        return Problem(path, Rule.NAME, f"{describe(writer)} was written, the reader has {describe(reader)}")
+        return Incompatibility(
+            path, ResolutionRule.NAME, f"{describe(writer)} was written, the reader has {describe(reader)}"
+        )
 
-    def _name(self, writer: Enum | Fixed | Record) -> str:
+    def _name(self, writer: AvroEnum | AvroFixed | AvroRecord) -> str:
         return self._types.get(writer.name, writer.name)
 
-    def _record(self, writer: Record, reader: Record, path: str, depth: int) -> Problem | None:
+    def _record(self, writer: AvroRecord, reader: AvroRecord, path: str, depth: int) -> Incompatibility | None:
         key = (id(writer), id(reader))
         if key in self._answers:
             return self._answers[key]
@@ -208,11 +216,13 @@ class Resolution:
         found = self._answers[key] = self._fields_problem(writer, reader, path, depth)
         return found
 
-    def _fields_problem(self, writer: Record, reader: Record, path: str, depth: int) -> Problem | None:
+    def _fields_problem(self, writer: AvroRecord, reader: AvroRecord, path: str, depth: int) -> Incompatibility | None:
         renamed = self._fields.get(self._name(writer), {})
         written = {renamed.get(field.name, field.name): field for field in writer.fields}
         if len(written) < len(writer.fields):
-            return Problem(path, Rule.ALIAS, f"fields of {describe(reader)} stand for two fields of {describe(writer)}")
+            return Incompatibility(
+                path, ResolutionRule.ALIAS, f"fields of {describe(reader)} stand for two fields of {describe(writer)}"
+            )
         for field in reader.fields:
             place = f"field {field.name}" if path == "the schema" else f"{path}.{field.name}"
             before = written.get(field.name)
@@ -224,17 +234,19 @@ class Resolution:
                 return found
         return None
 
-    def _branch(self, writer: Schema, reader: Union, path: str, depth: int) -> Schema | None:
+    def _branch(self, writer: AvroSchema, reader: AvroUnion, path: str, depth: int) -> AvroSchema | None:
         """The first of the same type and name, then a record that matches by its fields, then a promotion."""
-        by_structure: Schema | None = None
+        by_structure: AvroSchema | None = None
         for branch in reader.branches:
             if branch.kind != writer.kind:
                 continue
-            if not isinstance(writer, Record | Enum | Fixed) or not isinstance(branch, Record | Enum | Fixed):
+            if not isinstance(writer, AvroRecord | AvroEnum | AvroFixed) or not isinstance(
+                branch, AvroRecord | AvroEnum | AvroFixed
+            ):
                 return branch
             if self._name(writer) == branch.name:
                 return branch
-            if isinstance(writer, Record) and isinstance(branch, Record):
+            if isinstance(writer, AvroRecord) and isinstance(branch, AvroRecord):
                 same = short_name(self._name(writer)) == short_name(branch.name)
                 if (by_structure is None or same) and self._record(writer, branch, path, depth + 1) is None:
                     by_structure = branch
@@ -244,8 +256,10 @@ class Resolution:
         return next((branch for branch in reader.branches if branch.kind in promoted), None)
 
 
-def _without(field: Field, place: str) -> Problem | None:
+def _without(field: AvroField, place: str) -> Incompatibility | None:
     if not field.has_default:
-        return Problem(place, Rule.MISSING_DEFAULT, "was not written and the reader has no default for it")
+        return Incompatibility(
+            place, ResolutionRule.MISSING_DEFAULT, "was not written and the reader has no default for it"
+        )
     wrong = misfit(field.default, field.type)
-    return None if wrong is None else Problem(place, Rule.BAD_DEFAULT, wrong)
+    return None if wrong is None else Incompatibility(place, ResolutionRule.BAD_DEFAULT, wrong)

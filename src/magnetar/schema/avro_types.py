@@ -13,33 +13,33 @@ Props: TypeAlias = Mapping[str, Any]
 
 
 @dataclass(eq=False, slots=True)
-class Primitive:
+class AvroPrimitive:
     kind: str
     props: Props = field(default_factory=dict)
 
 
 @dataclass(eq=False, slots=True)
-class Array:
-    items: Schema
+class AvroArray:
+    items: AvroSchema
     props: Props = field(default_factory=dict)
     kind: str = "array"
 
 
 @dataclass(eq=False, slots=True)
-class Map:
-    values: Schema
+class AvroMap:
+    values: AvroSchema
     props: Props = field(default_factory=dict)
     kind: str = "map"
 
 
 @dataclass(eq=False, slots=True)
-class Union:
-    branches: list[Schema]
+class AvroUnion:
+    branches: list[AvroSchema]
     kind: str = "union"
 
 
 @dataclass(eq=False, slots=True)
-class Enum:
+class AvroEnum:
     name: str
     """With its namespace, as the names of all named types."""
     symbols: list[str]
@@ -50,7 +50,7 @@ class Enum:
 
 
 @dataclass(eq=False, slots=True)
-class Fixed:
+class AvroFixed:
     name: str
     size: int
     aliases: tuple[str, ...] = ()
@@ -59,9 +59,9 @@ class Fixed:
 
 
 @dataclass(eq=False, slots=True)
-class Field:
+class AvroField:
     name: str
-    type: Schema
+    type: AvroSchema
     has_default: bool
     default: Any
     order: str
@@ -70,15 +70,15 @@ class Field:
 
 
 @dataclass(eq=False, slots=True)
-class Record:
+class AvroRecord:
     name: str
-    fields: list[Field]
+    fields: list[AvroField]
     aliases: tuple[str, ...] = ()
     props: Props = field(default_factory=dict)
     kind: str = "record"
 
 
-Schema: TypeAlias = "Primitive | Array | Map | Union | Enum | Fixed | Record"
+AvroSchema: TypeAlias = "AvroPrimitive | AvroArray | AvroMap | AvroUnion | AvroEnum | AvroFixed | AvroRecord"
 
 
 def short_name(name: str) -> str:
@@ -86,10 +86,10 @@ def short_name(name: str) -> str:
     return name.rpartition(".")[2]
 
 
-def describe(schema: Schema) -> str:
+def describe(schema: AvroSchema) -> str:
     """A type in one or two words, for people."""
-    if isinstance(schema, Enum | Fixed | Record):
+    if isinstance(schema, AvroEnum | AvroFixed | AvroRecord):
         return f"{schema.kind} {schema.name}"
-    if isinstance(schema, Union):
+    if isinstance(schema, AvroUnion):
         return "union of " + ", ".join(map(describe, schema.branches)) if schema.branches else "empty union"
     return schema.kind

@@ -11,9 +11,9 @@ from typing import Final
 from magnetar.model.errors import IncompatibleSchemaError
 from magnetar.model.schemas import SchemaDefinition, SchemaType, SchemaVersion
 from magnetar.schema import avro, key_value, protobuf_native
-from magnetar.schema.avro_resolution import problem
+from magnetar.schema.avro_resolution import incompatibility
 from magnetar.schema.json_schema import parse_old
-from magnetar.schema.strategies import Strategy
+from magnetar.schema.strategies import CompatibilityStrategy
 from magnetar.schema.validation import identity, parsed, parsed_or_none
 
 _NOT_READABLE: Final = "org.apache.avro.SchemaValidationException: Unable to read schema: "
@@ -33,18 +33,20 @@ def same(versions: Sequence[SchemaVersion], new: SchemaDefinition) -> SchemaVers
     return None
 
 
-def require_follows_latest(latest: SchemaVersion, new: SchemaDefinition, strategy: Strategy) -> None:
+def require_follows_latest(latest: SchemaVersion, new: SchemaDefinition, strategy: CompatibilityStrategy) -> None:
     """Raises IncompatibleSchemaError. The same bytes again follow whatever the strategy."""
-    if strategy is Strategy.ALWAYS_COMPATIBLE:
+    if strategy is CompatibilityStrategy.ALWAYS_COMPATIBLE:
         return
     _require_type(latest, new)
     if latest.definition.data != new.data:
         _require(latest, new, strategy)
 
 
-def require_follows_all(versions: Sequence[SchemaVersion], new: SchemaDefinition, strategy: Strategy) -> None:
+def require_follows_all(
+    versions: Sequence[SchemaVersion], new: SchemaDefinition, strategy: CompatibilityStrategy
+) -> None:
     """The same with every version, the latest first. Raises IncompatibleSchemaError."""
-    if strategy is Strategy.ALWAYS_COMPATIBLE:
+    if strategy is CompatibilityStrategy.ALWAYS_COMPATIBLE:
         return
     for version in reversed(versions):
         _require_type(version, new)
@@ -59,11 +61,11 @@ def _require_type(old: SchemaVersion, new: SchemaDefinition) -> None:
         )
 
 
-def _require(old: SchemaVersion, new: SchemaDefinition, strategy: Strategy) -> None:
+def _require(old: SchemaVersion, new: SchemaDefinition, strategy: CompatibilityStrategy) -> None:
     _check(old.definition, new, strategy, f"version {old.version}")
 
 
-def _check(old: SchemaDefinition, new: SchemaDefinition, strategy: Strategy, old_name: str) -> None:
+def _check(old: SchemaDefinition, new: SchemaDefinition, strategy: CompatibilityStrategy, old_name: str) -> None:
     kind = new.type
     if kind is SchemaType.AVRO:
         _check_avro(old, new, strategy, old_name)
@@ -77,7 +79,7 @@ def _check(old: SchemaDefinition, new: SchemaDefinition, strategy: Strategy, old
         raise IncompatibleSchemaError(f"Schema compatibility strategy is {strategy}")
 
 
-def _check_avro(old: SchemaDefinition, new: SchemaDefinition, strategy: Strategy, old_name: str) -> None:
+def _check_avro(old: SchemaDefinition, new: SchemaDefinition, strategy: CompatibilityStrategy, old_name: str) -> None:
     begin = f"Error during schema compatibility check with strategy {strategy}: "
     if strategy.never:
         raise IncompatibleSchemaError(f"{begin}{_NOT_READABLE}under this strategy nothing may follow {old_name}")
@@ -86,16 +88,16 @@ def _check_avro(old: SchemaDefinition, new: SchemaDefinition, strategy: Strategy
     except avro.AvroSchemaError as error:
         raise IncompatibleSchemaError(f"{begin}org.apache.avro.SchemaParseException: {error}") from None
     if strategy.new_reads_old:
-        found = problem(before, after)
+        found = incompatibility(before, after)
         if found is not None:
             raise IncompatibleSchemaError(f"{begin}{_NOT_READABLE}the new schema cannot read {old_name}: {found}")
     if strategy.old_reads_new:
-        found = problem(after, before)
+        found = incompatibility(after, before)
         if found is not None:
             raise IncompatibleSchemaError(f"{begin}{_NOT_READABLE}{old_name} cannot read the new schema: {found}")
 
 
-def _check_json(old: SchemaDefinition, new: SchemaDefinition, strategy: Strategy, old_name: str) -> None:
+def _check_json(old: SchemaDefinition, new: SchemaDefinition, strategy: CompatibilityStrategy, old_name: str) -> None:
     """One of the old form and one of Avro's follow each other: their clients are of different ages."""
     before = None if parsed_or_none(old) is not None else parse_old(old.data)
     after = None if parsed_or_none(new) is not None else parse_old(new.data)
@@ -108,7 +110,9 @@ def _check_json(old: SchemaDefinition, new: SchemaDefinition, strategy: Strategy
         )
 
 
-def _check_key_value(old: SchemaDefinition, new: SchemaDefinition, strategy: Strategy, old_name: str) -> None:
+def _check_key_value(
+    old: SchemaDefinition, new: SchemaDefinition, strategy: CompatibilityStrategy, old_name: str
+) -> None:
     before, after = key_value.split(old), key_value.split(new)
     for what, one, other in zip(("key", "value"), before, after, strict=True):
         if one.type != other.type:
@@ -120,7 +124,9 @@ def _check_key_value(old: SchemaDefinition, new: SchemaDefinition, strategy: Str
         _check(one, other, strategy, f"the {what} of {old_name}")
 
 
-def _check_protobuf_native(old: SchemaDefinition, new: SchemaDefinition, strategy: Strategy, old_name: str) -> None:
+def _check_protobuf_native(
+    old: SchemaDefinition, new: SchemaDefinition, strategy: CompatibilityStrategy, old_name: str
+) -> None:
     if strategy.never:
         raise IncompatibleSchemaError(f"Unknown SchemaCompatibilityStrategy: {strategy} lets nothing follow {old_name}")
     before, after = protobuf_native.root_message(old.data), protobuf_native.root_message(new.data)

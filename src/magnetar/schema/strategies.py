@@ -6,7 +6,7 @@ from enum import StrEnum
 from typing import Final
 
 
-class Strategy(StrEnum):
+class CompatibilityStrategy(StrEnum):
     UNDEFINED = "UNDEFINED"
     ALWAYS_INCOMPATIBLE = "ALWAYS_INCOMPATIBLE"
     ALWAYS_COMPATIBLE = "ALWAYS_COMPATIBLE"
@@ -33,22 +33,37 @@ class Strategy(StrEnum):
     @property
     def never(self) -> bool:
         """Whether nothing may follow anything; what was never defined lets nothing through either."""
-        return self in (Strategy.ALWAYS_INCOMPATIBLE, Strategy.UNDEFINED)
+        return self in (CompatibilityStrategy.ALWAYS_INCOMPATIBLE, CompatibilityStrategy.UNDEFINED)
 
 
 _NEW_READS_OLD: Final = frozenset(
-    {Strategy.BACKWARD, Strategy.BACKWARD_TRANSITIVE, Strategy.FULL, Strategy.FULL_TRANSITIVE}
+    {
+        CompatibilityStrategy.BACKWARD,
+        CompatibilityStrategy.BACKWARD_TRANSITIVE,
+        CompatibilityStrategy.FULL,
+        CompatibilityStrategy.FULL_TRANSITIVE,
+    }
 )
 _OLD_READS_NEW: Final = frozenset(
-    {Strategy.FORWARD, Strategy.FORWARD_TRANSITIVE, Strategy.FULL, Strategy.FULL_TRANSITIVE}
+    {
+        CompatibilityStrategy.FORWARD,
+        CompatibilityStrategy.FORWARD_TRANSITIVE,
+        CompatibilityStrategy.FULL,
+        CompatibilityStrategy.FULL_TRANSITIVE,
+    }
 )
 _CONSUMERS_READ_LATEST: Final = frozenset(
-    {Strategy.BACKWARD, Strategy.FORWARD, Strategy.FORWARD_TRANSITIVE, Strategy.FULL}
+    {
+        CompatibilityStrategy.BACKWARD,
+        CompatibilityStrategy.FORWARD,
+        CompatibilityStrategy.FORWARD_TRANSITIVE,
+        CompatibilityStrategy.FULL,
+    }
 )
 
 
-def of_consumers(strategy: Strategy) -> tuple[Strategy, bool]:
+def of_consumers(strategy: CompatibilityStrategy) -> tuple[CompatibilityStrategy, bool]:
     """What a consumer's schema is checked by, and whether against all versions (10.7)."""
     if strategy in _CONSUMERS_READ_LATEST:
-        return Strategy.BACKWARD, False
+        return CompatibilityStrategy.BACKWARD, False
     return strategy, True

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from typing import Final
 
+from magnetar.model.byte_budget_cache import ByteBudgetCache
 from magnetar.model.errors import InvalidSchemaDataError
-from magnetar.model.remembered import Remembered
 from magnetar.model.schemas import SchemaDefinition, SchemaType
 from magnetar.schema import avro, key_value, protobuf_native
 from magnetar.schema.avro_canonical import canonical
-from magnetar.schema.avro_types import Schema, Union
+from magnetar.schema.avro_types import AvroSchema, AvroUnion
 from magnetar.schema.json_schema import parse_old
 
 DATA_BYTES_MAX: Final = 1 << 20
@@ -55,12 +55,12 @@ def require_valid(schema: SchemaDefinition) -> None:
 
 
 # every client that comes is compared with every version, whose text it may write in its own way
-_schemas = Remembered[bytes, Schema](8 << 20)
-_identities = Remembered[bytes, str](2 << 20)
+_schemas = ByteBudgetCache[bytes, AvroSchema](8 << 20)
+_identities = ByteBudgetCache[bytes, str](2 << 20)
 _NO_IDENTITY: Final = ""
 
 
-def parsed(data: bytes) -> Schema:
+def parsed(data: bytes) -> AvroSchema:
     """The Avro schema in a definition; lately used ones are remembered. Raises AvroSchemaError."""
     found = _schemas.get(data)
     if found is None:
@@ -69,7 +69,7 @@ def parsed(data: bytes) -> Schema:
     return found
 
 
-def parsed_or_none(schema: SchemaDefinition) -> Schema | None:
+def parsed_or_none(schema: SchemaDefinition) -> AvroSchema | None:
     """The Avro schema by which a definition is compared, None if it has none."""
     if schema.type not in _BY_AVRO:
         return None
@@ -107,5 +107,5 @@ def _require_avro(schema: SchemaDefinition) -> None:
         raise InvalidSchemaDataError(
             f"Invalid schema definition data for {kind.name} schema caused by {error}"
         ) from None
-    if kind is SchemaType.AVRO and isinstance(found, Union):
+    if kind is SchemaType.AVRO and isinstance(found, AvroUnion):
         raise InvalidSchemaDataError("Avro schema typed [UNION] is not supported")

@@ -13,7 +13,7 @@ from magnetar.model.errors import ServerError
 from magnetar.protocol import commands as c
 from magnetar.protocol.entries import (
     EntryMetadata,
-    SingleMetadata,
+    SingleMessageMetadata,
     build_entry,
     join_batch,
     metadata_of,
@@ -150,7 +150,7 @@ def test_batches_keep_the_places_of_their_messages(tmp_path: Path) -> None:
         client = await broker.client()
         producer = await client.producer(T)
         inside = [("a", b"1"), ("b", b"1"), (None, b"keyless"), ("a", b"2"), ("b", b"")]
-        payload = join_batch((SingleMetadata(partition_key=key), value) for key, value in inside)
+        payload = join_batch((SingleMessageMetadata(partition_key=key), value) for key, value in inside)
         entry = build_entry(EntryMetadata("p", 0, 1, num_messages_in_batch=len(inside)), payload)
         await producer.receipt(producer.send(b"", entry=entry, count=len(inside)))
         await compact(broker)

@@ -17,7 +17,7 @@ from magnetar.metadata.memory import MemoryMetadataStore
 from magnetar.model.errors import PersistenceError
 from magnetar.model.names import TopicName
 from magnetar.protocol import commands as c
-from magnetar.protocol.entries import EntryMetadata, SingleMetadata, build_entry, join_batch
+from magnetar.protocol.entries import EntryMetadata, SingleMessageMetadata, build_entry, join_batch
 from magnetar.runtime.clock import SystemClock
 from magnetar.testing.faultfiles import FaultFileSystem
 from magnetar.testing.rawclient import RawConsumer, payload_of
@@ -188,7 +188,7 @@ def test_last_message_id_knows_the_batch(tell: Callable[[Story], None]) -> None:
         nothing = (await broker.ask("GET", URL + "/lastMessageId"))[1]
         assert nothing["entryId"] == -1
         producer = await (await broker.client()).producer(T)
-        batch = join_batch([(SingleMetadata(), b"x")] * 3)
+        batch = join_batch([(SingleMessageMetadata(), b"x")] * 3)
         entry = build_entry(EntryMetadata("p", 0, 1, num_messages_in_batch=3), batch)
         got = (await producer.receipt(producer.send(b"", entry=entry, count=3))).message_id
         assert got is not None

@@ -18,7 +18,7 @@ import pytest
 
 from magnetar.model.hashing import ring_slot
 from magnetar.protocol import commands as c
-from magnetar.protocol.entries import EntryMetadata, SingleMetadata, build_entry, join_batch
+from magnetar.protocol.entries import EntryMetadata, SingleMessageMetadata, build_entry, join_batch
 from magnetar.testing.rawclient import RawClient, RawConsumer, RawProducer, make_entry
 from tests.admin.real_broker import TOPIC, RealBroker, real_broker
 
@@ -104,7 +104,7 @@ class Recount:
             batch = EntryMetadata(
                 producer.name, producer.next_sequence_id, 1, partition_key=key, num_messages_in_batch=count
             )
-            entry = build_entry(batch, join_batch([(SingleMetadata(), payload)] * count))
+            entry = build_entry(batch, join_batch([(SingleMessageMetadata(), payload)] * count))
         producer.send(b"", entry=entry, count=count)
         got = (await producer.receipt()).message_id
         assert got is not None

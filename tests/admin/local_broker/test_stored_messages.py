@@ -13,7 +13,7 @@ from magnetar.broker.topic.publish.producer import Pending
 from magnetar.model.names import TopicName
 from magnetar.protocol import commands as c
 from magnetar.protocol.compression import CompressionType, compress
-from magnetar.protocol.entries import EncryptionKey, EntryMetadata, SingleMetadata, build_entry, join_batch
+from magnetar.protocol.entries import EncryptionKey, EntryMetadata, SingleMessageMetadata, build_entry, join_batch
 from tests.admin.real_broker import TOPIC, RealBroker, real_broker
 
 NAME = TopicName.parse("persistent://public/default/t")
@@ -58,7 +58,7 @@ def single(payload: bytes, **metadata: Any) -> tuple[bytes, int]:
     return build_entry(EntryMetadata("p", 7, 1_700_000_000_120, **metadata), payload), 1
 
 
-BATCH = join_batch([(SingleMetadata(), b"one"), (SingleMetadata(), b"two")])
+BATCH = join_batch([(SingleMessageMetadata(), b"one"), (SingleMessageMetadata(), b"two")])
 
 
 def test_messages_one_by_one(tmp_path: Path) -> None:

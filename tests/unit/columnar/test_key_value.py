@@ -8,7 +8,7 @@ import pyarrow as pa  # type: ignore[import-untyped]  # publishes no types
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from magnetar.columnar.key_value import Pairs, joined, split
+from magnetar.columnar.key_value import KeyValueValues, join_pairs, split_pairs
 from magnetar.columnar.primitives import Primitives
 from magnetar.columnar.values import Text
 from magnetar.model.schemas import SchemaType
@@ -27,7 +27,7 @@ def inline(key: bytes | None, value: bytes | None) -> bytes:
 @given(st.lists(st.one_of(st.none(), st.tuples(PART, PART)), max_size=6), st.integers(0, 2))
 def test_pairs_are_taken_apart(pairs: list[tuple[bytes | None, bytes | None] | None], skip: int) -> None:
     values = pa.array([None if one is None else inline(*one) for one in pairs], pa.binary())[skip:]
-    keys, found, wrong = split(values)
+    keys, found, wrong = split_pairs(values)
     expected = [(None, None) if one is None else one for one in pairs][skip:]
     assert list(zip(keys.to_pylist(), found.to_pylist(), strict=True)) == expected
     assert not wrong
@@ -38,13 +38,13 @@ def test_pairs_are_taken_apart(pairs: list[tuple[bytes | None, bytes | None] | N
 def test_pairs_are_put_together(pairs: list[tuple[bytes | None, bytes | None]], skip: int) -> None:
     keys, values = (pa.array([one[half] for one in pairs], pa.binary())[skip:] for half in (0, 1))
     expected = [None if one == (None, None) else inline(*one) for one in pairs][skip:]
-    assert joined(keys, values).to_pylist() == expected
+    assert join_pairs(keys, values).to_pylist() == expected
 
 
 @settings(max_examples=100, deadline=None)
 @given(st.lists(st.binary(max_size=16), max_size=6))
 def test_bytes_that_are_no_pairs(values: list[bytes]) -> None:
-    keys, found, wrong = split(pa.array(values, pa.binary()))
+    keys, found, wrong = split_pairs(pa.array(values, pa.binary()))
     for row, value in enumerate(values):
         if row in wrong:
             assert (keys[row].as_py(), found[row].as_py()) == (None, None)
@@ -55,7 +55,7 @@ def test_bytes_that_are_no_pairs(values: list[bytes]) -> None:
 
 def test_each_part_by_its_schema() -> None:
     record = written(RECORD, {"a": 5})[0].as_py()
-    inside = Pairs(Primitives(SchemaType.INT32), avro(RECORD), separated=False)
+    inside = KeyValueValues(Primitives(SchemaType.INT32), avro(RECORD), separated=False)
     values = pa.array([inline(b"\0\0\0\7", record), None, inline(b"\0", record), inline(None, b""), b"x"], pa.binary())
     columns, unreadable = inside.read(values, [(5, None)])
     nothing = {"key": None, "value": None}
@@ -66,7 +66,7 @@ def test_each_part_by_its_schema() -> None:
 
 
 def test_the_key_beside_the_value() -> None:
-    pairs = Pairs(Text(), avro(RECORD), separated=True)
+    pairs = KeyValueValues(Text(), avro(RECORD), separated=True)
     assert pairs.needs_keys
     values = pa.array([written(RECORD, {"a": 1})[0].as_py(), None], pa.binary())
     columns, unreadable = pairs.read(values, [(2, None)], pa.array([b"k", b"gone"], pa.binary()))

@@ -8,8 +8,8 @@ import numpy as np
 import pyarrow as pa  # type: ignore[import-untyped]  # publishes no types
 import pytest
 
-from magnetar.columnar.entries.packer import Packer, messages_of
-from magnetar.columnar.offset_width import narrowed
+from magnetar.columnar.entries.packer import Packer, message_columns
+from magnetar.columnar.offset_width import with_32_bit_offsets
 from magnetar.model.errors import InvalidValueError
 
 VALUES = [b"abc", b"defg", None, b"x"]
@@ -29,16 +29,16 @@ def batch_of(value: Any, text: Any) -> Any:
 
 
 def entries(batch: Any) -> list[bytes]:
-    rows = messages_of(batch.column(0), batch.column(1), None, batch.column(2))
+    rows = message_columns(batch.column(0), batch.column(1), None, batch.column(2))
     return [one.entry for one in Packer("p").pack(1, rows, np.arange(4), np.arange(4))]
 
 
 def test_large_columns() -> None:
     small, large = batch_of(pa.binary(), pa.string()), batch_of(pa.large_binary(), pa.large_string())
-    assert narrowed(small) is small
-    assert narrowed(large).equals(small)
-    assert narrowed(large.slice(1, 2)).equals(small.slice(1, 2))
-    assert entries(narrowed(large)) == entries(small)
+    assert with_32_bit_offsets(small) is small
+    assert with_32_bit_offsets(large).equals(small)
+    assert with_32_bit_offsets(large.slice(1, 2)).equals(small.slice(1, 2))
+    assert entries(with_32_bit_offsets(large)) == entries(small)
 
 
 def test_a_packer_reads_no_offsets_that_are_none_of_its() -> None:

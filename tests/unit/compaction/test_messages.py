@@ -7,13 +7,13 @@ from dataclasses import replace
 import pytest
 
 from magnetar.compaction.messages import GONE, Batched, Keyed, last_index, look, messages_in, rebatch, repacked
-from magnetar.protocol.entries import EncryptionKey, EntryMetadata, SingleMetadata, build_entry, join_batch
+from magnetar.protocol.entries import EncryptionKey, EntryMetadata, SingleMessageMetadata, build_entry, join_batch
 
 BASE = EntryMetadata("p", 0, 1)
 
 
 def batch(count: int, *, encrypted: bool = False) -> bytes:
-    plain = join_batch((SingleMetadata(partition_key=f"k{i}"), b"v%d" % i) for i in range(count))
+    plain = join_batch((SingleMessageMetadata(partition_key=f"k{i}"), b"v%d" % i) for i in range(count))
     keys = (EncryptionKey("k", b"v"),) if encrypted else ()
     return build_entry(
         replace(BASE, num_messages_in_batch=count, uncompressed_size=len(plain), encryption_keys=keys), plain
@@ -52,4 +52,4 @@ def test_of_a_batch_that_cannot_be_looked_into_everything_is_there(count: int) -
 
 def test_a_batch_of_nothing_but_gone_messages_has_no_last() -> None:
     assert last_index(repacked(batch(3), GONE * 3)) == -1
-    assert last_index(repacked(batch(3), GONE * 2 + join_batch([(SingleMetadata(), b"x")]))) == 2
+    assert last_index(repacked(batch(3), GONE * 2 + join_batch([(SingleMessageMetadata(), b"x")]))) == 2

@@ -13,7 +13,7 @@ from magnetar.protocol.compression import CompressionType, compress, decompress
 from magnetar.protocol.entries import (
     EncryptionKey,
     EntryMetadata,
-    SingleMetadata,
+    SingleMessageMetadata,
     build_entry,
     join_batch,
     metadata_of,
@@ -54,7 +54,7 @@ def single(message: Message) -> bytes:
 
 
 def batch(inside: list[Message], kind: CompressionType, *, encrypted: bool = False, key: str | None = None) -> bytes:
-    plain = join_batch((SingleMetadata(partition_key=one.key), one.value) for one in inside)
+    plain = join_batch((SingleMessageMetadata(partition_key=one.key), one.value) for one in inside)
     metadata = replace(
         BASE, num_messages_in_batch=len(inside), compression=kind, uncompressed_size=len(plain), partition_key=key,
         encryption_keys=ENCRYPTED if encrypted else (),

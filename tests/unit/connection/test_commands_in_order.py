@@ -22,8 +22,8 @@ from magnetar.broker.topic.publish.producer import Producer
 from magnetar.model.errors import PersistenceError
 from magnetar.protocol import codec
 from magnetar.protocol import commands as c
-from magnetar.protocol.pieces import PIECE_IDS
 from magnetar.protocol.server import FROM_CLIENT
+from magnetar.protocol.unparsed_commands import PART_IDS
 from magnetar.testing.rawclient import make_entry
 from tests.support.connections import FakeTransport, connected, fake_service, hang_up
 
@@ -261,7 +261,7 @@ def test_the_last_id_of_very_many_is_not_kept_back() -> None:
         listener, _ = connected(Connections())
         subscription = consumer_of(listener)
         cast(Any, listener.session.consumers[7]).ledger.entries = 100_000
-        count = 20 * PIECE_IDS + 1
+        count = 20 * PART_IDS + 1
         listener.data_received(ack(*range(count)))
         for _ in range(100):
             await asyncio.sleep(0)

@@ -18,7 +18,7 @@ from magnetar.broker.connection.session import Session
 from magnetar.protocol import codec
 from magnetar.protocol import commands as c
 from magnetar.protocol.decoder import SLICE_COMMANDS
-from magnetar.protocol.pieces import PIECE_IDS
+from magnetar.protocol.unparsed_commands import PART_IDS
 from tests.support.connections import FakeTransport, connected, hang_up
 
 PING = codec.encode(c.CommandPing())
@@ -292,7 +292,7 @@ def consumer_of(flood: Listener) -> Acked:
     return subscription
 
 
-IDS_PER_ROUND: Final = PIECE_IDS * (ROUND // consumer_commands._UNITS_OF_PIECE + 1)
+IDS_PER_ROUND: Final = PART_IDS * (ROUND // consumer_commands._UNITS_OF_PIECE + 1)
 
 
 @pytest.mark.parametrize("count", [3_000, 100_000])

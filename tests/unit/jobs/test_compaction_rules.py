@@ -29,7 +29,7 @@ from magnetar.jobs.compaction.rules import (
     messages_of,
 )
 from magnetar.jobs.reader.segment_reader import Entries
-from magnetar.protocol.entries import SingleMetadata, build_entry, join_batch
+from magnetar.protocol.entries import SingleMessageMetadata, build_entry, join_batch
 from magnetar.protocol.frames import with_checksum
 from tests.unit.compaction.test_survivors import BASE, Message, batch, entries, messages, single
 
@@ -152,7 +152,7 @@ def test_a_table_of_keys_is_a_dictionary(made: list[list[tuple[bytes, bool]]]) -
         for number, names in enumerate(made):
             keys = [name.hex()[:30] for name, _ in names]
             singles = [
-                (SingleMetadata(partition_key=key), b"" if gone else b"x")
+                (SingleMessageMetadata(partition_key=key), b"" if gone else b"x")
                 for key, (_, gone) in zip(keys, names, strict=True)
             ]
             plain = np.frombuffer(join_batch(singles), np.uint8)
@@ -165,7 +165,7 @@ def test_a_table_of_keys_is_a_dictionary(made: list[list[tuple[bytes, bool]]]) -
 
 def test_a_batch_that_ends_too_early_says_nothing() -> None:
     table = KeyTable()
-    plain = np.frombuffer(join_batch([(SingleMetadata(partition_key="a"), b"x")] * 2), np.uint8)
+    plain = np.frombuffer(join_batch([(SingleMessageMetadata(partition_key="a"), b"x")] * 2), np.uint8)
     for count, end in ((3, len(plain)), (2, len(plain) - 1)):
         assert table.add_batch(plain, 0, end, count, 0) == key_table.UNREADABLE
     assert len(table) == 0

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from magnetar.client.read_position import Place
-from magnetar.columnar.entries.block import Block, Stored, block_of
-from magnetar.columnar.entries.opener import Failure, Opener
+from magnetar.columnar.entries.block import EntryBlock, EntryBytes, block_of
+from magnetar.columnar.entries.opener import CryptoFailureAction, EntryOpener
 from magnetar.pipelines.declaration.model import Pipeline
 from magnetar.pipelines.declaration.parser import parse
 from magnetar.pipelines.redrive import _original
@@ -58,7 +58,7 @@ def test_of_two_sources_of_a_topic_the_one_with_a_key_counts(tmp_path: Path) -> 
 
 def counted(entries: list[bytes]) -> int:
     """Messages in entries that stay closed."""
-    opener = Opener("t", 1_000, None, Failure.CONSUME)
+    opener = EntryOpener("t", 1_000, None, CryptoFailureAction.CONSUME)
     found = [opener.open(1, number, entry) for number, entry in enumerate(entries)]
     return sum(sealed_count(metadata_of(one.data).properties) or 0 for one in found if one is not None)
 
@@ -85,9 +85,9 @@ def test_a_message_in_a_batch_that_no_key_opens_any_more_is_not_gone(
         def __init__(self, _lookup: Any, _topic: str, start: Place, end: Place, **_: Any) -> None:
             self.start, self.end = start, end
 
-        def blocks(self) -> Iterator[Block]:
+        def blocks(self) -> Iterator[EntryBlock]:
             if (entry := there.get(self.start._replace(batch=0))) is not None:
-                yield block_of([Stored(*self.start[:2], entry)], self.start.batch, self.end.batch)
+                yield block_of([EntryBytes(*self.start[:2], entry)], self.start.batch, self.end.batch)
 
     monkeypatch.setattr(range_entries, "RangeReader", Reader)
     pipeline = pipeline_of(tmp_path)
@@ -95,7 +95,7 @@ def test_a_message_in_a_batch_that_no_key_opens_any_more_is_not_gone(
 
     def found(at: Place, options: dict[str, str]) -> Any:
         letter = DeadLetter("small", ROW, "", "", "", "t", at, ())
-        return _original(lookup, letter, reader_options(pipeline, "t", options, Failure.CONSUME))
+        return _original(lookup, letter, reader_options(pipeline, "t", options, CryptoFailureAction.CONSUME))
 
     (tmp_path / "other.pem").write_text(pair(1)[0])
     right, wrong = ({"decryption.privateKey": str(tmp_path / name)} for name in ("key.pem", "other.pem"))

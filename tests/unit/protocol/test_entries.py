@@ -63,13 +63,13 @@ def test_sticky_key_of_an_unreadable_entry() -> None:
 
 
 @settings(max_examples=150, deadline=None)
-@given(st.lists(st.tuples(instances(e.SingleMetadata), st.binary(max_size=50)), max_size=5))
-def test_batch_round_trip(messages: list[tuple[e.SingleMetadata, bytes]]) -> None:
+@given(st.lists(st.tuples(instances(e.SingleMessageMetadata), st.binary(max_size=50)), max_size=5))
+def test_batch_round_trip(messages: list[tuple[e.SingleMessageMetadata, bytes]]) -> None:
     assert e.split_batch(e.join_batch(messages), len(messages)) == messages
 
 
 def test_batch_as_protobuf_sees_it() -> None:
-    batch = e.join_batch([(e.SingleMetadata(partition_key="k"), b"payload")])
+    batch = e.join_batch([(e.SingleMessageMetadata(partition_key="k"), b"payload")])
     size = int.from_bytes(batch[:4], "big")
     raw = pb.SingleMessageMetadata.FromString(batch[4 : 4 + size])
     assert (raw.partition_key, raw.payload_size, batch[4 + size :]) == ("k", 7, b"payload")

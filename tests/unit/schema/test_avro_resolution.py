@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from magnetar.schema.avro import AvroSchemaError, parse_document
-from magnetar.schema.avro_resolution import Rule, problem
+from magnetar.schema.avro_resolution import ResolutionRule, incompatibility
 
 OBSERVED = json.loads((Path(__file__).parent / "resolution.json").read_text())
 """Random pairs with the answer of Apache Pulsar 4.0.8 under BACKWARD; "invalid": the reader's is no schema."""
@@ -34,8 +34,8 @@ def field(name: str, kind: Any, **more: Any) -> dict[str, Any]:
     return {"name": name, "type": kind, **more}
 
 
-def broken(writer: Any, reader: Any) -> Rule | None:
-    found = problem(parse_document(writer), parse_document(reader))
+def broken(writer: Any, reader: Any) -> ResolutionRule | None:
+    found = incompatibility(parse_document(writer), parse_document(reader))
     return None if found is None else found.rule
 
 
@@ -52,9 +52,9 @@ def test_apache_pulsar_says_the_same() -> None:
 @pytest.mark.parametrize("writer", PRIMITIVES)
 @pytest.mark.parametrize("reader", PRIMITIVES)
 def test_primitives_stay_or_are_promoted(writer: str, reader: str) -> None:
-    expected = None if writer == reader or (writer, reader) in PROMOTED else Rule.TYPE
+    expected = None if writer == reader or (writer, reader) in PROMOTED else ResolutionRule.TYPE
     assert broken(record(field("f", writer)), record(field("f", reader))) is expected
-    in_union = None if expected is None else Rule.BRANCH
+    in_union = None if expected is None else ResolutionRule.BRANCH
     assert broken(writer, [reader]) is in_union
     assert broken([writer], reader) is expected
 
@@ -67,37 +67,37 @@ INT = record(field("x", "int"), name="A")
 @pytest.mark.parametrize(
     ("writer", "reader", "rule"),
     [
-        (record(), record(field("b", "int")), Rule.MISSING_DEFAULT),
+        (record(), record(field("b", "int")), ResolutionRule.MISSING_DEFAULT),
         (record(), record(field("b", "int", default=0)), None),
         (record(field("b", "int")), record(), None),
-        (record(), record(field("b", "int", default="x")), Rule.BAD_DEFAULT),
+        (record(), record(field("b", "int", default="x")), ResolutionRule.BAD_DEFAULT),
         (record(field("b", "int")), record(field("b", "int", default="x")), None),
         (record(), record(field("b", ["null", "int"], default=None)), None),
-        (record(), record(field("b", ["int", "null"], default=None)), Rule.BAD_DEFAULT),
+        (record(), record(field("b", ["int", "null"], default=None)), ResolutionRule.BAD_DEFAULT),
         (ENUM, {**ENUM, "symbols": ["A"]}, None),
-        (ENUM, {**ENUM, "name": "G"}, Rule.NAME),
+        (ENUM, {**ENUM, "name": "G"}, ResolutionRule.NAME),
         (ENUM, {**ENUM, "name": "n.E"}, None),
         (ENUM, {**ENUM, "name": "G", "aliases": ["E"]}, None),
-        (FIXED, {**FIXED, "size": 8}, Rule.SIZE),
-        (FIXED, {**FIXED, "name": "G"}, Rule.NAME),
+        (FIXED, {**FIXED, "size": 8}, ResolutionRule.SIZE),
+        (FIXED, {**FIXED, "name": "G"}, ResolutionRule.NAME),
         (INT, {**INT, "name": "B"}, None),
         (record(field("x", "int")), record(field("y", "int", aliases=["x"])), None),
-        (record(field("y", "int")), record(field("x", "int")), Rule.MISSING_DEFAULT),
-        (record(field("x", "int"), field("y", "int")), record(field("y", "int", aliases=["x"])), Rule.ALIAS),
-        (["null", "int", "string"], ["null", "int"], Rule.BRANCH),
+        (record(field("y", "int")), record(field("x", "int")), ResolutionRule.MISSING_DEFAULT),
+        (record(field("x", "int"), field("y", "int")), record(field("y", "int", aliases=["x"])), ResolutionRule.ALIAS),
+        (["null", "int", "string"], ["null", "int"], ResolutionRule.BRANCH),
         (["null", "int"], ["int", "null"], None),
-        (["null", "int"], "int", Rule.TYPE),
+        (["null", "int"], "int", ResolutionRule.TYPE),
         (INT, ["null", {**INT, "name": "B"}], None),
-        (INT, ["null", record(field("y", "int"), name="B")], Rule.BRANCH),
+        (INT, ["null", record(field("y", "int"), name="B")], ResolutionRule.BRANCH),
         ({"type": "array", "items": "int"}, {"type": "array", "items": "long"}, None),
-        ({"type": "array", "items": "int"}, {"type": "map", "values": "int"}, Rule.TYPE),
-        ({"type": "map", "values": "int"}, {"type": "map", "values": "string"}, Rule.TYPE),
+        ({"type": "array", "items": "int"}, {"type": "map", "values": "int"}, ResolutionRule.TYPE),
+        ({"type": "map", "values": "int"}, {"type": "map", "values": "string"}, ResolutionRule.TYPE),
         ([], "int", None),
-        ("int", [], Rule.BRANCH),
+        ("int", [], ResolutionRule.BRANCH),
         ({"type": "int", "logicalType": "date"}, "int", None),
     ],
 )
-def test_rules(writer: Any, reader: Any, rule: Rule | None) -> None:
+def test_rules(writer: Any, reader: Any, rule: ResolutionRule | None) -> None:
     """Each of these was asked of Apache Pulsar 4.0.8, too."""
     assert broken(writer, reader) is rule
 
@@ -108,14 +108,14 @@ def node(*more: dict[str, Any]) -> dict[str, Any]:
 
 def test_a_type_may_contain_itself() -> None:
     assert broken(node(), node(field("v", "int", default=0))) is None
-    assert broken(node(), node(field("v", "int"))) is Rule.MISSING_DEFAULT
+    assert broken(node(), node(field("v", "int"))) is ResolutionRule.MISSING_DEFAULT
 
 
 def test_an_error_names_the_field_and_the_rule() -> None:
     def nested(kind: str) -> dict[str, Any]:
         return record(field("a", {"type": "array", "items": record(field("b", kind), name="In")}))
 
-    found = problem(parse_document(nested("string")), parse_document(nested("int")))
+    found = incompatibility(parse_document(nested("string")), parse_document(nested("int")))
     assert str(found).startswith("field a[].b: string was written, the reader has int (rule: a type must stay")
 
 
@@ -127,15 +127,15 @@ def test_references_without_end_are_an_answer() -> None:
         fields += [field(f"f{i}", record(field("v", f"R{i - 1}"), name=f"R{i}")) for i in range(1, 2000)]
         return parse_document(record(*reversed(fields), name="Top") if kind == "never" else record(*fields, name="Top"))
 
-    assert problem(chain("int"), chain("int")) is None
+    assert incompatibility(chain("int"), chain("int")) is None
 
     def deep(levels: int) -> Any:
         first = chain("int")
         return first.fields[levels].type
 
-    found = problem(deep(1999), deep(1999))
+    found = incompatibility(deep(1999), deep(1999))
     assert found is not None
-    assert found.rule is Rule.DEPTH
+    assert found.rule is ResolutionRule.DEPTH
 
 
 types = st.recursive(

@@ -10,7 +10,7 @@ from magnetar.model.errors import IncompatibleSchemaError
 from magnetar.model.schemas import SchemaDefinition, SchemaType, SchemaVersion
 from magnetar.schema.compatibility import require_follows_all, require_follows_latest, same
 from magnetar.schema.key_value import join
-from magnetar.schema.strategies import Strategy, of_consumers
+from magnetar.schema.strategies import CompatibilityStrategy, of_consumers
 
 READS = "org.apache.avro.SchemaValidationException: Unable to read schema: "
 
@@ -29,13 +29,13 @@ MORE = avro(("a", "int"), ("b", "int"))
 MORE_DEFAULT = avro(("a", "int"), ("b", "int", 0))
 
 
-def refusal(old: SchemaDefinition, new: SchemaDefinition, strategy: Strategy) -> str:
+def refusal(old: SchemaDefinition, new: SchemaDefinition, strategy: CompatibilityStrategy) -> str:
     with pytest.raises(IncompatibleSchemaError) as refused:
         require_follows_latest(versions(old)[0], new, strategy)
     return str(refused.value)
 
 
-def follows(old: list[SchemaVersion], new: SchemaDefinition, strategy: Strategy) -> bool:
+def follows(old: list[SchemaVersion], new: SchemaDefinition, strategy: CompatibilityStrategy) -> bool:
     try:
         if strategy.transitive:
             require_follows_all(old, new, strategy)
@@ -50,19 +50,21 @@ def follows(old: list[SchemaVersion], new: SchemaDefinition, strategy: Strategy)
     ("strategy", "adds", "adds_default", "removes"),
     [
         # a field without default is added; one with; one without is removed
-        (Strategy.UNDEFINED, False, False, False),
-        (Strategy.ALWAYS_INCOMPATIBLE, False, False, False),
-        (Strategy.ALWAYS_COMPATIBLE, True, True, True),
-        (Strategy.BACKWARD, False, True, True),
-        (Strategy.BACKWARD_TRANSITIVE, False, True, True),
-        (Strategy.FORWARD, True, True, False),
-        (Strategy.FORWARD_TRANSITIVE, True, True, False),
-        (Strategy.FULL, False, True, False),
-        (Strategy.FULL_TRANSITIVE, False, True, False),
+        (CompatibilityStrategy.UNDEFINED, False, False, False),
+        (CompatibilityStrategy.ALWAYS_INCOMPATIBLE, False, False, False),
+        (CompatibilityStrategy.ALWAYS_COMPATIBLE, True, True, True),
+        (CompatibilityStrategy.BACKWARD, False, True, True),
+        (CompatibilityStrategy.BACKWARD_TRANSITIVE, False, True, True),
+        (CompatibilityStrategy.FORWARD, True, True, False),
+        (CompatibilityStrategy.FORWARD_TRANSITIVE, True, True, False),
+        (CompatibilityStrategy.FULL, False, True, False),
+        (CompatibilityStrategy.FULL_TRANSITIVE, False, True, False),
     ],
 )
 @pytest.mark.parametrize("kind", [SchemaType.AVRO, SchemaType.JSON])
-def test_strategies(kind: SchemaType, strategy: Strategy, adds: bool, adds_default: bool, removes: bool) -> None:
+def test_strategies(
+    kind: SchemaType, strategy: CompatibilityStrategy, adds: bool, adds_default: bool, removes: bool
+) -> None:
     def of(definition: SchemaDefinition) -> SchemaDefinition:
         return SchemaDefinition(kind, definition.data)
 
@@ -74,24 +76,26 @@ def test_strategies(kind: SchemaType, strategy: Strategy, adds: bool, adds_defau
 def test_transitive_strategies_look_at_every_version() -> None:
     """b comes, loses its default, ..."""
     past = versions(A, MORE_DEFAULT)
-    assert follows(past, MORE, Strategy.BACKWARD)
-    assert not follows(past, MORE, Strategy.BACKWARD_TRANSITIVE)
+    assert follows(past, MORE, CompatibilityStrategy.BACKWARD)
+    assert not follows(past, MORE, CompatibilityStrategy.BACKWARD_TRANSITIVE)
     removed = versions(MORE, MORE_DEFAULT)
-    assert follows(removed, A, Strategy.FORWARD)
-    assert not follows(removed, A, Strategy.FORWARD_TRANSITIVE)
+    assert follows(removed, A, CompatibilityStrategy.FORWARD)
+    assert not follows(removed, A, CompatibilityStrategy.FORWARD_TRANSITIVE)
 
 
 def test_the_refusal_names_version_field_and_rule() -> None:
-    text = refusal(A, MORE, Strategy.FULL)
+    text = refusal(A, MORE, CompatibilityStrategy.FULL)
     assert text.startswith(f"Error during schema compatibility check with strategy FULL: {READS}")
     assert "the new schema cannot read version 0: field b: was not written and the reader has no default" in text
     assert "(rule: a field that was not written needs a default)" in text
-    text = refusal(MORE, A, Strategy.FORWARD)
+    text = refusal(MORE, A, CompatibilityStrategy.FORWARD)
     assert "version 0 cannot read the new schema: field b:" in text
 
 
-@pytest.mark.parametrize("strategy", [each for each in Strategy if each is not Strategy.ALWAYS_COMPATIBLE])
-def test_another_type_never_follows(strategy: Strategy) -> None:
+@pytest.mark.parametrize(
+    "strategy", [each for each in CompatibilityStrategy if each is not CompatibilityStrategy.ALWAYS_COMPATIBLE]
+)
+def test_another_type_never_follows(strategy: CompatibilityStrategy) -> None:
     """10.5"""
     for new in (SchemaDefinition(SchemaType.STRING), SchemaDefinition(SchemaType.JSON, A.data)):
         text = f"Incompatible schema: exists schema type AVRO, new schema type {new.type.name}"
@@ -102,24 +106,32 @@ def test_another_type_never_follows(strategy: Strategy) -> None:
 
 def test_the_same_bytes_follow_unless_all_versions_are_asked() -> None:
     """As observed: ALWAYS_INCOMPATIBLE takes them from a producer and refuses a consumer."""
-    require_follows_latest(versions(A)[0], A, Strategy.ALWAYS_INCOMPATIBLE)
+    require_follows_latest(versions(A)[0], A, CompatibilityStrategy.ALWAYS_INCOMPATIBLE)
     with pytest.raises(IncompatibleSchemaError, match="with strategy ALWAYS_INCOMPATIBLE"):
-        require_follows_all(versions(A), A, Strategy.ALWAYS_INCOMPATIBLE)
+        require_follows_all(versions(A), A, CompatibilityStrategy.ALWAYS_INCOMPATIBLE)
 
 
 def test_what_consumers_are_checked_by() -> None:
     """10.7"""
-    latest = {Strategy.BACKWARD, Strategy.FORWARD, Strategy.FORWARD_TRANSITIVE, Strategy.FULL}
-    for strategy in Strategy:
-        expected = (Strategy.BACKWARD, False) if strategy in latest else (strategy, True)
+    latest = {
+        CompatibilityStrategy.BACKWARD,
+        CompatibilityStrategy.FORWARD,
+        CompatibilityStrategy.FORWARD_TRANSITIVE,
+        CompatibilityStrategy.FULL,
+    }
+    for strategy in CompatibilityStrategy:
+        expected = (CompatibilityStrategy.BACKWARD, False) if strategy in latest else (strategy, True)
         assert of_consumers(strategy) == expected
 
 
 def test_protobuf_by_avro_follows_anything() -> None:
     """Pulsar has no check for this type unless nothing may follow at all."""
     old, new = avro(("a", "int"), kind=SchemaType.PROTOBUF), avro(("b", "int"), kind=SchemaType.PROTOBUF)
-    assert follows(versions(old), new, Strategy.FULL)
-    assert refusal(old, new, Strategy.ALWAYS_INCOMPATIBLE) == "Schema compatibility strategy is ALWAYS_INCOMPATIBLE"
+    assert follows(versions(old), new, CompatibilityStrategy.FULL)
+    assert (
+        refusal(old, new, CompatibilityStrategy.ALWAYS_INCOMPATIBLE)
+        == "Schema compatibility strategy is ALWAYS_INCOMPATIBLE"
+    )
 
 
 def old_json(name: str, properties: str = "{}") -> SchemaDefinition:
@@ -131,11 +143,11 @@ def test_json_in_its_old_form() -> None:
     """10.14"""
     new_form = SchemaDefinition(SchemaType.JSON, A.data)
     changed = old_json("urn:x", '{"a":{"type":"string"}}')
-    assert follows(versions(old_json("urn:x")), changed, Strategy.FULL)
-    assert "must keep its id" in refusal(old_json("urn:x"), old_json("urn:y"), Strategy.FULL)
-    assert follows(versions(old_json("urn:x")), new_form, Strategy.FULL)
-    assert follows(versions(new_form), old_json("urn:x"), Strategy.FULL_TRANSITIVE)
-    assert not follows(versions(new_form), old_json("urn:x"), Strategy.ALWAYS_INCOMPATIBLE)
+    assert follows(versions(old_json("urn:x")), changed, CompatibilityStrategy.FULL)
+    assert "must keep its id" in refusal(old_json("urn:x"), old_json("urn:y"), CompatibilityStrategy.FULL)
+    assert follows(versions(old_json("urn:x")), new_form, CompatibilityStrategy.FULL)
+    assert follows(versions(new_form), old_json("urn:x"), CompatibilityStrategy.FULL_TRANSITIVE)
+    assert not follows(versions(new_form), old_json("urn:x"), CompatibilityStrategy.ALWAYS_INCOMPATIBLE)
 
 
 def pair(value: SchemaDefinition, key_type: str = "STRING") -> SchemaDefinition:
@@ -145,10 +157,10 @@ def pair(value: SchemaDefinition, key_type: str = "STRING") -> SchemaDefinition:
 
 def test_pairs_are_compared_part_by_part() -> None:
     """10.6"""
-    assert follows(versions(pair(A)), pair(MORE_DEFAULT), Strategy.FULL)
-    text = refusal(pair(A), pair(MORE), Strategy.FULL)
+    assert follows(versions(pair(A)), pair(MORE_DEFAULT), CompatibilityStrategy.FULL)
+    text = refusal(pair(A), pair(MORE), CompatibilityStrategy.FULL)
     assert "the new schema cannot read the value of version 0: field b" in text
-    text = refusal(pair(A), pair(MORE, "INT32"), Strategy.FULL)
+    text = refusal(pair(A), pair(MORE, "INT32"), CompatibilityStrategy.FULL)
     assert text == "Incompatible schema: exists key schema type STRING, new key schema type INT32"
 
 

@@ -15,7 +15,7 @@ from magnetar.model.errors import IncompatibleSchemaError, InvalidSchemaDataErro
 from magnetar.model.schemas import SchemaDefinition, SchemaType, SchemaVersion
 from magnetar.schema import key_value
 from magnetar.schema.compatibility import require_follows_latest
-from magnetar.schema.strategies import Strategy
+from magnetar.schema.strategies import CompatibilityStrategy
 from magnetar.schema.validation import DATA_BYTES_MAX, require_valid
 
 RECORD = b'{"type":"record","name":"R","fields":[{"name":"a","type":"int"}]}'
@@ -78,7 +78,7 @@ def test_the_largest_is_read_and_compared_in_bearable_time() -> None:
     definition = SchemaDefinition(SchemaType.AVRO, data)
     require_valid(definition)
     other = SchemaDefinition(SchemaType.AVRO, data.replace(b'"R"', b'"Q"'))
-    require_follows_latest(SchemaVersion(0, definition, 0), other, Strategy.FULL)
+    require_follows_latest(SchemaVersion(0, definition, 0), other, CompatibilityStrategy.FULL)
     assert time.process_time() - started < 5
 
 
@@ -165,9 +165,11 @@ def test_protobuf_files_may_come_in_any_order_and_must_be_complete() -> None:
 
 
 def test_a_root_message_stays() -> None:
-    require_follows_latest(SchemaVersion(0, native(), 0), native(extra=1), Strategy.FULL)
+    require_follows_latest(SchemaVersion(0, native(), 0), native(extra=1), CompatibilityStrategy.FULL)
     with pytest.raises(IncompatibleSchemaError) as caught:
-        require_follows_latest(SchemaVersion(0, native(), 0), native("google.protobuf.Int32Value"), Strategy.FULL)
+        require_follows_latest(
+            SchemaVersion(0, native(), 0), native("google.protobuf.Int32Value"), CompatibilityStrategy.FULL
+        )
     assert str(caught.value) == (
         "Protobuf root message change is not allowed under the 'FULL' strategy. Original message name: "
         "'google.protobuf.StringValue', new message name: 'google.protobuf.Int32Value'."

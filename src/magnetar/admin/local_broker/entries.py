@@ -6,7 +6,7 @@ from functools import partial
 
 from magnetar.broker.topic.topic import Topic
 from magnetar.model.policies import JsonObject
-from magnetar.protocol.tolerant import batch_size, published
+from magnetar.protocol.stored_metadata import batch_size, stored_publish_time
 from magnetar.runtime.answers import answered
 from magnetar.storage.ledgers.entry_cache import Run
 from magnetar.storage.ledgers.managed_ledger import ManagedLedger
@@ -23,7 +23,7 @@ async def entry_at(log: ManagedLedger, ordinal: int) -> bytes:
 
 async def publish_time_at(log: ManagedLedger, ordinal: int) -> int:
     """When the producer sent that entry; of one that cannot be read, when its ledger was opened."""
-    time = published(await entry_at(log, ordinal))
+    time = stored_publish_time(await entry_at(log, ordinal))
     return log.table.holding(ordinal).opened_ms if time is None else time
 
 

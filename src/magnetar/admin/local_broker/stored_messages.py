@@ -24,7 +24,7 @@ from magnetar.model.policies import JsonObject
 from magnetar.protocol.compression import CompressionType, DamagedPayloadError, decompress
 from magnetar.protocol.entries import EntryMetadata, payload_of
 from magnetar.protocol.frames import ENTRY_HEADER_SIZE
-from magnetar.protocol.tolerant import read_metadata
+from magnetar.protocol.stored_metadata import read_metadata
 
 _ENTRIES_PER_TURN: Final = 1000
 _SIZE_MAX: Final = 64 << 20

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Final, NamedTuple
 
 from magnetar.broker.topic.ports import Log, Run
-from magnetar.protocol.tolerant import published
+from magnetar.protocol.stored_metadata import stored_publish_time
 
 _UNTOLD_MAX: Final = 1000
 """Entries in a row that are asked before they count as not before."""
@@ -35,7 +35,7 @@ def first_since(log: Log, publish_time_ms: int, done: Answer) -> None:
 
 def is_before(entry: bytes, publish_time_ms: int) -> bool | None:
     """Whether it was published before that time, None if it cannot be read."""
-    time = published(entry)
+    time = stored_publish_time(entry)
     return None if time is None else time < publish_time_ms
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from crc32c import crc32c
 
 from magnetar.client.connection import MAX_FRAME_SIZE, Connection
-from magnetar.columnar.entries.block import ENTRY_END, ENTRY_START, ROWS, Block
+from magnetar.columnar.entries.block import ENTRY_END, ENTRY_START, ROWS, EntryBlock
 from magnetar.columnar.entries.checksums import CRC_TABLES
 from magnetar.columnar.entries.frames import MORE, OTHER, read_frames, unchecked
 from magnetar.protocol import commands as c
@@ -40,9 +40,9 @@ class BlockReceiver:
         self._buffer[: len(held)] = held
         self._at, self._end = 0, len(held)
 
-    def receive(self, wait: float) -> list[Block | c.Command]:
+    def receive(self, wait: float) -> list[EntryBlock | c.Command]:
         """What the broker has sent, in order; at most ``wait`` seconds for the first of it."""
-        items: list[Block | c.Command] = [*self._connection.take_pushes()]
+        items: list[EntryBlock | c.Command] = [*self._connection.take_pushes()]
         if held := self._connection.take_held():
             self._new_buffer(held, len(held))
             self._walk(items)
@@ -61,14 +61,14 @@ class BlockReceiver:
         if rest:
             self._connection.hold(rest)
 
-    def _walk(self, items: list[Block | c.Command]) -> None:
+    def _walk(self, items: list[EntryBlock | c.Command]) -> None:
         """Everything that is whole."""
         while True:
             status, count, self._at, size = read_frames(
                 self._octets, self._at, self._end, MAX_FRAME_SIZE, self._consumer_id, self._table, CRC_TABLES
             )
             if count:
-                self._check(Block(self._octets, self._table[:, :count].copy()), items)
+                self._check(EntryBlock(self._octets, self._table[:, :count].copy()), items)
             if status == OTHER:
                 stop = min(self._at + max(size, 4), self._end)
                 items += self._connection.decode(bytes(self._buffer[self._at : stop]))
@@ -78,7 +78,7 @@ class BlockReceiver:
                     self._new_buffer(self._buffer[self._at : self._end], size)
                 return
 
-    def _check(self, block: Block, items: list[Block | c.Command]) -> None:
+    def _check(self, block: EntryBlock, items: list[EntryBlock | c.Command]) -> None:
         first = 0
         for number in unchecked(block.table):
             start, end = block.table[ENTRY_START : ENTRY_END + 1, number].tolist()

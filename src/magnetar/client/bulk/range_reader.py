@@ -29,7 +29,7 @@ from magnetar.client.errors import ClientTimeoutError, ConnectionLostError, Refu
 from magnetar.client.lookup import Lookup
 from magnetar.client.read_position import Place
 from magnetar.client.reader_session import Ended, Session
-from magnetar.columnar.entries.block import FIRST, NO_INDEX, STOP, Block, Stored, block_of
+from magnetar.columnar.entries.block import FIRST, NO_INDEX, STOP, EntryBlock, EntryBytes, block_of
 from magnetar.protocol import commands as c
 from magnetar.runtime.clock import steady_seconds
 
@@ -79,7 +79,7 @@ class RangeReader:
         for block in self.blocks():
             yield [Entry(*block.stored(number)[:3]) for number in range(len(block))]
 
-    def blocks(self) -> Iterator[Block]:
+    def blocks(self) -> Iterator[EntryBlock]:
         """The same without an object per entry. What lies outside of the range is marked as not wanted."""
         if self._start >= self._end:
             return
@@ -93,7 +93,7 @@ class RangeReader:
                 self._check_patience("its connection keeps breaking")
                 time.sleep(_PAUSE)
 
-    def _blocks(self, session: Session) -> Iterator[Block]:
+    def _blocks(self, session: Session) -> Iterator[EntryBlock]:
         # Its kernels take a quarter of a second to load, and most who import this module only ask for places.
         from magnetar.client.bulk.block_receiver import BlockReceiver
 
@@ -116,13 +116,13 @@ class RangeReader:
                 # Also after silence with entries left: whatever kept them away, a new reader begins afresh.
                 raise ConnectionLostError(f"the broker does not serve the reader of {self._topic} any more")
 
-    def _take(self, items: list[Block | c.Command]) -> tuple[list[Block], bool, bool]:
+    def _take(self, items: list[EntryBlock | c.Command]) -> tuple[list[EntryBlock], bool, bool]:
         """Entries inside the range, whether it is over, whether the broker ended the consumer."""
-        found: list[Block] = []
+        found: list[EntryBlock] = []
         for item in items:
             if isinstance(item, Ended):
                 return found, False, True
-            if not isinstance(item, Block):
+            if not isinstance(item, EntryBlock):
                 if type(item) is not c.CommandMessage:
                     continue
                 item = self._alone(item)
@@ -133,7 +133,7 @@ class RangeReader:
                 return found, True, False
         return found, False, False
 
-    def _inside(self, block: Block) -> tuple[int, int, bool]:
+    def _inside(self, block: EntryBlock) -> tuple[int, int, bool]:
         """Which entries of a block belong to the range and are new, and whether the range ends there; notes holes."""
         table = block.table
         ledger, entry = table[:2, 0].tolist()
@@ -161,7 +161,7 @@ class RangeReader:
                 return first, number + 1, True
         return first, len(block), False
 
-    def _alone(self, message: c.CommandMessage) -> Block:
+    def _alone(self, message: c.CommandMessage) -> EntryBlock:
         """What did not come in a block. Its checksum counts only if it is inside the range."""
         ledger, number = message.message_id[:2]
         if not message.checksum_ok and self._next[:2] <= (ledger, number) <= self._last_wanted():
@@ -172,9 +172,9 @@ class RangeReader:
             )
         told = message.broker_metadata
         index = told.index if told is not None and told.index is not None else NO_INDEX
-        return block_of([Stored(ledger, number, message.entry, index)])
+        return block_of([EntryBytes(ledger, number, message.entry, index)])
 
-    def _trimmed(self, block: Block) -> Block:
+    def _trimmed(self, block: EntryBlock) -> EntryBlock:
         """Messages before the start and from the end on are not wanted."""
         table = block.table
         if self._start.batch and tuple(table[:2, 0].tolist()) == self._start[:2]:

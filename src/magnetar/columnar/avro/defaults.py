@@ -7,14 +7,14 @@ from decimal import Decimal
 from typing import Any, Final
 
 from magnetar.columnar.avro.shape import Shape, members_of
-from magnetar.schema.avro_types import Array, Fixed, Map, Primitive, Record, Schema, Union
+from magnetar.schema.avro_types import AvroArray, AvroFixed, AvroMap, AvroPrimitive, AvroRecord, AvroSchema, AvroUnion
 
 _EPOCH: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 
 
-def default_of(value: Any, schema: Schema, shape: Shape) -> Any:
+def default_of(value: Any, schema: AvroSchema, shape: Shape) -> Any:
     """What `magnetar.schema.avro_defaults` has found to fit; of a union its first branch counts."""
-    if isinstance(schema, Union):
+    if isinstance(schema, AvroUnion):
         first = schema.branches[0]
         if first.kind == "null":
             return None
@@ -22,14 +22,14 @@ def default_of(value: Any, schema: Schema, shape: Shape) -> Any:
             index = members_of(schema).index(first)
             return {f"member{index}": default_of(value, first, shape.children[index])}
         return default_of(value, first, shape)
-    if isinstance(schema, Record):
+    if isinstance(schema, AvroRecord):
         pairs = zip(schema.fields, shape.children, strict=True)
         return {one.name: default_of(value.get(one.name, one.default), one.type, child) for one, child in pairs}
-    if isinstance(schema, Array):
+    if isinstance(schema, AvroArray):
         return [default_of(one, schema.items, shape.children[0]) for one in value]
-    if isinstance(schema, Map):
+    if isinstance(schema, AvroMap):
         return [(key, default_of(one, schema.values, shape.children[1])) for key, one in value.items()]
-    if isinstance(schema, Primitive | Fixed) and schema.kind in ("bytes", "fixed"):
+    if isinstance(schema, AvroPrimitive | AvroFixed) and schema.kind in ("bytes", "fixed"):
         return _octets(value, shape)
     return _number(value, schema, shape)
 
@@ -41,8 +41,8 @@ def _octets(text: str, shape: Shape) -> Any:
     return Decimal(int.from_bytes(raw, "big", signed=True)).scaleb(-shape.arrow.scale)
 
 
-def _number(value: Any, schema: Schema, shape: Shape) -> Any:
-    logical = schema.props.get("logicalType") if isinstance(schema, Primitive) else None
+def _number(value: Any, schema: AvroSchema, shape: Shape) -> Any:
+    logical = schema.props.get("logicalType") if isinstance(schema, AvroPrimitive) else None
     if shape.storage == "millis":
         value = int(value) * 1000
     if isinstance(logical, str) and "timestamp-" in logical and shape.storage in ("long", "millis"):

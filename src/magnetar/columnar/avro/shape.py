@@ -23,7 +23,17 @@ from typing import Any, Final
 import pyarrow as pa  # type: ignore[import-untyped]  # publishes no types
 
 from magnetar.model.errors import InvalidValueError
-from magnetar.schema.avro_types import Array, Enum, Fixed, Map, Primitive, Record, Schema, Union, describe
+from magnetar.schema.avro_types import (
+    AvroArray,
+    AvroEnum,
+    AvroFixed,
+    AvroMap,
+    AvroPrimitive,
+    AvroRecord,
+    AvroSchema,
+    AvroUnion,
+    describe,
+)
 
 UTC_TIME: Final = pa.timestamp("us", tz="UTC")
 LOCAL_TIME: Final = pa.timestamp("us")
@@ -56,7 +66,7 @@ class Shape:
     storage: str
     """boolean, int, long, millis, float, double, decimal, enum, bytes, text, null, list, map, struct or union."""
     arrow: Any
-    schema: Schema
+    schema: AvroSchema
     path: str
     children: list[Shape] = field(default_factory=list)
     number: int = -1
@@ -69,39 +79,41 @@ class Shape:
             child.walk(visit)
 
 
-def shape_of(schema: Schema, path: str = "the value") -> Shape:
+def shape_of(schema: AvroSchema, path: str = "the value") -> Shape:
     """Raises InvalidValueError."""
     return _shape(schema, path, ())
 
 
-def fields_of(schema: Schema) -> list[tuple[str, Schema]]:
+def fields_of(schema: AvroSchema) -> list[tuple[str, AvroSchema]]:
     """The columns of a value: those of a record, else one called ``value``."""
-    if isinstance(schema, Record):
+    if isinstance(schema, AvroRecord):
         return [(one.name, one.type) for one in schema.fields]
     return [("value", schema)]
 
 
-def is_optional(schema: Schema) -> bool:
+def is_optional(schema: AvroSchema) -> bool:
     """Whether null is among what may be written."""
-    return schema.kind == "null" or (isinstance(schema, Union) and any(one.kind == "null" for one in schema.branches))
+    return schema.kind == "null" or (
+        isinstance(schema, AvroUnion) and any(one.kind == "null" for one in schema.branches)
+    )
 
 
-def _shape(schema: Schema, path: str, around: tuple[int, ...]) -> Shape:
-    if isinstance(schema, Primitive):
+def _shape(schema: AvroSchema, path: str, around: tuple[int, ...]) -> Shape:
+    if isinstance(schema, AvroPrimitive):
         return _primitive(schema, path)
-    if isinstance(schema, Enum):
+    if isinstance(schema, AvroEnum):
         return Shape("enum", pa.string(), schema, path)
-    if isinstance(schema, Fixed):
+    if isinstance(schema, AvroFixed):
         decimal = decimal_of(schema)
         return Shape("decimal" if decimal else "bytes", decimal or pa.binary(), schema, path)
-    if isinstance(schema, Array):
+    if isinstance(schema, AvroArray):
         item = _shape(schema.items, f"{path}[]", around)
         return Shape("list", pa.list_(item.arrow), schema, path, [item])
-    if isinstance(schema, Map):
-        key = Shape("text", pa.string(), Primitive("string"), f"{path} (key)")
+    if isinstance(schema, AvroMap):
+        key = Shape("text", pa.string(), AvroPrimitive("string"), f"{path} (key)")
         value = _shape(schema.values, f"{path}{{}}", around)
         return Shape("map", pa.map_(pa.string(), value.arrow), schema, path, [key, value])
-    if isinstance(schema, Union):
+    if isinstance(schema, AvroUnion):
         return _union(schema, path, around)
     if id(schema) in around:
         raise InvalidValueError(
@@ -117,7 +129,7 @@ def _struct(names: list[str], children: list[Shape]) -> Any:
     return pa.struct([pa.field(name, child.arrow) for name, child in zip(names, children, strict=True)])
 
 
-def _primitive(schema: Primitive, path: str) -> Shape:
+def _primitive(schema: AvroPrimitive, path: str) -> Shape:
     logical = schema.props.get("logicalType")
     decimal = decimal_of(schema)
     if decimal is not None:
@@ -127,9 +139,9 @@ def _primitive(schema: Primitive, path: str) -> Shape:
     return Shape(storage, arrow, schema, path)
 
 
-def decimal_of(schema: Schema) -> Any:
+def decimal_of(schema: AvroSchema) -> Any:
     """Arrow's type of a decimal; None if it is none, or too large for 128 bits."""
-    if not isinstance(schema, Primitive | Fixed) or schema.kind not in ("bytes", "fixed"):
+    if not isinstance(schema, AvroPrimitive | AvroFixed) or schema.kind not in ("bytes", "fixed"):
         return None
     precision, scale = schema.props.get("precision"), schema.props.get("scale", 0)
     if schema.props.get("logicalType") != "decimal" or not isinstance(precision, int) or not isinstance(scale, int):
@@ -137,13 +149,13 @@ def decimal_of(schema: Schema) -> Any:
     return pa.decimal128(precision, scale) if 0 <= scale <= precision <= DECIMAL_DIGITS and precision else None
 
 
-def _union(schema: Union, path: str, around: tuple[int, ...]) -> Shape:
+def _union(schema: AvroUnion, path: str, around: tuple[int, ...]) -> Shape:
     branches = members_of(schema)
     if not branches:
         return Shape("null", pa.string(), schema, path)
     wider = _WIDER.get(frozenset(branch.kind for branch in branches))
-    if wider is not None and not any(branch.props for branch in branches if isinstance(branch, Primitive)):
-        return _primitive(Primitive(wider), path)
+    if wider is not None and not any(branch.props for branch in branches if isinstance(branch, AvroPrimitive)):
+        return _primitive(AvroPrimitive(wider), path)
     if len(branches) == 1:
         return _shape(branches[0], path, around)
     names = [f"member{index}" for index in range(len(branches))]
@@ -151,6 +163,6 @@ def _union(schema: Union, path: str, around: tuple[int, ...]) -> Shape:
     return Shape("union", _struct(names, children), schema, path, children)
 
 
-def members_of(schema: Union) -> list[Schema]:
+def members_of(schema: AvroUnion) -> list[AvroSchema]:
     """All branches but null."""
     return [branch for branch in schema.branches if branch.kind != "null"]

@@ -2,7 +2,7 @@
 
 Reading order: ``block`` (entries as they lie in one buffer), ``frames`` (MESSAGE frames of a connection to a block),
 ``checksums``, ``metadata`` (the entries' metadata as a table of numbers), ``rows`` (payloads to rows of columns) and
-``messages``, which joins these into Arrow arrays. Entries that cannot be read on their own go through ``opener``
+``column_builder``, which joins these into Arrow arrays. Entries that cannot be read on their own go through ``opener``
 before: ``encryption`` decrypts, ``chunk_joiner`` joins. The other way: ``packer`` makes entries from columns by
 ``batch_kernel``, and ``chunk_splitter`` cuts a message that is too large.
 """

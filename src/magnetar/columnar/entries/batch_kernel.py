@@ -11,14 +11,14 @@ from __future__ import annotations
 
 from typing import Final
 
-from magnetar.columnar.kernels.compiled import Numbers, Octets, Offsets, int64, kernel, uint64
+from magnetar.columnar.kernels.compiled import Int32Array, Int64Array, Uint8Array, int64, kernel, uint64
 from magnetar.columnar.kernels.protobuf_wire import copy
 
 NO_ROOM: Final = -1
 
 
 @kernel
-def put_varint(target: Octets, at: int, value: int) -> int:
+def put_varint(target: Uint8Array, at: int, value: int) -> int:
     """The position behind it; the caller knows that there is room for ten bytes."""
     rest = uint64(value)
     while rest > uint64(127):
@@ -30,7 +30,7 @@ def put_varint(target: Octets, at: int, value: int) -> int:
 
 
 @kernel
-def put_u32(target: Octets, at: int, value: int) -> None:
+def put_u32(target: Uint8Array, at: int, value: int) -> None:
     """Big-endian."""
     target[at] = value >> 24 & 255
     target[at + 1] = value >> 16 & 255
@@ -39,7 +39,7 @@ def put_u32(target: Octets, at: int, value: int) -> None:
 
 
 @kernel
-def _put_span(target: Octets, at: int, tag: int, data: Octets, start: int, end: int) -> int:
+def _put_span(target: Uint8Array, at: int, tag: int, data: Uint8Array, start: int, end: int) -> int:
     target[at] = tag
     at = put_varint(target, at + 1, end - start)
     copy(data, start, end, target, at)
@@ -57,8 +57,8 @@ def _varint_size(value: int) -> int:
 
 @kernel
 def _put_pairs(
-    target: Octets, at: int, first: int, last: int,
-    names: Octets, name_ends: Offsets, texts: Octets, text_ends: Offsets, text_present: Octets,
+    target: Uint8Array, at: int, first: int, last: int,
+    names: Uint8Array, name_ends: Int32Array, texts: Uint8Array, text_ends: Int32Array, text_present: Uint8Array,
 ) -> int:  # fmt: skip
     for pair in range(first, last):
         name, name_end = int64(name_ends[pair]), int64(name_ends[pair + 1])
@@ -76,13 +76,13 @@ def _put_pairs(
 
 @kernel
 def pack_batch(
-    picked: Numbers, ids: Numbers, first: int, max_messages: int, max_bytes: int,
-    values: Octets, value_ends: Offsets, value_present: Octets,
-    keys: Octets, key_ends: Offsets, key_present: Octets,
-    orderings: Octets, ordering_ends: Offsets, ordering_present: Octets,
-    times: Numbers, delays: Numbers, pair_ends: Offsets, pair_present: Octets,
-    names: Octets, name_ends: Offsets, texts: Octets, text_ends: Offsets, text_present: Octets,
-    target: Octets,
+    picked: Int64Array, ids: Int64Array, first: int, max_messages: int, max_bytes: int,
+    values: Uint8Array, value_ends: Int32Array, value_present: Uint8Array,
+    keys: Uint8Array, key_ends: Int32Array, key_present: Uint8Array,
+    orderings: Uint8Array, ordering_ends: Int32Array, ordering_present: Uint8Array,
+    times: Int64Array, delays: Int64Array, pair_ends: Int32Array, pair_present: Uint8Array,
+    names: Uint8Array, name_ends: Int32Array, texts: Uint8Array, text_ends: Int32Array, text_present: Uint8Array,
+    target: Uint8Array,
 ) -> tuple[int, int]:  # fmt: skip
     """Messages ``picked[first:]`` up to where the batch ends: that place, and how many bytes they are in ``target``.
 

@@ -30,7 +30,7 @@ ENTRY_END: Final = 6
 ROWS: Final = 7
 
 
-class Stored(NamedTuple):
+class EntryBytes(NamedTuple):
     """One entry as it is stored."""
 
     ledger: int
@@ -40,7 +40,7 @@ class Stored(NamedTuple):
     """Of its last message, if the broker tells."""
 
 
-class Block(NamedTuple):
+class EntryBlock(NamedTuple):
     """Consecutive entries of one topic."""
 
     data: NDArray[np.uint8]
@@ -51,26 +51,26 @@ class Block(NamedTuple):
     def __len__(self) -> int:
         return int(self.table.shape[1])
 
-    def stored(self, number: int) -> Stored:
+    def stored(self, number: int) -> EntryBytes:
         """A copy of one entry."""
         ledger, entry, index, _, _, start, end = self.table[:, number].tolist()
-        return Stored(ledger, entry, self.data[start:end].tobytes(), index)
+        return EntryBytes(ledger, entry, self.data[start:end].tobytes(), index)
 
-    def part(self, first: int, last: int) -> Block:
+    def part(self, first: int, last: int) -> EntryBlock:
         """Some of the entries; the same bytes."""
-        return Block(self.data, self.table[:, first:last])
+        return EntryBlock(self.data, self.table[:, first:last])
 
-    def where(self, kept: NDArray[np.bool_]) -> Block:
+    def where(self, kept: NDArray[np.bool_]) -> EntryBlock:
         """The entries for which it is true; the same bytes."""
-        return Block(self.data, self.table[:, kept])
+        return EntryBlock(self.data, self.table[:, kept])
 
 
-def octets(data: bytes | bytearray | memoryview) -> NDArray[np.uint8]:
+def uint8_array(data: bytes | bytearray | memoryview) -> NDArray[np.uint8]:
     """The bytes for a kernel: read-only always, since kernels are compiled for either kind of array."""
     return np.frombuffer(memoryview(data).toreadonly(), np.uint8)
 
 
-def block_of(entries: Iterable[Stored], first: int = 0, stop: int = ALL) -> Block:
+def block_of(entries: Iterable[EntryBytes], first: int = 0, stop: int = ALL) -> EntryBlock:
     """Entries put together; a single one is not copied. All but messages ``[first, stop)`` of each are left out."""
     kept = list(entries)
     data = kept[0].data if len(kept) == 1 else b"".join(one.data for one in kept)
@@ -80,4 +80,4 @@ def block_of(entries: Iterable[Stored], first: int = 0, stop: int = ALL) -> Bloc
         end = at + len(one.data)
         table[:, number] = (one.ledger, one.entry, one.last_index, first, stop, at, end)
         at = end
-    return Block(octets(data), table)
+    return EntryBlock(uint8_array(data), table)

@@ -12,7 +12,7 @@ import numpy as np
 from crc32c import crc32c as crc32c_of
 
 from magnetar.columnar.entries.block import ENTRY_END, ENTRY_START
-from magnetar.columnar.kernels.compiled import Numbers, Octets, int64, kernel, uint64
+from magnetar.columnar.kernels.compiled import Int64Array, Uint8Array, int64, kernel, uint64
 from magnetar.columnar.kernels.protobuf_wire import read_u32
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ CRC_TABLES: Final = _crc_tables()
 
 
 @kernel
-def crc32c(data: Octets, at: int, end: int, tables: Numbers) -> int:
+def crc32c(data: Uint8Array, at: int, end: int, tables: Int64Array) -> int:
     """The checksum of entries; ``tables`` are `CRC_TABLES`."""
     value = uint64(0xFFFFFFFF)
     low = uint64(0xFF)
@@ -74,7 +74,7 @@ def crc32c(data: Octets, at: int, end: int, tables: Numbers) -> int:
 
 
 @kernel
-def _check(data: Octets, table: Numbers, tables: Numbers, found: Octets) -> None:
+def _check(data: Uint8Array, table: Int64Array, tables: Int64Array, found: Uint8Array) -> None:
     for index in range(table.shape[1]):
         start, end = table[ENTRY_START, index], table[ENTRY_END, index]
         found[index] = 0

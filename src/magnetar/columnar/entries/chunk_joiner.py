@@ -3,7 +3,8 @@
 A producer that splits a message sends its chunks in order, each as an entry, all with the same uuid; chunks of several
 producers stand between each other in the log. A message that is whole is given as the entry it would have been without
 chunks, at the place of its *first* chunk: who reads a range of the log gets exactly the messages whose first chunk is
-in it, and looks for the others beyond its end (`Joiner.continue_` for those, `Joiner.add` for what is in the range).
+in it, and looks for the others beyond its end (`ChunkJoiner.continue_` for those, `ChunkJoiner.add` for what is in the
+range).
 
 What was sent twice by a producer that connected again is told from a gap by the chunk's number: a first chunk begins
 anew, a number that is known already is left out, a number too far ends the message, as in Pulsar's own clients (6.6.4).
@@ -25,7 +26,7 @@ MAX_MESSAGE_BYTES: Final = (1 << 31) - (64 << 20)
 """One Arrow column of one record batch holds less than 2 GiB, and there is something beside the value."""
 
 
-class Opened(NamedTuple):
+class ReadableEntry(NamedTuple):
     """An entry that can be read on its own."""
 
     ledger: int
@@ -33,7 +34,7 @@ class Opened(NamedTuple):
     data: bytes
 
 
-class Unfinished(NamedTuple):
+class IncompleteMessage(NamedTuple):
     """A message that is given up."""
 
     uuid: str
@@ -60,13 +61,13 @@ class _Pending:
     size: int = 0
 
 
-class Joiner:
+class ChunkJoiner:
     """Of one range of one topic. Give it the chunks in the order of the log."""
 
     def __init__(self, patience_ms: int) -> None:
         self._patience = patience_ms
         self._pending: dict[str, _Pending] = {}
-        self._given_up: list[Unfinished] = []
+        self._given_up: list[IncompleteMessage] = []
 
     @property
     def waiting(self) -> bool:
@@ -78,7 +79,7 @@ class Joiner:
         """When the newest chunk of all that wait was published, milliseconds; 0 if none waits."""
         return max((one.published for one in self._pending.values()), default=0)
 
-    def add(self, ledger: int, entry: int, metadata: EntryMetadata, payload: bytes) -> Opened | None:
+    def add(self, ledger: int, entry: int, metadata: EntryMetadata, payload: bytes) -> ReadableEntry | None:
         """A chunk inside the range, its payload decrypted; the whole message if this was its last one."""
         assert metadata.uuid is not None, "no chunk"
         if metadata.chunk_id == 0:
@@ -87,7 +88,7 @@ class Joiner:
             self._pending[metadata.uuid] = _Pending(ledger, entry, metadata, metadata.publish_time)
         return self._append(metadata, payload)
 
-    def continue_(self, metadata: EntryMetadata, payload: bytes) -> Opened | None:
+    def continue_(self, metadata: EntryMetadata, payload: bytes) -> ReadableEntry | None:
         """A chunk behind the range: it may end a message, and begins none."""
         assert metadata.uuid is not None, "no chunk"
         if metadata.chunk_id == 0:
@@ -102,12 +103,12 @@ class Joiner:
             if now_ms is None or now_ms - one.published > self._patience:
                 self._drop(uuid)
 
-    def given_up(self) -> list[Unfinished]:
+    def given_up(self) -> list[IncompleteMessage]:
         """Since the last call."""
         found, self._given_up = self._given_up, []
         return found
 
-    def _append(self, metadata: EntryMetadata, payload: bytes) -> Opened | None:
+    def _append(self, metadata: EntryMetadata, payload: bytes) -> ReadableEntry | None:
         uuid, number, count = metadata.uuid or "", metadata.chunk_id or 0, metadata.num_chunks_from_msg or 0
         pending = self._pending.get(uuid)
         if pending is None or number < len(pending.chunks):
@@ -127,10 +128,10 @@ class Joiner:
     def _drop(self, uuid: str) -> None:
         one = self._pending.pop(uuid)
         wanted = one.first.num_chunks_from_msg or 0
-        self._given_up.append(Unfinished(uuid, one.ledger, one.entry, len(one.chunks), wanted))
+        self._given_up.append(IncompleteMessage(uuid, one.ledger, one.entry, len(one.chunks), wanted))
 
 
-def _whole(pending: _Pending) -> Opened:
+def _whole(pending: _Pending) -> ReadableEntry:
     first = pending.first
     payload = b"".join(pending.chunks)
     if first.total_chunk_msg_size is not None and len(payload) != first.total_chunk_msg_size:
@@ -149,4 +150,4 @@ def _whole(pending: _Pending) -> Opened:
         total_chunk_msg_size=None,
         chunk_id=None,
     )
-    return Opened(pending.ledger, pending.entry, build_entry(metadata, payload))
+    return ReadableEntry(pending.ledger, pending.entry, build_entry(metadata, payload))

@@ -18,7 +18,7 @@ _NUMBERS: Final = 32
 """Bytes that numbers of chunks and sizes, and the tag of an encrypted payload, may take beyond what was measured."""
 
 
-def split(metadata: EntryMetadata, plain: bytes, limit: int, seal: Seal | None) -> list[bytes]:
+def split_into_chunks(metadata: EntryMetadata, plain: bytes, limit: int, seal: Seal | None) -> list[bytes]:
     """Entries of ``limit`` bytes at most; none if the metadata alone do not fit.
 
     ``metadata`` and ``plain`` are those of a batch of one message, neither compressed nor encrypted yet.

@@ -14,7 +14,7 @@ import numpy as np
 
 from magnetar.columnar.entries.block import ALL, ENTRY, ENTRY_END, ENTRY_START, FIRST, INDEX, LEDGER, NO_INDEX, STOP
 from magnetar.columnar.entries.checksums import CHECKED_HERE, crc32c
-from magnetar.columnar.kernels.compiled import Numbers, Octets, int64, kernel, uint64
+from magnetar.columnar.kernels.compiled import Int64Array, Uint8Array, int64, kernel, uint64
 from magnetar.columnar.kernels.protobuf_wire import read_span, read_tag, read_u32, read_varint, skip_field
 
 MORE: Final = 0
@@ -29,7 +29,7 @@ _LONG_MAX: Final = (1 << 63) - 1
 
 
 @kernel
-def _number(data: Octets, at: int, end: int) -> tuple[int, int]:
+def _number(data: Uint8Array, at: int, end: int) -> tuple[int, int]:
     """A varint below 2**63; the position is -1 if it is none."""
     value, at = read_varint(data, at, end)
     if value > uint64(_LONG_MAX):
@@ -38,7 +38,7 @@ def _number(data: Octets, at: int, end: int) -> tuple[int, int]:
 
 
 @kernel
-def _message_id(data: Octets, at: int, end: int, table: Numbers, count: int) -> bool:
+def _message_id(data: Uint8Array, at: int, end: int, table: Int64Array, count: int) -> bool:
     seen = 0
     while at < end:
         tag, at = read_tag(data, at, end)
@@ -57,7 +57,7 @@ def _message_id(data: Octets, at: int, end: int, table: Numbers, count: int) -> 
 
 
 @kernel
-def _message(data: Octets, at: int, end: int, consumer_id: int, table: Numbers, count: int) -> bool:
+def _message(data: Uint8Array, at: int, end: int, consumer_id: int, table: Int64Array, count: int) -> bool:
     """A BaseCommand that is a MESSAGE for this consumer; its id goes into the table."""
     # 08 09 is its type, 4a begins the message itself, and nothing comes behind it.
     if end - at < 4 or data[at] != 0x08 or data[at + 1] != 0x09 or data[at + 2] != 0x4A:
@@ -87,7 +87,7 @@ def _message(data: Octets, at: int, end: int, consumer_id: int, table: Numbers, 
 
 
 @kernel
-def _broker_metadata(data: Octets, at: int, end: int, table: Numbers, count: int) -> int:
+def _broker_metadata(data: Uint8Array, at: int, end: int, table: Int64Array, count: int) -> int:
     """Where the entry begins; -1 if what stands before it cannot be read."""
     table[INDEX, count] = NO_INDEX
     if end - at < 6 or data[at] != 0x0E or data[at + 1] != 0x02:
@@ -109,7 +109,7 @@ def _broker_metadata(data: Octets, at: int, end: int, table: Numbers, count: int
 
 @kernel
 def read_frames(
-    data: Octets, at: int, end: int, limit: int, consumer_id: int, table: Numbers, tables: Numbers
+    data: Uint8Array, at: int, end: int, limit: int, consumer_id: int, table: Int64Array, tables: Int64Array
 ) -> tuple[int, int, int, int]:
     """Frames in ``data[at:end]``: a status, how many entries, where the next frame is, how many bytes it has.
 

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from magnetar.columnar.entries.block import ENTRY_END, ENTRY_START, ROWS, Block
-from magnetar.columnar.kernels.compiled import Numbers, Octets, int64, kernel, uint64
+from magnetar.columnar.entries.block import ENTRY_END, ENTRY_START, ROWS, EntryBlock
+from magnetar.columnar.kernels.compiled import Int64Array, Uint8Array, int64, kernel, uint64
 from magnetar.columnar.kernels.protobuf_wire import (
     pair_spans,
     read_span,
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 # The first rows are those of a block's table.
-HEAD: Final = 7
+METADATA: Final = 7
 """Where the metadata begins."""
 PAYLOAD: Final = 8
 """Where it ends and the payload begins, which goes on up to ENTRY_END."""
@@ -53,7 +53,7 @@ KEPT: Final = 25
 """How many of its messages became rows."""
 PRODUCER_ID: Final = 26
 SCHEMA_ID: Final = 27
-HEADS: Final = 28
+METADATA_ROWS: Final = 28
 
 NO_BATCH: Final = -(1 << 40)
 
@@ -68,7 +68,7 @@ _MAGIC: Final = 0x0E01
 
 
 @kernel
-def read_heads(data: Octets, table: Numbers, first: int, last: int) -> int:
+def read_metadata(data: Uint8Array, table: Int64Array, first: int, last: int) -> int:
     """Fill columns ``[first, last)`` from ENTRY_START and ENTRY_END; the first that is no entry, or ``last``."""
     for index in range(first, last):
         start, end = table[ENTRY_START, index], table[ENTRY_END, index]
@@ -80,9 +80,9 @@ def read_heads(data: Octets, table: Numbers, first: int, last: int) -> int:
         stop = at + read_u32(data, start + 6)
         if stop > end:
             return index
-        for row in range(HEAD, HEADS):
+        for row in range(METADATA, METADATA_ROWS):
             table[row, index] = 0
-        table[HEAD, index] = at
+        table[METADATA, index] = at
         table[PAYLOAD, index] = stop
         table[BATCH, index] = NO_BATCH
         table[SCHEMA, index] = table[KEY, index] = table[ORDERING, index] = -1
@@ -92,7 +92,7 @@ def read_heads(data: Octets, table: Numbers, first: int, last: int) -> int:
 
 
 @kernel
-def _read_head(data: Octets, at: int, end: int, table: Numbers, index: int) -> bool:
+def _read_head(data: Uint8Array, at: int, end: int, table: Int64Array, index: int) -> bool:
     required = 0
     while at < end:
         tag, at = read_tag(data, at, end)
@@ -124,7 +124,7 @@ def _read_head(data: Octets, at: int, end: int, table: Numbers, index: int) -> b
 
 
 @kernel
-def _note_span(table: Numbers, index: int, tag: int, start: int, end: int) -> None:
+def _note_span(table: Int64Array, index: int, tag: int, start: int, end: int) -> None:
     row = -1
     if tag == 0x0A:
         row = PRODUCER
@@ -144,12 +144,12 @@ def _note_span(table: Numbers, index: int, tag: int, start: int, end: int) -> No
 
 
 @kernel
-def _flag(table: Numbers, index: int, flag: int, on: bool) -> None:
+def _flag(table: Int64Array, index: int, flag: int, on: bool) -> None:
     table[FLAGS, index] = table[FLAGS, index] | flag if on else table[FLAGS, index] & ~flag
 
 
 @kernel
-def _note_number(table: Numbers, index: int, tag: int, value: Any) -> None:
+def _note_number(table: Int64Array, index: int, tag: int, value: Any) -> None:
     if tag == 0x10:
         table[SEQUENCE, index] = int64(value)
     elif tag == 0x18:
@@ -174,16 +174,16 @@ def _note_number(table: Numbers, index: int, tag: int, value: Any) -> None:
         _flag(table, index, CHUNK, to_int32(value) > 1)
 
 
-def glance(block: Block) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
+def scan_metadata(block: EntryBlock) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
     """Of each entry: whether it is encrypted or a chunk, and its publish time (milliseconds).
 
     What cannot be read is neither, published at 0; who takes it apart says what is wrong.
     """
-    table = np.zeros((HEADS, len(block)), np.int64)
+    table = np.zeros((METADATA_ROWS, len(block)), np.int64)
     table[:ROWS] = block.table
     at = 0
     while at < len(block):
-        at = read_heads(block.data, table, at, len(block))
+        at = read_metadata(block.data, table, at, len(block))
         if at < len(block):
             table[FLAGS, at] = table[PUBLISH_TIME, at] = 0
             at += 1

@@ -6,8 +6,8 @@ entries need not know. The order is that of Pulsar's clients (SEMANTICS 1.1.10):
 joined, then the whole is unpacked.
 
 What no key opens follows Pulsar's CryptoFailureAction (6.11.2): an error, left out, or given as it is
-(`Failure.CONSUME`): one message per entry whose value is the ciphertext, with what a key holder needs to open it in its
-properties.
+(`CryptoFailureAction.CONSUME`): one message per entry whose value is the ciphertext, with what a key holder needs to
+open it in its properties.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from dataclasses import replace
 from enum import Enum
 from typing import Final
 
-from magnetar.columnar.entries.chunk_joiner import Joiner, Opened
+from magnetar.columnar.entries.chunk_joiner import ChunkJoiner, ReadableEntry
 from magnetar.columnar.entries.encryption import Decryptor, UndecryptableError
 from magnetar.protocol.compression import CompressionType
 from magnetar.protocol.entries import EntryMetadata, build_entry, is_encrypted, may_be_chunk, metadata_of, payload_of
@@ -30,7 +30,7 @@ NAMED: Final = 10
 """So many entries of a range that were left out are named."""
 
 
-class Failure(Enum):
+class CryptoFailureAction(Enum):
     """What to do with what no key opens."""
 
     FAIL = "fail"
@@ -38,7 +38,7 @@ class Failure(Enum):
     CONSUME = "consume"
 
 
-class Opener:
+class EntryOpener:
     """Of one range of one topic. Without a ``decryptor`` there are no keys."""
 
     def __init__(
@@ -46,20 +46,20 @@ class Opener:
         topic: str,
         patience_ms: int,
         decryptor: Decryptor | None = None,
-        failure: Failure = Failure.FAIL,
+        failure: CryptoFailureAction = CryptoFailureAction.FAIL,
         on_left_out: Callable[[str], None] | None = None,
     ) -> None:
-        self.joiner = Joiner(patience_ms)
+        self.joiner = ChunkJoiner(patience_ms)
         self._topic = topic
         self._decryptor = decryptor or Decryptor({})
         self._unopened = 0
         self._failure = failure
         self._tell = on_left_out or (lambda _: None)
 
-    def open(self, ledger: int, entry: int, data: bytes) -> Opened | None:
+    def open(self, ledger: int, entry: int, data: bytes) -> ReadableEntry | None:
         """An entry of the range; None if it gives nothing now. UndecryptableError, ProtocolError."""
         if not may_be_chunk(data) and not is_encrypted(data):
-            return Opened(ledger, entry, data)
+            return ReadableEntry(ledger, entry, data)
         metadata, payload = metadata_of(data), payload_of(data)
         if metadata.encryption_keys:
             try:
@@ -68,12 +68,12 @@ class Opener:
                 return self._undecryptable(ledger, entry, metadata, payload, error)
             data = build_entry(metadata, payload)
         if not is_chunk(metadata):
-            return Opened(ledger, entry, data)
+            return ReadableEntry(ledger, entry, data)
         whole = self.joiner.add(ledger, entry, metadata, payload)
         self.report()
         return whole
 
-    def continue_(self, data: bytes) -> Opened | None:
+    def continue_(self, data: bytes) -> ReadableEntry | None:
         """An entry behind the range: only what it adds to a message in chunks that began inside counts."""
         if not may_be_chunk(data):
             return None
@@ -96,19 +96,19 @@ class Opener:
 
     def _undecryptable(
         self, ledger: int, entry: int, metadata: EntryMetadata, payload: bytes, error: UndecryptableError
-    ) -> Opened | None:
+    ) -> ReadableEntry | None:
         where = f"{self._topic}: entry {ledger}:{entry} is {error}"
-        if self._failure is Failure.FAIL:
+        if self._failure is CryptoFailureAction.FAIL:
             raise UndecryptableError(
                 f"{where}; give the option 'decryption.privateKey', or let 'decryption.onFailure' be skip or consume"
             )
-        if self._failure is Failure.SKIP:
+        if self._failure is CryptoFailureAction.SKIP:
             self._unopened += 1
             if self._unopened <= NAMED:
                 more = "" if self._unopened < NAMED else ", as all others that follow, which are not named"
                 self._tell(f"{where}; it is left out{more}")
             return None
-        return Opened(ledger, entry, build_entry(_as_it_is(metadata), payload))
+        return ReadableEntry(ledger, entry, build_entry(_as_it_is(metadata), payload))
 
 
 def is_chunk(metadata: EntryMetadata) -> bool:
@@ -128,10 +128,10 @@ def _as_it_is(metadata: EntryMetadata) -> EntryMetadata:
         notes.append(("numMessagesInBatch", str(metadata.num_messages_in_batch)))
     if is_chunk(metadata):
         notes.append(("chunk", f"{metadata.uuid} {metadata.chunk_id} {metadata.num_chunks_from_msg}"))
-    return bare(metadata, [(PROPERTY + name, text) for name, text in notes])
+    return as_single_message(metadata, [(PROPERTY + name, text) for name, text in notes])
 
 
-def bare(metadata: EntryMetadata, notes: Sequence[tuple[str, str]]) -> EntryMetadata:
+def as_single_message(metadata: EntryMetadata, notes: Sequence[tuple[str, str]]) -> EntryMetadata:
     """For one message that has the payload as it is; ``notes`` become properties."""
     return replace(
         metadata,

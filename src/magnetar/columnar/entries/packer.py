@@ -1,8 +1,8 @@
 """Arrow columns to entries, as `protocol.batches` describes them, without an object per message.
 
-`Messages` are the columns of one record batch, made ready once; a `Packer` makes the entries of one producer from some
-of their rows. The same messages give the same bytes, sequence ids and digests: a sender that starts over relies on that
-(docs/decisions/009). `tests/support/batch_writer.py` is the model.
+`MessageColumns` are the columns of one record batch, made ready once; a `Packer` makes the entries of one producer from
+some of their rows. The same messages give the same bytes, sequence ids and digests: a sender that starts over relies on
+that (docs/decisions/009). `tests/support/batch_writer.py` is the model.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import pyarrow as pa  # type: ignore[import-untyped]  # publishes no types
 from crc32c import crc32c
 
 from magnetar.columnar.entries.batch_kernel import NO_ROOM, pack_batch
-from magnetar.columnar.entries.chunk_splitter import split
+from magnetar.columnar.entries.chunk_splitter import split_into_chunks
 from magnetar.model.errors import InvalidValueError
 from magnetar.protocol.batches import MAX_BYTES, MAX_MESSAGES, Batch, Seal, key_text
 from magnetar.protocol.compression import CompressionType, compress
@@ -28,7 +28,7 @@ _PRESENT: Final = 1
 _BASE64: Final = 2
 
 
-class Spans(NamedTuple):
+class ByteSpans(NamedTuple):
     """A column of bytes as a kernel reads it."""
 
     data: NDArray[np.uint8]
@@ -52,7 +52,7 @@ def _array(buffer: Any, kind: str) -> NDArray[Any]:
 _NO_BYTES: Final = _array(b"", "uint8")
 _NO_ENDS: Final = _array(bytes(4), "int32")
 _NO_NUMBERS: Final = _array(b"", "int64")
-_NO_SPANS: Final = Spans(_NO_BYTES, _NO_ENDS, _NO_BYTES)
+_NO_SPANS: Final = ByteSpans(_NO_BYTES, _NO_ENDS, _NO_BYTES)
 
 
 def _frozen(array: NDArray[Any]) -> NDArray[Any]:
@@ -72,17 +72,17 @@ def _present(array: Any) -> NDArray[np.uint8]:
     return _frozen(array.is_valid().to_numpy(zero_copy_only=False).astype(np.uint8))
 
 
-def spans_of(array: Any) -> Spans:
+def spans_of(array: Any) -> ByteSpans:
     """Of an Arrow array of binary or string; None is a column that is not there."""
     if array is None:
         return _NO_SPANS
     if not (pa.types.is_binary(array.type) or pa.types.is_string(array.type)):
-        raise InvalidValueError(f"a column of type {array.type} cannot be packed; see columnar.narrow")
+        raise InvalidValueError(f"a column of type {array.type} cannot be packed; see columnar.offset_width")
     _, ends, data = array.buffers()
-    return Spans(_array(data, "uint8"), _ends(array, ends), _present(array))
+    return ByteSpans(_array(data, "uint8"), _ends(array, ends), _present(array))
 
 
-def keys_of(array: Any, *, base64: bool = False) -> Spans:
+def keys_of(array: Any, *, base64: bool = False) -> ByteSpans:
     """The same for keys, as they travel: those that are no UTF-8 as base64 (SEMANTICS 3.8), or all."""
     if array is None or (pa.types.is_string(array.type) and not base64):
         return spans_of(array)
@@ -98,23 +98,23 @@ def keys_of(array: Any, *, base64: bool = False) -> Spans:
     return found._replace(present=_frozen(np.array(marks, np.uint8)))
 
 
-class Messages(NamedTuple):
+class MessageColumns(NamedTuple):
     """Rows that can be packed; each column as long as the others, or empty."""
 
-    values: Spans
-    keys: Spans = _NO_SPANS
-    ordering_keys: Spans = _NO_SPANS
+    values: ByteSpans
+    keys: ByteSpans = _NO_SPANS
+    ordering_keys: ByteSpans = _NO_SPANS
     event_times: NDArray[np.int64] = _NO_NUMBERS
     """Milliseconds; 0 is none."""
     deliver_at: NDArray[np.int64] = _NO_NUMBERS
     """Milliseconds; 0 is at once."""
     pair_ends: NDArray[np.int32] = _NO_ENDS
     pair_present: NDArray[np.uint8] = _NO_BYTES
-    names: Spans = _NO_SPANS
-    texts: Spans = _NO_SPANS
+    names: ByteSpans = _NO_SPANS
+    texts: ByteSpans = _NO_SPANS
 
 
-def messages_of(
+def message_columns(
     values: Any,
     keys: Any = None,
     event_times: NDArray[np.int64] | None = None,
@@ -123,9 +123,9 @@ def messages_of(
     deliver_at: NDArray[np.int64] | None = None,
     *,
     base64_keys: bool = False,
-) -> Messages:
+) -> MessageColumns:
     """Arrow arrays (binary or string; properties map<string, string>), times as milliseconds."""
-    found = Messages(
+    found = MessageColumns(
         spans_of(values),
         keys_of(keys, base64=base64_keys),
         spans_of(ordering_keys),
@@ -172,7 +172,7 @@ class Packer:
         self._last: tuple[EntryMetadata, memoryview] | None = None
 
     def pack(
-        self, publish_time: int, rows: Messages, picked: NDArray[np.int64], ids: NDArray[np.int64]
+        self, publish_time: int, rows: MessageColumns, picked: NDArray[np.int64], ids: NDArray[np.int64]
     ) -> Iterator[Batch]:
         """The rows that ``picked`` names, in that order, as batches; ``ids`` are their sequence ids."""
         start = 0
@@ -188,9 +188,11 @@ class Packer:
         """What `pack` gave last, a single message, as entries of ``limit`` bytes at most; none if that cannot be."""
         assert self._last is not None, "pack first"
         metadata, plain = self._last
-        return split(metadata, plain.tobytes(), limit, self._seal)
+        return split_into_chunks(metadata, plain.tobytes(), limit, self._seal)
 
-    def _next(self, rows: Messages, picked: NDArray[np.int64], ids: NDArray[np.int64], start: int) -> tuple[int, int]:
+    def _next(
+        self, rows: MessageColumns, picked: NDArray[np.int64], ids: NDArray[np.int64], start: int
+    ) -> tuple[int, int]:
         found: tuple[int, int] = pack_batch(
             picked, ids, start, self._max_messages, self._max_bytes, *rows.values, *rows.keys, *rows.ordering_keys,
             rows.event_times, rows.deliver_at, rows.pair_ends, rows.pair_present,
@@ -201,7 +203,7 @@ class Packer:
     def _batch(
         self,
         publish_time: int,
-        rows: Messages,
+        rows: MessageColumns,
         picked: NDArray[np.int64],
         ids: NDArray[np.int64],
         start: int,

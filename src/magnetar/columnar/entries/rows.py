@@ -16,11 +16,11 @@ from magnetar.columnar.entries.metadata import (
     BATCH,
     EVENT_TIME,
     FLAGS,
-    HEAD,
     KEPT,
     KEY,
     KEY_END,
     MARKER,
+    METADATA,
     NO_BATCH,
     NULL_VALUE,
     ORDERING,
@@ -29,7 +29,7 @@ from magnetar.columnar.entries.metadata import (
     PAYLOAD,
     SEQUENCE,
 )
-from magnetar.columnar.kernels.compiled import Numbers, Octets, Offsets, int64, kernel, uint64
+from magnetar.columnar.kernels.compiled import Int32Array, Int64Array, Uint8Array, int64, kernel, uint64
 from magnetar.columnar.kernels.protobuf_wire import (
     copy,
     decode_base64,
@@ -98,7 +98,7 @@ FACTS: Final = STATES
 
 
 @kernel
-def read_facts(data: Octets, at: int, end: int, facts: Numbers) -> bool:
+def read_facts(data: Uint8Array, at: int, end: int, facts: Int64Array) -> bool:
     """SingleMessageMetadata; False if it is none."""
     for index in range(FACTS):
         facts[index] = 0
@@ -135,7 +135,7 @@ def read_facts(data: Octets, at: int, end: int, facts: Numbers) -> bool:
 
 
 @kernel
-def _note_fact(facts: Numbers, tag: int, value: Any) -> None:
+def _note_fact(facts: Int64Array, tag: int, value: Any) -> None:
     if tag == 0x18:
         facts[FACT_SIZE] = to_int32(value)
     elif tag == 0x40:
@@ -152,7 +152,7 @@ def _note_fact(facts: Numbers, tag: int, value: Any) -> None:
 
 
 @kernel
-def _read_single(table: Numbers, index: int, size: int, facts: Numbers) -> None:
+def _read_single(table: Int64Array, index: int, size: int, facts: Int64Array) -> None:
     """The same of a message on its own, from its entry's head."""
     flags = table[FLAGS, index]
     facts[FACT_KEY], facts[FACT_KEY_STOP] = table[KEY, index], table[KEY_END, index]
@@ -168,7 +168,14 @@ def _read_single(table: Numbers, index: int, size: int, facts: Numbers) -> None:
 
 @kernel
 def _copy_pairs(
-    data: Octets, at: int, end: int, wanted: int, state: Numbers, pairs: Offsets, names: Octets, texts: Octets
+    data: Uint8Array,
+    at: int,
+    end: int,
+    wanted: int,
+    state: Int64Array,
+    pairs: Int32Array,
+    names: Uint8Array,
+    texts: Uint8Array,
 ) -> int:
     """Append all properties between two positions, whose field has the tag ``wanted``."""
     while at < end:
@@ -195,14 +202,14 @@ def _copy_pairs(
 
 @kernel
 def _append_details(
-    data: Octets,
-    facts: Numbers,
-    state: Numbers,
-    offsets: Offsets,
-    present: Octets,
-    numbers: Numbers,
-    keys: Octets,
-    orderings: Octets,
+    data: Uint8Array,
+    facts: Int64Array,
+    state: Int64Array,
+    offsets: Int32Array,
+    present: Uint8Array,
+    numbers: Int64Array,
+    keys: Uint8Array,
+    orderings: Uint8Array,
 ) -> int:
     row = state[ROWS]
     numbers[EVENT_TIMES, row] = facts[_TIME]
@@ -231,24 +238,24 @@ def _append_details(
 
 @kernel
 def _append_entry(
-    stored: Octets,
-    plain: Octets,
+    stored: Uint8Array,
+    plain: Uint8Array,
     at: int,
     end: int,
-    table: Numbers,
+    table: Int64Array,
     index: int,
-    state: Numbers,
-    facts: Numbers,
-    offsets: Offsets,
-    present: Octets,
-    numbers: Numbers,
-    places: Offsets,
-    pairs: Offsets,
-    values: Octets,
-    keys: Octets,
-    orderings: Octets,
-    names: Octets,
-    texts: Octets,
+    state: Int64Array,
+    facts: Int64Array,
+    offsets: Int32Array,
+    present: Uint8Array,
+    numbers: Int64Array,
+    places: Int32Array,
+    pairs: Int32Array,
+    values: Uint8Array,
+    keys: Uint8Array,
+    orderings: Uint8Array,
+    names: Uint8Array,
+    texts: Uint8Array,
 ) -> int:
     """One entry whose payload is ``plain[at:end]``."""
     details = state[DETAILS]
@@ -288,7 +295,7 @@ def _append_entry(
                 status = _append_details(data, facts, state, offsets, present, numbers, keys, orderings)
                 if status == DONE and facts[_PAIRS]:
                     if alone:
-                        head, head_end = table[HEAD, index], table[PAYLOAD, index]
+                        head, head_end = table[METADATA, index], table[PAYLOAD, index]
                     status = _copy_pairs(data, head, head_end, 0x22 if alone else 0x0A, state, pairs, names, texts)
                 if status != DONE:
                     return status
@@ -300,25 +307,25 @@ def _append_entry(
 
 @kernel
 def append_rows(
-    stored: Octets,
-    plain: Octets,
+    stored: Uint8Array,
+    plain: Uint8Array,
     plain_start: int,
     plain_end: int,
-    table: Numbers,
+    table: Int64Array,
     index: int,
     last: int,
-    state: Numbers,
-    scratch: Numbers,
-    offsets: Offsets,
-    present: Octets,
-    numbers: Numbers,
-    places: Offsets,
-    pairs: Offsets,
-    values: Octets,
-    keys: Octets,
-    orderings: Octets,
-    names: Octets,
-    texts: Octets,
+    state: Int64Array,
+    scratch: Int64Array,
+    offsets: Int32Array,
+    present: Uint8Array,
+    numbers: Int64Array,
+    places: Int32Array,
+    pairs: Int32Array,
+    values: Uint8Array,
+    keys: Uint8Array,
+    orderings: Uint8Array,
+    names: Uint8Array,
+    texts: Uint8Array,
 ) -> tuple[int, int]:
     """Entries ``[index, last)`` of the table, in order: a status, and the entry it is about (``last`` if DONE).
 
@@ -349,7 +356,7 @@ def append_rows(
             state[BYTES] += end - at
             if state[DETAILS] and table[BATCH, index] == NO_BATCH:
                 # Its key and properties stand there, and become columns too.
-                state[BYTES] += table[PAYLOAD, index] - table[HEAD, index]
+                state[BYTES] += table[PAYLOAD, index] - table[METADATA, index]
             table[KEPT, index] = state[ROWS] - before[ROWS]
         index += 1
     return DONE, last
@@ -357,14 +364,14 @@ def append_rows(
 
 @kernel
 def distinct_spans(
-    data: Octets,
-    table: Numbers,
+    data: Uint8Array,
+    table: Int64Array,
     row: int,
     target: int,
     first: int,
     last: int,
-    known: Octets,
-    known_offsets: Offsets,
+    known: Uint8Array,
+    known_offsets: Int32Array,
     count: int,
 ) -> tuple[int, int]:
     """Number the texts ``table[row]`` to ``table[row + 1]`` of entries ``[first, last)`` into ``table[target]``.
@@ -394,14 +401,14 @@ def distinct_spans(
 
 @kernel
 def write_message_ids(
-    ledgers: Numbers,
-    entries: Numbers,
-    batches: Numbers,
-    kept: Numbers,
-    places: Offsets,
+    ledgers: Int64Array,
+    entries: Int64Array,
+    batches: Int64Array,
+    kept: Int64Array,
+    places: Int32Array,
     partition: int,
-    target: Octets,
-    offsets: Offsets,
+    target: Uint8Array,
+    offsets: Int32Array,
 ) -> None:
     """MessageIdData of every row: 01 ledger 02 entry 03 partition (if any) 04 batch index 06 batch size (of batches).
 

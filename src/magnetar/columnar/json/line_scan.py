@@ -5,14 +5,14 @@ Arrow's reader, which judges the rest, would take ``{"a": 1}, "w": 3`` there for
 
 from __future__ import annotations
 
-from magnetar.columnar.kernels.compiled import Octets, Offsets, kernel
+from magnetar.columnar.kernels.compiled import Int32Array, Uint8Array, kernel
 
 _QUOTE, _BACKSLASH, _COMMA = 34, 92, 44
 _OPEN, _CLOSE, _OPEN_LIST, _CLOSE_LIST = 123, 125, 91, 93
 
 
 @kernel
-def breaks_out(ends: Offsets, data: Octets) -> int:
+def first_broken_line(ends: Int32Array, data: Uint8Array) -> int:
     """The first value (``data[ends[n]:ends[n + 1]]``) that closes what it did not open, or has a comma behind; -1."""
     for row in range(len(ends) - 1):
         depth = 0

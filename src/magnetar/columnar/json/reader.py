@@ -30,14 +30,14 @@ import pyarrow.json  # type: ignore[import-untyped]  # the same
 from magnetar.columnar.avro.defaults import default_of
 from magnetar.columnar.avro.read.program import columns_of, program_of
 from magnetar.columnar.avro.shape import Shape, is_optional
-from magnetar.columnar.bisection import by_halves
-from magnetar.columnar.byte_columns import octets_of
+from magnetar.columnar.bisection import read_by_bisection
+from magnetar.columnar.byte_columns import offsets_and_bytes
 from magnetar.columnar.values import Decoded, Runs
-from magnetar.columnar.versions import Lookup, WritersType
+from magnetar.columnar.versions import SchemaLookup, WritersType
 from magnetar.model.errors import InvalidValueError, MagnetarError
 from magnetar.model.schemas import SchemaDefinition, SchemaType
 from magnetar.schema.avro import AvroSchemaError, parse
-from magnetar.schema.avro_types import Enum, Field, Record, Schema, describe
+from magnetar.schema.avro_types import AvroEnum, AvroField, AvroRecord, AvroSchema, describe
 
 _SLOW: Final = frozenset({"bytes", "decimal", "map"})
 _NUMBERS: Final = frozenset({"int", "long", "millis"})
@@ -51,12 +51,12 @@ class Json:
 
     needs_keys = False
 
-    def __init__(self, reader: Schema, writers: Lookup | None = None, label: str = "given") -> None:
+    def __init__(self, reader: AvroSchema, writers: SchemaLookup | None = None, label: str = "given") -> None:
         """``writers`` are asked for the type only. Raises InvalidValueError if the schema has no columns."""
         self._writers = WritersType(writers, (SchemaType.JSON,), label, self._cannot)
         self._reader = reader
         self._label = label
-        self.record = isinstance(reader, Record)
+        self.record = isinstance(reader, AvroRecord)
         self._columns = columns_of(reader)
         self.schema: Any = pa.schema([pa.field(name, shape.arrow) for name, shape in self._columns])
         shapes: list[Shape] = []
@@ -69,7 +69,7 @@ class Json:
                 )
         self._slow = any(shape.storage in _SLOW for shape in shapes)
         self._enums = any(shape.storage == "enum" for shape in shapes)
-        self._fields = reader.fields if isinstance(reader, Record) else []
+        self._fields = reader.fields if isinstance(reader, AvroRecord) else []
         inner = pa.struct([pa.field(name, _parsed_as(shape)) for name, shape in self._columns])
         self._parsed = pa.schema([pa.field("v", inner if self.record else inner.field(0).type)])
 
@@ -90,7 +90,9 @@ class Json:
         return None
 
     def _read(self, values: Any) -> Decoded:
-        return by_halves(values, self.schema, self._columns_of, _ERRORS, f"does not fit JSON schema {self._label}")
+        return read_by_bisection(
+            values, self.schema, self._columns_of, _ERRORS, f"does not fit JSON schema {self._label}"
+        )
 
     def _columns_of(self, values: Any) -> list[Any]:
         """All at once. Raises one of `_ERRORS` if any of them does not fit."""
@@ -106,16 +108,16 @@ class Json:
 
     def _parse(self, values: Any) -> list[Any]:
         # Kernels take a quarter of a second to load, and the driver needs only schemas.
-        from magnetar.columnar.json.line_scan import breaks_out
+        from magnetar.columnar.json.line_scan import first_broken_line
 
         if not len(values):
             return [pa.array([], field.type) for field in self.schema]
-        if len(values) > 1 and int(np.ptp(octets_of(values)[0])) > _SIZE_MAX:
+        if len(values) > 1 and int(np.ptp(offsets_and_bytes(values)[0])) > _SIZE_MAX:
             raise pa.ArrowInvalid("too much for one document")
-        if breaks_out(*octets_of(values)) >= 0:
+        if first_broken_line(*offsets_and_bytes(values)) >= 0:
             raise pa.ArrowInvalid("more or less than one JSON value")
         lines = pc.binary_join_element_wise(b'{"v":', pc.fill_null(values, b"null"), b"}\n", b"")
-        ends, data = octets_of(lines)
+        ends, data = offsets_and_bytes(lines)
         document = pa.BufferReader(pa.py_buffer(data[ends[0] :]))
         table = pyarrow.json.read_json(
             document,
@@ -165,7 +167,7 @@ def _parsed_as(shape: Shape) -> Any:
     return shape.arrow
 
 
-def _finished(array: Any, shape: Shape, field: Field | None, there: Any) -> Any:
+def _finished(array: Any, shape: Shape, field: AvroField | None, there: Any) -> Any:
     """Moments from their numbers, defaults where nothing was; ``there``: where the value is not null, None: always."""
     if shape.storage == "millis":
         array = pc.multiply_checked(array, 1000)
@@ -184,7 +186,7 @@ def _finished(array: Any, shape: Shape, field: Field | None, there: Any) -> Any:
 
 def _symbols(array: Any, shape: Shape) -> Any:
     """Raises InvalidValueError for another one, unless the enum has a default."""
-    assert isinstance(shape.schema, Enum), "enums are stored so"
+    assert isinstance(shape.schema, AvroEnum), "enums are stored so"
     strange = pc.and_(array.is_valid(), pc.invert(pc.is_in(array, pa.array(shape.schema.symbols, pa.string()))))
     if not pc.any(strange).as_py():
         return array
@@ -198,7 +200,7 @@ def _no_symbol(text: str, shape: Shape) -> str:
 
 
 def _symbol(value: Any, shape: Shape) -> str:
-    assert isinstance(shape.schema, Enum), "enums are stored so"
+    assert isinstance(shape.schema, AvroEnum), "enums are stored so"
     if isinstance(value, int) and not isinstance(value, bool):
         return str(value)
     text: str = _typed(str)(value, shape)
@@ -216,7 +218,7 @@ def _nested(array: Any, shape: Shape) -> Any:
             return array
         valid, ends = array.buffers()[:2]
         return pa.Array.from_buffers(shape.arrow, len(array), [valid, ends], array.null_count, array.offset, [items])
-    assert isinstance(shape.schema, Record), "lists and records have children here"
+    assert isinstance(shape.schema, AvroRecord), "lists and records have children here"
     there = array.is_valid() if array.null_count else None
     children = [
         _finished(child, one, field, there)
@@ -238,7 +240,7 @@ class _Number(float):
         return made
 
 
-def _record(document: Any, fields: list[Field], shapes: list[Shape], path: str) -> list[Any]:
+def _record(document: Any, fields: list[AvroField], shapes: list[Shape], path: str) -> list[Any]:
     if not isinstance(document, dict):
         raise InvalidValueError(f"{path}: {type(document).__name__} where an object should be")
     found = []
@@ -280,7 +282,7 @@ def _whole(value: Any, shape: Shape) -> Any:
 
 
 def _struct(value: Any, shape: Shape) -> Any:
-    assert isinstance(shape.schema, Record), "structs come from records"
+    assert isinstance(shape.schema, AvroRecord), "structs come from records"
     names = [field.name for field in shape.schema.fields]
     return dict(zip(names, _record(value, shape.schema.fields, shape.children, shape.path), strict=True))
 

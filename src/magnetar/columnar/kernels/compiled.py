@@ -28,11 +28,11 @@ import numpy as np
 Kernel = TypeVar("Kernel", bound=Callable[..., Any])
 
 # What kernels work with. They mix numpy's numbers with Python's as machine words, for which mypy has no words.
-Octets: TypeAlias = Any
+Uint8Array: TypeAlias = Any
 """NDArray[uint8], read-only where it is read from."""
-Numbers: TypeAlias = Any
+Int64Array: TypeAlias = Any
 """NDArray[int64]."""
-Offsets: TypeAlias = Any
+Int32Array: TypeAlias = Any
 """NDArray[int32]."""
 _numba: Any = numba
 """Its types do not know all of its options."""

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from magnetar.columnar.kernels.compiled import Octets, copy_bytes, int64, kernel, uint64
+from magnetar.columnar.kernels.compiled import Uint8Array, copy_bytes, int64, kernel, uint64
 
 
 @kernel
-def read_varint(data: Octets, at: int, end: int) -> tuple[Any, int]:
+def read_varint(data: Uint8Array, at: int, end: int) -> tuple[Any, int]:
     """The number (uint64) and the position behind it, -1 if it is cut off or has more than 64 bits."""
     if at < end and data[at] < 128:
         return uint64(data[at]), at + 1
@@ -30,7 +30,7 @@ def read_varint(data: Octets, at: int, end: int) -> tuple[Any, int]:
 
 
 @kernel
-def read_tag(data: Octets, at: int, end: int) -> tuple[int, int]:
+def read_tag(data: Uint8Array, at: int, end: int) -> tuple[int, int]:
     """Field number and wire type as they stand (number << 3 | type), and the position behind; -1 if it is none."""
     value, at = read_varint(data, at, end)
     if value < uint64(8) or value > uint64(0xFFFFFFFF):
@@ -39,7 +39,7 @@ def read_tag(data: Octets, at: int, end: int) -> tuple[int, int]:
 
 
 @kernel
-def read_span(data: Octets, at: int, end: int) -> tuple[int, int]:
+def read_span(data: Uint8Array, at: int, end: int) -> tuple[int, int]:
     """Where the bytes of a field of wire type 2 begin and end; both -1 if they do not fit."""
     value, at = read_varint(data, at, end)
     if at < 0 or value > uint64(end - at):
@@ -48,7 +48,7 @@ def read_span(data: Octets, at: int, end: int) -> tuple[int, int]:
 
 
 @kernel
-def skip_field(data: Octets, tag: int, at: int, end: int) -> int:
+def skip_field(data: Uint8Array, tag: int, at: int, end: int) -> int:
     """The position behind a field whose tag has been read; -1 if there is none."""
     kind = tag & 7
     if kind == 0:
@@ -65,7 +65,7 @@ def skip_field(data: Octets, tag: int, at: int, end: int) -> int:
 
 
 @kernel
-def read_u32(data: Octets, at: int) -> int:
+def read_u32(data: Uint8Array, at: int) -> int:
     """Four bytes, big-endian; the caller knows that they are there."""
     found: int = int64(data[at]) << 24 | int64(data[at + 1]) << 16 | int64(data[at + 2]) << 8 | int64(data[at + 3])
     return found
@@ -79,13 +79,13 @@ def to_int32(value: Any) -> int:
 
 
 @kernel
-def copy(source: Octets, start: int, end: int, target: Octets, to: int) -> None:
+def copy(source: Uint8Array, start: int, end: int, target: Uint8Array, to: int) -> None:
     """The caller knows that there is room."""
     copy_bytes(target, to, source, start, end - start)
 
 
 @kernel
-def same(left: Octets, start: int, end: int, right: Octets, to: int, stop: int) -> bool:
+def same(left: Uint8Array, start: int, end: int, right: Uint8Array, to: int, stop: int) -> bool:
     """Whether two spans hold the same bytes."""
     if end - start != stop - to:
         return False
@@ -96,7 +96,7 @@ def same(left: Octets, start: int, end: int, right: Octets, to: int, stop: int) 
 
 
 @kernel
-def pair_spans(data: Octets, at: int, end: int) -> tuple[int, int, int, int]:
+def pair_spans(data: Uint8Array, at: int, end: int) -> tuple[int, int, int, int]:
     """A KeyValue: key and value as start and end each; the first is -1 if it is none. Both are required."""
     key = key_end = value = value_end = int64(-1)
     while at < end:
@@ -133,7 +133,7 @@ def _six_bits(byte: int) -> int:
 
 
 @kernel
-def decode_base64(source: Octets, start: int, end: int, target: Octets, to: int) -> int:
+def decode_base64(source: Uint8Array, start: int, end: int, target: Uint8Array, to: int) -> int:
     """How many bytes are written; -1 if it is no strict base64. There is room for three quarters of it."""
     size = end - start
     if size % 4:

@@ -12,19 +12,19 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
-from magnetar.columnar.entries.block import ENTRY_END, ENTRY_START, octets
+from magnetar.columnar.entries.block import ENTRY_END, ENTRY_START, uint8_array
 from magnetar.columnar.entries.metadata import (
     BASE64_KEY,
     BATCH,
     COMPRESSION,
     FLAGS,
-    HEADS,
     KEY,
+    METADATA_ROWS,
     NO_BATCH,
     NULL_VALUE,
     PAYLOAD,
     PLAIN_SIZE,
-    read_heads,
+    read_metadata,
 )
 from magnetar.compaction.messages import PLAIN_BYTES_MAX, repacked
 from magnetar.compaction.survivors import INDEX_BITS
@@ -108,7 +108,7 @@ class _ReadColumns(NamedTuple):
             plain = decompress(CompressionType(kind), bytes(self.data[start:end].data), size, PLAIN_BYTES_MAX)
         except DamagedPayloadError:
             return None
-        return octets(plain), 0, len(plain)
+        return uint8_array(plain), 0, len(plain)
 
 
 def _with_heads(blocks: Iterable[EntryColumns]) -> Iterator[_ReadColumns]:
@@ -124,11 +124,11 @@ def _with_heads(blocks: Iterable[EntryColumns]) -> Iterator[_ReadColumns]:
 
 def _read_columns(columns: EntryColumns) -> _ReadColumns:
     count = len(columns.offsets)
-    table = np.empty((HEADS, count), np.int64)
+    table = np.empty((METADATA_ROWS, count), np.int64)
     table[ENTRY_START], table[ENTRY_END] = columns.offsets, columns.offsets + columns.lengths
     readable = np.ones(count, np.bool_)
     at = 0
-    while (at := read_heads(columns.data, table, at, count)) < count:
+    while (at := read_metadata(columns.data, table, at, count)) < count:
         readable[at] = False
         at += 1
     readable &= (table[FLAGS] & ~_PLAIN_FLAGS) == 0
@@ -220,5 +220,5 @@ def _whole(
 
 
 def _alone(stored: StoredEntry, messages: int) -> CompactedEntries:
-    data = octets(pack(*stored[:3], stored.data))
+    data = uint8_array(pack(*stored[:3], stored.data))
     return CompactedEntries(data, np.array([len(data)], np.uint32), np.array([stored.messages], np.int32), messages)

@@ -11,8 +11,8 @@ import numpy as np
 from magnetar.client.bulk.data_loss import DataLossError
 from magnetar.client.read_position import Place
 from magnetar.columnar.entries.block import ENTRY_END, ENTRY_START
-from magnetar.columnar.entries.metadata import HEADS, PUBLISH_TIME, read_heads
-from magnetar.columnar.kernels.compiled import Numbers, Octets, copy_bytes, kernel
+from magnetar.columnar.entries.metadata import METADATA_ROWS, PUBLISH_TIME, read_metadata
+from magnetar.columnar.kernels.compiled import Int64Array, Uint8Array, copy_bytes, kernel
 from magnetar.jobs.reader.segment_reader import Entries, Missing, read_piece
 from magnetar.jobs.reader.topic_ledgers import CopiedLedger, LedgerInfo, LedgerPiece
 from magnetar.model.errors import PersistenceError
@@ -92,10 +92,10 @@ def _fill(writer: LedgerWriter, ledgers: Path, pieces: Sequence[LedgerPiece], in
 def publish_times(data: NDArray[np.uint8], offsets: NDArray[np.int64], lengths: NDArray[np.int64]) -> Any:
     """Return each entry's publish time, ms (i64); ``NO_TIME`` where its metadata cannot be read."""
     count = len(offsets)
-    table = np.empty((HEADS, count), np.int64)
+    table = np.empty((METADATA_ROWS, count), np.int64)
     table[ENTRY_START], table[ENTRY_END] = offsets, offsets + lengths
     at = 0
-    while (at := read_heads(data, table, at, count)) < count:
+    while (at := read_metadata(data, table, at, count)) < count:
         table[PUBLISH_TIME, at] = NO_TIME
         at += 1
     return table[PUBLISH_TIME]
@@ -109,7 +109,7 @@ def _gathered(data: NDArray[np.uint8], offsets: NDArray[np.int64], lengths: NDAr
 
 
 @kernel
-def _gather(data: Octets, offsets: Numbers, lengths: Numbers, out: Octets) -> None:
+def _gather(data: Uint8Array, offsets: Int64Array, lengths: Int64Array, out: Uint8Array) -> None:
     to = 0
     for i in range(len(offsets)):
         start, size = offsets[i], lengths[i]

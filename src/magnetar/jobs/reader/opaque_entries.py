@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from magnetar.columnar.entries.opener import bare
+from magnetar.columnar.entries.opener import as_single_message
 from magnetar.protocol.entries import build_entry, is_encrypted, may_be_chunk, metadata_of, payload_of
 
 CHUNK: Final = "__chunk"
@@ -36,4 +36,4 @@ def readable_entry(entry: bytes, *, first_chunks: bool = False) -> bytes | None:
             return None
     if not notes:
         return entry
-    return build_entry(bare(metadata, notes), payload_of(entry))
+    return build_entry(as_single_message(metadata, notes), payload_of(entry))

@@ -32,7 +32,7 @@ from magnetar.columnar.entries.block import (
     NO_INDEX,
     ROWS,
     STOP,
-    Block,
+    EntryBlock,
 )
 from magnetar.columnar.entries.checksums import wrong_checksums
 from magnetar.columnar.values import Binary, ValueDecoder
@@ -105,7 +105,7 @@ def read(
         data = block.data.view()
         data.flags.writeable = False
         for table in _tables(block, unit):
-            yield from _rows(decoder, Block(data, table), unit.topic, values, on_missing, for_audit)
+            yield from _rows(decoder, EntryBlock(data, table), unit.topic, values, on_missing, for_audit)
     for batch in decoder.flush():
         yield _without_value(batch, values)
 
@@ -126,7 +126,7 @@ def _tables(block: Entries, unit: Unit) -> Iterator[NDArray[np.int64]]:
 
 
 def _rows(
-    decoder: ArrowDecoder, block: Block, topic: str, values: bool, on_missing: OnMissing | None, for_audit: bool
+    decoder: ArrowDecoder, block: EntryBlock, topic: str, values: bool, on_missing: OnMissing | None, for_audit: bool
 ) -> Iterator[Any]:
     """Decode most entries together, and those that need it one by one."""
     done = 0
@@ -146,16 +146,16 @@ def _rows(
         yield _without_value(batch, values)
 
 
-def _single_entries(block: Block, *, checked: bool) -> list[tuple[int, str]]:
+def _single_entries(block: EntryBlock, *, checked: bool) -> list[tuple[int, str]]:
     """Return the entries to decode one by one, in order, with what is wrong; "" for a chunk or an encrypted entry."""
     count = len(block)
-    table = np.empty((heads.HEADS, count), np.int64)
+    table = np.empty((heads.METADATA_ROWS, count), np.int64)
     table[:ROWS] = block.table
     found: dict[int, str] = {}
-    good = heads.read_heads(block.data, table, 0, count)
+    good = heads.read_metadata(block.data, table, 0, count)
     while good < count:
         found[good] = "its metadata cannot be read"
-        good = heads.read_heads(block.data, table, good + 1, count)
+        good = heads.read_metadata(block.data, table, good + 1, count)
     for index in np.flatnonzero(table[heads.FLAGS] & (heads.ENCRYPTED | heads.CHUNK)).tolist():
         found.setdefault(index, "")
     if checked:

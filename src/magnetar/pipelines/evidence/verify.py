@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from magnetar.client.bulk.positions import last_place
 from magnetar.client.lookup import Lookup
 from magnetar.client.read_position import START, Place
-from magnetar.columnar.entries.messages import Messages
-from magnetar.columnar.entries.opener import Failure
+from magnetar.columnar.entries.column_builder import ColumnBuilder
+from magnetar.columnar.entries.opener import CryptoFailureAction
 from magnetar.model.errors import InvalidValueError
 from magnetar.pipelines.declaration.model import DEAD_LETTERS, Pipeline, PlainSink, TableSink
 from magnetar.pipelines.evidence import judgement
@@ -78,7 +78,10 @@ def verify(pipeline: Pipeline, spark: SparkSession | None, *, since: int = 0) ->
         for name, topic in _topics(pipeline):
             given = outputs_options.get(name, {})
             seen = delivered(
-                lookup, topic, DeliveredRows(query, name), reader_options(pipeline, topic, given, Failure.CONSUME)
+                lookup,
+                topic,
+                DeliveredRows(query, name),
+                reader_options(pipeline, topic, given, CryptoFailureAction.CONSUME),
             )
             schema = given.get("schema", "bytes")
             contents = schema.lower() in _AS_STORED
@@ -167,7 +170,7 @@ def delivered(lookup: Lookup, topic: str, seen: DeliveredRows, options: SourceOp
     return seen
 
 
-def _feed(topic: str, messages: Messages, seen: DeliveredRows) -> None:
+def _feed(topic: str, messages: ColumnBuilder, seen: DeliveredRows) -> None:
     rows = zip(
         messages.ledgers().tolist(),
         messages.entries().tolist(),

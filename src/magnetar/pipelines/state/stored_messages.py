@@ -11,8 +11,8 @@ from typing import Final
 
 from magnetar.client.lookup import Lookup
 from magnetar.client.read_position import Place
-from magnetar.columnar.entries.messages import Messages
-from magnetar.columnar.entries.opener import PROPERTY, Failure
+from magnetar.columnar.entries.column_builder import ColumnBuilder
+from magnetar.columnar.entries.opener import PROPERTY, CryptoFailureAction
 from magnetar.pipelines.declaration.model import Pipeline, TopicSource
 from magnetar.pipelines.declaration.secrets import resolve
 from magnetar.pipelines.state.checkpoint import PipelineCheckpoint
@@ -28,9 +28,11 @@ _KEY: Final = "decryption.privateKey"
 _USED: Final = (_KEY, "chunkTimeoutMs", "operationTimeoutMs")
 
 
-def stored_messages(lookup: Lookup, topic: str, start: Place, end: Place, options: SourceOptions) -> Iterator[Messages]:
+def stored_messages(
+    lookup: Lookup, topic: str, start: Place, end: Place, options: SourceOptions
+) -> Iterator[ColumnBuilder]:
     """All of a range, some at a time; what was given is not valid any more when the next one comes."""
-    found = Messages()
+    found = ColumnBuilder()
     for block in opened(options, lookup, Range(topic, start, end)):
         for _ in found.add(block):
             yield found
@@ -38,7 +40,7 @@ def stored_messages(lookup: Lookup, topic: str, start: Place, end: Place, option
 
 
 def reader_options(
-    pipeline: Pipeline, topic: str, given: Mapping[str, str], failure: Failure = Failure.FAIL
+    pipeline: Pipeline, topic: str, given: Mapping[str, str], failure: CryptoFailureAction = CryptoFailureAction.FAIL
 ) -> SourceOptions:
     """How `stored_messages` reads a topic, with what a source or sink says; what was trimmed is left out."""
     options = {name: resolve(given[name]) for name in _USED if name in given}
@@ -69,7 +71,8 @@ def sources_by_topic(pipeline: Pipeline, checkpoint: PipelineCheckpoint) -> dict
 
 
 def sealed_count(properties: KeyValues) -> int | None:
-    """How many messages are in one that no key has opened (`Failure.CONSUME`); None if it was opened, or was open.
+    """How many messages are in one that no key has opened (`CryptoFailureAction.CONSUME`); None if it was opened, or
+    was open.
 
     Of a message in chunks the last one counts: after a crash between chunks the others may be there twice.
     """

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from magnetar.columnar.entries.encryption import ANY, Decryptor, Encryptor, public_of
-from magnetar.columnar.entries.opener import Failure
+from magnetar.columnar.entries.opener import CryptoFailureAction
 from magnetar.model.errors import InvalidValueError
 from magnetar.protocol.batches import Seal
 
@@ -27,7 +27,7 @@ class Decryption:
 
     keys: dict[str, str] = field(repr=False)
     """Names to PEM texts; the empty name is for all."""
-    failure: Failure = Failure.FAIL
+    failure: CryptoFailureAction = CryptoFailureAction.FAIL
 
 
 def decryption(private_key: str | None, on_failure: str | None) -> Decryption | None:
@@ -35,9 +35,9 @@ def decryption(private_key: str | None, on_failure: str | None) -> Decryption | 
     if private_key is None and on_failure is None:
         return None
     try:
-        failure = Failure((on_failure or Failure.FAIL.value).lower())
+        failure = CryptoFailureAction((on_failure or CryptoFailureAction.FAIL.value).lower())
     except ValueError:
-        choices = ", ".join(one.value for one in Failure)
+        choices = ", ".join(one.value for one in CryptoFailureAction)
         raise InvalidValueError(f"option 'decryption.onFailure' is {on_failure!r}; it can be {choices}") from None
     keys = {} if private_key is None else pem_texts("decryption.privateKey", private_key)
     Decryptor(keys)  # a key that is none is found here and not by a task

@@ -103,10 +103,10 @@ class PairWriter:
 
     def write(self, columns: dict[str, Any]) -> dict[str, Any]:
         """The columns ``value``, and ``__key`` if it is apart, of bytes. Rows without both are tombstones."""
-        from magnetar.columnar.key_value import joined
+        from magnetar.columnar.key_value import join_pairs
 
         key, value = (self._one(name, columns[name]) for name in HALVES)
-        return {"value": value, "__key": key} if self.separated else {"value": joined(key, value)}
+        return {"value": value, "__key": key} if self.separated else {"value": join_pairs(key, value)}
 
     def _one(self, name: str, column: Any) -> Any:
         record, write = self._halves[name]

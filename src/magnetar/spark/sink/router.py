@@ -27,7 +27,7 @@ from magnetar.protocol.batches import key_text
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from magnetar.columnar.entries.packer import Messages
+    from magnetar.columnar.entries.packer import MessageColumns
 
 COLUMNS: Final[dict[str, tuple[str, ...]]] = {
     "value": ("binary", "string"),
@@ -49,7 +49,7 @@ class Rows(NamedTuple):
     ordinals: NDArray[np.int64]
     picked: NDArray[np.int64]
     """Which rows of ``messages`` they are."""
-    messages: Messages
+    messages: MessageColumns
     """Of the whole record batch."""
 
     @property
@@ -153,16 +153,16 @@ def _named(topic: str, given: Any, routes: NDArray[Any], partitions: int, chosen
     return np.where(numbers < 0, routes, numbers)
 
 
-def _rows(topic: str, partition: int, messages: Messages, first: int, picked: NDArray[np.int64]) -> Rows:
+def _rows(topic: str, partition: int, messages: MessageColumns, first: int, picked: NDArray[np.int64]) -> Rows:
     return Rows(topic, partition, picked + first, picked, messages)
 
 
-def _messages(columns: dict[str, Any], base64_keys: bool) -> Messages:
+def _messages(columns: dict[str, Any], base64_keys: bool) -> MessageColumns:
     # Its kernels take a quarter of a second to load, and the driver only checks columns.
-    from magnetar.columnar.entries.packer import messages_of
+    from magnetar.columnar.entries.packer import message_columns
 
     times, delays = columns.get("__eventTime"), columns.get("__deliverAt")
-    return messages_of(
+    return message_columns(
         columns["value"],
         columns.get("__key"),
         None if times is None else _milliseconds(times),

@@ -17,7 +17,7 @@ import numpy as np
 from magnetar.client.errors import RefusedError
 from magnetar.client.lookup import Lookup
 from magnetar.client.producer import Producer
-from magnetar.columnar.offset_width import narrowed
+from magnetar.columnar.offset_width import with_32_bit_offsets
 from magnetar.model.errors import InvalidValueError, NotAllowedError, ServerError
 from magnetar.model.names import TopicName
 from magnetar.protocol.batches import Batch
@@ -136,7 +136,7 @@ class TaskSink:
         router = Router(options.topic, self._partition_count, murmur=options.murmur, run=options.batch_messages)
         skipped = 0
         with self._lookup, ExitStack() as stack:
-            for given in map(narrowed, batches):
+            for given in map(with_32_bit_offsets, batches):
                 batch = given
                 if self._values is not None:
                     batch = self._values.encoded(given)

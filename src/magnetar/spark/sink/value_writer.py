@@ -22,7 +22,7 @@ from magnetar.model.schemas import SchemaDefinition, SchemaType
 from magnetar.protocol import commands as c
 from magnetar.schema import key_value, protobuf_native
 from magnetar.schema.avro import AvroSchemaError, parse
-from magnetar.schema.avro_resolution import problem
+from magnetar.schema.avro_resolution import incompatibility
 from magnetar.spark.options.sink_options import SinkOptions
 from magnetar.spark.options.value_options import PRIMITIVES, STRUCTURED, given_definition
 from magnetar.spark.sink.pair_writer import HALVES, PairWriter, Write, definition_of
@@ -206,8 +206,8 @@ def _difference(before: SchemaDefinition, after: SchemaDefinition) -> str:
         old, new = parse(before.data), parse(after.data)
     except AvroSchemaError:
         return "they are different"
-    found = problem(old, new)
+    found = incompatibility(old, new)
     if found is not None:
         return f"the new one cannot read it: {found}"
-    found = problem(new, old)
+    found = incompatibility(new, old)
     return "each can read the other" if found is None else f"it cannot read the new one: {found}"

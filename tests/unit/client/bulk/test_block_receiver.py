@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from magnetar.client.bulk import block_receiver
 from magnetar.client.bulk.block_receiver import BlockReceiver
 from magnetar.client.connection import MAX_FRAME_SIZE
-from magnetar.columnar.entries.block import Block, octets
+from magnetar.columnar.entries.block import EntryBlock, uint8_array
 from magnetar.columnar.entries.checksums import CRC_TABLES, crc32c
 from magnetar.model.errors import ProtocolError
 from magnetar.protocol import commands as c
@@ -62,7 +62,7 @@ def plain(items: list[Any]) -> list[Any]:
     """Messages as ledger, entry, bytes, index and whether the checksum holds; others as they are."""
     found: list[Any] = []
     for item in items:
-        if isinstance(item, Block):
+        if isinstance(item, EntryBlock):
             found += [(*item.stored(number), True) for number in range(len(item))]
         elif isinstance(item, c.CommandMessage) and item.consumer_id == CONSUMER:
             told = item.broker_metadata
@@ -177,5 +177,5 @@ def test_buffers_are_changed_in_the_middle_of_a_frame(monkeypatch: pytest.Monkey
 
 @given(st.binary(max_size=100))
 def test_the_checksum_is_that_of_the_library(data: bytes) -> None:
-    assert crc32c(octets(data), 0, len(data), CRC_TABLES) == library_crc32c(data)
+    assert crc32c(uint8_array(data), 0, len(data), CRC_TABLES) == library_crc32c(data)
     assert np.uint32(CRC_TABLES[0, 1]) == 0xF26B8303

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from magnetar.model.errors import InvalidValueError
 from magnetar.model.schemas import SchemaDefinition, SchemaType, version_bytes
 from magnetar.schema.avro import parse
-from magnetar.schema.avro_resolution import problem
+from magnetar.schema.avro_resolution import incompatibility
 from tests.support.avro_cases import Case, avro, optional, primitives, record, rows, types, written
 
 BRIEF = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
@@ -83,7 +83,7 @@ def test_writer_to_reader_as_fastavro_resolves_it(data: st.DataObject) -> None:
     case = record(cases)
     wanted = evolved(data, cases)
     writer, reader = parse(json.dumps(case.schema).encode()), parse(json.dumps(wanted).encode())
-    assume(problem(writer, reader) is None)
+    assume(incompatibility(writer, reader) is None)
     values = written(
         {**case.schema, "name": "Reader"}, *[one for one, _ in data.draw(st.lists(case.values, max_size=4))]
     )

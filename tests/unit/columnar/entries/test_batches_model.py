@@ -12,7 +12,7 @@ from magnetar.protocol.compression import CompressionType, compress, decompress
 from magnetar.protocol.entries import (
     EncryptionKey,
     EntryMetadata,
-    SingleMetadata,
+    SingleMessageMetadata,
     build_entry,
     join_batch,
     metadata_of,
@@ -101,17 +101,17 @@ def test_a_single_message_and_its_absences() -> None:
     ]
 
 
-def batch_of(*singles: tuple[SingleMetadata, bytes]) -> bytes:
+def batch_of(*singles: tuple[SingleMessageMetadata, bytes]) -> bytes:
     return build_entry(EntryMetadata("p", 0, 1, num_messages_in_batch=len(singles)), join_batch(singles))
 
 
 @pytest.mark.parametrize("details", [True, False])
 def test_borders_and_compacted_messages_inside_a_batch(details: bool) -> None:
     entry = batch_of(
-        (SingleMetadata(), b"0"),
-        (SingleMetadata(compacted_out=True), b""),
-        (SingleMetadata(), b"2"),
-        (SingleMetadata(), b"3"),
+        (SingleMessageMetadata(), b"0"),
+        (SingleMessageMetadata(compacted_out=True), b""),
+        (SingleMessageMetadata(), b"2"),
+        (SingleMessageMetadata(), b"3"),
     )
     for first, stop, wanted in ((0, 9, [0, 2, 3]), (1, 9, [2, 3]), (0, 3, [0, 2]), (3, 4, [3]), (2, 2, [])):
         columns = Columns(details=details)

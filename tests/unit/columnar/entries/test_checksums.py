@@ -7,7 +7,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from magnetar.columnar.entries.block import Stored, block_of
+from magnetar.columnar.entries.block import EntryBytes, block_of
 from magnetar.columnar.entries.checksums import CHECKED_HERE, CRC_TABLES, crc32c, wrong_checksums
 from magnetar.protocol.frames import with_checksum
 
@@ -40,5 +40,5 @@ def test_what_is_damaged_is_found(made: list[tuple[bytes, int | None]], short: l
     for rest in short:
         wrong.append(len(entries))
         entries.append(rest)
-    block = block_of([Stored(1, number, entry) for number, entry in enumerate([b"", *entries])])
+    block = block_of([EntryBytes(1, number, entry) for number, entry in enumerate([b"", *entries])])
     assert wrong_checksums(block.data, block.table) == [0, *(number + 1 for number in wrong)]

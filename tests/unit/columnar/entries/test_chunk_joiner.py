@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from magnetar.columnar.entries.chunk_joiner import Joiner, Opened
-from magnetar.columnar.entries.opener import Opener
+from magnetar.columnar.entries.chunk_joiner import ChunkJoiner, ReadableEntry
+from magnetar.columnar.entries.opener import EntryOpener
 from magnetar.model.errors import ProtocolError
 from magnetar.protocol.compression import CompressionType, compress
 from magnetar.protocol.entries import build_entry, measure, metadata_of, payload_of
@@ -18,9 +18,9 @@ from tests.support.chunked_messages import chunks
 PATIENCE = 1_000
 
 
-def read(log: list[bytes], start: int, stop: int) -> list[Opened]:
+def read(log: list[bytes], start: int, stop: int) -> list[ReadableEntry]:
     """What a range of the log gives, with what its messages need behind it."""
-    opener = Opener("t", PATIENCE)
+    opener = EntryOpener("t", PATIENCE)
     found = [opener.open(1, number, log[number]) for number in range(start, stop)]
     for data in log[stop:]:
         if not opener.joiner.waiting:
@@ -66,7 +66,7 @@ def test_every_message_is_in_the_range_of_its_first_chunk(
     assert sorted(got) == sorted((entry, value) for entry, (_, value) in firsts.items())
 
 
-def join(joiner: Joiner, *entries: bytes) -> list[bytes]:
+def join(joiner: ChunkJoiner, *entries: bytes) -> list[bytes]:
     found = [joiner.add(1, number, metadata_of(data), payload_of(data)) for number, data in enumerate(entries)]
     return [payload_of(one.data) for one in found if one is not None]
 
@@ -74,14 +74,14 @@ def join(joiner: Joiner, *entries: bytes) -> list[bytes]:
 def test_what_is_sent_again_and_what_is_missing() -> None:
     """6.6.4: a first chunk begins anew, a chunk that is known is left out, a gap ends the message."""
     a, b, c = chunks("u", b"abcdef", 3)
-    assert join(Joiner(PATIENCE), a, b, a, b, c) == [b"abcdef"]
-    assert join(Joiner(PATIENCE), a, b, b, c) == [b"abcdef"]
-    assert join(Joiner(PATIENCE), a, b, c, a, b, c) == [b"abcdef"] * 2
-    assert join(Joiner(PATIENCE), b, c) == []
+    assert join(ChunkJoiner(PATIENCE), a, b, a, b, c) == [b"abcdef"]
+    assert join(ChunkJoiner(PATIENCE), a, b, b, c) == [b"abcdef"]
+    assert join(ChunkJoiner(PATIENCE), a, b, c, a, b, c) == [b"abcdef"] * 2
+    assert join(ChunkJoiner(PATIENCE), b, c) == []
     # Whoever reads up to the second beginning leaves the message to who reads that.
     assert [read([a, b, a, b, c], *cut) for cut in ((0, 2), (0, 1), (1, 2))] == [[], [], []]
     assert [one.entry for one in read([a, b, a, b, c], 2, 3)] == [2]
-    joiner = Joiner(PATIENCE)
+    joiner = ChunkJoiner(PATIENCE)
     assert join(joiner, a, c, b, c) == []
     (lost,) = joiner.given_up()
     assert str(lost).startswith("the message in chunks that begins at 1:0 (u) is left out: only 1 of its 3 chunks")
@@ -90,11 +90,11 @@ def test_what_is_sent_again_and_what_is_missing() -> None:
 
 def test_a_chunk_that_comes_too_late_is_too_late_whenever_it_is_read() -> None:
     a, b = chunks("u", b"abcd", 2)[0], chunks("u", b"abcd", 2, at=PATIENCE + 1)[1]
-    joiner = Joiner(PATIENCE)
+    joiner = ChunkJoiner(PATIENCE)
     assert join(joiner, a, b) == []
     assert len(joiner.given_up()) == 1
-    assert join(Joiner(PATIENCE), a, chunks("u", b"abcd", 2, at=PATIENCE)[1]) == [b"abcd"]
-    joiner = Joiner(PATIENCE)
+    assert join(ChunkJoiner(PATIENCE), a, chunks("u", b"abcd", 2, at=PATIENCE)[1]) == [b"abcd"]
+    joiner = ChunkJoiner(PATIENCE)
     join(joiner, a)
     joiner.give_up(PATIENCE)
     assert joiner.waiting
@@ -106,7 +106,7 @@ def test_a_message_that_lies_about_its_size() -> None:
     a, b = chunks("u", b"abcd", 2)
     wrong = build_entry(metadata_of(b), b"x")
     with pytest.raises(ProtocolError, match="begins at 1:0 has 3 bytes and not the 4 it says"):
-        join(Joiner(PATIENCE), a, wrong)
+        join(ChunkJoiner(PATIENCE), a, wrong)
 
 
 def test_a_message_in_chunks_counts_once_where_limits_are_kept() -> None:

@@ -7,9 +7,9 @@ import dataclasses
 from hypothesis import given
 from hypothesis import strategies as st
 
-from magnetar.columnar.entries.chunk_splitter import split
+from magnetar.columnar.entries.chunk_splitter import split_into_chunks
 from magnetar.columnar.entries.encryption import Decryptor, Encryptor
-from magnetar.columnar.entries.opener import Opener
+from magnetar.columnar.entries.opener import EntryOpener
 from magnetar.protocol.compression import CompressionType
 from magnetar.protocol.entries import metadata_of, payload_of
 from tests.support.batch_writer import BatchWriter
@@ -32,9 +32,9 @@ def test_split_and_joined(
     metadata = dataclasses.replace(metadata_of(batch.entry), compression=kind)
     seal = Encryptor({"k": pair()[1]}).encrypt if sealed else None
     limit = room + (400 if sealed else 0)
-    entries = split(metadata, payload_of(batch.entry), limit, seal)
+    entries = split_into_chunks(metadata, payload_of(batch.entry), limit, seal)
     assert entries and max(map(len, entries)) <= limit
-    opener = Opener("t", 1_000, Decryptor({"k": pair()[0]}))
+    opener = EntryOpener("t", 1_000, Decryptor({"k": pair()[0]}))
     found = [opener.open(1, number, entry) for number, entry in enumerate(entries)]
     assert found[:-1] == [None] * (len(entries) - 1) and found[-1] is not None
     whole = metadata_of(found[-1].data)
@@ -47,4 +47,4 @@ def test_split_and_joined(
 
 def test_properties_that_do_not_fit_give_nothing() -> None:
     (batch,) = BatchWriter("p").pack(5, [b"x"], [7], [None], [0], [(("a", "b" * 200),)])
-    assert split(metadata_of(batch.entry), payload_of(batch.entry), 200, None) == []
+    assert split_into_chunks(metadata_of(batch.entry), payload_of(batch.entry), 200, None) == []

@@ -10,7 +10,7 @@ from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from magnetar.columnar.entries.encryption import ANY, Decryptor, Encryptor, UndecryptableError, oaep
-from magnetar.columnar.entries.opener import Failure, Opener
+from magnetar.columnar.entries.opener import CryptoFailureAction, EntryOpener
 from magnetar.model.errors import InvalidValueError
 from magnetar.protocol.compression import CompressionType, decompress
 from magnetar.protocol.entries import metadata_of, payload_of, split_batch
@@ -19,8 +19,10 @@ from tests.support.chunked_messages import chunks
 from tests.support.encrypted_entries import key_texts, pair, sealed
 
 
-def opener(failure: Failure = Failure.FAIL, told: list[str] | None = None, **keys: str) -> Opener:
-    return Opener("t", 1_000, Decryptor(keys), failure, None if told is None else told.append)
+def opener(
+    failure: CryptoFailureAction = CryptoFailureAction.FAIL, told: list[str] | None = None, **keys: str
+) -> EntryOpener:
+    return EntryOpener("t", 1_000, Decryptor(keys), failure, None if told is None else told.append)
 
 
 @pytest.mark.parametrize("kind", CompressionType)
@@ -40,7 +42,7 @@ def test_a_key_for_all_names_and_several_readers() -> None:
     (entry,) = chunks("", b"x", 1)
     for_two = sealed(entry, one=pair(1)[1], two=pair(2)[1])
     for keys in ({ANY: pair(2)[0]}, {"two": pair(2)[0]}, {"one": pair(1)[0], "other": pair(3)[0]}):
-        found = Opener("t", 1, Decryptor(keys)).open(1, 0, for_two)
+        found = EntryOpener("t", 1, Decryptor(keys)).open(1, 0, for_two)
         assert found is not None and payload_of(found.data) == b"x"
     plain = opener(k=pair()[0]).open(1, 0, entry)
     assert plain is not None and plain.data == entry
@@ -65,19 +67,19 @@ def test_what_no_key_opens_fails_or_is_left_out() -> None:
     with pytest.raises(UndecryptableError):
         opener(k=pair()[0]).open(1, 2, damaged)
     told: list[str] = []
-    assert opener(Failure.SKIP, told).open(1, 2, entry) is None
+    assert opener(CryptoFailureAction.SKIP, told).open(1, 2, entry) is None
     assert told[0].endswith("it is left out")
-    skipping = opener(Failure.SKIP, told)
+    skipping = opener(CryptoFailureAction.SKIP, told)
     for number in range(30):
         skipping.open(1, number, entry)
     assert len(told) == 11 and told[-1].endswith("which are not named")
     with pytest.raises(UndecryptableError, match=r"give the option 'decryption\.privateKey'"):
-        Opener("t", 1).open(1, 2, entry)
+        EntryOpener("t", 1).open(1, 2, entry)
 
 
 def test_what_no_key_opens_is_given_with_all_that_a_key_holder_needs() -> None:
     (batch,) = BatchWriter("p").pack(5, [b"a", b"b"], [1, 2])
-    found = opener(Failure.CONSUME).open(1, 2, sealed(batch.entry))
+    found = opener(CryptoFailureAction.CONSUME).open(1, 2, sealed(batch.entry))
     assert found is not None
     metadata = metadata_of(found.data)
     assert (metadata.num_messages_in_batch, metadata.encryption_keys) == (None, ())

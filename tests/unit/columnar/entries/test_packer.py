@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from magnetar.columnar.entries.packer import Messages, Packer, messages_of
+from magnetar.columnar.entries.packer import MessageColumns, Packer, message_columns
 from magnetar.protocol.compression import CompressionType
 from tests.support.batch_writer import BatchWriter, Extras
 
@@ -30,16 +30,16 @@ KINDS = [pa.binary(), pa.binary(), pa.int64(), pa.map_(pa.string(), pa.string())
 @pytest.fixture(scope="module", autouse=True)
 def compiled() -> None:
     """Outside of what is timed."""
-    list(Packer("p").pack(1, messages_of(pa.array([b"x"], pa.binary())), np.arange(1), np.arange(1)))
+    list(Packer("p").pack(1, message_columns(pa.array([b"x"], pa.binary())), np.arange(1), np.arange(1)))
 
 
 def columns_of(found: list[Any]) -> list[Any]:
     return [pa.array([row[number] for row in found], kind) for number, kind in enumerate(KINDS)]
 
 
-def made_ready(columns: list[Any], wanted: list[bool]) -> Messages:
+def made_ready(columns: list[Any], wanted: list[bool]) -> MessageColumns:
     values, keys, moments, properties, orderings, delays = columns
-    return messages_of(
+    return message_columns(
         values,
         keys if wanted[0] else None,
         moments.to_numpy() if wanted[1] else None,
@@ -94,7 +94,7 @@ def test_a_large_message_makes_room_for_itself() -> None:
     values = [b"a" * 10, b"b" * 5_000_000, b"c", b"d" * 300_000]
     keys = ["k" * 200_000, None, "k", "l"]
     found = list(
-        Packer("p").pack(1, messages_of(pa.array(values, pa.binary()), pa.array(keys)), np.arange(4), np.arange(4))
+        Packer("p").pack(1, message_columns(pa.array(values, pa.binary()), pa.array(keys)), np.arange(4), np.arange(4))
     )
     assert found == list(
         BatchWriter("p").pack(1, values, range(4), [None if key is None else key.encode() for key in keys])
@@ -103,6 +103,6 @@ def test_a_large_message_makes_room_for_itself() -> None:
 
 def test_strings_and_no_rows() -> None:
     packer = Packer("p")
-    assert not list(packer.pack(1, messages_of(pa.array([], pa.string())), np.arange(0), np.arange(0)))
-    found = list(packer.pack(1, messages_of(pa.array(["ü", None], pa.string())), np.arange(2), np.arange(2)))
+    assert not list(packer.pack(1, message_columns(pa.array([], pa.string())), np.arange(0), np.arange(0)))
+    found = list(packer.pack(1, message_columns(pa.array(["ü", None], pa.string())), np.arange(2), np.arange(2)))
     assert found == list(BatchWriter("p").pack(1, ["ü".encode(), None], range(2)))

@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql.types import StructType
 
 from magnetar.client.read_position import Place
-from magnetar.columnar.entries.opener import Failure
+from magnetar.columnar.entries.opener import CryptoFailureAction
 from magnetar.model.errors import InvalidValueError
 from magnetar.protocol.compression import CompressionType
 from magnetar.spark.data_source import PulsarSource
@@ -180,7 +180,7 @@ def test_keys_are_texts_files_or_json_of_both(tmp_path: Path) -> None:
     both = source_options({**base, "decryption.privateKey": json.dumps({"a": private, "b": str(file)})}).decryption
     assert both is not None and set(both.keys) == {"a", "b"}
     skipping = source_options({**base, "decryption.onFailure": "SKIP"}).decryption
-    assert skipping is not None and (skipping.keys, skipping.failure) == ({}, Failure.SKIP)
+    assert skipping is not None and (skipping.keys, skipping.failure) == ({}, CryptoFailureAction.SKIP)
     for key, text, match in (
         ("decryption.privateKey", "/no/such/file", "neither PEM text"),
         ("decryption.privateKey", "{}", "must be JSON of key names"),

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from magnetar.columnar.entries.packer import Spans
+from magnetar.columnar.entries.packer import ByteSpans
 from magnetar.model.errors import InvalidValueError
 from magnetar.model.hashing import java_string_hash, murmur3_31
 from magnetar.spark.sink.router import Router, Rows, check_columns
@@ -31,7 +31,7 @@ def loaded() -> None:
 def column(one: Rows, name: str) -> list[Any]:
     """Of the rows that were picked."""
     found = getattr(one.messages, name)
-    return [found.of(row) if isinstance(found, Spans) else found[row] for row in one.picked.tolist()]
+    return [found.of(row) if isinstance(found, ByteSpans) else found[row] for row in one.picked.tolist()]
 
 
 @given(

@@ -19,8 +19,8 @@ from magnetar.model.errors import MagnetarError, MetadataError, PersistenceError
 from magnetar.model.ids import Position
 from magnetar.protocol import commands as c
 from magnetar.protocol.codec import PARTS_MAX
-from magnetar.protocol.pieces import pieces
-from magnetar.protocol.tolerant import batch_size
+from magnetar.protocol.stored_metadata import batch_size
+from magnetar.protocol.unparsed_commands import parts_of
 
 _UNITS_OF_PIECE: Final = 100
 """Of :mod:`magnetar.broker.connection.bounds.turns`."""
@@ -49,7 +49,7 @@ def acknowledge(session: Session, ack: c.CommandAck) -> None:
 def lengthy(session: Session, command: c.UnparsedCommand) -> Iterator[int]:
     """ACK or REDELIVER of thousands of ids, a piece at a time."""
     whole: c.CommandAck | None = None
-    for piece in pieces(command):
+    for piece in parts_of(command):
         if piece is None:
             pass
         elif isinstance(piece, c.CommandRedeliverUnacknowledgedMessages):

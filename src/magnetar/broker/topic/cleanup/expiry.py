@@ -15,7 +15,7 @@ from magnetar.broker.topic.ports import Log
 from magnetar.broker.topic.subscription.backlog import run_at
 from magnetar.broker.topic.subscription.subscription import Subscription
 from magnetar.compaction.compaction_cursor import COMPACTION_SUBSCRIPTION
-from magnetar.protocol.tolerant import published
+from magnetar.protocol.stored_metadata import stored_publish_time
 from magnetar.storage.ledgers.managed_ledger import ManagedLedger
 
 logger = logging.getLogger(__name__)
@@ -64,7 +64,7 @@ async def expire(subscription: Subscription, before_ms: int) -> int:
 
 def _time(log: Log, ordinal: int, entry: bytes) -> int | None:
     """When it was published; of what cannot be read, when its ledger was closed, None if it is still open."""
-    time = published(entry)
+    time = stored_publish_time(entry)
     if time is None and isinstance(log, ManagedLedger):
         return log.table.holding(ordinal).closed_ms or None
     return time

@@ -16,7 +16,7 @@ from magnetar.broker.topic.subscription.subscription import Subscription
 from magnetar.compaction.compaction_cursor import COMPACTION_SUBSCRIPTION
 from magnetar.model.errors import MagnetarError, QuotaExceededError, QuotaExceededHoldError
 from magnetar.model.topic_policies import QuotaPolicy, TopicPolicies
-from magnetar.protocol.tolerant import published
+from magnetar.protocol.stored_metadata import stored_publish_time
 from magnetar.storage.ledgers.managed_ledger import ManagedLedger
 
 _TARGET: Final = 0.9
@@ -143,7 +143,7 @@ class Quotas:
         if first < log.end:
             # behind what cannot be read the first that can stands for it
             for most in (1, 1000):
-                times = map(published, (await run_at(log, first, most)).entries)
+                times = map(stored_publish_time, (await run_at(log, first, most)).entries)
                 oldest = next((time for time in times if time is not None), None)
                 if oldest is not None:
                     self.oldest_name, self.oldest_published_ms = slowest.name, oldest

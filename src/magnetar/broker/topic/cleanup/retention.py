@@ -16,7 +16,7 @@ from typing import Final, NamedTuple, Protocol
 from magnetar.broker.topic.subscription.backlog import run_at
 from magnetar.model.policies import Retention
 from magnetar.model.topic_policies import TopicPolicies
-from magnetar.protocol.tolerant import published
+from magnetar.protocol.stored_metadata import stored_publish_time
 from magnetar.storage.ledgers.ledger import Ledger
 from magnetar.storage.ledgers.managed_ledger import ManagedLedger
 
@@ -63,7 +63,7 @@ def stored_ms(published_ms: int, ledger: Ledger, now_ms: int) -> int:
 
 def _published(entry: bytes) -> int:
     """What cannot be read is as young as its ledger."""
-    time = published(entry)
+    time = stored_publish_time(entry)
     return 1 << 62 if time is None else time
 
 

@@ -16,8 +16,19 @@ import numpy as np
 from magnetar.columnar.avro.read import kernel as k
 from magnetar.columnar.avro.shape import Shape, fields_of, members_of, shape_of
 from magnetar.model.errors import InvalidValueError
-from magnetar.schema.avro_resolution import Resolution, problem
-from magnetar.schema.avro_types import Array, Enum, Field, Fixed, Map, Primitive, Record, Schema, Union, describe
+from magnetar.schema.avro_resolution import Resolution, incompatibility
+from magnetar.schema.avro_types import (
+    AvroArray,
+    AvroEnum,
+    AvroField,
+    AvroFixed,
+    AvroMap,
+    AvroPrimitive,
+    AvroRecord,
+    AvroSchema,
+    AvroUnion,
+    describe,
+)
 
 _LEAVES: Final[dict[tuple[str, str], int]] = {
     ("boolean", "boolean"): k.BOOLEAN,
@@ -48,7 +59,7 @@ _SKIPS: Final[dict[str, tuple[int, int]]] = {
 }
 
 
-class Column(NamedTuple):
+class NamedShape(NamedTuple):
     name: str
     shape: Shape
 
@@ -57,13 +68,13 @@ class Column(NamedTuple):
 class Program:
     """What the kernel runs, and what becomes of its nodes."""
 
-    columns: list[Column]
+    columns: list[NamedShape]
     nodes: list[Shape] = field(default_factory=list)
     code: list[int] = field(default_factory=list)
     nulls: int = 0
     paths: dict[int, str] = field(default_factory=dict)
     """Instruction to the place in the writer's schema."""
-    defaults: dict[int, Field] = field(default_factory=dict)
+    defaults: dict[int, AvroField] = field(default_factory=dict)
     """By id of the shape: the reader's field that the writer did not write."""
 
     def instructions(self) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
@@ -71,22 +82,22 @@ class Program:
         return np.array(self.code, np.int64)
 
 
-def columns_of(reader: Schema) -> list[Column]:
+def columns_of(reader: AvroSchema) -> list[NamedShape]:
     """What a reader's schema gives. Raises InvalidValueError for what has no columns."""
     named = fields_of(reader)
-    return [Column(name, shape_of(one, f"field {name}" if len(named) > 1 else name)) for name, one in named]
+    return [NamedShape(name, shape_of(one, f"field {name}" if len(named) > 1 else name)) for name, one in named]
 
 
-def program_of(writer: Schema, reader: Schema) -> Program:
+def program_of(writer: AvroSchema, reader: AvroSchema) -> Program:
     """Raises InvalidValueError with field and rule if the reader cannot read what the writer writes."""
-    found = problem(writer, reader)
+    found = incompatibility(writer, reader)
     if found is not None:
         raise InvalidValueError(str(found))
     return _Assembler(reader).assemble(writer)
 
 
 class _Assembler:
-    def __init__(self, reader: Schema) -> None:
+    def __init__(self, reader: AvroSchema) -> None:
         self._reader = reader
         self._resolution = Resolution(reader)
         self._program = Program(columns_of(reader))
@@ -101,9 +112,9 @@ class _Assembler:
         shape.number = len(self._program.nodes)
         self._program.nodes.append(shape)
 
-    def assemble(self, writer: Schema) -> Program:
+    def assemble(self, writer: AvroSchema) -> Program:
         program, reader = self._program, self._reader
-        if isinstance(writer, Record) and isinstance(reader, Record):
+        if isinstance(writer, AvroRecord) and isinstance(reader, AvroRecord):
             self._fields(writer, reader, [shape for _, shape in program.columns], "", ())
         else:
             self._value(writer, reader, program.columns[0].shape, "the value", ())
@@ -124,7 +135,9 @@ class _Assembler:
             self._program.paths[at] = path
         return at
 
-    def _fields(self, writer: Record, reader: Record, shapes: list[Shape], path: str, around: tuple[int, ...]) -> None:
+    def _fields(
+        self, writer: AvroRecord, reader: AvroRecord, shapes: list[Shape], path: str, around: tuple[int, ...]
+    ) -> None:
         """In the writer's order."""
         self._check_recursion(writer, around, path)
         by_name = dict(zip((one.name for one in reader.fields), shapes, strict=True))
@@ -146,26 +159,26 @@ class _Assembler:
                 "read as one; read it with value=binary"
             )
 
-    def _value(self, writer: Schema, reader: Schema, shape: Shape, path: str, around: tuple[int, ...]) -> None:
-        if isinstance(writer, Union):
+    def _value(self, writer: AvroSchema, reader: AvroSchema, shape: Shape, path: str, around: tuple[int, ...]) -> None:
+        if isinstance(writer, AvroUnion):
             targets = self._resolution.targets(writer, reader)
 
             def branch(index: int) -> None:
                 one, target = writer.branches[index], targets[index]
-                if isinstance(reader, Union) and target is not reader:
+                if isinstance(reader, AvroUnion) and target is not reader:
                     self._into(one, target, shape, path, around)
                 else:
                     self._value(one, reader, shape, path, around)
 
             self._union(writer, branch, path)
-        elif isinstance(reader, Union):
+        elif isinstance(reader, AvroUnion):
             target = self._resolution.branch(writer, reader)
             assert target is not None, "problem() has seen to it"
             self._into(writer, target, shape, path, around)
         else:
             self._same(writer, reader, shape, path, around)
 
-    def _union(self, writer: Union, branch: object, path: str) -> None:
+    def _union(self, writer: AvroUnion, branch: object, path: str) -> None:
         assert callable(branch), "a way to write each branch"
         count = len(writer.branches)
         at = len(self._code)
@@ -179,11 +192,11 @@ class _Assembler:
         for end in ends:
             self._code[end + 1] = len(self._code)
 
-    def _into(self, writer: Schema, branch: Schema, shape: Shape, path: str, around: tuple[int, ...]) -> None:
+    def _into(self, writer: AvroSchema, branch: AvroSchema, shape: Shape, path: str, around: tuple[int, ...]) -> None:
         """A branch of the reader's union was written."""
         if branch.kind == "null":
             self._nulls(shape)
-        elif shape.storage == "union" and isinstance(shape.schema, Union):
+        elif shape.storage == "union" and isinstance(shape.schema, AvroUnion):
             self._add(k.STRUCT, shape.number, path=path)
             for member, child in zip(members_of(shape.schema), shape.children, strict=True):
                 if member is branch:
@@ -193,25 +206,25 @@ class _Assembler:
         else:
             self._same(writer, branch, shape, path, around)
 
-    def _same(self, writer: Schema, reader: Schema, shape: Shape, path: str, around: tuple[int, ...]) -> None:
+    def _same(self, writer: AvroSchema, reader: AvroSchema, shape: Shape, path: str, around: tuple[int, ...]) -> None:
         """Neither is a union."""
         node = shape.number
-        if isinstance(writer, Record) and isinstance(reader, Record):
+        if isinstance(writer, AvroRecord) and isinstance(reader, AvroRecord):
             self._add(k.STRUCT, node, path=path)
             self._fields(writer, reader, shape.children, path, around)
-        elif isinstance(writer, Array) and isinstance(reader, Array):
+        elif isinstance(writer, AvroArray) and isinstance(reader, AvroArray):
             self._list(writer.items, node, path, lambda: self._item(writer.items, reader.items, shape, path, around))
-        elif isinstance(writer, Map) and isinstance(reader, Map):
+        elif isinstance(writer, AvroMap) and isinstance(reader, AvroMap):
 
             def entry() -> None:
                 self._add(k.TEXT, shape.children[0].number, path=f"{path} (key)")
                 self._value(writer.values, reader.values, shape.children[1], f"{path}{{}}", around)
 
             self._list(None, node, path, entry)
-        elif isinstance(writer, Enum) and isinstance(reader, Enum):
+        elif isinstance(writer, AvroEnum) and isinstance(reader, AvroEnum):
             at = self._add(k.ENUM, node, path=path)
             self._tables.append((at + 2, _symbols(writer, reader)))
-        elif isinstance(writer, Fixed):
+        elif isinstance(writer, AvroFixed):
             self._add(k.DECIMAL_FIXED if shape.storage == "decimal" else k.FIXED, node, writer.size, path)
         elif writer.kind == "null":
             self._add(k.NULL, node)
@@ -219,10 +232,10 @@ class _Assembler:
             self._add(_LEAVES[writer.kind, shape.storage], node, path=path)
         _check_scale(writer, reader, shape, path)
 
-    def _item(self, writer: Schema, reader: Schema, shape: Shape, path: str, around: tuple[int, ...]) -> None:
+    def _item(self, writer: AvroSchema, reader: AvroSchema, shape: Shape, path: str, around: tuple[int, ...]) -> None:
         self._value(writer, reader, shape.children[0], f"{path}[]", around)
 
-    def _list(self, items: Schema | None, node: int, path: str, body: object) -> None:
+    def _list(self, items: AvroSchema | None, node: int, path: str, body: object) -> None:
         assert callable(body), "a way to write an item"
         if items is not None and _may_be_nothing(items, ()):
             raise InvalidValueError(f"{path}: an array of {describe(items)}, which takes no bytes, cannot be read")
@@ -241,37 +254,37 @@ class _Assembler:
                 for child in shape.children:
                     self._nulls(child)
 
-    def _skip(self, writer: Schema, path: str, around: tuple[int, ...]) -> None:
-        if isinstance(writer, Record):
+    def _skip(self, writer: AvroSchema, path: str, around: tuple[int, ...]) -> None:
+        if isinstance(writer, AvroRecord):
             self._check_recursion(writer, around, path)
             for one in writer.fields:
                 self._skip(one.type, f"{path}.{one.name}", (*around, id(writer)))
-        elif isinstance(writer, Union):
+        elif isinstance(writer, AvroUnion):
             branches = writer.branches
             self._union(writer, lambda index: self._skip(branches[index], path, around), path)
-        elif isinstance(writer, Array):
+        elif isinstance(writer, AvroArray):
             self._list(writer.items, -1, path, lambda: self._skip(writer.items, f"{path}[]", around))
-        elif isinstance(writer, Map):
+        elif isinstance(writer, AvroMap):
 
             def entry() -> None:
                 self._add(k.SKIP_BYTES, path=f"{path} (key)")
                 self._skip(writer.values, f"{path}{{}}", around)
 
             self._list(None, -1, path, entry)
-        elif isinstance(writer, Fixed):
+        elif isinstance(writer, AvroFixed):
             self._add(k.SKIP_FIXED, 0, writer.size, path)
-        elif isinstance(writer, Enum):
+        elif isinstance(writer, AvroEnum):
             self._add(k.SKIP_VARINT, path=path)
         elif writer.kind != "null":
             op, size = _SKIPS[writer.kind]
             self._add(op, 0, size, path)
 
-    def _check_recursion(self, writer: Record, around: tuple[int, ...], path: str) -> None:
+    def _check_recursion(self, writer: AvroRecord, around: tuple[int, ...], path: str) -> None:
         if id(writer) in around:
             raise InvalidValueError(f"{path}: {describe(writer)} contains itself, which has no columns")
 
 
-def _symbols(writer: Enum, reader: Enum) -> list[int]:
+def _symbols(writer: AvroEnum, reader: AvroEnum) -> list[int]:
     """The number of symbols, and for each of the writer's the reader's number, -1 if it has none."""
     default = -1 if reader.default is None else reader.symbols.index(reader.default)
     return [
@@ -280,11 +293,11 @@ def _symbols(writer: Enum, reader: Enum) -> list[int]:
     ]
 
 
-def _check_scale(writer: Schema, reader: Schema, shape: Shape, path: str) -> None:
+def _check_scale(writer: AvroSchema, reader: AvroSchema, shape: Shape, path: str) -> None:
     """Pulsar lets a decimal's scale change, but its digits would then mean something else."""
-    if shape.storage != "decimal" or not isinstance(writer, Primitive | Fixed):
+    if shape.storage != "decimal" or not isinstance(writer, AvroPrimitive | AvroFixed):
         return
-    assert isinstance(reader, Primitive | Fixed), "only these can be decimals"
+    assert isinstance(reader, AvroPrimitive | AvroFixed), "only these can be decimals"
     before, after = writer.props.get("scale", 0), reader.props.get("scale", 0)
     if writer.props.get("logicalType") == "decimal" and before != after:
         raise InvalidValueError(
@@ -293,9 +306,9 @@ def _check_scale(writer: Schema, reader: Schema, shape: Shape, path: str) -> Non
         )
 
 
-def _may_be_nothing(schema: Schema, around: tuple[int, ...]) -> bool:
+def _may_be_nothing(schema: AvroSchema, around: tuple[int, ...]) -> bool:
     """Whether a value may take no bytes at all."""
-    if isinstance(schema, Record):
+    if isinstance(schema, AvroRecord):
         inner = (*around, id(schema))
         return id(schema) in around or all(_may_be_nothing(one.type, inner) for one in schema.fields)
-    return schema.kind == "null" or (isinstance(schema, Fixed) and schema.size == 0)
+    return schema.kind == "null" or (isinstance(schema, AvroFixed) and schema.size == 0)

@@ -12,13 +12,13 @@ from magnetar.columnar.avro.read import kernel as k
 from magnetar.columnar.avro.read.arena import Arena
 from magnetar.columnar.avro.read.program import Program, columns_of, program_of
 from magnetar.columnar.avro.shape import Shape
-from magnetar.columnar.byte_columns import octets_of
-from magnetar.columnar.values import Decoded, Runs, Unreadable
-from magnetar.columnar.versions import Lookup, all_unreadable, by_version, version_text
+from magnetar.columnar.byte_columns import offsets_and_bytes
+from magnetar.columnar.values import Decoded, Runs, UnreadableValue
+from magnetar.columnar.versions import SchemaLookup, all_unreadable, by_version, version_text
 from magnetar.model.errors import MagnetarError
 from magnetar.model.schemas import SchemaType
 from magnetar.schema.avro import AvroSchemaError, parse
-from magnetar.schema.avro_types import Record, Schema
+from magnetar.schema.avro_types import AvroRecord, AvroSchema
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -43,14 +43,14 @@ class Avro:
 
     needs_keys = False
 
-    def __init__(self, reader: Schema, writers: Lookup | None = None, label: str = "given") -> None:
+    def __init__(self, reader: AvroSchema, writers: SchemaLookup | None = None, label: str = "given") -> None:
         """``label`` names the reader's version in errors. Without ``writers`` all values were written by ``reader``.
 
         Raises InvalidValueError if the reader's schema has no columns."""
         self._reader = reader
         self._writers = writers
         self._label = label
-        self.record = isinstance(reader, Record)
+        self.record = isinstance(reader, AvroRecord)
         self.schema: Any = pa.schema([pa.field(column.name, column.shape.arrow) for column in columns_of(reader)])
         self._programs: dict[bytes | None, Program | str] = {}
 
@@ -68,7 +68,7 @@ class Avro:
             return all_unreadable(values, self.schema, program, new_schema=True)
         columns, bad = run(program, values)
         unreadable = [
-            Unreadable(row, f"{self._versions(version)}: {program.paths.get(at, 'the value')}: {_REASONS[reason]}")
+            UnreadableValue(row, f"{self._versions(version)}: {program.paths.get(at, 'the value')}: {_REASONS[reason]}")
             for row, reason, at in bad
         ]
         return Decoded(columns, unreadable)
@@ -95,7 +95,7 @@ class Avro:
 def run(program: Program, values: Any) -> tuple[list[Any], list[tuple[int, int, int]]]:
     """Columns, and what does not fit: row, reason, instruction. ``values`` is a pa.BinaryArray."""
     rows = len(values)
-    offsets, data = octets_of(values)
+    offsets, data = offsets_and_bytes(values)
     present = values.is_valid().to_numpy(zero_copy_only=False).view(np.uint8)
     arena = Arena(program.nodes, _parallel(program), rows, int(offsets[-1] - offsets[0]))
     bad = np.zeros((rows, 3), np.int64)

@@ -15,7 +15,7 @@ import pyarrow.compute as pc  # type: ignore[import-untyped]  # the same
 from magnetar.columnar.avro.shape import Shape, members_of, shape_of
 from magnetar.columnar.avro.write import kernel as k
 from magnetar.model.errors import InvalidValueError
-from magnetar.schema.avro_types import Enum, Fixed, Record, Schema, Union, describe
+from magnetar.schema.avro_types import AvroEnum, AvroFixed, AvroRecord, AvroSchema, AvroUnion, describe
 
 _NUMBERS: Final = {
     "int": k.INT,
@@ -75,9 +75,9 @@ def _type(arrow: Any, name: str) -> Any:
 class AvroWriter:
     """For record batches with one set of columns."""
 
-    def __init__(self, schema: Schema, names: list[str]) -> None:
+    def __init__(self, schema: AvroSchema, names: list[str]) -> None:
         """``names`` of the columns. Raises InvalidValueError if they are not the schema's fields."""
-        if not isinstance(schema, Record):
+        if not isinstance(schema, AvroRecord):
             raise InvalidValueError(f"a schema whose values are rows is a record, not {describe(schema)}")
         known = {one.name for one in schema.fields}
         if unknown := [name for name in names if name not in known]:
@@ -102,20 +102,20 @@ class AvroWriter:
         self._paths[at] = path
         return at
 
-    def _absent(self, schema: Schema, name: str) -> None:
+    def _absent(self, schema: AvroSchema, name: str) -> None:
         if schema.kind == "null":
             return
-        if isinstance(schema, Union):
+        if isinstance(schema, AvroUnion):
             for index, branch in enumerate(schema.branches):
                 if branch.kind == "null":
                     self._add(k.BRANCH, index)
                     return
         raise InvalidValueError(f"there is no column for field {name!r}, which cannot be null")
 
-    def _value(self, schema: Schema, shape: Shape) -> None:
+    def _value(self, schema: AvroSchema, shape: Shape) -> None:
         shape.number = len(self._nodes)
         self._nodes.append(shape)
-        if not isinstance(schema, Union):
+        if not isinstance(schema, AvroUnion):
             self._add(k.REQUIRED, shape.number, path=shape.path)
             self._content(schema, shape)
             return
@@ -136,15 +136,17 @@ class AvroWriter:
         self._content(members[0], shape)
         self._code[at + 4] = len(self._code)
 
-    def _content(self, schema: Schema, shape: Shape) -> None:
+    def _content(self, schema: AvroSchema, shape: Shape) -> None:
         node, storage = shape.number, shape.storage
         if storage in _NUMBERS:
             self._add(_NUMBERS[storage], node, path=shape.path)
         elif storage == "decimal":
-            fixed = isinstance(schema, Fixed)
-            self._add(k.DECIMAL_FIXED if fixed else k.DECIMAL, node, schema.size if isinstance(schema, Fixed) else 0)
+            fixed = isinstance(schema, AvroFixed)
+            self._add(
+                k.DECIMAL_FIXED if fixed else k.DECIMAL, node, schema.size if isinstance(schema, AvroFixed) else 0
+            )
             self._paths[len(self._code) - 3] = shape.path
-        elif storage == "struct" and isinstance(schema, Record):
+        elif storage == "struct" and isinstance(schema, AvroRecord):
             for one, child in zip(schema.fields, shape.children, strict=True):
                 self._value(one.type, child)
         elif storage in ("list", "map"):
@@ -158,7 +160,7 @@ class AvroWriter:
             self._add(k.NEXT, node, at + 3)
             self._code[at + 2] = len(self._code)
             self._lists -= 1
-        elif isinstance(schema, Fixed):
+        elif isinstance(schema, AvroFixed):
             self._add(k.FIXED, node, schema.size, shape.path)
         elif storage != "null":
             self._add(k.BYTES, node, path=shape.path)
@@ -193,7 +195,7 @@ class AvroWriter:
     def _place(self, table: Any, shape: Shape, array: Any, kept: list[Any]) -> None:
         """Where the array's buffers are; they live as long as ``kept``."""
         if shape.storage == "enum":
-            assert isinstance(shape.schema, Enum), "its schema is the enum itself"
+            assert isinstance(shape.schema, AvroEnum), "its schema is the enum itself"
             # A null of the column stays one; a text that is no symbol is -1, for the kernel to refuse.
             indices = pc.fill_null(pc.index_in(array, pa.array(shape.schema.symbols)), -1)
             array = pc.if_else(array.is_valid(), indices, pa.scalar(None, pa.int32()))

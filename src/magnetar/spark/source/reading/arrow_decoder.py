@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import pyarrow as pa  # type: ignore[import-untyped]  # publishes no types
 
-from magnetar.columnar.entries.block import ALL, NO_INDEX, Block, Stored, block_of
+from magnetar.columnar.entries.block import ALL, NO_INDEX, EntryBlock, EntryBytes, block_of
 from magnetar.columnar.sql_types import sql_columns
 from magnetar.columnar.values import UndecodableError, ValueDecoder
 from magnetar.model.errors import InvalidValueError
@@ -22,7 +22,7 @@ from magnetar.model.names import TopicName
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from magnetar.columnar.entries.messages import Messages
+    from magnetar.columnar.entries.column_builder import ColumnBuilder
 
 _TIMESTAMP: Final = pa.timestamp("us", tz="UTC")
 _MAP: Final = pa.map_(pa.string(), pa.string())
@@ -34,7 +34,7 @@ class Column(NamedTuple):
 
     sql: str
     arrow: Any
-    make: Callable[[str, Messages], Any]
+    make: Callable[[str, ColumnBuilder], Any]
     details: bool = False
     """Whether it needs what stands beside each message in a batch."""
 
@@ -97,24 +97,24 @@ class ArrowDecoder:
     """Turns the entries of one topic or partition into record batches."""
 
     def __init__(self, topic: str, values: ValueDecoder, metadata: tuple[str, ...], **limits: int) -> None:
-        """``limits`` are those of `columnar.messages.Messages`."""
+        """``limits`` are those of `columnar.messages.ColumnBuilder`."""
         # Kernels take a quarter of a second to load, and the driver needs only schemas.
-        from magnetar.columnar.entries.messages import Messages
+        from magnetar.columnar.entries.column_builder import ColumnBuilder
 
         self._topic = topic
         self._decoder = values
         self._metadata = metadata
         self._schema = arrow_schema(values.schema, metadata)
         details = values.needs_keys or any(METADATA[name].details for name in metadata)
-        self._messages = Messages(details=details, **limits)
+        self._messages = ColumnBuilder(details=details, **limits)
 
     def add(
         self, ledger: int, entry: int, data: bytes, first: int = 0, stop: int | None = None, index: int = NO_INDEX
     ) -> Iterator[Any]:
         """One entry's messages ``[first, stop)``; see `add_block`."""
-        return self.add_block(block_of([Stored(ledger, entry, data, index)], first, ALL if stop is None else stop))
+        return self.add_block(block_of([EntryBytes(ledger, entry, data, index)], first, ALL if stop is None else stop))
 
-    def add_block(self, block: Block) -> Iterator[Any]:
+    def add_block(self, block: EntryBlock) -> Iterator[Any]:
         """Gives a record batch whenever enough has come together."""
         for _ in self._messages.add(block):
             yield self._batch()
@@ -132,7 +132,7 @@ class ArrowDecoder:
             schema=self._schema,
         )
 
-    def _values(self, messages: Messages) -> list[Any]:
+    def _values(self, messages: ColumnBuilder) -> list[Any]:
         decoder = self._decoder
         try:
             return decoder.decode(messages.values(), messages.runs(), messages.keys() if decoder.needs_keys else None)

@@ -22,10 +22,10 @@ from magnetar.client.bulk.range_reader import RangeReader
 from magnetar.client.bulk.tail import onward
 from magnetar.client.lookup import Lookup
 from magnetar.client.read_position import Place
-from magnetar.columnar.entries.block import ALL, NO_INDEX, Block, Stored, block_of
-from magnetar.columnar.entries.chunk_joiner import Opened
+from magnetar.columnar.entries.block import ALL, NO_INDEX, EntryBlock, EntryBytes, block_of
+from magnetar.columnar.entries.chunk_joiner import ReadableEntry
 from magnetar.columnar.entries.encryption import Decryptor
-from magnetar.columnar.entries.opener import Failure, Opener
+from magnetar.columnar.entries.opener import CryptoFailureAction, EntryOpener
 from magnetar.protocol.entries import measure, publish_time
 from magnetar.runtime.clock import SystemClock, steady_seconds
 from magnetar.spark.options.source_options import SourceOptions
@@ -42,13 +42,15 @@ _STALLED: Final = 10.0
 """Seconds of silence before the end of the topic after which the rest, up to there, is nothing that readers get."""
 
 
-def opened(options: SourceOptions, lookup: Lookup, one: Range, window: Window = EVERYTHING.window) -> Iterator[Block]:
+def opened(
+    options: SourceOptions, lookup: Lookup, one: Range, window: Window = EVERYTHING.window
+) -> Iterator[EntryBlock]:
     """Blocks of entries of the range; messages of an entry that are outside of it are marked as not wanted.
 
     Entries outside ``window`` are left out.
     """
     # Its kernels take a quarter of a second to load, and the driver imports this module too.
-    from magnetar.columnar.entries.metadata import glance
+    from magnetar.columnar.entries.metadata import scan_metadata
 
     opener = opener_of(options, one.topic)
     entries = RangeReader(
@@ -61,7 +63,7 @@ def opened(options: SourceOptions, lookup: Lookup, one: Range, window: Window = 
         on_gap=_warn_of_gap,
     )
     for block in entries.blocks():
-        apart, times = glance(block)
+        apart, times = scan_metadata(block)
         if window != EVERYTHING.window:
             facts = zip(*block.table[:2].tolist(), times.tolist(), strict=True)
             # A message in chunks goes by its first one, so all chunks are opened.
@@ -73,11 +75,13 @@ def opened(options: SourceOptions, lookup: Lookup, one: Range, window: Window = 
             yield from (_alone(one, whole) for whole in some if _wanted(window, whole))
 
 
-def _wanted(window: Window, whole: Opened) -> bool:
+def _wanted(window: Window, whole: ReadableEntry) -> bool:
     return window == EVERYTHING.window or window.keeps(whole.ledger, whole.entry, publish_time(whole.data))
 
 
-def _plain(opener: Opener, one: Range, block: Block, apart: list[int], window: Window) -> Iterator[Block]:
+def _plain(
+    opener: EntryOpener, one: Range, block: EntryBlock, apart: list[int], window: Window
+) -> Iterator[EntryBlock]:
     """The block without those that are ``apart``, which are opened one by one."""
     first = 0
     for number in apart:
@@ -91,26 +95,26 @@ def _plain(opener: Opener, one: Range, block: Block, apart: list[int], window: W
         yield block.part(first, len(block))
 
 
-def _alone(one: Range, whole: Opened, last_index: int = NO_INDEX) -> Block:
+def _alone(one: Range, whole: ReadableEntry, last_index: int = NO_INDEX) -> EntryBlock:
     at = whole.ledger, whole.entry
     first = one.start.batch if at == one.start[:2] else 0
     stop = one.end.batch if one.end.batch and at == one.end[:2] else ALL
-    return block_of([Stored(*whole, last_index)], first, stop)
+    return block_of([EntryBytes(*whole, last_index)], first, stop)
 
 
-def opener_of(options: SourceOptions, topic: str) -> Opener:
+def opener_of(options: SourceOptions, topic: str) -> EntryOpener:
     """What the options say about keys and chunks, for one topic or partition."""
     decryption = options.decryption
-    return Opener(
+    return EntryOpener(
         topic,
         int(options.chunk_timeout * 1000) * SKEW,
         None if decryption is None else Decryptor(decryption.keys),
-        Failure.FAIL if decryption is None else decryption.failure,
+        CryptoFailureAction.FAIL if decryption is None else decryption.failure,
         on_left_out=log.warning,
     )
 
 
-def _rest(options: SourceOptions, lookup: Lookup, one: Range, opener: Opener) -> Iterator[list[Opened]]:
+def _rest(options: SourceOptions, lookup: Lookup, one: Range, opener: EntryOpener) -> Iterator[list[ReadableEntry]]:
     """What completes the messages that began in the range."""
     joiner, quiet = opener.joiner, 0.0
     tail = last_place(lookup, one.topic)

@@ -13,7 +13,7 @@ from magnetar.client.lookup import Lookup
 from magnetar.client.schemas import Registry, Versioned
 from magnetar.columnar.sql_types import sql_type
 from magnetar.columnar.values import Binary, Text, ValueDecoder, Values
-from magnetar.columnar.versions import Lookup as Writers
+from magnetar.columnar.versions import SchemaLookup as Writers
 from magnetar.model.errors import InvalidValueError
 from magnetar.model.names import TopicName
 from magnetar.model.schemas import SchemaDefinition, SchemaType
@@ -116,7 +116,7 @@ def _by_avro(definition: SchemaDefinition, writers: Writers | None, label: str) 
 
 
 def _pairs(definition: SchemaDefinition, writers: Writers | None, label: str) -> Values:
-    from magnetar.columnar.key_value import Pairs
+    from magnetar.columnar.key_value import KeyValueValues
 
     def half(which: int) -> Writers | None:
         if writers is None:
@@ -126,7 +126,7 @@ def _pairs(definition: SchemaDefinition, writers: Writers | None, label: str) ->
     parts = key_value.split(definition)
     separated = definition.properties.get("kv.encoding.type") == _SEPARATED
     made = [_values(part, half(which), label) for which, part in enumerate(parts)]
-    return Pairs(made[0], made[1], separated=separated)
+    return KeyValueValues(made[0], made[1], separated=separated)
 
 
 def _half(definition: SchemaDefinition, which: int) -> SchemaDefinition:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from magnetar.model.errors import ProtocolError
 from magnetar.protocol import codec
 from magnetar.protocol import commands as c
-from magnetar.protocol.pieces import PIECE_IDS, pieces
+from magnetar.protocol.unparsed_commands import PART_IDS, parts_of
 from magnetar.protocol.varints import varint
 
 ACK, REDELIVER = 10, 20
@@ -37,7 +37,7 @@ def ack_id(value: bytes) -> bytes:
 
 
 def commands(lengthy: c.UnparsedCommand) -> list[c.CommandAck | c.CommandRedeliverUnacknowledgedMessages]:
-    return [piece for piece in pieces(lengthy) if piece is not None]
+    return [piece for piece in parts_of(lengthy) if piece is not None]
 
 
 def acks(lengthy: c.UnparsedCommand) -> list[c.CommandAck]:
@@ -46,7 +46,7 @@ def acks(lengthy: c.UnparsedCommand) -> list[c.CommandAck]:
 
 
 @settings(max_examples=60, deadline=None)
-@given(st.integers(0, 3 * PIECE_IDS + 2), st.sampled_from([None, 0, 5]), st.booleans())
+@given(st.integers(0, 3 * PART_IDS + 2), st.sampled_from([None, 0, 5]), st.booleans())
 def test_the_ids_are_those_of_the_whole_and_the_request_goes_with_the_last(
     count: int, request: int | None, redelivery: bool
 ) -> None:
@@ -58,8 +58,8 @@ def test_the_ids_are_those_of_the_whole_and_the_request_goes_with_the_last(
     got = commands(c.UnparsedCommand(REDELIVER if redelivery else ACK, whole[8:]))
     assert [one for piece in got for one in piece.message_ids] == list(ids)
     assert all(piece.consumer_id == 7 for piece in got)
-    assert [len(piece.message_ids) for piece in got[:-1]] == [PIECE_IDS] * (len(got) - 1)
-    assert len(got) == max(1, -(-count // PIECE_IDS))
+    assert [len(piece.message_ids) for piece in got[:-1]] == [PART_IDS] * (len(got) - 1)
+    assert len(got) == max(1, -(-count // PART_IDS))
     if not redelivery:
         requests = [piece.request_id for piece in got if isinstance(piece, c.CommandAck)]
         assert requests == [None] * (len(got) - 1) + [request]
@@ -128,9 +128,9 @@ def test_who_asks_gets_a_breath_every_thousand_ids() -> None:
     """In the first pass; and one for each piece that is checked before any is given out."""
     each = ack_id(one_id(1))
     for count in (999, 1000, 3000):
-        got = list(pieces(ack(each * (count - 2))))
+        got = list(parts_of(ack(each * (count - 2))))
         begun = next(i for i, piece in enumerate(got) if piece is not None)
-        assert begun == count // 1000 + -(-(count - 2) // PIECE_IDS)
+        assert begun == count // 1000 + -(-(count - 2) // PART_IDS)
         assert None not in got[begun:]
 
 
@@ -145,14 +145,14 @@ def test_what_cannot_be_read_is_refused_before_anything_is_given_out(tail: bytes
     lengthy = ack(ack_id(one_id(1)) * 600, tail)
     got = []
     with pytest.raises(ProtocolError):
-        got += [piece for piece in pieces(lengthy) if piece is not None]
+        got += [piece for piece in parts_of(lengthy) if piece is not None]
     assert got == []
 
 
 def test_numbers_of_a_fixed_size_that_nobody_knows_are_passed() -> None:
     for other in (b"\x7d" + b"\xff" * 4, b"\x79" + b"\xff" * 8, b"\x78" + b"\xff" * 9 + b"\x01"):
-        got = acks(ack(other, ack_id(one_id(1)) * (PIECE_IDS + 1)))
-        assert [len(piece.message_ids) for piece in got] == [PIECE_IDS, 1]
+        got = acks(ack(other, ack_id(one_id(1)) * (PART_IDS + 1)))
+        assert [len(piece.message_ids) for piece in got] == [PART_IDS, 1]
 
 
 def test_a_body_that_is_not_one_command_is_refused() -> None:

@@ -13,12 +13,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from magnetar.columnar.entries import rows
-from magnetar.columnar.entries.block import ALL, Block, Stored, block_of
-from magnetar.columnar.entries.messages import Messages
+from magnetar.columnar.entries.block import ALL, EntryBlock, EntryBytes, block_of
+from magnetar.columnar.entries.column_builder import ColumnBuilder
 from magnetar.model.errors import MagnetarError, NotAvailableError, ProtocolError
 from magnetar.model.ids import signed
 from magnetar.protocol.compression import CompressionType, DamagedPayloadError, compress
-from magnetar.protocol.entries import EncryptionKey, EntryMetadata, SingleMetadata, build_entry, join_batch
+from magnetar.protocol.entries import EncryptionKey, EntryMetadata, SingleMessageMetadata, build_entry, join_batch
 from tests.support.columns import Columns
 
 texts = st.text(max_size=8)
@@ -29,7 +29,7 @@ numbers = st.integers(0, (1 << 63) - 1)
 keys = st.none() | texts | base64_keys | strange_keys
 singles = st.tuples(
     st.builds(
-        SingleMetadata,
+        SingleMessageMetadata,
         properties=pairs,
         partition_key=keys,
         compacted_out=st.booleans(),
@@ -78,20 +78,22 @@ def entries(draw: st.DrawFn) -> bytes:
 @pytest.fixture(scope="module", autouse=True)
 def compiled() -> None:
     """Outside of what is timed."""
-    entry = build_entry(EntryMetadata("p", 0, 1, num_messages_in_batch=1), join_batch([(SingleMetadata(), b"x")]))
+    entry = build_entry(
+        EntryMetadata("p", 0, 1, num_messages_in_batch=1), join_batch([(SingleMessageMetadata(), b"x")])
+    )
     check(filled([block_of(stored([entry]))]), model_of([entry]))
 
 
-def filled(blocks: Sequence[Block], **options: Any) -> Messages:
-    messages = Messages(**options)
+def filled(blocks: Sequence[EntryBlock], **options: Any) -> ColumnBuilder:
+    messages = ColumnBuilder(**options)
     for block in blocks:
         for _ in messages.add(block):
             raise AssertionError("there is no limit here")
     return messages
 
 
-def stored(data: Sequence[bytes]) -> list[Stored]:
-    return [Stored(7, number, one, 1000 + number) for number, one in enumerate(data)]
+def stored(data: Sequence[bytes]) -> list[EntryBytes]:
+    return [EntryBytes(7, number, one, 1000 + number) for number, one in enumerate(data)]
 
 
 def model_of(data: Sequence[bytes], first: int = 0, stop: int = ALL) -> Columns:
@@ -101,7 +103,7 @@ def model_of(data: Sequence[bytes], first: int = 0, stop: int = ALL) -> Columns:
     return columns
 
 
-def check_details(found: Messages, wanted: Columns) -> None:
+def check_details(found: ColumnBuilder, wanted: Columns) -> None:
     assert found.values().to_pylist() == wanted.values
     assert found.places().tolist() == wanted.indexes
     assert found.keys().to_pylist() == wanted.keys
@@ -114,7 +116,7 @@ def check_details(found: Messages, wanted: Columns) -> None:
         column.validate(full=True)
 
 
-def check(found: Messages, wanted: Columns) -> None:
+def check(found: ColumnBuilder, wanted: Columns) -> None:
     check_details(found, wanted)
     each = [row for row in wanted.entries for _ in range(row.messages)]
     assert found.ledgers().tolist() == [row.ledger for row in each]
@@ -141,7 +143,7 @@ def test_columns_are_those_of_the_model(data: list[bytes], together: bool, first
 
 @given(st.lists(entries(), min_size=1, max_size=6), st.integers(1, 5), st.booleans())
 def test_limits_cut_between_entries(data: list[bytes], most: int, by_bytes: bool) -> None:
-    messages = Messages(max_bytes=20 * most) if by_bytes else Messages(max_rows=most)
+    messages = ColumnBuilder(max_bytes=20 * most) if by_bytes else ColumnBuilder(max_rows=most)
     parts: list[Any] = []
 
     def take() -> None:
@@ -164,10 +166,10 @@ def test_limits_cut_between_entries(data: list[bytes], most: int, by_bytes: bool
 
 def test_columns_grow() -> None:
     """Beyond every first size, in one entry and over many."""
-    wide = [(SingleMetadata((("n" * 300, "t" * 500),), "k" * 200, ordering_key=b"o" * 90), b"v" * 99)] * 14_000
+    wide = [(SingleMessageMetadata((("n" * 300, "t" * 500),), "k" * 200, ordering_key=b"o" * 90), b"v" * 99)] * 14_000
     batch = build_entry(EntryMetadata("p" * 5000, 1, 2, num_messages_in_batch=len(wide)), join_batch(wide))
     many = [build_entry(EntryMetadata(f"p{n}", n, 2, schema_version=b"%d" % n), b"x") for n in range(300)]
-    found = Messages(max_rows=1 << 20, max_bytes=1 << 30)
+    found = ColumnBuilder(max_rows=1 << 20, max_bytes=1 << 30)
     assert not list(found.add(block_of(stored([*many, batch]))))
     assert len(found) == 14_300
     assert found.producer_names().to_pylist()[299:301] == ["p299", "p" * 5000]
@@ -213,7 +215,7 @@ def test_any_bytes_are_an_entry_or_an_error(data: bytes) -> None:
 @pytest.mark.parametrize("count", [3, 1000, ALL])
 def test_a_batch_that_promises_too_much(count: int) -> None:
     """Room is made for what its bytes can hold, not for what it says."""
-    batch = join_batch([(SingleMetadata(), b"one"), (SingleMetadata(), b"two")])
+    batch = join_batch([(SingleMessageMetadata(), b"one"), (SingleMessageMetadata(), b"two")])
     entry = build_entry(EntryMetadata("p", 0, 1, num_messages_in_batch=count), batch)
     with pytest.raises(ProtocolError, match=f"entry 7:0 is damaged: a batch of {count} messages"):
         filled([block_of(stored([entry]))])
@@ -222,9 +224,11 @@ def test_a_batch_that_promises_too_much(count: int) -> None:
 
 def test_rows_before_damage_are_whole() -> None:
     good = build_entry(EntryMetadata("p", 0, 1), b"good")
-    broken = build_entry(EntryMetadata("p", 0, 1, num_messages_in_batch=2), join_batch([(SingleMetadata(), b"half")]))
+    broken = build_entry(
+        EntryMetadata("p", 0, 1, num_messages_in_batch=2), join_batch([(SingleMessageMetadata(), b"half")])
+    )
     for bad in (broken, b"\x0e\x01"):
-        messages = Messages()
+        messages = ColumnBuilder()
         with pytest.raises(ProtocolError, match="entry 7:1 is damaged"):
             list(messages.add(block_of(stored([good, bad, good]))))
         assert messages.values().to_pylist() == [b"good"]
@@ -241,7 +245,10 @@ def test_what_cannot_be_read_on_its_own_is_named() -> None:
 
 def test_an_index_that_the_broker_does_not_tell_is_null() -> None:
     entry = build_entry(EntryMetadata("p", 0, 1), b"x")
-    assert filled([block_of([Stored(1, 1, entry), Stored(1, 2, entry, 0)])]).broker_indexes().to_pylist() == [None, 0]
+    assert filled([block_of([EntryBytes(1, 1, entry), EntryBytes(1, 2, entry, 0)])]).broker_indexes().to_pylist() == [
+        None,
+        0,
+    ]
 
 
 def test_text_that_is_none_is_replaced_as_python_does() -> None:
@@ -254,13 +261,13 @@ def test_blocks_share_their_bytes() -> None:
     block = block_of(stored([entry] * 5))
     assert len(block.part(1, 3)) == 2
     assert np.shares_memory(block.part(1, 3).data, block.data)
-    assert block.part(1, 3).stored(1) == Stored(7, 2, entry, 1002)
+    assert block.part(1, 3).stored(1) == EntryBytes(7, 2, entry, 1002)
 
 
 def test_heads_count_as_far_as_they_become_columns() -> None:
     """Else many properties on small messages would outgrow the 2 GiB of a column."""
     entry = build_entry(EntryMetadata("p", 0, 1, properties=(("name", "x" * 1000),)), b"v")
-    block = block_of([Stored(1, number, entry) for number in range(100)])
+    block = block_of([EntryBytes(1, number, entry) for number in range(100)])
     for details, stops in ((True, 9), (False, 0)):
-        messages = Messages(details=details, max_bytes=10_000)
+        messages = ColumnBuilder(details=details, max_bytes=10_000)
         assert len(list(messages.add(block))) == stops

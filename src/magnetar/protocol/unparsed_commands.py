@@ -25,8 +25,8 @@ from magnetar.protocol.commands import (
 )
 from magnetar.protocol.varints import varint
 
-PIECE_IDS: Final = 250
-_PIECE_BYTES: Final = 16 << 10
+PART_IDS: Final = 250
+_PART_BYTES: Final = 16 << 10
 _ID_MAX: Final = 64 << 10
 """Bytes of one id: those of half a million messages in one batch."""
 _REST_MAX: Final = 1 << 10
@@ -39,7 +39,7 @@ _REQUEST_ID: Final = {_ACK: 0x40, _REDELIVER: -1}
 _LEFT_OUT: Final = {_ACK: 0x2A, _REDELIVER: -1}
 
 
-def pieces(command: UnparsedCommand) -> Iterator[CommandAck | CommandRedeliverUnacknowledgedMessages | None]:
+def parts_of(command: UnparsedCommand) -> Iterator[CommandAck | CommandRedeliverUnacknowledgedMessages | None]:
     """The same in smaller commands, None where only time passed. Raises ProtocolError before the first of them."""
     body, kind = command.body, command.kind
     stretches: list[tuple[int, int]] = []
@@ -54,7 +54,7 @@ def pieces(command: UnparsedCommand) -> Iterator[CommandAck | CommandRedeliverUn
         if tag == _IDS[kind]:
             if at - field_at > _ID_MAX:
                 raise ProtocolError(f"a message id of {at - field_at} bytes, at most {_ID_MAX} are allowed")
-            if ids and (ids == PIECE_IDS or at - first > _PIECE_BYTES):
+            if ids and (ids == PART_IDS or at - first > _PART_BYTES):
                 stretches.append((first, field_at))
                 first, ids = field_at, 0
             ids += 1
@@ -70,7 +70,7 @@ def pieces(command: UnparsedCommand) -> Iterator[CommandAck | CommandRedeliverUn
                 if len(rest) > _REST_MAX:
                     raise ProtocolError(f"a command of {len(body)} bytes with more than ids in it")
         steps += 1
-        if steps % (4 * PIECE_IDS) == 0:
+        if steps % (4 * PART_IDS) == 0:
             yield None
     if ids:
         stretches.append((first, at))

@@ -1,7 +1,7 @@
 """Entries to Arrow arrays, without an object per message.
 
-Give blocks of entries to `Messages.add`, take the columns it asks for, go on. Kept is every message except those that
-compaction removed from a batch, and those outside of what is wanted of an entry. Entries that are markers are no
+Give blocks of entries to `ColumnBuilder.add`, take the columns it asks for, go on. Kept is every message except those
+that compaction removed from a batch, and those outside of what is wanted of an entry. Entries that are markers are no
 messages. What this module promises of damaged bytes: a ProtocolError that names the entry, never a wrong row.
 
     block -> heads (table of numbers per entry) -> payloads in plain sight -> rows (buffers of columns) -> Arrow
@@ -21,7 +21,7 @@ import pyarrow.compute as pc  # type: ignore[import-untyped]  # the same
 
 from magnetar.columnar.entries import block as block_rows
 from magnetar.columnar.entries import metadata, rows
-from magnetar.columnar.entries.block import MAX_BYTES, Block, octets
+from magnetar.columnar.entries.block import MAX_BYTES, EntryBlock, uint8_array
 from magnetar.model.errors import NotAvailableError, ProtocolError
 from magnetar.protocol.compression import CompressionType, decompress
 
@@ -63,7 +63,7 @@ class _Texts:
         return _binary(self.data[: used[-1]].copy(), used)
 
 
-class Messages:
+class ColumnBuilder:
     """For one thread. ``details`` false: keys, times, sequence ids and properties of messages are not looked at."""
 
     def __init__(
@@ -74,7 +74,7 @@ class Messages:
         max_bytes: int = MAX_BYTES,
     ) -> None:
         self._limits = (max_rows, max_bytes, int(details))
-        self._table = np.zeros((metadata.HEADS, 64), np.int64)
+        self._table = np.zeros((metadata.METADATA_ROWS, 64), np.int64)
         self._entry_count = 0
         self._sizes = {"values": _FIRST_BYTES, "keys": _FIRST_BYTES, "orderings": 16, "names": 16, "texts": 16}
         self._row_room = _FIRST_ROWS
@@ -111,7 +111,7 @@ class Messages:
             self._producers, self._schemas = _Texts(), _Texts()
         self._fresh()
 
-    def add(self, block: Block) -> Iterator[None]:
+    def add(self, block: EntryBlock) -> Iterator[None]:
         """Append all entries; stops whenever the limit is reached, for the caller to take the columns.
 
         Goes on without the rows that were there. Raises ProtocolError (damaged), DamagedPayloadError (compression),
@@ -119,12 +119,12 @@ class Messages:
         """
         first, last = self._entry_count, self._entry_count + len(block)
         if last > self._table.shape[1]:
-            wider = np.zeros((metadata.HEADS, 2 * last), np.int64)
+            wider = np.zeros((metadata.METADATA_ROWS, 2 * last), np.int64)
             wider[:, :first] = self._table[:, :first]
             self._table = wider
         table = self._table
         table[: block.table.shape[0], first:last] = block.table
-        good = metadata.read_heads(block.data, table, first, last)
+        good = metadata.read_metadata(block.data, table, first, last)
         self._entry_count = good
         self._producers.number(block.data, table, metadata.PRODUCER, metadata.PRODUCER_ID, first, good)
         self._schemas.number(block.data, table, metadata.SCHEMA, metadata.SCHEMA_ID, first, good)
@@ -134,7 +134,7 @@ class Messages:
             plain, start, end = block.data, 0, -1
             if apart:
                 payload = self._unpacked(block.data, done)
-                plain, start, end = octets(payload), 0, len(payload)
+                plain, start, end = uint8_array(payload), 0, len(payload)
             while done < stop - gone:
                 status, done = self._append(block.data, plain, start, end, done, stop - gone)
                 if status == rows.FULL:

@@ -11,7 +11,7 @@ Key = TypeVar("Key", str, bytes)
 Value = TypeVar("Value")
 
 
-class Remembered(Generic[Key, Value]):
+class ByteBudgetCache(Generic[Key, Value]):
     """By key. What was not asked for goes first, what would take too much of the budget is not kept at all.
 
     Two generations: when the young one has half of the budget it becomes the old one, and what was the old one goes.

@@ -12,7 +12,7 @@ from magnetar.model.errors import MagnetarError
 from magnetar.protocol.entries import EntryMetadata, metadata_of, publish_time
 
 
-def published(entry: bytes) -> int | None:
+def stored_publish_time(entry: bytes) -> int | None:
     """When the producer sent it, in milliseconds by its own clock; None if that cannot be read."""
     try:
         return publish_time(entry)
