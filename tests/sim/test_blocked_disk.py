@@ -208,7 +208,7 @@ def commit_shown_at_once(broker: Broker) -> None:
             beside = topic.transactions.beside
             for op in beside.in_flight():
                 beside.settled.apply(op)
-            topic.gate_changed()
+            topic.dispatch_filter_changed()
 
     coordinator.end = end  # type: ignore[method-assign]
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import pytest
 
-from magnetar.broker.topic.compaction.compacted_view import View
+from magnetar.broker.topic.compaction.compacted_view import CompactedView
 from magnetar.broker.topic.compaction.compactor import Compactor
 from magnetar.broker.topic.topic import Topic
 from magnetar.compaction.compaction_cursor import COMPACTION_SUBSCRIPTION
@@ -176,7 +176,7 @@ async def publish(world: World, total: int) -> None:
             await asyncio.sleep(0.1)
 
 
-def view_of(world: World) -> View | None:
+def view_of(world: World) -> CompactedView | None:
     topic = world.machine.broker.service.topics.get(T)
     return None if topic is None or topic.compactor is None else topic.compactor.view
 
@@ -295,7 +295,7 @@ def test_a_switch_in_two_steps_is_noticed(monkeypatch: pytest.MonkeyPatch) -> No
     """The mark moves (and the log may be trimmed) long before the new view is named."""
     switch = Compactor._switch
 
-    async def late(self: Compactor, view: View) -> None:
+    async def late(self: Compactor, view: CompactedView) -> None:
         self._topic.subscriptions[COMPACTION_SUBSCRIPTION].skip_until(view.horizon - 1)
         await asyncio.sleep(11)
         await switch(self, view)

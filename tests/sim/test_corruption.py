@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from magnetar.broker.topic.dispatch.unreadable_ranges import Gaps
+from magnetar.broker.topic.dispatch.unreadable_ranges import UnreadableRanges
 from magnetar.broker.topic.subscription.explanation import explain
 from magnetar.config.settings import Settings
 from magnetar.model.errors import PersistenceError
@@ -109,7 +109,7 @@ async def waited_for(world: World, caplog: pytest.LogCaptureFixture) -> None:
     subscription = broker.service.topics[T].subscriptions["s"]
     for _ in range(50):
         await asyncio.sleep(300)
-        if subscription.gaps.waiting is None:
+        if subscription.unreadable.waiting is None:
             break
         assert not world.settings.autoSkipNonRecoverableData, "it waits although it may go on"
         before = len(client.heard(c.CommandMessage))
@@ -122,10 +122,10 @@ async def waited_for(world: World, caplog: pytest.LogCaptureFixture) -> None:
         "readable ones are missing"
     )
     missing = log.end - log.first - len(there)
-    assert subscription.gaps.entries_skipped == missing
-    assert sum(stop - start for start, stop in subscription.gaps.skipped) == missing
+    assert subscription.unreadable.entries_skipped == missing
+    assert sum(stop - start for start, stop in subscription.unreadable.skipped) == missing
     named = [record for record in caplog.records if "cannot be read:" in record.getMessage()]
-    assert len(named) >= len(subscription.gaps.skipped)
+    assert len(named) >= len(subscription.unreadable.skipped)
     assert len(named) == len({record.getMessage() for record in named}), "named more than once"
     for message in got:
         consumer.ack_unconfirmed(message.message_id)
@@ -147,8 +147,8 @@ def test_more_skipped_than_is_damaged_is_noticed(
     async def simulation(world: World) -> None:
         await waited_for(world, caplog)
 
-    met = Gaps.met
-    monkeypatch.setattr(Gaps, "met", lambda self, start, stop: met(self, start, stop + 1))
+    met = UnreadableRanges.met
+    monkeypatch.setattr(UnreadableRanges, "met", lambda self, start, stop: met(self, start, stop + 1))
     assert caught(simulation, lambda broker: None, 10)
 
 

@@ -11,7 +11,7 @@ from typing_extensions import override
 
 from magnetar.broker.delivery.delay_index import DelayIndex
 from magnetar.broker.topic.dispatch.delays import Delays, DelayState
-from magnetar.broker.topic.dispatch.dispatch_filter import Reason
+from magnetar.broker.topic.dispatch.dispatch_filter import DispatchRule
 from magnetar.config.settings import Settings
 from magnetar.protocol.commands import SubType
 from magnetar.testing.history import Delivered, Event, Order, Rules
@@ -86,7 +86,7 @@ def delayed(sub_type: SubType, *, crashes: int) -> Callable[[World], Coroutine[A
         await world.end((T, S))
         assert world.backlog(T, S) == 0, "a delayed message never came"
         topic = world.machine.broker.service.topics[T]
-        assert not topic.reasons, "nothing is delayed any more, and yet there is a gate"
+        assert not topic.dispatch_rules, "nothing is delayed any more, and yet there is a gate"
         assert topic.subscriptions[S].stats().delayed_entries == 0
         world.verify(Rules(order=Order.NONE))
 
@@ -138,7 +138,7 @@ class Deaf:
     def __init__(self, topic: Any) -> None:
         self._topic = topic
 
-    def let_through(self, ordinals: Sequence[int], reason: Reason | None = None) -> None:
+    def let_through(self, ordinals: Sequence[int], reason: DispatchRule | None = None) -> None:
         Deaf.calls += 1
         if Deaf.calls % 3:
             self._topic.let_through(ordinals, reason)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from magnetar.broker.topic.cleanup import expiry, quotas, retention
+from magnetar.broker.topic.cleanup import backlog_quotas, expiry, retention
 from magnetar.broker.topic.topic import Topic
 from magnetar.config.settings import Settings
 from magnetar.model.errors import QuotaExceededHoldError
@@ -142,7 +142,9 @@ async def by_size(world: World, model: Model) -> None:
     expected.times, expected.sizes, expected.acked = model.times, model.sizes, model.acked
     expected.first = model.first
     expected.retain(None, size)
-    keep_from, _ = await retention.Walk(topic.log, retention.Rule(None, size), now).to(topic.slowest() + 1)
+    keep_from, _ = await retention.RetentionScan(topic.log, retention.RetentionRule(None, size), now).to(
+        topic.slowest() + 1
+    )
     assert keep_from == expected.first, f"with {size} bytes"
 
 
@@ -211,7 +213,7 @@ def test_retention_that_keeps_less_is_noticed(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_eviction_to_the_limit_instead_of_below_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(quotas, "_TARGET", 1.0)
+    monkeypatch.setattr(backlog_quotas, "_TARGET", 1.0)
     assert caught(keeping, lambda broker: None, 4, settings=PASSIVE)
 
 
@@ -249,5 +251,5 @@ def test_over_quota_nobody_publishes() -> None:
 
 
 def test_a_quota_that_is_not_checked_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(quotas.Quotas, "any", property(lambda self: False))
+    monkeypatch.setattr(backlog_quotas.BacklogQuotas, "any", property(lambda self: False))
     assert caught(blocked, lambda broker: None, 2)

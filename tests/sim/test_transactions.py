@@ -14,7 +14,7 @@ from typing import Any, cast
 import pytest
 
 from magnetar.broker.topic.subscription.subscription import Subscription
-from magnetar.broker.topic.transactions.isolation import Isolation
+from magnetar.broker.topic.transactions.isolation import ReadCommittedRule
 from magnetar.broker.topic.transactions.topic_transactions import TopicTransactions
 from magnetar.config.settings import Settings
 from magnetar.protocol import commands as c
@@ -233,11 +233,11 @@ def noticed(
 
 
 def test_entries_seen_before_the_end_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    noticed(monkeypatch, Isolation, "readable_end", lambda self, end: end)
+    noticed(monkeypatch, ReadCommittedRule, "readable_end", lambda self, end: end)
 
 
 def test_aborted_entries_that_show_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    noticed(monkeypatch, Isolation, "next_open", lambda self, start, stop: start)
+    noticed(monkeypatch, ReadCommittedRule, "next_open", lambda self, start, stop: start)
 
 
 def test_acknowledgements_that_do_not_wait_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:

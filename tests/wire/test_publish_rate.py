@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from magnetar.broker.topic.publish.publish_rate import Bucket
+from magnetar.broker.topic.publish.publish_rate import TokenBucket
 from magnetar.model.names import TopicName
 from magnetar.testing.rawclient import RawClient
 from tests.wire.bench import Wires, on_broker
@@ -92,7 +92,7 @@ def test_a_broker_wide_rate() -> None:
 @pytest.mark.parametrize("rate", [1, 7, 1000])
 def test_a_bucket_lets_pass_what_it_may(rate: int) -> None:
     """Whoever waits as told takes at most a second's worth more than the rate."""
-    bucket, now, taken = Bucket(rate, 0.0), 0.0, 0
+    bucket, now, taken = TokenBucket(rate, 0.0), 0.0, 0
     while now < 20:
         now += bucket.take(1, now)
         taken += 1

@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import Final
 
 from magnetar.broker.service import BrokerService
-from magnetar.broker.topic.cleanup.retention import Rule
+from magnetar.broker.topic.cleanup.retention import RetentionRule
 from magnetar.compaction.compaction_cursor import COMPACTION_SUBSCRIPTION
 from magnetar.model.names import TopicName
 from magnetar.model.policies import Retention
@@ -62,7 +62,7 @@ class AtRest:
         return dropped
 
     def _trim(self, managed: ManagedLedger, retention: Retention) -> int:
-        rule = Rule.of(retention, self._service.clock.now_ms()) if retention != _NO_RETENTION else None
+        rule = RetentionRule.of(retention, self._service.clock.now_ms()) if retention != _NO_RETENTION else None
         if rule == (None, None):
             return 0
         ends = releasable(managed, rule, self._started_ms)
@@ -92,7 +92,7 @@ def _needs_loading(managed: ManagedLedger, policies: TopicPolicies, now_ms: int)
     return bool(waiting) and managed.table.holding(max(min(waiting), managed.first)).opened_ms < before
 
 
-def releasable(managed: ManagedLedger, rule: Rule | None, started_ms: int) -> int:
+def releasable(managed: ManagedLedger, rule: RetentionRule | None, started_ms: int) -> int:
     """Up to which ordinal whole ledgers may go; 0: none.
 
     ``rule``: of retention, None if there is none. The last ledger goes only if somebody has consumed it or retention

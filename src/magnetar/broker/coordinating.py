@@ -26,7 +26,7 @@ from magnetar.runtime.clock import Clock
 from magnetar.runtime.log import Limited
 from magnetar.storage.ledgers.feature_state import Annex
 from magnetar.storage.store import LedgerStore
-from magnetar.transactions.coordinator import Coordinator, Transaction, Transactions, shown
+from magnetar.transactions.coordinator import Coordinator, OpenTransactions, Transaction, txn_text
 from magnetar.transactions.operation_log import OperationLog
 from magnetar.transactions.operations import Op, parse_snapshot, replay
 
@@ -46,16 +46,16 @@ _TELL_S: Final = 60.0
 Done = Callable[[], None]
 
 
-class _OnDisk(OperationLog[Transactions]):
+class _OnDisk(OperationLog[OpenTransactions]):
     """The coordinator's state: what is durable, and the living one that is ahead of it."""
 
     def __init__(self, snapshot: bytes | None, changes: Sequence[bytes]) -> None:
-        super().__init__(Transactions(TC_ID), lambda op: op)
+        super().__init__(OpenTransactions(TC_ID), lambda op: op)
         value = parse_snapshot(snapshot)
         if value is not None:
             self.settled.decode(value)
         replay(self.settled, changes)
-        self.living = Transactions(TC_ID)
+        self.living = OpenTransactions(TC_ID)
         self.living.decode(self.settled.encode())
 
 
@@ -187,7 +187,7 @@ class TransactionCoordinator:
                     topic.transacting().end(found.id, commit=commit, sent=names[0] in found.partitions)
                 except Exception as error:
                     self._complaints.warning(
-                        "carry", "the end of transaction %s is carried to %s again in %.0f s: %r", shown(found.id),
+                        "carry", "the end of transaction %s is carried to %s again in %.0f s: %r", txn_text(found.id),
                         names[0], _CARRY_AGAIN_S, error,
                     )  # fmt: skip
                     again = partial(self._carry, found, names, op, done, commit=commit)
@@ -223,7 +223,7 @@ class TransactionCoordinator:
         for txn in state.open_ones():
             if not self.is_open(txn):
                 self._complaints.warning(
-                    "unknown", "%s: transaction %s is unknown here and aborted", topic.name.fqn, shown(txn)
+                    "unknown", "%s: transaction %s is unknown here and aborted", topic.name.fqn, txn_text(txn)
                 )
                 topic.transactions.end(txn, commit=False, sent=txn in state.buffer.open)
 
@@ -265,7 +265,7 @@ class TransactionCoordinator:
             try:
                 self.end(txn, commit=False, owner=None, done=_nothing)
             except MagnetarError as error:
-                self._complaints.warning("abort", "transaction %s could not be aborted: %s", shown(txn), error)
+                self._complaints.warning("abort", "transaction %s could not be aborted: %s", txn_text(txn), error)
         self._late += len(due)
         if due and self._telling is None:
             self._tell()

@@ -11,7 +11,7 @@ import asyncio
 from typing import Any, Final
 
 from magnetar.broker.service import BrokerService
-from magnetar.broker.topic.publish.producer import Pending
+from magnetar.broker.topic.publish.producer import PendingEntry
 from magnetar.broker.topic.subscription.backlog import run_at
 from magnetar.broker.topic.topic import Topic
 from magnetar.model.errors import PersistenceError, ServiceNotReadyError
@@ -78,7 +78,7 @@ class Heartbeat:
         now = self._service.clock.now_ms()
         entry = build_entry(EntryMetadata("healthcheck", topic.log.next, now), b"%d" % now)
         sender: Any = _Beat()
-        ordinal = topic.log.append(entry, 1, Pending(sender, 0, 0))
+        ordinal = topic.log.append(entry, 1, PendingEntry(sender, 0, 0))
         await sender.settled
         run = await run_at(topic.log, ordinal, 1)
         if run.first != ordinal or run.entries[0] != entry:

@@ -1,7 +1,7 @@
 """Watches that subscriptions which could deliver do: one timer for the whole broker.
 
 Every ``seconds`` each subscription with consumers is asked whether it ought to be sending
-(:mod:`magnetar.broker.topic.subscription.vital_signs`). One that ought to, and has not moved since the last look,
+(:mod:`magnetar.broker.topic.subscription.progress`). One that ought to, and has not moved since the last look,
 stands still: its state goes to the log, it is counted, and healed: first by a new turn with a fresh read; if that did
 not help by the next look, by letting its consumers go, who connect anew to a subscription that starts from its cursor.
 Nothing is lost by either; the second may deliver again what was not acknowledged.
@@ -18,8 +18,8 @@ from typing import Final, NamedTuple
 
 from magnetar.broker.service import BrokerService
 from magnetar.broker.topic.subscription.explanation import explain
+from magnetar.broker.topic.subscription.progress import Progress
 from magnetar.broker.topic.subscription.subscription import Subscription
-from magnetar.broker.topic.subscription.vital_signs import Progress
 from magnetar.runtime.tasks import TaskGroup, in_turns
 
 log = logging.getLogger(__name__)

@@ -23,7 +23,7 @@ from typing import Any, Final
 import mmh3
 from typing_extensions import override
 
-from magnetar.broker.topic.publish.producer import Pending
+from magnetar.broker.topic.publish.producer import PendingEntry
 from magnetar.broker.topic.topic import Topic
 from magnetar.metadata.resources import Resources
 from magnetar.model.errors import MagnetarError
@@ -180,7 +180,7 @@ class PolicyEvents:
                 continue  # of two levels only one has changed
             metadata = EntryMetadata(self._cluster, home.log.next, now, partition_key=key, null_value=not policies)
             value = event(topic, policies, self._cluster, is_global=key.startswith(_GLOBAL)) if policies else b""
-            home.log.append(build_entry(metadata, value), 1, Pending(self._nobody, home.log.next, 0))
+            home.log.append(build_entry(metadata, value), 1, PendingEntry(self._nobody, home.log.next, 0))
             beside.note([key, digest])
             annex.touch()
         beside.behind = False

@@ -21,7 +21,7 @@ from magnetar.broker.topic.publish.deduplication import DeduplicationSettings
 from magnetar.broker.topic.publish.producer import Producer
 from magnetar.broker.topic.publish.publish_checks import PublishSettings
 from magnetar.broker.topic.topic import Topic
-from magnetar.broker.topic.topic_api import ServedTopic
+from magnetar.broker.topic.topic_api import TopicApi
 from magnetar.broker.topic_changes import TopicChanges
 from magnetar.broker.topic_directory import TopicDirectory
 from magnetar.broker.watched_lists import WatchedLists
@@ -154,7 +154,7 @@ class BrokerService:
             raise TopicNotFoundError(f"Topic {name.fqn} does not exist")
         return self.partitions.used(name) or self._load(name)
 
-    def served(self, name: TopicName, *, create: bool) -> ServedTopic:
+    def served(self, name: TopicName, *, create: bool) -> TopicApi:
         """As :meth:`topic_for`, of both domains."""
         if name.persistent:
             return self.topic_for(name, create=create)

@@ -26,7 +26,7 @@ Key = str | bytes
 """Bytes if the producer sent something that is not UTF-8."""
 
 
-class Keyed(NamedTuple):
+class KeyedMessage(NamedTuple):
     """One message, as far as compaction looks at it."""
 
     key: Key | None
@@ -34,55 +34,55 @@ class Keyed(NamedTuple):
     """Deletes its key."""
 
 
-class Chunk(NamedTuple):
+class EntryChunk(NamedTuple):
     """A part of a large message."""
 
     uuid: str | bytes
     last: bool
 
 
-class Single(NamedTuple):
+class SingleEntry(NamedTuple):
     """An entry that goes or stays as a whole."""
 
-    message: Keyed
-    chunk: Chunk | None
+    message: KeyedMessage
+    chunk: EntryChunk | None
 
 
-class Batched(NamedTuple):
+class BatchEntry(NamedTuple):
     """An entry whose messages count one by one; None was compacted out before."""
 
-    messages: list[Keyed | None]
+    messages: list[KeyedMessage | None]
 
 
-class Unreadable(NamedTuple):
+class UnreadableEntry(NamedTuple):
     """An entry that cannot be taken apart: it stays."""
 
 
-class Marker(NamedTuple):
+class MarkerEntry(NamedTuple):
     """Not a message but a broker's own note."""
 
 
-Look = Single | Batched | Unreadable | Marker
+InspectedEntry = SingleEntry | BatchEntry | UnreadableEntry | MarkerEntry
 
 
-def look(entry: bytes) -> Look:
+def inspect_entry(entry: bytes) -> InspectedEntry:
     """Never fails."""
     try:
         metadata = _metadata(entry)
         if metadata.HasField("marker_type"):
-            return Marker()
+            return MarkerEntry()
         if _is_readable_batch(metadata):
-            return Batched(
+            return BatchEntry(
                 [_keyed(single) for single, *_ in walk_batch(_plain(metadata, entry), metadata.num_messages_in_batch)]
             )
     except (ProtocolError, DamagedPayloadError):
-        return Unreadable()
+        return UnreadableEntry()
     key = metadata.partition_key if metadata.HasField("partition_key") else None
     empty = metadata.null_value or (metadata.HasField("uncompressed_size") and metadata.uncompressed_size == 0)
     chunk = None
     if metadata.num_chunks_from_msg > 1 and metadata.HasField("uuid"):
-        chunk = Chunk(metadata.uuid, metadata.chunk_id >= metadata.num_chunks_from_msg - 1)
-    return Single(Keyed(key, empty), chunk)
+        chunk = EntryChunk(metadata.uuid, metadata.chunk_id >= metadata.num_chunks_from_msg - 1)
+    return SingleEntry(KeyedMessage(key, empty), chunk)
 
 
 def rebatch(entry: bytes, keep: Container[int]) -> bytes:
@@ -91,7 +91,7 @@ def rebatch(entry: bytes, keep: Container[int]) -> bytes:
     plain = _plain(metadata, entry)
     parts = []
     for index, (_, start, _, stop) in enumerate(walk_batch(plain, metadata.num_messages_in_batch)):
-        parts.append(plain[start:stop] if index in keep else GONE)
+        parts.append(plain[start:stop] if index in keep else COMPACTED_OUT)
     return _packed(metadata, b"".join(parts))
 
 
@@ -116,8 +116,8 @@ def last_index(entry: bytes) -> int:
     count: int = metadata.num_messages_in_batch if metadata.HasField("num_messages_in_batch") else 1
     if count <= 1:
         return -1
-    found = look(entry)
-    if not isinstance(found, Batched):
+    found = inspect_entry(entry)
+    if not isinstance(found, BatchEntry):
         return count - 1
     return max((index for index, message in enumerate(found.messages) if message is not None), default=-1)
 
@@ -150,10 +150,10 @@ def _plain(metadata: pb.MessageMetadata, entry: bytes) -> bytes:
     return decompress(kind, payload_of(entry), metadata.uncompressed_size, PLAIN_BYTES_MAX)
 
 
-def _keyed(single: pb.SingleMessageMetadata) -> Keyed | None:
+def _keyed(single: pb.SingleMessageMetadata) -> KeyedMessage | None:
     if single.compacted_out:
         return None
-    return Keyed(single.partition_key if single.HasField("partition_key") else None, single.payload_size == 0)
+    return KeyedMessage(single.partition_key if single.HasField("partition_key") else None, single.payload_size == 0)
 
 
 def _gone() -> bytes:
@@ -161,4 +161,4 @@ def _gone() -> bytes:
     return len(head).to_bytes(4, "big") + head
 
 
-GONE: Final = _gone()
+COMPACTED_OUT: Final = _gone()

@@ -11,7 +11,16 @@ from __future__ import annotations
 
 from typing import Final
 
-from magnetar.compaction.messages import Batched, Chunk, Key, Keyed, Look, Marker, Single, rebatch
+from magnetar.compaction.messages import (
+    BatchEntry,
+    EntryChunk,
+    InspectedEntry,
+    Key,
+    KeyedMessage,
+    MarkerEntry,
+    SingleEntry,
+    rebatch,
+)
 
 INDEX_BITS: Final = 24
 """A place is an ordinal and, below, the index in the batch."""
@@ -35,13 +44,13 @@ class Survivors:
         """Keys that have a value."""
         return len(self._latest)
 
-    def note(self, ordinal: int, seen: Look) -> None:
+    def note(self, ordinal: int, seen: InspectedEntry) -> None:
         """First pass."""
-        if isinstance(seen, Batched):
+        if isinstance(seen, BatchEntry):
             for index, message in enumerate(seen.messages):
                 if message is not None:
                     self._message(ordinal << INDEX_BITS | index, message)
-        elif isinstance(seen, Single):
+        elif isinstance(seen, SingleEntry):
             chunk = seen.chunk
             if chunk is not None and not chunk.last:
                 self._unfinished.add(chunk.uuid)
@@ -51,10 +60,10 @@ class Survivors:
                 self._unfinished.discard(chunk.uuid)
                 if seen.message.key is not None:
                     self._chunked[seen.message.key] = chunk.uuid
-        elif isinstance(seen, Marker):
+        elif isinstance(seen, MarkerEntry):
             self.removed += 1
 
-    def _message(self, place: int, message: Keyed) -> None:
+    def _message(self, place: int, message: KeyedMessage) -> None:
         key, empty = message
         if key is None:
             self.removed += not self._retain_keyless
@@ -68,9 +77,9 @@ class Survivors:
             self.removed += key in self._latest
             self._latest[key] = place
 
-    def kept(self, ordinal: int, seen: Look, entry: bytes) -> bytes | None:
+    def kept(self, ordinal: int, seen: InspectedEntry, entry: bytes) -> bytes | None:
         """Second pass: the entry as it stays, or None."""
-        if isinstance(seen, Batched):
+        if isinstance(seen, BatchEntry):
             place = ordinal << INDEX_BITS
             messages = seen.messages
             keep = {i for i, message in enumerate(messages) if message and self.stays(place | i, message)}
@@ -78,18 +87,18 @@ class Survivors:
                 return None
             gone_now = len(keep) < sum(message is not None for message in messages)
             return rebatch(entry, keep) if gone_now else entry
-        if isinstance(seen, Single):
+        if isinstance(seen, SingleEntry):
             stays = self.stays(ordinal << INDEX_BITS, seen.message) or self.needed(seen.message.key, seen.chunk)
             return entry if stays else None
-        return None if isinstance(seen, Marker) else entry
+        return None if isinstance(seen, MarkerEntry) else entry
 
-    def stays(self, place: int, message: Keyed) -> bool:
+    def stays(self, place: int, message: KeyedMessage) -> bool:
         """Whether the message at that place stays."""
         if message.key is None:
             return self._retain_keyless
         return self._latest.get(message.key) == place
 
-    def needed(self, key: Key | None, chunk: Chunk | None) -> bool:
+    def needed(self, key: Key | None, chunk: EntryChunk | None) -> bool:
         """A chunk that is not the last of its message."""
         if chunk is None or chunk.last:
             return False

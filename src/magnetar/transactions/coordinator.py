@@ -16,7 +16,7 @@ from magnetar.protocol.commands.ids import TxnId
 from magnetar.transactions.operations import Op
 
 
-class Status(Enum):
+class TransactionStatus(Enum):
     """Names as Pulsar shows them."""
 
     OPEN = "OPEN"
@@ -33,7 +33,7 @@ class Transaction:
     ttl_ms: int
     owner: str
     """Who opened it (9.7); empty while nobody has to prove who he is."""
-    status: Status = Status.OPEN
+    status: TransactionStatus = TransactionStatus.OPEN
     partitions: dict[str, None] = field(default_factory=dict)
     """Topics it sends to."""
     subscriptions: dict[tuple[str, str], None] = field(default_factory=dict)
@@ -45,12 +45,12 @@ class Transaction:
         return self.opened_ms + self.ttl_ms
 
 
-def shown(txn: TxnId) -> str:
+def txn_text(txn: TxnId) -> str:
     """As Pulsar prints it."""
     return f"({txn.most},{txn.least})"
 
 
-class Transactions:
+class OpenTransactions:
     """The open ones of one coordinator: what is on disk, and what operations change."""
 
     def __init__(self, tc_id: int) -> None:
@@ -102,7 +102,7 @@ class Coordinator:
     ``living`` is one step ahead of the disk; its owner applies :meth:`ended` when an end is durable.
     """
 
-    def __init__(self, living: Transactions, active_max: int = 0) -> None:
+    def __init__(self, living: OpenTransactions, active_max: int = 0) -> None:
         self.living = living
         self._active_max = active_max
         self._deadlines = [(t.deadline_ms, t.id) for t in living.all.values()]
@@ -123,13 +123,13 @@ class Coordinator:
         """Raises TransactionNotFoundError, also for somebody else's (9.6, 9.7); ``owner`` None: whoever may do all."""
         found = self.living.all.get(txn)
         if found is None or (owner is not None and found.owner != owner):
-            raise TransactionNotFoundError(f"The transaction with this txdID `{shown(txn)}`not found ")
+            raise TransactionNotFoundError(f"The transaction with this txdID `{txn_text(txn)}`not found ")
         return found
 
     def require_open(self, txn: TxnId, owner: str | None = None) -> Transaction:
         """Raises TransactionNotFoundError, InvalidTxnStatusError."""
         found = self.get(txn, owner)
-        if found.status is not Status.OPEN:
+        if found.status is not TransactionStatus.OPEN:
             raise _wrong_status(found)
         return found
 
@@ -150,10 +150,10 @@ class Coordinator:
     def end(self, txn: TxnId, *, commit: bool, owner: str | None = None) -> Op | None:
         """It is decided; None: the same was decided before and is not durable yet."""
         found = self.get(txn, owner)
-        status = Status.COMMITTING if commit else Status.ABORTING
+        status = TransactionStatus.COMMITTING if commit else TransactionStatus.ABORTING
         if found.status is status:
             return None
-        if found.status is not Status.OPEN:
+        if found.status is not TransactionStatus.OPEN:
             raise _wrong_status(found)
         found.status = status
         return ["e", txn.least]
@@ -174,7 +174,7 @@ class Coordinator:
         while deadlines:
             due, txn = deadlines[0]
             found = self.living.all.get(txn)
-            if found is not None and found.status is Status.OPEN:
+            if found is not None and found.status is TransactionStatus.OPEN:
                 return due
             heapq.heappop(deadlines)
         return None
@@ -195,5 +195,5 @@ class Coordinator:
 
 def _wrong_status(found: Transaction) -> InvalidTxnStatusError:
     return InvalidTxnStatusError(
-        f"Expect Txn `{shown(found.id)}` to be in `OPEN` status but it is in `{found.status.value}` status "
+        f"Expect Txn `{txn_text(found.id)}` to be in `OPEN` status but it is in `{found.status.value}` status "
     )

@@ -8,7 +8,7 @@ from typing import Final
 from magnetar.protocol.commands.ids import TxnId
 from magnetar.transactions.operation_log import OperationLog
 from magnetar.transactions.operations import Op, parse_snapshot, replay
-from magnetar.transactions.pending_acks import Held, PendingAcks
+from magnetar.transactions.pending_acks import PendingAcks, TransactionAcks
 from magnetar.transactions.topic_state import TopicState, survives
 
 TRANSACTIONS: Final = "transactions"
@@ -27,7 +27,7 @@ class TransactionFeatureState(OperationLog[TopicState]):
         for name, pending in self.settled.pending.items():
             living = self.now[name] = PendingAcks()
             for txn, held in pending.held.items():
-                living.restore(txn, Held.decode(held.encode()))
+                living.restore(txn, TransactionAcks.decode(held.encode()))
         self.ended: list[tuple[TxnId, bool]] = []
         """Transactions whose end is durable, and whose acknowledgements were not dealt with yet."""
         self.on_end_durable: Callable[[], None] | None = None

@@ -16,7 +16,7 @@ from magnetar.protocol.commands.ids import TxnId
 from magnetar.storage.ledgers.ranges import coalesce
 
 
-class Part(NamedTuple):
+class PartialBatch(NamedTuple):
     """Messages of one batch: bit i of ``taken`` is message i, of ``size``."""
 
     ordinal: int
@@ -38,11 +38,11 @@ class Part(NamedTuple):
             left >>= 64
         return tuple(out)
 
-    def joined(self, other: Part | None) -> Part:
+    def joined(self, other: PartialBatch | None) -> PartialBatch:
         """What both take."""
         if other is None:
             return self
-        return Part(self.ordinal, self.taken | other.taken, max(self.size, other.size))
+        return PartialBatch(self.ordinal, self.taken | other.taken, max(self.size, other.size))
 
 
 _WORD = (1 << 64) - 1
@@ -57,19 +57,19 @@ def _bits(words: Sequence[int]) -> int:
     return bits
 
 
-def part_of(ordinal: int, ack_set: Sequence[int], batch_size: int) -> Part:
+def partial_batch(ordinal: int, ack_set: Sequence[int], batch_size: int) -> PartialBatch:
     """From an acknowledgement: the bits that are set in its words stay."""
     size = min(batch_size or 64 * len(ack_set), _BATCH_MAX)
-    return Part(ordinal, ((1 << size) - 1) & ~_bits(ack_set), size)
+    return PartialBatch(ordinal, ((1 << size) - 1) & ~_bits(ack_set), size)
 
 
 @dataclass(slots=True)
-class Held:
+class TransactionAcks:
     """What one transaction has acknowledged."""
 
     whole: set[int] = field(default_factory=set)
-    parts: dict[int, Part] = field(default_factory=dict)
-    until: Part | None = None
+    parts: dict[int, PartialBatch] = field(default_factory=dict)
+    until: PartialBatch | None = None
     """Cumulative: everything before ``until.ordinal``, and of that entry what is taken (all of it if ``size`` is 0)."""
 
     def entries(self) -> list[int]:
@@ -85,21 +85,21 @@ class Held:
         ]
 
     @classmethod
-    def decode(cls, value: Any) -> Held:
+    def decode(cls, value: Any) -> TransactionAcks:
         """The inverse."""
         whole, parts, until = value
         return cls(set(_ordinals(whole)), {p[0]: _read(p) for p in parts}, _read(until) if until else None)
 
 
-def _written(part: Part) -> list[Any]:
+def _written(part: PartialBatch) -> list[Any]:
     """Large numbers as text: in JSON they are decimal, which takes their length squared, and Python refuses it."""
     ordinal, taken, size = part
     return [ordinal, taken if taken <= _WORD else f"{taken:x}", size]
 
 
-def _read(value: Sequence[Any]) -> Part:
+def _read(value: Sequence[Any]) -> PartialBatch:
     ordinal, taken, size = value
-    return Part(ordinal, int(taken, 16) if isinstance(taken, str) else taken, size)
+    return PartialBatch(ordinal, int(taken, 16) if isinstance(taken, str) else taken, size)
 
 
 def _ordinals(ranges: Iterable[Sequence[int]]) -> Iterable[int]:
@@ -111,17 +111,17 @@ class PendingAcks:
     """One subscription's."""
 
     def __init__(self) -> None:
-        self.held: dict[TxnId, Held] = {}
+        self.held: dict[TxnId, TransactionAcks] = {}
         self.whole = SortedOrdinals()
         """Entries that are reserved as a whole, ascending."""
-        self.parts: dict[int, Part] = {}
+        self.parts: dict[int, PartialBatch] = {}
         """Per batch, what is reserved of it, by whomever."""
         self.cumulative: TxnId | None = None
 
     def __bool__(self) -> bool:
         return bool(self.held)
 
-    def conflict(self, whole: Iterable[int], parts: Iterable[Part]) -> tuple[int, bool] | None:
+    def conflict(self, whole: Iterable[int], parts: Iterable[PartialBatch]) -> tuple[int, bool] | None:
         """The first ordinal that somebody holds already, and whether it was asked for as a part of a batch."""
         for ordinal in whole:
             if ordinal in self.whole or ordinal in self.parts:
@@ -132,9 +132,9 @@ class PendingAcks:
                 return part.ordinal, True
         return None
 
-    def reserve(self, txn: TxnId, whole: Iterable[int], parts: Iterable[Part]) -> None:
+    def reserve(self, txn: TxnId, whole: Iterable[int], parts: Iterable[PartialBatch]) -> None:
         """After :meth:`conflict` said None."""
-        held = self.held.setdefault(txn, Held())
+        held = self.held.setdefault(txn, TransactionAcks())
         new = list(whole)
         held.whole.update(new)
         self.whole.extend(new)
@@ -142,7 +142,7 @@ class PendingAcks:
             held.parts[part.ordinal] = part.joined(held.parts.get(part.ordinal))
             self.parts[part.ordinal] = part.joined(self.parts.get(part.ordinal))
 
-    def conflict_until(self, txn: TxnId, until: Part) -> Part | None:
+    def conflict_until(self, txn: TxnId, until: PartialBatch) -> PartialBatch | None:
         """The cumulative acknowledgement that forbids this one."""
         if self.cumulative is None:
             return None
@@ -152,12 +152,12 @@ class PendingAcks:
             return current
         return None
 
-    def reserve_until(self, txn: TxnId, until: Part) -> None:
+    def reserve_until(self, txn: TxnId, until: PartialBatch) -> None:
         """After :meth:`conflict_until` said None."""
         self.cumulative = txn
-        self.held.setdefault(txn, Held()).until = until
+        self.held.setdefault(txn, TransactionAcks()).until = until
 
-    def take(self, txn: TxnId) -> Held | None:
+    def take(self, txn: TxnId) -> TransactionAcks | None:
         """The transaction has ended: what it held, which is reserved no more."""
         held = self.held.pop(txn, None)
         if held is None:
@@ -175,7 +175,7 @@ class PendingAcks:
             self.cumulative = None
         return held
 
-    def restore(self, txn: TxnId, held: Held) -> None:
+    def restore(self, txn: TxnId, held: TransactionAcks) -> None:
         """From disk."""
         self.reserve(txn, held.whole, held.parts.values())
         if held.until is not None:
@@ -198,5 +198,5 @@ class PendingAcks:
         assert holders == ([] if self.cumulative is None else [self.cumulative])
 
 
-def _reach(until: Part) -> tuple[int, float]:
+def _reach(until: PartialBatch) -> tuple[int, float]:
     return until.ordinal, until.taken.bit_count() if until.size else float("inf")

@@ -19,7 +19,7 @@ from typing import Any
 from magnetar.protocol.commands.ids import TxnId
 from magnetar.transactions.buffer import NO_MARKER, TransactionBuffer
 from magnetar.transactions.operations import Op
-from magnetar.transactions.pending_acks import Held, PendingAcks
+from magnetar.transactions.pending_acks import PendingAcks, TransactionAcks
 
 
 class TopicState:
@@ -28,7 +28,7 @@ class TopicState:
     def __init__(self) -> None:
         self.buffer = TransactionBuffer()
         self.pending: dict[str, PendingAcks] = {}
-        self.owed: dict[tuple[str, TxnId], Held] = {}
+        self.owed: dict[tuple[str, TxnId], TransactionAcks] = {}
         """Committed acknowledgements that a cursor may not have yet."""
 
     def apply(self, op: Op) -> None:
@@ -38,7 +38,7 @@ class TopicState:
         elif kind == "e":
             self._ended(TxnId(op[1], op[2]), commit=bool(op[3]), marker=op[4])
         elif kind == "p":
-            self.pending_of(op[1]).restore(TxnId(op[2], op[3]), Held.decode(op[4]))
+            self.pending_of(op[1]).restore(TxnId(op[2], op[3]), TransactionAcks.decode(op[4]))
         elif kind == "d":
             self.owed.pop((op[1], TxnId(op[2], op[3])), None)
         elif kind == "x":
@@ -89,9 +89,9 @@ class TopicState:
         """The inverse, into an empty one."""
         self.buffer.decode(value["buffer"])
         for name, most, least, held in value["pending"]:
-            self.pending_of(name).restore(TxnId(most, least), Held.decode(held))
+            self.pending_of(name).restore(TxnId(most, least), TransactionAcks.decode(held))
         for name, most, least, held in value["owed"]:
-            self.owed[name, TxnId(most, least)] = Held.decode(held)
+            self.owed[name, TxnId(most, least)] = TransactionAcks.decode(held)
 
 
 def survives(op: Op) -> Op | None:

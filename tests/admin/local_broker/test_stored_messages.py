@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
-from magnetar.broker.topic.publish.producer import Pending
+from magnetar.broker.topic.publish.producer import PendingEntry
 from magnetar.model.names import TopicName
 from magnetar.protocol import commands as c
 from magnetar.protocol.compression import CompressionType, compress
@@ -49,7 +49,7 @@ async def store(broker: RealBroker, *entries: tuple[bytes, int]) -> int:
     producer: Any = type("P", (), {"open": False, "msg_in": 0, "bytes_in": 0, "sink": type("S", (), {})()})()
     producer.sink.dropped = lambda count: None
     for entry, messages in entries:
-        log.append(entry, messages, Pending(producer, 0, 0))
+        log.append(entry, messages, PendingEntry(producer, 0, 0))
     await broker.node.broker.store.journal.drain()
     return log.position(log.first).ledger
 

@@ -6,7 +6,16 @@ from dataclasses import replace
 
 import pytest
 
-from magnetar.compaction.messages import GONE, Batched, Keyed, last_index, look, messages_in, rebatch, repacked
+from magnetar.compaction.messages import (
+    COMPACTED_OUT,
+    BatchEntry,
+    KeyedMessage,
+    inspect_entry,
+    last_index,
+    messages_in,
+    rebatch,
+    repacked,
+)
 from magnetar.protocol.entries import EncryptionKey, EntryMetadata, SingleMessageMetadata, build_entry, join_batch
 
 BASE = EntryMetadata("p", 0, 1)
@@ -32,7 +41,9 @@ def test_the_last_of_a_batch_is_the_last_that_stays(count: int) -> None:
         keep = {i for i in range(count) if kept >> i & 1}
         rest = rebatch(batch(count), keep)
         assert last_index(rest) == max(keep, default=-1)
-        assert look(rest) == Batched([Keyed(f"k{i}", False) if i in keep else None for i in range(count)])
+        assert inspect_entry(rest) == BatchEntry(
+            [KeyedMessage(f"k{i}", False) if i in keep else None for i in range(count)]
+        )
         assert messages_in(rest) == count, "those that are gone are counted"
 
 
@@ -51,5 +62,5 @@ def test_of_a_batch_that_cannot_be_looked_into_everything_is_there(count: int) -
 
 
 def test_a_batch_of_nothing_but_gone_messages_has_no_last() -> None:
-    assert last_index(repacked(batch(3), GONE * 3)) == -1
-    assert last_index(repacked(batch(3), GONE * 2 + join_batch([(SingleMessageMetadata(), b"x")]))) == 2
+    assert last_index(repacked(batch(3), COMPACTED_OUT * 3)) == -1
+    assert last_index(repacked(batch(3), COMPACTED_OUT * 2 + join_batch([(SingleMessageMetadata(), b"x")]))) == 2

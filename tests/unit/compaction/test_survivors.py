@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from magnetar.compaction.messages import Unreadable, last_index, look
+from magnetar.compaction.messages import UnreadableEntry, inspect_entry, last_index
 from magnetar.compaction.survivors import Survivors
 from magnetar.protocol.compression import CompressionType, compress, decompress
 from magnetar.protocol.entries import (
@@ -77,8 +77,8 @@ def inside_of(entry: bytes) -> list[tuple[str | None, bytes] | None]:
 def compacted(log: list[bytes], *, retain_keyless: bool = False) -> dict[int, bytes]:
     survivors = Survivors(retain_keyless=retain_keyless)
     for ordinal, entry in enumerate(log):
-        survivors.note(ordinal, look(entry))
-    kept = {ordinal: survivors.kept(ordinal, look(entry), entry) for ordinal, entry in enumerate(log)}
+        survivors.note(ordinal, inspect_entry(entry))
+    kept = {ordinal: survivors.kept(ordinal, inspect_entry(entry), entry) for ordinal, entry in enumerate(log)}
     return {ordinal: entry for ordinal, entry in kept.items() if entry is not None}
 
 
@@ -144,9 +144,9 @@ def test_encrypted_batches_count_as_one_message() -> None:
 
 def test_a_batch_that_cannot_be_read_stays() -> None:
     broken = build_entry(replace(BASE, num_messages_in_batch=3, partition_key="a"), b"\0\0\0\x7f")
-    assert look(broken) == Unreadable()
+    assert inspect_entry(broken) == UnreadableEntry()
     assert compacted([broken, single(Message("a", b"1"))]) == {0: broken, 1: single(Message("a", b"1"))}
-    assert look(b"no entry") == Unreadable()
+    assert inspect_entry(b"no entry") == UnreadableEntry()
 
 
 def test_a_null_value_deletes_its_key() -> None:
@@ -185,6 +185,6 @@ def test_what_is_counted_as_removed() -> None:
     entries = [single(message) for message in log]
     entries.append(batch([Message("c", b""), Message("d", b"1")], CompressionType.LZ4))
     for ordinal, entry in enumerate(entries):
-        survivors.note(ordinal, look(entry))
+        survivors.note(ordinal, inspect_entry(entry))
     assert survivors.removed == 3
     assert survivors.keys == 3

@@ -17,8 +17,7 @@ from magnetar.broker.connection.listener import Connections, Listener
 from magnetar.broker.connection.open_handles import OpenConsumer
 from magnetar.broker.connection.producer_outbox import ProducerOutbox
 from magnetar.broker.connection.session import Session
-from magnetar.broker.topic.publish.producer import Pending as PendingEntry
-from magnetar.broker.topic.publish.producer import Producer
+from magnetar.broker.topic.publish.producer import PendingEntry, Producer
 from magnetar.model.errors import PersistenceError
 from magnetar.protocol import codec
 from magnetar.protocol import commands as c

@@ -10,12 +10,12 @@ import pytest
 from magnetar.broker.connection.handlers import transaction_commands
 from magnetar.model.ids import Position
 from magnetar.protocol import commands as c
-from magnetar.transactions.pending_acks import Part
+from magnetar.transactions.pending_acks import PartialBatch
 from tests.unit.topic.fakes import LEDGER_ENTRIES
 from tests.unit.topic.stand import Stand
 
 
-def until(stand: Stand, message_id: c.MessageIdData) -> Part:
+def until(stand: Stand, message_id: c.MessageIdData) -> PartialBatch:
     log: Any = stand.log
     held = SimpleNamespace(
         exact=lambda one: log.exact_ordinal(Position(one.ledger, one.entry)), topic=SimpleNamespace(log=log)
@@ -28,15 +28,15 @@ def test_an_id_that_exists_is_its_entry(ordinal: int) -> None:
     stand = Stand()
     stand.append(*[4] * (LEDGER_ENTRIES + 3))
     message_id = c.MessageIdData(*stand.log.position(ordinal))
-    assert until(stand, message_id) == Part(ordinal, 0, 0)
+    assert until(stand, message_id) == PartialBatch(ordinal, 0, 0)
     batched = message_id._replace(ack_set=(0b1100,), batch_size=4)
-    assert until(stand, batched) == Part(ordinal, 0b0011, 4)
+    assert until(stand, batched) == PartialBatch(ordinal, 0b0011, 4)
 
 
 def test_an_id_that_does_not_exist_is_what_stands_before_its_place() -> None:
     stand = Stand()
     stand.append_many(LEDGER_ENTRIES + 3)
-    assert until(stand, c.MessageIdData(1, 3)) == Part(LEDGER_ENTRIES + 2, 0, 0)
-    assert until(stand, c.MessageIdData(7, 0, ack_set=(1,), batch_size=2)) == Part(LEDGER_ENTRIES + 2, 0, 0)
+    assert until(stand, c.MessageIdData(1, 3)) == PartialBatch(LEDGER_ENTRIES + 2, 0, 0)
+    assert until(stand, c.MessageIdData(7, 0, ack_set=(1,), batch_size=2)) == PartialBatch(LEDGER_ENTRIES + 2, 0, 0)
     stand.log.first = 10
-    assert until(stand, c.MessageIdData(0, 4)) == Part(9, 0, 0)
+    assert until(stand, c.MessageIdData(0, 4)) == PartialBatch(9, 0, 0)

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from magnetar.compaction.messages import look
+from magnetar.compaction.messages import inspect_entry
 from magnetar.compaction.survivors import Survivors
 from magnetar.compaction.view_entries import pack
 from magnetar.jobs.compaction import entry_columns, key_table
@@ -66,8 +66,8 @@ def by_broker(stored: list[StoredEntry], dead: set[int], *, retain: bool) -> lis
     survivors = Survivors(retain_keyless=retain)
     alive = [one for one in stored if one.ordinal not in dead]
     for one in alive:
-        survivors.note(one.ordinal, look(one.data))
-    kept = ((one, survivors.kept(one.ordinal, look(one.data), one.data)) for one in alive)
+        survivors.note(one.ordinal, inspect_entry(one.data))
+    kept = ((one, survivors.kept(one.ordinal, inspect_entry(one.data), one.data)) for one in alive)
     return [one._replace(data=data) for one, data in kept if data is not None]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from magnetar.broker.topic.ports import Done, Run
+from magnetar.broker.topic.ports import Done, EntryRun
 from magnetar.model.ids import Position
 from magnetar.storage.ledgers.entry_cache import Run as StoredRun
 
@@ -21,7 +21,7 @@ class FakeLog:
         self.first = 0
         self.end = 0
         self.resident = 0
-        self.reads: list[tuple[int, int, int, Callable[[Run | Exception], None]]] = []
+        self.reads: list[tuple[int, int, int, Callable[[EntryRun | Exception], None]]] = []
         self.reads_total = 0
 
     def append(self, *counts: int) -> None:
@@ -43,7 +43,7 @@ class FakeLog:
             return None
         return self.run(start, entries_max)
 
-    def read(self, start: int, entries_max: int, bytes_max: int, done: Callable[[Run | Exception], None]) -> None:
+    def read(self, start: int, entries_max: int, bytes_max: int, done: Callable[[EntryRun | Exception], None]) -> None:
         assert start < self.end
         self.reads_total += 1
         self.reads.append((start, entries_max, bytes_max, done))
@@ -159,14 +159,14 @@ class FakeConnection:
         self.closed = 0
         self.ended = 0
 
-    def deliver(self, run: Run, start: int, stop: int, epoch: int | None) -> None:
+    def deliver(self, run: EntryRun, start: int, stop: int, epoch: int | None) -> None:
         assert 0 <= start < stop <= len(run.entries)
         self.slices.append((run.first + start, run.first + stop))
         for i in range(start, stop):
             self._take(run, i, 0, (), epoch)
 
     def deliver_one(
-        self, run: Run, index: int, redelivery_count: int, ack_set: tuple[int, ...], epoch: int | None
+        self, run: EntryRun, index: int, redelivery_count: int, ack_set: tuple[int, ...], epoch: int | None
     ) -> None:
         self._take(run, index, redelivery_count, ack_set, epoch)
 
@@ -176,7 +176,7 @@ class FakeConnection:
         if self.writable_for <= 0:
             self.writable = False
 
-    def _take(self, run: Run, index: int, count: int, ack_set: tuple[int, ...], epoch: int | None) -> None:
+    def _take(self, run: EntryRun, index: int, count: int, ack_set: tuple[int, ...], epoch: int | None) -> None:
         ordinal = run.first + index
         assert run.entries[index] == b"entry-%d" % ordinal
         assert run.ledger * LEDGER_ENTRIES + run.entry + index == ordinal

@@ -14,7 +14,7 @@ from magnetar.broker.delivery.dispatchers.shared_chunks import ChunkInfo
 from magnetar.broker.topic.compaction.compacted_source import CompactedSource
 from magnetar.broker.topic.compaction.compactor import Compactor
 from magnetar.broker.topic.dispatch.dispatch_settings import DispatchSettings
-from magnetar.broker.topic.publish.producer import Pending, Producer, ProducerInfo
+from magnetar.broker.topic.publish.producer import PendingEntry, Producer, ProducerInfo
 from magnetar.broker.topic.publish.receipt_order import OrderedReceipts
 from magnetar.broker.topic.topic import Topic
 from magnetar.compaction.compaction_cursor import COMPACTION_SUBSCRIPTION
@@ -166,11 +166,11 @@ def test_the_last_message_of_a_compacted_reader_is_one_that_it_gets() -> None:
         await place.durable()
         compactor = await place.compact()
         source, topic = compactor.detached_source(), place.topic
-        assert topic.last_shown() == 2
+        assert topic.last_visible() == 2
         assert await last_of(source, topic) == topic.log.position(0)
         topic.transacting().end(TXN, commit=False, sent=True)
         await place.durable()
-        assert topic.last_shown() == 2
+        assert topic.last_visible() == 2
         assert await last_of(source, topic) == topic.log.position(0)
         place.append("c", "1")
         await place.durable()
@@ -181,7 +181,7 @@ def test_the_last_message_of_a_compacted_reader_is_one_that_it_gets() -> None:
 
 async def last_of(source: CompactedSource, topic: Topic) -> Any:
     found: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-    return (await found)[0] if source.last_compacted(topic.last_shown(), found.set_result) else None
+    return (await found)[0] if source.last_compacted(topic.last_visible(), found.set_result) else None
 
 
 def test_nothing_is_trimmed_before_the_view_that_has_it_is_durable() -> None:
@@ -301,7 +301,7 @@ def test_a_duplicate_has_its_receipt_also_after_deduplication_was_off_for_a_whil
     """Deduplication switched off and on with messages in flight."""
     connection = Connection()
     ordered = OrderedReceipts(cast("Any", connection))
-    one, two, again = (Pending(cast("Any", None), number, 0) for number in (1, 2, 1))
+    one, two, again = (PendingEntry(cast("Any", None), number, 0) for number in (1, 2, 1))
     ordered.appended(one)
     ordered.receipts(5, 0, [one, two])  # two was sent while it was off
     ordered.duplicate(again)

@@ -19,17 +19,17 @@ from typing_extensions import override
 from magnetar.broker.topic.dispatch.consumer import Consumer
 from magnetar.broker.topic.dispatch.delays import Delays
 from magnetar.broker.topic.dispatch.dispatch_settings import DispatchSettings
-from magnetar.broker.topic.publish.producer import Pending
+from magnetar.broker.topic.publish.producer import PendingEntry
 from magnetar.broker.topic.subscription.acknowledgements import IndexAck
 from magnetar.broker.topic.subscription.subscription import Subscription
 from magnetar.broker.topic.topic import Topic
-from magnetar.broker.topic.transactions.isolation import Reserved
+from magnetar.broker.topic.transactions.isolation import PendingAckRule
 from magnetar.model.subscription_types import SubType
 from magnetar.model.topic_policies import TopicPolicies
 from magnetar.protocol.commands.ids import TxnId
 from magnetar.protocol.entries import EntryMetadata, build_entry
 from magnetar.testing.simloop import SimLoop, run_in
-from magnetar.transactions.pending_acks import Part
+from magnetar.transactions.pending_acks import PartialBatch
 from tests.unit.topic.dispatch.test_delays import _Nobody
 from tests.unit.topic.fakes import FakeConnection
 from tests.unit.topic.test_features_together import NAME, Place
@@ -134,7 +134,7 @@ class Walk:
             if parts > 1:
                 metadata |= {"uuid": f"u{number}", "num_chunks_from_msg": parts, "chunk_id": part}
             entry = build_entry(EntryMetadata("p", number, 1000, **metadata), b"m")
-            ordinal = topic.delays.append(entry, 4 if kind == "batch" else 1, Pending(_NOBODY, 0, 0))
+            ordinal = topic.delays.append(entry, 4 if kind == "batch" else 1, PendingEntry(_NOBODY, 0, 0))
             if parts > 1:
                 topic.chunking.published_one()
             if txn is not None:
@@ -194,7 +194,7 @@ class Walk:
         for ordinal, entry, owner in self.out():
             bits = self.take(ordinal, entry) if self.rng.random() < 0.3 else 0
             if bits:
-                whole, parts = ([], [Part(ordinal, bits, 4)]) if entry.bits == ALL else ([ordinal], [])
+                whole, parts = ([], [PartialBatch(ordinal, bits, 4)]) if entry.bits == ALL else ([ordinal], [])
                 self.held[ordinal, number] = self.held.get((ordinal, number), 0) | bits
                 if not entry.bits & ~entry.acked & ~self.holding(ordinal):
                     entry.owner = None
@@ -341,7 +341,7 @@ def test_delays_that_are_forgotten_are_noticed(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_reserved_entries_that_go_out_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Reserved, "_closed", lambda self, ordinal: False)
-    monkeypatch.setattr(Reserved, "next_closed", lambda self, start, stop: stop)
+    monkeypatch.setattr(PendingAckRule, "_closed", lambda self, ordinal: False)
+    monkeypatch.setattr(PendingAckRule, "next_closed", lambda self, start, stop: stop)
     with pytest.raises(AssertionError, match="acknowledged or held"):
         run_all()

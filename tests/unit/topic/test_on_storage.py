@@ -8,7 +8,7 @@ from pathlib import Path
 from typing_extensions import override
 
 from magnetar.broker.topic.dispatch.dispatch_settings import DispatchSettings
-from magnetar.broker.topic.ports import Run
+from magnetar.broker.topic.ports import EntryRun
 from magnetar.broker.topic.subscription.subscription import Subscription, TopicIdentity
 from magnetar.model.subscription_types import SubType
 from magnetar.protocol.entries import sticky_key
@@ -31,7 +31,7 @@ class EntryConnection(FakeConnection):
         self.arrived = asyncio.Event()
 
     @override
-    def _take(self, run: Run, index: int, count: int, ack_set: tuple[int, ...], epoch: int | None) -> None:
+    def _take(self, run: EntryRun, index: int, count: int, ack_set: tuple[int, ...], epoch: int | None) -> None:
         self.got.append((run.first + index, count, ack_set, epoch))
         self.entries.append(run.entries[index])
         self.arrived.set()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from magnetar.broker.topic.ports import ConsumerConnection, Cursor, Log, Run
+from magnetar.broker.topic.ports import ConsumerConnection, EntryRun, Log, SubscriptionCursor
 from magnetar.storage.ledgers.cursor import Cursor as StoredCursor
 from magnetar.storage.ledgers.entry_cache import Run as StoredRun
 from magnetar.storage.ledgers.managed_ledger import ManagedLedger
@@ -15,11 +15,11 @@ def as_log(log: ManagedLedger | FakeLog) -> Log:
     return log
 
 
-def as_cursor(cursor: StoredCursor | FakeCursor) -> Cursor:
+def as_cursor(cursor: StoredCursor | FakeCursor) -> SubscriptionCursor:
     return cursor
 
 
-def as_run(run: StoredRun) -> Run:
+def as_run(run: StoredRun) -> EntryRun:
     return run
 
 

@@ -9,7 +9,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from magnetar.model.errors import InvalidTxnStatusError, TransactionNotFoundError
 from magnetar.protocol.commands.ids import TxnId
-from magnetar.transactions.coordinator import Coordinator, Transactions
+from magnetar.transactions.coordinator import Coordinator, OpenTransactions
 from magnetar.transactions.operations import Op
 
 LEASTS = st.integers(0, 12)
@@ -21,14 +21,14 @@ class Machine(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.now = 1000
-        self.disk = Transactions(0)
+        self.disk = OpenTransactions(0)
         self.waiting: list[Op] = []
         self.model: dict[int, tuple[str, int, set[str]]] = {}
         self.given = 0
         self.boot()
 
     def boot(self) -> None:
-        living = Transactions(0)
+        living = OpenTransactions(0)
         living.decode(self.disk.encode())
         self.real = Coordinator(living, active_max=6)
 
@@ -121,7 +121,7 @@ TestCoordinator = Machine.TestCase
 
 def test_only_its_owner_may_use_it() -> None:
     """9.7: to anybody else it is not there."""
-    real = Coordinator(Transactions(0))
+    real = Coordinator(OpenTransactions(0))
     begun = real.begin(0, 1000, "ann")
     assert begun is not None
     with pytest.raises(TransactionNotFoundError):

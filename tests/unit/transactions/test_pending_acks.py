@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from magnetar.protocol.commands.ids import TxnId
-from magnetar.transactions.pending_acks import Held, Part, PendingAcks, part_of
+from magnetar.transactions.pending_acks import PartialBatch, PendingAcks, TransactionAcks, partial_batch
 
 SIZE = 70
 """Messages of every batch: more than one word of an ack set."""
@@ -25,7 +25,7 @@ class Machine(RuleBasedStateMachine):
 
     def ask(self, txn: TxnId, whole: set[int], parts: dict[int, set[int]]) -> None:
         messages = {(o, i) for o in whole for i in range(SIZE)} | {(o, i) for o, ii in parts.items() for i in ii}
-        asked = [Part(o, sum(1 << i for i in indexes), SIZE) for o, indexes in parts.items()]
+        asked = [PartialBatch(o, sum(1 << i for i in indexes), SIZE) for o, indexes in parts.items()]
         conflict = self.real.conflict(sorted(whole), asked)
         taken = {ordinal for ordinal, index in messages if (ordinal, index) in self.holder}
         if taken:
@@ -47,7 +47,7 @@ class Machine(RuleBasedStateMachine):
 
     @rule(txn=TXNS, ordinal=ORDINALS, taken=st.integers(0, 8))
     def cumulative(self, txn: TxnId, ordinal: int, taken: int) -> None:
-        asked = Part(ordinal, (1 << taken) - 1, 8) if taken else Part(ordinal, 0, 0)
+        asked = PartialBatch(ordinal, (1 << taken) - 1, 8) if taken else PartialBatch(ordinal, 0, 0)
         reach = float(taken or "inf")
         conflict = self.real.conflict_until(txn, asked)
         if self.until is not None and (txn != self.until[0] or (ordinal, reach) <= self.until[1:]):
@@ -78,7 +78,7 @@ class Machine(RuleBasedStateMachine):
     def written_and_read(self) -> None:
         again = PendingAcks()
         for txn, held in self.real.held.items():
-            again.restore(txn, Held.decode(held.encode()))
+            again.restore(txn, TransactionAcks.decode(held.encode()))
         assert again.held == self.real.held
         self.real = again
 
@@ -91,7 +91,7 @@ class Machine(RuleBasedStateMachine):
             if ordinal in self.real.whole:
                 assert len(held) == SIZE
             elif part is not None:
-                left = part_of(ordinal, part.left_of(()), SIZE)
+                left = partial_batch(ordinal, part.left_of(()), SIZE)
                 assert held == {index for index in range(SIZE) if left.taken >> index & 1}
             else:
                 assert not held
@@ -103,14 +103,14 @@ TestPending = Machine.TestCase
 
 def test_an_ack_set_says_what_stays() -> None:
     """5.7.6: signed words come as they are on the wire."""
-    part = part_of(3, (-2,), 0)
+    part = partial_batch(3, (-2,), 0)
     assert (part.taken, part.size) == (1, 64)
     assert part.left == ((1 << 64) - 2,)
-    assert part_of(3, (0b110,), 3).left_of((0b101,)) == (0b100,)
+    assert partial_batch(3, (0b110,), 3).left_of((0b101,)) == (0b100,)
 
 
 def test_a_batch_has_no_more_messages_than_fit_into_an_entry() -> None:
     """Whatever a client says: what is reserved takes a bit each."""
     for said, size in ((5, 5), (1 << 20, 1 << 20), ((1 << 20) + 1, 1 << 20), (1 << 31, 1 << 20)):
-        part = part_of(3, (), said)
+        part = partial_batch(3, (), said)
         assert (part.size, part.taken.bit_count()) == (size, size)

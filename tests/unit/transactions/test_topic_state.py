@@ -16,7 +16,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from magnetar.protocol.commands.ids import TxnId
 from magnetar.transactions.feature_state import TransactionFeatureState
 from magnetar.transactions.operations import replay
-from magnetar.transactions.pending_acks import Held
+from magnetar.transactions.pending_acks import TransactionAcks
 from magnetar.transactions.topic_state import TopicState
 
 TXNS = st.integers(0, 4)
@@ -74,7 +74,7 @@ class Machine(RuleBasedStateMachine):
         txn = self.txn(number)
         free = ordinals - {o for held in (*self.now.reserved.values(), *self.now.owed.values()) for o in held}
         if free:
-            self.real.note(["p", "s", 0, txn.least, Held(set(free)).encode()])
+            self.real.note(["p", "s", 0, txn.least, TransactionAcks(set(free)).encode()])
             self.now.reserved.setdefault(txn.least, set()).update(free)
 
     @rule(number=TXNS, commit=st.booleans(), sent=st.booleans())
@@ -144,10 +144,10 @@ TestTopicState = Machine.TestCase
 def test_a_subscription_that_is_gone_holds_nothing() -> None:
     state = TopicState()
     ops = [
-        ["p", "s", 0, 1, Held({3}).encode()],
-        ["p", "r", 0, 1, Held({3}).encode()],
+        ["p", "s", 0, 1, TransactionAcks({3}).encode()],
+        ["p", "r", 0, 1, TransactionAcks({3}).encode()],
         ["e", 0, 1, 1, None],
-        ["p", "s", 0, 2, Held({4}).encode()],
+        ["p", "s", 0, 2, TransactionAcks({4}).encode()],
         ["x", "s"],
     ]
     replay(state, [json.dumps(ops).encode()])

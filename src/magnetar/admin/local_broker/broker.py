@@ -138,7 +138,7 @@ class LocalBroker:
 
     async def last_message_id(self, topic: TopicName) -> JsonObject:
         found = self._topic(topic)
-        return await message_id_at(found, found.last_shown())
+        return await message_id_at(found, found.last_visible())
 
     async def message_id_since(self, topic: TopicName, publish_time_ms: int) -> JsonObject:
         found = self._topic(topic)

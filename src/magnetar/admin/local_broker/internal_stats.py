@@ -93,13 +93,13 @@ def _cursor(subscription: Subscription, log: ManagedLedger, waits: bool) -> Json
 
 def _gaps(subscription: Subscription, log: ManagedLedger) -> JsonObject:
     """Damaged entries: ours, shown only where there are any."""
-    gaps = subscription.gaps
-    if gaps.waiting is None and not gaps.skipped:
+    unreadable = subscription.unreadable
+    if unreadable.waiting is None and not unreadable.skipped:
         return {}
-    waiting = [] if gaps.waiting is None else [gaps.waiting]
+    waiting = [] if unreadable.waiting is None else [unreadable.waiting]
     return {
-        "entriesUnreadableSkipped": gaps.entries_skipped,
-        "unreadableRangesSkipped": list(acknowledged_ranges(log, gaps.skipped)),
+        "entriesUnreadableSkipped": unreadable.entries_skipped,
+        "unreadableRangesSkipped": list(acknowledged_ranges(log, unreadable.skipped)),
         "unreadableRangesWaiting": list(acknowledged_ranges(log, waiting)),
     }
 

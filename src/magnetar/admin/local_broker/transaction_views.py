@@ -14,8 +14,8 @@ from magnetar.model.ids import Position
 from magnetar.model.names import TopicName
 from magnetar.model.policies import Json, JsonObject
 from magnetar.protocol.commands import TxnId
-from magnetar.transactions.coordinator import Transaction, shown
-from magnetar.transactions.pending_acks import Held, PendingAcks
+from magnetar.transactions.coordinator import Transaction, txn_text
+from magnetar.transactions.pending_acks import PendingAcks, TransactionAcks
 
 
 class TransactionViews:
@@ -52,7 +52,7 @@ class TransactionViews:
     def slow(self, older_ms: int) -> JsonObject:
         """Those that have been open for longer than that."""
         border = self._service.clock.now_ms() - older_ms
-        return {shown(t.id): self._metadata(t) for t in self._coordinator.open if t.opened_ms < border}
+        return {txn_text(t.id): self._metadata(t) for t in self._coordinator.open if t.opened_ms < border}
 
     def _metadata(self, found: Transaction) -> JsonObject:
         acked: JsonObject = {}
@@ -66,7 +66,7 @@ class TransactionViews:
             topic = self._service.find(TopicName.parse(name))
             produced[name] = {"aborted": False} if topic is None else _in_buffer(topic, found.id)
         return {
-            "txnId": shown(found.id),
+            "txnId": txn_text(found.id),
             "status": found.status.value,
             "openTimestamp": found.opened_ms,
             "timeoutAt": found.ttl_ms,
@@ -169,7 +169,7 @@ def _pending(topic: Topic, subscription: str) -> PendingAcks | None:
 
 def _held(topic: Topic, subscription: str, txn: TxnId) -> JsonObject:
     pending = _pending(topic, subscription)
-    held = Held() if pending is None else pending.held.get(txn, Held())
+    held = TransactionAcks() if pending is None else pending.held.get(txn, TransactionAcks())
     if held.until is None:
         return {}
     return {"cumulativeAckPosition": _text(topic, held.until.ordinal)}

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from magnetar.broker.connection.bounds.outbox import Outbox
 from magnetar.broker.connection.session import Session
-from magnetar.broker.topic.ports import Run
+from magnetar.broker.topic.ports import EntryRun
 from magnetar.protocol import commands as c
 from magnetar.protocol.deliveries import Deliveries
 
@@ -34,7 +34,7 @@ class ConsumerOutbox:
         """Whether the socket takes more."""
         return self._out.writable
 
-    def deliver(self, run: Run, start: int, stop: int, epoch: int | None) -> None:
+    def deliver(self, run: EntryRun, start: int, stop: int, epoch: int | None) -> None:
         """MESSAGE frames for consecutive entries."""
         entries = run.entries
         if start or stop < len(entries):
@@ -44,7 +44,7 @@ class ConsumerOutbox:
         out.grew(sum(map(len, entries)) + _HEADER_ESTIMATE * len(entries))
 
     def deliver_one(
-        self, run: Run, index: int, redelivery_count: int, ack_set: tuple[int, ...], epoch: int | None
+        self, run: EntryRun, index: int, redelivery_count: int, ack_set: tuple[int, ...], epoch: int | None
     ) -> None:
         """One MESSAGE with what stands beside the entry."""
         entry = run.entries[index]

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from magnetar.broker.topic.dispatch.consumer import Consumer
-from magnetar.broker.topic.topic_api import ServedSubscription, ServedTopic
+from magnetar.broker.topic.topic_api import SubscriptionApi, TopicApi
 from magnetar.model.ids import Position
 from magnetar.protocol import commands as c
 from magnetar.storage.ledgers.ledger import Ledger
@@ -42,7 +42,7 @@ class OpenConsumer:
 
     __slots__ = ("acks", "consumer", "ledger", "log", "subscription", "topic")
 
-    def __init__(self, topic: ServedTopic, subscription: ServedSubscription, consumer: Consumer) -> None:
+    def __init__(self, topic: TopicApi, subscription: SubscriptionApi, consumer: Consumer) -> None:
         self.topic = topic
         self.subscription = subscription
         self.consumer = consumer

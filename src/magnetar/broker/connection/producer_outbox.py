@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 from magnetar.broker.connection.bounds.outbox import Outbox
 from magnetar.broker.connection.session import Session
-from magnetar.broker.topic.ports import TopicLog
-from magnetar.broker.topic.publish.producer import Pending
+from magnetar.broker.topic.ports import WritableLog
+from magnetar.broker.topic.publish.producer import PendingEntry
 from magnetar.model.errors import (
     PersistenceError,
 )
@@ -22,7 +22,7 @@ class ProducerOutbox:
 
     __slots__ = ("_log", "_out", "_producer_id", "_receipts", "_refusals", "_session")
 
-    def __init__(self, session: Session, producer_id: int, log: TopicLog) -> None:
+    def __init__(self, session: Session, producer_id: int, log: WritableLog) -> None:
         self._log = log
         self._refusals: deque[tuple[int, c.CommandSendError]] = deque()
         """SEND_ERRORs that have to wait for what was sent before: behind everything below an ordinal."""
@@ -36,7 +36,7 @@ class ProducerOutbox:
         """The session."""
         return self._session
 
-    def receipts(self, ledger: int, first_entry: int, results: Sequence[Pending]) -> None:
+    def receipts(self, ledger: int, first_entry: int, results: Sequence[PendingEntry]) -> None:
         """SEND_RECEIPTs, one write for all of them."""
         if self._refusals and ledger >= 0:
             results, first_entry = self._turns_of_refusals(ledger, first_entry, results)
@@ -50,8 +50,8 @@ class ProducerOutbox:
         self._out.put(receipts.run([r[1] for r in results], first_entry, [r[2] for r in results]))
 
     def _turns_of_refusals(
-        self, ledger: int, first_entry: int, results: Sequence[Pending]
-    ) -> tuple[Sequence[Pending], int]:
+        self, ledger: int, first_entry: int, results: Sequence[PendingEntry]
+    ) -> tuple[Sequence[PendingEntry], int]:
         """Say what has to be said among these; what is left to be receipted."""
         first = self._log.exact_ordinal(Position(ledger, first_entry))
         while self._refusals and first is not None and self._refusals[0][0] < first + len(results):
@@ -81,7 +81,7 @@ class ProducerOutbox:
         if refusals:
             self._log.barrier(self._all_before_decided, lambda error: self._refusals.clear())
 
-    def failed(self, results: Sequence[Pending], error: PersistenceError) -> None:
+    def failed(self, results: Sequence[PendingEntry], error: PersistenceError) -> None:
         """SEND_ERROR for each (SEMANTICS 3.3.5)."""
         session = self._session
         session.pending_publishes -= len(results)
@@ -89,7 +89,7 @@ class ProducerOutbox:
         for result in results:
             session.send(c.CommandSendError(self._producer_id, result.sequence_id, error.code, str(error)))
 
-    def unstored(self, results: Sequence[Pending], *, dropped: bool) -> None:
+    def unstored(self, results: Sequence[PendingEntry], *, dropped: bool) -> None:
         """SEND_RECEIPTs that all say 0:0, or -1:-1 (13.3), one write for all of them."""
         session = self._session
         session.pending_publishes -= len(results)

@@ -1,7 +1,7 @@
 """What a topic needs from below (storage) and from above (the connection), as protocols.
 
 Ordinals: inside the broker an entry is one int, counted from 0 for the first entry ever written to the topic, dense
-and increasing across ledgers. ``(ledger, entry)`` appears only in :class:`Run`, for the frames that clients read.
+and increasing across ledgers. ``(ledger, entry)`` appears only in :class:`EntryRun`, for the frames that clients read.
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ Done: TypeAlias = Callable[[], None]
 DurableAnswer: TypeAlias = Callable[[MagnetarError | None], None]
 
 
-def tell(done: Done | None) -> None:
+def notify(done: Done | None) -> None:
     """Whoever waits, if anybody does."""
     if done is not None:
         done()
 
 
-class Sent(NamedTuple):
+class SentTotals(NamedTuple):
     """What a topic's subscriptions have delivered, what went out again included."""
 
     messages: int
     bytes: int
 
 
-class Run(Protocol):
+class EntryRun(Protocol):
     """Consecutive entries of one ledger; never changed after it was made."""
 
     @property
@@ -66,11 +66,11 @@ class Log(Protocol):
         """Behind the last durable entry; nothing from here on may be delivered."""
         ...
 
-    def cached(self, start: int, entries_max: int, bytes_max: int) -> Run | None:
+    def cached(self, start: int, entries_max: int, bytes_max: int) -> EntryRun | None:
         """From memory, at once: at least one entry, beginning at ``start``."""
         ...
 
-    def read(self, start: int, entries_max: int, bytes_max: int, done: Callable[[Run | Exception], None]) -> None:
+    def read(self, start: int, entries_max: int, bytes_max: int, done: Callable[[EntryRun | Exception], None]) -> None:
         """From disk; ``done`` is called on the loop later. Begins at ``first`` if ``start`` was trimmed."""
         ...
 
@@ -79,7 +79,7 @@ class Log(Protocol):
     def exact_ordinal(self, position: Position) -> int | None: ...
 
 
-class Parts(Protocol):
+class RemainingIndexes(Protocol):
     """Who knows what is left of batches that were acknowledged in part."""
 
     @property
@@ -90,7 +90,7 @@ class Parts(Protocol):
     def remaining_indexes(self, ordinal: int) -> tuple[int, ...]: ...
 
 
-class TopicLog(Log, Protocol):
+class WritableLog(Log, Protocol):
     """What the connection needs of a log: a place for entries, and which ids exist."""
 
     @property
@@ -117,7 +117,7 @@ class TopicLog(Log, Protocol):
     def exact_ordinal(self, position: Position) -> int | None: ...
 
 
-class Cursor(Protocol):
+class SubscriptionCursor(Protocol):
     """One subscription's acknowledgements, durable or not. ``durable`` is always called, once, later or at once."""
 
     @property
@@ -168,12 +168,12 @@ class ConsumerConnection(Protocol):
         """False: above the high-water mark. The connection calls ``Subscription.resume`` when that is over."""
         ...
 
-    def deliver(self, run: Run, start: int, stop: int, epoch: int | None) -> None:
+    def deliver(self, run: EntryRun, start: int, stop: int, epoch: int | None) -> None:
         """``run.entries[start:stop]``, whole and for the first time: the hot path."""
         ...
 
     def deliver_one(
-        self, run: Run, index: int, redelivery_count: int, ack_set: tuple[int, ...], epoch: int | None
+        self, run: EntryRun, index: int, redelivery_count: int, ack_set: tuple[int, ...], epoch: int | None
     ) -> None:
         """``run.entries[index]`` with what a MESSAGE carries beside it (5.7.8, 5.8.3, 5.8.5)."""
         ...

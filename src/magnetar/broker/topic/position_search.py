@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
-from magnetar.broker.topic.ports import Log, Run
+from magnetar.broker.topic.ports import EntryRun, Log
 from magnetar.protocol.stored_metadata import stored_publish_time
 
 _UNTOLD_MAX: Final = 1000
@@ -18,7 +18,7 @@ _UNTOLD_MAX: Final = 1000
 Answer = Callable[[int | Exception], None]
 
 
-class Found(NamedTuple):
+class FoundEntry(NamedTuple):
     ordinal: int
     """In the log that was searched; its end if every entry stands before."""
     entry: bytes | None
@@ -39,7 +39,7 @@ def is_before(entry: bytes, publish_time_ms: int) -> bool | None:
     return None if time is None else time < publish_time_ms
 
 
-def first_not(log: Log, before: Callable[[bytes], bool | None], done: Callable[[Found | Exception], None]) -> None:
+def first_not(log: Log, before: Callable[[bytes], bool | None], done: Callable[[FoundEntry | Exception], None]) -> None:
     """The first entry that is not ``before``, of those that tell (not None); the log must be ordered by that.
 
     ``done`` is told, maybe at once.
@@ -51,7 +51,7 @@ class _Search:
     """Entries below ``low`` stand before what is wanted, those from ``high`` on do not."""
 
     def __init__(
-        self, log: Log, before: Callable[[bytes], bool | None], done: Callable[[Found | Exception], None]
+        self, log: Log, before: Callable[[bytes], bool | None], done: Callable[[FoundEntry | Exception], None]
     ) -> None:
         self._log = log
         self._before = before
@@ -70,16 +70,16 @@ class _Search:
                 self._log.read(middle, 1, 1, self._read)
                 return
             self._judge(run)
-        self._done(Found(self._low, self._entry))
+        self._done(FoundEntry(self._low, self._entry))
 
-    def _read(self, result: Run | Exception) -> None:
+    def _read(self, result: EntryRun | Exception) -> None:
         if isinstance(result, Exception):
             self._done(result)
             return
         self._judge(result)
         self.step()
 
-    def _judge(self, run: Run) -> None:
+    def _judge(self, run: EntryRun) -> None:
         entry = run.entries[0]
         before = self._before(entry)
         if before is None:

@@ -12,23 +12,23 @@ from random import Random
 from types import MappingProxyType
 from typing import Any, Final, cast
 
-from magnetar.broker.topic.cleanup.quotas import Quotas
-from magnetar.broker.topic.cleanup.termination import INTERNAL, Termination
+from magnetar.broker.topic.cleanup.backlog_quotas import BacklogQuotas
+from magnetar.broker.topic.cleanup.termination import INTERNAL_PREFIXES, Termination
 from magnetar.broker.topic.compaction.compacted_source import CompactedSource
 from magnetar.broker.topic.compaction.compactor import Compactor
 from magnetar.broker.topic.dispatch.delays import Delays
-from magnetar.broker.topic.dispatch.dispatch_filter import Reason, last_shown
+from magnetar.broker.topic.dispatch.dispatch_filter import DispatchRule, last_visible
 from magnetar.broker.topic.dispatch.dispatch_settings import DispatchSettings
 from magnetar.broker.topic.limits import check_consumer, check_subscription, with_policies
-from magnetar.broker.topic.ports import DurableAnswer, Log, Sent
+from magnetar.broker.topic.ports import DurableAnswer, Log, SentTotals
 from magnetar.broker.topic.position_search import first_since
 from magnetar.broker.topic.publish.chunking import Chunking, chunk
-from magnetar.broker.topic.publish.producer import Pending, Producer
+from magnetar.broker.topic.publish.producer import PendingEntry, Producer
 from magnetar.broker.topic.publish.producers import Admitted, Producers
 from magnetar.broker.topic.publish.publish_checks import PublishChecks, PublishSettings
 from magnetar.broker.topic.publish.topic_epoch import LogEpoch
 from magnetar.broker.topic.subscription.subscription import Subscription, TopicIdentity
-from magnetar.broker.topic.topic_api import ServedSubscription
+from magnetar.broker.topic.topic_api import SubscriptionApi
 from magnetar.broker.topic.transactions.topic_transactions import TopicTransactions
 from magnetar.compaction.compaction_cursor import COMPACTION_SUBSCRIPTION
 from magnetar.model.cursor_properties import REPLICATED, is_replicated
@@ -74,9 +74,9 @@ class Topic:
         self.closed = False
         self.msg_in = 0
         self.bytes_in = 0
-        self._sent_before = Sent(0, 0)
+        self._sent_before = SentTotals(0, 0)
         """By subscriptions that are gone."""
-        self.reasons: tuple[Reason, ...] = ()
+        self.dispatch_rules: tuple[DispatchRule, ...] = ()
         """What all subscriptions ask before they send; see :mod:`magnetar.broker.topic.dispatch.dispatch_filter`."""
         self._birth: list[DurableAnswer] | None = []
         self.log = store.open_log(name.fqn, self._born, self._not_born)
@@ -90,7 +90,7 @@ class Topic:
         self.log.on_group = self._group
         self.chunking = Chunking(self.log, self._has_chunks)
         self.loaded_ms = clock.now_ms()
-        self.quotas = Quotas(self)
+        self.quotas = BacklogQuotas(self)
         self.termination = Termination(self)
         for cursor in list(self.log.cursors.values()):
             self._attach(cursor, durable=True, created=False)
@@ -142,7 +142,7 @@ class Topic:
 
     def _durable(self, extent: PendingExtent) -> None:
         """Entries are on disk: a receipt for each, one call per stretch of one producer."""
-        results = cast("list[Pending]", extent.tags)
+        results = cast("list[PendingEntry]", extent.tags)
         counts = extent.counts
         n = len(results)
         self.msg_in += n if counts is None else sum(counts)
@@ -163,7 +163,7 @@ class Topic:
 
     def _failed(self, extent: PendingExtent, error: PersistenceError) -> None:
         """The disk refused: errors for these entries, then every producer has to come again (SEMANTICS 3.3.5)."""
-        for result in cast("list[Pending]", extent.tags):
+        for result in cast("list[PendingEntry]", extent.tags):
             if result.producer.open:
                 result.producer.connection.failed((result,), error)
             else:
@@ -221,8 +221,8 @@ class Topic:
             self._identity, cursor.name, self.log, cursor, self._settings, self.clock, sticky_key,
             durable=durable, created=created, terminated=self.termination.terminated,
         )  # fmt: skip
-        for reason in self.reasons:
-            subscription.add_reason(reason)
+        for reason in self.dispatch_rules:
+            subscription.add_dispatch_rule(reason)
         if self.chunking.seen:
             subscription.has_chunks(chunk)
         self.subscriptions[cursor.name] = subscription
@@ -232,24 +232,24 @@ class Topic:
         for subscription in self.subscriptions.values():
             subscription.has_chunks(chunk)
 
-    def add_reason(self, reason: Reason) -> None:
+    def add_dispatch_rule(self, reason: DispatchRule) -> None:
         """All subscriptions, those to come included, ask ``reason`` before they read."""
-        self.reasons += (reason,)
+        self.dispatch_rules += (reason,)
         for subscription in self.subscriptions.values():
-            subscription.add_reason(reason)
+            subscription.add_dispatch_rule(reason)
 
-    def remove_reason(self, reason: Reason) -> None:
-        """As :meth:`Subscription.remove_reason`, for all of them."""
-        self.reasons = tuple(other for other in self.reasons if other is not reason)
+    def remove_dispatch_rule(self, reason: DispatchRule) -> None:
+        """As :meth:`Subscription.remove_dispatch_rule`, for all of them."""
+        self.dispatch_rules = tuple(other for other in self.dispatch_rules if other is not reason)
         for subscription in self.subscriptions.values():
-            subscription.remove_reason(reason)
+            subscription.remove_dispatch_rule(reason)
 
-    def gate_changed(self) -> None:
+    def dispatch_filter_changed(self) -> None:
         """More may be read, or entries became dead."""
         for subscription in list(self.subscriptions.values()):
-            subscription.gate_changed()
+            subscription.dispatch_filter_changed()
 
-    def let_through(self, ordinals: Sequence[int], reason: Reason | None = None) -> None:
+    def let_through(self, ordinals: Sequence[int], reason: DispatchRule | None = None) -> None:
         """These entries are open now; as :meth:`Subscription.let_through`, for all subscriptions."""
         for subscription in list(self.subscriptions.values()):
             subscription.let_through(ordinals, reason)
@@ -260,7 +260,7 @@ class Topic:
             self.transactions = TopicTransactions(self.name.fqn, self.log, self, self.clock.now_ms)
         return self.transactions
 
-    def consumer_gone(self, subscription: ServedSubscription) -> None:
+    def consumer_gone(self, subscription: SubscriptionApi) -> None:
         """A consumer has left; a non-durable subscription goes with its last one (SEMANTICS 4.3.2)."""
         if not subscription.durable and not subscription.consumers:
             if self.subscriptions.get(subscription.name) is subscription:
@@ -280,20 +280,20 @@ class Topic:
         else:
             done()
 
-    def _forget(self, subscription: ServedSubscription) -> None:
+    def _forget(self, subscription: SubscriptionApi) -> None:
         if self.transactions is not None:
             self.transactions.forget(subscription.name)
         gone, before = subscription.counters(), self._sent_before
-        self._sent_before = Sent(before.messages + gone.messages_out, before.bytes + gone.bytes_out)
+        self._sent_before = SentTotals(before.messages + gone.messages_out, before.bytes + gone.bytes_out)
 
-    def sent(self) -> Sent:
+    def sent(self) -> SentTotals:
         """Since the topic was loaded, by subscriptions that are gone too."""
         messages, size = self._sent_before
         for subscription in self.subscriptions.values():
             counted = subscription.counters()
             messages += counted.messages_out
             size += counted.bytes_out
-        return Sent(messages, size)
+        return SentTotals(messages, size)
 
     def durable_subscriptions(self) -> list[str]:
         """Names, in the order they were made."""
@@ -315,7 +315,7 @@ class Topic:
             self.compactor = Compactor(self, self._store)
         return self.compactor
 
-    def read_by(self, subscription: ServedSubscription, *, compacted: bool) -> None:
+    def read_by(self, subscription: SubscriptionApi, *, compacted: bool) -> None:
         """A consumer is about to join: the first one decides whether the subscription reads compacted (5.9.13)."""
         assert isinstance(subscription, Subscription)
         if compacted:
@@ -327,7 +327,7 @@ class Topic:
         """The log itself or its compacted view."""
         return self.compaction().detached_source() if compacted else self.log
 
-    def log_of(self, subscription: ServedSubscription) -> Log:
+    def log_of(self, subscription: SubscriptionApi) -> Log:
         """What its consumers read."""
         assert isinstance(subscription, Subscription)
         return subscription.log
@@ -335,7 +335,7 @@ class Topic:
     # positions ---------------------------------------------------------------------------------------------------
 
     def find_time(
-        self, publish_time_ms: int, done: Callable[[int | Exception], None], reader: ServedSubscription | None = None
+        self, publish_time_ms: int, done: Callable[[int | Exception], None], reader: SubscriptionApi | None = None
     ) -> None:
         """Ordinal of the first entry, of those that ``reader`` sees, published at or after that time (5.9.2)."""
         log = self.log if reader is None else self.log_of(reader)
@@ -344,13 +344,15 @@ class Topic:
         else:
             first_since(self.log, publish_time_ms, done)
 
-    def last_shown(self) -> int:
+    def last_visible(self) -> int:
         """Ordinal of the last entry that consumers may see (SEMANTICS 5.9.12); below ``log.first`` if there is none."""
-        return last_shown(self.reasons, self.log.first, self.log.end) if self.reasons else self.log.end - 1
+        return (
+            last_visible(self.dispatch_rules, self.log.first, self.log.end) if self.dispatch_rules else self.log.end - 1
+        )
 
     def last_position(self) -> Position:
         """Of the last entry that consumers may see, (-1, -1) for an empty topic."""
-        last = self.last_shown()
+        last = self.last_visible()
         return self.log.position(last) if last >= self.log.first else EARLIEST
 
     # policies ----------------------------------------------------------------------------------------------------
@@ -418,11 +420,11 @@ class Topic:
 
     def properties(self) -> dict[str, Any]:
         """What users keep beside the log."""
-        return {name: value for name, value in self.log.properties.items() if not name.startswith(INTERNAL)}
+        return {name: value for name, value in self.log.properties.items() if not name.startswith(INTERNAL_PREFIXES)}
 
     def set_properties(self, properties: dict[str, Any]) -> None:
         """Replace them; durable with the next group."""
-        ours = {name: value for name, value in self.log.properties.items() if name.startswith(INTERNAL)}
+        ours = {name: value for name, value in self.log.properties.items() if name.startswith(INTERNAL_PREFIXES)}
         self.log.properties = {**properties, **ours}
         self.log.write_birth()
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 from magnetar.broker.topic.dispatch.consumer import Consumer
-from magnetar.broker.topic.ports import ConsumerConnection, Done, DurableAnswer, Log, TopicLog
+from magnetar.broker.topic.ports import ConsumerConnection, Done, DurableAnswer, Log, WritableLog
 from magnetar.broker.topic.publish.producer import Producer
 from magnetar.broker.topic.publish.producers import Admitted, Producers
 from magnetar.broker.topic.publish.publish_checks import PublishChecks
@@ -23,7 +23,7 @@ from magnetar.model.subscription_types import KeySharedMeta, SubType
 from magnetar.model.topic_policies import TopicPolicies
 
 
-class TakenAcks(Protocol):
+class AcknowledgementApi(Protocol):
     """Where a consumer's acknowledgements go."""
 
     def take(self, consumer: Consumer, ordinals: Sequence[int], durable: Done | None = None) -> None: ...
@@ -33,7 +33,7 @@ class TakenAcks(Protocol):
     ) -> None: ...
 
 
-class ServedSubscription(Protocol):
+class SubscriptionApi(Protocol):
     """Where a consumer's commands go."""
 
     @property
@@ -49,7 +49,7 @@ class ServedSubscription(Protocol):
     @property
     def mark_delete(self) -> int: ...
     @property
-    def acks(self) -> TakenAcks: ...
+    def acks(self) -> AcknowledgementApi: ...
 
     def add_consumer(
         self,
@@ -76,7 +76,7 @@ class ServedSubscription(Protocol):
     def close(self) -> None: ...
 
 
-class ServedTopic(Protocol):
+class TopicApi(Protocol):
     """Where a client's producers and consumers go."""
 
     @property
@@ -88,12 +88,12 @@ class ServedTopic(Protocol):
     @property
     def checks(self) -> PublishChecks: ...
     @property
-    def log(self) -> TopicLog:
+    def log(self) -> WritableLog:
         """Where entries go and ids are looked up."""
         ...
 
     @property
-    def subscriptions(self) -> Mapping[str, ServedSubscription]: ...
+    def subscriptions(self) -> Mapping[str, SubscriptionApi]: ...
     @property
     def closed(self) -> bool:
         """Unloaded or deleted: whoever waited for something of it has to ask again."""
@@ -104,20 +104,20 @@ class ServedTopic(Protocol):
     def check_consumer(self, sub_type: SubType) -> None: ...
     def subscription(
         self, name: str, *, durable: bool, ordinal: Callable[[], int], properties: dict[str, str], done: Done
-    ) -> ServedSubscription: ...
-    def consumer_gone(self, subscription: ServedSubscription) -> None: ...
+    ) -> SubscriptionApi: ...
+    def consumer_gone(self, subscription: SubscriptionApi) -> None: ...
     def delete_subscription(self, name: str, done: Done) -> None: ...
     def reading_log(self, *, compacted: bool) -> Log:
         """Where a reader's ids are looked up before it has a subscription."""
         ...
 
-    def read_by(self, subscription: ServedSubscription, *, compacted: bool) -> None: ...
-    def log_of(self, subscription: ServedSubscription) -> Log:
+    def read_by(self, subscription: SubscriptionApi, *, compacted: bool) -> None: ...
+    def log_of(self, subscription: SubscriptionApi) -> Log:
         """What its consumers read, and where their ids are looked up."""
         ...
 
     def find_time(
-        self, publish_time_ms: int, done: Callable[[int | Exception], None], reader: ServedSubscription | None = None
+        self, publish_time_ms: int, done: Callable[[int | Exception], None], reader: SubscriptionApi | None = None
     ) -> None: ...
     def last_position(self) -> Position: ...
-    def last_shown(self) -> int: ...
+    def last_visible(self) -> int: ...

@@ -9,14 +9,14 @@ import numpy as np
 from magnetar.columnar.entries.rows import FACT_KEY, FACT_OUT, FACTS
 from magnetar.columnar.kernels.compiled import int64, kernel
 from magnetar.columnar.kernels.protobuf_wire import copy
-from magnetar.compaction.messages import GONE
+from magnetar.compaction.messages import COMPACTED_OUT
 from magnetar.compaction.view_entries import PLACE_BYTES
 from magnetar.jobs.compaction.key_table import UNREADABLE, next_message
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-_GONE: Final = np.frombuffer(GONE, np.uint8)
+_GONE: Final = np.frombuffer(COMPACTED_OUT, np.uint8)
 
 
 class CompactedEntries(NamedTuple):
@@ -52,7 +52,7 @@ class BatchFilter:
 
     def batch(self, plain: NDArray[np.uint8], start: int, end: int, count: int, place: int) -> BatchChoice:
         """The batch in ``plain[start:end]``, whose first message has that place."""
-        room = end - start + len(GONE) * min(count, (end - start) // 4 + 1)
+        room = end - start + len(COMPACTED_OUT) * min(count, (end - start) // 4 + 1)
         if room > len(self._room):
             self._room = np.empty(2 * room, np.uint8)
         first = int(np.searchsorted(self._places, place))

@@ -1,8 +1,8 @@
 """Stretches of a topic for compaction: entries as columns, and most of them understood by kernels.
 
 Most entries of topics that are compacted are one message with a key and a size, or batches. Of these kernels tell what
-:func:`magnetar.compaction.messages.look` would; the others (chunks, ciphertexts, messages that say nothing of their
-size, what cannot be read) are looked at one by one.
+:func:`magnetar.compaction.messages.inspect_entry` would; the others (chunks, ciphertexts, messages that say nothing of
+their size, what cannot be read) are looked at one by one.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ bytes of all keys lie one behind the other in an arena. Room is made before a ke
 way. Of two events of a key the one with the greater place stays, in whatever order they come.
 
 Batches are walked through twice: one of which anything cannot be read says nothing at all, as in
-:func:`magnetar.compaction.messages.look`. What the kernel is not sure of it leaves to that function.
+:func:`magnetar.compaction.messages.inspect_entry`. What the kernel is not sure of it leaves to that function.
 """
 
 from __future__ import annotations

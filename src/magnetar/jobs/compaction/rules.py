@@ -15,7 +15,15 @@ from typing import Final, NamedTuple
 
 from typing_extensions import override
 
-from magnetar.compaction.messages import Batched, Chunk, Key, Keyed, Single, Unreadable, look
+from magnetar.compaction.messages import (
+    BatchEntry,
+    EntryChunk,
+    Key,
+    KeyedMessage,
+    SingleEntry,
+    UnreadableEntry,
+    inspect_entry,
+)
 from magnetar.compaction.survivors import INDEX_BITS, Survivors
 
 KEY: Final = 0
@@ -69,13 +77,13 @@ class EventCollector:
     def add(self, one: StoredEntry) -> None:
         """The next entry."""
         place = one.ordinal << INDEX_BITS
-        seen = look(one.data)
-        if isinstance(seen, Batched):
+        seen = inspect_entry(one.data)
+        if isinstance(seen, BatchEntry):
             for index, message in enumerate(seen.messages):
                 self.messages += message is not None
                 if message is not None and message.key is not None:
                     self.keys[encoded(message.key)] = (place | index, message.empty, None)
-        elif isinstance(seen, Single):
+        elif isinstance(seen, SingleEntry):
             self.messages += 1
             chunk, message = seen.chunk, seen.message
             uuid = None if chunk is None else encoded(chunk.uuid)
@@ -83,7 +91,7 @@ class EventCollector:
                 self._chunks[uuid] = (place, chunk.last)
             if message.key is not None and (chunk is None or chunk.last):
                 self.keys[encoded(message.key)] = (place, message.empty, uuid)
-        elif isinstance(seen, Unreadable):
+        elif isinstance(seen, UnreadableEntry):
             # It stays, as one message (`messages_of`).
             self.messages += 1
 
@@ -125,16 +133,16 @@ class KnownSurvivors(Survivors):
     def of(self, entries: Iterable[StoredEntry]) -> Iterator[StoredEntry]:
         """What stays, as it stays."""
         for one in entries:
-            data = self.kept(one.ordinal, look(one.data), one.data)
+            data = self.kept(one.ordinal, inspect_entry(one.data), one.data)
             if data is not None:
                 yield one._replace(data=data)
 
     @override
-    def stays(self, place: int, message: Keyed) -> bool:
+    def stays(self, place: int, message: KeyedMessage) -> bool:
         return super().stays(place, message) if message.key is None else place in self._places
 
     @override
-    def needed(self, key: Key | None, chunk: Chunk | None) -> bool:
+    def needed(self, key: Key | None, chunk: EntryChunk | None) -> bool:
         if chunk is None or chunk.last:
             return False
         uuid = encoded(chunk.uuid)
@@ -145,8 +153,8 @@ class KnownSurvivors(Survivors):
 
 def messages_of(entry: bytes) -> int:
     """Messages in an entry that stay."""
-    seen = look(entry)
-    return sum(message is not None for message in seen.messages) if isinstance(seen, Batched) else 1
+    seen = inspect_entry(entry)
+    return sum(message is not None for message in seen.messages) if isinstance(seen, BatchEntry) else 1
 
 
 def encoded(text: str | bytes) -> bytes:

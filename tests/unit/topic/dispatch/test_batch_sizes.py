@@ -8,13 +8,13 @@ from dataclasses import replace
 import pytest
 
 from magnetar.broker.delivery.consumer_state import PERMITS_MAX, ConsumerState
-from magnetar.broker.topic.dispatch.batch_sizes import UNSEEN_MAX, BatchSizes, Remaining
+from magnetar.broker.topic.dispatch.batch_sizes import UNSEEN_MAX, BatchSizes, RemainingMessages
 from magnetar.broker.topic.subscription.acknowledgements import IndexAck
 from magnetar.model.subscription_types import SubType
 from magnetar.protocol.compression import CompressionType
 from magnetar.protocol.entries import EntryMetadata, build_entry, messages_in
 from magnetar.storage.ledgers.cursor import Cursor
-from magnetar.transactions.pending_acks import Held, part_of
+from magnetar.transactions.pending_acks import TransactionAcks, partial_batch
 from tests.unit.topic.fakes import FakeLog
 from tests.unit.topic.stand import Stand
 
@@ -45,15 +45,15 @@ def test_no_claim_makes_an_entry_larger(claimed: int) -> None:
 
 def test_of_entries_that_left_the_memory_only_usual_batches_are_believed() -> None:
     held = sizes(3, resident=1)
-    assert held.remaining(0, (1,), 0) == Remaining((1,), 64)
-    assert held.remaining(0, (ALL,) * 16, UNSEEN_MAX) == Remaining((ALL,) * 16, UNSEEN_MAX)
+    assert held.remaining(0, (1,), 0) == RemainingMessages((1,), 64)
+    assert held.remaining(0, (ALL,) * 16, UNSEEN_MAX) == RemainingMessages((ALL,) * 16, UNSEEN_MAX)
     assert held.remaining(0, (1,), UNSEEN_MAX + 1) is None
     assert held.remaining(0, (1,) * 17, 0) is None
     assert held.remaining(0, (1,) * 17, 5) is None
     held.saw((1, 5000, 2))
-    assert held.remaining(0, (1,), 5000) == Remaining((1,), 5000)
+    assert held.remaining(0, (1,), 5000) == RemainingMessages((1,), 5000)
     assert held.remaining(0, (1,), 5001) is None
-    assert held.remaining(77, (1,), 0) == Remaining((1,), 64), "unknown ordinals are the cursor's affair"
+    assert held.remaining(77, (1,), 0) == RemainingMessages((1,), 64), "unknown ordinals are the cursor's affair"
 
 
 @pytest.mark.parametrize("largest", [4999, 5000, 5001, 5056, 5057])
@@ -62,7 +62,7 @@ def test_what_clients_that_claim_no_size_acknowledge_of_the_largest_batch_counts
     held = sizes(3, resident=1)
     held.saw((largest,))
     words = (ALL,) * -(-largest // 64)
-    assert held.remaining(0, words, 0) == Remaining(words, largest)
+    assert held.remaining(0, words, 0) == RemainingMessages(words, largest)
     assert held.remaining(0, (*words, ALL), 0) is None
 
 
@@ -173,12 +173,12 @@ def test_permits_end_where_an_int_does() -> None:
 
 def test_large_parts_survive_on_disk() -> None:
     """A decimal number of 20,000 bits is more than Python reads."""
-    part = part_of(3, (0,) * 312 + (1,), 20_000)
-    held = Held(parts={3: part}, until=part._replace(ordinal=9))
-    assert Held.decode(held.encode()) == held
-    assert Held.decode(json.loads(json.dumps(held.encode()))) == held
-    small = Held(parts={3: part_of(3, (0b10,), 2)})
-    assert Held.decode([[], [[3, 0b01, 2]], None]) == small
+    part = partial_batch(3, (0,) * 312 + (1,), 20_000)
+    held = TransactionAcks(parts={3: part}, until=part._replace(ordinal=9))
+    assert TransactionAcks.decode(held.encode()) == held
+    assert TransactionAcks.decode(json.loads(json.dumps(held.encode()))) == held
+    small = TransactionAcks(parts={3: partial_batch(3, (0b10,), 2)})
+    assert TransactionAcks.decode([[], [[3, 0b01, 2]], None]) == small
 
 
 def entry_of(count: int | None, payload: bytes, **more: object) -> bytes:

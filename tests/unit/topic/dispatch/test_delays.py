@@ -124,7 +124,7 @@ def test_by_time_then_by_position(tmp_path: Path, sub_type: SubType) -> None:
         for delay, expected in ((0.12, [1, 2, 4]), (0.3, [1, 2, 4, 3]), (0.3, [1, 2, 4, 3, 0])):
             await asyncio.sleep(delay)
             assert connection.ordinals == expected
-        assert not bench.topic.reasons
+        assert not bench.topic.dispatch_rules
         bench.publish(100)
         await asyncio.sleep(0.2)
         assert connection.ordinals[-1] == 5
@@ -313,7 +313,7 @@ def test_delays_is_a_reason_only_while_something_waits(tmp_path: Path) -> None:
         assert isinstance(bench.topic.delays, Delays)
         bench.publish(0, 0)
         await bench.durable()
-        assert not bench.topic.reasons
+        assert not bench.topic.dispatch_rules
         assert not bench.topic.log.annexes
 
     simulated(main)

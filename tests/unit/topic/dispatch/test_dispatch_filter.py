@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import pytest
 from typing_extensions import override
 
-from magnetar.broker.topic.dispatch.dispatch_filter import Gate, Reason, last_shown
+from magnetar.broker.topic.dispatch.dispatch_filter import DispatchFilter, DispatchRule, last_visible
 from magnetar.model.subscription_types import SubType
 from tests.unit.topic.stand import Stand
 from tests.unit.topic.subscription.test_subscription_churn import KEYS, Churn, Witness, WitnessConnection
@@ -21,7 +21,7 @@ ALL = list(SubType)
 SHARING = [SubType.Shared, SubType.Key_Shared]
 
 
-class FakeReason(Reason):
+class FakeReason(DispatchRule):
     """``shut`` are closed, ``gone`` are dead (and closed), nothing from ``end`` on is readable."""
 
     def __init__(self, shut: Sequence[int] = (), gone: Sequence[int] = (), end: int = 1 << 60) -> None:
@@ -54,10 +54,10 @@ class FakeReason(Reason):
         return [o for o in range(start, stop) if o in self.gone]
 
 
-def gated(*reasons: FakeReason, entries: int = 20) -> Stand:
+def gated(*dispatch_rules: FakeReason, entries: int = 20) -> Stand:
     stand = Stand(active_consumer_failover_delay_ms=0)
-    for reason in reasons:
-        stand.subscription.add_reason(reason)
+    for reason in dispatch_rules:
+        stand.subscription.add_dispatch_rule(reason)
     stand.append_many(entries)
     return stand
 
@@ -71,7 +71,7 @@ def test_readable_end(sub_type: SubType) -> None:
     assert connection.ordinals == list(range(7))
     assert stand.cursor.backlog() == 20
     reason.end = 12
-    stand.subscription.gate_changed()
+    stand.subscription.dispatch_filter_changed()
     stand.append_many(1)
     assert connection.ordinals == list(range(12))
 
@@ -185,20 +185,20 @@ def test_without_reasons_there_is_no_gate_again() -> None:
     _, connection = stand.join(permits=10)
     reason.shut.clear()
     stand.subscription.let_through([1])
-    stand.subscription.remove_reason(reason)
+    stand.subscription.remove_dispatch_rule(reason)
     assert connection.ordinals == [0, 2, 1]
-    assert stand.subscription._pump.gate is None
+    assert stand.subscription._pump.dispatch_filter is None
 
 
 def test_a_million_closed_entries_are_passed_over_without_reading() -> None:
-    class Ranged(Reason):
+    class Ranged(DispatchRule):
         @override
         def next_open(self, start: int, stop: int) -> int:
             return max(start, min(1_000_000, stop))
 
     stand = Stand()
     stand.log.end = 1_000_000
-    stand.subscription.add_reason(Ranged())
+    stand.subscription.add_dispatch_rule(Ranged())
     stand.join(permits=10)
     assert stand.subscription.stats().read_at == 1_000_000
     assert not stand.log.reads
@@ -219,17 +219,17 @@ def test_many_small_holes_do_not_hold_up_the_loop() -> None:
 
 
 def test_reasons_are_joined() -> None:
-    gate = Gate()
+    dispatch_filter = DispatchFilter()
     for reason in (FakeReason(shut=[0, 2, 5]), FakeReason(gone=[1, 3, 5], end=9), FakeReason(gone=[6])):
-        gate.add(reason, None)
-    assert gate.readable_end(20) == 9
-    assert gate.next_open(0, 9) == 4
-    assert gate.next_open(4, 9) == 4
-    assert gate.next_open(5, 7) == 7
-    assert gate.next_closed(4, 9) == 5
-    assert gate.next_closed(7, 9) == 9
-    assert gate.dead(0, 9) == [1, 3, 5, 6]
-    assert list(gate.closed(0, 9)) == [(0, 4), (5, 7)]
+        dispatch_filter.add(reason, None)
+    assert dispatch_filter.readable_end(20) == 9
+    assert dispatch_filter.next_open(0, 9) == 4
+    assert dispatch_filter.next_open(4, 9) == 4
+    assert dispatch_filter.next_open(5, 7) == 7
+    assert dispatch_filter.next_closed(4, 9) == 5
+    assert dispatch_filter.next_closed(7, 9) == 9
+    assert dispatch_filter.dead(0, 9) == [1, 3, 5, 6]
+    assert list(dispatch_filter.closed(0, 9)) == [(0, 4), (5, 7)]
 
 
 @pytest.mark.parametrize(
@@ -238,16 +238,16 @@ def test_reasons_are_joined() -> None:
 )
 def test_last_shown(gone: Sequence[int], end: int, last: int) -> None:
     """5.9.12: below open transactions, not a marker."""
-    assert last_shown([FakeReason(end=end), FakeReason(gone=gone)], 0, 700) == last
+    assert last_visible([FakeReason(end=end), FakeReason(gone=gone)], 0, 700) == last
 
 
 class GatedWitness(Witness):
-    reasons: tuple[FakeReason, FakeReason]
+    dispatch_rules: tuple[FakeReason, FakeReason]
     passed: set[int]
 
     @override
     def saw(self, connection: WitnessConnection, ordinal: int) -> None:
-        for reason in self.reasons:
+        for reason in self.dispatch_rules:
             assert not reason.is_closed(ordinal), f"{ordinal} is closed"
             assert ordinal < reason.end, f"{ordinal} is beyond the readable end"
         if self.keyed and ordinal not in self.sent:
@@ -263,32 +263,32 @@ class GatedChurn(Churn):
 
     def __init__(self, sub_type: SubType, seed: int, ring: bool) -> None:
         super().__init__(sub_type, seed, ring)
-        self.reasons = (FakeReason(end=0), FakeReason())
+        self.dispatch_rules = (FakeReason(end=0), FakeReason())
         witness = GatedWitness(self.cursor, sub_type)
-        witness.reasons, witness.passed = self.reasons, set()
+        witness.dispatch_rules, witness.passed = self.dispatch_rules, set()
         self.gated_witness = self.witness = witness
         self.known = 0
-        for reason in self.reasons:
-            self.subscription.add_reason(reason)
+        for reason in self.dispatch_rules:
+            self.subscription.add_dispatch_rule(reason)
 
     def judge_new(self) -> None:
         for ordinal in range(self.known, self.log.end + 40):
             luck = self.rng.random()
-            reason = self.rng.choice(self.reasons)
+            reason = self.rng.choice(self.dispatch_rules)
             if luck < 0.25:
                 reason.shut.add(ordinal)
             elif luck < 0.35:
                 reason.gone.add(ordinal)
-        self.gated_witness.passed |= {o for r in self.reasons for o in r.shut | r.gone}
+        self.gated_witness.passed |= {o for r in self.dispatch_rules for o in r.shut | r.gone}
         self.known = self.log.end + 40
 
     def open_some(self, share: float) -> None:
         opened: list[int] = []
-        for reason in self.reasons:
+        for reason in self.dispatch_rules:
             some = [o for o in reason.shut if self.rng.random() < share]
             reason.shut -= set(some)
             opened += some
-        opened = [o for o in opened if not any(r.is_closed(o) for r in self.reasons)]
+        opened = [o for o in opened if not any(r.is_closed(o) for r in self.dispatch_rules)]
         self.rng.shuffle(opened)
         if self.witness.single:
             opened = [o for o in opened if o not in self.witness.out]
@@ -301,8 +301,8 @@ class GatedChurn(Churn):
             self.judge_new()
         luck = self.rng.random()
         if luck < 0.1:
-            self.reasons[0].end = min(self.log.end, self.reasons[0].end + self.rng.randint(0, 30))
-            self.subscription.gate_changed()
+            self.dispatch_rules[0].end = min(self.log.end, self.dispatch_rules[0].end + self.rng.randint(0, 30))
+            self.subscription.dispatch_filter_changed()
         elif luck < 0.15:
             self.open_some(0.3)
         else:
@@ -310,7 +310,7 @@ class GatedChurn(Churn):
 
     @override
     async def finish(self) -> None:
-        self.reasons[0].end = self.log.end
+        self.dispatch_rules[0].end = self.log.end
         self.open_some(1.0)
         await super().finish()
 
@@ -337,9 +337,9 @@ def test_what_opened_last_is_not_forgotten_with_the_last_reason() -> None:
     consumer, connection = stand.join(permits=2)
     reason.shut.clear()
     stand.subscription.let_through([1])
-    stand.subscription.remove_reason(reason)
+    stand.subscription.remove_dispatch_rule(reason)
     assert connection.ordinals == [0, 2]
     stand.subscription.flow(consumer, 1)
     stand.subscription.flow(consumer, 1)
     assert connection.ordinals == [0, 2, 1]
-    assert stand.subscription._pump.gate is None
+    assert stand.subscription._pump.dispatch_filter is None

@@ -12,8 +12,11 @@ from hypothesis import strategies as st
 from magnetar.broker.delivery.dispatchers.key_shared import KeyShared
 from magnetar.broker.topic.dispatch.consumer import Consumer
 from magnetar.broker.topic.dispatch.dispatch_settings import DispatchSettings
-from magnetar.broker.topic.nonpersistent.fan_out import Group
-from magnetar.broker.topic.nonpersistent.nonpersistent_subscription import NonPersistentSubscription, passing_settings
+from magnetar.broker.topic.nonpersistent.fan_out import FanOutGroup
+from magnetar.broker.topic.nonpersistent.nonpersistent_subscription import (
+    NonPersistentSubscription,
+    nonpersistent_settings,
+)
 from magnetar.broker.topic.subscription.acknowledgements import IndexAck
 from magnetar.broker.topic.subscription.subscription import TopicIdentity
 from magnetar.model.errors import ConsumerBusyError
@@ -29,7 +32,7 @@ def key_of(entry: bytes) -> bytes:
 
 
 def subscription() -> NonPersistentSubscription:
-    return NonPersistentSubscription(IDENTITY, "s", passing_settings(DispatchSettings()), FakeClock(), key_of)
+    return NonPersistentSubscription(IDENTITY, "s", nonpersistent_settings(DispatchSettings()), FakeClock(), key_of)
 
 
 @dataclass
@@ -85,7 +88,7 @@ class Bench:
         counts = [count for _, count in messages]
         before = {member.name: len(member.connection.passed) for member in self.members}
         plain = all(count == 1 for count in counts)
-        self.subscription.deliver(Group(entries, None if plain else counts, sum(counts), sum(map(len, entries))))
+        self.subscription.deliver(FanOutGroup(entries, None if plain else counts, sum(counts), sum(map(len, entries))))
         self._model(entries, counts, before)
 
     def _model(self, entries: list[bytes], counts: list[int], before: dict[str, int]) -> None:

@@ -11,7 +11,7 @@ import pytest
 from magnetar.broker.delivery.dispatchers.key_shared import KeyShared
 from magnetar.broker.delivery.dispatchers.shared import Shared
 from magnetar.broker.topic.dispatch.pump import Pump
-from magnetar.broker.topic.subscription.explanation import Finding, explain
+from magnetar.broker.topic.subscription.explanation import Obstacle, explain
 from magnetar.model.subscription_types import IntRange, KeySharedMeta, KeySharedMode, SubType
 from tests.unit.topic.dispatch.test_dispatch_filter import FakeReason
 from tests.unit.topic.stand import Stand
@@ -20,7 +20,7 @@ from tests.unit.topic.subscription.test_subscription_churn import Churn
 ALL = list(SubType)
 
 
-def findings(stand: Stand) -> dict[str, Finding]:
+def findings(stand: Stand) -> dict[str, Obstacle]:
     assert stand.subscription.should_send() == ""
     return {finding.what: finding for finding in explain(stand.subscription)}
 
@@ -72,7 +72,7 @@ def test_socket(sub_type: SubType) -> None:
 @pytest.mark.parametrize("sub_type", ALL)
 def test_gate(sub_type: SubType) -> None:
     stand = Stand(active_consumer_failover_delay_ms=0)
-    stand.subscription.add_reason(FakeReason(end=0))
+    stand.subscription.add_dispatch_rule(FakeReason(end=0))
     stand.append_many(5)
     stand.join("c1", sub_type, 10)
     assert "Entries from 0:0 on" in findings(stand)["gate"].text

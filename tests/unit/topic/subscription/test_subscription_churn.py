@@ -17,7 +17,7 @@ from typing_extensions import override
 
 from magnetar.broker.topic.dispatch.consumer import Consumer
 from magnetar.broker.topic.dispatch.dispatch_settings import DispatchSettings
-from magnetar.broker.topic.ports import Run
+from magnetar.broker.topic.ports import EntryRun
 from magnetar.broker.topic.subscription.acknowledgements import IndexAck
 from magnetar.broker.topic.subscription.subscription import Subscription, TopicIdentity
 from magnetar.model.subscription_types import SubType
@@ -67,7 +67,7 @@ class WitnessConnection(FakeConnection):
         self.witness = witness
 
     @override
-    def _take(self, run: Run, index: int, count: int, ack_set: tuple[int, ...], epoch: int | None) -> None:
+    def _take(self, run: EntryRun, index: int, count: int, ack_set: tuple[int, ...], epoch: int | None) -> None:
         super()._take(run, index, count, ack_set, epoch)
         assert ack_set == self.witness.cursor.remaining_indexes(run.first + index)
         self.witness.saw(self, run.first + index)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from magnetar.model.subscription_types import SubType
-from magnetar.transactions.pending_acks import Part
+from magnetar.transactions.pending_acks import PartialBatch
 from tests.unit.topic.stand import Stand
 
 
@@ -13,16 +13,16 @@ from tests.unit.topic.stand import Stand
 @pytest.mark.parametrize(
     ("until", "mark", "left"),
     [
-        (Part(4, 0, 0), 4, ()),
-        (Part(4, 0b0011, 4), 3, (0b1100,)),
-        (Part(4, 0b0111, 4), 3, (0b1000,)),
-        (Part(4, 0b1111, 4), 4, ()),
-        (Part(0, 0b0001, 4), -1, (0b1110,)),
-        (Part(9, 0, 0), 9, ()),
+        (PartialBatch(4, 0, 0), 4, ()),
+        (PartialBatch(4, 0b0011, 4), 3, (0b1100,)),
+        (PartialBatch(4, 0b0111, 4), 3, (0b1000,)),
+        (PartialBatch(4, 0b1111, 4), 4, ()),
+        (PartialBatch(0, 0b0001, 4), -1, (0b1110,)),
+        (PartialBatch(9, 0, 0), 9, ()),
     ],
 )
 def test_a_cumulative_acknowledgement_reaches_into_its_batch(
-    connected: bool, until: Part, mark: int, left: tuple[int, ...]
+    connected: bool, until: PartialBatch, mark: int, left: tuple[int, ...]
 ) -> None:
     """Everything before the entry; of the entry itself what was named, all of it if that was not a batch."""
     stand = Stand()
@@ -40,7 +40,7 @@ def test_a_commit_acknowledges_entries_and_messages_of_batches(sub_type: SubType
     stand = Stand()
     stand.append(*[4] * 6)
     consumer, _ = stand.join(sub_type=sub_type, permits=100)
-    parts = [Part(1, 0b0101, 4), Part(4, 0b1111, 4)]
+    parts = [PartialBatch(1, 0b0101, 4), PartialBatch(4, 0b1111, 4)]
     stand.subscription.transactional().commit([3, 0], parts, None)
     assert stand.cursor.acked == {0, 3, 4}
     assert stand.cursor.remaining_indexes(1) == (0b1010,)

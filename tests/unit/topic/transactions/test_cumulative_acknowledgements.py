@@ -10,14 +10,14 @@ import pytest
 from magnetar.model.errors import TransactionConflictError
 from magnetar.protocol.commands.ids import TxnId
 from magnetar.testing.simloop import SimLoop, run_in
-from magnetar.transactions.pending_acks import Part
+from magnetar.transactions.pending_acks import PartialBatch
 from tests.unit.topic.test_features_together import Place
 
 ONE, OTHER = TxnId(0, 1), TxnId(0, 2)
 
 
-def whole(ordinal: int) -> Part:
-    return Part(ordinal, 0, 0)
+def whole(ordinal: int) -> PartialBatch:
+    return PartialBatch(ordinal, 0, 0)
 
 
 def simulated(scenario: Callable[[Place], Awaitable[None]]) -> None:
@@ -36,7 +36,7 @@ def simulated(scenario: Callable[[Place], Awaitable[None]]) -> None:
     run_in(SimLoop(1), main())
 
 
-async def reserve(place: Place, txn: TxnId, until: Part) -> None:
+async def reserve(place: Place, txn: TxnId, until: PartialBatch) -> None:
     """Answered when it is durable."""
     done: list[bool] = []
     place.topic.transacting().acknowledge_until(place.topic.subscriptions["s"], txn, until, lambda: done.append(True))
@@ -73,17 +73,17 @@ def test_one_transaction_holds_it_at_a_time_and_only_goes_forward(again: str) ->
     """Also after the broker came back."""
 
     async def scenario(place: Place) -> None:
-        await reserve(place, ONE, Part(6, 0b0011, 4))
+        await reserve(place, ONE, PartialBatch(6, 0b0011, 4))
         if again:
             await place.restart() if again == "restart" else place.kill()
         for txn, until in (
-            (OTHER, whole(9)), (ONE, whole(5)), (ONE, Part(6, 0b0001, 4)), (ONE, Part(6, 0b0011, 4)),
+            (OTHER, whole(9)), (ONE, whole(5)), (ONE, PartialBatch(6, 0b0001, 4)), (ONE, PartialBatch(6, 0b0011, 4)),
         ):  # fmt: skip
             with pytest.raises(TransactionConflictError, match=f"currentPosition: {refused(place, 6)}"):
                 await reserve(place, txn, until)
-        await reserve(place, ONE, Part(6, 0b0111, 4))
+        await reserve(place, ONE, PartialBatch(6, 0b0111, 4))
         await reserve(place, ONE, whole(6))
-        await reserve(place, ONE, Part(7, 0b0001, 4))
+        await reserve(place, ONE, PartialBatch(7, 0b0001, 4))
         await end(place, ONE, commit=True)
         cursor = place.topic.subscriptions["s"].cursor
         assert (cursor.mark_delete, cursor.remaining_indexes(7)) == (6, (0b1110,))
@@ -100,7 +100,7 @@ def test_an_abort_leaves_the_cursor_and_lets_others_reserve(again: str) -> None:
         if again:
             await place.restart() if again == "restart" else place.kill()
         assert place.topic.subscriptions["s"].cursor.mark_delete == 3
-        await reserve(place, OTHER, Part(5, 0b1111, 4))
+        await reserve(place, OTHER, PartialBatch(5, 0b1111, 4))
         await end(place, OTHER, commit=True)
         assert place.topic.subscriptions["s"].cursor.mark_delete == 5
 

@@ -14,7 +14,7 @@ from random import Random
 
 import pytest
 
-from magnetar.broker.topic.transactions.isolation import Isolation
+from magnetar.broker.topic.transactions.isolation import ReadCommittedRule
 from magnetar.protocol.commands.ids import TxnId
 from magnetar.testing.simloop import SimLoop, run_in
 from tests.unit.topic.test_features_together import Place
@@ -155,7 +155,7 @@ def test_a_compacted_reader_gets_the_last_value_of_every_key() -> None:
 def test_a_view_that_transactions_hide_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     """As it once was: what was trimmed counted as hidden, in the view as well."""
     monkeypatch.setattr(
-        Isolation, "next_open", lambda self, start, stop: min(self._buffer.hidden.next_missing(start), stop)
+        ReadCommittedRule, "next_open", lambda self, start, stop: min(self._buffer.hidden.next_missing(start), stop)
     )
     with pytest.raises(AssertionError, match="seed"):
         test_a_compacted_reader_gets_the_last_value_of_every_key()

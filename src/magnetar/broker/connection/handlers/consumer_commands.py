@@ -13,7 +13,7 @@ from magnetar.broker.connection.handlers import transaction_commands
 from magnetar.broker.connection.open_handles import OpenConsumer, PendingOpen
 from magnetar.broker.connection.session import Session
 from magnetar.broker.topic.compaction.compacted_source import CompactedSource
-from magnetar.broker.topic.ports import Run
+from magnetar.broker.topic.ports import EntryRun
 from magnetar.broker.topic.subscription.acknowledgements import IndexAck
 from magnetar.model.errors import MagnetarError, MetadataError, PersistenceError, ProtocolError, ServerError
 from magnetar.model.ids import Position
@@ -217,7 +217,7 @@ def last_message_id(session: Session, command: c.CommandGetLastMessageId) -> Non
         return
     mark = held.log.position(held.subscription.mark_delete)
     marked = c.MessageIdData(mark.ledger, mark.entry)
-    shown = topic.last_shown()
+    shown = topic.last_visible()
 
     def compacted(found: tuple[Position, int] | Exception) -> None:
         if isinstance(found, Exception):
@@ -236,7 +236,7 @@ def last_message_id(session: Session, command: c.CommandGetLastMessageId) -> Non
         answer(last, -1)
         return
 
-    def read(result: Run | Exception) -> None:
+    def read(result: EntryRun | Exception) -> None:
         if isinstance(result, Exception):
             session.fail(command.request_id, PersistenceError(str(result)))
             return

@@ -8,7 +8,7 @@ from magnetar.broker.connection.open_handles import PendingOpen
 from magnetar.broker.connection.producer_outbox import ProducerOutbox
 from magnetar.broker.connection.session import Session
 from magnetar.broker.topic.publish.producer import Producer, ProducerInfo
-from magnetar.broker.topic.topic_api import ServedTopic
+from magnetar.broker.topic.topic_api import TopicApi
 from magnetar.model.errors import (
     MagnetarError,
     NotAllowedError,
@@ -47,7 +47,7 @@ def open_producer(session: Session, command: c.CommandProducer) -> None:
 
 
 def _check_schema(
-    session: Session, command: c.CommandProducer, topic: ServedTopic, pending: PendingOpen, error: MagnetarError | None
+    session: Session, command: c.CommandProducer, topic: TopicApi, pending: PendingOpen, error: MagnetarError | None
 ) -> None:
     """Before anything else: a producer whose schema is refused leaves nothing behind (SEMANTICS 3.1.10)."""
     if error is None and not pending.cancelled and not session.closed:
@@ -60,7 +60,7 @@ def _check_schema(
 
 
 def _subscribe_first(
-    session: Session, command: c.CommandProducer, topic: ServedTopic, pending: PendingOpen, error: MagnetarError | None
+    session: Session, command: c.CommandProducer, topic: TopicApi, pending: PendingOpen, error: MagnetarError | None
 ) -> None:
     """The subscription that a producer brings along exists before its first message (SEMANTICS 3.1.9)."""
     name = command.initial_subscription_name
@@ -99,7 +99,7 @@ def _give_up(session: Session, command: c.CommandProducer, error: MagnetarError)
 def _admit(
     session: Session,
     command: c.CommandProducer,
-    topic: ServedTopic,
+    topic: TopicApi,
     pending: PendingOpen,
     error: MagnetarError | None,
     *,
@@ -115,7 +115,7 @@ def _admit(
 
 
 def _enter(
-    session: Session, command: c.CommandProducer, topic: ServedTopic, pending: PendingOpen, name: str, *, retry: bool
+    session: Session, command: c.CommandProducer, topic: TopicApi, pending: PendingOpen, name: str, *, retry: bool
 ) -> None:
     """Ask the topic, which may let the producer wait for others to leave (SEMANTICS 3.2.4)."""
     if pending.cancelled or session.closed:
@@ -168,7 +168,7 @@ def _enter(
 def _busy(
     session: Session,
     command: c.CommandProducer,
-    topic: ServedTopic,
+    topic: TopicApi,
     pending: PendingOpen,
     busy: ProducerBusyError,
     *,

@@ -15,7 +15,7 @@ from magnetar.broker.connection.open_handles import OpenConsumer, PendingOpen
 from magnetar.broker.connection.session import Session
 from magnetar.broker.delivery.sticky_keys.sticky_ranges import check_count
 from magnetar.broker.subscribe_rates import Who
-from magnetar.broker.topic.topic_api import ServedSubscription, ServedTopic
+from magnetar.broker.topic.topic_api import SubscriptionApi, TopicApi
 from magnetar.model.cursor_properties import REPLICATED
 from magnetar.model.errors import (
     ConsumerBusyError,
@@ -73,12 +73,12 @@ def _check(session: Session, command: c.CommandSubscribe, name: TopicName) -> No
 class _Joining:
     """One SUBSCRIBE under way."""
 
-    def __init__(self, session: Session, command: c.CommandSubscribe, topic: ServedTopic, pending: PendingOpen) -> None:
+    def __init__(self, session: Session, command: c.CommandSubscribe, topic: TopicApi, pending: PendingOpen) -> None:
         self._session = session
         self._command = command
         self._topic = topic
         self._pending = pending
-        self._subscription: ServedSubscription | None = None
+        self._subscription: SubscriptionApi | None = None
         self._early = False
         """The cursor was durable before its subscription was returned."""
 
@@ -144,7 +144,7 @@ class _Joining:
         else:
             self._cursor_ready(self._subscription)
 
-    def _cursor_ready(self, subscription: ServedSubscription) -> None:
+    def _cursor_ready(self, subscription: SubscriptionApi) -> None:
         back = self._command.start_message_rollback_duration_sec
         if self._stopped():
             self._topic.consumer_gone(subscription)
@@ -155,7 +155,7 @@ class _Joining:
         else:
             self._join(subscription, retry=True)
 
-    def _rolled_back(self, subscription: ServedSubscription, found: int | Exception) -> None:
+    def _rolled_back(self, subscription: SubscriptionApi, found: int | Exception) -> None:
         if isinstance(found, Exception):
             self._give_up(PersistenceError(str(found)))
             return
@@ -164,7 +164,7 @@ class _Joining:
         except MagnetarError as refused:
             self._give_up(refused)
 
-    def _join(self, subscription: ServedSubscription, *, retry: bool) -> None:
+    def _join(self, subscription: SubscriptionApi, *, retry: bool) -> None:
         session, command = self._session, self._command
         if self._stopped():
             self._topic.consumer_gone(subscription)
@@ -196,7 +196,7 @@ class _Joining:
         session.consumers[command.consumer_id] = OpenConsumer(self._topic, subscription, consumer)
         session.send(c.CommandSuccess(command.request_id))
 
-    def _busy(self, subscription: ServedSubscription, busy: ConsumerBusyError, *, retry: bool) -> None:
+    def _busy(self, subscription: SubscriptionApi, busy: ConsumerBusyError, *, retry: bool) -> None:
         """An Exclusive consumer holds the place: it has to give a sign of life (SEMANTICS 5.3.1)."""
         active = subscription.active_consumer
         connection = active.connection if active is not None else None

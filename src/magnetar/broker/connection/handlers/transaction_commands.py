@@ -20,8 +20,8 @@ from magnetar.model.errors import MagnetarError, NotAllowedError, ServerError
 from magnetar.model.ids import Position
 from magnetar.model.subscription_types import SubType
 from magnetar.protocol import commands as c
-from magnetar.transactions.coordinator import shown
-from magnetar.transactions.pending_acks import Part, part_of
+from magnetar.transactions.coordinator import txn_text
+from magnetar.transactions.pending_acks import PartialBatch, partial_batch
 
 _DISABLED: Final = "Transactions are not enabled."
 _NO_ACKS: Final = (
@@ -150,7 +150,7 @@ def _end_on(session: Session, response: Callable[..., Any], request_id: int, txn
     if coordinator is None:
         return
     if coordinator.is_open(txn):
-        text = f"transaction {shown(txn)} belongs to the coordinator of this broker: send END_TXN"
+        text = f"transaction {txn_text(txn)} belongs to the coordinator of this broker: send END_TXN"
         _refuse(session, response, request_id, txn, NotAllowedError(text))
     else:
         session.send(response(request_id, txn))
@@ -188,7 +188,7 @@ def why_refused(session: Session, producer: Producer, txn: c.TxnId) -> str:
         return f"{producer.log.name} takes no part in transactions: only persistent topics do"
     if not session.service.settings.transactionCoordinatorEnabled:
         return "Transaction buffer disable!"
-    return f"Transaction {shown(txn)} is not open: it has ended or timed out, begin another one"
+    return f"Transaction {txn_text(txn)} is not open: it has ended or timed out, begin another one"
 
 
 def acknowledge(session: Session, held: OpenConsumer, ack: c.CommandAck, txn: c.TxnId) -> None:
@@ -234,7 +234,7 @@ def _reserve(
         transactions.acknowledge_until(subscription, txn, _until(held, subscription, ack.message_ids[0]), done)
         return
     whole: dict[int, None] = {}
-    parts: dict[int, Part] = {}
+    parts: dict[int, PartialBatch] = {}
     for message_id in ack.message_ids:
         ordinal = held.exact(message_id)
         if ordinal is None:
@@ -248,17 +248,17 @@ def _reserve(
     transactions.acknowledge(subscription, held.consumer, txn, list(whole), only_parts, done)
 
 
-def _until(held: OpenConsumer, subscription: Subscription, message_id: c.MessageIdData) -> Part:
+def _until(held: OpenConsumer, subscription: Subscription, message_id: c.MessageIdData) -> PartialBatch:
     """An id that does not exist acknowledges what stands before its place (5.7.4)."""
     ordinal = held.exact(message_id)
     if ordinal is None:
-        return Part(held.topic.log.ordinal(Position(message_id.ledger, message_id.entry)) - 1, 0, 0)
+        return PartialBatch(held.topic.log.ordinal(Position(message_id.ledger, message_id.entry)) - 1, 0, 0)
     if message_id.ack_set:
         return _part(subscription, ordinal, message_id)
-    return Part(ordinal, 0, 0)
+    return PartialBatch(ordinal, 0, 0)
 
 
-def _part(subscription: Subscription, ordinal: int, message_id: c.MessageIdData) -> Part:
+def _part(subscription: Subscription, ordinal: int, message_id: c.MessageIdData) -> PartialBatch:
     """Raises NotAllowedError for a batch larger than the entry can be."""
     left = subscription.acks.remaining(ordinal, message_id.ack_set, message_id.batch_size)
     if left is None:
@@ -266,4 +266,4 @@ def _part(subscription: Subscription, ordinal: int, message_id: c.MessageIdData)
             f"message {message_id.ledger}:{message_id.entry} cannot be known to be a batch of as many messages as "
             "acknowledged: receive it again"
         )
-    return part_of(ordinal, left.words, left.size)
+    return partial_batch(ordinal, left.words, left.size)

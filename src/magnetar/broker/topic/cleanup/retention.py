@@ -34,7 +34,7 @@ class RetainedTopic(Protocol):
     def trim_to(self, keep_from: int, hidden_bytes: int) -> int: ...
 
 
-class Rule(NamedTuple):
+class RetentionRule(NamedTuple):
     """The two limits, as numbers to compare with; whoever is exceeded first decides."""
 
     cutoff_ms: int | None
@@ -43,9 +43,9 @@ class Rule(NamedTuple):
     """What has so many bytes behind it may go; None: size decides nothing."""
 
     @staticmethod
-    def of(retention: Retention, now_ms: int) -> Rule:
+    def of(retention: Retention, now_ms: int) -> RetentionRule:
         """For (0, 0) everything may go, for (-1, -1) nothing."""
-        return Rule(
+        return RetentionRule(
             None if retention.minutes < 0 else now_ms - retention.minutes * 60_000 + (retention.minutes == 0),
             None if retention.megabytes < 0 else retention.megabytes << 20,
         )
@@ -69,21 +69,21 @@ def _published(entry: bytes) -> int:
 
 async def apply_retention(topic: RetainedTopic, now_ms: int) -> int:
     """One pass over one topic with retention; how many ledgers went. Raises what reading raised."""
-    rule = Rule.of(topic.policies.retention, now_ms)
+    rule = RetentionRule.of(topic.policies.retention, now_ms)
     if rule == (None, None):
         return 0
     consumed = topic.slowest() + 1
-    keep_from, hidden = await Walk(topic.log, rule, now_ms).to(consumed)
+    keep_from, hidden = await RetentionScan(topic.log, rule, now_ms).to(consumed)
     # while the disk was read somebody may have sought back, or closed the topic
     if topic.closed or topic.slowest() + 1 < keep_from or keep_from <= topic.log.first:
         return 0
     return topic.trim_to(keep_from, hidden)
 
 
-class Walk:
+class RetentionScan:
     """From the front of the log to the first entry that stays."""
 
-    def __init__(self, log: ManagedLedger, rule: Rule, now_ms: int) -> None:
+    def __init__(self, log: ManagedLedger, rule: RetentionRule, now_ms: int) -> None:
         self._log = log
         self._rule = rule
         self._now_ms = now_ms

@@ -15,13 +15,13 @@ from magnetar.model.errors import PersistenceError, TopicTerminatedError
 from magnetar.storage.ledgers.managed_ledger import ManagedLedger
 
 PROPERTY: Final = "magnetar.terminated"
-INTERNAL: Final = ("magnetar.", "pulsar.topic.")
+INTERNAL_PREFIXES: Final = ("magnetar.", "pulsar.topic.")
 """Beginnings of the properties that are ours, not a user's."""
 
 Failed = Callable[[PersistenceError], None]
 
 
-class EndingTopic(Protocol):
+class TerminableTopic(Protocol):
     """The part of a topic that matters here."""
 
     log: ManagedLedger
@@ -32,7 +32,7 @@ class EndingTopic(Protocol):
 class Termination:
     """Whether the topic has ended; made with it."""
 
-    def __init__(self, topic: EndingTopic) -> None:
+    def __init__(self, topic: TerminableTopic) -> None:
         self._topic = topic
         self.terminated = PROPERTY in topic.log.properties
 

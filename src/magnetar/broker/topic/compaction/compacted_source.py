@@ -16,7 +16,7 @@ from bisect import bisect_right
 from collections.abc import Callable
 from typing import Protocol
 
-from magnetar.broker.topic.compaction.compacted_view import LastDone, View, unpack
+from magnetar.broker.topic.compaction.compacted_view import CompactedView, LastDone, unpack
 from magnetar.broker.topic.position_search import Answer, first_since
 from magnetar.model.ids import Position
 from magnetar.storage.ledgers.entry_cache import Run as StoredRun
@@ -26,11 +26,11 @@ from magnetar.storage.ledgers.managed_ledger import ManagedLedger
 ReadDone = Callable[[StoredRun | Exception], None]
 
 
-class Views(Protocol):
+class ViewOwner(Protocol):
     """Where the current view comes from: the compactor."""
 
     @property
-    def view(self) -> View | None: ...
+    def view(self) -> CompactedView | None: ...
 
     def unpinned(self) -> None:
         """A source has left a view."""
@@ -40,10 +40,10 @@ class Views(Protocol):
 class CompactedSource:
     """For one subscription or one run of compaction. Implements :class:`magnetar.broker.topic.ports.Log`."""
 
-    def __init__(self, log: ManagedLedger, views: Views) -> None:
+    def __init__(self, log: ManagedLedger, views: ViewOwner) -> None:
         self.log = log
         self._views = views
-        self._view: View | None = None
+        self._view: CompactedView | None = None
         """The one that is being read."""
         self._at = 0
         """Nothing below this is wanted unless the reader goes back."""
@@ -96,7 +96,7 @@ class CompactedSource:
             # never at once: whoever asks is in the middle of a turn
             asyncio.get_running_loop().call_soon(reading.begin)
 
-    def _advance(self, view: View, entries_max: int, bytes_max: int) -> None:
+    def _advance(self, view: CompactedView, entries_max: int, bytes_max: int) -> None:
         """Move the window on if the next piece of the view is in memory."""
         if self._index >= view.log.end:
             self.keep(view, [], self._window_to, view.horizon, self._index)
@@ -110,12 +110,12 @@ class CompactedSource:
         """Number, in the view's log, of the first entry from ``start`` on, if it is known without searching."""
         return self._index if self._index and start == self._window_to else None
 
-    def keep(self, view: View, runs: list[StoredRun], start: int, stop: int, index: int) -> None:
+    def keep(self, view: CompactedView, runs: list[StoredRun], start: int, stop: int, index: int) -> None:
         """Remember what was read of the view."""
         if view is self._view:
             self._window, self._window_from, self._window_to, self._index = runs, start, stop, index
 
-    def _choose(self, start: int) -> View | None:
+    def _choose(self, start: int) -> CompactedView | None:
         """What ``start`` is to be read from; None is the log."""
         log, view = self.log, self._view
         if self._raw_from is not None and start >= max(self._raw_from, log.first):
@@ -212,7 +212,7 @@ class _Reading:
     """One read of a view under way."""
 
     def __init__(
-        self, source: CompactedSource, view: View, start: int, entries_max: int, bytes_max: int, done: ReadDone
+        self, source: CompactedSource, view: CompactedView, start: int, entries_max: int, bytes_max: int, done: ReadDone
     ) -> None:
         self._source = source
         self._view = view

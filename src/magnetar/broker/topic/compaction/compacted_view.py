@@ -9,8 +9,8 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable
 
-from magnetar.broker.topic.ports import Run
-from magnetar.broker.topic.position_search import Answer, Found, first_not, is_before
+from magnetar.broker.topic.ports import EntryRun
+from magnetar.broker.topic.position_search import Answer, FoundEntry, first_not, is_before
 from magnetar.compaction.compaction_cursor import ViewFacts
 from magnetar.compaction.messages import last_index
 from magnetar.compaction.view_entries import PLACE, PLACE_BYTES
@@ -21,7 +21,7 @@ from magnetar.storage.ledgers.managed_ledger import ManagedLedger
 LastDone = Callable[[tuple[Position, int] | Exception], None]
 
 
-def unpack(run: Run) -> list[StoredRun]:
+def unpack(run: EntryRun) -> list[StoredRun]:
     """The topic's entries in a piece of the view's log: a run for each stretch without a gap."""
     runs: list[StoredRun] = []
     counts = run.counts
@@ -38,7 +38,7 @@ def unpack(run: Run) -> list[StoredRun]:
     return runs
 
 
-class View:
+class CompactedView:
     """A whole compacted view; never changes. ``pins``: how many sources are inside it."""
 
     def __init__(self, log: ManagedLedger, facts: ViewFacts) -> None:
@@ -73,7 +73,7 @@ class View:
         def before(entry: bytes) -> bool | None:
             return is_before(entry[PLACE_BYTES:], publish_time_ms)
 
-        def told(found: Found | Exception) -> None:
+        def told(found: FoundEntry | Exception) -> None:
             if isinstance(found, Exception):
                 done(found)
             else:
@@ -85,7 +85,7 @@ class View:
         """Position and batch index of the last message that stays; -1 everywhere if there is none."""
         end = self.log.end
 
-        def read(result: Run | Exception) -> None:
+        def read(result: EntryRun | Exception) -> None:
             if isinstance(result, Exception):
                 done(result)
                 return

@@ -14,9 +14,9 @@ from typing import Final
 
 from magnetar.broker.topic.compaction.compacted_source import CompactedSource
 from magnetar.broker.topic.compaction.view_writer import ViewWriter
-from magnetar.broker.topic.dispatch.dispatch_filter import Reason
+from magnetar.broker.topic.dispatch.dispatch_filter import DispatchRule
 from magnetar.compaction.compaction_cursor import CompactedLedger
-from magnetar.compaction.messages import Batched, Look, Marker, look
+from magnetar.compaction.messages import BatchEntry, InspectedEntry, MarkerEntry, inspect_entry
 from magnetar.compaction.survivors import Survivors
 from magnetar.runtime.answers import answered
 from magnetar.storage.ledgers.entry_cache import Run
@@ -33,11 +33,11 @@ class CompactionRun:
     """``source`` is of its own; everything below ``horizon`` is compacted into ``target``, an empty log."""
 
     def __init__(
-        self, source: CompactedSource, target: ManagedLedger, horizon: int, reasons: Sequence[Reason], *,
+        self, source: CompactedSource, target: ManagedLedger, horizon: int, dispatch_rules: Sequence[DispatchRule], *,
         retain_keyless: bool,
     ) -> None:  # fmt: skip
         self._source = source
-        self._reasons = reasons
+        self._reasons = dispatch_rules
         self._writer = ViewWriter(target)
         self._horizon = horizon
         self._survivors = Survivors(retain_keyless=retain_keyless)
@@ -58,13 +58,13 @@ class CompactionRun:
         async for run in self._runs():
             dead = self._dead(run)
             for i, entry in enumerate(run.entries):
-                seen = look(entry) if run.first + i not in dead else Marker()
+                seen = inspect_entry(entry) if run.first + i not in dead else MarkerEntry()
                 self._survivors.note(run.first + i, seen)
                 await self._step(entry, seen)
         async for run in self._runs():
             dead = self._dead(run)
             for i, entry in enumerate(run.entries):
-                seen = look(entry) if run.first + i not in dead else Marker()
+                seen = inspect_entry(entry) if run.first + i not in dead else MarkerEntry()
                 stays = self._survivors.kept(run.first + i, seen, entry)
                 if stays is not None:
                     count = 1 if run.counts is None else run.counts[i]
@@ -95,8 +95,8 @@ class CompactionRun:
             yield run
         source.release()
 
-    async def _step(self, entry: bytes, seen: Look) -> None:
-        self._messages += len(seen.messages) if isinstance(seen, Batched) else 1
+    async def _step(self, entry: bytes, seen: InspectedEntry) -> None:
+        self._messages += len(seen.messages) if isinstance(seen, BatchEntry) else 1
         self._bytes += len(entry)
         if self._messages >= _STEP_MESSAGES or self._bytes >= _STEP_BYTES:
             self._messages = self._bytes = 0

@@ -14,11 +14,11 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from magnetar.broker.topic.compaction.compacted_source import CompactedSource
-from magnetar.broker.topic.compaction.compacted_view import View
+from magnetar.broker.topic.compaction.compacted_view import CompactedView
 from magnetar.broker.topic.compaction.compaction_run import CompactionRun
 from magnetar.broker.topic.compaction.view_adoption import CompactionPlan, Pieces, adopt
 from magnetar.broker.topic.compaction.view_writer import ViewWriter
-from magnetar.broker.topic.dispatch.dispatch_filter import Reason
+from magnetar.broker.topic.dispatch.dispatch_filter import DispatchRule
 from magnetar.broker.topic.subscription.backlog import bytes_behind
 from magnetar.broker.topic.subscription.subscription import Subscription
 from magnetar.compaction.compaction_cursor import COMPACTION_SUBSCRIPTION, VIEW_PROPERTY, ViewFacts, view_name
@@ -33,13 +33,13 @@ from magnetar.storage.store import LedgerStore
 log = logging.getLogger(__name__)
 
 
-class Topic(Protocol):
+class CompactedTopic(Protocol):
     """What is needed of the topic."""
 
     log: ManagedLedger
     clock: Clock
     subscriptions: dict[str, Subscription]
-    reasons: tuple[Reason, ...]
+    dispatch_rules: tuple[DispatchRule, ...]
 
     def create_subscription(self, name: str, ordinal: int, done: Callable[[], None] | None = None) -> None: ...
 
@@ -59,13 +59,13 @@ class CompactionStats:
 class Compactor:
     """Made for a topic that was compacted, is to be, or has a compacted reader. Lives on the event loop."""
 
-    def __init__(self, topic: Topic, store: LedgerStore) -> None:
+    def __init__(self, topic: CompactedTopic, store: LedgerStore) -> None:
         self._topic = topic
         self._store = store
         self._tasks = TaskGroup("compaction")
         self._running: asyncio.Task[None] | None = None
         self._sources: dict[str, tuple[Subscription, CompactedSource]] = {}
-        self._replaced: list[View] = []
+        self._replaced: list[CompactedView] = []
         """Old views that somebody is still reading."""
         self._oldest = 1
         self._generation = 0
@@ -73,7 +73,7 @@ class Compactor:
         self.status = "NOT_RUN"
         self.last_error = ""
         self.stats = CompactionStats()
-        self.view: View | None = None
+        self.view: CompactedView | None = None
         self._recover()
 
     # what is on disk ---------------------------------------------------------------------------------------------
@@ -92,7 +92,7 @@ class Compactor:
             self._generation, self._oldest = facts.generation, facts.oldest
             found = self._store.find_log(self._name(facts.generation))
             if found is not None:
-                self.view = View(found, facts)
+                self.view = CompactedView(found, facts)
                 cursor.acknowledge_until(facts.horizon - 1)  # a crash may have come between that and the property
             else:
                 log.error(
@@ -221,14 +221,14 @@ class Compactor:
             stats.succeeded_ms = clock.now_ms()
 
     async def _compact(self, retain_keyless: bool) -> int:
-        topic_log, view, reasons = self._topic.log, self.view, self._topic.reasons
+        topic_log, view, dispatch_rules = self._topic.log, self.view, self._topic.dispatch_rules
         horizon = self._readable_end()
         if horizon <= (topic_log.first if view is None else view.horizon):
             return 0
         self._delete(self._generation + 1)
         target = self._store.open_log(self._name(self._generation + 1))
         source = self.detached_source()
-        run = CompactionRun(source, target, horizon, reasons, retain_keyless=retain_keyless)
+        run = CompactionRun(source, target, horizon, dispatch_rules, retain_keyless=retain_keyless)
         try:
             await run.run()
         finally:
@@ -236,12 +236,12 @@ class Compactor:
         facts = ViewFacts(
             self._generation + 1, self._oldest, horizon, target.table.ledgers[0].id, tuple(run.ledgers)
         )  # fmt: skip
-        await self._switch(View(target, facts))
+        await self._switch(CompactedView(target, facts))
         return run.removed
 
     def _readable_end(self) -> int:
         horizon = self._topic.log.end
-        for reason in self._topic.reasons:
+        for reason in self._topic.dispatch_rules:
             # what a consumer may not see yet (open transactions) is not compacted yet either
             horizon = min(horizon, reason.readable_end(horizon))
         return horizon
@@ -282,10 +282,10 @@ class Compactor:
         facts = ViewFacts(
             self._generation + 1, self._oldest, horizon, target.table.ledgers[0].id, tuple(writer.ledgers)
         )  # fmt: skip
-        await self._switch(View(target, facts))
+        await self._switch(CompactedView(target, facts))
         return removed
 
-    async def _switch(self, view: View) -> None:
+    async def _switch(self, view: CompactedView) -> None:
         """The new view is durable: one record, and it is the one."""
         cursor = self._cursor
         if cursor is None:

@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import AsyncIterator, Sequence
 from typing import Final, NamedTuple
 
-from magnetar.broker.topic.compaction.compacted_view import View
+from magnetar.broker.topic.compaction.compacted_view import CompactedView
 from magnetar.broker.topic.compaction.view_writer import ViewWriter
 from magnetar.compaction.view_entries import place_of
 from magnetar.model.errors import ConflictError
@@ -37,7 +37,9 @@ class CompactionPlan(NamedTuple):
     """Behind the last entry; what is between ``start`` and this lies in closed ledgers and may be read."""
 
 
-async def adopt(log: ManagedLedger, old: View | None, horizon: int, pieces: Pieces, writer: ViewWriter) -> None:
+async def adopt(
+    log: ManagedLedger, old: CompactedView | None, horizon: int, pieces: Pieces, writer: ViewWriter
+) -> None:
     """Write a job's result. Raises ConflictError if it cannot be one of this topic, and what writing raised."""
     last = -1
     async for entries, counts in pieces:
@@ -52,7 +54,7 @@ async def adopt(log: ManagedLedger, old: View | None, horizon: int, pieces: Piec
     await writer.durable()
 
 
-def _stands(log: ManagedLedger, old: View | None, ordinal: int, position: Position) -> bool:
+def _stands(log: ManagedLedger, old: CompactedView | None, ordinal: int, position: Position) -> bool:
     if ordinal >= log.first:
         return log.exact_ordinal(position) == ordinal
     return old is not None and old.exact(position) == ordinal

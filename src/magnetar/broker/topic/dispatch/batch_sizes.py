@@ -17,7 +17,7 @@ UNSEEN_MAX: Final = 1024
 """Messages of a batch that is not in memory, if no larger one was sent: 128 bytes of bits."""
 
 
-class Remaining(NamedTuple):
+class RemainingMessages(NamedTuple):
     """What an acknowledgement leaves of a batch, cut to what there is."""
 
     words: tuple[int, ...]
@@ -40,7 +40,7 @@ class BatchSizes:
         """Entries of so many messages are being sent."""
         self.largest = max(self.largest, max(counts, default=0))
 
-    def remaining(self, ordinal: int, words: Sequence[int], claimed: int) -> Remaining | None:
+    def remaining(self, ordinal: int, words: Sequence[int], claimed: int) -> RemainingMessages | None:
         """What ``words`` leave of the entry; None if they speak of more messages than can be believed.
 
         ``claimed``: the batch's size as the client says it; below 1 it said nothing.
@@ -51,7 +51,7 @@ class BatchSizes:
             size = claimed if claimed > 0 else min(64 * len(words), self.largest)
             if max(size, 64 * len(words) - 63) > self.largest:
                 return None
-        return Remaining(tuple(words[: (size + 63) // 64]), size)
+        return RemainingMessages(tuple(words[: (size + 63) // 64]), size)
 
     def _messages(self, ordinal: int) -> int | None:
         """Of an entry in memory, how many it holds."""

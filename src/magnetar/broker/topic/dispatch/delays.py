@@ -23,8 +23,8 @@ from typing import TYPE_CHECKING, Final, Protocol
 from typing_extensions import override
 
 from magnetar.broker.delivery.delay_index import DelayIndex, pairs_of
-from magnetar.broker.topic.dispatch.dispatch_filter import Reason
-from magnetar.broker.topic.ports import Cursor
+from magnetar.broker.topic.dispatch.dispatch_filter import DispatchRule
+from magnetar.broker.topic.ports import SubscriptionCursor
 from magnetar.model.errors import NotAllowedError
 from magnetar.model.subscription_types import SubType
 from magnetar.protocol.entries import DELIVER_AT, deliver_at
@@ -80,21 +80,21 @@ class DelayState:
         return self.index.dump()
 
 
-class Gated(Protocol):
+class DelayedTopic(Protocol):
     """The topic, as this sees it."""
 
-    def add_reason(self, reason: Reason) -> None: ...
-    def remove_reason(self, reason: Reason) -> None: ...
-    def let_through(self, ordinals: Sequence[int], reason: Reason | None = None) -> None: ...
+    def add_dispatch_rule(self, reason: DispatchRule) -> None: ...
+    def remove_dispatch_rule(self, reason: DispatchRule) -> None: ...
+    def let_through(self, ordinals: Sequence[int], reason: DispatchRule | None = None) -> None: ...
 
 
-class Delays(Reason):
+class Delays(DispatchRule):
     """One per loaded topic. ``append`` takes the place of the log's while the policy says that delays are honoured."""
 
     counted = True
 
     def __init__(
-        self, topic: Gated, ledger: ManagedLedger, clock: Clock, policy: DelayedDelivery, strict: bool
+        self, topic: DelayedTopic, ledger: ManagedLedger, clock: Clock, policy: DelayedDelivery, strict: bool
     ) -> None:
         self._topic = topic
         self._log = ledger
@@ -195,7 +195,7 @@ class Delays(Reason):
             return
         if not self._gating:
             self._gating = True
-            self._topic.add_reason(self)
+            self._topic.add_dispatch_rule(self)
         if self._timer is None or due < self._timer_ms:
             self._arm(due)
 
@@ -226,7 +226,7 @@ class Delays(Reason):
             self._arm(due)
         elif self._gating:
             self._gating = False
-            self._topic.remove_reason(self)
+            self._topic.remove_dispatch_rule(self)
 
     # what the gate asks ---------------------------------------------------------------------------------------------
 
@@ -243,7 +243,7 @@ class Delays(Reason):
         return self._state.index.closed.next_in(start, stop) if self._state is not None else stop
 
     @override
-    def delayed(self, cursor: Cursor, end: int) -> int:
+    def delayed(self, cursor: SubscriptionCursor, end: int) -> int:
         if self._state is None:
             return 0
         closed = self._state.index.closed

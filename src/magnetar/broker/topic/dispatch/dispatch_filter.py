@@ -2,8 +2,8 @@
 
 A topic without a reason has no gate, and its pump pays one ``is None`` per round. Each feature that has a reason (open
 transactions, delayed messages, entries reserved by a pending acknowledgement) says it in one object, a
-:class:`Reason`; the :class:`Gate` of a subscription joins those that hold for its type. Everything is asked in
-stretches of ordinals and *before* anything is read, so a million closed entries cost one question and no disk.
+:class:`DispatchRule`; the :class:`DispatchFilter` of a subscription joins those that hold for its type. Everything is
+asked in stretches of ordinals and *before* anything is read, so a million closed entries cost one question and no disk.
 An ordinal is
 
 * **open**: it may be sent (if it is not acknowledged);
@@ -14,10 +14,11 @@ An ordinal is
 
 Replays are asked too: an entry that was closed while it was out is taken from the replay queue instead of sent.
 
-To use it: subclass :class:`Reason`, override what you need, hand it to ``Topic.add_reason`` (all subscriptions, also
-later ones) or ``Subscription.add_reason`` (one), and tell what changes:
+To use it: subclass :class:`DispatchRule`, override what you need, hand it to ``Topic.add_dispatch_rule`` (all
+subscriptions, also later ones) or ``Subscription.add_dispatch_rule`` (one), and tell what changes:
 
-* the readable end moved, entries became dead: ``gate_changed()`` of the topic or the subscription, once per group;
+* the readable end moved, entries became dead: ``dispatch_filter_changed()`` of the topic or the subscription, once per
+  group;
 * entries opened that may have been passed over: ``let_through(ordinals)``, in the order in which they are to go out;
   with the reason if it does not hold for all types: the others have had those entries at once.
 """
@@ -28,7 +29,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from magnetar.broker.topic.dispatch.late_queue import LateQueue
-from magnetar.broker.topic.ports import Cursor
+from magnetar.broker.topic.ports import SubscriptionCursor
 from magnetar.model.subscription_types import SubType
 
 STEPS: Final = 256
@@ -36,7 +37,7 @@ STEPS: Final = 256
 _WINDOW: Final = 256
 
 
-class Reason:
+class DispatchRule:
     """One feature's say. Defaults: everything may be sent. All ranges are half-open, ``start < stop``."""
 
     counted = False
@@ -64,27 +65,27 @@ class Reason:
         """Those closed ordinals of the range that the broker acknowledges itself."""
         return ()
 
-    def delayed(self, cursor: Cursor, end: int) -> int:
+    def delayed(self, cursor: SubscriptionCursor, end: int) -> int:
         """Entries of this backlog that wait for their time, for statistics (5.10.1)."""
         return 0
 
 
-class Gate:
+class DispatchFilter:
     """The reasons of one subscription, as its pump asks them."""
 
     def __init__(self) -> None:
         self.late = LateQueue()
-        self._all: list[Reason] = []
-        self._holding: tuple[Reason, ...] = ()
+        self._all: list[DispatchRule] = []
+        self._holding: tuple[DispatchRule, ...] = ()
 
     def __bool__(self) -> bool:
         return bool(self._all)
 
-    def add(self, reason: Reason, sub_type: SubType | None) -> None:
+    def add(self, reason: DispatchRule, sub_type: SubType | None) -> None:
         self._all.append(reason)
         self.choose(sub_type)
 
-    def remove(self, reason: Reason, sub_type: SubType | None) -> None:
+    def remove(self, reason: DispatchRule, sub_type: SubType | None) -> None:
         self._all.remove(reason)
         self.choose(sub_type)
 
@@ -92,13 +93,13 @@ class Gate:
         """The subscription is of this type now."""
         self._holding = tuple(r for r in self._all if sub_type is None or r.holds_for(sub_type))
 
-    def obeys(self, reason: Reason) -> bool:
+    def obeys(self, reason: DispatchRule) -> bool:
         """Whether ``reason`` holds for the type that the subscription has now."""
         return reason in self._holding
 
     @property
     def counted(self) -> bool:
-        """As :attr:`Reason.counted`, of all that hold."""
+        """As :attr:`DispatchRule.counted`, of all that hold."""
         return all(reason.counted for reason in self._holding)
 
     def why_unreadable(self) -> str:
@@ -114,7 +115,7 @@ class Gate:
         return end
 
     def next_open(self, start: int, stop: int) -> int:
-        """As :meth:`Reason.next_open`, all reasons agreeing."""
+        """As :meth:`DispatchRule.next_open`, all reasons agreeing."""
         at, agreed = start, 0
         holding = self._holding
         while at < stop and agreed < len(holding):
@@ -127,7 +128,7 @@ class Gate:
         return at
 
     def next_closed(self, start: int, stop: int) -> int:
-        """As :meth:`Reason.next_closed`."""
+        """As :meth:`DispatchRule.next_closed`."""
         for reason in self._holding:
             if start >= stop:
                 break
@@ -135,11 +136,11 @@ class Gate:
         return stop
 
     def dead(self, start: int, stop: int) -> list[int]:
-        """As :meth:`Reason.dead`, ascending."""
+        """As :meth:`DispatchRule.dead`, ascending."""
         return sorted({ordinal for reason in self._holding for ordinal in reason.dead(start, stop)})
 
-    def delayed(self, cursor: Cursor, end: int) -> int:
-        """As :meth:`Reason.delayed`."""
+    def delayed(self, cursor: SubscriptionCursor, end: int) -> int:
+        """As :meth:`DispatchRule.delayed`."""
         return sum(reason.delayed(cursor, end) for reason in self._holding)
 
     def closed(self, start: int, stop: int) -> Iterable[tuple[int, int]]:
@@ -151,7 +152,7 @@ class Gate:
             start = self.next_open(first, stop)
             yield first, start
 
-    def pass_over(self, cursor: Cursor, start: int, end: int) -> tuple[int, bool, list[int]]:
+    def pass_over(self, cursor: SubscriptionCursor, start: int, end: int) -> tuple[int, bool, list[int]]:
         """From ``start`` to the first entry that is neither acknowledged nor closed.
 
         Returns where that is (or ``end``), whether it is the place or only as far as one turn goes, and the dead
@@ -170,13 +171,13 @@ class Gate:
         return start, start >= end, dead
 
 
-def last_shown(reasons: Sequence[Reason], first: int, end: int) -> int:
+def last_visible(dispatch_rules: Sequence[DispatchRule], first: int, end: int) -> int:
     """The last ordinal that consumers may see, ``first - 1`` if none: below every readable end, not dead (5.9.12)."""
-    for reason in reasons:
+    for reason in dispatch_rules:
         end = min(end, reason.readable_end(end))
     while end > first:
         start = max(first, end - _WINDOW)
-        dead = {ordinal for reason in reasons for ordinal in reason.dead(start, end)}
+        dead = {ordinal for reason in dispatch_rules for ordinal in reason.dead(start, end)}
         while end > start:
             if end - 1 not in dead:
                 return end - 1

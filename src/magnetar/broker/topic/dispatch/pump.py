@@ -7,8 +7,8 @@ entry: work is done on runs and slices of runs.
 
 Acknowledged entries (holes) are skipped. Ordinals below the log's first are gone: a cursor behind it jumps (4.3.2).
 
-With a :class:`Gate` a round first sorts out what is closed in a replay, then sends what was passed over and is open
-now, then goes on with new entries up to the readable end, past those that are closed.
+With a :class:`DispatchFilter` a round first sorts out what is closed in a replay, then sends what was passed over and
+is open now, then goes on with new entries up to the readable end, past those that are closed.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from magnetar.broker.delivery.dispatchers.shared_chunks import ChunkInfo, Shared
 from magnetar.broker.delivery.instructions import Slice
 from magnetar.broker.topic.dispatch.batch_sizes import BatchSizes
 from magnetar.broker.topic.dispatch.consumer import Consumer
-from magnetar.broker.topic.dispatch.dispatch_filter import STEPS, Gate
+from magnetar.broker.topic.dispatch.dispatch_filter import STEPS, DispatchFilter
 from magnetar.broker.topic.dispatch.dispatch_settings import DispatchSettings
-from magnetar.broker.topic.dispatch.unreadable_ranges import Gaps
-from magnetar.broker.topic.ports import Cursor, Log, Parts, Run
+from magnetar.broker.topic.dispatch.unreadable_ranges import UnreadableRanges
+from magnetar.broker.topic.ports import EntryRun, Log, RemainingIndexes, SubscriptionCursor
 from magnetar.model.errors import UnreadableError
 from magnetar.runtime.clock import Clock
 
@@ -44,7 +44,7 @@ class Pump:
         self,
         name: str,
         source: Log,
-        cursor: Cursor,
+        cursor: SubscriptionCursor,
         settings: DispatchSettings,
         clock: Clock,
         sticky_key: Callable[[bytes], bytes],
@@ -52,7 +52,7 @@ class Pump:
         self.name = name
         self.dispatcher: Dispatcher | None = None
         self.consumers: dict[ConsumerState, Consumer] = {}
-        self.gate: Gate | None = None
+        self.dispatch_filter: DispatchFilter | None = None
         self.chunk_of: Callable[[bytes], ChunkInfo | None] | None = None
         """How a chunk of a message is known; None: the topic has none."""
         self.on_acknowledged: Callable[[], None] = _nothing
@@ -63,12 +63,12 @@ class Pump:
         """Of the topic's own entries."""
         self._log = source
         self._cursor = cursor
-        self.parts: Parts = cursor
+        self.parts: RemainingIndexes = cursor
         """What of a batch is to be sent; not the cursor itself while transactions hold some of it."""
         self._settings = settings
         self._clock = clock
         self._sticky_key = sticky_key
-        self._fetched: Run | None = None
+        self._fetched: EntryRun | None = None
         """What the last disk read brought."""
         self._reading = False
         self._reads = 0
@@ -80,7 +80,7 @@ class Pump:
         self._closed = False
         self.trouble = ""
         """What the last read said, while it is to be tried again."""
-        self.gaps = Gaps()
+        self.unreadable = UnreadableRanges()
         self._own = source
         self._asked = 0
         """Where the read that is under way begins."""
@@ -89,7 +89,7 @@ class Pump:
     def end(self) -> int:
         """Behind the last entry that may be read."""
         end = self._log.end
-        return end if self.gate is None else self.gate.readable_end(end)
+        return end if self.dispatch_filter is None else self.dispatch_filter.readable_end(end)
 
     @property
     def reading(self) -> bool:
@@ -100,8 +100,8 @@ class Pump:
         """The next new entry that may be sent, as far as one turn of the loop can see; asks nobody to do anything."""
         end = self.end
         start = self._cursor.next_unacknowledged(max(self.read_at, self._log.first))
-        if start < end and self.gate is not None:
-            start, found, _ = self.gate.pass_over(self._cursor, start, end)
+        if start < end and self.dispatch_filter is not None:
+            start, found, _ = self.dispatch_filter.pass_over(self._cursor, start, end)
             if not found:
                 return None
         return start if start < end else None
@@ -121,8 +121,8 @@ class Pump:
         """Read again from the first unacknowledged entry."""
         self._jump_trimmed()
         self.read_at = self._cursor.next_unacknowledged(self._cursor.mark_delete + 1)
-        if self.gate is not None:
-            self.gate.late.clear()
+        if self.dispatch_filter is not None:
+            self.dispatch_filter.late.clear()
 
     def read_through(self, source: Log) -> None:
         """Read from there from now on, from the first unacknowledged entry."""
@@ -165,8 +165,8 @@ class Pump:
 
     def _round(self, dispatcher: Dispatcher) -> int:
         """Entries dealt with; 0 when nothing more can be done before something happens."""
-        if self.gate is not None:
-            return self._gated_round(dispatcher, self.gate)
+        if self.dispatch_filter is not None:
+            return self._gated_round(dispatcher, self.dispatch_filter)
         plan = dispatcher.plan_replay()
         if plan:
             return self._replay(dispatcher, plan)
@@ -183,24 +183,24 @@ class Pump:
         self.read_at = self._give(dispatcher, start, min(start + wanted, source.end))
         return self.read_at - start
 
-    def _gated_round(self, dispatcher: Dispatcher, gate: Gate) -> int:
-        if not gate and not gate.late:
-            self.gate = None
+    def _gated_round(self, dispatcher: Dispatcher, dispatch_filter: DispatchFilter) -> int:
+        if not dispatch_filter and not dispatch_filter.late:
+            self.dispatch_filter = None
             return self._round(dispatcher)
         plan = dispatcher.plan_replay()
         if plan:
-            return 1 if self._sort_out(dispatcher, gate, plan) else self._replay(dispatcher, plan)
+            return 1 if self._sort_out(dispatcher, dispatch_filter, plan) else self._replay(dispatcher, plan)
         if not (wanted := dispatcher.wanted()):
             return 0
         if self.read_at < self._log.first:
             self._jump_trimmed()
-        if gate.late:
-            return self._send_late(dispatcher, gate, wanted)
-        end = gate.readable_end(self._log.end)
+        if dispatch_filter.late:
+            return self._send_late(dispatcher, dispatch_filter, wanted)
+        end = dispatch_filter.readable_end(self._log.end)
         if self.read_at >= end:
             return 0
         before = self.read_at
-        start, found, dead = gate.pass_over(self._cursor, before, end)
+        start, found, dead = dispatch_filter.pass_over(self._cursor, before, end)
         self.read_at = start
         if dead:
             self._cursor.acknowledge(dead)
@@ -212,25 +212,25 @@ class Pump:
         self.read_at = self._give(dispatcher, start, min(start + wanted, end))
         return self.read_at - start
 
-    def _sort_out(self, dispatcher: Dispatcher, gate: Gate, plan: list[int]) -> bool:
+    def _sort_out(self, dispatcher: Dispatcher, dispatch_filter: DispatchFilter, plan: list[int]) -> bool:
         """Whether something that was to be replayed at the front of ``plan`` is closed; it is taken out."""
         start = plan[0]
         stop = min(plan[-1] + 1, start + self._settings.dispatcher_max_read_batch_size)
         changed = False
-        for low, high in gate.closed(start, stop):
+        for low, high in dispatch_filter.closed(start, stop):
             changed |= dispatcher.withdraw(range(low, high))
-        if changed and (dead := gate.dead(start, stop)):
+        if changed and (dead := dispatch_filter.dead(start, stop)):
             self._cursor.acknowledge(dead)
             self.on_acknowledged()
         return changed
 
-    def _send_late(self, dispatcher: Dispatcher, gate: Gate, wanted: int) -> int:
+    def _send_late(self, dispatcher: Dispatcher, dispatch_filter: DispatchFilter, wanted: int) -> int:
         """Send the first consecutive ones of what was passed over; entries dealt with."""
-        late, cursor = gate.late, self._cursor
+        late, cursor = dispatch_filter.late, self._cursor
         front = late.front(wanted)
         start = front[0]
         gone = start < self._log.first or cursor.acknowledged(start) or dispatcher.has(start)
-        if gone or gate.next_open(start, start + 1) != start:
+        if gone or dispatch_filter.next_open(start, start + 1) != start:
             late.drop(1)
             return 1
         stop = start + 1
@@ -256,8 +256,8 @@ class Pump:
         stop = min(run.first + len(run.entries), stop)
         if stop > start + 1:
             stop = self._cursor.next_acknowledged(start, stop)
-            if self.gate is not None:
-                stop = self.gate.next_closed(start, stop)
+            if self.dispatch_filter is not None:
+                stop = self.dispatch_filter.next_closed(start, stop)
         low, high = start - run.first, stop - run.first
         key_slot = dispatcher.key_slot
         slots = None
@@ -289,7 +289,7 @@ class Pump:
         sent = sum(piece.stop - piece.start for piece in slices)
         return sent or int(dispatcher.plan_replay() != plan)
 
-    def _counts(self, run: Run, low: int, high: int) -> Sequence[int] | None:
+    def _counts(self, run: EntryRun, low: int, high: int) -> Sequence[int] | None:
         """Live messages of ``run.entries[low:high]``: what is charged (5.2.1)."""
         counts = run.counts
         if counts is not None:
@@ -305,7 +305,7 @@ class Pump:
                 live[i] = live_messages(words)
         return live
 
-    def _send(self, dispatcher: Dispatcher, run: Run, piece: Slice) -> None:
+    def _send(self, dispatcher: Dispatcher, run: EntryRun, piece: Slice) -> None:
         consumer = self.consumers[piece.consumer]
         low, high = piece.start - run.first, piece.stop - run.first
         counts = dispatcher.redelivery_counts()
@@ -318,7 +318,7 @@ class Pump:
         messages = high - low if run.counts is None else sum(run.counts[low:high])
         consumer.sent(high - low, messages, sum(map(len, run.entries[low:high])), self._clock.now_ms())
 
-    def _send_marked(self, consumer: Consumer, run: Run, low: int, high: int, counts: dict[int, int]) -> None:
+    def _send_marked(self, consumer: Consumer, run: EntryRun, low: int, high: int, counts: dict[int, int]) -> None:
         """Entries that carry a redelivery count or an ack set go one by one, the rest in slices."""
         plain = low
         connection, epoch, parts = consumer.connection, consumer.epoch, self.parts
@@ -339,7 +339,7 @@ class Pump:
 
     # -- reading -----------------------------------------------------------------------------------------------
 
-    def _run_at(self, start: int, entries_max: int) -> Run | None:
+    def _run_at(self, start: int, entries_max: int) -> EntryRun | None:
         """A run that covers ``start``; None: the disk was asked, or is still busy."""
         fetched = self._fetched
         if fetched is not None:
@@ -354,7 +354,7 @@ class Pump:
             self._log.read(start, entries_max, bytes_max, partial(self._read_done, self._reads))
         return run
 
-    def _read_done(self, asked: int, result: Run | Exception) -> None:
+    def _read_done(self, asked: int, result: EntryRun | Exception) -> None:
         if asked != self._reads:
             return
         self._reading = False
@@ -371,13 +371,13 @@ class Pump:
             return
         self._retry_s = self._settings.read_retry_s
         self._fetched = result
-        self.gaps.waiting = None
+        self.unreadable.waiting = None
         self.turn()
 
     def _unreadable(self, error: UnreadableError) -> bool:
         """Named once; then skipped if it may be, or tried again now and then: somebody may mend the disk."""
         start, stop = self._asked, min(error.stop, self._log.end)
-        if self.gaps.met(start, stop):
+        if self.unreadable.met(start, stop):
             ids = f"{self._log.position(start)} to {self._log.position(stop - 1)}"
             log.error("subscription %s: messages %s cannot be read: %s", self.name, ids, error)
         if self._settings.auto_skip_non_recoverable_data:
@@ -388,11 +388,11 @@ class Pump:
 
     def skip_unreadable(self) -> int:
         """What cannot be read and is in the way counts as acknowledged; how many entries that were not."""
-        if self.gaps.waiting is None:
+        if self.unreadable.waiting is None:
             return 0
-        start, stop = self.gaps.waiting
+        start, stop = self.unreadable.waiting
         left = [ordinal for ordinal in range(start, stop) if not self._cursor.acknowledged(ordinal)]
-        self.gaps.passed(len(left))
+        self.unreadable.passed(len(left))
         log.error("subscription %s: %d messages that cannot be read are skipped", self.name, len(left))
         self._cursor.acknowledge(left)
         if self.dispatcher is not None and self.consumers:

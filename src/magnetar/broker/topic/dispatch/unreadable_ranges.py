@@ -13,7 +13,7 @@ _RANGES_MAX: Final = 1000
 """Ranges that are shown; more are only counted."""
 
 
-class Gaps:
+class UnreadableRanges:
     """Ranges are half-open, of ordinals."""
 
     __slots__ = ("entries_skipped", "skipped", "waiting")

@@ -16,8 +16,8 @@ import asyncio
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
-from magnetar.broker.topic.ports import Done, Run
-from magnetar.broker.topic.publish.producer import Pending
+from magnetar.broker.topic.ports import Done, EntryRun
+from magnetar.broker.topic.publish.producer import PendingEntry
 from magnetar.model.errors import MagnetarError, PersistenceError
 from magnetar.model.ids import EARLIEST, Position
 from magnetar.storage.ledgers.ledger import Ledger, LedgerTable
@@ -27,7 +27,7 @@ _GROUP_BYTES_MAX: Final = 1 << 20
 """With a few large messages a group is full as well: sockets are asked whether they take more once per group."""
 
 
-class Group(NamedTuple):
+class FanOutGroup(NamedTuple):
     """Entries that are delivered together."""
 
     entries: list[bytes]
@@ -67,7 +67,7 @@ class InFlight:
         return sum(self._entries.values())
 
 
-class Passage:
+class FanOut:
     """One topic's; on the event loop. ``deliver`` must not call back."""
 
     __slots__ = (
@@ -75,7 +75,7 @@ class Passage:
         "name", "table",
     )  # fmt: skip
 
-    def __init__(self, name: str, in_flight: InFlight, deliver: Callable[[Group], None]) -> None:
+    def __init__(self, name: str, in_flight: InFlight, deliver: Callable[[FanOutGroup], None]) -> None:
         self.name = name
         self.first = 0
         self.end = 0
@@ -91,14 +91,14 @@ class Passage:
     def _start(self) -> None:
         self._entries: list[bytes] = []
         self._counts: list[int] = []
-        self._tags: list[tuple[Pending, int, int]] = []
+        self._tags: list[tuple[PendingEntry, int, int]] = []
         """Who is to have a receipt, with messages and bytes; bytes -1: dropped."""
         self._messages = 0
         self._bytes = 0
 
     # what a producer needs ---------------------------------------------------------------------------------------
 
-    def append(self, entry: bytes, messages: int, tag: Pending) -> int:
+    def append(self, entry: bytes, messages: int, tag: PendingEntry) -> int:
         """Put ``entry`` into the group."""
         if self._in_flight.enter(tag[0].connection.session):
             size = len(entry)
@@ -137,7 +137,7 @@ class Passage:
         counts = self._counts if messages != len(entries) else None
         self._start()
         if entries:
-            self._deliver(Group(entries, counts, messages, size))
+            self._deliver(FanOutGroup(entries, counts, messages, size))
         start, n = 0, len(tags)
         while start < n:
             producer, dropped = tags[start][0].producer, tags[start][2] < 0
@@ -147,7 +147,7 @@ class Passage:
             self._answer(tags[start:stop], dropped=dropped)
             start = stop
 
-    def _answer(self, tags: list[tuple[Pending, int, int]], *, dropped: bool) -> None:
+    def _answer(self, tags: list[tuple[PendingEntry, int, int]], *, dropped: bool) -> None:
         producer = tags[0][0].producer
         messages = sum(tag[1] for tag in tags)
         if dropped:
@@ -163,11 +163,11 @@ class Passage:
 
     # what a log of nothing answers -------------------------------------------------------------------------------
 
-    def cached(self, start: int, entries_max: int, bytes_max: int) -> Run | None:
+    def cached(self, start: int, entries_max: int, bytes_max: int) -> EntryRun | None:
         """Nothing is."""
         return None
 
-    def read(self, start: int, entries_max: int, bytes_max: int, done: Callable[[Run | Exception], None]) -> None:
+    def read(self, start: int, entries_max: int, bytes_max: int, done: Callable[[EntryRun | Exception], None]) -> None:
         """There is nothing to read."""
         done(MagnetarError(f"{self.name} keeps no messages: it is a non-persistent topic"))
 

@@ -21,8 +21,8 @@ from magnetar.broker.delivery.permits import buy
 from magnetar.broker.topic.dispatch.consumer import Consumer
 from magnetar.broker.topic.dispatch.dispatch_settings import DispatchSettings
 from magnetar.broker.topic.dispatch.dispatcher_choice import check_joins, make_dispatcher
-from magnetar.broker.topic.nonpersistent.fan_out import Group
-from magnetar.broker.topic.ports import ConsumerConnection, Done, tell
+from magnetar.broker.topic.nonpersistent.fan_out import FanOutGroup
+from magnetar.broker.topic.ports import ConsumerConnection, Done, notify
 from magnetar.broker.topic.subscription.acknowledgements import IndexAck
 from magnetar.broker.topic.subscription.subscription import TopicIdentity
 from magnetar.broker.topic.subscription.subscription_stats import SubscriptionStats, Totals, consumers_stats
@@ -33,7 +33,7 @@ from magnetar.runtime.clock import Clock
 _UNLIMITED = 1 << 62
 
 
-def passing_settings(settings: DispatchSettings) -> DispatchSettings:
+def nonpersistent_settings(settings: DispatchSettings) -> DispatchSettings:
     """``settings`` for dispatchers whose entries are gone when they return."""
     return replace(
         settings,
@@ -47,26 +47,29 @@ def passing_settings(settings: DispatchSettings) -> DispatchSettings:
     )
 
 
-class NoAcks:
+class NoAcknowledgements:
     """Acknowledgements that are answered and mean nothing."""
 
     def take(self, consumer: Consumer, ordinals: Sequence[int], durable: Done | None = None) -> None:
         """ACK."""
-        tell(durable)
+        notify(durable)
 
     def take_sets(self, consumer: Consumer, acks: Sequence[IndexAck], durable: Done | None = None) -> None:
         """ACK of parts of batches."""
-        tell(durable)
+        notify(durable)
 
     def take_until(
         self, consumer: Consumer, ordinal: int, durable: Done | None = None, batch: IndexAck | None = None
     ) -> None:
         """Cumulative ACK."""
-        tell(durable)
+        notify(durable)
 
 
 class NonPersistentSubscription:
-    """Made by its topic for its first consumer, forgotten with its last. ``settings``: of ``passing_settings``."""
+    """Made by its topic for its first consumer, forgotten with its last. ``settings``.
+
+    Of ``nonpersistent_settings``.
+    """
 
     mark_delete = -1
 
@@ -87,7 +90,7 @@ class NonPersistentSubscription:
         """Whatever the client asked for: nothing of it outlives its consumers."""
         self.sub_type: SubType | None = None
         self.key_shared = AUTO_SPLIT
-        self.acks = NoAcks()
+        self.acks = NoAcknowledgements()
         self.totals = Totals()
         self.dropped = 0
         """Messages that passed and that nobody could take."""
@@ -176,7 +179,7 @@ class NonPersistentSubscription:
     def resume(self, consumer: Consumer) -> None:
         """The socket takes more again: what comes from now on."""
 
-    def deliver(self, group: Group) -> None:
+    def deliver(self, group: FanOutGroup) -> None:
         """Messages pass."""
         dispatcher = self.dispatcher
         given = 0
@@ -195,7 +198,7 @@ class NonPersistentSubscription:
                 dispatcher.acknowledged_until(len(group.entries))
         self.dropped += group.messages - given
 
-    def _choose(self, dispatcher: Dispatcher, group: Group) -> list[Slice]:
+    def _choose(self, dispatcher: Dispatcher, group: FanOutGroup) -> list[Slice]:
         counts, stop = group.counts, len(group.entries)
         dispatcher.new_turn()
         if isinstance(dispatcher, SingleActiveConsumer):
@@ -221,7 +224,7 @@ class NonPersistentSubscription:
         self, ordinal: int, durable: Done | None = None, ack_set: tuple[int, ...] = (), batch_size: int = 0
     ) -> None:
         """SEEK: nobody is disconnected (13.11)."""
-        tell(durable)
+        notify(durable)
 
     def check_unsubscribe(self, consumer: Consumer, *, force: bool = False) -> None:
         """Whether this consumer may delete the subscription; with ``force`` the others are disconnected (5.9.9)."""

@@ -11,15 +11,18 @@ from collections.abc import Callable, Mapping
 
 from magnetar.broker.topic.dispatch.dispatch_settings import DispatchSettings
 from magnetar.broker.topic.limits import check_consumer, check_subscription, with_policies
-from magnetar.broker.topic.nonpersistent.fan_out import Group, InFlight, Passage
-from magnetar.broker.topic.nonpersistent.nonpersistent_subscription import NonPersistentSubscription, passing_settings
-from magnetar.broker.topic.ports import Done, DurableAnswer, Log, Sent
+from magnetar.broker.topic.nonpersistent.fan_out import FanOut, FanOutGroup, InFlight
+from magnetar.broker.topic.nonpersistent.nonpersistent_subscription import (
+    NonPersistentSubscription,
+    nonpersistent_settings,
+)
+from magnetar.broker.topic.ports import Done, DurableAnswer, Log, SentTotals
 from magnetar.broker.topic.publish.producer import Producer
 from magnetar.broker.topic.publish.producers import Admitted, Producers
 from magnetar.broker.topic.publish.publish_checks import PublishChecks, PublishSettings
-from magnetar.broker.topic.publish.topic_epoch import PassingEpoch
+from magnetar.broker.topic.publish.topic_epoch import MemoryEpoch
 from magnetar.broker.topic.subscription.subscription import TopicIdentity
-from magnetar.broker.topic.topic_api import ServedSubscription
+from magnetar.broker.topic.topic_api import SubscriptionApi
 from magnetar.model.errors import MagnetarError, ServiceNotReadyError
 from magnetar.model.ids import Position
 from magnetar.model.names import TopicName
@@ -47,7 +50,7 @@ class NonPersistentTopic:
         self._policies_of = policies_of
         self._identity = TopicIdentity(name.fqn, max(name.partition_index, 0))
         # Failover: a topic without partitions chooses as partition 0 does (13.4 {probe})
-        self.producers = Producers(name.fqn, PassingEpoch())
+        self.producers = Producers(name.fqn, MemoryEpoch())
         self.checks = PublishChecks(name.fqn, self.producers, policies_of(name), clock, publishing)
         self.subscriptions: dict[str, NonPersistentSubscription] = {}
         self.closed = False
@@ -56,10 +59,10 @@ class NonPersistentTopic:
         self.entries_in = 0
         self.used_ms = clock.now_ms()
         """When it was last seen in use; kept by the collection of idle topics."""
-        self._sent_before = Sent(0, 0)
+        self._sent_before = SentTotals(0, 0)
         """By subscriptions that are gone."""
         self._dropped_before = 0
-        self.log = Passage(name.fqn, in_flight, self._deliver)
+        self.log = FanOut(name.fqn, in_flight, self._deliver)
 
     @property
     def policies(self) -> TopicPolicies:
@@ -70,7 +73,7 @@ class NonPersistentTopic:
         """There is nothing to wait for."""
         answer(None)
 
-    def _deliver(self, group: Group) -> None:
+    def _deliver(self, group: FanOutGroup) -> None:
         self.entries_in += len(group.entries)
         self.msg_in += group.messages
         self.bytes_in += group.bytes
@@ -98,7 +101,7 @@ class NonPersistentTopic:
         if found is None:
             policies = self.policies
             check_subscription(self.name.fqn, policies, len(self.subscriptions))
-            settings = passing_settings(with_policies(self._settings, policies))
+            settings = nonpersistent_settings(with_policies(self._settings, policies))
             found = NonPersistentSubscription(self._identity, name, settings, self.clock, sticky_key, properties)
             self.subscriptions[name] = found
         done()
@@ -108,7 +111,7 @@ class NonPersistentTopic:
         """Whether one more consumer may come. Raises NotAllowedError, ConsumerBusyError (5.1.5, 5.1.6)."""
         check_consumer(self.name.fqn, self.policies, sub_type, self.consumer_count())
 
-    def consumer_gone(self, subscription: ServedSubscription) -> None:
+    def consumer_gone(self, subscription: SubscriptionApi) -> None:
         """A consumer has left; the subscription goes with its last one."""
         held = self.subscriptions.get(subscription.name)
         if held is subscription and not held.consumers:
@@ -124,19 +127,19 @@ class NonPersistentTopic:
     def _forget(self, subscription: NonPersistentSubscription) -> None:
         del self.subscriptions[subscription.name]
         gone, before = subscription.counters(), self._sent_before
-        self._sent_before = Sent(before.messages + gone.messages_out, before.bytes + gone.bytes_out)
+        self._sent_before = SentTotals(before.messages + gone.messages_out, before.bytes + gone.bytes_out)
         self._dropped_before += subscription.dropped
 
     # statistics --------------------------------------------------------------------------------------------------
 
-    def sent(self) -> Sent:
+    def sent(self) -> SentTotals:
         """Since the topic was made, by subscriptions that are gone too."""
         messages, size = self._sent_before
         for subscription in self.subscriptions.values():
             counted = subscription.counters()
             messages += counted.messages_out
             size += counted.bytes_out
-        return Sent(messages, size)
+        return SentTotals(messages, size)
 
     def dropped(self) -> int:
         """Messages that a subscription could not give to anybody, once for each such subscription."""
@@ -157,15 +160,15 @@ class NonPersistentTopic:
         """Nothing of it is kept that could be compacted."""
         return self.log
 
-    def read_by(self, subscription: ServedSubscription, *, compacted: bool) -> None:
+    def read_by(self, subscription: SubscriptionApi, *, compacted: bool) -> None:
         """The same."""
 
-    def log_of(self, subscription: ServedSubscription) -> Log:
+    def log_of(self, subscription: SubscriptionApi) -> Log:
         """The same."""
         return self.log
 
     def find_time(
-        self, publish_time_ms: int, done: Callable[[int | Exception], None], reader: ServedSubscription | None = None
+        self, publish_time_ms: int, done: Callable[[int | Exception], None], reader: SubscriptionApi | None = None
     ) -> None:
         """SEEK by time is a no-op."""
         done(0)
@@ -174,7 +177,7 @@ class NonPersistentTopic:
         """Raises MagnetarError: no message is kept (13.11)."""
         raise MagnetarError(f"{self.name.fqn} has no last message: a non-persistent topic keeps none")
 
-    def last_shown(self) -> int:
+    def last_visible(self) -> int:
         """There is none."""
         return -1
 

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Final, NamedTuple
 
-from magnetar.broker.topic.publish.producer import Pending, Producer, Publish
+from magnetar.broker.topic.publish.producer import PendingEntry, Producer, Publish
 from magnetar.broker.topic.publish.receipt_order import OrderedReceipts
 from magnetar.broker.topic.publish.sequence_ids import SequenceIds, Verdict
 from magnetar.model.errors import NotAllowedError, PersistenceError, ProtocolError
@@ -69,7 +69,7 @@ class Deduplication:
     def _publish(self, producer: Producer, connection: OrderedReceipts, message: CommandSend) -> None:
         """Append the message unless it is there. Raises PersistenceError, NotAllowedError, and what appending does."""
         given = message.highest_sequence_id or 0
-        entry = Pending(producer, message.sequence_id, given if given >= message.sequence_id else 0)
+        entry = PendingEntry(producer, message.sequence_id, given if given >= message.sequence_id else 0)
         if message.marker or (message.is_chunk and not _is_last_chunk(message.entry)):
             self._append(connection, entry, message)
             return
@@ -93,7 +93,7 @@ class Deduplication:
             )
             raise NotAllowedError(text)
 
-    def _append(self, connection: OrderedReceipts, entry: Pending, message: CommandSend) -> None:
+    def _append(self, connection: OrderedReceipts, entry: PendingEntry, message: CommandSend) -> None:
         entry.producer.append(message.entry, messages_in(message.entry, message.num_messages), entry)
         connection.appended(entry)
 

@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, Protocol, TypeAlias
 
-from magnetar.broker.topic.ports import TopicLog
+from magnetar.broker.topic.ports import WritableLog
 from magnetar.model.errors import PersistenceError
 from magnetar.protocol.commands import CommandSend, ProducerAccessMode
 from magnetar.protocol.entries import DELIVER_AT, messages_in
 
 
-class Pending(NamedTuple):
+class PendingEntry(NamedTuple):
     """What the log gives back with the result of one entry."""
 
     producer: Producer
@@ -33,11 +33,11 @@ class ProducerConnection(Protocol):
         """The same object for all producers of one connection."""
         ...
 
-    def receipts(self, ledger: int, first_entry: int, results: Sequence[Pending]) -> None:
+    def receipts(self, ledger: int, first_entry: int, results: Sequence[PendingEntry]) -> None:
         """Consecutive entries are durable; ledger and entry -1 for one that was there already (SEMANTICS 3.4.3)."""
         ...
 
-    def failed(self, results: Sequence[Pending], error: PersistenceError) -> None:
+    def failed(self, results: Sequence[PendingEntry], error: PersistenceError) -> None:
         """These entries were not accepted."""
         ...
 
@@ -45,7 +45,7 @@ class ProducerConnection(Protocol):
         """So many entries were decided, either way, after the producer had been closed."""
         ...
 
-    def unstored(self, results: Sequence[Pending], *, dropped: bool) -> None:
+    def unstored(self, results: Sequence[PendingEntry], *, dropped: bool) -> None:
         """These entries of a non-persistent topic passed, or were dropped on the way in (13.3)."""
         ...
 
@@ -87,7 +87,7 @@ class Producer:
         "publish", "topic_epoch",
     )  # fmt: skip
 
-    def __init__(self, info: ProducerInfo, log: TopicLog, connection: ProducerConnection) -> None:
+    def __init__(self, info: ProducerInfo, log: WritableLog, connection: ProducerConnection) -> None:
         self.info = info
         self.log = log
         self._plain: Append = log.append
@@ -117,7 +117,7 @@ class Producer:
         if messages <= 1 and (entry.find(DELIVER_AT, 10, 10 + entry[9]) >= 0 or entry[8] or entry[7]):
             append = self.append
         count = messages_in(entry, messages) if messages > 1 else 1
-        append(entry, count, _new_pending(Pending, (self, message[1], highest)))
+        append(entry, count, _new_pending(PendingEntry, (self, message[1], highest)))
 
 
 _new_pending = tuple.__new__  # a third of what calling the class takes, once per message

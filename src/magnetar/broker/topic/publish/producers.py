@@ -22,7 +22,7 @@ Admitted = Callable[[MagnetarError | None], None]
 _PREFIX: Final = "org.apache.pulsar.broker.service.BrokerServiceException$"
 
 
-class Limits(NamedTuple):
+class ProducerLimits(NamedTuple):
     """0: without limit."""
 
     producers: int = 0
@@ -67,7 +67,7 @@ class Producers:
         """Who has this name now."""
         return self._by_name.get(name)
 
-    def admit(self, producer: Producer, epoch: int | None, limits: Limits, admitted: Admitted) -> bool:
+    def admit(self, producer: Producer, epoch: int | None, limits: ProducerLimits, admitted: Admitted) -> bool:
         """Let the producer in; ``admitted`` is called when it may publish, at once if it is a shared one.
 
         ``epoch`` is that of its earlier life, if it had one. False if it has to wait until others have left.
@@ -106,7 +106,7 @@ class Producers:
             if held is self._exclusive:
                 self._exclusive = self._entering = None
 
-    def _check_shared(self, producer: Producer, limits: Limits) -> None:
+    def _check_shared(self, producer: Producer, limits: ProducerLimits) -> None:
         if self._exclusive is not None or self._queue:
             raise ProducerBusyError(f"{_PREFIX}ProducerBusyException: {self._owned()}")
         self._check_limits(producer, limits)
@@ -132,7 +132,7 @@ class Producers:
         if epoch is not None and current is not None and epoch < current:
             raise _fenced(f"Topic epoch has already moved. Current epoch: {current}, Producer epoch: {epoch}")
 
-    def _check_limits(self, producer: Producer, limits: Limits) -> None:
+    def _check_limits(self, producer: Producer, limits: ProducerLimits) -> None:
         if 0 < limits.same_address <= sum(_host(held) == _host(producer) for held in self._by_name.values()):
             text = f"Topic '{self._topic}' reached max same address producers limit"
             raise ProducerBusyError(f"{_PREFIX}ProducerBusyException: {text}")

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from magnetar.broker.topic.publish.deduplication import DEDUPLICATION, Deduplication, DeduplicationSettings
 from magnetar.broker.topic.publish.producer import Producer, Publish
-from magnetar.broker.topic.publish.producers import Limits, Producers
+from magnetar.broker.topic.publish.producers import ProducerLimits, Producers
 from magnetar.broker.topic.publish.publish_rate import PublishLimit
 from magnetar.model.errors import MetadataError, NotAllowedError, ProtocolError
 from magnetar.model.topic_policies import TopicPolicies
@@ -51,9 +51,9 @@ class PublishChecks:
         self.deduplication: Deduplication | None = None
         self._switch_deduplication()
 
-    def limits(self) -> Limits:
+    def limits(self) -> ProducerLimits:
         """How many producers there may be."""
-        return Limits(self._policies.max_producers, self._settings.same_address_max)
+        return ProducerLimits(self._policies.max_producers, self._settings.same_address_max)
 
     def admit(self, producer: Producer) -> None:
         """Choose the producer's way in. Raises MetadataError if it has to encrypt and does not (3.1.7)."""

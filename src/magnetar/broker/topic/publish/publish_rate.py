@@ -27,7 +27,7 @@ class Throttled(Protocol):
         ...
 
 
-class Bucket:
+class TokenBucket:
     """Tokens that come back at a steady rate; may be overdrawn by what was taken last."""
 
     __slots__ = ("_at", "_level", "_rate")
@@ -51,8 +51,8 @@ class PublishLimit:
     def __init__(self, rate: PublishRate, now: Callable[[], float]) -> None:
         self.rate = rate
         self._now = now
-        self._messages = Bucket(rate.messages, now()) if rate.messages > 0 else None
-        self._bytes = Bucket(rate.bytes, now()) if rate.bytes > 0 else None
+        self._messages = TokenBucket(rate.messages, now()) if rate.messages > 0 else None
+        self._bytes = TokenBucket(rate.bytes, now()) if rate.bytes > 0 else None
         self.times = 0
         """How often a connection was made to wait."""
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from magnetar.broker.topic.publish.producer import Pending, ProducerConnection
+from magnetar.broker.topic.publish.producer import PendingEntry, ProducerConnection
 from magnetar.model.errors import PersistenceError
 
 
@@ -18,9 +18,9 @@ class OrderedReceipts:
 
     def __init__(self, connection: ProducerConnection) -> None:
         self._connection = connection
-        self._last: Pending | None = None
+        self._last: PendingEntry | None = None
         """The last entry in flight."""
-        self._held: list[tuple[Pending, Pending]] = []
+        self._held: list[tuple[PendingEntry, PendingEntry]] = []
         """In order: an entry in flight, and a duplicate that came after it."""
 
     @property
@@ -33,18 +33,18 @@ class OrderedReceipts:
         """See :class:`ProducerConnection`."""
         return self._connection.session
 
-    def appended(self, entry: Pending) -> None:
+    def appended(self, entry: PendingEntry) -> None:
         """From now on this one is the last in flight."""
         self._last = entry
 
-    def duplicate(self, again: Pending) -> None:
+    def duplicate(self, again: PendingEntry) -> None:
         """A receipt with ids -1, when it is its turn (SEMANTICS 3.4.3)."""
         if self._last is None:
             self._connection.receipts(-1, -1, (again,))
         else:
             self._held.append((self._last, again))
 
-    def receipts(self, ledger: int, first_entry: int, results: Sequence[Pending]) -> None:
+    def receipts(self, ledger: int, first_entry: int, results: Sequence[PendingEntry]) -> None:
         """See :class:`ProducerConnection`."""
         last = self._last
         # mostly the last one; not if deduplication was switched off meanwhile and more was sent
@@ -63,7 +63,7 @@ class OrderedReceipts:
         if start < len(results):
             self._connection.receipts(ledger, first_entry + start, results[start:])
 
-    def failed(self, results: Sequence[Pending], error: PersistenceError) -> None:
+    def failed(self, results: Sequence[PendingEntry], error: PersistenceError) -> None:
         """See :class:`ProducerConnection`. After a failed write the producer is closed, and with it who is held."""
         self._connection.failed(results, error)
 
@@ -71,7 +71,7 @@ class OrderedReceipts:
         """See :class:`ProducerConnection`."""
         self._connection.dropped(count)
 
-    def unstored(self, results: Sequence[Pending], *, dropped: bool) -> None:
+    def unstored(self, results: Sequence[PendingEntry], *, dropped: bool) -> None:
         """See :class:`ProducerConnection`."""
         self._connection.unstored(results, dropped=dropped)
 

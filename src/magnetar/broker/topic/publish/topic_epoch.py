@@ -42,7 +42,7 @@ class LogEpoch:
         self._log.write_birth(done)
 
 
-class PassingEpoch:
+class MemoryEpoch:
     """In memory, for a topic that keeps nothing."""
 
     def __init__(self) -> None:

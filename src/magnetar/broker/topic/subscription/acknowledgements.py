@@ -13,7 +13,7 @@ from typing import NamedTuple
 from magnetar.broker.delivery.dispatchers.exclusive import SingleActiveConsumer
 from magnetar.broker.topic.dispatch.consumer import Consumer
 from magnetar.broker.topic.dispatch.pump import Pump, live_messages
-from magnetar.broker.topic.ports import Cursor, Done, tell
+from magnetar.broker.topic.ports import Done, SubscriptionCursor, notify
 from magnetar.runtime.clock import Clock
 
 
@@ -26,11 +26,17 @@ class IndexAck(NamedTuple):
     """As the client says, below 1 when it did not; see :mod:`magnetar.broker.topic.dispatch.batch_sizes`."""
 
 
-class Acks:
+class Acknowledgements:
     """Of one subscription; ``mark_moved`` is told the time when its cursor may have moved."""
 
     def __init__(
-        self, pump: Pump, cursor: Cursor, clock: Clock, mark_moved: Callable[[int], None], *, parts_count: bool
+        self,
+        pump: Pump,
+        cursor: SubscriptionCursor,
+        clock: Clock,
+        mark_moved: Callable[[int], None],
+        *,
+        parts_count: bool,
     ) -> None:
         self.parts_count = parts_count
         """Whether messages of a batch are acknowledged one by one: acknowledgmentAtBatchIndexLevelEnabled."""
@@ -44,7 +50,7 @@ class Acks:
         """Individual acknowledgement of whole entries; ``durable`` is called once the cursor has it on disk."""
         dispatcher = self._pump.dispatcher
         if consumer.state not in self._pump.consumers:
-            tell(durable)
+            notify(durable)
             return
         self._cursor.acknowledge(ordinals, durable)
         if dispatcher is not None and dispatcher.acknowledged(consumer.state, ordinals):
@@ -55,7 +61,7 @@ class Acks:
         """Individual acknowledgement of messages within batches; without effect if that is off (5.7.7)."""
         dispatcher = self._pump.dispatcher
         if not self.parts_count or not acks or dispatcher is None or consumer.state not in self._pump.consumers:
-            tell(durable)
+            notify(durable)
             return
         freed = False
         complete = 0
@@ -63,7 +69,7 @@ class Acks:
             done = durable if i == len(acks) else None
             left = self.remaining(ordinal, ack_set, batch_size)
             if left is None:
-                tell(done)
+                notify(done)
             elif self._cursor.acknowledge_indexes(ordinal, left.words, left.size, done):
                 freed |= dispatcher.acknowledged(consumer.state, (ordinal,))
                 complete += 1
@@ -83,7 +89,7 @@ class Acks:
         """
         gone = consumer.state not in self._pump.consumers
         if gone or not isinstance(self._pump.dispatcher, SingleActiveConsumer):
-            tell(durable)
+            notify(durable)
             return
         before = self._cursor.backlog()
         if batch is None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from magnetar.broker.topic.ports import Log, Run
+from magnetar.broker.topic.ports import EntryRun, Log
 from magnetar.runtime.answers import answered
 from magnetar.storage.ledgers.ledger import Ledger
 from magnetar.storage.ledgers.managed_ledger import ManagedLedger
@@ -31,7 +31,7 @@ def bytes_behind(log: ManagedLedger, ordinal: int) -> int:
     return total
 
 
-async def run_at(log: Log, start: int, entries_max: int = PIECE_ENTRIES) -> Run:
+async def run_at(log: Log, start: int, entries_max: int = PIECE_ENTRIES) -> EntryRun:
     """Entries from ``start`` on, from memory or disk; begins at ``log.first`` if those were trimmed.
 
     Raises what reading raised.

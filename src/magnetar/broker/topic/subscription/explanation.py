@@ -1,6 +1,6 @@
 """Why is nothing arriving? What stands between a subscription's backlog and its consumers, in words.
 
-Every obstacle is one :class:`Finding`: what it is, where, and what to do. The order is that of a message's way: is
+Every obstacle is one :class:`Obstacle`: what it is, where, and what to do. The order is that of a message's way: is
 there one, may it be read, is it due, is there a consumer, may that consumer have it. Reads only.
 """
 
@@ -18,7 +18,7 @@ IDS_MAX: Final = 10
 """Message ids that an answer names per place."""
 
 
-class Finding(NamedTuple):
+class Obstacle(NamedTuple):
     """One obstacle, or the word that there is none."""
 
     what: str
@@ -28,13 +28,13 @@ class Finding(NamedTuple):
     do: str
 
 
-def explain(subscription: Subscription) -> list[Finding]:
+def explain(subscription: Subscription) -> list[Obstacle]:
     """At least one finding."""
     dispatcher, backlog = subscription.dispatcher, subscription.cursor.backlog()
     if not backlog:
-        return [Finding("caught-up", "Every message of the topic is acknowledged.", "Nothing: publish something.")]
+        return [Obstacle("caught-up", "Every message of the topic is acknowledged.", "Nothing: publish something.")]
     if dispatcher is None or not subscription.consumers:
-        return [Finding("no-consumer", f"{backlog} entries wait and no consumer is connected.", "Connect a consumer.")]
+        return [Obstacle("no-consumer", f"{backlog} entries wait and no consumer is connected.", "Connect a consumer.")]
     found = [*_gate(subscription), *_disk(subscription), *_consumers(subscription, dispatcher)]
     if isinstance(dispatcher, KeyShared):
         found += _keys(subscription, dispatcher)
@@ -46,9 +46,11 @@ def explain(subscription: Subscription) -> list[Finding]:
     if not found:
         why = subscription.should_send()
         if why:
-            found.append(Finding("stuck", f"It should be sending: {why}.", "Report it; reconnecting consumers helps."))
+            found.append(Obstacle("stuck", f"It should be sending: {why}.", "Report it; reconnecting consumers helps."))
         else:
-            found.append(Finding("flowing", f"Nothing holds up the {backlog} entries.", "Wait a moment and ask again."))
+            found.append(
+                Obstacle("flowing", f"Nothing holds up the {backlog} entries.", "Wait a moment and ask again.")
+            )
     return found
 
 
@@ -63,7 +65,7 @@ def _ids(subscription: Subscription, ordinals: list[int]) -> str:
     return ", ".join(shown_id(subscription, ordinal) for ordinal in ordinals[:IDS_MAX]) + more
 
 
-def _all_out(subscription: Subscription, dispatcher: Dispatcher, backlog: int) -> Finding:
+def _all_out(subscription: Subscription, dispatcher: Dispatcher, backlog: int) -> Obstacle:
     holders = [consumer for consumer in dispatcher.consumers if consumer.pending]
     if holders:
         worst = max(holders, key=lambda consumer: len(consumer.pending))
@@ -72,65 +74,66 @@ def _all_out(subscription: Subscription, dispatcher: Dispatcher, backlog: int) -
         )
     else:
         where = f"; the first is {_ids(subscription, [subscription.cursor.mark_delete + 1])}"
-    return Finding(
+    return Obstacle(
         "waits-for-acks",
         f"All {backlog} entries of the backlog were delivered and are not acknowledged{where}.",
         "Acknowledge them, ask for redelivery, or close the consumer that holds them.",
     )
 
 
-def _gate(subscription: Subscription) -> list[Finding]:
-    gate = subscription.gate
-    if gate is None:
+def _gate(subscription: Subscription) -> list[Obstacle]:
+    dispatch_filter = subscription.dispatch_filter
+    if dispatch_filter is None:
         return []
     found = []
-    end = gate.readable_end(subscription.log.end)
+    end = dispatch_filter.readable_end(subscription.log.end)
     if end < subscription.log.end:
         found.append(
-            Finding(
+            Obstacle(
                 "gate",
-                f"Entries from {shown_id(subscription, end)} on may not be read yet: {gate.why_unreadable()}.",
+                f"Entries from {shown_id(subscription, end)} on may not be read yet: "
+                f"{dispatch_filter.why_unreadable()}.",
                 "Commit or abort the oldest open transaction.",
             )
         )
-    delayed = gate.delayed(subscription.cursor, subscription.log.end)
+    delayed = dispatch_filter.delayed(subscription.cursor, subscription.log.end)
     if delayed:
         found.append(
-            Finding("delayed", f"{delayed} entries wait for the time they were sent for.", "Wait until they are due.")
+            Obstacle("delayed", f"{delayed} entries wait for the time they were sent for.", "Wait until they are due.")
         )
     return found
 
 
-def _disk(subscription: Subscription) -> list[Finding]:
+def _disk(subscription: Subscription) -> list[Obstacle]:
     trouble = subscription.read_trouble
-    gaps = subscription.gaps
-    if gaps.waiting is not None:
-        start, stop = gaps.waiting
+    unreadable = subscription.unreadable
+    if unreadable.waiting is not None:
+        start, stop = unreadable.waiting
         which = f"{stop - start} entries, {shown_id(subscription, start)} to {shown_id(subscription, stop - 1)}"
         step = (
             "Bring back the file from a backup, or skip them: POST .../subscription/{name}/skipUnreadable, or "
             "autoSkipNonRecoverableData=true for all of the broker."
         )
-        return [Finding("unreadable", f"{which}, are damaged on disk: {trouble}.", step)]
+        return [Obstacle("unreadable", f"{which}, are damaged on disk: {trouble}.", step)]
     if trouble:
         step = "See the log; mend the disk, or bring back the object if it names an offloaded ledger's."
-        return [Finding("read-failed", f"Reading fails: {trouble}.", step)]
+        return [Obstacle("read-failed", f"Reading fails: {trouble}.", step)]
     if subscription.reading:
-        return [Finding("reading", "Entries are being read from the disk.", "Wait a moment and ask again.")]
+        return [Obstacle("reading", "Entries are being read from the disk.", "Wait a moment and ask again.")]
     return []
 
 
-def _consumers(subscription: Subscription, dispatcher: Dispatcher) -> list[Finding]:
+def _consumers(subscription: Subscription, dispatcher: Dispatcher) -> list[Obstacle]:
     found = []
     if dispatcher.blocked:
         limit = subscription.settings.max_unacked_messages_per_subscription
         text = f"The subscription has {dispatcher.unacked} unacknowledged messages and pauses until half of {limit}."
-        found.append(Finding("blocked-unacked", text, "Acknowledge, or raise maxUnackedMessagesPerSubscription."))
+        found.append(Obstacle("blocked-unacked", text, "Acknowledge, or raise maxUnackedMessagesPerSubscription."))
     served = dispatcher.consumers
     if isinstance(dispatcher, SingleActiveConsumer):
         if dispatcher.waiting:
             text = "The active consumer has just changed and takes over in a moment."
-            found.append(Finding("activation", text, "Wait for activeConsumerFailoverDelayTimeMillis."))
+            found.append(Obstacle("activation", text, "Wait for activeConsumerFailoverDelayTimeMillis."))
         served = [dispatcher.active] if dispatcher.active is not None else []
     for consumer in served:
         one = _consumer(subscription, consumer)
@@ -142,23 +145,23 @@ def _consumers(subscription: Subscription, dispatcher: Dispatcher) -> list[Findi
     return found
 
 
-def _consumer(subscription: Subscription, consumer: ConsumerState) -> Finding | None:
+def _consumer(subscription: Subscription, consumer: ConsumerState) -> Obstacle | None:
     if consumer.blocked:
         limit = subscription.settings.max_unacked_messages_per_consumer
-        return Finding(
+        return Obstacle(
             "blocked-unacked",
             f"{consumer.name} has {consumer.unacked} unacknowledged messages and pauses until half of {limit}; "
             f"the first is {_ids(subscription, sorted(consumer.pending))}.",
             "Acknowledge them, or raise maxUnackedMessagesPerConsumer.",
         )
     if consumer.permits <= 0:
-        return Finding(
+        return Obstacle(
             "no-permits",
             f"{consumer.name} has {consumer.permits} permits: its receiver queue is full or it never asked.",
             "Call receive (or resume a paused listener); a client that discards messages must give their permits back.",
         )
     if not consumer.connection.writable:
-        return Finding(
+        return Obstacle(
             "socket-full",
             f"The connection of {consumer.name} takes no more bytes.",
             "Look for a hung client or network.",
@@ -166,7 +169,7 @@ def _consumer(subscription: Subscription, consumer: ConsumerState) -> Finding | 
     return None
 
 
-def _keys(subscription: Subscription, dispatcher: KeyShared) -> list[Finding]:
+def _keys(subscription: Subscription, dispatcher: KeyShared) -> list[Obstacle]:
     found = []
     for slot, ordinals in dispatcher.waiting_by_slot():
         owner, holder = dispatcher.owner_of(slot), dispatcher.holder_of(slot)
@@ -174,7 +177,7 @@ def _keys(subscription: Subscription, dispatcher: KeyShared) -> list[Finding]:
         if holder is not None and holder is not owner:
             held = dispatcher.held(slot)
             found.append(
-                Finding(
+                Obstacle(
                     "draining-hash",
                     f"{first}: {holder.name} still has unacknowledged entries of that hash "
                     f"({_ids(subscription, held)}), which belongs to {owner.name if owner else 'nobody'} now.",
@@ -183,15 +186,15 @@ def _keys(subscription: Subscription, dispatcher: KeyShared) -> list[Finding]:
             )
         elif owner is None:
             found.append(
-                Finding("uncovered-hash", f"{first}: no consumer declares that hash.", "Connect one whose ranges do.")
+                Obstacle("uncovered-hash", f"{first}: no consumer declares that hash.", "Connect one whose ranges do.")
             )
         elif not owner.available:
             found.append(
-                Finding("owner-busy", f"{first}: they belong to {owner.name}, which takes none.", "See there.")
+                Obstacle("owner-busy", f"{first}: they belong to {owner.name}, which takes none.", "See there.")
             )
         if len(found) >= IDS_MAX:
             break
     if dispatcher.look_ahead_full:
         text = f"{dispatcher.in_replay} entries wait for their keys, so nothing new is read."
-        found.append(Finding("look-ahead-full", text, "Serve the consumers named here."))
+        found.append(Obstacle("look-ahead-full", text, "Serve the consumers named here."))
     return found

@@ -2,8 +2,8 @@
 
 Lives on the event loop of its topic; every method returns at once. What comes in (consumers, permits, acknowledgements,
 appended entries) goes to the dispatcher, whose instructions are carried out here, and to the :class:`Pump`, which reads
-and sends; acknowledgements come by way of :class:`Acks`. A connection never calls back from within a call. The only
-timer is the activation delay of Failover (SEMANTICS 5.4.6); the pump has another one for reads that failed.
+and sends; acknowledgements come by way of :class:`Acknowledgements`. A connection never calls back from within a call.
+The only timer is the activation delay of Failover (SEMANTICS 5.4.6); the pump has another one for reads that failed.
 
 Ids are ordinals: the connection converts, and must drop the id of an entry that does not exist rather than snap it
 (5.7.4).
@@ -24,16 +24,16 @@ from magnetar.broker.delivery.dispatchers.shared import Shared
 from magnetar.broker.delivery.dispatchers.shared_chunks import ChunkInfo, SharedChunks
 from magnetar.broker.delivery.instructions import ActiveChange, Do, Instruction
 from magnetar.broker.topic.dispatch.consumer import Consumer
-from magnetar.broker.topic.dispatch.dispatch_filter import Gate, Reason
+from magnetar.broker.topic.dispatch.dispatch_filter import DispatchFilter, DispatchRule
 from magnetar.broker.topic.dispatch.dispatch_settings import DispatchSettings
 from magnetar.broker.topic.dispatch.dispatcher_choice import check_joins, make_dispatcher
 from magnetar.broker.topic.dispatch.pump import Pump
-from magnetar.broker.topic.dispatch.unreadable_ranges import Gaps
-from magnetar.broker.topic.ports import ConsumerConnection, Cursor, Done, Log, tell
-from magnetar.broker.topic.subscription.acknowledgements import Acks
+from magnetar.broker.topic.dispatch.unreadable_ranges import UnreadableRanges
+from magnetar.broker.topic.ports import ConsumerConnection, Done, Log, SubscriptionCursor, notify
+from magnetar.broker.topic.subscription.acknowledgements import Acknowledgements
+from magnetar.broker.topic.subscription.progress import Progress, progress, should_send
 from magnetar.broker.topic.subscription.subscription_stats import SubscriptionStats, Totals, consumers_stats
 from magnetar.broker.topic.subscription.transactional_acks import TransactionalAcks
-from magnetar.broker.topic.subscription.vital_signs import Progress, progress, should_send
 from magnetar.model.errors import ConsumerBusyError, MagnetarError, MetadataError, ServiceNotReadyError
 from magnetar.model.subscription_types import AUTO_SPLIT, KeySharedMeta, SubType
 from magnetar.runtime.clock import Clock
@@ -59,7 +59,7 @@ class Subscription:
         topic: TopicIdentity,
         name: str,
         log: Log,
-        cursor: Cursor,
+        cursor: SubscriptionCursor,
         settings: DispatchSettings,
         clock: Clock,
         sticky_key: Callable[[bytes], bytes],
@@ -85,7 +85,7 @@ class Subscription:
         self._clock = clock
         self._pump = Pump(f"{topic.name}/{name}", log, cursor, settings, clock, sticky_key)
         parts_count = settings.acknowledgment_at_batch_index_level_enabled
-        self.acks = Acks(self._pump, cursor, clock, self._mark_moved, parts_count=parts_count)
+        self.acks = Acknowledgements(self._pump, cursor, clock, self._mark_moved, parts_count=parts_count)
         self._activation: asyncio.TimerHandle | None = None
         self._mark = cursor.mark_delete
         self._end_told = terminated and not created and cursor.backlog() == 0
@@ -151,8 +151,8 @@ class Subscription:
         if pump.dispatcher is not dispatcher:
             pump.dispatcher = dispatcher
             self.sub_type, self.key_shared = sub_type, meta
-            if pump.gate is not None:
-                pump.gate.choose(sub_type)
+            if pump.dispatch_filter is not None:
+                pump.dispatch_filter.choose(sub_type)
         self._perform(instructions)
         pump.turn()
         return consumer
@@ -236,29 +236,29 @@ class Subscription:
 
     # -- gate: what is not to be sent, or not yet ----------------------------------------------------------------
 
-    def add_reason(self, reason: Reason) -> None:
+    def add_dispatch_rule(self, reason: DispatchRule) -> None:
         """Ask ``reason`` before anything is read, from now on.
 
         See :mod:`magnetar.broker.topic.dispatch.dispatch_filter`.
         """
         pump = self._pump
-        if pump.gate is None:
-            pump.gate = Gate()
+        if pump.dispatch_filter is None:
+            pump.dispatch_filter = DispatchFilter()
             pump.on_acknowledged = self._mark_may_have_moved
-        pump.gate.add(reason, self.sub_type)
+        pump.dispatch_filter.add(reason, self.sub_type)
 
-    def remove_reason(self, reason: Reason) -> None:
+    def remove_dispatch_rule(self, reason: DispatchRule) -> None:
         """``reason`` has nothing to say any more; what it kept closed must have been let through before."""
-        gate = self._pump.gate
-        if gate is not None:
-            gate.remove(reason, self.sub_type)
+        dispatch_filter = self._pump.dispatch_filter
+        if dispatch_filter is not None:
+            dispatch_filter.remove(reason, self.sub_type)
         self._pump.turn()
 
-    def gate_changed(self) -> None:
+    def dispatch_filter_changed(self) -> None:
         """More may be read, or entries became dead."""
         self._pump.turn()
 
-    def let_through(self, ordinals: Iterable[int], reason: Reason | None = None) -> None:
+    def let_through(self, ordinals: Iterable[int], reason: DispatchRule | None = None) -> None:
         """These entries are open now and are sent, in this order, unless they are acknowledged.
 
         ``reason``: who had closed them; nothing happens if it does not hold for this type.
@@ -267,12 +267,17 @@ class Subscription:
         yet it will find by itself.
         """
         pump = self._pump
-        dispatcher, gate = pump.dispatcher, pump.gate
-        if dispatcher is None or gate is None or not pump.consumers or (reason and not gate.obeys(reason)):
+        dispatcher, dispatch_filter = pump.dispatcher, pump.dispatch_filter
+        if (
+            dispatcher is None
+            or dispatch_filter is None
+            or not pump.consumers
+            or (reason and not dispatch_filter.obeys(reason))
+        ):
             return
         read_at, cursor = pump.read_at, self.cursor
         passed = [ordinal for ordinal in ordinals if ordinal < read_at and not cursor.acknowledged(ordinal)]
-        gate.late.extend(dispatcher.take_back(passed))
+        dispatch_filter.late.extend(dispatcher.take_back(passed))
         pump.turn()
 
     @property
@@ -357,7 +362,7 @@ class Subscription:
 
         def finished() -> None:
             self._seeking = False
-            tell(durable)
+            notify(durable)
 
         self._seeking = True
         try:
@@ -419,8 +424,8 @@ class Subscription:
     # -- looking in ------------------------------------------------------------------------------------------------
 
     @property
-    def gate(self) -> Gate | None:
-        return self._pump.gate
+    def dispatch_filter(self) -> DispatchFilter | None:
+        return self._pump.dispatch_filter
 
     @property
     def reading(self) -> bool:
@@ -433,9 +438,9 @@ class Subscription:
         return self._pump.trouble
 
     @property
-    def gaps(self) -> Gaps:
+    def unreadable(self) -> UnreadableRanges:
         """What of the backlog is damaged on disk, and what was skipped for that."""
-        return self._pump.gaps
+        return self._pump.unreadable
 
     def skip_unreadable(self) -> int:
         """Damaged entries in front are not waited for any more; how many."""
@@ -452,7 +457,7 @@ class Subscription:
         return progress(self._pump, self.cursor)
 
     def should_send(self) -> str:
-        """Why it ought to be sending now; "" if it need not (:mod:`magnetar.broker.topic.subscription.vital_signs`)."""
+        """Why it ought to be sending now; "" if it need not (:mod:`magnetar.broker.topic.subscription.progress`)."""
         return should_send(self._pump, self.cursor)
 
     def heal(self, *, firmly: bool) -> None:
@@ -469,8 +474,10 @@ class Subscription:
 
     def delayed_entries(self) -> int:
         """Of the backlog, what waits for its time (7.8)."""
-        gate = self._pump.gate
-        return gate.delayed(self.cursor, self.log.end) if gate and self.sub_type is not None else 0
+        dispatch_filter = self._pump.dispatch_filter
+        return (
+            dispatch_filter.delayed(self.cursor, self.log.end) if dispatch_filter and self.sub_type is not None else 0
+        )
 
     def stats(self, only: Consumer | None = None) -> SubscriptionStats:
         """All values of 5.10 that are ours, as of now; with ``only`` of that consumer alone, without its keys."""

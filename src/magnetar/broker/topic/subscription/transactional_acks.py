@@ -10,19 +10,19 @@ from collections.abc import Callable, Iterable, Sequence
 
 from magnetar.broker.topic.dispatch.consumer import Consumer
 from magnetar.broker.topic.dispatch.pump import Pump, live_messages
-from magnetar.broker.topic.ports import Cursor, Parts
-from magnetar.transactions.pending_acks import Part
+from magnetar.broker.topic.ports import RemainingIndexes, SubscriptionCursor
+from magnetar.transactions.pending_acks import PartialBatch
 
 
 class TransactionalAcks:
     """Of one subscription; ``mark_moved`` is told when its cursor may have moved."""
 
-    def __init__(self, pump: Pump, cursor: Cursor, mark_moved: Callable[[], None]) -> None:
+    def __init__(self, pump: Pump, cursor: SubscriptionCursor, mark_moved: Callable[[], None]) -> None:
         self._pump = pump
         self._cursor = cursor
         self._mark_moved = mark_moved
 
-    def show_parts(self, parts: Parts | None) -> None:
+    def show_parts(self, parts: RemainingIndexes | None) -> None:
         """Who says what of a batch is to be sent; None: the cursor."""
         self._pump.parts = parts or self._cursor
 
@@ -40,7 +40,7 @@ class TransactionalAcks:
         if freed:
             self._pump.turn()
 
-    def commit(self, whole: Iterable[int], parts: Iterable[Part], until: Part | None) -> None:
+    def commit(self, whole: Iterable[int], parts: Iterable[PartialBatch], until: PartialBatch | None) -> None:
         """A transaction that acknowledged these was committed."""
         cursor, pump = self._cursor, self._pump
         dispatcher, anybody = pump.dispatcher, next(iter(pump.consumers), None)

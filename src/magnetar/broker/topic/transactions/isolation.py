@@ -1,9 +1,9 @@
 """What transactions say at the gate of a subscription (SEMANTICS 9.10, 9.12).
 
-:class:`Isolation` stands at every subscription of a topic that took part in a transaction: nothing from the first entry
-of the oldest open transaction on is read, aborted entries and markers are dead. :class:`Reserved` stands at one
-subscription while acknowledgements on it are pending, and what
-consumers are sent of a batch that is pending in part comes from :class:`LeftOfBatches`.
+:class:`ReadCommittedRule` stands at every subscription of a topic that took part in a transaction: nothing from the
+first entry of the oldest open transaction on is read, aborted entries and markers are dead. :class:`PendingAckRule`
+stands at one subscription while acknowledgements on it are pending, and what consumers are sent of a batch that is
+pending in part comes from :class:`UnreservedIndexes`.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from collections.abc import Sequence
 
 from typing_extensions import override
 
-from magnetar.broker.topic.dispatch.dispatch_filter import Reason
-from magnetar.broker.topic.ports import Cursor
+from magnetar.broker.topic.dispatch.dispatch_filter import DispatchRule
+from magnetar.broker.topic.ports import SubscriptionCursor
 from magnetar.transactions.buffer import TransactionBuffer
-from magnetar.transactions.coordinator import shown
+from magnetar.transactions.coordinator import txn_text
 from magnetar.transactions.pending_acks import PendingAcks
 
 
-class Isolation(Reason):
+class ReadCommittedRule(DispatchRule):
     """READ_COMMITTED, by what is durable of a topic's transactions."""
 
     def __init__(self, buffer: TransactionBuffer) -> None:
@@ -29,7 +29,7 @@ class Isolation(Reason):
     def why(self) -> str:  # type: ignore[override]  # a constant there
         """Which transaction it is that holds them back."""
         oldest = self._buffer.oldest()
-        return f"transaction {shown(oldest)} is open and began there" if oldest is not None else ""
+        return f"transaction {txn_text(oldest)} is open and began there" if oldest is not None else ""
 
     @override
     def readable_end(self, end: int) -> int:
@@ -49,10 +49,10 @@ class Isolation(Reason):
         return self._buffer.hidden_in(start, stop)
 
 
-class Reserved(Reason):
+class PendingAckRule(DispatchRule):
     """Entries that open transactions have acknowledged, whole or by now in all their parts."""
 
-    def __init__(self, pending: PendingAcks, cursor: Cursor) -> None:
+    def __init__(self, pending: PendingAcks, cursor: SubscriptionCursor) -> None:
         self._pending = pending
         self._cursor = cursor
 
@@ -78,10 +78,10 @@ class Reserved(Reason):
         return stop
 
 
-class LeftOfBatches:
+class UnreservedIndexes:
     """What neither the cursor nor a transaction has of a batch: the ack set of a MESSAGE (5.7.8)."""
 
-    def __init__(self, pending: PendingAcks, cursor: Cursor) -> None:
+    def __init__(self, pending: PendingAcks, cursor: SubscriptionCursor) -> None:
         self._pending = pending
         self._cursor = cursor
 

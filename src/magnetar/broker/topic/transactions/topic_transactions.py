@@ -13,42 +13,42 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
 from magnetar.broker.topic.dispatch.consumer import Consumer
-from magnetar.broker.topic.dispatch.dispatch_filter import Reason
-from magnetar.broker.topic.publish.producer import Pending
+from magnetar.broker.topic.dispatch.dispatch_filter import DispatchRule
+from magnetar.broker.topic.publish.producer import PendingEntry
 from magnetar.broker.topic.subscription.subscription import Subscription
-from magnetar.broker.topic.transactions.isolation import Isolation, LeftOfBatches, Reserved
+from magnetar.broker.topic.transactions.isolation import PendingAckRule, ReadCommittedRule, UnreservedIndexes
 from magnetar.model.errors import TransactionConflictError
 from magnetar.protocol.commands.ids import TxnId
 from magnetar.storage.ledgers.managed_ledger import ManagedLedger
 from magnetar.transactions.buffer import TransactionBuffer
-from magnetar.transactions.coordinator import shown
+from magnetar.transactions.coordinator import txn_text
 from magnetar.transactions.feature_state import TRANSACTIONS, TransactionFeatureState
 from magnetar.transactions.markers import marker
-from magnetar.transactions.pending_acks import Held, Part, PendingAcks
+from magnetar.transactions.pending_acks import PartialBatch, PendingAcks, TransactionAcks
 
 log = logging.getLogger(__name__)
 
 Done = Callable[[], None]
 
 
-class Host(Protocol):
+class TransactionalTopic(Protocol):
     """The loaded topic."""
 
     bytes_in: int
 
     @property
     def subscriptions(self) -> Mapping[str, Subscription]: ...
-    def add_reason(self, reason: Reason) -> None: ...
-    def gate_changed(self) -> None: ...
+    def add_dispatch_rule(self, reason: DispatchRule) -> None: ...
+    def dispatch_filter_changed(self) -> None: ...
 
 
-class _NoProducer:
+class _MarkerProducer:
     """Markers come from nobody, what becomes of them is told to nobody, and no statistics count their bytes."""
 
     open = False
     msg_in = 0
 
-    def __init__(self, host: Host) -> None:
+    def __init__(self, host: TransactionalTopic) -> None:
         self._host = host
 
     @property
@@ -60,7 +60,7 @@ class _NoProducer:
         self._host.bytes_in -= size
 
     @property
-    def connection(self) -> _NoProducer:
+    def connection(self) -> _MarkerProducer:
         return self
 
     def dropped(self, count: int) -> None: ...
@@ -69,7 +69,7 @@ class _NoProducer:
 class TopicTransactions:
     """Of one loaded topic; lives on the event loop."""
 
-    def __init__(self, name: str, source: ManagedLedger, host: Host, now_ms: Callable[[], int]) -> None:
+    def __init__(self, name: str, source: ManagedLedger, host: TransactionalTopic, now_ms: Callable[[], int]) -> None:
         self._name = name
         self._log = source
         self._host = host
@@ -77,12 +77,12 @@ class TopicTransactions:
         self._annex = source.annex(TRANSACTIONS)
         self.beside = self._annex.open(TransactionFeatureState)
         self.beside.on_end_durable = self.carry_out
-        self._gates: dict[str, Reserved] = {}
+        self._guards: dict[str, PendingAckRule] = {}
         self._owing: set[tuple[str, TxnId]] = set()
-        self._add_marker = _NoProducer(host)
+        self._add_marker = _MarkerProducer(host)
         self.buffer: TransactionBuffer = self.beside.settled.buffer
         self.buffer.committed = self.buffer.aborted = 0
-        host.add_reason(Isolation(self.buffer))
+        host.add_dispatch_rule(ReadCommittedRule(self.buffer))
         for subscription, pending in self.beside.now.items():
             if pending and subscription in host.subscriptions:
                 self._guard(host.subscriptions[subscription], pending)
@@ -107,8 +107,8 @@ class TopicTransactions:
     # acknowledging -----------------------------------------------------------------------------------------------
 
     def acknowledge(
-        self, subscription: Subscription, consumer: Consumer, txn: TxnId, whole: Sequence[int], parts: Sequence[Part],
-        done: Done,
+        self, subscription: Subscription, consumer: Consumer, txn: TxnId, whole: Sequence[int],
+        parts: Sequence[PartialBatch], done: Done,
     ) -> None:  # fmt: skip
         """Reserve; ``done`` when that is durable. Raises TransactionConflictError, then nothing changed (9.12)."""
         cursor = subscription.cursor
@@ -123,7 +123,7 @@ class TopicTransactions:
             words = next((len(p.left) for p in parts if p.ordinal == found[0]), 0) if found[1] else None
             raise self._conflict(subscription, txn, found[0], words, "in pending ack status.")
         pending.reserve(txn, whole, parts)
-        held = Held()
+        held = TransactionAcks()
         held.whole.update(whole)
         held.parts.update({part.ordinal: part for part in parts})
         self._note_reserved(subscription, txn, held, done)
@@ -134,7 +134,7 @@ class TopicTransactions:
             [(p.ordinal, self._left(subscription, p.ordinal)) for p in parts],
         )
 
-    def acknowledge_until(self, subscription: Subscription, txn: TxnId, until: Part, done: Done) -> None:
+    def acknowledge_until(self, subscription: Subscription, txn: TxnId, until: PartialBatch, done: Done) -> None:
         """The same for a cumulative one; on Exclusive and Failover only, which the caller has checked."""
         mark = subscription.cursor.mark_delete
         if until.ordinal <= mark:
@@ -153,9 +153,9 @@ class TopicTransactions:
                 f"{self._position(current.ordinal)}"
             )
         pending.reserve_until(txn, until)
-        self._note_reserved(subscription, txn, Held(until=until), done)
+        self._note_reserved(subscription, txn, TransactionAcks(until=until), done)
 
-    def _note_reserved(self, subscription: Subscription, txn: TxnId, held: Held, done: Done) -> None:
+    def _note_reserved(self, subscription: Subscription, txn: TxnId, held: TransactionAcks, done: Done) -> None:
         self.beside.note(["p", subscription.name, txn.most, txn.least, held.encode()])
         self._annex.touch(done)
 
@@ -166,21 +166,21 @@ class TopicTransactions:
 
     def _guard(self, subscription: Subscription, pending: PendingAcks) -> None:
         """Have the subscription's gate know what is reserved."""
-        if subscription.name not in self._gates:
-            reason = self._gates[subscription.name] = Reserved(pending, subscription.cursor)
-            subscription.add_reason(reason)
-            subscription.transactional().show_parts(LeftOfBatches(pending, subscription.cursor))
+        if subscription.name not in self._guards:
+            reason = self._guards[subscription.name] = PendingAckRule(pending, subscription.cursor)
+            subscription.add_dispatch_rule(reason)
+            subscription.transactional().show_parts(UnreservedIndexes(pending, subscription.cursor))
 
     def _unguard(self, subscription: Subscription) -> None:
-        reason = self._gates.pop(subscription.name, None)
+        reason = self._guards.pop(subscription.name, None)
         if reason is not None:
             subscription.transactional().show_parts(None)
-            subscription.remove_reason(reason)
+            subscription.remove_dispatch_rule(reason)
 
     def _prefix(self, subscription: Subscription, txn: TxnId) -> str:
         return (
             "org.apache.pulsar.transaction.common.exception.TransactionConflictException: "
-            f"[{self._name}][{subscription.name}] Transaction:{shown(txn)}"
+            f"[{self._name}][{subscription.name}] Transaction:{txn_text(txn)}"
         )
 
     def _position(self, ordinal: int) -> str:
@@ -204,7 +204,7 @@ class TopicTransactions:
         at = None
         if sent:
             entry = marker(txn, commit=commit, now_ms=self._now_ms())
-            at = self._log.append(entry, 0, Pending(self._add_marker, -1, 0))  # type: ignore[arg-type]  # takes receipts as one does
+            at = self._log.append(entry, 0, PendingEntry(self._add_marker, -1, 0))  # type: ignore[arg-type]  # takes receipts as one does
         self.beside.note(["e", txn.most, txn.least, int(commit), at])
         self._annex.touch(self.beside.carry_out)
 
@@ -229,7 +229,7 @@ class TopicTransactions:
                 if name in self._host.subscriptions:
                     self._unguard(self._host.subscriptions[name])
         if ended:
-            self._host.gate_changed()
+            self._host.dispatch_filter_changed()
 
     def _hand_over(self) -> None:
         """Give committed acknowledgements to their cursors, and note that with them in one block."""
@@ -248,7 +248,7 @@ class TopicTransactions:
 
     def forget(self, subscription: str) -> None:
         """It is gone, and what transactions held of it."""
-        self._gates.pop(subscription, None)
+        self._guards.pop(subscription, None)
         if self.beside.now.pop(subscription, None) is not None:
             self.beside.note(["x", subscription])
             self._annex.touch()

@@ -32,7 +32,7 @@ class QuotaTopic(Protocol):
     subscriptions: dict[str, Subscription]
 
 
-class Quotas:
+class BacklogQuotas:
     """Of one topic; made with it, idle while there is no quota."""
 
     def __init__(self, topic: QuotaTopic) -> None:

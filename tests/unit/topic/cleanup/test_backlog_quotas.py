@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from magnetar.broker.topic.cleanup.quotas import Quotas
+from magnetar.broker.topic.cleanup.backlog_quotas import BacklogQuotas
 from magnetar.broker.topic.dispatch.dispatch_settings import DispatchSettings
 from magnetar.broker.topic.subscription.subscription import Subscription, TopicIdentity
 from magnetar.compaction.compaction_cursor import COMPACTION_SUBSCRIPTION
@@ -42,7 +42,7 @@ class SmallTopic:
         self.policies = policies
         self.producers: Any = FakeProducers()
         self.subscriptions: dict[str, Subscription] = {}
-        self.quotas = Quotas(self)
+        self.quotas = BacklogQuotas(self)
 
     async def add(self, *entries: bytes) -> None:
         for entry in entries:

@@ -17,7 +17,7 @@ from magnetar.broker.delivery.dispatchers.key_shared import KeyShared
 from magnetar.broker.delivery.dispatchers.multiple_consumers import MultipleConsumers
 from magnetar.broker.delivery.dispatchers.shared_chunks import SharedChunks
 from magnetar.broker.topic.dispatch.pump import Pump
-from magnetar.broker.topic.ports import Cursor
+from magnetar.broker.topic.ports import SubscriptionCursor
 
 
 class Progress(NamedTuple):
@@ -32,7 +32,7 @@ class Progress(NamedTuple):
     consumers: tuple[int, ...]
 
 
-def progress(pump: Pump, cursor: Cursor) -> Progress:
+def progress(pump: Pump, cursor: SubscriptionCursor) -> Progress:
     """How far the subscription has come."""
     dispatcher = pump.dispatcher
     members = pump.consumers
@@ -42,12 +42,12 @@ def progress(pump: Pump, cursor: Cursor) -> Progress:
         cursor.backlog(),
         sum(consumer.entries_out for consumer in members.values()),
         dispatcher.in_replay if dispatcher is not None else 0,
-        len(pump.gate.late) if pump.gate is not None else 0,
+        len(pump.dispatch_filter.late) if pump.dispatch_filter is not None else 0,
         tuple(id(state) for state in members),
     )
 
 
-def should_send(pump: Pump, cursor: Cursor) -> str:
+def should_send(pump: Pump, cursor: SubscriptionCursor) -> str:
     """Why the subscription ought to be sending at this moment; "" if it need not."""
     dispatcher = pump.dispatcher
     if dispatcher is None or not pump.consumers:
@@ -92,16 +92,16 @@ def _able(dispatcher: Dispatcher, consumer: ConsumerState) -> bool:
     return consumer.permits + consumer.parked > 0
 
 
-def _lost(pump: Pump, cursor: Cursor, dispatcher: MultipleConsumers) -> int:
+def _lost(pump: Pump, cursor: SubscriptionCursor, dispatcher: MultipleConsumers) -> int:
     """Entries that nobody has and nobody will read: backlog less everything that is accounted for."""
-    gate = pump.gate
-    if gate is not None and not gate.counted:
+    dispatch_filter = pump.dispatch_filter
+    if dispatch_filter is not None and not dispatch_filter.counted:
         return 0
     end, read_at = pump.end, pump.read_at
     ahead = max(end - max(read_at, cursor.mark_delete + 1), 0)
     for low, high in cursor.acknowledged_ranges():
         ahead -= max(high - max(low, read_at), 0)
-    closed = gate.delayed(cursor, read_at) + len(gate.late) if gate is not None else 0
+    closed = dispatch_filter.delayed(cursor, read_at) + len(dispatch_filter.late) if dispatch_filter is not None else 0
     out = sum(
         1 for consumer in dispatcher.consumers for ordinal in consumer.pending if not cursor.acknowledged(ordinal)
     )
