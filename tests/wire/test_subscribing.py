@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from magnetar.model.errors import ServerError
 from magnetar.protocol import commands as c
 from magnetar.testing.rawclient import RawClient, RawConsumer, RefusedError, payload_of
 from tests.wire.bench import Wires, on_broker
@@ -121,3 +122,16 @@ def test_lookup_names_this_broker() -> None:
         assert answer.authoritative and answer.proxy_through_service_url
 
     on_broker(test)
+
+
+def test_key_shared_may_be_switched_off() -> None:
+    """With subscriptionKeySharedEnable=false a Key_Shared consumer is refused by name, others are not (rule 5.6.20)."""
+
+    async def test(wires: Wires) -> None:
+        client = await wires.open()
+        with pytest.raises(RefusedError, match="Key_Shared subscription is disabled by broker") as refused:
+            await client.subscribe(T, "s", c.SubType.Key_Shared)
+        assert refused.value.code is ServerError.NotAllowedError
+        await client.subscribe(T, "s", c.SubType.Shared)
+
+    on_broker(test, subscriptionKeySharedEnable=False)

@@ -10,7 +10,7 @@ from typing import Any, get_args, get_origin, get_type_hints
 
 import pytest
 
-from magnetar.model.errors import ProtocolError
+from magnetar.model.errors import ProtocolError, ServerError
 from magnetar.protocol import codec, commands
 from magnetar.protocol import commands as c
 from magnetar.protocol import entries as e
@@ -122,7 +122,7 @@ ENUMS = [
     kind
     for kind in vars(commands).values()
     if isinstance(kind, type) and issubclass(kind, IntEnum) and kind is not IntEnum
-]
+] + [ServerError]
 
 
 def _same(name: str) -> str:
@@ -139,6 +139,7 @@ SCHEMA = [
 
 @pytest.mark.parametrize("kind", ENUMS, ids=lambda kind: kind.__name__)
 def test_numbers_of_names_are_the_schemas(kind: type[IntEnum]) -> None:
+    """Each name of an enum has the number of the protocol definition, those of errors included (rule 1.3.20)."""
     members = {_same(member.name): int(member) for member in kind if member >= 0}
     assert any(members.items() <= found.items() for found in SCHEMA), members
 
