@@ -116,7 +116,7 @@ def test_the_same_as_by_protocol(tmp_path: Path) -> None:
 def test_a_segment_that_is_gone_is_read_by_protocol(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As long as the broker has its entries; what it has trimmed as well is named exactly."""
     # Entries that were moved would be found in the directory; here they were not.
-    monkeypatch.setattr(segment_reader, "moved", lambda *_: [])
+    monkeypatch.setattr(segment_reader, "moved_pieces", lambda *_: [])
 
     async def story(broker: RealBroker, url: str) -> None:
         for first in (0, 20):

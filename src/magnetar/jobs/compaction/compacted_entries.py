@@ -1,4 +1,5 @@
-"""What of an entry survives compaction, and entries as a view's file has them: kernels for the second pass."""
+"""Kernels of the second pass: which messages of a batch stay, and entries in the form of the compacted ledger's
+file."""
 
 from __future__ import annotations
 
@@ -20,29 +21,29 @@ _GONE: Final = np.frombuffer(COMPACTED_OUT, np.uint8)
 
 
 class CompactedEntries(NamedTuple):
-    """Consecutive entries of a view, as its file takes them."""
+    """Consecutive entries of a compacted ledger (a view), in the form of its file."""
 
     data: NDArray[np.uint8]
-    """One behind the other, each with the place that it had in the topic in front (`compaction.view`)."""
+    """The entries one after the other, each preceded by its place in the topic."""
     sizes: NDArray[np.uint32]
     counts: NDArray[np.int32]
-    """Messages that the broker counts each as."""
+    """The number of messages that the broker counts for each."""
     messages: int
-    """That stay in them."""
+    """The number of messages that stay in them."""
 
 
 class BatchChoice(NamedTuple):
-    """Of a batch."""
+    """What stays of a batch."""
 
     there: int
-    """Messages that were not removed before; `UNREADABLE` if that cannot be told."""
+    """Messages that were not removed before; `UNREADABLE` if the batch cannot be read."""
     stays: int
     payload: NDArray[np.uint8]
-    """With only those that stay, uncompressed; overwritten by the next call."""
+    """The batch with only those that stay, uncompressed; the next call overwrites it."""
 
 
 class BatchFilter:
-    """``places`` that stay, ascending."""
+    """Applies to batches which places stay (``places``, ascending)."""
 
     def __init__(self, places: NDArray[np.int64], *, retain_keyless: bool) -> None:
         self._places = places
@@ -51,7 +52,7 @@ class BatchFilter:
         self._room = np.empty(0, np.uint8)
 
     def batch(self, plain: NDArray[np.uint8], start: int, end: int, count: int, place: int) -> BatchChoice:
-        """The batch in ``plain[start:end]``, whose first message has that place."""
+        """Filter the batch in ``plain[start:end]``, whose first message has that place."""
         room = end - start + len(COMPACTED_OUT) * min(count, (end - start) // 4 + 1)
         if room > len(self._room):
             self._room = np.empty(2 * room, np.uint8)
@@ -95,7 +96,7 @@ def _choose(
 def in_view(
     data: NDArray[np.uint8], offsets: NDArray[np.int64], lengths: NDArray[np.int64], places: NDArray[np.int64]
 ) -> tuple[NDArray[np.uint8], NDArray[np.uint32]]:
-    """Entries of a buffer as they stand in a view, and their sizes; ``places`` has ordinal, ledger, entry of each."""
+    """Return entries of a buffer in a view's form, and their sizes; ``places`` has ordinal, ledger, entry of each."""
     out = np.empty(int(lengths.sum()) + PLACE_BYTES * len(lengths), np.uint8)
     _in_view(data, offsets, lengths, places, out)
     return out, (lengths + PLACE_BYTES).astype(np.uint32)

@@ -1,6 +1,6 @@
-"""Stretches of a topic for compaction: entries as columns, and most of them understood by kernels.
+"""Entries of a topic as columns, for both passes of compaction; kernels read most of them.
 
-Most entries of topics that are compacted are one message with a key and a size, or batches. Of these kernels tell what
+Most entries of topics that are compacted are one message with a key and a size, or batches. For these kernels find what
 :func:`magnetar.compaction.messages.inspect_entry` would; the others (chunks, ciphertexts, messages that say nothing of
 their size, what cannot be read) are looked at one by one.
 """
@@ -42,7 +42,7 @@ _PLAIN_FLAGS: Final = NULL_VALUE | BASE64_KEY
 
 
 class EntryColumns(NamedTuple):
-    """Some entries in order, as parallel arrays over one buffer that is valid until the next stretch is asked for."""
+    """Some entries in order, as parallel arrays over one buffer that is valid until the next block is asked for."""
 
     data: NDArray[np.uint8]
     ordinals: NDArray[np.int64]
@@ -51,10 +51,10 @@ class EntryColumns(NamedTuple):
     offsets: NDArray[np.int64]
     lengths: NDArray[np.int64]
     messages: NDArray[np.int64]
-    """What the broker counts each as."""
+    """The number of messages that the broker counts for each."""
 
     def stored(self, i: int) -> StoredEntry:
-        """One of them."""
+        """Return one of the entries."""
         at = int(self.offsets[i])
         data = bytes(self.data[at : at + int(self.lengths[i])].data)
         return StoredEntry(
@@ -63,7 +63,7 @@ class EntryColumns(NamedTuple):
 
 
 def of_topic(block: Entries, base: int) -> EntryColumns:
-    """``base``: ordinal of the ledger's entry 0."""
+    """Return a block of a topic's entries; ``base`` is the ordinal of the ledger's entry 0."""
     assert block.counts is not None, "segments and copies know how many messages an entry counts as"
     return EntryColumns(
         block.data, block.entries + base, block.ledgers, block.entries, block.offsets, block.lengths, block.counts
@@ -71,8 +71,9 @@ def of_topic(block: Entries, base: int) -> EntryColumns:
 
 
 def of_view(block: Entries) -> EntryColumns:
-    """Of a view's own log, whose entries say where they stood (:mod:`magnetar.compaction.view_entries`)."""
-    assert block.counts is not None, "the same"
+    """Return a block of a view's own log, whose entries say where they stood
+    (:mod:`magnetar.compaction.view_entries`)."""
+    assert block.counts is not None, "segments and copies know how many messages an entry counts as"
     places = block.data[block.offsets[:, None] + np.arange(PLACE_BYTES)].view("<i8")
     return EntryColumns(
         block.data, places[:, 0], places[:, 1], places[:, 2], block.offsets + PLACE_BYTES, block.lengths - PLACE_BYTES,
@@ -81,26 +82,26 @@ def of_view(block: Entries) -> EntryColumns:
 
 
 class _ReadColumns(NamedTuple):
-    """A stretch with what the kernel read of its heads."""
+    """Entries with what the kernel read of their metadata."""
 
     columns: EntryColumns
     data: NDArray[np.uint8]
     """Read-only."""
     table: NDArray[np.int64]
     plain: NDArray[np.bool_]
-    """Messages of which the head says all there is to know."""
+    """Single messages whose metadata says all that compaction needs."""
     batch: NDArray[np.bool_]
-    """Batches that a kernel may walk through."""
+    """Batches that a kernel can read."""
     places: NDArray[np.int64]
-    """Of the first message of each entry."""
+    """Place of the first message of each entry."""
 
     def odd(self) -> list[int]:
-        """Entries that are not plain."""
+        """Return the entries that are not plain."""
         found: list[int] = np.flatnonzero(~self.plain).tolist()
         return found
 
     def unpacked(self, i: int) -> tuple[NDArray[np.uint8], int, int] | None:
-        """A batch's messages in plain sight: buffer, start, end. None: `protocol.compacting` is to judge."""
+        """Return a batch's messages decompressed: buffer, start, end; None if `protocol.compacting` is to read it."""
         kind, size, start, end = (int(self.table[row, i]) for row in (COMPRESSION, PLAIN_SIZE, PAYLOAD, ENTRY_END))
         if kind == CompressionType.NONE:
             return self.data, start, end
@@ -112,7 +113,7 @@ class _ReadColumns(NamedTuple):
 
 
 def _with_heads(blocks: Iterable[EntryColumns]) -> Iterator[_ReadColumns]:
-    """Some entries at a time, so that their table stays in the processor's cache."""
+    """Read the metadata of some entries at a time, so that their table stays in the processor's cache."""
     for whole in blocks:
         data = whole.data.view()
         data.flags.writeable = False
@@ -140,9 +141,9 @@ def _read_columns(columns: EntryColumns) -> _ReadColumns:
 def key_events(
     blocks: Iterable[EntryColumns], keys: KeyTable | None = None, collector: EventCollector | None = None
 ) -> tuple[KeyTable, EventCollector]:
-    """What they say of keys: what kernels heard and what took a closer look; of one key the greater place counts.
+    """Collect the last event of every key: those that kernels read, and those read one by one.
 
-    ``messages`` of the second are those of both. What is given goes on.
+    Of one key the greater place counts. ``messages`` of the collector counts both. What is given is continued.
     """
     # A table without keys is false.
     keys = KeyTable() if keys is None else keys
@@ -164,7 +165,7 @@ def key_events(
 def compacted_entries(
     blocks: Iterable[EntryColumns], places: NDArray[np.int64], chunk_state: ChunkState, *, retain_keyless: bool
 ) -> Iterator[CompactedEntries]:
-    """What stays, as it stays; ``places`` ascending."""
+    """Yield what stays, in the form of the view; ``places`` ascend."""
     chooser = BatchFilter(places, retain_keyless=retain_keyless)
     rules = KnownSurvivors(frozenset(places.tolist()), chunk_state, retain_keyless=retain_keyless)
     for one in _with_heads(blocks):
@@ -177,7 +178,7 @@ def compacted_entries(
             if choice is not None and choice.stays in (0, choice.there):
                 stays[i], messages[i] = choice.stays > 0, choice.there
                 continue
-            # what changes, or needs a closer look, comes after what stands before it
+            # what changes, or is read one by one, comes after what stands before it
             yield from _whole(one, stays, messages, done, i)
             done = i + 1
             stored = one.columns.stored(i)
@@ -190,7 +191,7 @@ def compacted_entries(
 
 
 def _among(places: NDArray[np.int64], wanted: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Which of ``wanted`` are among ``places``, which ascend."""
+    """Return which of ``wanted`` are among ``places``, which ascend."""
     if not len(places):
         return np.zeros(len(wanted), np.bool_)
     at = np.minimum(np.searchsorted(places, wanted), len(places) - 1)
@@ -199,7 +200,7 @@ def _among(places: NDArray[np.int64], wanted: NDArray[np.int64]) -> NDArray[np.b
 
 
 def _chosen(one: _ReadColumns, i: int, chooser: BatchFilter) -> BatchChoice | None:
-    """None if a closer look is needed."""
+    """Filter a batch by kernel; None if it must be read message by message."""
     found = one.unpacked(i) if one.batch[i] else None
     if found is None:
         return None
@@ -210,7 +211,7 @@ def _chosen(one: _ReadColumns, i: int, chooser: BatchFilter) -> BatchChoice | No
 def _whole(
     one: _ReadColumns, stays: NDArray[np.bool_], messages: NDArray[np.int64], first: int, last: int
 ) -> Iterator[CompactedEntries]:
-    """Entries ``[first, last)`` that stay as they are."""
+    """Yield the entries of ``[first, last)`` that stay as they are."""
     some = np.flatnonzero(stays[first:last]) + first
     if len(some):
         columns = one.columns

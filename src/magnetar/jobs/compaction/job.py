@@ -4,8 +4,8 @@ The broker says what is to be compacted (its view so far, and closed ledgers up 
 trimmed. Tasks read it from the broker's directory, unit by unit. First pass: the last event of every key per unit, and
 by a shuffle the last of all (:mod:`magnetar.jobs.compaction.rules`); payloads do not travel. Second pass: each unit is
 read again by the task that got its surviving places, and what stays is written as a file at the broker's
-``offloadUrl``. The broker takes the files over as a run of compaction of its own, unless somebody compacted meanwhile;
-then they are deleted, either way.
+``offloadUrl``. The broker takes the files over as a run of compaction of its own, unless another run finished
+meanwhile; the files are then deleted in either case.
 """
 
 from __future__ import annotations
@@ -40,26 +40,26 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 _EVENTS: Final = "kind int, name binary, code bigint, unit int, messages bigint"
-"""Numbers only beside the name: Spark aggregates anything else by sorting. ``code`` is `_code`."""
+"""Besides the name there are numbers only: Spark aggregates anything else by sorting. ``code`` is `_code`."""
 _NAMES: Final = [word.split()[0] for word in _EVENTS.split(", ")]
 _NUMBERS: Final = ("code", "unit", "messages")
 _FILES: Final = "unit int, name string, digest string, entries bigint, bytes bigint, messages bigint"
 _UNIT: Final = 2
-"""Kind of a row that only says that there is a unit, and how many messages it has."""
+"""Kind of a row that stands for a unit itself, with its number of messages."""
 _ENDED: Final = 3
-"""Kind of a row that says which message in chunks (uuid) ended at a place, and its key; the name is `_pair`."""
+"""Kind of a row that says which chunked message (uuid) ended at a place, and its key; the name is `_pair`."""
 _OVER: Final = 2
 _IN_CHUNKS: Final = 1
 _FLAG_BITS: Final = 2
 _POLL_SECONDS: Final = 0.1
 _KEYS_HELD: Final = 1_000_000
-"""With more, the units of a task are not put together any further."""
+"""With more keys, the units of a task are no longer taken together."""
 _EVENT_ROWS: Final = 10_000
-"""In a record batch, at most."""
+"""Rows of a record batch, at most."""
 
 
 class CompactionPlan(NamedTuple):
-    """What is to be compacted; travels to workers."""
+    """What to compact; it is pickled and sent to workers."""
 
     rest: Rest
     topic: str
@@ -67,32 +67,33 @@ class CompactionPlan(NamedTuple):
     horizon: int
     retain_keyless: bool
     units: tuple[Unit, ...]
-    """In order: those of the view before, then the topic's."""
+    """In order: those of the previous view, then the topic's."""
     from_view: int
     """How many of them are the view's."""
     url: str
-    """The place, as the workers reach it."""
+    """The object store, as the workers reach it."""
     folder: str
-    """Of this job, in that place."""
+    """Folder of this job in that store."""
 
 
 class CompactionResult(NamedTuple):
-    """What came of it."""
+    """The result of a compaction; its fields are the columns of the command's table."""
 
     topic: str
     messages: int
-    """That were looked at."""
+    """Messages that were read."""
     kept: int
     entries: int
     bytes: int
-    """Of the entries that stay."""
+    """Bytes of the entries that stay."""
     seconds: float
 
 
 def plan(rest: Rest, directory: Path, topic: str, to: str | None = None) -> CompactionPlan | None:
-    """None if there is nothing to do. ``topic``: without partitions, or one partition.
+    """Ask the broker what to compact; None if there is nothing. ``topic`` is without partitions, or one partition.
 
-    ``to``: the broker's ``offloadUrl`` as the workers reach it. Raises RefusedError, InvalidValueError, DataLossError.
+    ``to``: the broker's ``offloadUrl`` as the workers reach it. Raises RestRefusedError, InvalidValueError,
+    DataLossError.
     """
     name = TopicName.parse(topic)
     said = rest.ask("POST", f"{path_of(topic)}/compaction/plan")
@@ -125,7 +126,8 @@ def plan(rest: Rest, directory: Path, topic: str, to: str | None = None) -> Comp
 
 
 def compact(spark: SparkSession, plan: CompactionPlan) -> CompactionResult:
-    """Do it. Raises RefusedError (409: somebody compacted meanwhile), ConflictError, PySparkException."""
+    """Compact a topic. Raises RestRefusedError (409 if another run finished meanwhile), ConflictError,
+    PySparkException."""
     began = time.perf_counter()
     place = place_at(plan.url)
     try:
@@ -145,7 +147,7 @@ def compact(spark: SparkSession, plan: CompactionPlan) -> CompactionResult:
 
 
 def _passes(spark: SparkSession, plan: CompactionPlan) -> tuple[int, list[dict[str, Any]]]:
-    """Messages looked at, and a row of `_FILES` for every unit, in order."""
+    """Run both passes; return the number of messages read, and a row of `_FILES` for every unit, in order."""
     from pyspark.sql import functions as f
 
     # Units are in the order of places, so the unit of the greatest place is the greatest unit.
@@ -169,7 +171,7 @@ def _passes(spark: SparkSession, plan: CompactionPlan) -> tuple[int, list[dict[s
 
 
 def _code(place: Any, over: Any, in_chunks: Any) -> Any:
-    """Of the last event of something: where, and what is to be known of it. Greater for greater places."""
+    """Encode the place of a last event and its flags in one number, greater for greater places."""
     return (place << _FLAG_BITS) | (over * _OVER) | (in_chunks * _IN_CHUNKS)
 
 
@@ -178,7 +180,7 @@ def _pair(key: bytes, uuid: bytes) -> bytes:
 
 
 def _last_in_chunks(keys: Sequence[Any], ended: Sequence[Any]) -> frozenset[tuple[bytes, bytes]]:
-    """Key and uuid of the keys whose last message came in chunks. Both are pairs of name and place."""
+    """Return key and uuid of the keys whose last message came in chunks; both arguments are pairs of name and place."""
     last = {bytes(name): place for name, place in keys}
     found = []
     for name, place in ended:
@@ -189,7 +191,7 @@ def _last_in_chunks(keys: Sequence[Any], ended: Sequence[Any]) -> frozenset[tupl
 
 
 def _rows(event: LastEvent, number: int) -> list[tuple[int, bytes, int, int, int]]:
-    """Of `_EVENTS`."""
+    """Return the rows of `_EVENTS` for an event."""
     code = _code(event.place, event.over, event.uuid is not None)
     rows = [(event.kind, event.name, code, number, 0)]
     if event.uuid is not None:
@@ -198,9 +200,9 @@ def _rows(event: LastEvent, number: int) -> list[tuple[int, bytes, int, int, int
 
 
 def _events(spark: SparkSession, plan: CompactionPlan) -> DataFrame:
-    """First pass: rows of all units' events, and one for each unit itself."""
+    """Run the first pass: rows of all units' events, and one for each unit itself."""
     count = len(plan.units)
-    # Neighbouring units in one task: what one of them says of a key and a later one says again need not travel.
+    # Neighbouring units in one task: an event of a key that a later unit replaces is never shuffled.
     tasks = min(count, 2 * spark.sparkContext.defaultParallelism)
 
     def run(batches: Iterator[Any]) -> Iterator[Any]:
@@ -217,18 +219,18 @@ def _events(spark: SparkSession, plan: CompactionPlan) -> DataFrame:
 
 
 class UnitGroup:
-    """Units, in order, and what they say of keys together."""
+    """Neighbouring units, read in order by one task, and the last events of their keys."""
 
     def __init__(self, plan: CompactionPlan) -> None:
         self.keys, self._collector = KeyTable(), EventCollector()
         self._plan = plan
         self._units: list[int] = []
         self._holding: list[int] = []
-        """Those with entries, and the last ordinal of each."""
+        """Units with entries; `_lasts` has the last ordinal of each."""
         self._lasts: list[int] = []
 
     def add(self, number: int) -> None:
-        """The next unit. Raises DataLossError."""
+        """Read the next unit. Raises DataLossError."""
         self._units.append(number)
         key_events(self._noting(number), self.keys, self._collector)
 
@@ -245,7 +247,7 @@ class UnitGroup:
         return np.array(self._holding, np.int64)[np.searchsorted(self._lasts, places >> INDEX_BITS)]
 
     def rows(self) -> Iterator[Any]:
-        """Record batches of `_EVENTS`."""
+        """Yield record batches of `_EVENTS`."""
         import pyarrow as pa  # type: ignore[import-untyped]  # publishes no types
 
         for keys in self.keys.portions(_EVENT_ROWS):
@@ -254,7 +256,7 @@ class UnitGroup:
         units = self._units_of(np.array([event.place for event in events], np.int64)).tolist()
         rows = [row for event, number in zip(events, units, strict=True) for row in _rows(event, number)]
         for number in self._units:
-            # Counted together, so they are the last one's.
+            # The messages are counted together, under the last unit.
             messages = self._collector.messages if number == self._units[-1] else 0
             rows.append((_UNIT, str(number).encode(), _code(-1, False, False), number, messages))
         if rows:
@@ -264,8 +266,8 @@ class UnitGroup:
 
 
 def _of_keys(keys: Keys, units: NDArray[np.int64]) -> Any:
-    """Rows of `_EVENTS` as a record batch."""
-    import pyarrow as pa  # the same
+    """Return rows of `_EVENTS` for keys as a record batch."""
+    import pyarrow as pa
 
     count = len(keys.places)
     names = pa.Array.from_buffers(pa.binary(), count, [None, pa.py_buffer(keys.ends), pa.py_buffer(keys.names)])
@@ -280,10 +282,10 @@ def _of_keys(keys: Keys, units: NDArray[np.int64]) -> Any:
 
 
 def _second_pass(plan: CompactionPlan, chunk_state: ChunkState) -> Callable[[Any], Any]:
-    """Of one unit's surviving places: its file."""
+    """Return the function that writes one unit's file from its places that stay."""
 
     def run(table: Any) -> Any:
-        import pyarrow as pa  # the same
+        import pyarrow as pa
 
         number = table.column("unit")[0].as_py()
         row = write_unit(plan, number, np.sort(table.column("place").to_numpy()), chunk_state)
@@ -294,7 +296,7 @@ def _second_pass(plan: CompactionPlan, chunk_state: ChunkState) -> Callable[[Any
 
 
 def write_unit(plan: CompactionPlan, number: int, places: NDArray[np.int64], chunk_state: ChunkState) -> dict[str, Any]:
-    """What of a unit stays, as a file; no file if that is nothing. A row of `_FILES`. ``places`` ascend."""
+    """Write what stays of a unit to a file, if anything stays; return a row of `_FILES`. ``places`` ascend."""
     name = _file_name(plan, number)
     row: dict[str, Any] = {"unit": number, "name": name, "digest": "", "entries": 0, "bytes": 0, "messages": 0}
     stays = compacted_entries(unit_columns(plan, number), places, chunk_state, retain_keyless=plan.retain_keyless)
@@ -306,7 +308,7 @@ def write_unit(plan: CompactionPlan, number: int, places: NDArray[np.int64], chu
         writer = LedgerWriter(draft.target, plan.topic, number, 0)
         try:
             while some is not None:
-                # behind a place there is no metadata to take a time from
+                # an entry of a view does not begin with metadata that has a time
                 times = np.full(len(some.sizes), NO_TIME, np.int64)
                 writer.add_columns(some.data, some.sizes, some.counts, times)
                 row["messages"] += some.messages
@@ -326,7 +328,7 @@ def write_unit(plan: CompactionPlan, number: int, places: NDArray[np.int64], chu
 
 
 def unit_columns(plan: CompactionPlan, number: int) -> Iterator[EntryColumns]:
-    """A unit's entries. Raises DataLossError if one cannot be read."""
+    """Yield a unit's entries. Raises DataLossError if one cannot be read."""
     unit = plan.units[number]
     base = unit.piece.base if unit.piece is not None else unit.copy.base if unit.copy is not None else 0
     for block in entries(Access(), unit):
@@ -340,7 +342,7 @@ def _file_name(plan: CompactionPlan, number: int) -> str:
 
 
 def _hand_over(plan: CompactionPlan, files: Sequence[dict[str, Any]], removed: int) -> None:
-    """Return when the broker has made it the view."""
+    """Hand the files to the broker; return when it has made them the view."""
     path = f"{path_of(plan.topic)}/compaction"
     given = [{name: row[name] for name in ("unit", "name", "digest", "entries", "bytes")} for row in files]
     body = {"generation": plan.generation, "horizon": plan.horizon, "removed": removed, "files": given}

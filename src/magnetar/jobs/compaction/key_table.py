@@ -1,11 +1,11 @@
-"""The last event of every key in a stretch of a topic, found by kernels: no object per message.
+"""The last event of every key in a range of a topic, found by kernels without an object per message.
 
-A hash table with open addressing: ``slots`` holds numbers of rows, a row is a key with what was last said of it. The
-bytes of all keys lie one behind the other in an arena. Room is made before a kernel runs, so kernels never stop half
+A hash table with open addressing: ``slots`` holds numbers of rows, a row is a key with its last event. The
+bytes of all keys lie one after the other in an arena. Room is made before a kernel runs, so kernels never stop half
 way. Of two events of a key the one with the greater place stays, in whatever order they come.
 
-Batches are walked through twice: one of which anything cannot be read says nothing at all, as in
-:func:`magnetar.compaction.messages.inspect_entry`. What the kernel is not sure of it leaves to that function.
+Batches are read twice: a batch that cannot be read whole has no events at all, as in
+:func:`magnetar.compaction.messages.inspect_entry`. What the kernel cannot decide is left to that function.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ class Keys(NamedTuple):
 
     names: NDArray[np.uint8]
     ends: NDArray[np.int32]
-    """Of each name in ``names``; begins with 0."""
+    """End of each name in ``names``; begins with 0."""
     places: NDArray[np.int64]
     over: NDArray[np.bool_]
     """Whether the key is deleted."""
 
 
 class KeyTable:
-    """Give it entries in any order."""
+    """The last event of every key; entries may be added in any order."""
 
     def __init__(self) -> None:
         self._arena = np.empty(1 << 14, np.uint8)
@@ -59,13 +59,14 @@ class KeyTable:
     def add_singles(
         self, data: NDArray[np.uint8], table: NDArray[np.int64], wanted: NDArray[np.bool_], places: NDArray[np.int64]
     ) -> None:
-        """Messages of their own, those that are ``wanted`` and have a key; ``table`` of `columnar.heads`."""
+        """Add the single messages that are ``wanted`` and have a key; ``table`` is that of `read_heads`."""
         lengths = (table[KEY_END] - table[KEY])[wanted & (table[KEY] >= 0)]
         self._make_room(len(lengths), int(lengths.sum()))
         _note_singles(data, table, wanted.view(np.uint8), places, *self._state())
 
     def add_batch(self, plain: NDArray[np.uint8], start: int, end: int, count: int, place: int) -> int:
-        """The messages in ``plain[start:end]``, the first one's place given; how many there are, or `UNREADABLE`."""
+        """Add the batch in ``plain[start:end]``, whose first message has ``place``; return its messages, or
+        `UNREADABLE`."""
         there: int = _messages_there(plain, start, end, count, self._facts)
         if there > 0:
             self._make_room(there, end - start)
@@ -92,7 +93,7 @@ class KeyTable:
         _put_again(self._hashes, count, self._slots)
 
     def portions(self, rows: int) -> Iterator[Keys]:
-        """All keys, at most so many at a time."""
+        """Yield all keys, at most ``rows`` at a time."""
         for first in range(0, len(self), rows):
             last = min(first + rows, len(self))
             ends = self._ends[first : last + 1]
@@ -165,7 +166,7 @@ def _note_singles(
 
 @kernel
 def next_message(data: Any, at: Any, end: Any, facts: Any) -> Any:
-    """Reads one message of a batch into ``facts``; where the next one begins, `UNREADABLE` if it is none."""
+    """Read one message of a batch into ``facts``; return where the next begins, `UNREADABLE` if it cannot be read."""
     if at + 4 > end:
         return np.int64(UNREADABLE)
     body = at + 4 + read_u32(data, at)

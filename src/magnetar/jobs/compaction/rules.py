@@ -1,10 +1,11 @@
-"""The rules of compaction, cut in two halves that many tasks can work on: what a stretch of a topic says about keys,
-and which of its entries stay once all stretches were heard. Pure.
+"""The rules of compaction, divided so that many tasks can apply them. Pure.
+
+The first pass finds the last events of keys in a range of a topic; the second decides which of its entries stay.
 
 The broker's own rules (:mod:`magnetar.compaction.survivors`) see one entry after the other. Everything
 they remember hangs on the *last* event of something: the last message of a key (its place, whether it deletes the key,
-whether it ended a message in chunks), the last chunk of a message (whether it was its end). So a stretch gives one
-event per key and per message in chunks, the greatest place wins over all stretches, and what stays is decided by the
+whether it ended a message in chunks), the last chunk of a message (whether it was its end). So a range gives one
+event per key and per message in chunks, the greatest place wins over all ranges, and what stays is decided by the
 broker's own code with that knowledge (:class:`KnownSurvivors`).
 """
 
@@ -31,18 +32,18 @@ CHUNKED: Final = 1
 
 
 class StoredEntry(NamedTuple):
-    """An entry of the topic or of the view before."""
+    """An entry of the topic or of the previous view."""
 
     ordinal: int
     ledger: int
     entry: int
     messages: int
-    """What the broker counts it as."""
+    """The number of messages that the broker counts for it."""
     data: bytes
 
 
 class LastEvent(NamedTuple):
-    """The last that a stretch says of something."""
+    """The last event of a key or of a message in chunks, within a range of the topic."""
 
     kind: int
     """`KEY` or `CHUNKED`."""
@@ -57,25 +58,25 @@ class LastEvent(NamedTuple):
 
 
 class ChunkState(NamedTuple):
-    """What all stretches together say, beside the places that stay."""
+    """What the second pass must know of messages in chunks, from all ranges."""
 
     unfinished: frozenset[bytes]
-    """Messages whose last chunk was not seen."""
+    """Uuids of messages whose last chunk was not seen."""
     chunked: frozenset[tuple[bytes, bytes]]
-    """Key and uuid: the key's last message is the one in these chunks."""
+    """Pairs of key and uuid: the key's last message is the one in these chunks."""
 
 
 class EventCollector:
-    """Hears a stretch, entry by entry in order, and keeps the last of everything."""
+    """Collects the last events of a range, entry by entry in order."""
 
     def __init__(self) -> None:
         self.keys: dict[bytes, tuple[int, bool, bytes | None]] = {}
-        """Of each key, `encoded`: place, whether the key is deleted, uuid of a message in chunks that ended there."""
+        """By key, `encoded`: place, whether the key is deleted, uuid of a message in chunks that ended there."""
         self._chunks: dict[bytes, tuple[int, bool]] = {}
         self.messages = 0
 
     def add(self, one: StoredEntry) -> None:
-        """The next entry."""
+        """Read the next entry."""
         place = one.ordinal << INDEX_BITS
         seen = inspect_entry(one.data)
         if isinstance(seen, BatchEntry):
@@ -92,17 +93,17 @@ class EventCollector:
             if message.key is not None and (chunk is None or chunk.last):
                 self.keys[encoded(message.key)] = (place, message.empty, uuid)
         elif isinstance(seen, UnreadableEntry):
-            # It stays, as one message (`messages_of`).
+            # It stays, and counts as one message (`messages_of`).
             self.messages += 1
 
     def events(self) -> list[LastEvent]:
-        """Everything that was heard."""
+        """Return all last events."""
         found = [LastEvent(KEY, key, *said) for key, said in self.keys.items()]
         return found + [LastEvent(CHUNKED, uuid, *said, None) for uuid, said in self._chunks.items()]
 
 
 def events(entries: Iterable[StoredEntry]) -> tuple[list[LastEvent], int]:
-    """The events of a stretch, and how many messages it has."""
+    """Return the last events of a range, and its number of messages."""
     collector = EventCollector()
     for one in entries:
         collector.add(one)
@@ -110,7 +111,7 @@ def events(entries: Iterable[StoredEntry]) -> tuple[list[LastEvent], int]:
 
 
 def latest(found: Iterable[LastEvent]) -> tuple[set[int], ChunkState]:
-    """All stretches together: the places that stay, and the rest. What Spark computes, for few keys."""
+    """Combine the events of all ranges: the places that stay, and the chunk state. Spark computes the same."""
     last: dict[tuple[int, bytes], LastEvent] = {}
     for event in found:
         known = last.get(event[:2])
@@ -123,7 +124,8 @@ def latest(found: Iterable[LastEvent]) -> tuple[set[int], ChunkState]:
 
 
 class KnownSurvivors(Survivors):
-    """The broker's rules for the second pass, with what was found elsewhere. ``places`` of this stretch are enough."""
+    """The broker's rules for the second pass, with what the first pass found; ``places`` need only be those of this
+    range."""
 
     def __init__(self, places: Container[int], chunk_state: ChunkState, *, retain_keyless: bool) -> None:
         super().__init__(retain_keyless=retain_keyless)
@@ -131,7 +133,7 @@ class KnownSurvivors(Survivors):
         self._chunk_state = chunk_state
 
     def of(self, entries: Iterable[StoredEntry]) -> Iterator[StoredEntry]:
-        """What stays, as it stays."""
+        """Yield the entries that stay, without the messages that do not."""
         for one in entries:
             data = self.kept(one.ordinal, inspect_entry(one.data), one.data)
             if data is not None:
@@ -152,11 +154,11 @@ class KnownSurvivors(Survivors):
 
 
 def messages_of(entry: bytes) -> int:
-    """Messages in an entry that stay."""
+    """Return how many messages an entry still holds."""
     seen = inspect_entry(entry)
     return sum(message is not None for message in seen.messages) if isinstance(seen, BatchEntry) else 1
 
 
 def encoded(text: str | bytes) -> bytes:
-    """Different for different ones: what is bytes is no UTF-8."""
+    """Encode a key so that different keys stay different: keys that are bytes are not UTF-8."""
     return text.encode() if isinstance(text, str) else text

@@ -1,9 +1,9 @@
-"""``magnetar jobs audit``: is every message there, once, in order, and as it was sent?
+"""``magnetar jobs audit``: checks that every message is there, once, in order, and as it was sent.
 
 Each task reads its units without values and gives back runs of sequence ids (`sequence_runs`) and what could not be
-read: a few rows, whatever the topic's size, and no shuffle. The driver puts the runs together. Where ids overlap, those
-stretches are read a second time with their content, and counted by Spark, so that a repetition (same id, same content)
-is told from an id that was used again (other content), as producers do that start over without deduplication.
+read: a few rows, whatever the topic's size, and no shuffle. The driver joins the runs. Where ids overlap, those
+ranges are read a second time with their content, and counted by Spark, so that a repetition (same id, same content)
+is distinguished from an id that was used again (other content), as by producers that start over without deduplication.
 
     gap        entries that should be there are not: trimmed while reading, lost, or unreadable; damaged ones too
     repeat     a message is there more than once, same producer, sequence id and content
@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import pyarrow as pa  # type: ignore[import-untyped]  # publishes no types
-import pyarrow.compute as pc  # type: ignore[import-untyped]  # the same
+import pyarrow.compute as pc  # type: ignore[import-untyped]  # publishes no types
 
 from magnetar.client.read_position import Place
 from magnetar.jobs.reader.segment_reader import Missing
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 FINDINGS_MAX: Final = 10_000
-"""Of each kind; the counts are of all."""
+"""Findings of each kind that are listed; the counts are of all."""
 _PLACE: Final = pa.struct([("ledger", pa.int64()), ("entry", pa.int64()), ("batch", pa.int64())])
 _PLACE_SQL: Final = "struct<ledger: bigint, entry: bigint, batch: bigint>"
 _SCHEMA: Final = pa.schema(
@@ -73,23 +73,23 @@ class IdCollision(NamedTuple):
     id: int
     copies: int
     contents: int
-    """How many different ones."""
+    """How many different contents they have."""
     first: Place
     last: Place
 
 
 @dataclass
 class Audit:
-    """The result."""
+    """The result of an audit."""
 
     messages: int = 0
     producers: int = 0
     counts: dict[str, int] = field(default_factory=dict)
-    """Of each kind of finding."""
+    """Number of findings by kind."""
     findings: list[AuditFinding] = field(default_factory=list)
 
     def add(self, found: AuditFinding) -> None:
-        """Keeps the first `FINDINGS_MAX` of a kind."""
+        """Count a finding, and keep it if it is among the first `FINDINGS_MAX` of its kind."""
         self.counts[found.kind] = number = self.counts.get(found.kind, 0) + 1
         if number <= FINDINGS_MAX:
             self.findings.append(found)
@@ -99,7 +99,7 @@ class Audit:
 
 
 def runs_of(access: Access, unit: Unit, *, dense: bool) -> Iterator[SequenceRun | tuple[str, Missing]]:
-    """One unit's runs, and what is missing in it."""
+    """Yield one unit's runs, and what is missing in it."""
     missing: list[tuple[str, Missing]] = []
     maker = RunBuilder(unit.topic, dense=dense)
 
@@ -113,7 +113,7 @@ def runs_of(access: Access, unit: Unit, *, dense: bool) -> Iterator[SequenceRun 
 
 
 def _packed(rows: Iterator[SequenceRun | tuple[str, Missing]]) -> Iterator[Any]:
-    """As record batches of `_SCHEMA`."""
+    """Yield rows as record batches of `_SCHEMA`."""
     waiting: list[tuple[Any, ...]] = []
     for row in rows:
         if isinstance(row, SequenceRun):
@@ -138,7 +138,7 @@ def _batch(rows: list[tuple[Any, ...]]) -> Any:
 
 
 def suspects_of(access: Access, unit: Unit, suspected: Sequence[IdOverlap]) -> Iterator[Any]:
-    """Record batches of the unit's messages whose ids may be there twice, with the number of their content."""
+    """Yield record batches of the unit's messages whose ids may be there twice, with the hash of their content."""
     wanted = [one for one in suspected if one.topic == unit.topic]
 
     def ignore(topic: str, one: Missing) -> None: ...
@@ -173,7 +173,8 @@ def judge(
     *,
     dense: bool,
 ) -> Audit:
-    """Everything that is wrong. ``look_again`` counts ids that are there more than once, by kind, and names them."""
+    """Find everything that is wrong. ``look_again`` counts ids that are there more than once, by kind, and names
+    them."""
     audit = Audit()
     runs = merged((row for row in rows if isinstance(row, SequenceRun)), dense=dense)
     audit.messages = sum(run.messages for run in runs)
@@ -226,7 +227,7 @@ def _skipped(before: SequenceRun, after: SequenceRun) -> AuditFinding:
 
 
 def audit(spark: SparkSession, access: Access, found: Sequence[Unit], *, dense: bool = False) -> Audit:
-    """Audit these units. Raises what reading raises; what is missing is a finding and no error."""
+    """Audit these units. Raises what reading raises; missing messages are findings, not errors."""
     frame = spread(spark, found, lambda unit: _packed(runs_of(access, unit, dense=dense)), _SQL)
     rows = [_row(one) for one in frame.toArrow().to_pylist()]
 

@@ -1,13 +1,13 @@
-"""``magnetar jobs compare``: do two topics, in one cluster or two, hold the same messages?
+"""``magnetar jobs compare``: checks that two topics, in one cluster or two, hold the same messages.
 
 First digests: every message falls into a bucket of about ten thousand, and each task gives for each of its buckets how
-many messages it has and the sum and the exclusive or of their contents' numbers (`content_hash`), which do not depend
+many messages it has and the sum and the exclusive or of their contents' hashes (`content_hash`), which do not depend
 on order. No message leaves its task. Then only buckets that differ are read again, and their messages joined, so what
 is reported is exact: which message is missing on which side, and where it is on the other.
 
 Positions differ between clusters, so messages are matched by what their producer gave them: partition, producer and
 sequence id (a replicated message keeps both), in buckets of ids. Where the producers differ (a mirror, a replay,
-another number of partitions) they are matched by content, in buckets of the content's number.
+another number of partitions) they are matched by content, in buckets of the content's hash.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa  # type: ignore[import-untyped]  # publishes no types
-import pyarrow.compute as pc  # type: ignore[import-untyped]  # the same
+import pyarrow.compute as pc  # type: ignore[import-untyped]  # publishes no types
 
 from magnetar.jobs.reader.unit_reader import Access, Missing, Unit, read, spread
 from magnetar.jobs.verification.content_hash import COLUMNS, content_hashes
@@ -42,7 +42,7 @@ _MESSAGE_SQL: Final = (
 
 
 class DigestBucket(NamedTuple):
-    """Which messages belong together."""
+    """The key of a bucket of messages that are compared together."""
 
     owner: str
     """Partition and producer; empty when matched by content."""
@@ -50,16 +50,16 @@ class DigestBucket(NamedTuple):
 
 
 class BucketDigest(NamedTuple):
-    """Of the messages of a bucket; two can be added."""
+    """The digest of a bucket's messages; two can be added."""
 
     messages: int
     total: int
-    """Sum of the contents' numbers, modulo 2^64, as a signed number."""
+    """Sum of the contents' hashes, modulo 2^64, as a signed number."""
     mixed: int
     """Their exclusive or."""
 
     def plus(self, other: BucketDigest) -> BucketDigest:
-        """Of both together."""
+        """Return the digest of both together."""
         return BucketDigest(self.messages + other.messages, _signed(self.total + other.total), self.mixed ^ other.mixed)
 
 
@@ -79,16 +79,16 @@ class Difference(NamedTuple):
     owner: str
     """Partition and producer."""
     id: int
-    """Sequence id, or the content's number."""
+    """Sequence id, or the content's hash."""
     copies_a: int
     copies_b: int
     place_a: str
-    """topic ledger:entry:batch of the first one there."""
+    """topic ledger:entry:batch of the first one on that side."""
     place_b: str
 
 
 class Comparison(NamedTuple):
-    """The result."""
+    """The result of a comparison."""
 
     messages_a: int
     messages_b: int
@@ -107,15 +107,16 @@ def _signed(number: int) -> int:
 
 
 class Matching(NamedTuple):
-    """How messages find each other."""
+    """How messages of the two sides are matched."""
 
     way: str
     """One of `WAYS`."""
     buckets: int
-    """How many, when matched by content."""
+    """Number of buckets, when matched by content."""
 
     def of(self, batch: Any, topic: str) -> tuple[Any, NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-        """Of each row of a record batch: owner (a dictionary), bucket's number, id to match by, content's number."""
+        """Return for each row of a record batch: owner (a dictionary), bucket's number, id to match by, content's
+        hash."""
         content = content_hashes(batch)
         as_signed = content.view(np.int64)
         if self.way == "content":
@@ -128,14 +129,14 @@ class Matching(NamedTuple):
 
 
 def _prefixed(prefix: str, names: Any) -> Any:
-    """Each name, of which there are few, behind the prefix; still as a dictionary."""
+    """Put the prefix before each name, of which there are few; the result is a dictionary again."""
     coded = names.dictionary_encode()
     texts = pa.array([prefix + name for name in coded.dictionary.to_pylist()], pa.string())
     return pa.DictionaryArray.from_arrays(coded.indices, texts)
 
 
 def digests_of(access: Access, unit: Unit, number: int, matching: Matching) -> Iterator[Any]:
-    """One unit's buckets as record batches, one row each; what cannot be read is a row without messages."""
+    """Yield one unit's buckets as record batches, one row each; what cannot be read is a row without messages."""
     found = DigestTable()
     missing: list[str] = []
 
@@ -155,7 +156,7 @@ def digests_of(access: Access, unit: Unit, number: int, matching: Matching) -> I
 
 
 def messages_of(access: Access, unit: Unit, matching: Matching, wanted: Sequence[DigestBucket]) -> Iterator[Any]:
-    """The messages of those buckets in a unit, as record batches of what is needed to match them."""
+    """Yield the messages of those buckets in a unit, as record batches of what is needed to match them."""
     by_owner: dict[str, NDArray[np.int64]] = {}
     for owner in {one.owner for one in wanted}:
         by_owner[owner] = np.array(sorted(one.number for one in wanted if one.owner == owner), np.int64)
@@ -180,12 +181,12 @@ def messages_of(access: Access, unit: Unit, matching: Matching, wanted: Sequence
 
 
 def differing(a: dict[DigestBucket, BucketDigest], b: dict[DigestBucket, BucketDigest]) -> list[DigestBucket]:
-    """Buckets that do not hold the same on both sides."""
+    """Return the buckets whose digests differ between the sides."""
     return sorted(key for key in a.keys() | b.keys() if a.get(key) != b.get(key))
 
 
 def matching_for(a: Side, b: Side, way: str) -> Matching:
-    """Raises InvalidValueError if these topics cannot be matched so."""
+    """Return how to match these topics. Raises InvalidValueError if they cannot be matched that way."""
     if way not in WAYS:
         raise InvalidValueError(f"messages are matched by {' or by '.join(WAYS)}, not by {way!r}")
     counts = [len({unit.topic for unit in side.units}) for side in (a, b)]
@@ -200,7 +201,7 @@ def matching_for(a: Side, b: Side, way: str) -> Matching:
 
 
 def compare(spark: SparkSession, a: Side, b: Side, *, way: str = "producer") -> Comparison:
-    """Compare them. Raises what reading raises; what is missing is part of the result."""
+    """Compare two topics. Raises what reading raises; missing messages are part of the result."""
     matching = matching_for(a, b, way)
     (digests_a, units_a, missing_a), (digests_b, units_b, missing_b) = (
         _digests(spark, side, matching) for side in (a, b)
@@ -228,7 +229,7 @@ def compare(spark: SparkSession, a: Side, b: Side, *, way: str = "producer") -> 
 def _digests(
     spark: SparkSession, side: Side, matching: Matching
 ) -> tuple[dict[DigestBucket, BucketDigest], dict[DigestBucket, set[int]], list[str]]:
-    """Digests of a side, which of its units hold which bucket, and what is missing."""
+    """Compute the digests of a side, which of its units hold which bucket, and what is missing."""
     access = side.access
     numbers = {unit: number for number, unit in enumerate(side.units)}
     frame = spread(spark, side.units, lambda unit: digests_of(access, unit, numbers[unit], matching), _DIGEST_SQL)
@@ -253,7 +254,7 @@ def _messages(
 
 
 def _joined(left: DataFrame, right: DataFrame) -> tuple[dict[str, int], list[Difference]]:
-    """What is not the same, counted and (the first ones) named."""
+    """Join the messages of both sides; count the differences and name the first ones."""
     from pyspark.sql import functions as f
 
     def counted(frame: DataFrame, side: str) -> DataFrame:

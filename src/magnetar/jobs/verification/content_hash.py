@@ -1,8 +1,8 @@
-"""What a message says, as one 64-bit number: equal numbers, equal messages (but for 1 in 2^64).
+"""A 64-bit hash of a message's content: equal hashes mean equal messages (but for 1 in 2^64).
 
-Counted are key, ordering key, value, event time and properties; where a message stands, when it was published and by
-whom are not part of it, so a message and its replica have one number. Properties count in any order. The numbers are
-made by a kernel from the Arrow buffers; sums of them (modulo 2^64) are the digests that `comparison` compares.
+The content is key, ordering key, value, event time and properties; where a message stands, when it was published and by
+whom are not part of it, so a message and its replica have one hash. The order of properties does not matter. The hashes
+are made by a kernel from the Arrow buffers; sums of them (modulo 2^64) are the digests that `comparison` compares.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 COLUMNS: Final = ("__key", "__orderingKey", "__eventTime", "__messageProperties")
-"""Metadata columns that the numbers are made of, besides the value."""
+"""Metadata columns that the hashes are made of, besides the value."""
 
 _MULTIPLIER: Final = np.uint64(0x9E3779B97F4A7C15)
 _MIXER: Final = np.uint64(0xD6E8FEB86659FD93)
@@ -26,7 +26,7 @@ _NULL: Final = np.uint64(0xA0761D6478BD642F)
 
 
 def content_hashes(batch: Any) -> NDArray[np.uint64]:
-    """One per row of a record batch that has ``value`` and `COLUMNS`."""
+    """Return one hash per row of a record batch that has ``value`` and `COLUMNS`."""
     out = np.zeros(batch.num_rows, np.uint64)
     for salt, name in enumerate(("value", "__key", "__orderingKey"), 1):
         _add(out, _byte_columns(batch.column(name)), salt)
@@ -42,7 +42,7 @@ def content_hashes(batch: Any) -> NDArray[np.uint64]:
 
 
 def _byte_columns(column: Any) -> tuple[Any, Any, Any]:
-    """Bytes, offsets, and which rows are there, of a binary or string column."""
+    """Return bytes, offsets and validity of a binary or string column."""
     data = column.buffers()[2]
     values = np.frombuffer(data, np.uint8) if data is not None and data.size else np.zeros(1, np.uint8)
     there = np.asarray(column.is_valid().to_numpy(zero_copy_only=False), np.bool_)

@@ -1,8 +1,8 @@
 """Digests of many buckets at once: a table of sums that a kernel fills, no object per message.
 
-What is counted of a bucket (`comparison`) does not depend on the order of its messages. The table is a hash table
-with open addressing: ``slots`` holds numbers of rows, the rows hold what is summed up. Neighbours mostly belong to the
-same bucket, so the row of the message before is tried first.
+The digest of a bucket (`comparison`) does not depend on the order of its messages. The table is a hash table
+with open addressing: ``slots`` holds numbers of rows, the rows hold the sums. Neighbours mostly belong to the
+same bucket, so the row of the previous message is tried first.
 """
 
 from __future__ import annotations
@@ -30,19 +30,19 @@ _SUMS: Final = 5
 
 
 class DigestRow(NamedTuple):
-    """Of one bucket."""
+    """The sums of one bucket."""
 
     owner: str
     number: int
     messages: int
     total: int
-    """Sum of the contents' numbers, modulo 2^64, as a signed number."""
+    """Sum of the contents' hashes, modulo 2^64, as a signed number."""
     mixed: int
     """Their exclusive or."""
 
 
 class DigestTable:
-    """Give it the messages in any order and any portions."""
+    """Sums up messages by bucket, in any order and any portions; iterate over it for the rows."""
 
     def __init__(self) -> None:
         self._owners: dict[str, int] = {}
@@ -51,7 +51,7 @@ class DigestTable:
         self._slots = np.full(2 * _FIRST_ROWS, -1, np.int64)
 
     def add(self, owners: Any, numbers: NDArray[np.int64], contents: NDArray[np.int64]) -> None:
-        """Of each message: owner (Arrow dictionary of strings), number of the bucket, the content's number."""
+        """Add messages: owner (Arrow dictionary of strings), number of the bucket, and the content's hash of each."""
         known = [self._owners.setdefault(name, len(self._owners)) for name in owners.dictionary.to_pylist()]
         codes = np.array(known, np.int64)[owners.indices.to_numpy()]
         done = 0
@@ -71,7 +71,7 @@ class DigestTable:
 
 @kernel
 def _slot_of(owner: Any, number: Any, sums: Any, slots: Any) -> Any:
-    """Where the bucket's row is noted, or is to be noted."""
+    """Return the slot of the bucket's row, or the free slot for it."""
     mixed = (np.uint64(number) ^ np.uint64(owner) << np.uint64(48)) * _MIXER
     slot = np.int64(mixed >> np.uint64(32)) & (slots.size - 1)
     while slots[slot] >= 0 and (sums[OWNER, slots[slot]] != owner or sums[NUMBER, slots[slot]] != number):
@@ -87,7 +87,7 @@ def _put_again(sums: Any, count: Any, slots: Any) -> None:
 
 @kernel
 def _sum_up(codes: Any, numbers: Any, contents: Any, first: Any, sums: Any, count: Any, slots: Any) -> Any:
-    """How many rows there are now, and the first message for which there was no room."""
+    """Add messages to their rows; return the number of rows, and the first message for which there was no room."""
     row = np.int64(-1)
     for index in range(first, codes.size):
         owner, number = codes[index], numbers[index]

@@ -1,12 +1,12 @@
-"""Sequence ids of producers as runs: what an audit keeps of millions of messages. Pure.
+"""Sequence ids of producers, condensed to runs: what an audit keeps of millions of messages. Pure.
 
-A producer's sequence ids grow from message to message (SEMANTICS 3.1), so a stretch of a topic is, for each producer,
+A producer's sequence ids grow from message to message (SEMANTICS 3.1), so a range of a topic is, for each producer,
 one *run*: first id, last id, how many, from where to where. A new run begins where an id does not grow; with ``dense``
 also where one is left out. A clean topic of any size gives a handful of runs, and everything that is wrong shows
 between runs:
 
-* an id that does not grow begins a run behind one that ends higher: out of order, or a repetition;
-* two runs whose ids overlap may hold an id twice: only those stretches are looked at again, message by message;
+* an id that does not grow begins a run after one that ends higher: out of order, or a repetition;
+* two runs whose ids overlap may hold an id twice: only those ranges are read again, message by message;
 * with ``dense``, between the end of one run and the start of the next some ids are missing.
 """
 
@@ -35,18 +35,18 @@ class SequenceRun(NamedTuple):
     messages: int
     start: Place
     end: Place
-    """Of its last message."""
+    """Place of its last message."""
 
 
 class RunBreak(NamedTuple):
-    """Where a producer's ids do not go on as they should."""
+    """Two neighbouring runs of a producer whose ids do not continue as they should."""
 
     before: SequenceRun
     after: SequenceRun
 
 
 class IdOverlap(NamedTuple):
-    """Ids ``first`` to ``last`` may be there more than once."""
+    """A range of ids, ``first`` to ``last``, that may be there more than once."""
 
     topic: str
     producer: str
@@ -55,7 +55,7 @@ class IdOverlap(NamedTuple):
 
 
 class RunBuilder:
-    """Of one unit; give it the record batches in order."""
+    """Builds the runs of one unit from its record batches, given in order."""
 
     COLUMNS = ("__ledgerId", "__entryId", "__batchIndex", "__producerName", "__sequenceId")
 
@@ -65,7 +65,7 @@ class RunBuilder:
         self._open: dict[str, SequenceRun] = {}
 
     def add(self, batch: Any) -> Iterator[SequenceRun]:
-        """Runs that ended in this batch."""
+        """Yield the runs that ended in this batch."""
         if not batch.num_rows:
             return
         coded = batch.column("__producerName").dictionary_encode()
@@ -98,30 +98,30 @@ class RunBuilder:
         self._open[found.producer] = found
 
     def finish(self) -> Iterator[SequenceRun]:
-        """The runs that are still open."""
+        """Yield the runs that are still open."""
         yield from self._open.values()
         self._open.clear()
 
 
 def _starts(codes: NDArray[Any], ids: NDArray[Any], dense: bool) -> NDArray[Any]:
-    """Where runs begin among messages that are sorted by producer."""
+    """Return where runs begin among messages that are sorted by producer."""
     step = np.diff(ids)
     new = (np.diff(codes) != 0) | ((step != 1) if dense else (step <= 0))
     return np.concatenate(([0], np.flatnonzero(new) + 1))
 
 
 def goes_on(before: SequenceRun, after: SequenceRun, *, dense: bool) -> bool:
-    """Whether the second run is the first one's continuation."""
+    """Return whether the second run continues the first one."""
     return after.first == before.last + 1 if dense else after.first > before.last
 
 
 def joined(before: SequenceRun, after: SequenceRun) -> SequenceRun:
-    """Both as one."""
+    """Join two runs to one."""
     return before._replace(last=after.last, messages=before.messages + after.messages, end=after.end)
 
 
 def merged(runs: Iterable[SequenceRun], *, dense: bool) -> list[SequenceRun]:
-    """Runs of all units: by topic, producer and place, those that go on put together."""
+    """Sort the runs of all units by topic, producer and place, and join those that continue each other."""
     out: list[SequenceRun] = []
     for run in sorted(runs, key=lambda one: (one.topic, one.producer, one.start)):
         last = out[-1] if out else None
@@ -133,14 +133,14 @@ def merged(runs: Iterable[SequenceRun], *, dense: bool) -> list[SequenceRun]:
 
 
 def breaks(runs: list[SequenceRun]) -> Iterator[RunBreak]:
-    """Between neighbours of `merged` runs."""
+    """Yield the breaks between neighbours of `merged` runs."""
     for before, after in pairwise(runs):
         if before[:2] == after[:2]:
             yield RunBreak(before, after)
 
 
 def overlaps(runs: Iterable[SequenceRun]) -> list[IdOverlap]:
-    """Where ids may be there twice: ranges that lie in more than one run, those that touch put together."""
+    """Return the ranges of ids that lie in more than one run; ranges that touch are joined."""
     out: list[IdOverlap] = []
     reach: SequenceRun | None = None
     for run in sorted(runs, key=lambda one: (one.topic, one.producer, one.first)):
@@ -160,7 +160,7 @@ def overlaps(runs: Iterable[SequenceRun]) -> list[IdOverlap]:
 
 
 def coarse(found: Sequence[IdOverlap], most: int = 64) -> list[IdOverlap]:
-    """At most so many of one producer in one topic: those that are nearest to each other are put together."""
+    """Join the nearest overlaps until each producer has at most ``most`` in each topic."""
     out: list[IdOverlap] = []
     for _, group in groupby(found, key=lambda one: one[:2]):
         listed = list(group)
