@@ -26,7 +26,7 @@ __all__ = ["Lake", "open_lake", "register"]
 
 
 def __getattr__(name: str) -> Any:
-    """`Lake` and `open_lake`, when they are asked for: a command's help needs neither Arrow nor a table's library."""
+    """Import `Lake` and `open_lake` when they are used: a command's help needs neither Arrow nor a table's library."""
     if name in __all__:
         from magnetar.lakehouse import lake
 

@@ -103,7 +103,7 @@ def vacuum(
 
 
 def line_of(commit: Commit) -> str:
-    """For people, in columns."""
+    """Return a commit as a line of columns."""
     time = dt.datetime.fromtimestamp(commit.time_ms / 1000, dt.UTC).strftime("%Y-%m-%d %H:%M:%S")
     rows = "" if commit.rows is None else f"{commit.rows} rows"
     owner = "" if commit.app is None else f"{commit.app} #{commit.batch}"

@@ -1,4 +1,4 @@
-"""The driver's side of a sink: from what the tasks say to one transaction of the table.
+"""The driver's side of a sink: the files that tasks wrote become one transaction of the table.
 
 Spark makes the sink anew for every micro-batch and calls it in processes that live as long as the session, so tables
 stay open in them, and a schema is compared with the table's before the first rows are written and not at each commit
@@ -25,7 +25,7 @@ _log: Final = logging.getLogger(__name__)
 _tables: Final[dict[str, Table]] = {}
 _checked: Final[set[tuple[str, str]]] = set()
 _LIMIT: Final = 64
-"""Tables that are kept open, and schemas that are remembered."""
+"""Number of tables that are kept open, and of schemas that are remembered."""
 
 
 def check_once(options: LakeOptions, schema: pa.Schema) -> None:
@@ -40,7 +40,7 @@ def check_once(options: LakeOptions, schema: pa.Schema) -> None:
 
 
 def change_of_batch(options: LakeOptions, schema: pa.Schema, files: list[DataFile], overwrite: bool) -> TableChange:
-    """Of a batch write."""
+    """Return what a batch write commits."""
     app, version = options.transaction or (None, None)
     return TableChange(files, schema, Note(app, version, rows=_rows(files)), overwrite)
 
@@ -48,7 +48,8 @@ def change_of_batch(options: LakeOptions, schema: pa.Schema, files: list[DataFil
 def change_of_stream(
     options: LakeOptions, schema: pa.Schema, files: list[DataFile], query: str | None, batch: int, overwrite: bool
 ) -> TableChange | None:
-    """Of a micro-batch; None if it had no tasks and the query cannot be found out, so that nothing is to be done."""
+    """Return what a micro-batch commits; None if it had no tasks and its query is unknown: there is nothing to
+    commit."""
     checkpoint = _checkpoint(options)
     if query is None and checkpoint is not None:
         query = checkpoint.query_id()
@@ -62,7 +63,7 @@ def change_of_stream(
 
 
 def commit(options: LakeOptions, change: TableChange) -> int | None:
-    """The version that this made, None if it was there before; then compaction, if it is due."""
+    """Commit, then compact if that is due; return the new version, None if the table had the transaction."""
     table = _opened(options)
     version = table.commit(change)
     number = version if change.note.batch is None else change.note.batch
@@ -81,7 +82,7 @@ def commit(options: LakeOptions, change: TableChange) -> int | None:
 
 
 def check_not_set_back(options: LakeOptions, change: TableChange) -> None:
-    """For a micro-batch that was not committed: see `table.check_repetition`."""
+    """Check a micro-batch that was not committed, see `table.check_repetition`."""
     if change.files:
         check_repetition(_opened(options), options.path, change.note)
 

@@ -1,4 +1,4 @@
-"""A table from outside of Spark: its history, its topic positions, what it holds, and its upkeep.
+"""A table, used without Spark: its history, its topic positions, its rows, and its upkeep.
 
 lake = open_lake("/lake/flights")
 lake.history()[-1].version
@@ -29,18 +29,20 @@ _SIGNS: Final = {TableKind.PARQUET: "_magnetar_log", TableKind.DELTA: "_delta_lo
 
 
 class VerifyResult(NamedTuple):
+    """What `Lake.verify` found."""
+
     files: int
-    """That the newest version names."""
+    """Files that the newest version names."""
     rows: int
-    """That were read."""
+    """Rows that were read."""
     wrong: dict[str, str]
-    """Path to what is wrong."""
+    """What is wrong, by path."""
     elsewhere: list[str]
-    """Not below the table, and not looked at."""
+    """Files that are not below the table, and were not read."""
 
 
 class Lake:
-    """One table. Every call looks at what is committed by then; for one thread."""
+    """One table. Every call reads what is committed by then. Not thread-safe."""
 
     def __init__(self, path: str, kind: TableKind, table: Table) -> None:
         self.path = path
@@ -48,19 +50,20 @@ class Lake:
         self.table = table
 
     def history(self) -> list[Commit]:
-        """Oldest first; NotFoundError if there is no such table."""
+        """Return all commits, oldest first; NotFoundError if there is no such table."""
         if not self.table.exists():
             raise NotFoundError(f"{self.path}: there is no {self.kind.value} table")
         return self.table.history()
 
     def read(self, version: int | None = None, at: str | None = None) -> pa.Table:
-        """All rows as an Arrow table, of the last version, of another, or of that at a time (ms or ISO 8601)."""
+        """Return all rows as an Arrow table: of the last version, of another, or of that at a time (ms or ISO 8601)."""
         if version is None and at is None:
             return self.table.read()
         return self.table.read(newest(self.history(), version, at))
 
     def positions(self, version: int | None = None, at: str | None = None, query: str | None = None) -> Positions:
-        """How far the topics were read: topic-partition to the place of the first message that is not in the table.
+        """Return how far the topics were read: by topic-partition, the place of the first message that is not in the
+        table.
 
         Raises InvalidValueError if no stream of topics has committed by then, or several that read the same one.
         """
@@ -68,17 +71,19 @@ class Lake:
         return positions_at(commits, newest(commits, version, at), query)
 
     def offsets(self, version: int | None = None, at: str | None = None, query: str | None = None) -> str:
-        """`positions` as the JSON that the options startingOffsets and endingOffsets of format("pulsar") take."""
+        """Return `positions` as the JSON that the options startingOffsets and endingOffsets of format("pulsar")
+        take."""
         return as_text(self.positions(version, at, query))
 
     def version_holding(self, topic: str, place: str, query: str | None = None) -> int | None:
-        """The first version with the message at ``place`` (``ledger:entry[:batch]``) of a topic-partition; or None."""
+        """Return the first version with the message at ``place`` (``ledger:entry[:batch]``) of a topic-partition, or
+        None."""
         return version_holding(self.history(), topic, Place.parse(place), query)
 
     def verify(self) -> VerifyResult:
-        """Read every file that the newest version names: is it there, as long as the log says, with as many rows?
+        """Read every file that the newest version names, and check that it is there with its length and its rows.
 
-        What the rows say is not compared with anything; `magnetar pipeline verify` does that for its tables.
+        The content of rows is not compared with anything; `magnetar pipeline verify` does that for its tables.
         """
         if not self.table.exists():
             raise NotFoundError(f"{self.path}: there is no {self.kind.value} table")
@@ -100,16 +105,16 @@ class Lake:
         return VerifyResult(len(files), rows, wrong, elsewhere)
 
     def compact(self) -> FileCompaction:
-        """Put small files together; streams may run meanwhile."""
+        """Merge small files into large ones; streams may run meanwhile."""
         return self.table.compact()
 
     def vacuum(self, hours: float = WEEK, *, dry: bool = False) -> list[str]:
-        """Remove what no version of the last ``hours`` needs; less than the longest micro-batch takes is a mistake."""
+        """Remove files that no version of the last ``hours`` needs; ``hours`` must cover the longest micro-batch."""
         return self.table.vacuum(hours, dry=dry)
 
 
 def open_lake(path: str, kind: str | None = None, options: Mapping[str, str] | None = None) -> Lake:
-    """By its path and the options that its sink has; ``kind`` (parquet, delta, iceberg) is found out if not given."""
+    """Open a table by its path and its sink's options; ``kind`` (parquet, delta, iceberg) is detected if not given."""
     given = {key.lower(): value for key, value in (options or {}).items()}
     chosen = _found(path, given) if kind is None else _named(kind)
     checked = lake_options(chosen, {**given, "path": path})

@@ -1,12 +1,12 @@
-"""Change capture: a topic of changes kept as a Delta table of what is now, each micro-batch exactly once.
+"""Change capture: a topic of changes becomes a Delta table of the current rows, each micro-batch exactly once.
 
     changes = spark.readStream.format("pulsar").option("metadata", POSITION + ",__key")...load()
     rows = changes.select(col("__key").cast("string").alias("id"), from_json("value", ...).alias("v"), *POSITION...)
     rows.writeStream.foreachBatch(merged("/lake/customers", ["id"], deleted="v IS NULL")).start()
 
-Of each key the last change counts, by position in the topic (all changes of a key are in one partition, and
+For each key the last change counts, by position in the topic (all changes of a key are in one partition, and
 micro-batches come in order). It replaces the row of that key, or adds it, or removes it where ``deleted`` is true. The
-merge is one transaction of delta-rs with the query and the micro-batch in it, so a micro-batch that comes again does
+merge is one transaction of delta-rs that names the query and the micro-batch, so a repeated micro-batch changes
 nothing. The query is the id in its checkpoint: with a new checkpoint nothing counts as merged; one that was set back is
 refused. Columns that begin with ``__`` are not stored. The last changes of a micro-batch go through the driver: bound
 its size with maxMessagesPerTrigger.
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 POSITION: Final = ("__ledgerId", "__entryId", "__batchIndex")
-"""Metadata columns of the source that say where in its partition a message stands."""
+"""Metadata columns of the source with a message's position in its partition."""
 _QUERY_ID: Final = "sql.streaming.queryId"
 _LAST: Final = "__last"
 
@@ -41,11 +41,11 @@ def merged(
     options: Mapping[str, str] | None = None,
     checkpoint: str | None = None,
 ) -> Callable[[DataFrame, int], None]:
-    """What to give to ``foreachBatch``.
+    """Return a function for ``foreachBatch`` that merges each micro-batch into a Delta table.
 
     ``keys`` identify a row; ``deleted`` is an SQL condition over the frame's columns; ``order`` are columns by which
     the last change of a key is the one with the greatest values; ``options`` are those of ``format("magnetar-delta")``;
-    with ``checkpoint`` (the query's) commits say how far the topics were read.
+    with ``checkpoint`` (the query's) commits record how far the topics were read.
     """
     checked = lake_options(TableKind.DELTA, {**(options or {}), "path": path})
     if not keys:
@@ -62,7 +62,7 @@ def merged(
 
 
 def last_changes(changes: DataFrame, keys: Sequence[str], deleted: str, order: Sequence[str]) -> DataFrame:
-    """One row per key: the columns to store and ``__deleted``."""
+    """Return one row per key, its last change: the columns to store and ``__deleted``."""
     from pyspark.sql import functions as F
 
     stored = [name for name in changes.columns if not name.startswith("__")]
@@ -75,7 +75,8 @@ def last_changes(changes: DataFrame, keys: Sequence[str], deleted: str, order: S
 def merge_once(
     options: LakeOptions, changes: pa.Table, keys: Sequence[str], query: str, batch: int, checkpoint: str | None = None
 ) -> int | None:
-    """Merge rows with a column ``__deleted`` as transaction (query, batch); the version, None if it was there."""
+    """Merge rows with a column ``__deleted`` as transaction (query, batch); return the version, None if it was
+    there."""
     from magnetar.lakehouse.formats.delta_merge import merge
 
     for key in keys:

@@ -19,20 +19,20 @@ _ABSENT: Final = "-"
 
 
 class QueryCheckpoint:
-    """One query's directory, local or in an object store."""
+    """The checkpoint directory of one query, local or in an object store."""
 
     def __init__(self, path: str, storage: dict[str, str]) -> None:
         self._store = FileStore(path, storage)
 
     def query_id(self) -> str | None:
-        """None before the query has started for the first time."""
+        """Return the query's id; None before it has started for the first time."""
         try:
             return str(json.loads(self._store.read("metadata"))["id"])
         except FileNotFoundError:
             return None
 
     def positions(self, batch: int) -> Positions | None:
-        """Where a micro-batch ends, over all its Pulsar topics; None if it is not there or reads none."""
+        """Return where a micro-batch ends, over all its Pulsar topics; None if it is not there or reads none."""
         try:
             return positions_of(self._store.read(f"offsets/{batch}").decode())
         except FileNotFoundError:

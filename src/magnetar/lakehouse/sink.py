@@ -1,13 +1,13 @@
-"""``format("magnetar-parquet")``, ``format("magnetar-delta")``, ``format("magnetar-iceberg")``: what Spark is told.
+"""``format("magnetar-parquet")``, ``format("magnetar-delta")``, ``format("magnetar-iceberg")``: Spark's data sources.
 
     from magnetar.lakehouse import register
     register(spark)
     query = rows.writeStream.format("magnetar-delta").option("checkpointLocation", c).start("/lake/flights")
 
-A task writes files and tells the driver which; the driver commits them as one transaction. A stream's transaction is
-its query's id and the micro-batch: the tasks find both in their local properties and hand the query on, because Spark
-tells the committing side neither it nor where the topics stand (`query_checkpoint` has that). A batch write's
-transaction is what the options ``txnAppId`` and ``txnVersion`` say; without them it is committed whole, and again if
+A task writes files and reports them to the driver, which commits them as one transaction. A stream's transaction is
+its query's id and the micro-batch: the tasks find both in their local properties and pass the query on, because Spark
+gives the committing side neither it nor the positions of the topics (`query_checkpoint` has them). A batch write's
+transaction is named by the options ``txnAppId`` and ``txnVersion``; without them it is committed whole, and again if
 repeated.
 """
 
@@ -47,28 +47,28 @@ _BATCH_ID: Final = "streaming.sql.batchId"
 
 @dataclass
 class TaskFiles(WriterCommitMessage):
-    """What one task did."""
+    """The commit message of one task: the files it wrote."""
 
     files: list[DataFile]
     query: str | None = None
 
 
 class LakeSource(DataSource):
-    """Sink of one kind of table; Spark makes one for every use."""
+    """The data source of one kind of table, for writing only; Spark makes one for every use."""
 
     kind: ClassVar[TableKind]
 
     @classmethod
     def name(cls) -> str:
-        """What stands in ``format(...)``."""
+        """Return the name for ``format(...)``."""
         return f"magnetar-{cls.kind.value}"
 
     def writer(self, schema: StructType, overwrite: bool) -> LakeBatchWriter:
-        """For ``df.write.mode("append")`` and ``"overwrite"``."""
+        """Return the writer for ``df.write.mode("append")`` and ``"overwrite"``."""
         return LakeBatchWriter(lake_options(self.kind, self.options), schema, overwrite)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> LakeStreamWriter:
-        """For ``df.writeStream``; ``overwrite`` is the output mode complete."""
+        """Return the writer for ``df.writeStream``; ``overwrite`` is the output mode complete."""
         # Spark asks twice per micro-batch, in two processes.
         settle("planner")
         return LakeStreamWriter(lake_options(self.kind, self.options), schema, overwrite)
@@ -87,7 +87,7 @@ class IcebergSource(LakeSource):
 
 
 class LakeBatchWriter(DataSourceArrowWriter):
-    """For ``df.write``."""
+    """The writer of a batch, for ``df.write``."""
 
     def __init__(self, options: LakeOptions, schema: StructType, overwrite: bool) -> None:
         self._options = options
@@ -96,12 +96,12 @@ class LakeBatchWriter(DataSourceArrowWriter):
         _checked(options, schema)
 
     def write(self, iterator: Iterator[Any]) -> WriterCommitMessage:
-        """One task's rows."""
+        """Write one task's rows."""
         app, version = self._options.transaction or (None, None)
         return TaskFiles(_write(self._options, iterator, app, version))
 
     def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
-        """All files of all tasks, or none."""
+        """Commit all files of all tasks, or none."""
         from magnetar.lakehouse.commit import change_of_batch, commit
 
         commit(
@@ -109,11 +109,11 @@ class LakeBatchWriter(DataSourceArrowWriter):
         )
 
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
-        """Nothing: files that are not committed are no part of a table, and vacuum removes them."""
+        """Do nothing: files that are not committed are no part of a table, and vacuum removes them."""
 
 
 class LakeStreamWriter(DataSourceStreamArrowWriter):
-    """For ``df.writeStream``."""
+    """The writer of a stream, for ``df.writeStream``."""
 
     def __init__(self, options: LakeOptions, schema: StructType, overwrite: bool) -> None:
         if options.transaction is not None:
@@ -124,7 +124,7 @@ class LakeStreamWriter(DataSourceStreamArrowWriter):
         _checked(options, schema)
 
     def write(self, iterator: Iterator[Any]) -> WriterCommitMessage:
-        """One task's rows of one micro-batch."""
+        """Write one task's rows of one micro-batch."""
         context = TaskContext.get()
         query = context.getLocalProperty(_QUERY_ID) if context is not None else None
         batch = context.getLocalProperty(_BATCH_ID) if context is not None else None
@@ -136,7 +136,7 @@ class LakeStreamWriter(DataSourceStreamArrowWriter):
         return TaskFiles(_write(self._options, iterator, query, int(batch)), query)
 
     def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:
-        """All files of the micro-batch, or none; nothing if the table has it."""
+        """Commit all files of the micro-batch, or none; nothing if the table has it."""
         from magnetar.lakehouse.commit import change_of_stream, check_not_set_back, commit
 
         query = next((one.query for one in messages if isinstance(one, TaskFiles) and one.query is not None), None)
@@ -146,7 +146,7 @@ class LakeStreamWriter(DataSourceStreamArrowWriter):
             check_not_set_back(self._options, change)
 
     def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:
-        """Nothing: a commit that failed may have happened, so its files stay until vacuum knows."""
+        """Do nothing: a commit that failed may have happened, so its files stay until vacuum knows."""
 
 
 def register(spark: SparkSession) -> None:
@@ -159,7 +159,7 @@ def register(spark: SparkSession) -> None:
 
 
 def arrow_schema(schema: StructType) -> pa.Schema:
-    """As tasks get it, in a table's terms."""
+    """Return Spark's schema as the Arrow schema that tasks get, in a table's types."""
     from pyspark.sql.pandas.types import to_arrow_schema
 
     from magnetar.lakehouse.model.table_schema import plain_schema

@@ -1,4 +1,4 @@
-"""Reads single data files of a table as its log names them; travels to tasks."""
+"""Reads single data files of a table, as its log names them."""
 
 from __future__ import annotations
 
@@ -13,19 +13,23 @@ from magnetar.lakehouse.model.table_schema import aligned
 from magnetar.model.errors import NotFoundError
 
 _MOVES: Final = 3
-"""How often a file is looked for in all its places; it may be moved meanwhile, in one direction."""
+"""How often all places of a file are tried; it may be moved meanwhile, in one direction."""
 
 
 class FileReader(NamedTuple):
+    """Reads data files of one table in the table's schema; it is pickled and sent to tasks."""
+
     path: str
-    """Of the table."""
+    """Path of the table."""
     storage: dict[str, str]
     schema: pa.Schema
-    """The table's."""
+    """Schema of the table."""
 
     def read(self, file: LoggedFile) -> pa.Table:
-        """All rows of a file in the table's schema. NotFoundError; other errors are those of a file that is no
-        Parquet."""
+        """Return all rows of a file in the table's schema.
+
+        Raises NotFoundError; other errors are those of a file that is not Parquet.
+        """
         store = FileStore(self.path, self.storage)
         for _ in range(_MOVES):
             for place in file.places:
@@ -39,7 +43,7 @@ class FileReader(NamedTuple):
         raise NotFoundError(f"{self.path}: file {file.path} is gone")
 
     def differing(self, files: Iterable[LoggedFile]) -> dict[str, str]:
-        """What is wrong with files that are not there, or not as long as the log says, by path."""
+        """Return, by path, what is wrong with files that are not there or not as long as the log says."""
         store = FileStore(self.path, self.storage)
         sizes = {path: size for path, size, _ in store.list()}
         found = {}

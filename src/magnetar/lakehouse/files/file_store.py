@@ -1,9 +1,9 @@
-"""The one way to the files of a table: obstore, for a directory as for s3://, gs://, az:// and others.
+"""The files of a table by obstore, in a directory or under s3://, gs://, az:// and others.
 
 Paths inside a store are relative to the table, with ``/``. A new file is whole or not there; `create` never replaces
-one, whoever else tries at the same time (a hard link in a directory, a conditional put in an object store), which is
-what a commit log rests on. What is here does not fsync: a table survives a kill of every process, and after a loss of
-power what the file system or the object store has promised.
+one, even if several try at the same time (a hard link in a directory, a conditional put in an object store), which is
+what a commit log rests on. Nothing here calls fsync: a table survives a kill of every process; after a loss of
+power it has what the file system or the object store guarantees.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def local_path(path: str) -> str | None:
-    """As a directory of this machine, absolute; None for another kind of URL."""
+    """Return the absolute path of a directory of this machine; None for another kind of URL."""
     url = urlparse(path)
     if url.scheme == "file":
         return os.path.abspath(unquote(url.path))
@@ -33,7 +33,7 @@ def local_path(path: str) -> str | None:
 
 
 class FileStore:
-    """All below one directory or URL. Made where it is used: it does not travel between processes."""
+    """All files below one directory or URL. It cannot be pickled: make it in the process that uses it."""
 
     def __init__(self, path: str, options: Mapping[str, str]) -> None:
         directory = local_path(path)
@@ -42,7 +42,7 @@ class FileStore:
         if directory is not None:
             self._store = LocalStore(directory, mkdir=True)
             return
-        # Hadoop's name of the same store.
+        # Hadoop's name for the same store.
         url = path.replace("s3a://", "s3://", 1) if path.startswith("s3a://") else path
         try:
             self._store = from_url(url, config=dict(options))  # type: ignore[call-overload]  # any keys; it checks them
@@ -50,18 +50,18 @@ class FileStore:
             raise InvalidValueError(f"{path} cannot be opened: {error}; see options storage.*") from error
 
     def read(self, path: str) -> bytes:
-        """All of a file; FileNotFoundError."""
+        """Read a whole file. Raises FileNotFoundError."""
         return bytes(obstore.get(self._store, path).bytes())
 
     def parquet(self, path: str) -> pa.Table:
-        """All of a Parquet file; FileNotFoundError."""
+        """Read a whole Parquet file. Raises FileNotFoundError."""
         import pyarrow as pa
-        import pyarrow.parquet as pq  # type: ignore[import-untyped]  # the same
+        import pyarrow.parquet as pq  # type: ignore[import-untyped]  # publishes no types
 
         return pq.ParquetFile(pa.BufferReader(pa.py_buffer(self.read(path)))).read()
 
     def create(self, path: str, content: bytes) -> bool:
-        """False, and nothing has happened, if there is one."""
+        """Write a new file; False, with nothing changed, if there is one already."""
         try:
             obstore.put(self._store, path, content, mode="create")
         except AlreadyExistsError:
@@ -69,40 +69,40 @@ class FileStore:
         return True
 
     def writer(self, path: str) -> FileOutput:
-        """A new file, there once it is closed."""
+        """Open a new file, which exists once it is closed."""
         return FileOutput(obstore.open_writer(self._store, path))
 
     def move(self, source: str, target: str) -> None:
-        """FileNotFoundError if ``source`` is not there; replaces ``target``."""
+        """Rename a file, replacing ``target``. Raises FileNotFoundError if ``source`` is not there."""
         obstore.rename(self._store, source, target)
 
     def delete(self, path: str) -> None:
-        """It may be gone already."""
+        """Delete a file, which may be gone already."""
         try:
             obstore.delete(self._store, path)
         except FileNotFoundError:
             pass
 
     def prune(self, prefix: str) -> None:
-        """Remove directories below ``prefix`` that hold nothing, and it; object stores have none."""
+        """Remove empty directories below ``prefix``, and itself if empty; object stores have none."""
         if self._directory is None:
             return
         for directory, _, _ in os.walk(os.path.join(self._directory, prefix), topdown=False):
             try:
                 os.rmdir(directory)
             except OSError:
-                # It holds something, or somebody else has removed it.
+                # It is not empty, or another process has removed it.
                 pass
 
     def list(self, prefix: str = "", after: str | None = None) -> Iterator[tuple[str, int, float]]:
-        """Path, bytes and time of writing (seconds since 1970) of files, only those behind ``after`` in text order."""
+        """Yield path, bytes and write time (seconds since 1970) of files, only those after ``after`` in text order."""
         for chunk in obstore.list(self._store, prefix or None, offset=after):
             for meta in chunk:
                 yield meta["path"], meta["size"], meta["last_modified"].timestamp()
 
 
 class FileOutput:
-    """What pyarrow wants of a file to write."""
+    """A new file with the interface that pyarrow writes to."""
 
     def __init__(self, writer: Any) -> None:
         self._writer = writer
@@ -118,7 +118,7 @@ class FileOutput:
         return self._size
 
     def flush(self) -> None:
-        """A file is there when it is closed."""
+        """Do nothing: a file exists when it is closed."""
 
     def writable(self) -> bool:
         return True
@@ -130,5 +130,5 @@ class FileOutput:
 
 
 def name_of(path: str) -> str:
-    """The last part of a path or URL."""
+    """Return the last part of a path or URL."""
     return Path(urlparse(path).path.rstrip("/")).name

@@ -1,8 +1,8 @@
-"""What a task does with its rows: Parquet files, one open per partition, zstd, cut by size; the driver commits them.
+"""Writes a task's rows to Parquet files: one open per partition, zstd, cut by size; the driver commits them.
 
-Rows are collected until they make a row group, so that a file holds few large ones, which is what readers want. File
-names hold who wrote them and a random part: no attempt ever writes over the files of another, and what is never
-committed is told from what is by the table's log, not by its name.
+Rows are collected until they make a row group, so that a file holds few large ones, which readers prefer. A file's
+name holds its transaction, its task and a random part: no attempt overwrites the files of another. Which files are
+committed is in the table's log, not in their names.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 import pyarrow as pa  # type: ignore[import-untyped]  # publishes no types
-import pyarrow.parquet as pq  # type: ignore[import-untyped]  # the same
+import pyarrow.parquet as pq  # type: ignore[import-untyped]  # publishes no types
 
 from magnetar.lakehouse.files.file_store import FileOutput, FileStore
 from magnetar.lakehouse.files.statistics import statistics
@@ -21,12 +21,12 @@ from magnetar.lakehouse.model.layout import Layout
 from magnetar.lakehouse.model.partition import Values, directory, split
 
 _OPEN: Final = 64
-"""Partitions that have an open file at a time; the one that was not written to for longest is closed for another."""
+"""Partitions that have an open file at a time; the least recently written one is closed for another."""
 _GROUP_BYTES: Final = 64 << 20
 
 
 class FileWriter:
-    """Of one task attempt; not for several threads."""
+    """Writes the files of one task attempt. Not thread-safe."""
 
     def __init__(self, store: FileStore, layout: Layout, name: str) -> None:
         self._store = store
@@ -37,7 +37,7 @@ class FileWriter:
         self._begun = 0
 
     def run(self, batches: Iterable[pa.RecordBatch]) -> list[DataFile]:
-        """All rows into files. What was written is deleted if this fails: nobody else knows of it."""
+        """Write all rows to files. If this fails, what was written is deleted: no one else knows of it."""
         try:
             for batch in batches:
                 self.write(batch)
@@ -48,7 +48,7 @@ class FileWriter:
 
     def write(self, batch: pa.RecordBatch) -> None:
         for values, rows in split(plain(batch), self._layout.partitioning):
-            # Taken out and put in again: the first is then always the one that was used longest ago.
+            # Taken out and put in again: the first is then always the least recently used one.
             part = self._open.pop(values, None) or _Part()
             self._open[values] = part
             part.add(rows)
@@ -60,7 +60,7 @@ class FileWriter:
                 self._finish(next(iter(self._open)))
 
     def close(self) -> list[DataFile]:
-        """Everything is stored when this returns."""
+        """Close all files, which are stored when this returns."""
         for values in list(self._open):
             self._finish(values)
         return self._files
@@ -111,7 +111,7 @@ class FileWriter:
 
 
 class _Part:
-    """One partition: rows that wait, and the file they go to."""
+    """One partition: the rows collected for it, and its open file."""
 
     def __init__(self) -> None:
         self.batches: list[pa.RecordBatch] = []
@@ -134,13 +134,13 @@ class _Part:
 
 
 def plain(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Without Spark's metadata, every column nullable: tables here declare no column non-null."""
+    """Return a batch without Spark's metadata and with nullable columns: tables here declare no column non-null."""
     fields = [pa.field(field.name, field.type) for field in batch.schema]
     return pa.RecordBatch.from_arrays(batch.columns, schema=pa.schema(fields))
 
 
 def _repeating(table: pa.Table) -> list[str]:
-    """Columns for which a dictionary pays: those whose first values repeat. A failed try at one costs a third."""
+    """Return the columns for which a dictionary pays: those whose first values repeat. A useless one costs a third."""
     names = []
     for field in table.schema:
         column = table.column(field.name).slice(0, 1000)

@@ -1,4 +1,4 @@
-"""Statistics of a Parquet file in Delta's form (Delta protocol, "Per-file Statistics"), from the file's own; pure.
+"""Statistics of a Parquet file in Delta's form (Delta protocol, "Per-file Statistics"), from its footer; pure.
 
 Only what readers prune by, and never more than is true: of text the first 32 characters, and no maximum where that cuts
 something off; of timestamps milliseconds, the maximum one up; nothing of binary, nested, floating and decimal columns.
@@ -10,14 +10,14 @@ import datetime as dt
 from typing import Any, Final
 
 import pyarrow as pa  # type: ignore[import-untyped]  # publishes no types
-import pyarrow.parquet as pq  # type: ignore[import-untyped]  # the same
+import pyarrow.parquet as pq  # type: ignore[import-untyped]  # publishes no types
 
 _TEXT: Final = 32
 _COLUMNS: Final = 32
 
 
 def statistics(metadata: pq.FileMetaData, schema: pa.Schema) -> dict[str, Any]:
-    """Of the first 32 plain columns of a file."""
+    """Return the statistics of the first 32 plain columns of a file."""
     least: dict[str, Any] = {}
     most: dict[str, Any] = {}
     nulls: dict[str, int] = {}

@@ -1,4 +1,4 @@
-"""The transaction of `merge`: rows into a Delta table by key, with delta-rs, once."""
+"""Merges rows into a Delta table by key, as one transaction of delta-rs."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Final
 
 import pyarrow as pa  # type: ignore[import-untyped]  # publishes no types
-import pyarrow.compute as pc  # type: ignore[import-untyped]  # the same
+import pyarrow.compute as pc  # type: ignore[import-untyped]  # publishes no types
 from deltalake.exceptions import CommitFailedError
 
 from magnetar.lakehouse.formats.delta_table import LakeDelta, properties
@@ -19,9 +19,10 @@ _DELETED: Final = "__deleted"
 
 
 def merge(options: LakeOptions, changes: pa.Table, keys: Sequence[str], note: Note) -> int | None:
-    """The new version, None if the table has this transaction or there is nothing to do; see `check_repetition`.
+    """Merge and return the new version; None if the table has this transaction or there is nothing to do.
 
-    ``changes`` has one row per key, and says in ``__deleted`` whether the key's row is to go.
+    ``changes`` has one row per key, and in ``__deleted`` whether the key's row is to be deleted. Raises what
+    `check_repetition` does.
     """
     if not changes.num_rows:
         return None
@@ -62,7 +63,7 @@ def _try(table: LakeDelta, rows: pa.Table, keys: Sequence[str], note: Note) -> i
     merger.when_not_matched_insert(values, f"NOT s.{_quoted(_DELETED)}").execute()
     target.update_incremental()
     if target.version() == before:
-        # Nothing but removals of rows that are not there. delta-rs then commits nothing, and the transaction is owed.
+        # Only removals of rows that are not there. delta-rs then commits nothing, so the transaction is committed here.
         partitions = target.metadata().partition_columns
         target.create_write_transaction(
             [], "append", target.schema(), partition_by=partitions, commit_properties=properties(note)

@@ -35,7 +35,7 @@ _LOG: Final = "_delta_log"
 
 
 class LakeDelta:
-    """See `table.Table`."""
+    """A Delta table, see `table.Table`."""
 
     def __init__(self, options: LakeOptions, clock: Clock | None = None) -> None:
         self._options = options
@@ -113,7 +113,7 @@ class LakeDelta:
         )
 
     def prepared(self, schema: pa.Schema) -> DeltaTable:
-        """The table, made if there is none, with the columns of ``schema`` added if that is allowed."""
+        """Return the table, made if there is none, with the columns of ``schema`` added if that is allowed."""
         table = self._open()
         added = self._fit(table, plain_schema(schema))
         if table is None:
@@ -143,13 +143,13 @@ class LakeDelta:
         names = (posixpath.basename(path).partition(".") for path, _, _ in store.list(_LOG))
         versions = sorted(int(name) for name, _, rest in names if rest == "json" and name.isdecimal())
         found = [_file_commit(one, store.read(f"{_LOG}/{one:020}.json").decode(), schema) for one in versions]
-        told = {unquote(file.path) for commit in found for file in commit.added}
+        listed = {unquote(file.path) for commit in found for file in commit.added}
         actions = pa.table(table.get_add_actions(flatten=True)).select(["path", "size_bytes", "num_records"])
         before = [
             _logged(one["path"], one["size_bytes"], one["num_records"], {}, schema) for one in actions.to_pylist()
         ]
         # delta-rs gives paths as the log has them or decoded, depending on what is in them.
-        unknown = tuple(file for file in before if unquote(unquote(file.path)) not in told)
+        unknown = tuple(file for file in before if unquote(unquote(file.path)) not in listed)
         return [FileCommit(None, "unknown", None, None, unknown, ()), *found] if unknown else found
 
     def reader(self) -> FileReader:
@@ -217,7 +217,7 @@ class LakeDelta:
 
 
 def properties(note: Note, retries: int | None = None) -> CommitProperties:
-    """With the note, and its transaction if it has one."""
+    """Return commit properties with the note, and its transaction if it has one."""
     transactions = []
     if note.app is not None and note.batch is not None:
         transactions = [Transaction(note.app, note.batch)]
@@ -253,7 +253,7 @@ def _commit(one: dict[str, Any]) -> Commit:
 
 
 def _file_commit(version: int, text: str, schema: pa.Schema) -> FileCommit:
-    """Of a file of the log: one action per line."""
+    """Parse a file of the log, which has one action per line."""
     actions = [json.loads(line) for line in text.splitlines() if line.strip()]
     if any(one.get("add", {}).get("deletionVector") for one in actions):
         raise InvalidValueError(f"version {version} takes single rows away (deletion vectors), which is not followed")
@@ -279,7 +279,7 @@ def _logged(path: str, size: int, rows: int | None, values: dict[str, str | None
 
 
 def _value(text: str | None, kind: pa.DataType) -> pa.Array:
-    """The reverse of `partition.text_of`."""
+    """Parse a partition value; the inverse of `partition.text_of`."""
     one = pa.array([text or None], pa.string())
     # Without a zone in the text it is UTC.
     return one.cast(pa.timestamp("us")).cast(kind) if pa.types.is_timestamp(kind) else one.cast(kind)

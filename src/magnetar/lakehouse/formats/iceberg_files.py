@@ -1,7 +1,7 @@
-"""Data files of an Iceberg table: made from Parquet files that a task has written, and found again.
+"""Data files of an Iceberg table: entries for Parquet files that tasks wrote, and what manifests list.
 
 pyiceberg's `add_files` guesses a file's partition from its statistics, which fails for buckets and for text
-that is cut off; here the task has told it. Everything else of a manifest entry comes from the file's footer by
+that is cut off; here the task reports it. Everything else of a manifest entry comes from the file's footer by
 pyiceberg's own code.
 """
 
@@ -63,7 +63,10 @@ def add_files(
 
 
 def live_files(table: Table) -> dict[str, tuple[DataFile, IcebergDataFile]]:
-    """Of the current snapshot, oldest first, by path: ours and pyiceberg's; none of another partitioning."""
+    """Return the files of the current snapshot by path, oldest first, in our form and pyiceberg's.
+
+    Files of another partitioning are left out.
+    """
     snapshot = table.current_snapshot()
     found: dict[str, tuple[DataFile, IcebergDataFile]] = {}
     if snapshot is None:
@@ -81,7 +84,7 @@ def live_files(table: Table) -> dict[str, tuple[DataFile, IcebergDataFile]]:
 
 
 def referenced(table: Table, besides: set[int]) -> set[str]:
-    """Paths of all files of all snapshots but ``besides``."""
+    """Return the paths of all files of all snapshots except ``besides``."""
     return {
         entry.data_file.file_path
         for snapshot in table.snapshots()
@@ -93,15 +96,15 @@ def referenced(table: Table, besides: set[int]) -> set[str]:
 
 @dataclass
 class FileHistory:
-    """What one snapshot did."""
+    """What one snapshot did to the files."""
 
     added: dict[str, tuple[str, int, int]] = field(default_factory=dict)
-    """By path: path, bytes, rows."""
+    """Path, bytes and rows of each file, by path."""
     removed: set[str] = field(default_factory=set)
 
 
 def file_history(table: Table) -> dict[int, FileHistory]:
-    """By snapshot, also such as have expired, as far as manifests of those that are there tell.
+    """Return what each snapshot did to the files, expired ones too as far as the remaining manifests show it.
 
     InvalidValueError for a table with files of deletions.
     """

@@ -51,7 +51,7 @@ _CATALOG_FILE: Final = "_catalog.sqlite"
 
 
 class LakeIceberg:
-    """See `table.Table`."""
+    """An Iceberg table, see `table.Table`."""
 
     def __init__(self, options: LakeOptions, clock: Clock | None = None) -> None:
         self._options = options
@@ -289,7 +289,7 @@ class LakeIceberg:
 
 
 def _once(table: CatalogTable) -> CatalogTable:
-    """Without pyiceberg's repetition of commits, in this process only."""
+    """Switch off pyiceberg's own retries of commits, in this process only."""
     table.metadata.properties[TableProperties.COMMIT_NUM_RETRIES] = "0"
     return table
 

@@ -1,4 +1,4 @@
-"""From options to a table, with only its own library imported."""
+"""Opens a table of any kind, importing only that kind's library."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from magnetar.model.errors import InvalidValueError
 
 
 def open_table(options: LakeOptions) -> Table:
-    """Raises InvalidValueError with what to install if the library of its kind is missing."""
+    """Open a table. Raises InvalidValueError with what to install if the library of its kind is missing."""
     try:
         match options.kind:
             case TableKind.PARQUET:

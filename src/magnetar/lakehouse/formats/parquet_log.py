@@ -7,10 +7,11 @@
     _retired/country=NL/part-....zstd.parquet          replaced by compaction, kept for earlier versions
 
 A commit is a JSON object: ``v`` (1), ``time`` (ms), ``operation``, ``note`` (`history.Note`), ``schema`` (Arrow's IPC
-form in base64; ``columns`` is the same for people), ``partitioning`` (column names), ``add`` (files: path, staged,
-size, rows, partition) and ``remove`` (paths). Whoever creates the file of a number first has made that commit; from
-then on its files are the table's, wherever they stand. Moving them from ``_staging`` into their place comes after and
-may be done by anybody (`ParquetTable.settle`), so plain readers of the directory see only committed files.
+form in base64; ``columns`` is the same in readable form), ``partitioning`` (column names), ``add`` (files: path,
+staged, size, rows, partition) and ``remove`` (paths). The writer that creates the file of a number first has made that
+commit; from then on its files are the table's, wherever they stand. Moving them from ``_staging`` into their place
+comes after and may be done by any process (`ParquetTable.settle`), so plain readers of the directory see only committed
+files.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ _CHECKPOINT: Final = ".checkpoint.json"
 
 
 def commit_path(version: int) -> str:
-    """Of one commit."""
+    """Return the path of a commit."""
     return f"{DIRECTORY}/{version:020}.json"
 
 
@@ -44,7 +45,7 @@ def checkpoint_path(version: int) -> str:
 
 
 def version_of(path: str) -> tuple[int, bool] | None:
-    """Version, and whether it is a checkpoint; None for another file."""
+    """Return a file's version, and whether it is a checkpoint; None for another file."""
     name = posixpath.basename(path)
     number, _, rest = name.partition(".")
     if not number.isdecimal() or rest not in ("json", _CHECKPOINT[1:]):
@@ -53,13 +54,13 @@ def version_of(path: str) -> tuple[int, bool] | None:
 
 
 def final_path(staged: str) -> str:
-    """Where a staged file comes to stand."""
+    """Return the path that a staged file is moved to."""
     return "/".join(staged.split("/")[2:]).removesuffix(STAGED_SUFFIX) + SUFFIX
 
 
 @dataclass(frozen=True, slots=True)
 class TableFile:
-    """A file of the table."""
+    """A file of the table, and where it was staged."""
 
     file: DataFile
     staged: str
@@ -67,7 +68,7 @@ class TableFile:
 
 @dataclass
 class TableState:
-    """The table after the commits that were applied, in order."""
+    """The state of the table after the commits applied so far."""
 
     version: int = -1
     time_ms: int = 0
@@ -75,11 +76,11 @@ class TableState:
     partitioning: list[str] = field(default_factory=list)
     files: dict[str, TableFile] = field(default_factory=dict)
     retired: dict[str, int] = field(default_factory=dict)
-    """Path of a file that was removed to the time of that, ms."""
+    """Time of removal, ms, by path of the removed file."""
     transactions: dict[str, int] = field(default_factory=dict)
 
     def apply(self, version: int, commit: dict[str, Any]) -> None:
-        """The next one. Raises InvalidValueError if it is not, or of a later format."""
+        """Apply the next commit. Raises InvalidValueError if it is not the next, or of a later format."""
         if version != self.version + 1:
             raise InvalidValueError(f"the log lacks commits {self.version + 1} to {version - 1}")
         _check(commit, commit_path(version))
@@ -99,7 +100,7 @@ class TableState:
             self.transactions[note.app] = max(note.batch, self.transactions.get(note.app, -1))
 
     def to_json(self) -> bytes:
-        """As a checkpoint."""
+        """Encode the state as a checkpoint."""
         content = {
             "v": _FORMAT,
             "version": self.version,
@@ -138,7 +139,7 @@ def encode_commit(
     remove: list[str] | None = None,
     forget: list[str] | None = None,
 ) -> dict[str, Any]:
-    """What stands in its file; what is None stays as it was."""
+    """Return the content of a commit's file; what is None stays as it was."""
     commit: dict[str, Any] = {"v": _FORMAT, "time": time_ms, "operation": operation, "note": note.to_dict()}
     if schema is not None:
         commit["columns"] = {column.name: str(column.type) for column in schema}
@@ -153,7 +154,7 @@ def encode_commit(
 
 
 def summary(version: int, commit: dict[str, Any]) -> Commit:
-    """A commit as the history shows it."""
+    """Return a commit as the history shows it."""
     note = Note.from_dict(commit["note"])
     rows = sum(one["rows"] for one in commit["add"])
     return Commit(
@@ -196,5 +197,5 @@ def _plain(entry: TableFile) -> dict[str, Any]:
 
 
 def table_file(one: dict[str, Any]) -> TableFile:
-    """Of what a commit adds."""
+    """Parse a file that a commit adds."""
     return TableFile(DataFile(one["path"], one["size"], one["rows"], tuple(one["partition"])), one["staged"])

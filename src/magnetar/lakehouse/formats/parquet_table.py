@@ -35,7 +35,7 @@ _CHECKPOINT_EVERY: Final = 32
 
 
 class ParquetTable:
-    """See `table.Table`. Holds the state of the log up to where it has read it."""
+    """A directory of Parquet files, see `table.Table`. Holds the state of the log up to where it has read it."""
 
     def __init__(self, options: LakeOptions, clock: Clock | None = None) -> None:
         self._options = options
@@ -91,7 +91,7 @@ class ParquetTable:
         return [log.summary(version, self._manifest(version)) for version in self._versions()]
 
     def file_log(self) -> list[FileCommit]:
-        """See `table.Table`; this log is kept for ever."""
+        """See `table.Table`; this log is kept forever."""
         state, found = TableState(), []
         for version in self._versions():
             commit = self._manifest(version)
@@ -113,7 +113,7 @@ class ParquetTable:
         return pa.concat_tables(parts) if parts else schema.empty_table()
 
     def paths(self, version: int | None = None) -> list[DataFile]:
-        """The files of a version, in the order of their commits."""
+        """Return the files of a version, in the order of their commits."""
         return [entry.file for entry in self._at(version).files.values()]
 
     def compact(self) -> FileCompaction:
@@ -137,7 +137,8 @@ class ParquetTable:
 
         def build(now: TableState) -> dict[str, Any] | None:
             if any(path not in now.files for path in removed):
-                # Somebody compacted or replaced them: then what was written here is an orphan, and nothing is wrong.
+                # Another writer compacted or replaced them: what was written here is then an orphan, and nothing is
+                # wrong.
                 return None
             note = Note(rows=sum(file.rows for file in files))
             return log.encode_commit(
@@ -169,7 +170,7 @@ class ParquetTable:
         return found
 
     def settle(self) -> None:
-        """Put every committed file into its place, and every removed one out of it; may be done at any time.
+        """Move every committed file into its place, and every removed one out of it; safe at any time.
 
         Old files go before new ones come, so that plain readers never see a row twice.
         """
@@ -186,7 +187,7 @@ class ParquetTable:
         self._settled = True
 
     def _append(self, build: Callable[[TableState], dict[str, Any] | None]) -> int | None:
-        """Commit what ``build`` makes of the newest state; None if it makes nothing of it."""
+        """Commit what ``build`` makes of the newest state and return the version; None if it makes nothing of it."""
         for _ in tries(self._options):
             state = self._refresh()
             commit = build(state)
@@ -214,7 +215,7 @@ class ParquetTable:
             pass
 
     def _clean(self, files: list[DataFile]) -> None:
-        """What attempts of these transactions have left; committed files have moved away."""
+        """Delete what attempts of these transactions have left; committed files have moved away."""
         live = {entry.staged for entry in self._state.files.values()}
         for directory in {"/".join(file.path.split("/")[:2]) for file in files}:
             for path, _, _ in list(self._store.list(directory)):
@@ -229,7 +230,7 @@ class ParquetTable:
         self._store.delete(log.checkpoint_path(state.version - 2 * _CHECKPOINT_EVERY))
 
     def _fit(self, state: TableState, schema: pa.Schema) -> tuple[pa.Schema, bool]:
-        """The table's schema with what ``schema`` adds, and whether it adds anything."""
+        """Return the table's schema with what ``schema`` adds, and whether it adds anything."""
         fields = self._options.partitioning
         check(fields, schema, transforms=False)
         where = f"table {self._options.path}"
@@ -279,7 +280,7 @@ class ParquetTable:
         return content
 
     def _rows(self, entry: TableFile, state: TableState) -> pa.Table:
-        """Of one file, in the table's schema."""
+        """Read one file in the table's schema."""
         try:
             return self._reader(state).read(_logged(entry, state))
         except NotFoundError as error:
@@ -305,7 +306,7 @@ def _logged(entry: TableFile, state: TableState) -> LoggedFile:
 
 
 def _in_path(file: DataFile, state: TableState) -> tuple[tuple[str, pa.Array], ...]:
-    """The columns that stand in the path, each with its one value."""
+    """Return the columns that are in the path only, each with its one value."""
     assert state.schema is not None, "a file has a schema"
     found = []
     for name, value in zip(state.partitioning, file.partition, strict=True):

@@ -1,8 +1,8 @@
-"""What every kind of table can do, and what a sink hands it to commit.
+"""The interface of every kind of table, and what a sink passes to it to commit.
 
-A commit is one transaction: all files of a micro-batch or none, with the note that says whose it is. `committed` is the
+A commit is one transaction: all files of a micro-batch or none, with a note of its origin. `committed` is the
 promise that makes a stream exactly once: a transaction (query, micro-batch) that the table has is never committed
-again, whether the same driver, its successor or a forgotten twin tries.
+again, whether by the same driver, its successor or a forgotten twin.
 """
 
 from __future__ import annotations
@@ -24,28 +24,32 @@ _PAUSE: Final = 0.05
 
 
 class TableChange(NamedTuple):
+    """What one transaction changes."""
+
     files: list[DataFile]
     schema: pa.Schema
-    """The query's, with partition columns; as `table_schema.plain_schema` gives it."""
+    """The query's schema, with partition columns, as `table_schema.plain_schema` gives it."""
     note: Note
     overwrite: bool = False
-    """In place of everything that is there."""
+    """The files replace everything that is there."""
 
 
 class FileCompaction(NamedTuple):
+    """The result of merging small files."""
+
     version: int | None
-    """None: there was nothing to do."""
+    """The new version; None if there was nothing to do."""
     removed: int
     added: int
-    """Files."""
+    """Numbers of files."""
 
 
 class TooManyConflictsError(ConflictError):
-    """Other writers were first each time."""
+    """Other writers committed first at every attempt."""
 
 
 def too_many_conflicts(where: str, tries: int, cause: object = None) -> TooManyConflictsError:
-    """Says what to do."""
+    """Return the error with what to do about it."""
     because = "" if cause is None else f" ({cause})"
     return TooManyConflictsError(
         f"{where}: other writers committed first {tries} times{because}; raise option commitRetries, or let fewer "
@@ -54,54 +58,56 @@ def too_many_conflicts(where: str, tries: int, cause: object = None) -> TooManyC
 
 
 def tries(options: LakeOptions) -> Iterator[int]:
-    """Numbers of attempts at a commit, with a pause that grows before each but the first."""
+    """Yield the numbers of attempts at a commit, with a growing pause before each but the first."""
     for attempt in range(options.commit_retries + 1):
         time.sleep(min(attempt * _PAUSE, 1.0))
         yield attempt
 
 
 class Table(Protocol):
-    """Opened for use by one thread; says at each call what is true then, not when it was opened."""
+    """A table of any kind, opened for one thread. Every call reflects the table at that time, not when it was
+    opened."""
 
     def exists(self) -> bool:
-        """Somebody has committed to it."""
+        """Return whether there is a commit."""
 
     def schema(self) -> pa.Schema | None:
-        """None before the first commit."""
+        """Return the schema; None before the first commit."""
 
     def check(self, schema: pa.Schema) -> None:
-        """Raises IncompatibleSchemaError or InvalidValueError when rows of ``schema`` could not be committed."""
+        """Raise IncompatibleSchemaError or InvalidValueError if rows of ``schema`` could not be committed."""
 
     def committed(self, app: str) -> int | None:
-        """The last transaction of ``app`` that the table has."""
+        """Return the last transaction of ``app`` that the table has."""
 
     def commit(self, change: TableChange) -> int | None:
-        """The new version; None if the table has this transaction, or there is nothing to commit."""
+        """Commit and return the new version; None if the table has this transaction, or there is nothing to commit."""
 
     def history(self) -> list[Commit]:
-        """Oldest first."""
+        """Return all commits, oldest first."""
 
     def file_log(self) -> list[FileCommit]:
-        """What each version did to the files, oldest first. InvalidValueError if single rows were taken away."""
+        """Return what each version did to the files, oldest first. InvalidValueError if single rows were deleted in
+        place."""
 
     def reader(self) -> FileReader:
-        """For single files of the log, on any machine; NotFoundError if there is no table."""
+        """Return a reader for single files of the log, usable on any machine; NotFoundError if there is no table."""
 
     def read(self, version: int | None = None) -> pa.Table:
-        """All rows, of the last version or of an earlier one."""
+        """Return all rows, of the last version or of an earlier one."""
 
     def compact(self) -> FileCompaction:
-        """Small files of a partition become one; rows and their number stay. Beside running writers."""
+        """Merge small files of a partition into one; rows stay the same. Safe beside running writers."""
 
     def vacuum(self, hours: float, *, dry: bool = False) -> list[str]:
-        """Delete files that no version younger than ``hours`` has, and those of failed attempts; which they are."""
+        """Delete files that no version younger than ``hours`` has, and those of failed attempts; return their paths."""
 
 
 def check_repetition(table: Table, where: str, note: Note) -> None:
-    """For a transaction that the table has, or a later one of its query: InvalidValueError if it is no repetition.
+    """Check a transaction that the table has, or has a later one of: InvalidValueError if it is no repetition.
 
-    Spark repeats the last micro-batch only, with the range it had. One with a later one behind it, or with another
-    range, is new, however it is numbered: somebody has put an old checkpoint back. Leaving it out would lose rows.
+    Spark repeats the last micro-batch only, with the range it had. One that is followed by a later one, or has another
+    range, is new, whatever its number: an old checkpoint was restored. Leaving it out would lose rows.
     """
     if note.app is None or note.batch is None:
         return

@@ -1,4 +1,4 @@
-"""What a task tells the driver of a file it has written; plain data that travels."""
+"""A data file as a task reports it to the driver."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from magnetar.lakehouse.model.partition import Values
 
 @dataclass(frozen=True, slots=True)
 class DataFile:
+    """A data file that a task has written; plain data, pickled."""
+
     path: str
     """Relative to the table."""
     size: int
@@ -17,4 +19,4 @@ class DataFile:
     rows: int
     partition: Values = ()
     statistics: dict[str, Any] = field(default_factory=dict)
-    """As Delta wants them: numRecords, minValues, maxValues, nullCount (`statistics`)."""
+    """Statistics in Delta's form: numRecords, minValues, maxValues, nullCount (`statistics`)."""

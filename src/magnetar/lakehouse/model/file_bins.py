@@ -1,4 +1,4 @@
-"""Which small files are put together: those of one partition, in order, up to the size that files are to have; pure."""
+"""Chooses the small files to merge: those of one partition, in order, up to the target size; pure."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from magnetar.lakehouse.model.data_file import DataFile
 from magnetar.lakehouse.model.partition import Values
 
 _SMALL: Final = 0.5
-"""A file below this part of the target is small."""
+"""A file below this part of the target size is small."""
 
 
 def bins(files: Iterable[DataFile], target_bytes: int) -> list[list[DataFile]]:
-    """Groups of two files or more; the order of ``files`` is kept in a group."""
+    """Return groups of two files or more; the order of ``files`` is kept within a group."""
     partitions: dict[Values, list[DataFile]] = {}
     for file in files:
         if file.size < target_bytes * _SMALL:

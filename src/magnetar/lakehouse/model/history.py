@@ -1,8 +1,8 @@
-"""Commits of a table, whatever its kind, and the way from versions to positions of topics and back; pure.
+"""Commits of a table of any kind, and the mapping between versions and positions of topics; pure.
 
-Each commit of a stream says how far the query had read its topics when it was made (`positions`: the end offsets of the
-micro-batch, from Spark's offset log, see `query_checkpoint`). So the rows of a table up to a version are what the query
-makes of the topics up to these positions, and rows between two versions come from the range between theirs:
+Each commit of a stream records how far the query had read its topics when it was made (`positions`: the end offsets of
+the micro-batch, from Spark's offset log, see `query_checkpoint`). So the rows of a table up to a version are what the
+query makes of the topics up to these positions, and rows between two versions come from the range between theirs:
 
     {"persistent://public/default/flights-partition-0": "12:400:0", ...}
 
@@ -26,6 +26,8 @@ Positions = dict[str, str]
 
 
 class Commit(NamedTuple):
+    """One version of a table, as its history lists it."""
+
     version: int
     time_ms: int
     operation: str
@@ -41,7 +43,7 @@ class Commit(NamedTuple):
 
 
 class Note(NamedTuple):
-    """What a commit says of where it comes from, as every kind of table keeps it."""
+    """The origin of a commit, which every kind of table keeps with it."""
 
     app: str | None = None
     batch: int | None = None
@@ -50,7 +52,7 @@ class Note(NamedTuple):
     rows: int = 0
 
     def to_dict(self) -> dict[str, Any]:
-        """Without what is not known."""
+        """Return the note as a dictionary, without what is unknown."""
         return {key: value for key, value in self._asdict().items() if value is not None}
 
     @staticmethod
@@ -59,7 +61,7 @@ class Note(NamedTuple):
 
 
 def newest(commits: Sequence[Commit], version: int | None, at: str | None) -> int:
-    """The version that is meant: given, or the last one committed by the time ``at``, or the last of all."""
+    """Return the given version, or the last one committed by the time ``at``, or the last of all."""
     if not commits:
         raise InvalidValueError("the table has no commits yet")
     versions = sorted(commit.version for commit in commits)
@@ -82,7 +84,7 @@ def newest(commits: Sequence[Commit], version: int | None, at: str | None) -> in
 
 
 def positions_at(commits: Iterable[Commit], version: int, query: str | None = None) -> Positions:
-    """How far the topics are in the table at ``version``.
+    """Return how far the topics are in the table at ``version``.
 
     Several queries may write one table. Two that read the same topic-partition cannot be added up, and the error says
     to name one (``query``).
@@ -110,7 +112,8 @@ def positions_at(commits: Iterable[Commit], version: int, query: str | None = No
 
 
 def version_holding(commits: Iterable[Commit], topic: str, place: Place, query: str | None = None) -> int | None:
-    """The first version that holds the message at ``place`` of a topic-partition; None if no version does yet."""
+    """Return the first version that holds the message at ``place`` of a topic-partition; None if no version does
+    yet."""
     for commit in sorted(commits, key=lambda one: one.version):
         if commit.positions is None or (query is not None and commit.app != query):
             continue
@@ -125,5 +128,5 @@ def _known(latest: Mapping[str, Commit]) -> str:
 
 
 def as_text(value: Mapping[str, Any]) -> str:
-    """JSON, the same for equal values."""
+    """Return canonical JSON, the same text for equal values."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"))

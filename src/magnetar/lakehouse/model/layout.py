@@ -1,4 +1,4 @@
-"""Where the files of a transaction go, and how they are to be; plain data that travels to tasks."""
+"""Where the files of a transaction are written, and in which form."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SUFFIX: Final = ".zstd.parquet"
 
 
 class Layout(NamedTuple):
-    """See `file_writer`."""
+    """How a task writes files; plain data, pickled and sent to tasks (`file_writer`)."""
 
     partitioning: tuple[PartitionColumn, ...]
     keep_columns: bool
@@ -29,7 +29,7 @@ class Layout(NamedTuple):
 
 
 def layout_of(options: LakeOptions, app: str | None, version: int | None) -> Layout:
-    """For the files of a transaction, or of one without a name.
+    """Return the layout for the files of a transaction, or of a write without a name.
 
     In Delta and Iceberg tables a file is written to where it stays, and is nothing unless the log names it. A directory
     of Parquet is read by its file names, so there files wait in a directory of their transaction.

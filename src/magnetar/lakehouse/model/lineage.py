@@ -1,9 +1,9 @@
-"""From a table's log to which files hold the rows of which micro-batches; pure.
+"""Which files hold the rows of which micro-batches, from a table's log; pure.
 
-A commit of a query brings files. One that takes files away and brings others (compaction, or a delete or update of
-somebody) has put their rows together: from then on the rows of all these micro-batches can be compared only in total.
-So files fall into groups, each with the micro-batches whose rows must be in it, and nothing else, unless rows of others
-came along.
+A commit of a query adds files. One that removes files and adds others (compaction, or another program's delete or
+update) has merged their rows: from then on the rows of all these micro-batches can be compared only in total. So files
+fall into groups, each with the micro-batches whose rows must be in it, and no other rows, unless other writers' files
+were merged too.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 
 class LoggedFile(NamedTuple):
-    """A data file as the log of its table has it."""
+    """A data file, as the log of its table has it."""
 
     path: str
     places: tuple[str, ...]
@@ -22,14 +22,14 @@ class LoggedFile(NamedTuple):
     rows: int | None
     """None if the log does not say."""
     partition: tuple[tuple[str, Any], ...] = ()
-    """Columns that stand in the path only, each with an Arrow array of its one value."""
+    """Columns that are in the path only, each with an Arrow array of its one value."""
 
 
 class FileCommit(NamedTuple):
     """What one version did to the files."""
 
     version: int | None
-    """None for what was there before the history begins, whose origin is not known."""
+    """None for files from before the history begins, whose origin is unknown."""
     operation: str
     app: str | None
     batch: int | None
@@ -38,18 +38,20 @@ class FileCommit(NamedTuple):
 
 
 class FileGroup(NamedTuple):
+    """Files whose rows can only be compared together."""
+
     batches: frozenset[int]
-    """Of the application that was asked for."""
+    """Micro-batches of the application that was asked for."""
     others: bool
-    """Rows of others, or of an unknown origin, are among them."""
+    """Whether rows of other writers, or of unknown origin, are among them."""
     files: tuple[LoggedFile, ...]
-    """That are in the table now."""
+    """Files that are in the table now."""
     rearranged: tuple[int, ...]
-    """Versions that took files of the group away."""
+    """Versions that removed files of the group."""
 
 
 def groups(log: Iterable[FileCommit], app: str) -> list[FileGroup]:
-    """All groups, in the order of their first commits."""
+    """Return all groups, in the order of their first commits."""
     parents: list[int] = []
     batches: list[set[int]] = []
     others: list[bool] = []
@@ -68,7 +70,8 @@ def groups(log: Iterable[FileCommit], app: str) -> list[FileGroup]:
         index = len(parents)
         parents.append(index)
         batches.append({commit.batch} if ours and commit.batch is not None else set())
-        # What takes away and adds without an application moves rows; its own would show as a difference.
+        # A commit without an application that removes and adds files moves rows; rows of its own would show as a
+        # difference.
         others.append(not ours and bool(commit.added) and (not commit.removed or commit.app is not None))
         rearranged.append({commit.version} if commit.removed and commit.version is not None else set())
         for path in commit.removed:
@@ -97,7 +100,7 @@ def groups(log: Iterable[FileCommit], app: str) -> list[FileGroup]:
 
 
 def live_files(log: Iterable[FileCommit]) -> list[LoggedFile]:
-    """What is in the table now."""
+    """Return the files that are in the table now."""
     found: dict[str, LoggedFile] = {}
     for commit in log:
         for path in commit.removed:

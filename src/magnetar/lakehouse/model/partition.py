@@ -1,4 +1,4 @@
-"""Partitioning: what option ``partitionColumns`` means, and how rows of a batch fall into partitions; pure.
+"""Partitioning: parses the option ``partitionColumns``, and splits the rows of a batch by partition; pure.
 
     partitionColumns = "country, day(__publishTime), bucket(16, key)"
 
@@ -21,7 +21,7 @@ from urllib.parse import quote
 
 import mmh3
 import pyarrow as pa  # type: ignore[import-untyped]  # publishes no types
-import pyarrow.compute as pc  # type: ignore[import-untyped]  # the same
+import pyarrow.compute as pc  # type: ignore[import-untyped]  # publishes no types
 
 from magnetar.model.errors import InvalidValueError
 
@@ -34,10 +34,12 @@ _EPOCH: Final = dt.date(1970, 1, 1)
 _MICROS: Final = {"hour": 3_600_000_000, "day": 86_400_000_000}
 
 Values = tuple[Any, ...]
-"""One for each field of the partitioning."""
+"""The values of a partition, one for each column of the partitioning."""
 
 
 class PartitionColumn(NamedTuple):
+    """A column that a table is partitioned by, or a transform of one (Iceberg's partition field)."""
+
     column: str
     transform: str = "identity"
     """identity, year, month, day, hour or bucket."""
@@ -45,7 +47,7 @@ class PartitionColumn(NamedTuple):
 
     @property
     def name(self) -> str:
-        """Of the partition field; a column's own name for identity, as Iceberg names others."""
+        """Name of the partition field: the column's own for identity, otherwise as Iceberg names it."""
         return self.column if self.transform == "identity" else f"{self.column}_{self.transform}"
 
     def __str__(self) -> str:
@@ -55,7 +57,7 @@ class PartitionColumn(NamedTuple):
 
 
 def parse(text: str) -> tuple[PartitionColumn, ...]:
-    """The option's text; InvalidValueError names the part that is none."""
+    """Parse the option. Raises InvalidValueError that names the wrong part."""
     fields = []
     for part in _SPLIT.split(text):
         found = _FIELD.match(part.strip())
@@ -78,7 +80,7 @@ def parse(text: str) -> tuple[PartitionColumn, ...]:
 
 
 def check(fields: Sequence[PartitionColumn], schema: pa.Schema, *, transforms: bool) -> None:
-    """Raises InvalidValueError when ``schema`` cannot be partitioned so."""
+    """Raise InvalidValueError if ``schema`` cannot be partitioned so."""
     for field in fields:
         if field.column not in schema.names:
             raise InvalidValueError(
@@ -102,7 +104,7 @@ def check(fields: Sequence[PartitionColumn], schema: pa.Schema, *, transforms: b
 
 
 def check_unchanged(fields: Sequence[PartitionColumn], there: Sequence[PartitionColumn], where: str) -> None:
-    """Raises InvalidValueError when the table ``where`` is partitioned otherwise."""
+    """Raise InvalidValueError if the table ``where`` is partitioned otherwise."""
     if list(fields) != list(there):
         raise InvalidValueError(
             f"{where} is partitioned by {', '.join(map(str, there)) or 'nothing'} and not by "
@@ -111,7 +113,7 @@ def check_unchanged(fields: Sequence[PartitionColumn], there: Sequence[Partition
 
 
 def split(batch: pa.RecordBatch, fields: Sequence[PartitionColumn]) -> Iterator[tuple[Values, pa.RecordBatch]]:
-    """The rows of each partition, in their order; partitions in the order of their first rows."""
+    """Yield the rows of each partition, in their order; partitions in the order of their first rows."""
     if not fields:
         yield (), batch
         return
@@ -138,7 +140,7 @@ def split(batch: pa.RecordBatch, fields: Sequence[PartitionColumn]) -> Iterator[
 
 
 def directory(fields: Sequence[PartitionColumn], values: Values, schema: pa.Schema) -> str:
-    """``a=1/b=x/`` in Hive's layout, empty without partitions; names and values are percent-encoded."""
+    """Return ``a=1/b=x/``, Hive's layout, empty without partitions; names and values are percent-encoded."""
     parts = []
     for field, value in zip(fields, values, strict=True):
         written = text_of(value, schema.field(field.column).type, field)
@@ -147,7 +149,7 @@ def directory(fields: Sequence[PartitionColumn], values: Values, schema: pa.Sche
 
 
 def text_of(value: Any, kind: pa.DataType, field: PartitionColumn) -> str | None:
-    """A partition value as Hive and Delta write it (Delta protocol, "Partition Value Serialization")."""
+    """Return a partition value as Hive and Delta write it (Delta protocol, "Partition Value Serialization")."""
     if value is None:
         return None
     if field.transform != "identity":
@@ -175,7 +177,7 @@ def _period(value: int, transform: str) -> str:
 
 
 def _values(column: pa.Array, field: PartitionColumn) -> pa.Array:
-    """Of every row, as the module's text says."""
+    """Return the partition value of every row, in the form that the module describes."""
     kind = column.type
     if pa.types.is_date32(kind):
         numbers = column.cast(pa.int32())
@@ -198,7 +200,7 @@ def _values(column: pa.Array, field: PartitionColumn) -> pa.Array:
 
 
 def _floor_divide(numbers: pa.Array, by: int) -> pa.Array:
-    """Towards minus infinity; Arrow's own division goes towards zero."""
+    """Divide towards minus infinity; Arrow's own division rounds towards zero."""
     quotient = pc.divide(numbers, by)
     negative = pc.less(pc.subtract(numbers, pc.multiply(quotient, by)), 0)
     return pc.subtract(quotient, negative.cast(pa.int64())).cast(pa.int32())
@@ -211,7 +213,7 @@ def _bucketed(column: pa.Array, buckets: int) -> pa.Array:
 
 
 def _bucket(value: object, buckets: int) -> int:
-    """Iceberg's specification, appendix B: whole numbers as 64 bits little-endian, text as UTF-8."""
+    """Hash a value (Iceberg's specification, appendix B): integers as 64 bits little-endian, text as UTF-8."""
     if isinstance(value, int):
         data = struct.pack("<q", value)
     else:

@@ -1,4 +1,4 @@
-"""Does a query's schema fit a table's, and what is to be added if it may be; pure, on Arrow schemas.
+"""Whether a query's schema fits a table's, and which columns to add; pure, on Arrow schemas.
 
 The rules, the same for each kind of table: every column that the query has and the table has must have the same type;
 a column that only the table has is null in the new rows; a column that only the query has is an error with
@@ -14,12 +14,12 @@ from magnetar.model.errors import IncompatibleSchemaError
 
 
 def plain_schema(schema: pa.Schema) -> pa.Schema:
-    """Without metadata, everything nullable, text and binary with 32-bit offsets: what tables are compared as."""
+    """Return the form in which schemas are compared: no metadata, all nullable, text and binary with 32-bit offsets."""
     return pa.schema([pa.field(field.name, plain_type(field.type)) for field in schema])
 
 
 def plain_type(kind: pa.DataType) -> pa.DataType:
-    """One type for all that a table stores alike."""
+    """Return one type for all types that a table stores alike."""
     if pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
         return pa.string()
     if pa.types.is_large_binary(kind) or pa.types.is_binary_view(kind):
@@ -36,7 +36,7 @@ def plain_type(kind: pa.DataType) -> pa.DataType:
 
 
 def fit(table: pa.Schema, query: pa.Schema, *, add: bool, where: str) -> list[pa.Field]:
-    """Columns to add to ``table`` (of the type that `plain_schema` gives) before rows of ``query`` can be.
+    """Return the columns to add to ``table`` (as `plain_schema` gives them) before it can take rows of ``query``.
 
     Raises IncompatibleSchemaError, which names the column, both types and the rule.
     """
@@ -66,14 +66,14 @@ def fit(table: pa.Schema, query: pa.Schema, *, add: bool, where: str) -> list[pa
 
 
 def widened(table: pa.Schema, added: list[pa.Field]) -> pa.Schema:
-    """With the added columns at the end."""
+    """Return the schema with the added columns at the end."""
     for field in added:
         table = table.append(field)
     return table
 
 
 def aligned(rows: pa.Table, schema: pa.Schema) -> pa.Table:
-    """Rows of an earlier schema as rows of ``schema``: its columns in its order, null where there was none."""
+    """Convert rows of an earlier schema to ``schema``: its columns in its order, null where there was none."""
     columns = [
         rows.column(field.name).cast(field.type) if field.name in rows.column_names else pa.nulls(len(rows), field.type)
         for field in schema
