@@ -3,7 +3,7 @@
 DEV = python3 tools/dev.py
 
 help:       ; @$(DEV) help
-run:        ; @$(DEV) run
+run:        ; @$(DEV) run $(ARGS)
 test:       ; @$(DEV) test
 check:      ; @$(DEV) check
 demo:       ; @$(DEV) demo $(ARGS)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import os
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -36,7 +38,7 @@ class _Reader:
                         where = ["--admin-url", self._admin_url] if words[1] == "explain" else []
                         self._run(sys.executable, "-m", "magnetar.app.main", *words[1:], *where)
             case _:
-                raise AssertionError(f"{snippet.where}: nobody knows what to do with {snippet.language}")
+                raise AssertionError(f"{snippet.where}: there is no way to try {snippet.language}")
 
     def _run(self, *command: str) -> None:
         environment = {
@@ -58,13 +60,16 @@ class _Reader:
 
 def test_every_step(tmp_path: Path) -> None:
     port = free_port()
-    broker = LiveBroker(tmp_path, webServicePort=port)
+    tutorial = [one for one in snippets() if one.file == "docs/tutorial.md"]
+    made = next(words for words in commands(tutorial[0]) if words[0] == "make")
+    options = shlex.split(made[2].removeprefix("ARGS="))
+    settings = dict(one.split("=", 1) for word, one in itertools.pairwise(options) if word == "--set")
+    broker = LiveBroker(tmp_path, webServicePort=port, **settings)
     broker.start()
     try:
         reader = _Reader(tmp_path, broker, f"http://127.0.0.1:{port}")
-        for snippet in snippets():
-            if snippet.file == "docs/tutorial.md":
-                reader.do(snippet)
+        for snippet in tutorial:
+            reader.do(snippet)
     finally:
         broker.end()
     _, explained, checked, _, verified, result = reader.said
