@@ -21,7 +21,7 @@ from magnetar.model.subscription_types import AUTO_SPLIT, SubType
 from magnetar.protocol.entries import EntryMetadata, build_entry, sticky_key
 from magnetar.runtime.clock import SystemClock
 from magnetar.storage.ledgers.cursor import Cursor
-from magnetar.storage.ledgers.entry_cache import Run, cut
+from magnetar.storage.ledgers.entry_cache import StoredRun, cut
 
 ENTRIES = 100_000
 EXTENT = 1_000
@@ -42,11 +42,11 @@ class ReadyLog:
         self.first = 0
         self.end = 0
         self.runs = [
-            Run(first, 1, first, [_entry(first + i) for i in range(EXTENT)], None)
+            StoredRun(first, 1, first, [_entry(first + i) for i in range(EXTENT)], None)
             for first in range(0, ENTRIES, EXTENT)
         ]
 
-    def cached(self, start: int, entries_max: int, bytes_max: int) -> Run | None:
+    def cached(self, start: int, entries_max: int, bytes_max: int) -> StoredRun | None:
         run = self.runs[start // EXTENT]
         return cut(run, start - run.first, entries_max, bytes_max)
 

@@ -58,7 +58,7 @@ def test_a_build_without_its_checks_is_noticed(
     elif checked == "metadata":
         monkeypatch.setattr(metadata_scan, "_body", lambda line, instance: line[9:])
     else:
-        monkeypatch.setattr(metadata_scan.Copy, "whole", True)
+        monkeypatch.setattr(metadata_scan.ScannedCopy, "whole", True)
     for seed in range(400):
         try:
             judge(directories, seed)

@@ -18,7 +18,7 @@ from magnetar.metadata.resources import Resources
 from magnetar.model.errors import MetadataError
 from magnetar.protocol import commands as c
 from magnetar.storage.ledgers.managed_ledger import ManagedLedger
-from magnetar.storage.log.write_group import DirtyAnnex, DirtyCursor, Done, Failed
+from magnetar.storage.log.write_group import DirtyCursor, DirtyFeatureState, Done, Failed
 from magnetar.testing.rawclient import RefusedError
 from tests.admin.fake_broker import FakeBroker
 from tests.sim import promises, promises_of_rest
@@ -184,14 +184,14 @@ def cursors_not_waited_for(broker: Broker) -> None:
 
 
 def states_not_waited_for(broker: Broker) -> None:
-    real = broker.store.journal.touch_annex
+    real = broker.store.journal.touch_feature_state
 
-    def touch_annex(annex: DirtyAnnex, done: Done | None) -> None:
-        real(annex, None)
+    def touch_feature_state(feature_state: DirtyFeatureState, done: Done | None) -> None:
+        real(feature_state, None)
         if done is not None:
             asyncio.get_running_loop().call_soon(done)
 
-    broker.store.journal.touch_annex = touch_annex  # type: ignore[method-assign]
+    broker.store.journal.touch_feature_state = touch_feature_state  # type: ignore[method-assign]
 
 
 def commit_shown_at_once(broker: Broker) -> None:

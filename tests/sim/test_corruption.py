@@ -11,7 +11,7 @@ from magnetar.broker.topic.subscription.explanation import explain
 from magnetar.config.settings import Settings
 from magnetar.model.errors import PersistenceError
 from magnetar.protocol import commands as c
-from magnetar.storage.ledgers.entry_cache import Run
+from magnetar.storage.ledgers.entry_cache import StoredRun
 from magnetar.storage.ledgers.managed_ledger import ManagedLedger
 from magnetar.storage.log import records
 from magnetar.testing.broker import HOST, PORT
@@ -73,7 +73,7 @@ async def readable(log: ManagedLedger) -> dict[int, bytes]:
     out: dict[int, bytes] = {}
     at = log.first
     while at < log.end:
-        future: asyncio.Future[Run | Exception] = asyncio.get_running_loop().create_future()
+        future: asyncio.Future[StoredRun | Exception] = asyncio.get_running_loop().create_future()
         log.read(at, 100, 1 << 20, future.set_result)
         found = await future
         if isinstance(found, Exception):

@@ -13,7 +13,7 @@ from magnetar.config.settings import Settings
 from magnetar.model.errors import ServerError
 from magnetar.model.names import TopicName
 from magnetar.protocol import commands as c
-from magnetar.storage.ledgers.feature_state import Annex, Change
+from magnetar.storage.ledgers.feature_state import FeatureState, StateChange
 from magnetar.testing.broker import HOST, PORT
 from magnetar.testing.faultfiles import Operation
 from magnetar.testing.rawclient import RawClient, RawProducer, RefusedError, make_entry
@@ -229,8 +229,8 @@ def wrong_builds(patch: pytest.MonkeyPatch) -> dict[str, Callable[[], None]]:
     """Ways to break the promise."""
     changes = SequenceIds.changes
 
-    def nothing_said(self: SequenceIds) -> Change | None:
-        return None if changes(self) is None else Change(b"")
+    def nothing_said(self: SequenceIds) -> StateChange | None:
+        return None if changes(self) is None else StateChange(b"")
 
     def report_pushed() -> None:
         patch.setattr(SequenceIds, "settled", lambda self, name: True)
@@ -250,7 +250,7 @@ def wrong_builds(patch: pytest.MonkeyPatch) -> dict[str, Callable[[], None]]:
         "a returning producer is told what is in flight": report_pushed,
         "a failed write does not take the ids back": lambda: patch.setattr(SequenceIds, "lost", SequenceIds.durable),
         "nothing reaches the disk": lambda: patch.setattr(SequenceIds, "changes", nothing_said),
-        "changes are not replayed": lambda: patch.setattr(Annex, "replay", lambda self, kind, data: None),
+        "changes are not replayed": lambda: patch.setattr(FeatureState, "replay", lambda self, kind, data: None),
     }
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 
 class MemoryObjectStore:
-    """Implements :class:`magnetar.offload.object_store.Place`; outlives the brokers that use it."""
+    """Implements :class:`magnetar.offload.object_store.ObjectStore`; outlives the brokers that use it."""
 
     def __init__(self, url: str = "file:///memory") -> None:
         self.url = url

@@ -20,7 +20,7 @@ from magnetar.broker.topic.subscription.subscription import Subscription
 from magnetar.model.names import TopicName
 from magnetar.protocol import commands as c
 from magnetar.storage.ledgers.cursor import Cursor
-from magnetar.storage.ledgers.feature_state import Annex
+from magnetar.storage.ledgers.feature_state import FeatureState
 from magnetar.storage.ledgers.managed_ledger import ManagedLedger
 from magnetar.storage.log.journal import Journal
 from magnetar.testing.rawclient import DisconnectedError, RawClient, RawConsumer, RawProducer, RefusedError, payload_of
@@ -30,7 +30,7 @@ from tests.wire.bench import Wires, on_broker
 STEPS: dict[type, tuple[str, ...]] = {
     Cursor: ("reset", "acknowledge", "acknowledge_until", "acknowledge_indexes"),
     ManagedLedger: ("open_cursor", "delete_cursor", "append", "barrier", "write_birth"),
-    Annex: ("touch",),
+    FeatureState: ("touch",),
     Journal: ("touch", "add_record", "barrier"),
     Session: ("send",),
     Pump: ("turn",),

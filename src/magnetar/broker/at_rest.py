@@ -81,7 +81,7 @@ def _may_go(managed: ManagedLedger) -> bool:
 
 
 def _needs_loading(managed: ManagedLedger, policies: TopicPolicies, now_ms: int) -> bool:
-    if TRANSACTIONS in managed.annexes:
+    if TRANSACTIONS in managed.feature_states:
         return True
     if policies.compaction_threshold > 0 and COMPACTION_SUBSCRIPTION not in managed.cursors:
         return True

@@ -24,7 +24,7 @@ from magnetar.model.names import TopicName
 from magnetar.protocol.commands.ids import TxnId
 from magnetar.runtime.clock import Clock
 from magnetar.runtime.log import Limited
-from magnetar.storage.ledgers.feature_state import Annex
+from magnetar.storage.ledgers.feature_state import FeatureState
 from magnetar.storage.store import LedgerStore
 from magnetar.transactions.coordinator import Coordinator, OpenTransactions, Transaction, txn_text
 from magnetar.transactions.operation_log import OperationLog
@@ -69,7 +69,7 @@ class TransactionCoordinator:
         self._clock = clock
         self._find = find
         self._active_max = active_max
-        self._annex: Annex
+        self._annex: FeatureState
         self._on_disk: _OnDisk
         self.decisions: Coordinator
         self._timer: asyncio.TimerHandle | None = None
@@ -89,7 +89,7 @@ class TransactionCoordinator:
         began = self._clock.now_ms()
         home = self._store.open_log(LOG)
         home.trim(home.end)
-        self._annex = home.annex(_ANNEX)
+        self._annex = home.feature_state(_ANNEX)
         self._on_disk = self._annex.open(_OnDisk)
         self.decisions = Coordinator(self._on_disk.living, self._active_max)
         self._on_disk.on_durable = self._durable

@@ -29,7 +29,7 @@ from magnetar.config.settings import Settings
 from magnetar.model.errors import ConflictError, MagnetarError, PersistenceError, PreconditionFailedError
 from magnetar.model.ids import EARLIEST, Position
 from magnetar.model.names import TopicName
-from magnetar.offload.digest import Digest
+from magnetar.offload.digest import LedgerDigest
 from magnetar.offload.object_store import folder_of, require_name
 from magnetar.offload.parquet_archive import ParquetArchive
 from magnetar.runtime.answers import settled
@@ -138,7 +138,7 @@ class Offloading:
             ledger = complete(topic.log, ledger_id)
             if ledger.offload is not None and (ledger.offload.url, ledger.offload.name) == (url, name):
                 return ledger.offload
-            digest = await self._read(topic.log, ledger, Digest())
+            digest = await self._read(topic.log, ledger, LedgerDigest())
             copy = Offload(url, name, digest.hexdigest(), digest.entries, digest.bytes, 0, self._clock.now_ms())
             try:
                 size = await self._thread(self._archive.check, copy, ledger_id)

@@ -39,7 +39,7 @@ from magnetar.transactions.operations import Op, parse_snapshot, replay
 
 log = logging.getLogger(__name__)
 
-ANNEX: Final = "policy-events"
+FEATURE_STATE: Final = "policy-events"
 _GLOBAL: Final = "__G__"
 
 
@@ -170,8 +170,8 @@ class PolicyEvents:
 
     def _write(self, home: Topic, due: dict[str, tuple[TopicName, JsonObject]]) -> None:
         """Events and digests in one block: nothing gives the loop a turn in here."""
-        annex = home.log.annex(ANNEX)
-        beside = annex.open(EventsBesideLog)
+        feature_state = home.log.feature_state(FEATURE_STATE)
+        beside = feature_state.open(EventsBesideLog)
         told = beside.told()
         now = self._clock.now_ms()
         for key, (topic, policies) in due.items():
@@ -182,7 +182,7 @@ class PolicyEvents:
             value = event(topic, policies, self._cluster, is_global=key.startswith(_GLOBAL)) if policies else b""
             home.log.append(build_entry(metadata, value), 1, PendingEntry(self._nobody, home.log.next, 0))
             beside.note([key, digest])
-            annex.touch()
+            feature_state.touch()
         beside.behind = False
 
 
@@ -205,7 +205,7 @@ def event(topic: TopicName, policies: JsonObject, cluster: str, *, is_global: bo
 
 
 def _beside(found: ManagedLedger) -> EventsBesideLog:
-    return found.annex(ANNEX).open(EventsBesideLog)
+    return found.feature_state(FEATURE_STATE).open(EventsBesideLog)
 
 
 def _digest(policies: JsonObject) -> str:

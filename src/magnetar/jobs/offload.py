@@ -23,7 +23,7 @@ from magnetar.jobs.reader.topic_ledgers import LedgerInfo, LedgerPiece, TopicLed
 from magnetar.jobs.rest import Rest, RestRefusedError, path_of
 from magnetar.model.errors import InvalidValueError, TopicNotFoundError
 from magnetar.model.names import TopicName
-from magnetar.offload.object_store import folder_of, place_at
+from magnetar.offload.object_store import folder_of, object_store_at
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -89,7 +89,7 @@ def plan(
                 raise InvalidValueError(
                     f"{directory} is not the directory of the broker at {rest.url}: its {log.name} is another one"
                 )
-            place_at(url)
+            object_store_at(url)
             for one in said["ledgers"]:
                 if one["copy"] is not None or one is said["ledgers"][-1]:
                     continue
@@ -124,7 +124,7 @@ def _copy_task(rest: Rest, log: TopicLedgers, ledgers: Path, ledger: int, url: s
 def copy(work: CopyTask) -> CopyOutcome:
     """Copy one ledger, in a worker. Raises OSError or NotAvailableError where another attempt is sensible."""
     began = time.perf_counter()
-    place = place_at(work.url)
+    place = object_store_at(work.url)
     size = 0
     try:
         _, size = write_copy(Path(work.ledgers), work.pieces, work.info, work.topic, place, work.name)

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from typing import Any
 
 
-class Digest:
+class LedgerDigest:
     """Fill in the order of the entries. May be filled in any thread, one at a time."""
 
     __slots__ = ("_counts", "_data", "_lengths", "bytes", "entries", "messages")

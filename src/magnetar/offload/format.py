@@ -34,7 +34,7 @@ import pyarrow.parquet as pq  # type: ignore[import-untyped]  # the same
 from crc32c import crc32c
 
 from magnetar.model.errors import PersistenceError, ProtocolError
-from magnetar.offload.digest import Digest
+from magnetar.offload.digest import LedgerDigest
 from magnetar.protocol.entries import publish_time
 
 VERSION: Final = 1
@@ -62,7 +62,7 @@ _ENCODINGS: Final = {
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
+class LedgerFileInfo:
     """What a file says of itself."""
 
     topic: str
@@ -103,7 +103,7 @@ class LedgerWriter:
         self._ledger = ledger
         self._index = first_index
         self._group_bytes = group_bytes
-        self._digest = Digest()
+        self._digest = LedgerDigest()
         self._parts: list[_Part] = []
         self._rows = self._size = 0
         """Of the parts: what the next group will have."""
@@ -172,12 +172,12 @@ class LedgerWriter:
         self._written += n
         self._parts, self._rows, self._size = [], 0, 0
 
-    def close(self) -> Facts:
+    def close(self) -> LedgerFileInfo:
         """Everything is in the file, which is not synced."""
         if self._rows:
             self._write_group()
         digest = self._digest
-        facts = Facts(
+        facts = LedgerFileInfo(
             self._topic, self._ledger, digest.entries, digest.messages, digest.bytes, self._first_ms, self._last_ms,
             digest.hexdigest(), tuple(self._groups), tuple(self._indexes),
         )  # fmt: skip
@@ -249,9 +249,9 @@ def footer(source: Any, where: str) -> Any:
         raise PersistenceError(f"{where} is no Parquet file, or not a whole one: {error}") from error
 
 
-def check(file: LedgerFile, source: Any) -> Digest:
+def check(file: LedgerFile, source: Any) -> LedgerDigest:
     """Read everything and return what it amounts to. Raises PersistenceError if it is not what the file says."""
-    digest = Digest()
+    digest = LedgerDigest()
     for data, counts in file.groups(source):
         joined, sizes = buffers(data)
         digest.add_columns(joined, sizes, counts.astype(np.uint32))
@@ -293,7 +293,7 @@ def _time(entry: bytes) -> int:
         return NO_TIME
 
 
-def _facts(metadata: Any, where: str) -> Facts:
+def _facts(metadata: Any, where: str) -> LedgerFileInfo:
     text = (metadata.metadata or {}).get(KEY)
     if text is None:
         raise PersistenceError(f"{where} was not written as a ledger's copy: its metadata has no {KEY.decode()}")
@@ -303,6 +303,6 @@ def _facts(metadata: Any, where: str) -> Facts:
         if version != VERSION:
             raise PersistenceError(f"{where} is of format version {version}; this magnetar knows {VERSION}")
         lists = {name: tuple(map(int, fields[name])) for name in ("groups", "indexes")}
-        return Facts(**{**fields, **lists})
+        return LedgerFileInfo(**{**fields, **lists})
     except (ValueError, TypeError, KeyError) as error:
         raise PersistenceError(f"{where} has a damaged {KEY.decode()} in its metadata: {error}") from error

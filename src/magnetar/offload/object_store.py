@@ -33,7 +33,7 @@ _FOLDER_MAX: Final = 200
 BUCKET_SCHEMES = ("s3", "s3a", "gs", "az", "azure", "abfs", "abfss", "adl")
 
 
-class Draft(Protocol):
+class ObjectDraft(Protocol):
     """A file on its way."""
 
     target: Any
@@ -48,12 +48,12 @@ class Draft(Protocol):
         ...
 
 
-class Place(Protocol):
+class ObjectStore(Protocol):
     """Called from any thread. All methods block, and raise OSError for what goes wrong."""
 
     url: str
 
-    def draft(self, name: str) -> Draft: ...
+    def draft(self, name: str) -> ObjectDraft: ...
 
     def open(self, name: str) -> Any:
         """What pyarrow reads from; FileNotFoundError if there is no such object. Is closed by whoever opened it."""
@@ -64,16 +64,16 @@ class Place(Protocol):
         ...
 
 
-def place_at(url: str) -> Place:
+def object_store_at(url: str) -> ObjectStore:
     """Raises InvalidValueError for what is no place."""
     parts = urlsplit(url)
     if parts.scheme == "file" or (not parts.scheme and url.startswith("/")):
         path = unquote(parts.path) if parts.scheme else url
         if not path.startswith("/") or parts.netloc not in ("", "localhost"):
             raise InvalidValueError(f"{url} names no directory: write file:///absolute/path")
-        return Directory(url, path)
+        return DirectoryObjectStore(url, path)
     if parts.scheme in BUCKET_SCHEMES and parts.netloc:
-        return Bucket(url)
+        return BucketObjectStore(url)
     raise InvalidValueError(
         f"{url or 'an empty text'} is no place for offloaded ledgers: file:///path, s3://bucket/prefix, "
         "gs://bucket/prefix or az://container/prefix"
@@ -87,7 +87,7 @@ def require_packages(url: str) -> None:
     if parts.scheme in BUCKET_SCHEMES and parts.netloc:
         needed["obstore"] = "pipelines"
     else:
-        place_at(url)
+        object_store_at(url)
     for package, extra in needed.items():
         if find_spec(package) is None:
             raise InvalidValueError(f"{url!r} needs {package}: pip install 'magnetar[{extra}]'")
@@ -110,14 +110,14 @@ def folder_of(topic: TopicName) -> str:
     return f"{topic.namespace}/{name}"
 
 
-class Directory:
+class DirectoryObjectStore:
     """On a file system; files are made durable with fsync, as are the directories above them."""
 
     def __init__(self, url: str, path: str) -> None:
         self.url = url
         self.path = path
 
-    def draft(self, name: str) -> Draft:
+    def draft(self, name: str) -> ObjectDraft:
         head, _, tail = require_name(name).rpartition("/")
         return _FileDraft(self.path, head, tail)
 
@@ -159,15 +159,15 @@ class _FileDraft:
         Path(self.target).unlink(missing_ok=True)
 
 
-class Bucket:
+class BucketObjectStore:
     """Of an object store. ``store``: an obstore store, made from the address if not given."""
 
     def __init__(self, url: str, store: Any = None) -> None:
         self.url = url
         self._store = store if store is not None else _store(url)
 
-    def draft(self, name: str) -> Draft:
-        return _ObjectDraft(self, require_name(name))
+    def draft(self, name: str) -> ObjectDraft:
+        return _BucketDraft(self, require_name(name))
 
     def open(self, name: str) -> Any:
         return _Object(self._store, require_name(name))
@@ -225,8 +225,8 @@ class _Object(io.RawIOBase):
         return len(found)
 
 
-class _ObjectDraft:
-    def __init__(self, bucket: Bucket, name: str) -> None:
+class _BucketDraft:
+    def __init__(self, bucket: BucketObjectStore, name: str) -> None:
         self._bucket = bucket
         self._name = name
         handle, self.target = tempfile.mkstemp(prefix="magnetar-offload-", suffix=".parquet")

@@ -13,8 +13,8 @@ from contextlib import closing
 from typing import TYPE_CHECKING, Any, Final
 
 from magnetar.model.errors import PersistenceError
-from magnetar.offload.object_store import Place, place_at
-from magnetar.storage.ledgers.archive import Offload, Piece
+from magnetar.offload.object_store import ObjectStore, object_store_at
+from magnetar.storage.ledgers.archive import LedgerPiece, Offload
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -28,13 +28,13 @@ class ParquetArchive:
     """Implements :class:`magnetar.storage.ledgers.archive.Archive`. ``places``: for tests, how an address becomes a
     place."""
 
-    def __init__(self, places: Callable[[str], Place] = place_at) -> None:
+    def __init__(self, places: Callable[[str], ObjectStore] = object_store_at) -> None:
         self._make = places
         self._lock = threading.Lock()
-        self._places: dict[str, Place] = {}
+        self._places: dict[str, ObjectStore] = {}
         self._files: OrderedDict[str, LedgerFile] = OrderedDict()
 
-    def place(self, url: str) -> Place:
+    def place(self, url: str) -> ObjectStore:
         """The place at that address, made once. Raises InvalidValueError, PersistenceError, OSError."""
         with self._lock:
             found = self._places.get(url)
@@ -44,11 +44,11 @@ class ParquetArchive:
                 found = self._places.setdefault(url, made)
         return found
 
-    def piece(self, offload: Offload, ledger: int, entry: int) -> Piece:
+    def piece(self, offload: Offload, ledger: int, entry: int) -> LedgerPiece:
         """See :meth:`magnetar.storage.ledgers.archive.Archive.piece`."""
         first, data, counts, _ = self.columns(offload, ledger, entry)
         plain = bool((counts == 1).all())
-        return Piece(first, data.to_pylist(), None if plain else counts.tolist())
+        return LedgerPiece(first, data.to_pylist(), None if plain else counts.tolist())
 
     def columns(self, offload: Offload, ledger: int, entry: int) -> tuple[int, Any, Any, Any]:
         """The row group that holds an entry: its first entry's number, entries (pyarrow binary array), message counts

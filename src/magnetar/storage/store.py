@@ -38,10 +38,10 @@ from magnetar.storage.log.journal import Journal
 from magnetar.storage.log.segment import SegmentFiles, Span, index_bytes
 from magnetar.storage.log.write_group import Failed
 from magnetar.storage.recovery.recovery import Recovered, recover
-from magnetar.storage.space.full_disk import Room
+from magnetar.storage.space.full_disk import FullDisk
 from magnetar.storage.space.occupancy import Occupancy
 from magnetar.storage.space.reserve import RESERVE_BYTES, Reserve
-from magnetar.storage.space.segment_cleaner import Rescue
+from magnetar.storage.space.segment_cleaner import SegmentCleaner
 
 log = logging.getLogger(__name__)
 
@@ -111,8 +111,8 @@ class LedgerStore:
         self._keeping = asyncio.Lock()
         self._logs: dict[str, ManagedLedger] = {}
         self.occupancy = Occupancy()
-        self.rescue = Rescue(self, self._reader, settings.segment_bytes, settings.reclaim_bytes_per_second)
-        self.room = Room(Reserve(files, settings.reserve_bytes), self.journal, self.rescue.make_room, self._tasks)
+        self.rescue = SegmentCleaner(self, self._reader, settings.segment_bytes, settings.reclaim_bytes_per_second)
+        self.room = FullDisk(Reserve(files, settings.reserve_bytes), self.journal, self.rescue.make_room, self._tasks)
         self.sealing = (0.0, 0.0)
         """When a segment was sealed last, in the loop's time, and how long that took."""
         self._ids = [0, 0, 0]
@@ -256,7 +256,7 @@ class LedgerStore:
             if done is not None:
                 done()
 
-        self.journal.add_record(records.json_record(records.Kind.LOG_DELETED, log=managed.id), gone)
+        self.journal.add_record(records.json_record(records.RecordKind.LOG_DELETED, log=managed.id), gone)
 
     def names(self) -> list[str]:
         """Names of all logs, in the order they were made."""
@@ -324,12 +324,14 @@ class LedgerStore:
     def copy_begun(self, offload: Offload, done: Callable[[], None], failed: Failed) -> None:
         """An object of that name is about to be written; if nothing comes of it, it is one to be deleted."""
         self.copy_discarded(offload)
-        self.journal.add_record(records.json_record(records.Kind.COPY_BEGUN, offload=offload.to_list()), done, failed)
+        self.journal.add_record(
+            records.json_record(records.RecordKind.COPY_BEGUN, offload=offload.to_list()), done, failed
+        )
 
     def copy_deleted(self, offload: Offload) -> None:
         """The object is gone."""
         if self.discarded.pop(offload.key, None) is not None:
-            self.journal.add_record(records.json_record(records.Kind.COPY_DELETED, key=offload.key))
+            self.journal.add_record(records.json_record(records.RecordKind.COPY_DELETED, key=offload.key))
 
     @property
     def archive_threads(self) -> Executor:
@@ -469,5 +471,7 @@ def _blob(managed: ManagedLedger, sequence: int) -> bytes:
         "spans": [[s.segment, s.ledger, s.first, s.end, s.bytes] for s in managed.spans],
         "annexes": sequence,
     }
-    annexes = [annex.image() for annex in managed.annexes.values() if annex.exists]
-    return checkpoint.log_blob(about, [cursor.snapshot() for cursor in managed.cursors.values()], annexes)
+    feature_states = [
+        feature_state.image() for feature_state in managed.feature_states.values() if feature_state.exists
+    ]
+    return checkpoint.log_blob(about, [cursor.snapshot() for cursor in managed.cursors.values()], feature_states)

@@ -27,7 +27,7 @@ from magnetar.storage.metadata_log.metadata_scan import COPIES
 from magnetar.storage.recovery.recovery import gap_behind
 
 
-class Extent(NamedTuple):
+class FoundExtent(NamedTuple):
     """Where consecutive entries of a log were found."""
 
     first: int
@@ -46,13 +46,13 @@ class _LetGo:
 
     def hear(self, raw: records.RawRecord) -> None:
         """Any record."""
-        if raw.kind not in (records.Kind.LOG_DELETED, records.Kind.TRIMMED, records.Kind.OFFLOADED):
+        if raw.kind not in (records.RecordKind.LOG_DELETED, records.RecordKind.TRIMMED, records.RecordKind.OFFLOADED):
             return
         fields = json.loads(raw.body)
         log = fields["log"]
-        if raw.kind == records.Kind.LOG_DELETED:
+        if raw.kind == records.RecordKind.LOG_DELETED:
             self._deleted.add(log)
-        elif raw.kind == records.Kind.TRIMMED:
+        elif raw.kind == records.RecordKind.TRIMMED:
             self._trimmed[log] = max(fields["ordinal"], self._trimmed.get(log, 0))
         elif Offload.from_list(fields["offload"]).released:
             self._released.add((log, fields["ledger"]))
@@ -63,14 +63,14 @@ class _LetGo:
 
 
 @dataclass
-class Report:
+class VerifyReport:
     """What was found."""
 
     lines: list[str] = field(default_factory=list)
     damage: list[str] = field(default_factory=list)
 
 
-def verify(files: FileSystem, *, elsewhere: bool = True) -> Report:
+def verify(files: FileSystem, *, elsewhere: bool = True) -> VerifyReport:
     """Read the whole directory. Raises PersistenceError while a broker uses it.
 
     ``elsewhere``: metadata that are not here may be in an older version's file.
@@ -89,9 +89,9 @@ class _Verification:
     def __init__(self, files: FileSystem, elsewhere: bool) -> None:
         self._files = files
         self._elsewhere = elsewhere
-        self._report = Report()
+        self._report = VerifyReport()
         self._names = files.names()
-        self._extents: dict[int, dict[int, list[Extent]]] = {}
+        self._extents: dict[int, dict[int, list[FoundExtent]]] = {}
         """By segment, then by log."""
         self._lengths: dict[int, int] = {}
         """Bytes of a segment that are known to have been durable."""
@@ -99,7 +99,7 @@ class _Verification:
         self._owner: int | None = None
         """The directory's secret, if the metadata say it."""
 
-    def run(self) -> Report:
+    def run(self) -> VerifyReport:
         self._metadata()
         newest = self._checkpoints()
         if newest is not None:
@@ -169,8 +169,8 @@ class _Verification:
                 continue
             newest = found
             cursors = sum(len(log.cursors) for log in found.logs)
-            annexes = sum(len(log.annexes) for log in found.logs)
-            what = f"{len(found.logs)} logs, {cursors} cursors, {annexes} annexes"
+            feature_states = sum(len(log.feature_states) for log in found.logs)
+            what = f"{len(found.logs)} logs, {cursors} cursors, {feature_states} feature states"
             self._say(f"{name}: up to segment {found.head['segment']}, {what}")
         return newest
 
@@ -195,11 +195,11 @@ class _Verification:
                 blocks += 1
                 for raw in block.records:
                     self._let_go.hear(raw)
-                    if raw.kind == records.Kind.EXTENT:
+                    if raw.kind == records.RecordKind.EXTENT:
                         head = records.extent_head(raw.body)
                         entries += head.entries
                         length = records.RECORD_HEADER_SIZE + len(raw.body)
-                        extent = Extent(head.ordinal, head.ordinal + head.entries, block.offset + raw.at, length)
+                        extent = FoundExtent(head.ordinal, head.ordinal + head.entries, block.offset + raw.at, length)
                         found.setdefault(head.log, []).append(extent)
             size = file.size()
         finally:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Generic, TypeVar
 
-from magnetar.storage.ledgers.feature_state import Change
+from magnetar.storage.ledgers.feature_state import StateChange
 from magnetar.transactions.operations import Op, ReplayedState, write_operations, write_snapshot
 
 S = TypeVar("S", bound=ReplayedState)
@@ -43,11 +43,11 @@ class OperationLog(Generic[S]):
 
     # what the annex asks -----------------------------------------------------------------------------------------
 
-    def changes(self) -> Change | None:
+    def changes(self) -> StateChange | None:
         self._written, self._waiting = self._waiting, []
         if not self._written:
             return None
-        return Change(write_operations(self._written))
+        return StateChange(write_operations(self._written))
 
     def durable(self) -> None:
         ops, self._written = self._written, []

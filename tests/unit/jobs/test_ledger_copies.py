@@ -11,9 +11,9 @@ import pytest
 from magnetar.jobs.reader.ledger_copies import publish_times, write_copy
 from magnetar.jobs.reader.topic_ledgers import read_directory
 from magnetar.jobs.reader.unit_reader import Access, Unit, units
-from magnetar.offload.digest import Digest
+from magnetar.offload.digest import LedgerDigest
 from magnetar.offload.format import NO_TIME
-from magnetar.offload.object_store import place_at
+from magnetar.offload.object_store import object_store_at
 from magnetar.protocol.entries import EntryMetadata, build_entry, publish_time
 from magnetar.storage.ledgers.archive import Offload
 from magnetar.storage.ledgers.managed_ledger import ManagedLedger
@@ -47,14 +47,14 @@ async def recorded(log: ManagedLedger, ledger: int, copy: Offload) -> None:
 def test_a_job_writes_what_the_broker_would_and_reads_it_back(tmp_path: Path) -> None:
     async def run() -> None:
         store, log, sent = await filled(tmp_path, 57)
-        place = place_at(f"file://{tmp_path}/copies")
+        place = object_store_at(f"file://{tmp_path}/copies")
         found = read_directory(tmp_path)
         seen = found.logs[T]
         copies = []
         for info in seen.ledgers[:-2]:
             pieces = tuple(piece for piece in seen.pieces if piece.ledger == info.id)
             facts, size = write_copy(found.path, pieces, info, T, place, f"x/{info.id}.parquet")
-            digest = Digest()
+            digest = LedgerDigest()
             numbers = range(info.base, info.base + info.entries)
             digest.add([sent[i] for i in numbers], [1 + i % 3 for i in numbers])
             assert facts.digest == digest.hexdigest()
@@ -103,7 +103,7 @@ def test_what_is_damaged_is_not_copied(tmp_path: Path, damage: str) -> None:
             path.write_bytes(data)
         else:
             pieces = (pieces[0]._replace(stop=pieces[0].first + 4),)
-        place = place_at(f"file://{tmp_path}/copies")
+        place = object_store_at(f"file://{tmp_path}/copies")
         with pytest.raises(Exception, match=r"checksum|were found"):
             write_copy(found.path, pieces, info, T, place, "x.parquet")
         assert not list((tmp_path / "copies").iterdir())

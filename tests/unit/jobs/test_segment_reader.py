@@ -247,12 +247,12 @@ def test_what_transactions_hide_is_left_out(tmp_path: Path) -> None:
 
     async def story() -> None:
         store, log, sent = await filled(tmp_path, 30)
-        annex = log.annex(TRANSACTIONS)
-        beside = annex.open(TransactionFeatureState)
+        feature_state = log.feature_state(TRANSACTIONS)
+        beside = feature_state.open(TransactionFeatureState)
         beside.note(["w", 0, 1, 3, 6])
         beside.note(["e", 0, 1, 0, 8])
         beside.note(["w", 0, 2, 20, 22])
-        annex.touch()
+        feature_state.touch()
         await append(store, log, [message(30)])
         sent.append(message(30))
         await append(store, log, [message(31)])

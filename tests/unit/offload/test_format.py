@@ -16,9 +16,15 @@ from obstore.store import LocalStore, MemoryStore
 
 from magnetar.model.errors import InvalidValueError, PersistenceError
 from magnetar.model.names import TopicName
-from magnetar.offload.digest import Digest
-from magnetar.offload.format import KEY, Facts, LedgerFile, LedgerWriter, check, footer
-from magnetar.offload.object_store import Bucket, Directory, Place, folder_of, place_at
+from magnetar.offload.digest import LedgerDigest
+from magnetar.offload.format import KEY, LedgerFile, LedgerFileInfo, LedgerWriter, check, footer
+from magnetar.offload.object_store import (
+    BucketObjectStore,
+    DirectoryObjectStore,
+    ObjectStore,
+    folder_of,
+    object_store_at,
+)
 from magnetar.offload.parquet_archive import ParquetArchive
 from magnetar.protocol.entries import EntryMetadata, build_entry
 from magnetar.storage.ledgers.archive import Offload
@@ -31,7 +37,7 @@ def entry(i: int, size: int = 10) -> bytes:
     return build_entry(EntryMetadata("p", i, 1_700_000_000_000 + i), bytes([i % 256]) * size)
 
 
-def written(content: Content, pieces: int = 7, group_bytes: int = 200, index: int = 5) -> tuple[bytes, Facts]:
+def written(content: Content, pieces: int = 7, group_bytes: int = 200, index: int = 5) -> tuple[bytes, LedgerFileInfo]:
     entries, counts = content
     target = io.BytesIO()
     writer = LedgerWriter(target, "persistent://a/b/c", 3, index, group_bytes)
@@ -73,7 +79,7 @@ def test_what_goes_in_comes_out(pairs: list[tuple[bytes, int]], pieces: int, gro
     at = data.draw(st.integers(0, len(pairs) - 1))
     piece = archive.piece(offload, 3, at)
     assert piece.entries[at - piece.entry] == content[0][at]
-    digest = Digest()
+    digest = LedgerDigest()
     for i in range(0, len(pairs), 3):
         digest.add(content[0][i : i + 3], content[1][i : i + 3])
     assert digest.hexdigest() == offload.digest
@@ -84,7 +90,7 @@ def test_what_goes_in_comes_out(pairs: list[tuple[bytes, int]], pieces: int, gro
 @given(contents, contents)
 def test_the_digest_tells_ledgers_apart(a: list[tuple[bytes, int]], b: list[tuple[bytes, int]]) -> None:
     def digest(pairs: list[tuple[bytes, int]]) -> str:
-        found = Digest()
+        found = LedgerDigest()
         found.add([x for x, _ in pairs], [y for _, y in pairs])
         return found.hexdigest()
 
@@ -152,12 +158,12 @@ def test_others_can_query_it(tmp_path: Path) -> None:
     assert (said["topic"], said["entries"], said["messages"]) == ("persistent://a/b/c", 11, 66)
 
 
-def places(tmp_path: Path) -> list[Place]:
+def places(tmp_path: Path) -> list[ObjectStore]:
     return [
-        place_at(f"file://{tmp_path}/a%20b"),
-        Directory("/x", str(tmp_path / "c")),
-        Bucket("s3://b", LocalStore(str(tmp_path / "d"), mkdir=True)),
-        Bucket("s3://b", MemoryStore()),
+        object_store_at(f"file://{tmp_path}/a%20b"),
+        DirectoryObjectStore("/x", str(tmp_path / "c")),
+        BucketObjectStore("s3://b", LocalStore(str(tmp_path / "d"), mkdir=True)),
+        BucketObjectStore("s3://b", MemoryStore()),
         MemoryObjectStore(),
     ]
 
@@ -186,7 +192,7 @@ def test_a_place_keeps_whole_objects_under_names_used_once(number: int, tmp_path
     assert source.tell() == size
     source.close()
     place.draft("public/other").abandon()
-    if isinstance(place, Directory):
+    if isinstance(place, DirectoryObjectStore):
         Path(place.draft(name).target).write_bytes(b"half")
     place.delete(name)
     assert not [path for path in tmp_path.rglob("*") if path.is_file()], "also what a kill left is deleted"
@@ -198,7 +204,7 @@ def test_a_place_keeps_whole_objects_under_names_used_once(number: int, tmp_path
 @pytest.mark.parametrize("topic", ["t", "ä" * 100, "ä" * 99 + "b", "a/b", ".", "..", "...", "%2E"])
 def test_every_topic_has_a_folder_of_its_own_that_file_systems_take(topic: str, tmp_path: Path) -> None:
     folder = folder_of(TopicName.parse(f"persistent://tenant/ns/{topic}"))
-    draft = Directory("/x", str(tmp_path)).draft(f"{folder}/ledger-1.parquet")
+    draft = DirectoryObjectStore("/x", str(tmp_path)).draft(f"{folder}/ledger-1.parquet")
     Path(draft.target).write_bytes(b"x")
     assert draft.commit() == 1
     assert [path.relative_to(tmp_path).parts[:2] for path in tmp_path.rglob("*.parquet")] == [("tenant", "ns")]
@@ -210,10 +216,10 @@ def test_every_topic_has_a_folder_of_its_own_that_file_systems_take(topic: str, 
 @pytest.mark.parametrize("url", ["", "relative/path", "file://host/path", "ftp://x/y", "s3:///nobucket"])
 def test_what_is_no_place(url: str) -> None:
     with pytest.raises(InvalidValueError):
-        place_at(url)
+        object_store_at(url)
 
 
 @pytest.mark.parametrize("name", ["", "/etc/passwd", "../x", "a/../b", "a//b", "a\\b"])
 def test_what_is_no_name(name: str, tmp_path: Path) -> None:
     with pytest.raises(InvalidValueError):
-        Directory("/x", str(tmp_path)).open(name)
+        DirectoryObjectStore("/x", str(tmp_path)).open(name)

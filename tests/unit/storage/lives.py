@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from typing_extensions import override
 
 from magnetar.runtime.clock import SystemClock
-from magnetar.storage.ledgers.entry_cache import Run
+from magnetar.storage.ledgers.entry_cache import StoredRun
 from magnetar.storage.ledgers.managed_ledger import ManagedLedger
 from magnetar.storage.store import LedgerStore, StoreSettings
 from magnetar.testing.faultfiles import FaultFileSystem
@@ -72,7 +72,7 @@ async def read(managed: ManagedLedger, start: int = 0) -> list[bytes]:
     out: list[bytes] = []
     at = start
     while at < managed.end:
-        future: asyncio.Future[Run | Exception] = asyncio.get_running_loop().create_future()
+        future: asyncio.Future[StoredRun | Exception] = asyncio.get_running_loop().create_future()
         managed.read(at, 7, 1 << 20, future.set_result)
         found = await future
         if isinstance(found, Exception):

@@ -14,7 +14,7 @@ from magnetar.model.errors import PersistenceError
 from magnetar.model.ids import Position
 from magnetar.runtime.clock import SystemClock
 from magnetar.storage.backends.files import OsFileSystem
-from magnetar.storage.ledgers.entry_cache import Run
+from magnetar.storage.ledgers.entry_cache import StoredRun
 from magnetar.storage.ledgers.managed_ledger import ManagedLedger
 from magnetar.storage.store import LedgerStore, StoreSettings
 
@@ -35,7 +35,7 @@ async def read_all(managed: ManagedLedger, start: int = 0) -> list[bytes]:
     out: list[bytes] = []
     at = start
     while at < managed.end:
-        future: asyncio.Future[Run | Exception] = asyncio.get_running_loop().create_future()
+        future: asyncio.Future[StoredRun | Exception] = asyncio.get_running_loop().create_future()
         managed.read(at, 7, 1 << 20, future.set_result)
         found = await future
         assert not isinstance(found, Exception), found

@@ -6,7 +6,7 @@ from functools import partial
 
 from magnetar.broker.topic.ports import ConsumerConnection, EntryRun, Log, SubscriptionCursor
 from magnetar.storage.ledgers.cursor import Cursor as StoredCursor
-from magnetar.storage.ledgers.entry_cache import Run as StoredRun
+from magnetar.storage.ledgers.entry_cache import StoredRun
 from magnetar.storage.ledgers.managed_ledger import ManagedLedger
 from tests.unit.topic.fakes import FakeConnection, FakeCursor, FakeLog
 

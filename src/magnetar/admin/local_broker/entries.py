@@ -8,7 +8,7 @@ from magnetar.broker.topic.topic import Topic
 from magnetar.model.policies import JsonObject
 from magnetar.protocol.stored_metadata import batch_size, stored_publish_time
 from magnetar.runtime.answers import answered
-from magnetar.storage.ledgers.entry_cache import Run
+from magnetar.storage.ledgers.entry_cache import StoredRun
 from magnetar.storage.ledgers.managed_ledger import ManagedLedger
 
 
@@ -17,7 +17,7 @@ async def entry_at(log: ManagedLedger, ordinal: int) -> bytes:
     run = log.cached(ordinal, 1, 1)
     if run is not None:
         return run.entries[0]
-    read: Run = await answered(partial(log.read, ordinal, 1, 1))
+    read: StoredRun = await answered(partial(log.read, ordinal, 1, 1))
     return read.entries[0]
 
 

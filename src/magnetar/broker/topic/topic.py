@@ -96,7 +96,7 @@ class Topic:
             self._attach(cursor, durable=True, created=False)
         self.transactions: TopicTransactions | None = None
         """None: the topic never took part in one."""
-        if TRANSACTIONS in self.log.annexes:
+        if TRANSACTIONS in self.log.feature_states:
             self.transacting()
         self._store = store
         self.compactor: Compactor | None = (

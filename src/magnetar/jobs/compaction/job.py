@@ -33,7 +33,7 @@ from magnetar.jobs.rest import Rest, path_of
 from magnetar.model.errors import ConflictError, InvalidValueError
 from magnetar.model.names import TopicName
 from magnetar.offload.format import NO_TIME, LedgerWriter
-from magnetar.offload.object_store import folder_of, place_at
+from magnetar.offload.object_store import folder_of, object_store_at
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -117,7 +117,7 @@ def plan(rest: Rest, directory: Path, topic: str, to: str | None = None) -> Comp
     if log.end < said["horizon"]:
         raise ConflictError(f"{topic}: the directory shows less than the broker has; try again in a moment")
     url = to or said["url"]
-    place_at(url)
+    object_store_at(url)
     folder = f"compaction/{folder_of(name)}/{secrets.token_hex(8)}"
     return CompactionPlan(
         rest, name.fqn, said["generation"], said["horizon"], said["retainKeyless"], tuple(units), len(before), url,
@@ -129,7 +129,7 @@ def compact(spark: SparkSession, plan: CompactionPlan) -> CompactionResult:
     """Compact a topic. Raises RestRefusedError (409 if another run finished meanwhile), ConflictError,
     PySparkException."""
     began = time.perf_counter()
-    place = place_at(plan.url)
+    place = object_store_at(plan.url)
     try:
         with warnings.catch_warnings():
             # pyspark 4.3 looks for pandas here, which is not used
@@ -303,7 +303,7 @@ def write_unit(plan: CompactionPlan, number: int, places: NDArray[np.int64], chu
     some = next(stays, None)
     if some is None:
         return row
-    draft = place_at(plan.url).draft(name)
+    draft = object_store_at(plan.url).draft(name)
     try:
         writer = LedgerWriter(draft.target, plan.topic, number, 0)
         try:

@@ -16,8 +16,8 @@ from magnetar.columnar.kernels.compiled import Int64Array, Uint8Array, copy_byte
 from magnetar.jobs.reader.segment_reader import Entries, Missing, read_piece
 from magnetar.jobs.reader.topic_ledgers import CopiedLedger, LedgerInfo, LedgerPiece
 from magnetar.model.errors import PersistenceError
-from magnetar.offload.format import NO_TIME, Facts, LedgerWriter, buffers
-from magnetar.offload.object_store import Place as ObjectPlace
+from magnetar.offload.format import NO_TIME, LedgerFileInfo, LedgerWriter, buffers
+from magnetar.offload.object_store import ObjectStore
 from magnetar.offload.parquet_archive import ParquetArchive
 
 if TYPE_CHECKING:
@@ -49,8 +49,8 @@ def read_copy(copy: CopiedLedger) -> Iterator[Entries | Missing]:
 
 
 def write_copy(
-    ledgers: Path, pieces: Sequence[LedgerPiece], info: LedgerInfo, topic: str, place: ObjectPlace, name: str
-) -> tuple[Facts, int]:
+    ledgers: Path, pieces: Sequence[LedgerPiece], info: LedgerInfo, topic: str, place: ObjectStore, name: str
+) -> tuple[LedgerFileInfo, int]:
     """Write a sealed ledger as an object of that name, durable and not recorded anywhere yet; return facts and size.
 
     ``pieces`` are all of the ledger, in order. Raises DataLossError if an entry is missing or damaged, FileExistsError

@@ -25,7 +25,7 @@ from magnetar.jobs.reader.topic_ledgers import LedgerPiece, moved_pieces
 from magnetar.model.errors import MagnetarError
 from magnetar.storage.backends.segment_names import index_name, segment_name
 from magnetar.storage.log import records
-from magnetar.storage.log.segment import Places, SegmentIndex, Span
+from magnetar.storage.log.segment import ExtentOffsets, SegmentIndex, Span
 from magnetar.storage.log.segment_scan import SegmentScan
 
 if TYPE_CHECKING:
@@ -183,12 +183,12 @@ def _extent_table(ledgers: Path, piece: LedgerPiece) -> _ExtentTable:
     return _ExtentTable(firsts[cut], np.array(places.offsets[cut], np.int64), np.array(places.lengths[cut], np.int64))
 
 
-def _offsets_of_piece(piece: LedgerPiece) -> Places:
+def _offsets_of_piece(piece: LedgerPiece) -> ExtentOffsets:
     data = piece.places or b""
-    return Places.from_bytes(data, len(data) // 20)
+    return ExtentOffsets.from_bytes(data, len(data) // 20)
 
 
-def _offsets_of_index(ledgers: Path, piece: LedgerPiece) -> Places | None:
+def _offsets_of_index(ledgers: Path, piece: LedgerPiece) -> ExtentOffsets | None:
     """Read the segment's index; None if it cannot be used."""
     try:
         index = SegmentIndex(piece.segment, (ledgers / index_name(piece.segment)).read_bytes())
@@ -197,13 +197,13 @@ def _offsets_of_index(ledgers: Path, piece: LedgerPiece) -> Places | None:
         return None
 
 
-def _offsets_of_scan(ledgers: Path, piece: LedgerPiece) -> Places:
+def _offsets_of_scan(ledgers: Path, piece: LedgerPiece) -> ExtentOffsets:
     """Find the extents by scanning the segment; damaged ones are left out."""
-    places = Places()
+    places = ExtentOffsets()
     with FrozenFiles(ledgers) as files:
         for block in SegmentScan(None, piece.segment, files.freeze(segment_name(piece.segment))):
             for raw in block.records:
-                if raw.kind == records.Kind.EXTENT:
+                if raw.kind == records.RecordKind.EXTENT:
                     head = records.extent_head(raw.body)
                     if (head.log, head.ledger) == (piece.log, piece.ledger):
                         places.add(head.ordinal, block.offset + raw.at, _HEAD + len(raw.body))
@@ -311,7 +311,11 @@ def _intact(data: NDArray[np.uint8], starts: NDArray[np.int64], lengths: NDArray
         body = at + _HEAD
         end = at + length
         stored = int.from_bytes(view[body - 4 : body], "little")
-        if end > size or view[at] != records.Kind.EXTENT or crc32c(view[body:end], crc32c(view[at : at + 8])) != stored:
+        if (
+            end > size
+            or view[at] != records.RecordKind.EXTENT
+            or crc32c(view[body:end], crc32c(view[at : at + 8])) != stored
+        ):
             good[i] = False
     return good
 

@@ -228,8 +228,8 @@ class _HiddenEntries:
 
     def __init__(self, log: ManagedLedger) -> None:
         # the coordinator's own log has another annex of that name
-        annex = log.annexes.get(TRANSACTIONS) if log.name.startswith(_TOPICS) else None
-        self._buffer = None if annex is None else annex.open(TransactionFeatureState).settled.buffer
+        feature_state = log.feature_states.get(TRANSACTIONS) if log.name.startswith(_TOPICS) else None
+        self._buffer = None if feature_state is None else feature_state.open(TransactionFeatureState).settled.buffer
 
     @property
     def limit(self) -> int | None:

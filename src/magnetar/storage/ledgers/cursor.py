@@ -181,14 +181,14 @@ class Cursor:
             self._whole = False
             self._fresh.clear()
             self._dirty_partial.clear()
-            return records.record(records.Kind.CURSOR, self.snapshot())
+            return records.record(records.RecordKind.CURSOR, self.snapshot())
         mark = self.acked.mark_delete
         ranges = coalesce([ordinal for ordinal in self._fresh if ordinal > mark])
         partial = [(o, _words(self._partial[o])) for o in sorted(self._dirty_partial) if o in self._partial]
         self._fresh.clear()
         self._dirty_partial.clear()
         state = records.CursorState(self._log.id, self.id, mark, ranges, partial)
-        return records.record(records.Kind.ACKS, records.cursor_state(state))
+        return records.record(records.RecordKind.ACKS, records.cursor_state(state))
 
     def lost(self) -> None:
         """The last render did not reach the disk."""

@@ -14,7 +14,7 @@ _ENTRY_OVERHEAD: Final = 64
 """What CPython adds to an entry's bytes: the object's header and its place in a list."""
 
 
-class Run(NamedTuple):
+class StoredRun(NamedTuple):
     """Consecutive entries of one ledger, ``entries[i]`` at ordinal ``first + i`` and position (ledger, entry + i)."""
 
     first: int
@@ -33,9 +33,9 @@ class CachedRuns:
 
     def __init__(self) -> None:
         self.firsts: list[int] = []
-        self.runs: list[Run] = []
+        self.runs: list[StoredRun] = []
 
-    def find(self, start: int, entries_max: int, bytes_max: int) -> Run | None:
+    def find(self, start: int, entries_max: int, bytes_max: int) -> StoredRun | None:
         """Entries from ``start`` on, at least one, within one piece; None if ``start`` is not cached."""
         i = bisect_right(self.firsts, start) - 1
         if i < 0:
@@ -48,7 +48,7 @@ class CachedRuns:
         return cut(run, low, entries_max, bytes_max)
 
 
-def cut(run: Run, low: int, entries_max: int, bytes_max: int) -> Run:
+def cut(run: StoredRun, low: int, entries_max: int, bytes_max: int) -> StoredRun:
     """``run`` from its entry ``low`` on, at most so many entries and bytes, but at least one entry."""
     entries = run.entries
     high = min(low + entries_max, len(entries))
@@ -57,7 +57,7 @@ def cut(run: Run, low: int, entries_max: int, bytes_max: int) -> Run:
     if low == 0 and high == len(entries):
         return run
     counts = run.counts
-    return Run(
+    return StoredRun(
         run.first + low, run.ledger, run.entry + low, entries[low:high], None if counts is None else counts[low:high]
     )
 
@@ -82,7 +82,7 @@ class EntryCache:
         self.bytes = 0
         self._order: deque[tuple[CachedRuns, int, int]] = deque()
 
-    def put(self, cached: CachedRuns, run: Run, size: int) -> None:
+    def put(self, cached: CachedRuns, run: StoredRun, size: int) -> None:
         """Remember ``run`` (``size`` bytes of entries), unless its beginning is there already."""
         firsts = cached.firsts
         if not firsts or run.first >= firsts[-1] + len(cached.runs[-1].entries):

@@ -23,11 +23,11 @@ from magnetar.model.errors import PersistenceError, UnreadableError
 from magnetar.storage.backends.files import FileSystem, ReadBuffer, read_buffer, write_atomically
 from magnetar.storage.backends.segment_names import index_name, segment_name
 from magnetar.storage.ledgers.archive import Archive
-from magnetar.storage.ledgers.entry_cache import EntryCache, Run, cut
+from magnetar.storage.ledgers.entry_cache import EntryCache, StoredRun, cut
 from magnetar.storage.ledgers.ledger import Ledger
 from magnetar.storage.ledgers.managed_ledger import NEVER, ManagedLedger, ReadDone
 from magnetar.storage.log import records
-from magnetar.storage.log.segment import Places, SegmentFiles, Span, index_bytes, spans_of
+from magnetar.storage.log.segment import ExtentOffsets, SegmentFiles, Span, index_bytes, spans_of
 from magnetar.storage.log.segment_scan import places_of
 
 log = logging.getLogger(__name__)
@@ -52,11 +52,11 @@ _MOVE_EXTENTS_MAX: Final = 256
 
 
 class _Extent(NamedTuple):
-    run: Run
+    run: StoredRun
     size: int
 
 
-class Living(NamedTuple):
+class LivingExtent(NamedTuple):
     """Entries ``[first, end)`` of a span, to be written a second time."""
 
     span: Span
@@ -81,7 +81,7 @@ class _Reading:
         """What is read, for messages."""
         self.further = further
         """How many reads may follow it unasked."""
-        self.waiters: list[Callable[[Run | Exception], None]] = []
+        self.waiters: list[Callable[[StoredRun | Exception], None]] = []
 
 
 class EntryReader:
@@ -139,7 +139,7 @@ class EntryReader:
             asyncio.get_running_loop().call_soon(done, error)
             return
 
-        def answer(result: Run | Exception) -> None:
+        def answer(result: StoredRun | Exception) -> None:
             done(result if isinstance(result, Exception) else cut(result, start - result.first, entries_max, bytes_max))
 
         reading.waiters.append(answer)
@@ -153,7 +153,7 @@ class EntryReader:
         elif managed.read_end >= 0 and self._wanted(managed, managed.read_end):
             self._begin(managed, managed.read_end, _READS_AHEAD - 1)
 
-    async def living(self, wanted: Sequence[tuple[Span, int]], size_max: int) -> list[Living]:
+    async def living(self, wanted: Sequence[tuple[Span, int]], size_max: int) -> list[LivingExtent]:
         """The extents of spans, each from an ordinal on, as they are to be written at their second place.
 
         At least one, about ``size_max`` bytes at most. Raises PersistenceError or OSError if one cannot be read.
@@ -262,8 +262,8 @@ class EntryReader:
             raise self._hole(span, start, places)
         return out
 
-    def _living(self, wanted: Sequence[tuple[Span, int]], size_max: int) -> list[Living]:
-        out: list[Living] = []
+    def _living(self, wanted: Sequence[tuple[Span, int]], size_max: int) -> list[LivingExtent]:
+        out: list[LivingExtent] = []
         left = size_max
         for span, start in wanted:
             if left <= 0 or len(out) >= _MOVE_EXTENTS_MAX:
@@ -282,7 +282,7 @@ class EntryReader:
                     end = head.ordinal + head.entries
                     if (head.log, head.ledger) != (span.log, span.ledger) or not head.ordinal <= at < end <= span.end:
                         raise self._hole(span, at, places)
-                    out.append(Living(span, at, end, records.moved_extent(raw, at - head.ordinal)))
+                    out.append(LivingExtent(span, at, end, records.moved_extent(raw, at - head.ordinal)))
                     left -= len(out[-1].record)
                     at = end
                 i = last + 1
@@ -293,7 +293,7 @@ class EntryReader:
     def _raw(self, span: Span, data: bytes | ReadBuffer, at: int) -> records.RawRecord:
         try:
             raw = records.parse_record(data, at)
-            if raw.kind == records.Kind.EXTENT:
+            if raw.kind == records.RecordKind.EXTENT:
                 return raw
             error = records.RecordError(f"the record at offset {at} is no extent")
         except records.RecordError as found:
@@ -302,7 +302,7 @@ class EntryReader:
             f"{segment_name(span.segment)}: the entries of log {span.log} from {span.first} on cannot be read: {error}"
         ) from error
 
-    def _hole(self, span: Span, ordinal: int, places: Places) -> PersistenceError:
+    def _hole(self, span: Span, ordinal: int, places: ExtentOffsets) -> PersistenceError:
         at = bisect_right(places.firsts, ordinal)
         stop = min(places.firsts[at], span.end) if at < len(places.firsts) else span.end
         text = f"ordinal {ordinal} of log {span.log} is missing in {segment_name(span.segment)}"
@@ -318,13 +318,13 @@ class EntryReader:
                 f"{copy.key} gave entries {piece.entry} to {piece.entry + len(piece.entries) - 1} of ledger "
                 f"{ledger.id} where entry {entry} was asked for"
             )
-        run = Run(ledger.ordinal + piece.entry, ledger.id, piece.entry, piece.entries, piece.counts)
+        run = StoredRun(ledger.ordinal + piece.entry, ledger.id, piece.entry, piece.entries, piece.counts)
         size = sum(map(len, piece.entries))
         self.copies_read += 1
         self.copy_bytes_read += size
         return [_Extent(run, size)]
 
-    def _stretch(self, places: Places, i: int, stop: int, bytes_max: int) -> int:
+    def _stretch(self, places: ExtentOffsets, i: int, stop: int, bytes_max: int) -> int:
         """Last extent that one read beginning at extent ``i`` takes."""
         begin, last = places.offsets[i], i
         while last + 1 < stop:
@@ -348,10 +348,10 @@ class EntryReader:
             raise PersistenceError(
                 f"{index_name(span.segment)} leads to another log's entries; remove it to have it rebuilt"
             )
-        run = Run(head.ordinal, head.ledger, head.entry, entries, counts)
+        run = StoredRun(head.ordinal, head.ledger, head.entry, entries, counts)
         return _Extent(run, size)
 
-    def _places(self, span: Span) -> Places:
+    def _places(self, span: Span) -> ExtentOffsets:
         try:
             return self._segments.places(span)
         except (OSError, records.RecordError) as error:
@@ -364,7 +364,7 @@ class EntryReader:
             span.places = found
             return found
 
-    def _rebuild(self, number: int, everything: dict[tuple[int, int], Places]) -> None:
+    def _rebuild(self, number: int, everything: dict[tuple[int, int], ExtentOffsets]) -> None:
         try:
             write_atomically(self._files, index_name(number), index_bytes(number, spans_of(number, everything)))
         except OSError as error:

@@ -1,6 +1,6 @@
 """The durable state of one feature beside one log: deduplication, delays, ... (docs/decisions/006).
 
-Theory of operation. A feature keeps its state in an object of its own (:class:`AnnexState`) and calls ``touch`` when
+Theory of operation. A feature keeps its state in an object of its own (:class:`DurableState`) and calls ``touch`` when
 it changed. What changed is asked for once per group and written **in the same block as the log's entries of that
 group**: a block counts whole or not at all, so state and entries cannot disagree, whatever crashes when. The way to
 have a change in the block of an entry is to append and to touch without giving the loop a turn in between.
@@ -26,12 +26,12 @@ from enum import Enum
 from typing import NamedTuple, Protocol, TypeVar, cast
 
 from magnetar.storage.log import records
-from magnetar.storage.log.checkpoint import AnnexImage
+from magnetar.storage.log.checkpoint import FeatureStateImage
 from magnetar.storage.log.journal import Journal
 from magnetar.storage.log.write_group import Done
 
 
-class Change(NamedTuple):
+class StateChange(NamedTuple):
     """What one write says of a state."""
 
     data: bytes
@@ -39,10 +39,10 @@ class Change(NamedTuple):
     """``data`` is a snapshot and replaces everything before it."""
 
 
-class AnnexState(Protocol):
+class DurableState(Protocol):
     """What a feature gives its annex."""
 
-    def changes(self) -> Change | None:
+    def changes(self) -> StateChange | None:
         """Everything since the last call that is to become durable; None if there is nothing."""
         ...
 
@@ -62,7 +62,7 @@ class AnnexState(Protocol):
         ...
 
 
-class AnnexLog(Protocol):
+class FeatureStateLog(Protocol):
     """The log that the annex belongs to."""
 
     id: int
@@ -76,24 +76,24 @@ class _Removal(Enum):
     WRITING = 2
 
 
-S = TypeVar("S", bound=AnnexState)
+S = TypeVar("S", bound=DurableState)
 
 
-class Annex:
-    """One feature's place beside one log; made by ``ManagedLedger.annex``. Lives on the event loop."""
+class FeatureState:
+    """One feature's place beside one log; made by ``ManagedLedger.feature_state``. Lives on the event loop."""
 
     __slots__ = ("_changes", "_dirty", "_journal", "_log", "_removal", "_snapshot", "_state", "_writing", "name")
 
-    def __init__(self, log: AnnexLog, journal: Journal, name: str) -> None:
+    def __init__(self, log: FeatureStateLog, journal: Journal, name: str) -> None:
         self._log = log
         self._journal = journal
         self.name = name
-        self._state: AnnexState | None = None
+        self._state: DurableState | None = None
         self._snapshot: bytes | None = None
         self._changes: list[bytes] = []
         self._dirty = False
         """Whether it is in the open group."""
-        self._writing: AnnexState | None = None
+        self._writing: DurableState | None = None
         """Whose changes are being written; after a removal not the one that is open."""
         self._removal = _Removal.NONE
 
@@ -115,7 +115,7 @@ class Annex:
         """Have the state's changes in the next group; at once if somebody waits, or with the entries that do."""
         if not self._dirty or done is not None:
             self._dirty = True
-            self._journal.touch_annex(self, done)
+            self._journal.touch_feature_state(self, done)
 
     def remove(self, done: Done | None = None) -> None:
         """Forget the state, here and on disk; ``done`` when that is durable. It may be opened again, empty."""
@@ -135,16 +135,16 @@ class Annex:
         out = []
         if self._removal is not _Removal.NONE:
             self._removal = _Removal.WRITING
-            out.append(self._record(records.Kind.ANNEX_REMOVED, b""))
+            out.append(self._record(records.RecordKind.FEATURE_STATE_REMOVED, b""))
         change = self._state.changes() if self._state is not None else None
         if change is not None:
             self._writing = self._state
-            kind = records.Kind.ANNEX if change.whole else records.Kind.ANNEX_CHANGE
+            kind = records.RecordKind.FEATURE_STATE if change.whole else records.RecordKind.FEATURE_STATE_CHANGE
             out.append(self._record(kind, change.data))
         return out
 
-    def _record(self, kind: records.Kind, data: bytes) -> bytes:
-        return records.record(kind, records.annex_body(self._log.id, self.name, data))
+    def _record(self, kind: records.RecordKind, data: bytes) -> bytes:
+        return records.record(kind, records.feature_state_body(self._log.id, self.name, data))
 
     def written(self) -> None:
         """The last render is durable."""
@@ -165,21 +165,21 @@ class Annex:
 
     # checkpoint and recovery --------------------------------------------------------------------------------------
 
-    def image(self) -> AnnexImage:
+    def image(self) -> FeatureStateImage:
         """What is durable of it."""
         if self._state is not None:
-            return AnnexImage(self.name, self._state.snapshot(), ())
-        return AnnexImage(self.name, self._snapshot, self._changes)
+            return FeatureStateImage(self.name, self._state.snapshot(), ())
+        return FeatureStateImage(self.name, self._snapshot, self._changes)
 
-    def restore(self, image: AnnexImage) -> None:
+    def restore(self, image: FeatureStateImage) -> None:
         """Take what a checkpoint held."""
         self._snapshot = image.snapshot
         self._changes = list(image.changes)
 
     def replay(self, kind: int, data: bytes) -> None:
         """Take a record from disk."""
-        if kind == records.Kind.ANNEX_CHANGE:
+        if kind == records.RecordKind.FEATURE_STATE_CHANGE:
             self._changes.append(data)
             return
-        self._snapshot = data if kind == records.Kind.ANNEX else None
+        self._snapshot = data if kind == records.RecordKind.FEATURE_STATE else None
         self._changes.clear()

@@ -14,8 +14,8 @@ from magnetar.model.ids import Position
 from magnetar.runtime.clock import Clock
 from magnetar.storage.ledgers.archive import Offload
 from magnetar.storage.ledgers.cursor import Cursor
-from magnetar.storage.ledgers.entry_cache import CachedRuns, EntryCache, Run
-from magnetar.storage.ledgers.feature_state import Annex
+from magnetar.storage.ledgers.entry_cache import CachedRuns, EntryCache, StoredRun
+from magnetar.storage.ledgers.feature_state import FeatureState
 from magnetar.storage.ledgers.ledger import Ledger, LedgerTable, Rollover
 from magnetar.storage.ledgers.span_table import SpanHome, SpanTable
 from magnetar.storage.log import records
@@ -28,7 +28,7 @@ _EXTENT_BYTES: Final = 256 << 10
 NEVER: Final = 1 << 62
 """An ordinal that no log reaches."""
 
-ReadDone = Callable[[Run | Exception], None]
+ReadDone = Callable[[StoredRun | Exception], None]
 
 
 class LogHome(SpanHome, Protocol):
@@ -60,8 +60,8 @@ class ManagedLedger:
         self.table = LedgerTable()
         self.spans = SpanTable(home, log_id)
         self.cursors: dict[str, Cursor] = {}
-        self.annexes: dict[str, Annex] = {}
-        self.annexes_at = -1
+        self.feature_states: dict[str, FeatureState] = {}
+        self.feature_states_at = -1
         """For recovery: the checkpoint's annexes hold everything up to this block."""
         self.end = 0
         """Ordinal behind the last durable entry."""
@@ -175,7 +175,7 @@ class ManagedLedger:
         self._ledger_bytes = 0
         self._ledger_ready = True
         record = records.json_record(
-            records.Kind.LEDGER, log=self.id, ledger=ledger.id, ordinal=ledger.ordinal, index=ledger.index, ms=now
+            records.RecordKind.LEDGER, log=self.id, ledger=ledger.id, ordinal=ledger.ordinal, index=ledger.index, ms=now
         )
         self._journal.add_record(record, None, self._ledger_lost)
         return ledger
@@ -185,7 +185,7 @@ class ManagedLedger:
 
     def write_birth(self, done: Callable[[], None] | None = None) -> None:
         """Have the log itself, and its properties, in the next group that can be written."""
-        record = records.json_record(records.Kind.LOG, log=self.id, name=self.name, properties=self.properties)
+        record = records.json_record(records.RecordKind.LOG, log=self.id, name=self.name, properties=self.properties)
         self._journal.add_record(record, done)
 
     # what the journal tells --------------------------------------------------------------------------------------
@@ -212,7 +212,7 @@ class ManagedLedger:
         self.end = extent.ordinal + n
         self.index = extent.index + messages
         self.entries_added += n
-        run = Run(extent.ordinal, extent.ledger, extent.entry, extent.entries, counts)
+        run = StoredRun(extent.ordinal, extent.ledger, extent.entry, extent.entries, counts)
         self.home.cache.put(self.cached_runs, run, extent.size)
         self.on_durable(extent)
 
@@ -269,7 +269,7 @@ class ManagedLedger:
 
     # reading -----------------------------------------------------------------------------------------------------
 
-    def cached(self, start: int, entries_max: int, bytes_max: int) -> Run | None:
+    def cached(self, start: int, entries_max: int, bytes_max: int) -> StoredRun | None:
         """Entries from ``start`` on that are in memory, at least one, or None."""
         if start >= self.end:
             return None
@@ -318,17 +318,17 @@ class ManagedLedger:
         """Forget a durable cursor; ``done`` when that is durable."""
         cursor = self.cursors.pop(name)
         cursor.deleted = True
-        record = records.json_record(records.Kind.CURSOR_DELETED, log=self.id, cursor=cursor.id)
+        record = records.json_record(records.RecordKind.CURSOR_DELETED, log=self.id, cursor=cursor.id)
         self._journal.add_record(record, done)
 
     # features ----------------------------------------------------------------------------------------------------
 
-    def annex(self, name: str) -> Annex:
+    def feature_state(self, name: str) -> FeatureState:
         """Where the feature of that name keeps its state (docs/decisions/006); the same object each time."""
-        annex = self.annexes.get(name)
-        if annex is None:
-            annex = self.annexes[name] = Annex(self, self._journal, name)
-        return annex
+        feature_state = self.feature_states.get(name)
+        if feature_state is None:
+            feature_state = self.feature_states[name] = FeatureState(self, self._journal, name)
+        return feature_state
 
     # trimming ----------------------------------------------------------------------------------------------------
 
@@ -352,7 +352,7 @@ class ManagedLedger:
         if drop or first > self.first:
             self._hide(first, hidden_bytes or 0)
             # Only when the trim is durable may the bytes go.
-            record = records.json_record(records.Kind.TRIMMED, log=self.id, ordinal=first, bytes=self.hidden_size)
+            record = records.json_record(records.RecordKind.TRIMMED, log=self.id, ordinal=first, bytes=self.hidden_size)
             self._journal.add_record(record, lambda: self.spans.drop_before(first))
             self._discard_copies(self.table.drop_front(drop))
             for cursor in self.cursors.values():
@@ -363,7 +363,7 @@ class ManagedLedger:
         """After a start: what a checkpoint knew of a trim whose record did not become durable is carried out."""
         first = self.first
         if self.spans.any_before(first):
-            record = records.json_record(records.Kind.TRIMMED, log=self.id, ordinal=first, bytes=self.hidden_size)
+            record = records.json_record(records.RecordKind.TRIMMED, log=self.id, ordinal=first, bytes=self.hidden_size)
             self._journal.add_record(record, lambda: self.spans.drop_before(first))
 
     def _hide(self, first: int, hidden_bytes: int) -> None:
@@ -392,7 +392,9 @@ class ManagedLedger:
             self.apply_offload(ledger_id, offload)
             done()
 
-        record = records.json_record(records.Kind.OFFLOADED, log=self.id, ledger=ledger_id, offload=offload.to_list())
+        record = records.json_record(
+            records.RecordKind.OFFLOADED, log=self.id, ledger=ledger_id, offload=offload.to_list()
+        )
         self._journal.add_record(record, durable, failed)
 
     def sealed(self, ledger_id: int) -> Ledger:

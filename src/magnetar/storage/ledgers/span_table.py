@@ -12,7 +12,7 @@ from bisect import bisect_right
 from collections.abc import Iterator
 from typing import NamedTuple, Protocol
 
-from magnetar.storage.log.segment import Places, Span
+from magnetar.storage.log.segment import ExtentOffsets, Span
 
 
 class SpanHome(Protocol):
@@ -30,7 +30,7 @@ class SpanHome(Protocol):
         ...
 
 
-class Extent(NamedTuple):
+class ExtentPlace(NamedTuple):
     """Consecutive entries of one ledger, and where they lie."""
 
     segment: int
@@ -81,7 +81,7 @@ class SpanTable:
         span = self._spans[-1] if self._spans else None
         if span is None or span.segment != segment or span.ledger != ledger or span.places is None:
             span = Span(self._log, segment, ledger, ordinal, ordinal, 0)
-            span.places = Places()
+            span.places = ExtentOffsets()
             self.add(span)
         assert span.places is not None
         span.places.add(ordinal, offset, length)
@@ -98,7 +98,7 @@ class SpanTable:
 
     # moving ------------------------------------------------------------------------------------------------------
 
-    def move(self, extent: Extent, needed_from: int) -> None:
+    def move(self, extent: ExtentPlace, needed_from: int) -> None:
         """The extent has a second place: what spans of its ledger hold of it lies there from now on.
 
         What no span holds any more (trimmed, released) comes back by no move. Nothing in front of ``needed_from`` is
@@ -148,7 +148,7 @@ class SpanTable:
         span.hidden = min(hidden, span.bytes)
         self._home.span_shrunk(span, living - span.living)
 
-    def _put(self, i: int, first: int, end: int, extent: Extent) -> int:
+    def _put(self, i: int, first: int, end: int, extent: ExtentPlace) -> int:
         """Have the extent in the span that ends where it begins, or in one of its own; where the next one stands."""
         before = self._spans[i - 1] if i else None
         if (
@@ -162,7 +162,7 @@ class SpanTable:
             before.bytes += extent.length
             return i
         span = Span(self._log, extent.segment, extent.ledger, first, end, extent.length)
-        span.places = Places()
+        span.places = ExtentOffsets()
         span.places.add(extent.first, extent.offset, extent.length)
         self._insert(i, span)
         return i + 1

@@ -25,7 +25,7 @@ log = logging.getLogger(__name__)
 
 _MAGIC: Final = b"MGTRCKP1"
 _U32: Final = struct.Struct("<I")
-_ANNEX: Final = struct.Struct("<HHI")
+_FEATURE_STATE: Final = struct.Struct("<HHI")
 _PREFIX: Final = "checkpoint-"
 _NAME: Final = re.compile(_PREFIX + "([0-9a-f]{16})")
 KEPT: Final = 2
@@ -41,7 +41,7 @@ class CursorImage(NamedTuple):
     state: records.CursorState
 
 
-class AnnexImage(NamedTuple):
+class FeatureStateImage(NamedTuple):
     """What one feature keeps beside a log."""
 
     name: str
@@ -55,7 +55,7 @@ class LogImage(NamedTuple):
 
     about: dict[str, Any]
     cursors: list[CursorImage]
-    annexes: list[AnnexImage]
+    feature_states: list[FeatureStateImage]
 
 
 class Checkpoint(NamedTuple):
@@ -65,37 +65,37 @@ class Checkpoint(NamedTuple):
     logs: list[LogImage]
 
 
-def log_blob(about: dict[str, Any], cursors: Iterable[bytes], annexes: Iterable[AnnexImage]) -> bytes:
+def log_blob(about: dict[str, Any], cursors: Iterable[bytes], feature_states: Iterable[FeatureStateImage]) -> bytes:
     """One log's part of a checkpoint."""
     text = json.dumps(about, separators=(",", ":")).encode()
     parts = [_U32.pack(len(text)), text]
-    for bodies in (list(cursors), [_annex_bytes(annex) for annex in annexes]):
+    for bodies in (list(cursors), [_feature_state_bytes(feature_state) for feature_state in feature_states]):
         parts.append(_U32.pack(len(bodies)))
         for body in bodies:
             parts += (_U32.pack(len(body)), body)
     return b"".join(parts)
 
 
-def _annex_bytes(annex: AnnexImage) -> bytes:
+def _feature_state_bytes(feature_state: FeatureStateImage) -> bytes:
     """A snapshot is the first of the parts; without one the first part is missing and the flag 0."""
-    name = annex.name.encode()
-    datas = [*([] if annex.snapshot is None else [annex.snapshot]), *annex.changes]
-    parts = [_ANNEX.pack(len(name), annex.snapshot is not None, len(datas)), name]
+    name = feature_state.name.encode()
+    datas = [*([] if feature_state.snapshot is None else [feature_state.snapshot]), *feature_state.changes]
+    parts = [_FEATURE_STATE.pack(len(name), feature_state.snapshot is not None, len(datas)), name]
     for data in datas:
         parts += (_U32.pack(len(data)), data)
     return b"".join(parts)
 
 
-def _parse_annex(body: bytes) -> AnnexImage:
-    size, whole, count = _ANNEX.unpack_from(body)
-    at = _ANNEX.size + size
-    name = body[_ANNEX.size : at].decode()
+def _parse_feature_state(body: bytes) -> FeatureStateImage:
+    size, whole, count = _FEATURE_STATE.unpack_from(body)
+    at = _FEATURE_STATE.size + size
+    name = body[_FEATURE_STATE.size : at].decode()
     datas = []
     for _ in range(count):
         (size,) = _U32.unpack_from(body, at)
         datas.append(body[at + 4 : at + 4 + size])
         at += 4 + size
-    return AnnexImage(name, datas[0], datas[1:]) if whole else AnnexImage(name, None, datas)
+    return FeatureStateImage(name, datas[0], datas[1:]) if whole else FeatureStateImage(name, None, datas)
 
 
 def encode(head: dict[str, Any], logs: Iterable[bytes]) -> bytes:
@@ -134,14 +134,14 @@ def _decode_log(blob: bytes) -> LogImage:
         name, properties, state, _end = records.parse_cursor_record(blob[at + 4 : at + 4 + size])
         cursors.append(CursorImage(name, properties, state))
         at += 4 + size
-    annexes = []
+    feature_states = []
     (count,) = _U32.unpack_from(blob, at)
     at += 4
     for _ in range(count):
         (size,) = _U32.unpack_from(blob, at)
-        annexes.append(_parse_annex(blob[at + 4 : at + 4 + size]))
+        feature_states.append(_parse_feature_state(blob[at + 4 : at + 4 + size]))
         at += 4 + size
-    return LogImage(about, cursors, annexes)
+    return LogImage(about, cursors, feature_states)
 
 
 def save(files: FileSystem, number: int, data: bytes) -> None:

@@ -28,14 +28,14 @@ from magnetar.storage.backends.newest_segment import note_newest
 from magnetar.storage.backends.segment_names import segment_name
 from magnetar.storage.log import records
 from magnetar.storage.log.write_group import (
-    DirtyAnnex,
     DirtyCursor,
+    DirtyFeatureState,
     Done,
     ExtentOwner,
     Failed,
-    Group,
     PendingExtent,
     PendingMove,
+    WriteGroup,
 )
 
 log = logging.getLogger(__name__)
@@ -75,8 +75,8 @@ class Journal:
         self._ack_delay = ack_delay
         self._on_sealed = on_sealed
         self._loop: asyncio.AbstractEventLoop
-        self._group = Group()
-        self._writing: Group | None = None
+        self._group = WriteGroup()
+        self._writing: WriteGroup | None = None
         self._scheduled = False
         self._lazy: asyncio.TimerHandle | None = None
         self._file: File | None = None
@@ -142,9 +142,9 @@ class Journal:
         self._group.cursors[cursor] = None
         self._touched(done)
 
-    def touch_annex(self, annex: DirtyAnnex, done: Done | None) -> None:
+    def touch_feature_state(self, feature_state: DirtyFeatureState, done: Done | None) -> None:
         """Have the annex's changes in the next group; at once if somebody waits, else within ``ack_delay``."""
-        self._group.annexes[annex] = None
+        self._group.feature_states[feature_state] = None
         self._touched(done)
 
     def _touched(self, done: Done | None) -> None:
@@ -205,12 +205,12 @@ class Journal:
             self._scheduled = False
             return
         if self.full is not None and (group.extents or group.move is not None):
-            self._group = Group()
-            self._fail(group, Group(), self.full)
+            self._group = WriteGroup()
+            self._fail(group, WriteGroup(), self.full)
             group = self._group
             if not group or group.extents or group.move is not None:
                 return
-        self._group = Group()
+        self._group = WriteGroup()
         self._scheduled = False
         self._writing = group
         new = self._file is None or self._rolling or self.length >= self._segment_bytes
@@ -224,7 +224,7 @@ class Journal:
         work = self._loop.run_in_executor(self._writer, self._begin_segment, chunks)
         work.add_done_callback(self._begun)
 
-    def _encode(self, group: Group, base: int, *, may_align: bool) -> tuple[list[Chunk], int, int | None]:
+    def _encode(self, group: WriteGroup, base: int, *, may_align: bool) -> tuple[list[Chunk], int, int | None]:
         """The group as one block; tells every extent where it will lie.
 
         A large block gets zeros before and behind it, so that it lies on whole pages; how many before is told.
@@ -233,7 +233,11 @@ class Journal:
         size = 0
         count = 0
         # a ledger's or cursor's beginning is a record, so records stand before the extents that need them
-        changes = [record for annex in group.annexes for record in annex.render()] if group.annexes else ()
+        changes = (
+            [record for feature_state in group.feature_states for record in feature_state.render()]
+            if group.feature_states
+            else ()
+        )
         for record in (*group.records, *[cursor.render() for cursor in group.cursors], *changes):
             if record:
                 chunks.append(record)
@@ -306,7 +310,7 @@ class Journal:
         """Whether the segment's name, and the directory's, still lead to what is open."""
         return self._file is None or self._files.holds(segment_name(self.segment), self._file)
 
-    def _look(self, group: Group) -> bool:
+    def _look(self, group: WriteGroup) -> bool:
         """Whether what was written can be found again; if not, nothing of it is said before it can."""
         self._look_at = self._loop.time() + _LOOK_SECONDS
         if self._file is None or self._in_place():
@@ -359,8 +363,8 @@ class Journal:
         self.sequence += 1
         self.failing = None
         self.writes += 1
-        if group.annexes:
-            _tell([annex.written for annex in group.annexes])
+        if group.feature_states:
+            _tell([feature_state.written for feature_state in group.feature_states])
         if self._group.pressing or (self._group and self._lazy is None):
             # keep the disk busy while the results of this group are handed out
             self._flush()
@@ -368,7 +372,7 @@ class Journal:
             self._scheduled = False
         self._hand_out(group)
 
-    def _hand_out(self, group: Group) -> None:
+    def _hand_out(self, group: WriteGroup) -> None:
         owners: dict[ExtentOwner, None] = {}
         segment = self.segment
         for _, extent in group.extents:
@@ -394,7 +398,7 @@ class Journal:
             log.warning("%s could not be cut to %d bytes: %s", segment_name(self.segment), self.length, error)
         file.close()
 
-    def _write_failed(self, group: Group, cause: BaseException) -> None:
+    def _write_failed(self, group: WriteGroup, cause: BaseException) -> None:
         error = PersistenceError(f"writing {segment_name(self.segment)} failed: {cause}; nothing of it was accepted")
         if self.failing is None:
             log.error("%s", error, exc_info=None if isinstance(cause, OSError) else cause)
@@ -406,14 +410,14 @@ class Journal:
             self._file = None
         if is_full(cause):
             self.on_full()
-        waiting, self._group = self._group, Group()
+        waiting, self._group = self._group, WriteGroup()
         self._fail(group, waiting, error)
 
-    def _fail(self, group: Group, waiting: Group, error: PersistenceError) -> None:
+    def _fail(self, group: WriteGroup, waiting: WriteGroup, error: PersistenceError) -> None:
         """Refuse what can be refused; the rest is the open group from now on."""
         self._scheduled = False
-        self._group.annexes = group.annexes | waiting.annexes
-        _tell([annex.lost for annex in self._group.annexes])
+        self._group.feature_states = group.feature_states | waiting.feature_states
+        _tell([feature_state.lost for feature_state in self._group.feature_states])
         # acknowledgments stay dirty in memory and go, with who waits for them and records that must not be lost, into
         # the next group that can be written
         for lost in (group, waiting):

@@ -42,7 +42,7 @@ _EXTENT: Final = struct.Struct("<QQQQQQI")
 EXTENT_HEAD_SIZE: Final = _EXTENT.size
 _ACKS: Final = struct.Struct("<QQqII")
 _U32: Final = struct.Struct("<I")
-_ANNEX: Final = struct.Struct("<QH")
+_FEATURE_STATE: Final = struct.Struct("<QH")
 
 COUNTED: Final = 1
 """Flag of an extent: message counts per entry follow the lengths (absent = every entry is one message)."""
@@ -61,7 +61,7 @@ class SlicedBuffer(Protocol):
     def __len__(self) -> int: ...
 
 
-class Kind(IntEnum):
+class RecordKind(IntEnum):
     """What a record says."""
 
     EXTENT = 1
@@ -78,11 +78,11 @@ class Kind(IntEnum):
     ACKS = 7
     """What was acknowledged on a cursor since its record before this."""
     CURSOR_DELETED = 8
-    ANNEX = 9
+    FEATURE_STATE = 9
     """The whole state of a feature beside a log."""
-    ANNEX_CHANGE = 10
+    FEATURE_STATE_CHANGE = 10
     """What changed in it since its record before this."""
-    ANNEX_REMOVED = 11
+    FEATURE_STATE_REMOVED = 11
     OFFLOADED = 12
     """What is known of a ledger's copy outside the directory (JSON); replaces what was known."""
     COPY_BEGUN = 13
@@ -178,7 +178,7 @@ def extent(head: ExtentHead, entries: Sequence[bytes], counts: Sequence[int] | N
         flags = COUNTED
     payload = sum(map(len, entries))
     size = len(fixed) + payload
-    start = _RECORD.pack(Kind.EXTENT, flags, 0, size)
+    start = _RECORD.pack(RecordKind.EXTENT, flags, 0, size)
     crc = crc32c(start)
     if payload < _JOIN_BELOW * n:
         body = fixed + b"".join(entries)
@@ -189,13 +189,13 @@ def extent(head: ExtentHead, entries: Sequence[bytes], counts: Sequence[int] | N
     return [start + _U32.pack(crc), fixed, *entries], RECORD_HEADER_SIZE + size
 
 
-def record(kind: Kind, body: bytes) -> bytes:
+def record(kind: RecordKind, body: bytes) -> bytes:
     """Any other record."""
     start = _RECORD.pack(kind, 0, 0, len(body))
     return start + _U32.pack(crc32c(body, crc32c(start))) + body
 
 
-def json_record(kind: Kind, **fields: Any) -> bytes:
+def json_record(kind: RecordKind, **fields: Any) -> bytes:
     """A rare record: a JSON object."""
     return record(kind, json.dumps(fields, separators=(",", ":")).encode())
 
@@ -275,7 +275,7 @@ def moved_extent(raw: RawRecord, skip: int) -> bytes:
         )
         tables = [*lengths[skip:], *(() if counts is None else counts[skip:])]
         body = _EXTENT.pack(*left) + struct.pack(f"<{len(tables)}I", *tables) + body[begin:]
-    start = _RECORD.pack(Kind.EXTENT, flags, 0, len(body))
+    start = _RECORD.pack(RecordKind.EXTENT, flags, 0, len(body))
     return start + _U32.pack(crc32c(body, crc32c(start))) + body
 
 
@@ -299,7 +299,7 @@ def read_extent(data: SlicedBuffer, at: int) -> Extent:
     (crc,) = _U32.unpack_from(data, start - 4)
     if start + size > len(data):
         raise RecordError(f"the record at offset {at} wants {size} bytes and {len(data) - start} are there")
-    if kind != Kind.EXTENT or crc32c(memoryview(data)[start : start + size], crc32c(data[at : start - 4])) != crc:
+    if kind != RecordKind.EXTENT or crc32c(memoryview(data)[start : start + size], crc32c(data[at : start - 4])) != crc:
         raise RecordError(f"the checksum of the record at offset {at} does not match")
     head = ExtentHead(*_EXTENT.unpack_from(data, start))
     n = head.entries
@@ -370,17 +370,17 @@ def parse_cursor_record(body: bytes, at: int = 0) -> tuple[str, dict[str, Any], 
     return about["name"], about["properties"], state, end
 
 
-def annex_body(log: int, name: str, data: bytes) -> bytes:
+def feature_state_body(log: int, name: str, data: bytes) -> bytes:
     """Body of a record of an annex."""
     text = name.encode()
-    return _ANNEX.pack(log, len(text)) + text + data
+    return _FEATURE_STATE.pack(log, len(text)) + text + data
 
 
-def parse_annex(body: bytes) -> tuple[int, str, bytes]:
+def parse_feature_state(body: bytes) -> tuple[int, str, bytes]:
     """Log, name, data."""
-    log, size = _ANNEX.unpack_from(body)
-    start = _ANNEX.size + size
-    return log, body[_ANNEX.size : start].decode(), body[start:]
+    log, size = _FEATURE_STATE.unpack_from(body)
+    start = _FEATURE_STATE.size + size
+    return log, body[_FEATURE_STATE.size : start].decode(), body[start:]
 
 
 def find_block(data: bytes, start: int, after_sequence: int, secret: int | None) -> int:

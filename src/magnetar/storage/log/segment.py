@@ -28,7 +28,7 @@ _OPEN_FILES_MAX: Final = 128
 _INDEXES_MAX: Final = 64
 
 
-class Places:
+class ExtentOffsets:
     """Where consecutive extents of one ledger lie: parallel arrays, ascending by first ordinal."""
 
     __slots__ = ("firsts", "lengths", "offsets")
@@ -48,9 +48,9 @@ class Places:
         """Number of the extent that holds ``ordinal``."""
         return bisect_right(self.firsts, ordinal) - 1
 
-    def copy(self) -> Places:
+    def copy(self) -> ExtentOffsets:
         """The same, for itself."""
-        return Places.from_bytes(self.to_bytes(), len(self.firsts))
+        return ExtentOffsets.from_bytes(self.to_bytes(), len(self.firsts))
 
     def sort(self) -> None:
         """Put what was added in the order of the file into that of the ordinals: extents may have been moved there."""
@@ -63,7 +63,7 @@ class Places:
         return self.firsts.tobytes() + self.offsets.tobytes() + self.lengths.tobytes()
 
     @classmethod
-    def from_bytes(cls, data: bytes, count: int) -> Places:
+    def from_bytes(cls, data: bytes, count: int) -> ExtentOffsets:
         """The inverse of :meth:`to_bytes`."""
         places = cls()
         places.firsts.frombytes(data[: 8 * count])
@@ -87,7 +87,7 @@ class Span:
         """What its extents take in the segment, headers included."""
         self.hidden = 0
         """About how much of that belongs to entries in front that were let go."""
-        self.places: Places | None = None
+        self.places: ExtentOffsets | None = None
         """None: sealed, look into the segment's index."""
 
     @property
@@ -107,7 +107,7 @@ def index_bytes(number: int, spans: Iterable[Span]) -> bytes:
     return body + struct.pack("<I", crc32c(body))
 
 
-def spans_of(number: int, places: dict[tuple[int, int], Places]) -> list[Span]:
+def spans_of(number: int, places: dict[tuple[int, int], ExtentOffsets]) -> list[Span]:
     """What an index is made of when all that is known is where the extents of (log, ledger) lie."""
     spans = []
     for (log, ledger), found in places.items():
@@ -142,11 +142,11 @@ class SegmentIndex:
         """Every extent it lists: log, first ordinal, offset, length."""
         for (log, _), listed in self._table.items():
             for _, at, count in listed:
-                places = Places.from_bytes(self._data[at : at + 20 * count], count)
+                places = ExtentOffsets.from_bytes(self._data[at : at + 20 * count], count)
                 for one in zip(places.firsts, places.offsets, places.lengths, strict=True):
                     yield log, *one
 
-    def places(self, span: Span) -> Places:
+    def places(self, span: Span) -> ExtentOffsets:
         """Of a span, or of what it was a part of when the index was written: its front may have been moved away.
 
         Raises RecordError if the index does not know it.
@@ -156,7 +156,7 @@ class SegmentIndex:
         if i < 0:
             raise records.RecordError(f"{index_name(span.segment)} does not list log {span.log} from {span.first}")
         _, at, count = listed[i]
-        return Places.from_bytes(self._data[at : at + 20 * count], count)
+        return ExtentOffsets.from_bytes(self._data[at : at + 20 * count], count)
 
 
 def _first(listed: tuple[int, int, int]) -> int:
@@ -190,7 +190,7 @@ class SegmentFiles:
                 # the process may have fewer than we keep: what was not asked for lately is closed
                 self._open.popitem(last=False)[1].close()
 
-    def places(self, span: Span) -> Places:
+    def places(self, span: Span) -> ExtentOffsets:
         """Places of a span, from memory or its segment's index file. Raises OSError, RecordError."""
         places = span.places  # the loop may take it away once the index is written
         if places is not None:

@@ -15,14 +15,14 @@ from typing import Final, NamedTuple
 from magnetar.storage.backends.files import File, FileSystem, is_full
 from magnetar.storage.backends.segment_names import segment_name
 from magnetar.storage.log import records
-from magnetar.storage.log.segment import Places
+from magnetar.storage.log.segment import ExtentOffsets
 
 log = logging.getLogger(__name__)
 
 _WINDOW: Final = 4 << 20
 
 
-class Block(NamedTuple):
+class ScannedBlock(NamedTuple):
     """A whole block found in a segment."""
 
     offset: int
@@ -71,7 +71,7 @@ class SegmentScan:
         """The segment's header. Raises RecordError."""
         return records.parse_segment_header(self._file.read(0, records.SEGMENT_HEADER_SIZE))
 
-    def __iter__(self) -> Iterator[Block]:
+    def __iter__(self) -> Iterator[ScannedBlock]:
         at = records.SEGMENT_HEADER_SIZE
         self.length = min(at, self._limit)
         self._check_header()
@@ -129,7 +129,7 @@ class SegmentScan:
             start = 0
         return self._window[start : start + size]
 
-    def _block(self, at: int) -> tuple[Block | None, int]:
+    def _block(self, at: int) -> tuple[ScannedBlock | None, int]:
         found, end = self._block_at(at)
         if found is not None:
             return found, end
@@ -144,7 +144,7 @@ class SegmentScan:
             return following, end
         return None, at
 
-    def _block_at(self, at: int) -> tuple[Block | None, int]:
+    def _block_at(self, at: int) -> tuple[ScannedBlock | None, int]:
         header = records.parse_block_header(self._bytes(at, records.BLOCK_HEADER_SIZE))
         if header is None or header.sequence <= self.sequence or self._void(header.sequence):
             return None, at
@@ -160,7 +160,7 @@ class SegmentScan:
             found = records.parse_block(data, 0, header)
         except records.RecordError:
             return None, at
-        return Block(at, header.sequence, found), at + size
+        return ScannedBlock(at, header.sequence, found), at + size
 
     def _void(self, sequence: int) -> bool:
         return self._before is not None and sequence >= self._before
@@ -227,16 +227,16 @@ class SegmentScan:
         self._files.sync()
 
 
-def places_of(files: FileSystem, number: int) -> dict[tuple[int, int], Places]:
+def places_of(files: FileSystem, number: int) -> dict[tuple[int, int], ExtentOffsets]:
     """Places of all extents of a segment, by log and ledger, read from the segment itself (its index is damaged)."""
-    found: dict[tuple[int, int], Places] = {}
+    found: dict[tuple[int, int], ExtentOffsets] = {}
     file = files.open(segment_name(number))
     try:
         for block in SegmentScan(files, number, file):
             for raw in block.records:
-                if raw.kind == records.Kind.EXTENT:
+                if raw.kind == records.RecordKind.EXTENT:
                     head = records.extent_head(raw.body)
-                    places = found.setdefault((head.log, head.ledger), Places())
+                    places = found.setdefault((head.log, head.ledger), ExtentOffsets())
                     places.add(head.ordinal, block.offset + raw.at, records.RECORD_HEADER_SIZE + len(raw.body))
     finally:
         file.close()

@@ -1,6 +1,6 @@
 """What one write of the journal makes durable, and who wants to hear of it.
 
-Managed ledgers, cursors and annexes know the journal by these faces only, and it knows them by these.
+Managed ledgers, cursors and the states of features know the journal by these faces only, and it knows them by these.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class DirtyCursor(Protocol):
         ...
 
 
-class DirtyAnnex(Protocol):
+class DirtyFeatureState(Protocol):
     """A feature's state beside a log, with changes that are not on disk yet (`storage/ledgers/feature_state.py`)."""
 
     def render(self) -> list[bytes]:
@@ -91,13 +91,13 @@ class PendingMove:
         self.offset = 0
 
 
-class Group:
+class WriteGroup:
     """What one write will make durable."""
 
-    __slots__ = ("annexes", "cursors", "extents", "kept", "move", "records", "waiters")
+    __slots__ = ("cursors", "extents", "feature_states", "kept", "move", "records", "waiters")
 
     def __init__(self) -> None:
-        self.annexes: dict[DirtyAnnex, None] = {}
+        self.feature_states: dict[DirtyFeatureState, None] = {}
         self.extents: list[tuple[int, PendingExtent]] = []
         self.records: list[bytes] = []
         self.kept: list[bytes] = []
@@ -112,4 +112,4 @@ class Group:
     @property
     def pressing(self) -> bool:
         """Whether there is more than a move."""
-        return bool(self.extents or self.records or self.cursors or self.waiters or self.annexes)
+        return bool(self.extents or self.records or self.cursors or self.waiters or self.feature_states)

@@ -11,7 +11,7 @@ from typing import Final
 from magnetar.storage.backends.files import File, FileSystem
 from magnetar.storage.backends.segment_names import segment_name, segment_numbers
 from magnetar.storage.log import checkpoint, records
-from magnetar.storage.metadata_log.metadata_scan import Change, Head, change_line, head_line
+from magnetar.storage.metadata_log.metadata_scan import Head, MetadataChange, change_line, head_line
 
 _LOOKED_AT: Final = 64
 """So many of the newest segments are asked whose they are."""
@@ -80,7 +80,7 @@ class MetadataCopy:
 class Rewriting:
     """Writes one copy anew beside the old file, a step at a time; the last step puts it in its place."""
 
-    def __init__(self, copy: MetadataCopy, head: Head, living: Iterator[Change], count: int) -> None:
+    def __init__(self, copy: MetadataCopy, head: Head, living: Iterator[MetadataChange], count: int) -> None:
         self._copy = copy
         self._head = head
         self._living = living

@@ -27,11 +27,11 @@ from magnetar.storage.backends.segment_names import segment_numbers
 from magnetar.storage.metadata_log.metadata_copy import MetadataCopy, Rewriting, directory_secrets
 from magnetar.storage.metadata_log.metadata_scan import (
     COPIES,
-    Change,
-    Copy,
-    Facts,
     Head,
+    JoinedCopies,
+    MetadataChange,
     NewerFormatError,
+    ScannedCopy,
     change_line,
     instance_of,
     is_path,
@@ -48,7 +48,7 @@ SLACK_BYTES: Final = 1 << 20
 class Examined(NamedTuple):
     """What the files say; nothing was changed."""
 
-    facts: Facts
+    facts: JoinedCopies
     instance: int | None
     foreign: list[str]
     """Copies of another broker's metadata."""
@@ -71,14 +71,14 @@ def examine(files: FileSystem) -> Examined:
             )
         instance = own[0] if own else None
         foreign = [name for name, number in said.items() if number not in (None, instance)]
-        copies: list[Copy] = []
+        copies: list[ScannedCopy] = []
         for name, data in contents.items():
             if name not in foreign:
                 same = copies and data == contents[copies[0].name]  # as a rule they are
                 copies.append(replace(copies[0], name=name) if same else read_copy(name, data, instance))
     except NewerFormatError as error:
         raise PersistenceError(f"the metadata of this directory is of {error}") from error
-    found = together(copies) if copies else Facts()
+    found = together(copies) if copies else JoinedCopies()
     found.damage += [f"{name} belongs to another broker's directory" for name in foreign]
     found.damage += [f"{name} cannot be read: {error}" for name, error in unread.items()]
     gone = [name for name in COPIES if name not in names]
@@ -152,7 +152,7 @@ class MetadataLog:
             self._apply(change)
         for path, record in imported or () if born else ():
             self.last += 1
-            self._apply(Change(self.last, record.version, path, record.data))
+            self._apply(MetadataChange(self.last, record.version, path, record.data))
         self._paths = sorted(self._facts)
         self._copies = [MetadataCopy(files, name) for name in COPIES]
         self._rewriting: list[Rewriting] = []
@@ -224,7 +224,7 @@ class MetadataLog:
         found = ABSENT if known is None else known.version
         if expected is not None and expected != found:
             raise BadVersionError(f"{path} has version {found}, not {expected}")
-        self._commit(Change(self.last + 1, found + 1, path, data))
+        self._commit(MetadataChange(self.last + 1, found + 1, path, data))
         return found + 1
 
     def delete(self, path: str, expected: int | None = None) -> None:
@@ -233,7 +233,7 @@ class MetadataLog:
             raise NotFoundError(f"{path} does not exist")
         if expected is not None and expected != known.version:
             raise BadVersionError(f"{path} has version {known.version}, not {expected}")
-        self._commit(Change(self.last + 1, known.version, path, None))
+        self._commit(MetadataChange(self.last + 1, known.version, path, None))
 
     def accept(self) -> None:
         """An operator has looked at the facts and takes them as they are. Raises MetadataError."""
@@ -251,7 +251,7 @@ class MetadataLog:
         for copy in self._copies:
             copy.close()
 
-    def _commit(self, change: Change) -> None:
+    def _commit(self, change: MetadataChange) -> None:
         line = change_line(change, self.instance)
         try:
             self._write(line)
@@ -279,7 +279,7 @@ class MetadataLog:
                     one.undo()
                 raise MetadataError(f"cannot write {copy.name}: {error}; nothing was changed") from error
 
-    def _apply(self, change: Change, *, sort: bool = False) -> None:
+    def _apply(self, change: MetadataChange, *, sort: bool = False) -> None:
         """In memory. ``sort``: the path stands in its place already."""
         path = change.path
         # taken out and put in: the dictionary's order is that of the changes
@@ -299,9 +299,9 @@ class MetadataLog:
     def _head(self) -> Head:
         return Head(self.instance, len(self._facts), self.last, self.doubt)
 
-    def _living(self) -> Iterator[Change]:
+    def _living(self) -> Iterator[MetadataChange]:
         facts = self._facts.copy()  # as they are now, and made lines of when it is their turn
-        return (Change(fact.number, fact.version, path, fact.data) for path, fact in facts.items())
+        return (MetadataChange(fact.number, fact.version, path, fact.data) for path, fact in facts.items())
 
     def _mend(self) -> None:
         """Write anew, whole and at once, each copy whose file cannot be trusted to end where it should."""

@@ -34,7 +34,7 @@ COPIES: Final = ("metadata-a", "metadata-b")
 FORMAT: Final = 1
 
 
-class Change(NamedTuple):
+class MetadataChange(NamedTuple):
     """One line behind the head. ``data`` None: the record at ``path`` was deleted."""
 
     number: int
@@ -69,7 +69,7 @@ def head_line(head: Head) -> bytes:
     return _line(json.dumps(fields, separators=(",", ":")).encode(), 0)
 
 
-def change_line(change: Change, instance: int) -> bytes:
+def change_line(change: MetadataChange, instance: int) -> bytes:
     """A change as it stands in the file."""
     number, version, path, data = change
     if data is None:
@@ -116,33 +116,33 @@ def _parse_head(line: bytes) -> Head | None:
         return None
 
 
-def _parse_change(line: bytes, instance: int) -> Change | None:
+def _parse_change(line: bytes, instance: int) -> MetadataChange | None:
     body = _body(line, instance)
     if body is None:
         return None
     try:
         number, verb, version, rest = body.split(b" ", 3)
         if verb == b"delete":
-            return Change(int(number), int(version), rest.decode(), None)
+            return MetadataChange(int(number), int(version), rest.decode(), None)
         path, data = rest.split(b" ", 1)
         if verb == b"put64":
             data = base64.b64decode(data, validate=True)
         elif verb != b"put":
             return None
-        return Change(int(number), int(version), path.decode(), data)
+        return MetadataChange(int(number), int(version), path.decode(), data)
     except (ValueError, binascii.Error):
         return None
 
 
 @dataclass
-class Copy:
+class ScannedCopy:
     """One file, read."""
 
     name: str
     head: Head | None = None
-    base: dict[int, Change] = field(default_factory=dict)
+    base: dict[int, MetadataChange] = field(default_factory=dict)
     """By number, what the head counts."""
-    changes: dict[int, Change] = field(default_factory=dict)
+    changes: dict[int, MetadataChange] = field(default_factory=dict)
     """By number, what came since."""
     bad: list[tuple[int, int]] = field(default_factory=list)
     """Unreadable stretches with something whole behind them."""
@@ -180,9 +180,9 @@ def instance_of(data: bytes) -> int | None:
     return None if head is None else head.instance
 
 
-def read_copy(name: str, data: bytes, instance: int | None) -> Copy:
+def read_copy(name: str, data: bytes, instance: int | None) -> ScannedCopy:
     """One file. ``instance`` for one whose head is damaged. Raises NewerFormatError."""
-    copy = Copy(name, size=len(data))
+    copy = ScannedCopy(name, size=len(data))
     at = data.find(b"\n") + 1
     copy.head = _parse_head(data[: max(at - 1, 0)])
     if copy.head is not None:
@@ -203,10 +203,10 @@ def read_copy(name: str, data: bytes, instance: int | None) -> Copy:
 
 
 @dataclass
-class Facts:
+class JoinedCopies:
     """What the copies say together."""
 
-    changes: list[Change] = field(default_factory=list)
+    changes: list[MetadataChange] = field(default_factory=list)
     """In order; applied one after the other they are the state."""
     last: int = 0
     damage: list[str] = field(default_factory=list)
@@ -220,9 +220,9 @@ class Facts:
     """Those of them that hold something unreadable, which is kept."""
 
 
-def together(copies: list[Copy]) -> Facts:
+def together(copies: list[ScannedCopy]) -> JoinedCopies:
     """Join what is left of the copies (one or two)."""
-    found = Facts(last=max(copy.last for copy in copies))
+    found = JoinedCopies(last=max(copy.last for copy in copies))
     doubts = [copy.head.doubt for copy in copies if copy.head is not None and copy.head.doubt]
     found.doubt = doubts[0] if doubts else None
     best = max((copy for copy in copies if copy.whole), key=lambda copy: copy.last, default=None)
@@ -244,7 +244,7 @@ def together(copies: list[Copy]) -> Facts:
     return found
 
 
-def _name(found: Facts, copy: Copy, *, answered: bool) -> None:
+def _name(found: JoinedCopies, copy: ScannedCopy, *, answered: bool) -> None:
     """Say what is wrong with one copy. ``answered``: what its bad end held must once have been whole."""
     if copy.head is None:
         found.damage.append(f"{copy.name}: its first line is unreadable")
@@ -258,7 +258,7 @@ def _name(found: Facts, copy: Copy, *, answered: bool) -> None:
         found.damage.append(f"{copy.name} ends {found.last - copy.last} changes too early")
 
 
-def _puzzle(found: Facts, copies: list[Copy]) -> None:
+def _puzzle(found: JoinedCopies, copies: list[ScannedCopy]) -> None:
     """No copy has everything: line by line."""
     heads = [copy.head for copy in copies]
     lines = {number: change for copy in copies for number, change in (copy.base | copy.changes).items()}
@@ -280,7 +280,7 @@ def _through(head: Head | None) -> int:
     return -1 if head is None else head.through
 
 
-def _doubt(found: Facts, copies: list[Copy], what: str) -> None:
+def _doubt(found: JoinedCopies, copies: list[ScannedCopy], what: str) -> None:
     names = " and ".join(copy.name for copy in copies)
     text = f"{what} cannot be read in {names}"
     found.damage.append(text)

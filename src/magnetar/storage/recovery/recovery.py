@@ -18,10 +18,10 @@ from magnetar.storage.ledgers.archive import Offload
 from magnetar.storage.ledgers.cursor import Cursor
 from magnetar.storage.ledgers.ledger import Ledger
 from magnetar.storage.ledgers.managed_ledger import ManagedLedger
-from magnetar.storage.ledgers.span_table import Extent
+from magnetar.storage.ledgers.span_table import ExtentPlace
 from magnetar.storage.log import checkpoint, records
 from magnetar.storage.log.journal import Journal
-from magnetar.storage.log.segment import Places, Span
+from magnetar.storage.log.segment import ExtentOffsets, Span
 from magnetar.storage.log.segment_scan import SegmentScan
 
 log = logging.getLogger(__name__)
@@ -31,7 +31,11 @@ NAMELESS: Final = "persistent://lost/found/log-{}"
 """Entries of a log that nothing names any more are kept as this topic: it can be read and deleted like any other."""
 
 
-_ANNEX_KINDS: Final = (records.Kind.ANNEX_CHANGE, records.Kind.ANNEX, records.Kind.ANNEX_REMOVED)
+_FEATURE_STATE_KINDS: Final = (
+    records.RecordKind.FEATURE_STATE_CHANGE,
+    records.RecordKind.FEATURE_STATE,
+    records.RecordKind.FEATURE_STATE_REMOVED,
+)
 
 
 class LogFactory(Protocol):
@@ -189,72 +193,72 @@ class _Replay:
             for values in about["spans"]:
                 span = Span(managed.id, *values)
                 if span.segment > found.checkpoint_segment:
-                    span.places = Places()
+                    span.places = ExtentOffsets()
                     self._covered[span], self._promised[span] = span.first, span.end
                 managed.spans.add(span)
             managed.recovered(about["end"], about["index"])
             for one in logged.cursors:
                 self._cursor(managed, one.name, one.properties, one.state)
-            managed.annexes_at = about["annexes"]
-            for annex in logged.annexes:
-                managed.annex(annex.name).restore(annex)
+            managed.feature_states_at = about["annexes"]
+            for feature_state in logged.feature_states:
+                managed.feature_state(feature_state.name).restore(feature_state)
 
     def record(self, segment: int, block_offset: int, raw: records.RawRecord) -> None:
         """Apply one record."""
         kind, body = raw.kind, raw.body
-        if kind == records.Kind.EXTENT:
+        if kind == records.RecordKind.EXTENT:
             self._extent(segment, block_offset + raw.at, raw)
-        elif kind == records.Kind.ACKS:
+        elif kind == records.RecordKind.ACKS:
             state, _ = records.parse_cursor_state(body)
             self.found.ids[2] = max(self.found.ids[2], state.cursor)
             known = self.found.cursors.get(state.cursor)
             if known is not None:
                 known[1].replay(state)
-        elif kind == records.Kind.CURSOR:
+        elif kind == records.RecordKind.CURSOR:
             name, properties, state, _ = records.parse_cursor_record(body)
             managed = self.found.logs.get(state.log)
             self.found.ids[2] = max(self.found.ids[2], state.cursor)
             if managed is not None:
                 self._cursor(managed, name, properties, state)
-        elif kind in _ANNEX_KINDS:
-            log_id, name, data = records.parse_annex(body)
+        elif kind in _FEATURE_STATE_KINDS:
+            log_id, name, data = records.parse_feature_state(body)
             managed = self.found.logs.get(log_id)
-            if managed is not None and self.sequence > managed.annexes_at:
-                managed.annex(name).replay(kind, data)
+            if managed is not None and self.sequence > managed.feature_states_at:
+                managed.feature_state(name).replay(kind, data)
         else:
             self._rare(kind, json.loads(body))
 
     def _rare(self, kind: int, fields: dict[str, Any]) -> None:
         found = self.found
-        if kind == records.Kind.LOG:
+        if kind == records.RecordKind.LOG:
             self._log(fields["log"], fields["name"]).properties = fields["properties"]
             return
-        if kind == records.Kind.COPY_DELETED:
+        if kind == records.RecordKind.COPY_DELETED:
             self._factory.discarded.pop(fields["key"], None)
             return
-        if kind == records.Kind.COPY_BEGUN:
+        if kind == records.RecordKind.COPY_BEGUN:
             self._factory.copy_discarded(Offload.from_list(fields["offload"]))
             return
         managed = found.logs.get(fields["log"])
         found.ids[0] = max(found.ids[0], fields["log"])
-        if kind == records.Kind.LEDGER:
+        if kind == records.RecordKind.LEDGER:
             found.ids[1] = max(found.ids[1], fields["ledger"])
         if managed is None:
             return
-        if kind == records.Kind.LOG_DELETED:
+        if kind == records.RecordKind.LOG_DELETED:
             del found.logs[managed.id]
             managed.forget()
             for span in managed.spans:
                 managed.home.span_dropped(span)
             for cursor in managed.cursors.values():
                 found.cursors.pop(cursor.id, None)
-        elif kind == records.Kind.LEDGER:
+        elif kind == records.RecordKind.LEDGER:
             self._ledger(managed, fields)
-        elif kind == records.Kind.OFFLOADED:
+        elif kind == records.RecordKind.OFFLOADED:
             managed.apply_offload(fields["ledger"], Offload.from_list(fields["offload"]))
-        elif kind == records.Kind.TRIMMED:
+        elif kind == records.RecordKind.TRIMMED:
             managed.replay_trim(fields["ordinal"], fields.get("bytes", 0))
-        elif kind == records.Kind.CURSOR_DELETED:
+        elif kind == records.RecordKind.CURSOR_DELETED:
             pair = found.cursors.pop(fields["cursor"], None)
             if pair is not None and managed.cursors.get(pair[1].name) is pair[1]:
                 del managed.cursors[pair[1].name]
@@ -290,7 +294,8 @@ class _Replay:
         if raw.flags & records.MOVED:
             if managed is not None:
                 self._moved(
-                    managed, Extent(segment, head.ledger, head.ordinal, head.ordinal + head.entries, offset, length)
+                    managed,
+                    ExtentPlace(segment, head.ledger, head.ordinal, head.ordinal + head.entries, offset, length),
                 )
             return
         if managed is None:
@@ -301,7 +306,7 @@ class _Replay:
             managed.recovered(head.ordinal, head.message_index)
         if head.ordinal < managed.end:
             self._placed_again(
-                managed, Extent(segment, head.ledger, head.ordinal, head.ordinal + head.entries, offset, length)
+                managed, ExtentPlace(segment, head.ledger, head.ordinal, head.ordinal + head.entries, offset, length)
             )
             return
         self._missing(managed, managed.end, head.ordinal)
@@ -309,7 +314,7 @@ class _Replay:
         size = records.extent_payload_size(raw)
         managed.replay_extent(segment, head, counts, size, offset, length)
 
-    def _placed_again(self, managed: ManagedLedger, extent: Extent) -> bool:
+    def _placed_again(self, managed: ManagedLedger, extent: ExtentPlace) -> bool:
         """An extent that the checkpoint counts already. False if that says that its entries lie elsewhere."""
         span = managed.spans.place_again(extent.segment, extent.ledger, extent.first, extent.offset, extent.length)
         if span is not None and span in self._covered:
@@ -318,7 +323,7 @@ class _Replay:
             self._covered[span] = extent.end
         return span is not None
 
-    def _moved(self, managed: ManagedLedger, extent: Extent) -> None:
+    def _moved(self, managed: ManagedLedger, extent: ExtentPlace) -> None:
         if not self._placed_again(managed, extent):
             managed.spans.move(extent, managed.first)
 

@@ -1,6 +1,6 @@
 """What happens when the disk is full: publishing stops, the reserve is given up, and what can go is removed.
 
-The journal calls :meth:`Room.run_out` when a write was refused for want of space. From then on it takes no entries;
+The journal calls :meth:`FullDisk.run_out` when a write was refused for want of space. From then on it takes no entries;
 acknowledgements, deletions and trims are written into the space that the reserve gave. Every second somebody looks
 whether the disk has room for the reserve again, and whether segments are dead that only wait for a checkpoint.
 """
@@ -28,7 +28,7 @@ _FULL: Final = (
 )
 
 
-class Room:
+class FullDisk:
     """Of one store; lives on its loop."""
 
     def __init__(

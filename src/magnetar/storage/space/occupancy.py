@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from magnetar.storage.log.segment import Span
-from magnetar.storage.space.victims import Use
+from magnetar.storage.space.victims import SegmentUse
 
 
 class Occupancy:
@@ -74,13 +74,13 @@ class Occupancy:
         found = self._living.get(number)
         return sum(span.living for span in self._spans.get(number, ())) if found is None else found
 
-    def uses(self) -> list[Use]:
+    def uses(self) -> list[SegmentUse]:
         """The segments whose size is known and in which something lives."""
         out = []
         for number, size in self.sizes.items():
             if number in self._spans:
                 living = self._living[number] = self.living(number)
-                out.append(Use(number, size, min(max(living, 0), size)))
+                out.append(SegmentUse(number, size, min(max(living, 0), size)))
         return out
 
     def removable(self, number: int, border: int) -> bool:

@@ -20,14 +20,14 @@ from typing import Final, Protocol
 from magnetar.model.errors import PersistenceError
 from magnetar.runtime.tasks import in_turns
 from magnetar.storage.backends.segment_names import segment_name
-from magnetar.storage.ledgers.entry_reader import EntryReader, Living
+from magnetar.storage.ledgers.entry_reader import EntryReader, LivingExtent
 from magnetar.storage.ledgers.managed_ledger import ManagedLedger
-from magnetar.storage.ledgers.span_table import Extent
+from magnetar.storage.ledgers.span_table import ExtentPlace
 from magnetar.storage.log.journal import Journal
 from magnetar.storage.log.segment import Span
 from magnetar.storage.log.write_group import PendingMove
 from magnetar.storage.space.occupancy import Occupancy
-from magnetar.storage.space.victims import SPARSE, Use, excess, victims
+from magnetar.storage.space.victims import SPARSE, SegmentUse, excess, victims
 
 log = logging.getLogger(__name__)
 
@@ -58,7 +58,7 @@ _REFUSED_SECONDS: Final = 60.0
 """When the disk has refused a move: others want what space there is."""
 
 
-class RescueHome(Protocol):
+class SegmentCleanerHome(Protocol):
     """The store, as this sees it."""
 
     journal: Journal
@@ -81,10 +81,10 @@ class RescueHome(Protocol):
         ...
 
 
-class Rescue:
+class SegmentCleaner:
     """Of one store; lives on its loop."""
 
-    def __init__(self, home: RescueHome, reader: EntryReader, slack: int, bytes_per_second: int) -> None:
+    def __init__(self, home: SegmentCleanerHome, reader: EntryReader, slack: int, bytes_per_second: int) -> None:
         self._home = home
         self._reader = reader
         self._slack = slack
@@ -136,7 +136,7 @@ class Rescue:
 
     # emptying ----------------------------------------------------------------------------------------------------
 
-    def _uses(self) -> list[Use]:
+    def _uses(self) -> list[SegmentUse]:
         newest = self._home.covered()[1]
         return [use for use in self._home.occupancy.uses() if use.number <= newest and use.number not in self._damaged]
 
@@ -192,7 +192,7 @@ class Rescue:
             await self._write(await self._reader.living(wanted, size), logs)
         return [span for span, _ in wanted]
 
-    async def _write(self, living: Sequence[Living], logs: dict[int, ManagedLedger]) -> None:
+    async def _write(self, living: Sequence[LivingExtent], logs: dict[int, ManagedLedger]) -> None:
         loop, journal = asyncio.get_running_loop(), self._home.journal
         urgent = self._urgent()
         begun, others = loop.time(), journal.bytes_written - journal.moved_bytes
@@ -208,7 +208,7 @@ class Rescue:
             for one in living:
                 managed = logs[one.span.log]
                 if not managed.deleted:
-                    extent = Extent(segment, one.span.ledger, one.first, one.end, at, len(one.record))
+                    extent = ExtentPlace(segment, one.span.ledger, one.first, one.end, at, len(one.record))
                     managed.spans.move(extent, managed.first)
                 at += len(one.record)
             self.moved_bytes += len(data)

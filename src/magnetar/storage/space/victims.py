@@ -24,7 +24,7 @@ CRUMB: Final = 16
 CRUMBS_MAX: Final = 32
 
 
-class Use(NamedTuple):
+class SegmentUse(NamedTuple):
     """A sealed segment in which something lives."""
 
     number: int
@@ -39,12 +39,12 @@ class Use(NamedTuple):
         return self.living / self.size if self.size else 1.0
 
 
-def excess(uses: Iterable[Use], slack: int) -> int:
+def excess(uses: Iterable[SegmentUse], slack: int) -> int:
     """Bytes beyond twice what lives and ``slack``; below zero if there are fewer."""
     return sum(use.size - 2 * use.living for use in uses) - slack
 
 
-def victims(uses: Iterable[Use], slack: int) -> list[Use]:
+def victims(uses: Iterable[SegmentUse], slack: int) -> list[SegmentUse]:
     """What is to be emptied, in this order."""
     ordered = sorted(uses, key=lambda use: (use.share, use.number))
     # what is moved lies elsewhere afterwards, and takes what it takes

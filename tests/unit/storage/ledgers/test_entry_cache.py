@@ -6,13 +6,13 @@ import random
 
 import pytest
 
-from magnetar.storage.ledgers.entry_cache import CachedRuns, EntryCache, Run, cut
+from magnetar.storage.ledgers.entry_cache import CachedRuns, EntryCache, StoredRun, cut
 
 OVERHEAD = 64
 
 
-def run(first: int, sizes: list[int], counts: list[int] | None = None) -> Run:
-    return Run(first, 3, first + 100, [bytes([first % 256]) * size for size in sizes], counts)
+def run(first: int, sizes: list[int], counts: list[int] | None = None) -> StoredRun:
+    return StoredRun(first, 3, first + 100, [bytes([first % 256]) * size for size in sizes], counts)
 
 
 def put(cache: EntryCache, cached: CachedRuns, first: int, sizes: list[int]) -> None:

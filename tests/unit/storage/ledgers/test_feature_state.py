@@ -11,7 +11,7 @@ import random
 import struct
 from collections.abc import Sequence
 
-from magnetar.storage.ledgers.feature_state import Change
+from magnetar.storage.ledgers.feature_state import StateChange
 from magnetar.storage.ledgers.managed_ledger import ManagedLedger
 from magnetar.storage.store import LedgerStore
 from magnetar.storage.verify import verify
@@ -29,15 +29,15 @@ class Lengths:
         self.writing: list[int] | None = None
         self.whole = False
 
-    def changes(self) -> Change | None:
+    def changes(self) -> StateChange | None:
         assert self.writing is None, "asked again before it was told how the last write ended"
         if not self.fresh and not self.whole:
             return None
         self.writing, self.fresh = self.fresh, []
         if self.whole:
             self.whole = False
-            return Change(_pack(self.known + self.writing), whole=True)
-        return Change(_pack(self.writing))
+            return StateChange(_pack(self.known + self.writing), whole=True)
+        return StateChange(_pack(self.writing))
 
     def durable(self) -> None:
         assert self.writing is not None
@@ -66,13 +66,13 @@ class Life:
     def __init__(self, store: LedgerStore, name: str = "a") -> None:
         self.store = store
         self.log: ManagedLedger = store.open_log(name)
-        self.annex = self.log.annex("lengths")
-        self.state = self.annex.open(Lengths)
+        self.feature_state = self.log.feature_state("lengths")
+        self.state = self.feature_state.open(Lengths)
 
     def append(self, size: int) -> None:
         self.log.append(bytes(size), 1, None)
         self.state.fresh.append(size)
-        self.annex.touch()
+        self.feature_state.touch()
 
     async def appended(self, *sizes: int) -> None:
         for size in sizes:
@@ -150,7 +150,7 @@ def test_a_whole_state_replaces_what_was_before_it() -> None:
         life.state.known = [5]
         life.state.whole = True
         told: list[bool] = []
-        life.annex.touch(lambda: told.append(True))
+        life.feature_state.touch(lambda: told.append(True))
         await store.journal.drain()
         assert told
         store = opened(await killed(store, files))
@@ -167,19 +167,19 @@ def test_what_is_removed_stays_removed_and_a_new_life_begins_empty() -> None:
             life = Life(store)
             await life.appended(1, 2)
             life.append(3)  # in flight, and not the new life's
-            life.annex.remove()
+            life.feature_state.remove()
             if again:
                 life = Life(store)
                 life.append(9)
             await store.journal.drain()
-            life.annex.touch(lambda: None)
+            life.feature_state.touch(lambda: None)
             await store.journal.drain()
             if close:
                 await store.close()
             files = await killed(store, files)
             log = opened(files).open_log("a")
-            assert log.annex("lengths").exists == again
-            assert log.annex("lengths").open(Lengths).known == ([9] if again else [])
+            assert log.feature_state("lengths").exists == again
+            assert log.feature_state("lengths").open(Lengths).known == ([9] if again else [])
 
     run(main())
 
@@ -192,25 +192,25 @@ def test_a_removal_that_met_a_full_disk_is_made_up_for() -> None:
         await life.appended(1)
         files.fail("append", times=2)
         gone = asyncio.Event()
-        life.annex.remove(gone.set)
+        life.feature_state.remove(gone.set)
         await asyncio.wait_for(gone.wait(), 5)
-        assert not opened(await killed(store, files)).open_log("a").annex("lengths").exists
+        assert not opened(await killed(store, files)).open_log("a").feature_state("lengths").exists
 
     run(main())
 
 
-def test_an_annex_goes_with_its_log() -> None:
+def test_the_state_of_a_feature_goes_with_its_log() -> None:
     async def main() -> None:
         files = disk()
         store = opened(files)
         life = Life(store)
         await life.appended(1)
         store.delete_log("a")
-        life.annex.touch(lambda: None)  # by somebody who does not know yet
+        life.feature_state.touch(lambda: None)  # by somebody who does not know yet
         await store.journal.drain()
-        assert not store.open_log("a").annex("lengths").exists
+        assert not store.open_log("a").feature_state("lengths").exists
         await store.journal.drain()
-        assert not opened(await killed(store, files)).open_log("a").annex("lengths").exists
+        assert not opened(await killed(store, files)).open_log("a").feature_state("lengths").exists
 
     run(main())
 

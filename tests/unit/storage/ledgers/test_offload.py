@@ -9,7 +9,7 @@ import pytest
 
 from magnetar.model.errors import ConflictError, MagnetarError, PersistenceError
 from magnetar.runtime.clock import SystemClock
-from magnetar.storage.ledgers.archive import Offload, Piece
+from magnetar.storage.ledgers.archive import LedgerPiece, Offload
 from magnetar.storage.ledgers.managed_ledger import ManagedLedger
 from magnetar.storage.store import LedgerStore
 from magnetar.storage.verify import verify
@@ -25,12 +25,12 @@ class Copies:
         self.shift = 0
         self.reads = 0
 
-    def piece(self, offload: Offload, ledger: int, entry: int) -> Piece:
+    def piece(self, offload: Offload, ledger: int, entry: int) -> LedgerPiece:
         self.reads += 1
         if offload.name not in self.held:
             raise FileNotFoundError(offload.name)
         first = entry // 4 * 4 + self.shift
-        return Piece(first, self.held[offload.name][first : first + 4], None)
+        return LedgerPiece(first, self.held[offload.name][first : first + 4], None)
 
 
 COPIES = Copies()

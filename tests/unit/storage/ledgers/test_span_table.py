@@ -9,7 +9,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from magnetar.storage.ledgers.span_table import Extent, SpanTable
+from magnetar.storage.ledgers.span_table import ExtentPlace, SpanTable
 from magnetar.storage.log.segment import Span
 from magnetar.storage.space.occupancy import Occupancy
 
@@ -88,7 +88,7 @@ class SpanMachine(RuleBasedStateMachine):
             end += 1
         if end == first or (not gone and first not in self.model):
             return
-        self.table.move(Extent(self.segment, ledger, first, end, self.offset, (end - first) * ENTRY), self.first)
+        self.table.move(ExtentPlace(self.segment, ledger, first, end, self.offset, (end - first) * ENTRY), self.first)
         for ordinal in range(first, end):
             if ordinal in self.model:
                 self.model[ordinal] = Place(self.segment, self.offset, first)
@@ -146,7 +146,7 @@ def test_a_moved_extent_takes_nothing_of_another_ledger() -> None:
     """Ordinals are given back when a write fails: the same ones may have been another ledger's."""
     _, spans = table()
     spans.place(1, 5, 0, 4, 48, 40)
-    spans.move(Extent(2, 4, 0, 4, 48, 40), 0)
+    spans.move(ExtentPlace(2, 4, 0, 4, 48, 40), 0)
     (span,) = spans
     assert (span.segment, span.ledger) == (1, 5)
 
@@ -154,7 +154,7 @@ def test_a_moved_extent_takes_nothing_of_another_ledger() -> None:
 def test_moving_into_the_segment_where_it_lies_changes_nothing() -> None:
     home, spans = table()
     spans.place(1, 5, 0, 4, 48, 40)
-    spans.move(Extent(1, 5, 0, 4, 96, 40), 0)
+    spans.move(ExtentPlace(1, 5, 0, 4, 96, 40), 0)
     (span,) = spans
     assert span.places is not None
     assert list(span.places.offsets) == [48]
@@ -165,8 +165,8 @@ def test_an_extent_in_front_of_its_neighbour_in_the_file_gets_a_span_of_its_own(
     _, spans = table()
     spans.place(1, 5, 0, 4, 48, 40)
     spans.place(1, 5, 4, 4, 88, 40)
-    spans.move(Extent(2, 5, 0, 4, 500, 40), 0)
-    spans.move(Extent(2, 5, 4, 4 + 4, 48, 40), 0)
+    spans.move(ExtentPlace(2, 5, 0, 4, 500, 40), 0)
+    spans.move(ExtentPlace(2, 5, 4, 4 + 4, 48, 40), 0)
     assert [(span.first, span.end) for span in spans] == [(0, 4), (4, 8)]
 
 
@@ -174,7 +174,7 @@ def test_both_sides_of_a_middle_that_was_moved_keep_their_own_places() -> None:
     """During a replay extents are still added to them."""
     _, spans = table()
     spans.place(1, 5, 0, 9, 48, 90)
-    spans.move(Extent(2, 5, 3, 6, 48, 30), 0)
+    spans.move(ExtentPlace(2, 5, 3, 6, 48, 30), 0)
     before, _, behind = spans
     assert before.places is not None
     assert behind.places is not None
@@ -189,7 +189,7 @@ def test_what_was_hidden_in_front_goes_with_what_is_moved() -> None:
     home.occupancy.uses()
     spans.drop_before(4)
     assert home.occupancy.living(1) == 60
-    spans.move(Extent(2, 5, 4, 7, 48, 30), 4)
+    spans.move(ExtentPlace(2, 5, 4, 7, 48, 30), 4)
     assert [(span.first, span.end, span.living) for span in spans] == [(4, 7, 30), (7, 10, 30)]
     assert home.occupancy.living(1) == 30
 

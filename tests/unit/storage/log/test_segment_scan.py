@@ -19,7 +19,7 @@ SECRET = 77
 
 
 def block(sequence: int, body: bytes, secret: int = SECRET) -> bytes:
-    record = records.record(records.Kind.LOG, body)
+    record = records.record(records.RecordKind.LOG, body)
     return records.block_header(1, len(record), sequence, secret) + record
 
 

@@ -6,9 +6,9 @@ from collections.abc import Set
 
 from magnetar.storage.metadata_log.metadata_scan import (
     COPIES,
-    Change,
-    Facts,
     Head,
+    JoinedCopies,
+    MetadataChange,
     change_line,
     head_line,
     read_copy,
@@ -23,8 +23,8 @@ THROUGH = 5
 SINCE = (6, 7, 8)
 
 
-def change(number: int) -> Change:
-    return Change(number, 0, f"/path/{number}", b"%d" % number)
+def change(number: int) -> MetadataChange:
+    return MetadataChange(number, 0, f"/path/{number}", b"%d" % number)
 
 
 def copy(
@@ -45,11 +45,11 @@ def copy(
     return b"".join(lines)
 
 
-def joined(one: bytes, other: bytes) -> Facts:
+def joined(one: bytes, other: bytes) -> JoinedCopies:
     return together([read_copy(A, one, INSTANCE), read_copy(B, other, INSTANCE)])
 
 
-def numbers(found: Facts) -> list[int]:
+def numbers(found: JoinedCopies) -> list[int]:
     assert all(one == change(one.number) for one in found.changes)
     return [one.number for one in found.changes]
 

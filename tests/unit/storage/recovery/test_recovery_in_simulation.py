@@ -8,7 +8,7 @@ from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from magnetar.storage.ledgers.entry_cache import Run
+from magnetar.storage.ledgers.entry_cache import StoredRun
 from magnetar.storage.ledgers.managed_ledger import ManagedLedger
 from magnetar.storage.store import LedgerStore, StoreSettings
 from magnetar.testing.faultfiles import FaultFileSystem
@@ -51,7 +51,7 @@ async def publish(store: LedgerStore, log: ManagedLedger, start: int, stop: int)
 async def read_all(log: ManagedLedger) -> list[bytes]:
     out: list[bytes] = []
     while (at := log.first + len(out)) < log.end:
-        future: asyncio.Future[Run | Exception] = asyncio.get_running_loop().create_future()
+        future: asyncio.Future[StoredRun | Exception] = asyncio.get_running_loop().create_future()
         log.read(at, 100, 1 << 20, future.set_result)
         found = await future
         if isinstance(found, Exception):

@@ -12,11 +12,11 @@ import pytest
 from magnetar.model.errors import PersistenceError
 from magnetar.storage.backends.segment_names import index_name, segment_name, segment_numbers
 from magnetar.storage.ledgers.archive import Offload
-from magnetar.storage.ledgers.entry_cache import Run
+from magnetar.storage.ledgers.entry_cache import StoredRun
 from magnetar.storage.ledgers.managed_ledger import ManagedLedger
-from magnetar.storage.ledgers.span_table import Extent
+from magnetar.storage.ledgers.span_table import ExtentPlace
 from magnetar.storage.log import checkpoint, records
-from magnetar.storage.log.segment import Places, Span
+from magnetar.storage.log.segment import ExtentOffsets, Span
 from magnetar.storage.space import segment_cleaner
 from magnetar.storage.space.occupancy import Occupancy
 from magnetar.storage.store import LedgerStore, StoreSettings
@@ -219,7 +219,7 @@ async def test_a_hole_in_what_a_span_promises_is_not_moved_over(disk: Disk) -> N
     span = next(iter(log.spans))
     places = store._segments.places(span)
     for where in (places.find(2), places.find(5)):
-        short = Places()
+        short = ExtentOffsets()
         for i in range(len(places.firsts)):
             if i != where:
                 short.add(places.firsts[i], places.offsets[i], places.lengths[i])
@@ -303,8 +303,8 @@ async def test_only_what_lives_of_an_extent_is_moved(disk: Disk) -> None:
     assert await read_all(log) == entries[7:]
 
 
-async def run_at(log: ManagedLedger, start: int) -> Run:
-    future: asyncio.Future[Run | Exception] = asyncio.get_running_loop().create_future()
+async def run_at(log: ManagedLedger, start: int) -> StoredRun:
+    future: asyncio.Future[StoredRun | Exception] = asyncio.get_running_loop().create_future()
     log.read(start, 100, 1 << 20, future.set_result)
     found = await future
     assert not isinstance(found, Exception)
@@ -368,7 +368,7 @@ async def test_of_a_span_that_was_cut_only_its_own_extents_are_read(disk: Disk) 
     log = store.open_log("a")
     await publish(store, log, 0, 9)
     await roll(store)
-    log.spans.move(Extent(99, log.table.ledgers[-1].id, 3, 6, 48, 100), 0)
+    log.spans.move(ExtentPlace(99, log.table.ledgers[-1].id, 3, 6, 48, 100), 0)
     before, _, behind = log.spans
     for span, first, end in ((before, 0, 3), (behind, 6, 9)):
         living = await store._reader.living([(span, first)], 1 << 20)

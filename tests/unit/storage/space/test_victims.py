@@ -5,30 +5,30 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from magnetar.storage.space.victims import CRUMB, CRUMBS_MAX, SPARSE, Use, excess, victims
+from magnetar.storage.space.victims import CRUMB, CRUMBS_MAX, SPARSE, SegmentUse, excess, victims
 
 SLACK = 1000
 USES = st.lists(
     st.tuples(st.integers(1, SLACK), st.floats(0, 1)).map(lambda one: (one[0], max(int(one[0] * one[1]), 1))),
     max_size=80,
-).map(lambda sizes: [Use(number, size, living) for number, (size, living) in enumerate(sizes)])
+).map(lambda sizes: [SegmentUse(number, size, living) for number, (size, living) in enumerate(sizes)])
 
 
-def carried_out(uses: list[Use], chosen: list[Use]) -> list[Use]:
+def carried_out(uses: list[SegmentUse], chosen: list[SegmentUse]) -> list[SegmentUse]:
     """Afterwards: what was moved lies together, in segments full of what lives."""
     left = [use for use in uses if use not in chosen]
     moved = sum(use.living for use in chosen)
     number = max((use.number for use in uses), default=0)
     while moved > 0:
         number += 1
-        left.append(Use(number, min(moved, SLACK), min(moved, SLACK)))
+        left.append(SegmentUse(number, min(moved, SLACK), min(moved, SLACK)))
         moved -= SLACK
     return left
 
 
 @given(USES)
 @settings(max_examples=500)
-def test_what_is_left_is_at_most_twice_what_lives_and_the_slack(uses: list[Use]) -> None:
+def test_what_is_left_is_at_most_twice_what_lives_and_the_slack(uses: list[SegmentUse]) -> None:
     chosen = victims(uses, SLACK)
     assert len(set(chosen)) == len(chosen)
     assert set(chosen) <= set(uses)
@@ -40,7 +40,7 @@ def test_what_is_left_is_at_most_twice_what_lives_and_the_slack(uses: list[Use])
 
 @given(USES)
 @settings(max_examples=500)
-def test_each_byte_that_is_moved_frees_one_or_more(uses: list[Use]) -> None:
+def test_each_byte_that_is_moved_frees_one_or_more(uses: list[SegmentUse]) -> None:
     small = [use for use in uses if use.size * CRUMB <= SLACK]
     for use in victims(uses, SLACK):
         assert 2 * use.living < use.size or use.living * SPARSE <= use.size or use in small
@@ -50,11 +50,11 @@ def test_each_byte_that_is_moved_frees_one_or_more(uses: list[Use]) -> None:
 @settings(max_examples=100)
 def test_the_bound_holds_whatever_lives_and_dies(writes: list[tuple[int, float]], rng: object) -> None:
     """Segments are written; parts of them die, any parts; passes come in between."""
-    uses: list[Use] = []
+    uses: list[SegmentUse] = []
     written = moved = freed = 0
     for i, (size, dies) in enumerate(writes):
         number = max((use.number for use in uses), default=0) + 1
-        uses.append(Use(number, size, size))
+        uses.append(SegmentUse(number, size, size))
         written += size
         uses = [use._replace(living=int(use.living * (1 - dies * ((i + use.number) % 3) / 2))) for use in uses]
         uses = [use for use in uses if use.living]
@@ -68,17 +68,17 @@ def test_the_bound_holds_whatever_lives_and_dies(writes: list[tuple[int, float]]
 
 
 def test_a_lonely_message_does_not_keep_a_segment() -> None:
-    assert victims([Use(1, 1000, 1)], SLACK) == [Use(1, 1000, 1)]
+    assert victims([SegmentUse(1, 1000, 1)], SLACK) == [SegmentUse(1, 1000, 1)]
 
 
 def test_the_emptiest_goes_first_and_no_more_than_needed() -> None:
-    uses = [Use(1, 1000, 480), Use(2, 1000, 300), Use(3, 1000, 450), Use(4, 1000, 400)]
-    assert victims(uses, 0) == [Use(2, 1000, 300), Use(4, 1000, 400)]
+    uses = [SegmentUse(1, 1000, 480), SegmentUse(2, 1000, 300), SegmentUse(3, 1000, 450), SegmentUse(4, 1000, 400)]
+    assert victims(uses, 0) == [SegmentUse(2, 1000, 300), SegmentUse(4, 1000, 400)]
     assert victims(uses, 800) == []
 
 
 def test_many_small_ones_become_one() -> None:
-    few = [Use(number, 50, 45) for number in range(CRUMBS_MAX)]
+    few = [SegmentUse(number, 50, 45) for number in range(CRUMBS_MAX)]
     assert victims(few, SLACK) == []
-    many = [*few, Use(99, 50, 45)]
+    many = [*few, SegmentUse(99, 50, 45)]
     assert victims(many, SLACK) == many

@@ -314,6 +314,6 @@ def test_delays_is_a_reason_only_while_something_waits(tmp_path: Path) -> None:
         bench.publish(0, 0)
         await bench.durable()
         assert not bench.topic.dispatch_rules
-        assert not bench.topic.log.annexes
+        assert not bench.topic.log.feature_states
 
     simulated(main)

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from magnetar.model.subscription_types import SubType
-from magnetar.storage.ledgers.entry_cache import Run
+from magnetar.storage.ledgers.entry_cache import StoredRun
 from tests.unit.topic.fakes import FakeLog
 from tests.unit.topic.stand import Stand
 
@@ -282,5 +282,5 @@ def test_a_read_of_before_a_change_of_source_does_not_count(then: str) -> None:
         stand.subscription._pump.restart()
     got = list(connection.ordinals)
     _, _, _, done = before
-    done(Run(0, 0, 0, [b"entry-0"] * 5, None))
+    done(StoredRun(0, 0, 0, [b"entry-0"] * 5, None))
     assert connection.ordinals == got

@@ -13,7 +13,7 @@ STREAM = STREAM_PREFIX + "q"
 NAMED_LIKE_ONE = "q" + STREAM_PREFIX
 
 
-class FakeAnnex:
+class FakeFeatureState:
     """Counts what is to be written."""
 
     def __init__(self) -> None:
@@ -31,12 +31,12 @@ class Remembering:
     """Deduplication of a log that has these producers, the one that published longest ago first."""
 
     def __init__(self, *names: str, settings: DeduplicationSettings = SETTINGS, now_ms: int = 0) -> None:
-        self.fake = FakeAnnex()
+        self.fake = FakeFeatureState()
         self.connected: set[str] = set()
         self.publish(*names)
         self.deduplication = Deduplication(cast("ManagedLedger", self), settings, self.connected.__contains__, now_ms)
 
-    def annex(self, name: str) -> FakeAnnex:
+    def feature_state(self, name: str) -> FakeFeatureState:
         return self.fake
 
     def publish(self, *names: str) -> None:

@@ -19,8 +19,7 @@ from typing import Protocol
 from magnetar.broker.topic.compaction.compacted_view import CompactedView, LastDone, unpack
 from magnetar.broker.topic.position_search import Answer, first_since
 from magnetar.model.ids import Position
-from magnetar.storage.ledgers.entry_cache import Run as StoredRun
-from magnetar.storage.ledgers.entry_cache import cut
+from magnetar.storage.ledgers.entry_cache import StoredRun, cut
 from magnetar.storage.ledgers.managed_ledger import ManagedLedger
 
 ReadDone = Callable[[StoredRun | Exception], None]

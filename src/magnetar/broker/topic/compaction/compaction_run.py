@@ -19,7 +19,7 @@ from magnetar.compaction.compaction_cursor import CompactedLedger
 from magnetar.compaction.messages import BatchEntry, InspectedEntry, MarkerEntry, inspect_entry
 from magnetar.compaction.survivors import Survivors
 from magnetar.runtime.answers import answered
-from magnetar.storage.ledgers.entry_cache import Run
+from magnetar.storage.ledgers.entry_cache import StoredRun
 from magnetar.storage.ledgers.managed_ledger import ManagedLedger
 
 _STEP_MESSAGES: Final = 64
@@ -72,18 +72,18 @@ class CompactionRun:
                 await self._step(entry, seen)
         await self._writer.durable()
 
-    def _dead(self, run: Run) -> Collection[int]:
+    def _dead(self, run: StoredRun) -> Collection[int]:
         """Entries that are for no consumer: of aborted transactions, markers."""
         stop = run.first + len(run.entries)
         return {ordinal for reason in self._reasons for ordinal in reason.dead(run.first, stop)}
 
-    async def _runs(self) -> AsyncIterator[Run]:
+    async def _runs(self) -> AsyncIterator[StoredRun]:
         source, horizon = self._source, self._horizon
         at = source.first
         while at < horizon:
             run = source.cached(at, _READ_ENTRIES, _READ_BYTES)
             if run is None:
-                read: Run = await answered(partial(source.read, at, _READ_ENTRIES, _READ_BYTES))
+                read: StoredRun = await answered(partial(source.read, at, _READ_ENTRIES, _READ_BYTES))
                 if not read.entries:
                     continue
                 run = read

@@ -29,7 +29,7 @@ from magnetar.model.errors import NotAllowedError
 from magnetar.model.subscription_types import SubType
 from magnetar.protocol.entries import DELIVER_AT, deliver_at
 from magnetar.runtime.clock import Clock
-from magnetar.storage.ledgers.feature_state import Annex, Change
+from magnetar.storage.ledgers.feature_state import FeatureState, StateChange
 
 if TYPE_CHECKING:
     from magnetar.model.topic_policies import DelayedDelivery
@@ -59,10 +59,10 @@ class DelayState:
         """An entry that was just appended; the annex has to be touched in the same turn of the loop."""
         self._waiting.append((ordinal, time_ms))
 
-    def changes(self) -> Change | None:
+    def changes(self) -> StateChange | None:
         """New entries of this group."""
         self._writing, self._waiting = self._waiting, []
-        return Change(pairs_of(self._writing)) if self._writing else None
+        return StateChange(pairs_of(self._writing)) if self._writing else None
 
     def durable(self) -> None:
         """They are on disk; said before anybody hears of the entries themselves."""
@@ -103,13 +103,13 @@ class Delays(DispatchRule):
         self._policy = policy
         self._strict = strict
         self._state: DelayState | None = None
-        self._annex: Annex | None = None
+        self._annex: FeatureState | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._timer_ms = 0
         self._woken_s = -_REST_S
         self._gating = False
-        annex = ledger.annexes.get(DELAYS)
-        if policy.active and annex is not None and annex.exists:
+        feature_state = ledger.feature_states.get(DELAYS)
+        if policy.active and feature_state is not None and feature_state.exists:
             self._open(forget_below=ledger.first)
 
     @property
@@ -168,8 +168,8 @@ class Delays(DispatchRule):
     # the index ------------------------------------------------------------------------------------------------------
 
     def _open(self, forget_below: int) -> DelayState:
-        annex = self._annex = self._log.annex(DELAYS)
-        state = self._state = annex.open(self._restore)
+        feature_state = self._annex = self._log.feature_state(DELAYS)
+        state = self._state = feature_state.open(self._restore)
         state.on_durable = self._added
         state.index.forget_below(forget_below)
         self._added()

@@ -11,7 +11,7 @@ from typing import Final
 
 from magnetar.broker.delivery.dispatchers.shared_chunks import ChunkInfo
 from magnetar.protocol.entries import chunk_of
-from magnetar.storage.ledgers.feature_state import Change
+from magnetar.storage.ledgers.feature_state import StateChange
 from magnetar.storage.ledgers.managed_ledger import ManagedLedger
 
 CHUNKS: Final = "chunks"
@@ -31,11 +31,11 @@ class _Fact:
         self.so = so
         self._said = so
 
-    def changes(self) -> Change | None:
+    def changes(self) -> StateChange | None:
         if self._said:
             return None
         self._said = True
-        return Change(_YES, whole=True)
+        return StateChange(_YES, whole=True)
 
     def durable(self) -> None:
         self.so = True
@@ -53,8 +53,8 @@ class Chunking:
     def __init__(self, ledger: ManagedLedger, begun: Callable[[], None]) -> None:
         self._log = ledger
         self._begun = begun
-        annex = ledger.annexes.get(CHUNKS)
-        self.seen = annex is not None and annex.exists
+        feature_state = ledger.feature_states.get(CHUNKS)
+        self.seen = feature_state is not None and feature_state.exists
         """Whether entries may be chunks."""
         self.published = 0
         """Chunks since the topic was loaded."""
@@ -67,11 +67,11 @@ class Chunking:
         if not self.seen:
             self.seen = True
             self._open()
-            self._log.annex(CHUNKS).touch()
+            self._log.feature_state(CHUNKS).touch()
             self._begun()
 
     def _open(self) -> None:
-        self._log.annex(CHUNKS).open(_restore)
+        self._log.feature_state(CHUNKS).open(_restore)
 
 
 def _restore(snapshot: bytes | None, changes: Sequence[bytes]) -> _Fact:

@@ -47,7 +47,7 @@ class Deduplication:
         self._log = log
         self._settings = settings
         self._connected = connected
-        self._annex = log.annex(DEDUPLICATION)
+        self._annex = log.feature_state(DEDUPLICATION)
         self._ids = self._annex.open(SequenceIds)
         self._away = dict.fromkeys(self._ids, now_ms)
         """Since when producers are not connected, as far as this life of the topic knows."""

@@ -108,7 +108,7 @@ class PublishChecks:
         if self.deduplication is not None:
             self.deduplication.remove()
             self.deduplication = None
-        elif (kept := self._log.annexes.get(DEDUPLICATION)) is not None and kept.exists:
+        elif (kept := self._log.feature_states.get(DEDUPLICATION)) is not None and kept.exists:
             kept.remove()  # it was switched off while the topic was not loaded
 
     def _connected(self, name: str) -> bool:

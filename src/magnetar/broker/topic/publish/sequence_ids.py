@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from enum import Enum
 from typing import Final
 
-from magnetar.storage.ledgers.feature_state import Change
+from magnetar.storage.ledgers.feature_state import StateChange
 
 _NAME: Final = struct.Struct("<BI")
 _ID: Final = struct.Struct("<q")
@@ -37,7 +37,7 @@ class Verdict(Enum):
 
 
 class SequenceIds:
-    """By producer name; an :class:`magnetar.storage.ledgers.feature_state.AnnexState`."""
+    """By producer name; an :class:`magnetar.storage.ledgers.feature_state.DurableState`."""
 
     def __init__(self, snapshot: bytes | None = None, changes: Sequence[bytes] = ()) -> None:
         self._persisted: dict[str, int] = {}
@@ -101,8 +101,8 @@ class SequenceIds:
 
     # annex -------------------------------------------------------------------------------------------------------
 
-    def changes(self) -> Change | None:
-        """See :class:`magnetar.storage.ledgers.feature_state.AnnexState`."""
+    def changes(self) -> StateChange | None:
+        """See :class:`magnetar.storage.ledgers.feature_state.DurableState`."""
         if not self._fresh and not self._forgotten:
             return None
         self._writing, self._fresh = self._fresh, {}
@@ -111,10 +111,10 @@ class SequenceIds:
         for name in self._forgetting:
             text = name.encode("utf-8", "surrogateescape")
             parts += (_NAME.pack(_FORGOTTEN, len(text)), text)
-        return Change(b"".join(parts) + _series(self._writing))
+        return StateChange(b"".join(parts) + _series(self._writing))
 
     def durable(self) -> None:
-        """See :class:`magnetar.storage.ledgers.feature_state.AnnexState`."""
+        """See :class:`magnetar.storage.ledgers.feature_state.DurableState`."""
         persisted = self._persisted
         for name, highest in self._writing.items():
             persisted.pop(name, None)
@@ -123,7 +123,7 @@ class SequenceIds:
         self._forgetting = set()
 
     def lost(self) -> None:
-        """See :class:`magnetar.storage.ledgers.feature_state.AnnexState`."""
+        """See :class:`magnetar.storage.ledgers.feature_state.DurableState`."""
         self._writing = {}
         self._fresh = {}
         self._forgotten |= self._forgetting
@@ -131,7 +131,7 @@ class SequenceIds:
         self._pushed = dict(self._persisted)
 
     def snapshot(self) -> bytes:
-        """See :class:`magnetar.storage.ledgers.feature_state.AnnexState`."""
+        """See :class:`magnetar.storage.ledgers.feature_state.DurableState`."""
         return _VERSION + _series(self._persisted)
 
     def _apply(self, data: bytes, at: int) -> None:

@@ -74,7 +74,7 @@ class TopicTransactions:
         self._log = source
         self._host = host
         self._now_ms = now_ms
-        self._annex = source.annex(TRANSACTIONS)
+        self._annex = source.feature_state(TRANSACTIONS)
         self.beside = self._annex.open(TransactionFeatureState)
         self.beside.on_end_durable = self.carry_out
         self._guards: dict[str, PendingAckRule] = {}
