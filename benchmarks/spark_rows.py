@@ -23,7 +23,7 @@ import numpy as np
 import pyarrow as pa  # type: ignore[import-untyped]  # publishes no types
 from tests.support.live_broker import live_broker
 
-from magnetar.client.bulk.checkpoint_subscription import Anchor
+from magnetar.client.bulk.checkpoint_subscription import CheckpointSubscription
 from magnetar.client.lookup import Lookup
 from magnetar.client.producer import Producer
 from magnetar.client.read_position import START
@@ -63,7 +63,7 @@ def fill(url: str, rows: int, size: int, batch: int) -> None:
         lookup.partition_count(TOPIC)
         for partition in range(2):
             name = f"persistent://public/default/{TOPIC}-partition-{partition}"
-            with Anchor(lookup, name, "keep") as anchor:
+            with CheckpointSubscription(lookup, name, "keep") as anchor:
                 anchor.hold(START)
             with Producer(lookup, name) as producer:
                 packer = Packer(producer.name, max_messages=batch, max_bytes=1 << 20)

@@ -47,7 +47,7 @@ _BROKER_STOP: Final = 20.0
 _POLL: Final = 0.1
 
 
-class Stage(NamedTuple):
+class DemoRun(NamedTuple):
     """Where this run works: a broker, two topics of its own, a directory."""
 
     service_url: str
@@ -56,7 +56,7 @@ class Stage(NamedTuple):
     directory: Path
 
 
-class Place(NamedTuple):
+class SparkMaster(NamedTuple):
     """Where Spark works: in this process, on a cluster of our own, or on somebody's."""
 
     master: str | None = None
@@ -116,7 +116,7 @@ def running_broker(directory: Path, *settings: str) -> Iterator[str]:
 
 
 @contextlib.contextmanager
-def starting_spark(directory: Path, steps: Steps, place: Place) -> Iterator[Future[SparkSession]]:
+def starting_spark(directory: Path, steps: Steps, place: SparkMaster) -> Iterator[Future[SparkSession]]:
     """A session that a second thread starts; ended in any case."""
 
     def start() -> SparkSession:
@@ -137,7 +137,7 @@ def starting_spark(directory: Path, steps: Steps, place: Place) -> Iterator[Futu
                 end_session(session.result())
 
 
-def publish(stage: Stage, messages: Any, steps: Steps, task: TaskID) -> int:
+def publish(stage: DemoRun, messages: Any, steps: Steps, task: TaskID) -> int:
     """Send all flights with the sink's own machinery, without Spark; how many the broker has confirmed."""
 
     def batches() -> Iterator[Any]:
@@ -149,7 +149,7 @@ def publish(stage: Stage, messages: Any, steps: Steps, task: TaskID) -> int:
     return TaskSink(options, None).run(batches()).messages
 
 
-def delays(spark: SparkSession, stage: Stage) -> DataFrame:
+def delays(spark: SparkSession, stage: DemoRun) -> DataFrame:
     """The streaming aggregation."""
     from pyspark.sql import functions as f
 
@@ -176,7 +176,7 @@ def delays(spark: SparkSession, stage: Stage) -> DataFrame:
     )
 
 
-def stream(spark: SparkSession, stage: Stage, steps: Steps, task: TaskID) -> int:
+def stream(spark: SparkSession, stage: DemoRun, steps: Steps, task: TaskID) -> int:
     """Run the job over everything that is there; how many messages Spark says it has read."""
 
     def write(result: DataFrame, _batch_id: int) -> None:
@@ -215,7 +215,7 @@ def stream(spark: SparkSession, stage: Stage, steps: Steps, task: TaskID) -> int
     return sum(progress.numInputRows for progress in query.recentProgress)
 
 
-def read_back(spark: SparkSession, stage: Stage) -> dict[str, Any]:
+def read_back(spark: SparkSession, stage: DemoRun) -> dict[str, Any]:
     """The result from both places, sorted as the expected one."""
     latest = (
         spark.read.format("pulsar")
@@ -276,7 +276,7 @@ def show(console: Console, expected: Any, results: dict[str, Any]) -> bool:
     return good
 
 
-def run(directory: Path, service_url: str | None, console: Console, place: Place, rows: int | None) -> bool:
+def run(directory: Path, service_url: str | None, console: Console, place: SparkMaster, rows: int | None) -> bool:
     """The whole demo; whether everything was as expected."""
     steps = Steps(console)
     with contextlib.ExitStack() as stack:
@@ -294,7 +294,7 @@ def run(directory: Path, service_url: str | None, console: Console, place: Place
         else:
             # Somebody's broker: topics that nobody else uses.
             suffix = f"-{uuid.uuid4().hex[:8]}"
-        stage = Stage(service_url, f"{_NAMESPACE}/flights{suffix}", f"{_NAMESPACE}/delays{suffix}", directory)
+        stage = DemoRun(service_url, f"{_NAMESPACE}/flights{suffix}", f"{_NAMESPACE}/delays{suffix}", directory)
         text = "publishing"
         with steps.step(text, table.num_rows) as task:
             sent = publish(stage, messages, steps, task)
@@ -336,7 +336,7 @@ def main() -> int:
     directory.mkdir(parents=True, exist_ok=True)
     good = False
     try:
-        place = Place(arguments.master, arguments.workers)
+        place = SparkMaster(arguments.master, arguments.workers)
         good = run(directory, arguments.broker, console, place, arguments.flights)
     except KeyboardInterrupt:
         return 130

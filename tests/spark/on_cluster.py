@@ -23,7 +23,7 @@ _NAMESPACE = "persistent://public/default"
 def run_demo(spark: Any, url: str, directory: Path) -> bool:
     """Topic to delays per hour, compared with the data set."""
     table = flights.load().slice(0, FLIGHTS)
-    stage = run.Stage(url, f"{_NAMESPACE}/flights", f"{_NAMESPACE}/delays", directory)
+    stage = run.DemoRun(url, f"{_NAMESPACE}/flights", f"{_NAMESPACE}/delays", directory)
     with Console(file=io.StringIO()) as console:
         steps = run.Steps(console)
         with steps.step("publishing") as task:

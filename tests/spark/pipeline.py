@@ -27,9 +27,9 @@ from pyspark.sql.datasource import WriterCommitMessage
 from magnetar.spark.data_source import PulsarSource
 from magnetar.spark.options.sink_options import sink_options
 from magnetar.spark.session import local_session
-from magnetar.spark.sink.sequence_ids import Known
+from magnetar.spark.sink.sequence_ids import StoredRows
 from magnetar.spark.sink.task_sink import TaskSink
-from magnetar.spark.sink.writers import StreamSink, check_schema
+from magnetar.spark.sink.writers import StreamWriter, check_schema
 
 SHARE = "tests.failing"
 """A local property of the session: which share of the attempts fails."""
@@ -42,7 +42,7 @@ class OnPurposeError(Exception):
     """Injected."""
 
 
-class FlakyStream(StreamSink):
+class FlakyStream(StreamWriter):
     """Fails in a share of the attempts, but not in the last one."""
 
     def write(self, iterator: Iterator[Any]) -> WriterCommitMessage:
@@ -76,11 +76,11 @@ class NamelessSink(TaskSink):
 class ForgetfulSink(TaskSink):
     """Wrong on purpose."""
 
-    def known(self, last_sequence_id: int, batch: int, where: str) -> Known:
-        return Known(-1, batch, where)
+    def known(self, last_sequence_id: int, batch: int, where: str) -> StoredRows:
+        return StoredRows(-1, batch, where)
 
 
-class Credulous(Known):
+class Credulous(StoredRows):
     """Wrong on purpose: skips rows by their number alone, as if they were the same."""
 
     def stored_of(self, ids: list[int]) -> int:
@@ -96,7 +96,7 @@ class Credulous(Known):
 class CredulousSink(TaskSink):
     """Wrong on purpose."""
 
-    def known(self, last_sequence_id: int, batch: int, where: str) -> Known:
+    def known(self, last_sequence_id: int, batch: int, where: str) -> StoredRows:
         return Credulous(last_sequence_id, batch, where)
 
 
@@ -118,7 +118,7 @@ def source_class(variant: str) -> type[PulsarSource]:
         task_sink = SINKS[variant]
 
     class Source(PulsarSource):
-        def streamWriter(self, schema: Any, overwrite: bool) -> StreamSink:
+        def streamWriter(self, schema: Any, overwrite: bool) -> StreamWriter:
             options = sink_options(self.options)
             check_schema(options, schema, overwrite)
             return Stream(options)

@@ -24,8 +24,8 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa  # type: ignore[import-untyped]  # publishes no types
 
-from magnetar.client.bulk.checkpoint_subscription import Anchor
-from magnetar.client.bulk.positions import last_place
+from magnetar.client.bulk.checkpoint_subscription import CheckpointSubscription
+from magnetar.client.bulk.positions import last_position
 from magnetar.client.bulk.range_reader import RangeReader
 from magnetar.client.errors import ClientError
 from magnetar.client.lookup import Lookup
@@ -127,7 +127,7 @@ def keep(url: str, topic: str) -> None:
     """A subscription: a topic that nobody reads is trimmed when its ledger ends, as it does with the broker."""
     with Lookup(url) as lookup:
         for partition in range(lookup.partition_count(topic)):
-            with Anchor(lookup, f"{topic}-partition-{partition}", "keep") as anchor:
+            with CheckpointSubscription(lookup, f"{topic}-partition-{partition}", "keep") as anchor:
                 anchor.hold(START)
 
 
@@ -139,7 +139,7 @@ def count(url: str, topic: str, expected: int) -> Outcome:
         for partition in range(PARTITIONS):
             name = f"{topic}-partition-{partition}"
             columns = Columns()
-            for entries in RangeReader(lookup, name, START, last_place(lookup, name)):
+            for entries in RangeReader(lookup, name, START, last_position(lookup, name)):
                 for entry in entries:
                     columns.add(*entry)
             latest: dict[Any, int] = {}

@@ -15,16 +15,16 @@ import pytest
 from pyspark.sql.datasource import EqualTo
 
 from magnetar.client.bulk.data_loss import DataLossError
-from magnetar.client.bulk.positions import last_place, written_place
+from magnetar.client.bulk.positions import last_position, written_position
 from magnetar.client.lookup import Lookup
-from magnetar.client.read_position import START, Place
+from magnetar.client.read_position import START, ReadPosition
 from magnetar.protocol.entries import EntryMetadata, build_entry
-from magnetar.spark.options.limits import Limits
+from magnetar.spark.options.limits import ReadLimits
 from magnetar.spark.options.source_options import source_options
 from magnetar.spark.source.planning.offset_resolution import resolve_end, resolve_start
 from magnetar.spark.source.planning.planner import Range
 from magnetar.spark.source.planning.pushed_filters import understood
-from magnetar.spark.source.planning.topic_tracker import Frontier
+from magnetar.spark.source.planning.topic_tracker import TopicTracker
 from magnetar.spark.source.reading.arrow_decoder import arrow_schema
 from magnetar.spark.source.reading.read_task import read_task
 from magnetar.spark.source.reading.value_schemas import value_decoder
@@ -35,7 +35,7 @@ T = "persistent://public/default/t"
 pytestmark = pytest.mark.spark
 
 
-def read(url: str, start: Place, end: Place, topic: str = T, **options: str) -> list[bytes]:
+def read(url: str, start: ReadPosition, end: ReadPosition, topic: str = T, **options: str) -> list[bytes]:
     checked = source_options(
         {"service.url": url, "topic": topic, "metadata": "none", "pollTimeoutMs": "5000", **options}
     )
@@ -55,13 +55,13 @@ def read_published_at(url: str, one: Range, ms: int) -> list[bytes]:
 def check_ranges(url: str, topic: str, written: Written) -> None:
     """Every range between two entries, and a few inside the batch, gives what is owned by it."""
     with Lookup(url, timeout=10) as lookup:
-        last = last_place(lookup, topic)
+        last = last_position(lookup, topic)
         ledger = last.ledger
         stable = [number for number in range(written.stable) if written.owned[number]][-1] + 1
-        assert (last.entry, written_place(lookup, topic)) == (stable, Place(ledger, len(written.owned)))
+        assert (last.entry, written_position(lookup, topic)) == (stable, ReadPosition(ledger, len(written.owned)))
         for asked in (stable, stable + 1, written.stable, len(written.owned)):
-            assert resolve_end(lookup, topic, Place(ledger, asked), strict=True) == last
-        beyond = Place(ledger, len(written.owned) + 1)
+            assert resolve_end(lookup, topic, ReadPosition(ledger, asked), strict=True) == last
+        beyond = ReadPosition(ledger, len(written.owned) + 1)
         with pytest.raises(DataLossError, match="the topic ends at"):
             resolve_end(lookup, topic, beyond, strict=True)
         assert resolve_end(lookup, topic, beyond, strict=False) == last
@@ -70,21 +70,24 @@ def check_ranges(url: str, topic: str, written: Written) -> None:
         assert resolve_start(lookup, topic, beyond, strict=False) == beyond
         # The next one is no loss, nor is what cannot be read yet.
         for asked in (stable, len(written.owned)):
-            assert resolve_start(lookup, topic, Place(ledger, asked), strict=True) == Place(ledger, asked)
+            assert resolve_start(lookup, topic, ReadPosition(ledger, asked), strict=True) == ReadPosition(ledger, asked)
     for start in range(stable):
         for end in range(start + 1, stable + 1):
             expected = sorted(value for owned in written.owned[start:end] for value in owned)
-            assert sorted(read(url, Place(ledger, start), Place(ledger, end), topic)) == expected, (start, end)
-    assert sorted(read(url, START, Place(ledger, 1, 2), topic)) == [b"m0", b"m1", b"m2"]
-    assert sorted(read(url, Place(ledger, 1, 2), Place(ledger, 3), topic)) == [b"a0a1", b"m3"]
+            assert sorted(read(url, ReadPosition(ledger, start), ReadPosition(ledger, end), topic)) == expected, (
+                start,
+                end,
+            )
+    assert sorted(read(url, START, ReadPosition(ledger, 1, 2), topic)) == [b"m0", b"m1", b"m2"]
+    assert sorted(read(url, ReadPosition(ledger, 1, 2), ReadPosition(ledger, 3), topic)) == [b"a0a1", b"m3"]
 
 
 def check_limits(url: str, topic: str, written: Written) -> None:
     """Micro-batches of one message, as the driver cuts them: nothing twice, nothing left out, none of them empty."""
     options = source_options({"service.url": url, "topic": topic, "startingOffsets": "earliest"})
-    live, got = Frontier(options, "limited"), []
+    live, got = TopicTracker(options, "limited"), []
     at = live.initial()
-    while (end := live.admit(at, live.latest(), Limits(messages=1))) != at:
+    while (end := live.admit(at, live.latest(), ReadLimits(messages=1))) != at:
         got.append(read(url, at[topic], end[topic], topic))
         at = end
     live.close()
@@ -128,7 +131,7 @@ def test_a_message_whose_chunks_are_still_to_come_is_waited_for(tmp_path: Path) 
             for number in range(2):
                 await producer.receipt(producer.send(b"", entry=chunk(number)))
             ledger = (await producer.publish(b"behind")).ledger
-            end = Place(ledger, 3)
+            end = ReadPosition(ledger, 3)
             # Given up after a while: the producer may be gone.
             assert await asyncio.to_thread(read, url, START, end, chunkTimeoutMs="300") == [b"behind"]
             reading = asyncio.create_task(asyncio.to_thread(read, url, START, end))
@@ -139,6 +142,6 @@ def test_a_message_whose_chunks_are_still_to_come_is_waited_for(tmp_path: Path) 
             # A filter that lets its first chunk through lets all of it through.
             assert await asyncio.to_thread(read_published_at, url, Range(T, START, end), now) == [b"0-1-2-"]
             # Whose range has the rest only has nothing of it.
-            assert await asyncio.to_thread(read, url, Place(ledger, 1), Place(ledger, 4)) == [b"behind"]
+            assert await asyncio.to_thread(read, url, ReadPosition(ledger, 1), ReadPosition(ledger, 4)) == [b"behind"]
 
     asyncio.run(run())

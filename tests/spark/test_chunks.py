@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa  # type: ignore[import-untyped]  # publishes no types
 import pytest
 
-from magnetar.client.bulk.positions import last_place
+from magnetar.client.bulk.positions import last_position
 from magnetar.client.lookup import Lookup
 from magnetar.client.producer import Producer
 from magnetar.client.read_position import START
@@ -70,5 +70,5 @@ def test_a_task_that_ends_between_chunks(
     left = 100
     assert TaskSink(sink_options(options), Numbering("spark.q.0", 4)).run(rows()) == Published(2, 3)
     with Lookup(broker.url) as lookup:
-        found = list(messages(lookup, topic, START, last_place(lookup, topic), source_options(target)))
+        found = list(messages(lookup, topic, START, last_position(lookup, topic), source_options(target)))
     assert [one.value for one in found] == values

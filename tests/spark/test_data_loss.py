@@ -13,7 +13,7 @@ from magnetar.client.bulk.data_loss import DataGap, DataLossError
 from magnetar.client.bulk.range_reader import RangeReader
 from magnetar.client.lookup import Lookup
 from magnetar.client.producer import Producer
-from magnetar.client.read_position import Place
+from magnetar.client.read_position import ReadPosition
 from magnetar.model.names import TopicName
 from magnetar.protocol.commands.ids import TxnId
 from tests.admin.real_broker import TOPIC, RealBroker, real_broker
@@ -31,14 +31,14 @@ def publish(url: str, count: int, first: int) -> None:
         producer.flush()
 
 
-def read(url: str, start: Place, end: Place, *, strict: bool) -> tuple[list[int], list[DataGap]]:
+def read(url: str, start: ReadPosition, end: ReadPosition, *, strict: bool) -> tuple[list[int], list[DataGap]]:
     told: list[DataGap] = []
     with Lookup(url, timeout=10) as lookup:
         found = RangeReader(lookup, T, start, end, fail_on_data_loss=strict, on_gap=told.append)
         return [one.entry for chunk in found for one in chunk], told
 
 
-def spark_reads(url: str, start: Place, end: Place, *, strict: bool) -> int:
+def spark_reads(url: str, start: ReadPosition, end: ReadPosition, *, strict: bool) -> int:
     from magnetar.spark.options.source_options import source_options
     from magnetar.spark.source.planning.planner import Range
     from magnetar.spark.source.reading.read_task import read_task
@@ -61,10 +61,10 @@ def test_a_trimmed_beginning_within_a_ledger(tmp_path: Path) -> None:
         topic = broker.node.broker.service.find(TopicName.parse(T))
         assert topic is not None
         ledger = topic.log.position(0).ledger
-        start, end = Place(ledger, 1), Place(ledger, 6)
+        start, end = ReadPosition(ledger, 1), ReadPosition(ledger, 6)
         assert await asyncio.to_thread(read, url, start, end, strict=True) == ([1, 2, 3, 4, 5], [])
         topic.trim_to(4, 0)  # as retention does
-        gap = DataGap(T, start, Place(ledger, 4), certain=True)
+        gap = DataGap(T, start, ReadPosition(ledger, 4), certain=True)
         assert await asyncio.to_thread(read, url, start, end, strict=False) == ([4, 5], [gap])
         with pytest.raises(DataLossError, match=f"between {ledger}:1:0 and {ledger}:4:0 is trimmed or deleted") as lost:
             await asyncio.to_thread(read, url, start, end, strict=True)
@@ -84,16 +84,16 @@ def test_whole_ledgers_that_are_gone(tmp_path: Path) -> None:
         assert (await broker.ask("PUT", f"{TOPIC}/t/unload"))[0] == 204
         await asyncio.to_thread(publish, url, 4, 4)
         new = log.position(4).ledger
-        end = Place(new, 4)
+        end = ReadPosition(new, 4)
         # behind the last message of a ledger: not known to be more until something was there
-        behind = Place(old, 4)
+        behind = ReadPosition(old, 4)
         assert await asyncio.to_thread(read, url, behind, end, strict=True) == ([0, 1, 2, 3], [])
         log.trim(4)
-        gap = DataGap(T, behind, Place(new, 0), certain=False)
+        gap = DataGap(T, behind, ReadPosition(new, 0), certain=False)
         assert await asyncio.to_thread(read, url, behind, end, strict=True) == ([0, 1, 2, 3], [gap])
         # a range that ends in the ledger that is gone
         with pytest.raises(DataLossError, match=f"between {old}:1:0 and {old}:4:0 is"):
-            await asyncio.to_thread(read, url, Place(old, 1), behind, strict=True)
+            await asyncio.to_thread(read, url, ReadPosition(old, 1), behind, strict=True)
 
     tell(tmp_path, story)
 
@@ -107,7 +107,7 @@ def test_markers_are_no_gap(tmp_path: Path) -> None:
         topic.transacting().end(TxnId(0, 1), commit=True, sent=True)
         await asyncio.to_thread(publish, url, 2, 3)
         ledger = topic.log.position(0).ledger
-        found = await asyncio.to_thread(read, url, Place(ledger, 0), Place(ledger, 6), strict=True)
+        found = await asyncio.to_thread(read, url, ReadPosition(ledger, 0), ReadPosition(ledger, 6), strict=True)
         assert found == ([0, 1, 2, 4, 5], [])
 
     tell(tmp_path, story)

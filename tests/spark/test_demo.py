@@ -23,7 +23,7 @@ pytestmark = [
 def test_the_result_is_right_or_said_to_be_wrong(spark: Any, broker: LiveBroker, tmp_path: Path, missing: int) -> None:
     table = flights.load().slice(0, 3_000)
     namespace = "persistent://public/default"
-    stage = run.Stage(broker.url, f"{namespace}/flights-{missing}", f"{namespace}/delays-{missing}", tmp_path)
+    stage = run.DemoRun(broker.url, f"{namespace}/flights-{missing}", f"{namespace}/delays-{missing}", tmp_path)
     with Console(record=True, file=io.StringIO(), width=200) as console:
         steps = run.Steps(console)
         with steps.step("publishing") as task:

@@ -10,7 +10,7 @@ import pytest
 
 from magnetar.spark.data_source import PulsarSource
 from magnetar.spark.sink.task_sink import Published, TaskSink
-from magnetar.spark.sink.writers import StreamSink
+from magnetar.spark.sink.writers import StreamWriter
 from tests.support.live_broker import LiveBroker
 
 pytestmark = [
@@ -30,7 +30,7 @@ class Halting(TaskSink):
         raise RuntimeError("on purpose")
 
 
-class HaltingStream(StreamSink):
+class HaltingStream(StreamWriter):
     task_sink: ClassVar[type[TaskSink]] = Halting
 
 
@@ -39,7 +39,7 @@ class HaltingSource(PulsarSource):
     def name(cls) -> str:
         return "halting"
 
-    def streamWriter(self, schema: Any, overwrite: bool) -> StreamSink:
+    def streamWriter(self, schema: Any, overwrite: bool) -> StreamWriter:
         return HaltingStream(super().streamWriter(schema, overwrite)._options)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from magnetar.client.bulk.positions import last_place
+from magnetar.client.bulk.positions import last_position
 from magnetar.client.lookup import Lookup
 from magnetar.client.producer import Producer
 from magnetar.client.read_position import START
@@ -32,7 +32,7 @@ KINDS = ("NONE", "LZ4", "ZLib", "ZSTD", "SNAPPY")
 
 def everything(url: str, topic: str, **options: str) -> list[bytes]:
     with Lookup(url, timeout=10) as lookup:
-        end = last_place(lookup, topic)
+        end = last_position(lookup, topic)
     checked = source_options({"service.url": url, "topic": topic, "metadata": "none", **options})
     batches = read_task(checked, (Range(topic, START, end),))
     return [value.as_py() for batch in batches for value in batch.column("value")]

@@ -17,8 +17,8 @@ from typing import Any
 import pyarrow as pa  # type: ignore[import-untyped]  # publishes no types
 import pytest
 
-from magnetar.client.bulk.checkpoint_subscription import Anchor
-from magnetar.client.bulk.positions import last_place
+from magnetar.client.bulk.checkpoint_subscription import CheckpointSubscription
+from magnetar.client.bulk.positions import last_position
 from magnetar.client.lookup import Lookup
 from magnetar.client.read_position import START
 from magnetar.columnar.entries.encryption import UndecryptableError
@@ -39,7 +39,7 @@ from magnetar.pipelines.state.status import partitions_there
 from magnetar.pipelines.state.stored_messages import reader_options
 from magnetar.spark.options.sink_options import sink_options
 from magnetar.spark.options.source_options import source_options
-from magnetar.spark.options.topic_selection import listed, topic_partitions
+from magnetar.spark.options.topic_selection import topic_partitions, topics_by_name
 from magnetar.spark.sink.task_sink import Numbering, TaskSink
 from tests.spark.conftest import PARTITIONS
 from tests.support.encrypted_entries import pair
@@ -99,14 +99,14 @@ def stored(url: str, topic: str) -> Iterator[RedriveMessage]:
         for index in range(PARTITIONS):
             partition = f"{NAMESPACE}/{topic}-partition-{index}"
             options = source_options({"service.url": url, "topic": topic})
-            yield from messages(lookup, partition, START, last_place(lookup, partition), options)
+            yield from messages(lookup, partition, START, last_position(lookup, partition), options)
 
 
 def keep(url: str, topic: str) -> None:
     """A subscription; without any a topic goes when it is idle for a minute."""
     with Lookup(url) as lookup:
-        for name in topic_partitions(lookup, listed([f"{NAMESPACE}/{topic}"]), create=True):
-            with Anchor(lookup, name, "keep") as anchor:
+        for name in topic_partitions(lookup, topics_by_name([f"{NAMESPACE}/{topic}"]), create=True):
+            with CheckpointSubscription(lookup, name, "keep") as anchor:
                 anchor.hold(START)
 
 
@@ -177,7 +177,9 @@ sinks:
         (original,) = messages(lookup, dead["decode"][1].topic, at, at._replace(batch=at.batch + 1), options)
         # Somebody holds the dead letters: a subscription made now would stand at the end.
         for partition in range(PARTITIONS):
-            with Anchor(lookup, f"{NAMESPACE}/rows-dead-partition-{partition}", "rows.dead-letters") as anchor:
+            with CheckpointSubscription(
+                lookup, f"{NAMESPACE}/rows-dead-partition-{partition}", "rows.dead-letters"
+            ) as anchor:
                 assert anchor.hold(None).entry == 0
     assert original.value == b"{bad"
     assert verify(pipeline, None).findings == []
@@ -383,7 +385,7 @@ sinks:
             one
             for index in range(PARTITIONS)
             for name in [f"{NAMESPACE}/large-partition-{index}"]
-            for one in messages(lookup, name, START, last_place(lookup, name), reads)
+            for one in messages(lookup, name, START, last_position(lookup, name), reads)
             if one.key == b"b"
         ]
     assert [(one.value == large, one.properties) for one in back] == [(True, (("mine", "1"),))] * 2

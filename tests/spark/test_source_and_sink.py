@@ -11,13 +11,13 @@ from typing import Any
 
 import pytest
 
-from magnetar.client.bulk.checkpoint_subscription import Anchor
+from magnetar.client.bulk.checkpoint_subscription import CheckpointSubscription
 from magnetar.client.lookup import Lookup
-from magnetar.client.read_position import Place
+from magnetar.client.read_position import ReadPosition
 from magnetar.model.errors import InvalidValueError
 from magnetar.model.hashing import java_string_hash
 from magnetar.spark.sink.foreach_batch import staged
-from magnetar.spark.sink.sequence_ids import Sequence
+from magnetar.spark.sink.sequence_ids import SequenceId
 from tests.spark.conftest import PARTITIONS
 from tests.support.live_broker import LiveBroker, live_broker
 
@@ -187,11 +187,11 @@ def test_the_subscription_follows_what_was_committed(
     def write(batch: Any, number: int) -> None:
         batch.count()
 
-    def stands() -> list[Place]:
+    def stands() -> list[ReadPosition]:
         with Lookup(broker.url) as lookup:
             found = []
             for index in range(PARTITIONS):
-                with Anchor(lookup, f"{topic}-partition-{index}", "spark") as anchor:
+                with CheckpointSubscription(lookup, f"{topic}-partition-{index}", "spark") as anchor:
                     found.append(anchor.hold(None))
             return found
 
@@ -240,7 +240,7 @@ def test_stream_to_stream(spark: Any, fill: Make, stream: Make, broker: LiveBrok
         assert row["__eventTime"].timestamp() == int(row.value) + 1
     names = {row["__producerName"] for row in found}
     assert all(name.startswith("spark.") and name.rsplit(".", 1)[1].isdecimal() for name in names)
-    assert {Sequence.of(row["__sequenceId"]).batch for row in found} == {0, 1}
+    assert {SequenceId.of(row["__sequenceId"]).batch for row in found} == {0, 1}
 
 
 def test_rows_say_their_partition_ordering_key_and_time(
@@ -424,7 +424,7 @@ def test_an_idle_query_shows_no_backlog_and_a_batch_read_leaves_nothing(
     with Lookup(broker.url) as lookup:
         for index in range(PARTITIONS):
             name = f"{topic}-partition-{index}"
-            with Anchor(lookup, name, "spark") as anchor:
+            with CheckpointSubscription(lookup, name, "spark") as anchor:
                 assert anchor.hold(None) == anchor.last()
 
 

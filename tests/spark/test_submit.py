@@ -12,7 +12,7 @@ import pytest
 
 from magnetar.client.lookup import Lookup
 from magnetar.jobs import command
-from magnetar.spark.options.topic_selection import listed, topic_partitions
+from magnetar.spark.options.topic_selection import topic_partitions, topics_by_name
 from tests.spark.test_jobs import publish
 from tests.support.live_broker import LiveBroker
 
@@ -25,7 +25,7 @@ _QUICK = ("--driver-java-options", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
 def test_an_audit(broker: LiveBroker, tmp_path: Path) -> None:
     """The same line as in docs/jobs.md: one producer that starts over is a finding, and the exit code says so."""
     with Lookup(broker.url) as lookup:
-        topic, *_ = topic_partitions(lookup, listed(["submitted"]), create=True)
+        topic, *_ = topic_partitions(lookup, topics_by_name(["submitted"]), create=True)
     publish(broker.url, 0, 50, topic=topic)
     publish(broker.url, 60, 70, topic=topic)
     line = [_SUBMIT, "--master", "local[1]", *_QUICK, command.__file__]

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa  # type: ignore[import-untyped]  # publishes no types
 import pytest
 
-from magnetar.client.bulk.checkpoint_subscription import Anchor
+from magnetar.client.bulk.checkpoint_subscription import CheckpointSubscription
 from magnetar.client.errors import RefusedError
 from magnetar.client.lookup import Lookup
 from magnetar.client.producer import Producer
@@ -47,7 +47,7 @@ def test_a_query_waits_for_its_broker_then_fails_with_the_cause_and_goes_on_late
             frame = spark.read.format("pulsar").options(**{**options, "topic": f"{_NAMESPACE}/copy"})
             return sorted(int(bytes(row.value)) for row in frame.option("metadata", "none").load().collect())
 
-        with Lookup(broker.url) as lookup, Anchor(lookup, f"{_NAMESPACE}/copy", "keep") as anchor:
+        with Lookup(broker.url) as lookup, CheckpointSubscription(lookup, f"{_NAMESPACE}/copy", "keep") as anchor:
             anchor.hold(START)  # a topic that nobody reads is trimmed when its broker ends
         publish(_FIRST)
         query = start()

@@ -11,14 +11,14 @@ from typing import Any
 
 import pytest
 
-from magnetar.client.bulk.checkpoint_subscription import Anchor
+from magnetar.client.bulk.checkpoint_subscription import CheckpointSubscription
 from magnetar.client.bulk.data_loss import DataLossError
-from magnetar.client.bulk.positions import first_place, last_place
+from magnetar.client.bulk.positions import first_position, last_position
 from magnetar.client.bulk.range_reader import RangeReader
 from magnetar.client.errors import RefusedError
 from magnetar.client.lookup import Lookup
 from magnetar.client.producer import Producer
-from magnetar.client.read_position import START, Place
+from magnetar.client.read_position import START, ReadPosition
 from magnetar.protocol.compression import CompressionType
 from tests.support.batch_writer import BatchWriter
 from tests.support.columns import Columns
@@ -57,9 +57,9 @@ def publish(lookup: Lookup, topic: str, values: list[bytes], first: int = 0, **o
         assert producer.messages_confirmed == len(values)
 
 
-def read(lookup: Lookup, topic: str, start: Place = START, end: Place | None = None) -> Columns:
+def read(lookup: Lookup, topic: str, start: ReadPosition = START, end: ReadPosition | None = None) -> Columns:
     columns = Columns()
-    for chunk in RangeReader(lookup, topic, start, end or last_place(lookup, topic)):
+    for chunk in RangeReader(lookup, topic, start, end or last_position(lookup, topic)):
         for ledger, entry, data in chunk:
             columns.add(ledger, entry, data)
     return columns
@@ -116,10 +116,10 @@ def test_entries_larger_than_what_the_socket_takes_arrive_whole(lookup: Lookup) 
 def test_ranges_meet_without_gap_or_overlap(lookup: Lookup) -> None:
     topic = f"{NAMESPACE}/ranges"
     publish(lookup, topic, [b"%d" % index for index in range(100)], max_messages=10)
-    end = last_place(lookup, topic)
+    end = last_position(lookup, topic)
     assert end.entry == 10
-    assert first_place(lookup, topic) == Place(end.ledger, 0)
-    borders = [START, *(Place(end.ledger, entry) for entry in (1, 4, 9)), end]
+    assert first_position(lookup, topic) == ReadPosition(end.ledger, 0)
+    borders = [START, *(ReadPosition(end.ledger, entry) for entry in (1, 4, 9)), end]
     found = [value for start, stop in itertools.pairwise(borders) for value in read(lookup, topic, start, stop).values]
     assert found == [b"%d" % index for index in range(100)]
     with pytest.raises(DataLossError, match="failOnDataLoss"):
@@ -128,29 +128,32 @@ def test_ranges_meet_without_gap_or_overlap(lookup: Lookup) -> None:
 
 def test_a_missing_topic(lookup: Lookup) -> None:
     with pytest.raises(RefusedError, match="TopicNotFound"):
-        last_place(lookup, f"{NAMESPACE}/not-there")
+        last_position(lookup, f"{NAMESPACE}/not-there")
     assert lookup.partition_count(f"{NAMESPACE}/not-there-either", create=True) == 0
 
 
 def test_the_anchor_stands_until_it_is_moved(lookup: Lookup) -> None:
     topic = f"{NAMESPACE}/anchored"
     publish(lookup, topic, [b"before"] * 5, max_messages=1)
-    anchor = Anchor(lookup, topic, "anchor")
+    anchor = CheckpointSubscription(lookup, topic, "anchor")
     first = anchor.hold(None)
     publish(lookup, topic, [b"after"] * 5, max_messages=1)
-    other = Anchor(lookup, topic, "anchor")
-    assert other.hold(None) == first == Place(first.ledger, 5)
+    other = CheckpointSubscription(lookup, topic, "anchor")
+    assert other.hold(None) == first == ReadPosition(first.ledger, 5)
     # The anchor exists, so where a new one would begin does not matter.
     assert other.hold(START) == first
-    assert other.last() == Place(first.ledger, 10)
+    assert other.last() == ReadPosition(first.ledger, 10)
     assert read(lookup, topic, first, other.last()).values == [b"after"] * 5
-    anchor.move_to(Place(first.ledger, 8))
-    assert other.hold(None) == Place(first.ledger, 8)
+    anchor.move_to(ReadPosition(first.ledger, 8))
+    assert other.hold(None) == ReadPosition(first.ledger, 8)
     anchor.close()
     other.close()
-    fourth = Place(first.ledger, 4)
-    with Anchor(lookup, topic, "from-start") as early, Anchor(lookup, topic, "from-four") as late:
-        assert early.hold(START) <= Place(first.ledger, 0)
+    fourth = ReadPosition(first.ledger, 4)
+    with (
+        CheckpointSubscription(lookup, topic, "from-start") as early,
+        CheckpointSubscription(lookup, topic, "from-four") as late,
+    ):
+        assert early.hold(START) <= ReadPosition(first.ledger, 0)
         assert late.hold(fourth) == fourth
         assert late.hold(None) == fourth
 
@@ -159,7 +162,7 @@ def test_a_killed_broker_costs_nothing_but_time(tmp_path: Path) -> None:
     """Anchor, reader and producer go on with the broker's next life."""
     topic = f"{NAMESPACE}/killed"
     with live_broker(tmp_path) as broker, Lookup(broker.url, timeout=20) as lookup:
-        anchor = Anchor(lookup, topic, "anchor")
+        anchor = CheckpointSubscription(lookup, topic, "anchor")
         assert anchor.hold(START)[1:] == (0, 0)
         with Producer(lookup, topic) as producer:
             batches = list(
@@ -181,7 +184,7 @@ def test_a_killed_broker_costs_nothing_but_time(tmp_path: Path) -> None:
         assert next(reader)
         broker.end(signal.SIGKILL)
         broker.start()
-        assert last_place(lookup, topic) == end
+        assert last_position(lookup, topic) == end
         anchor.move_to(end)
         assert anchor.hold(None) == end
         anchor.close()
@@ -192,7 +195,7 @@ def test_a_quiet_client_is_let_in_again(tmp_path: Path) -> None:
     """Who does not answer PING is cut off (SEMANTICS 1.2): the next use connects anew."""
     with live_broker(tmp_path, keepAliveIntervalSeconds=1) as broker, Lookup(broker.url, timeout=10) as lookup:
         topic = f"{NAMESPACE}/quiet"
-        anchor = Anchor(lookup, topic, "anchor")
+        anchor = CheckpointSubscription(lookup, topic, "anchor")
         anchor.hold(START)
         with Producer(lookup, topic, "named") as producer:
             batches = list(BatchWriter("named", max_messages=1).pack(1, [b"a", b"b"], [0, 1]))

@@ -8,13 +8,13 @@ from collections.abc import Iterator, Sequence
 
 import pytest
 
-from magnetar.client.bulk.checkpoint_subscription import Anchor
-from magnetar.client.bulk.entry_scanner import Surveyor
-from magnetar.client.bulk.ledger_ranges import parts_by_ledger
-from magnetar.client.bulk.positions import first_place, last_place, place_at_time, place_of_index
+from magnetar.client.bulk.checkpoint_subscription import CheckpointSubscription
+from magnetar.client.bulk.entry_scanner import EntryScanner
+from magnetar.client.bulk.ledger_ranges import split_by_ledger
+from magnetar.client.bulk.positions import first_position, last_position, position_at_time, position_of_index
 from magnetar.client.lookup import Lookup
 from magnetar.client.producer import Producer
-from magnetar.client.read_position import START, Place
+from magnetar.client.read_position import START, ReadPosition
 from magnetar.model.errors import InvalidValueError
 from tests.support.batch_writer import BatchWriter
 from tests.support.live_broker import LiveBroker, live_broker
@@ -52,19 +52,19 @@ def publish(lookup: Lookup, topic: str, sizes: Sequence[int], times: Sequence[in
 
 def test_it_goes_on_where_it_was_and_no_further_than_asked(lookup: Lookup, topic: str) -> None:
     publish(lookup, topic, [3, 5, 1, 4, 2])
-    end = last_place(lookup, topic)
-    surveyor = Surveyor(lookup, topic)
+    end = last_position(lookup, topic)
+    surveyor = EntryScanner(lookup, topic)
     few, known = surveyor.survey(START, end, messages=4)
-    assert known == Place(few[-1].ledger, few[-1].entry + 1) < end
+    assert known == ReadPosition(few[-1].ledger, few[-1].entry + 1) < end
     # Brokers send a little more than permitted, but not everything.
     assert [one.messages for one in few] in ([3, 5], [3, 5, 1], [3, 5, 1, 4])
     ledger = few[0].ledger
-    assert [one.messages for one in surveyor.survey(Place(ledger, 1, 2), end, messages=4).extents][:2] == [5, 1]
-    assert [one.messages for one in surveyor.survey(Place(ledger, 1, 2), end).extents] == [5, 1, 4, 2]
-    assert [one.entry for one in surveyor.survey(Place(ledger, 4), end).extents] == [4]
+    assert [one.messages for one in surveyor.survey(ReadPosition(ledger, 1, 2), end, messages=4).extents][:2] == [5, 1]
+    assert [one.messages for one in surveyor.survey(ReadPosition(ledger, 1, 2), end).extents] == [5, 1, 4, 2]
+    assert [one.entry for one in surveyor.survey(ReadPosition(ledger, 4), end).extents] == [4]
     assert surveyor.survey(end, end).extents == []
     publish(lookup, topic, [7])
-    later = surveyor.survey(end, last_place(lookup, topic)).extents
+    later = surveyor.survey(end, last_position(lookup, topic)).extents
     assert [(one.messages, one.publish_time) for one in later] == [(7, 1_000)]
     # Back to what it has forgotten: it reads that again.
     assert [one.messages for one in surveyor.survey(START, end, size=1).extents][:1] == [3]
@@ -73,8 +73,8 @@ def test_it_goes_on_where_it_was_and_no_further_than_asked(lookup: Lookup, topic
 
 def test_what_never_comes_is_not_waited_for(lookup: Lookup, topic: str) -> None:
     publish(lookup, topic, [2])
-    surveyor = Surveyor(lookup, topic)
-    beyond = last_place(lookup, topic)._replace(entry=9)
+    surveyor = EntryScanner(lookup, topic)
+    beyond = last_position(lookup, topic)._replace(entry=9)
     began = time.monotonic()
     assert [one.messages for one in surveyor.survey(START, beyond).extents] == [2]
     assert surveyor.survey(beyond, beyond) == ([], beyond)
@@ -86,7 +86,7 @@ def test_places_by_publish_time(lookup: Lookup, topic: str) -> None:
     now = int(time.time() * 1000)
     times = [now - 3_600_000, now - 3_600_000, now - 60_000, now - 59_999, now - 10]
     publish(lookup, topic, [1, 2, 3, 1, 1], times)
-    ledger = last_place(lookup, topic).ledger
+    ledger = last_position(lookup, topic).ledger
     for moment, entry in [
         (0, 0),
         (times[0], 0),
@@ -96,32 +96,32 @@ def test_places_by_publish_time(lookup: Lookup, topic: str) -> None:
         (times[4], 4),
         (now + 60_000, 5),
     ]:
-        assert place_at_time(lookup, topic, moment, now) == Place(ledger, entry), moment
+        assert position_at_time(lookup, topic, moment, now) == ReadPosition(ledger, entry), moment
     publish(lookup, f"{topic}-empty", [])
-    assert place_at_time(lookup, f"{topic}-empty", 5, now) == START
+    assert position_at_time(lookup, f"{topic}-empty", 5, now) == START
 
 
 def test_an_index_that_the_broker_does_not_tell(lookup: Lookup, topic: str) -> None:
     publish(lookup, topic, [1])
     with pytest.raises(InvalidValueError, match="brokerEntryMetadataInterceptors"):
-        place_of_index(lookup, topic, 0)
+        position_of_index(lookup, topic, 0)
 
 
 def test_a_range_is_cut_at_ledgers(tmp_path_factory: pytest.TempPathFactory, topic: str) -> None:
     """Each start of the broker begins a ledger; a subscription keeps the old ones."""
     with live_broker(tmp_path_factory.mktemp("ledgers")) as broker:
         for life in range(3):
-            with Lookup(broker.url, timeout=10) as lookup, Anchor(lookup, topic, "keep") as anchor:
+            with Lookup(broker.url, timeout=10) as lookup, CheckpointSubscription(lookup, topic, "keep") as anchor:
                 anchor.hold(START)
                 publish(lookup, topic, [1] * (life + 3))
             if life < 2:
                 broker.end()
                 broker.start()
         with Lookup(broker.url, timeout=10) as lookup:
-            start, end = first_place(lookup, topic), last_place(lookup, topic)
-            parts = parts_by_ledger(lookup, topic, start, end)
+            start, end = first_position(lookup, topic), last_position(lookup, topic)
+            parts = split_by_ledger(lookup, topic, start, end)
             assert [stop.entry - first.entry for first, stop in parts] == [3, 4, 5]
             assert [first.ledger == stop.ledger for first, stop in parts] == [True] * 3
-            inside = parts_by_ledger(lookup, topic, Place(start.ledger, 2), parts[1][1])
-            assert inside == [(Place(start.ledger, 2), parts[0][1]), parts[1]]
-            assert parts_by_ledger(lookup, topic, end, end) == []
+            inside = split_by_ledger(lookup, topic, ReadPosition(start.ledger, 2), parts[1][1])
+            assert inside == [(ReadPosition(start.ledger, 2), parts[0][1]), parts[1]]
+            assert split_by_ledger(lookup, topic, end, end) == []

@@ -13,7 +13,7 @@ from magnetar.model.errors import InvalidValueError
 from magnetar.protocol.commands import MessageIdData
 
 
-class Place(NamedTuple):
+class ReadPosition(NamedTuple):
     """Before message ``batch`` (from 0) of an entry; a single message is its entry's message 0."""
 
     ledger: int
@@ -24,7 +24,7 @@ class Place(NamedTuple):
         return f"{self.ledger}:{self.entry}:{self.batch}"
 
     @staticmethod
-    def parse(text: str) -> Place:
+    def parse(text: str) -> ReadPosition:
         """``ledger:entry`` or ``ledger:entry:batch``."""
         parts = text.split(":")
         try:
@@ -33,14 +33,14 @@ class Place(NamedTuple):
             numbers = []
         if len(numbers) not in (2, 3) or min(numbers) < -1:
             raise InvalidValueError(f"{text!r} is no place in a topic; write ledger:entry or ledger:entry:batch")
-        place = Place(*numbers)
+        place = ReadPosition(*numbers)
         return START if place.ledger < 0 else place._replace(entry=max(place.entry, 0), batch=max(place.batch, 0))
 
 
-START: Final = Place(-1, 0, 0)
+START: Final = ReadPosition(-1, 0, 0)
 """Before everything that exists, and the end of an empty topic."""
 
 
-def after_entry(message_id: MessageIdData) -> Place:
+def after_entry(message_id: MessageIdData) -> ReadPosition:
     """The place after the entry that a broker named; START if it named none (ledger -1)."""
-    return Place(message_id.ledger, message_id.entry + 1) if message_id.ledger >= 0 else START
+    return ReadPosition(message_id.ledger, message_id.entry + 1) if message_id.ledger >= 0 else START

@@ -9,23 +9,23 @@ from typing import TypeAlias
 from magnetar.client.connection import Connection
 from magnetar.client.errors import ClientTimeoutError, ConnectionLostError
 from magnetar.client.lookup import Lookup
-from magnetar.client.read_position import START, Place, after_entry
+from magnetar.client.read_position import START, ReadPosition, after_entry
 from magnetar.protocol import commands as c
 from magnetar.runtime.clock import steady_seconds
 
-Ended: TypeAlias = c.CommandCloseConsumer | c.CommandTopicMigrated
+ConsumerEnd: TypeAlias = c.CommandCloseConsumer | c.CommandTopicMigrated
 """The broker serves a consumer no more; the connection stays."""
 
 
-def ended(pushes: Iterable[c.Command]) -> bool:
+def consumer_ended(pushes: Iterable[c.Command]) -> bool:
     """Whether one of them is that, where a connection has one consumer."""
-    return any(isinstance(push, Ended) for push in pushes)
+    return any(isinstance(push, ConsumerEnd) for push in pushes)
 
 
-class Session:
+class ReaderSession:
     """One connection with one non-durable consumer; nothing of it stays at the broker when it is closed."""
 
-    def __init__(self, lookup: Lookup, topic: str, start: Place, *, back: int = 0, at_end: bool = False) -> None:
+    def __init__(self, lookup: Lookup, topic: str, start: ReadPosition, *, back: int = 0, at_end: bool = False) -> None:
         """At ``start``, or at what was published ``back`` seconds ago.
 
         A start behind everything is, for Apache Pulsar, the beginning unless ``at_end``.
@@ -58,17 +58,17 @@ class Session:
             self.connection.close()
             raise
 
-    def __enter__(self) -> Session:
+    def __enter__(self) -> ReaderSession:
         return self
 
     def __exit__(self, *_: object) -> None:
         self.connection.close()
 
-    def last_place(self) -> Place:
+    def last_place(self) -> ReadPosition:
         """After the last message that can be read now; START if there is none."""
         return after_entry(self._last().last_message_id)
 
-    def stands(self) -> Place:
+    def stands(self) -> ReadPosition:
         """Where the broker has placed it; START if it does not say."""
         marked = self._last().consumer_mark_delete_position
         return START if marked is None else after_entry(marked)
@@ -87,7 +87,7 @@ class Session:
     def messages(self, wait: float) -> list[c.CommandMessage]:
         """What comes in ``wait`` seconds, at the first of it; ConnectionLostError if the broker closes the consumer."""
         pushes = self.connection.receive(wait)
-        if ended(pushes):
+        if consumer_ended(pushes):
             raise ConnectionLostError(f"the broker does not serve the reader of {self.topic} any more")
         return [push for push in pushes if type(push) is c.CommandMessage]
 

@@ -17,15 +17,15 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from magnetar.client.bulk.positions import last_place
-from magnetar.client.read_position import START, Place
+from magnetar.client.bulk.positions import last_position
+from magnetar.client.read_position import START, ReadPosition
 from magnetar.jobs.reader.unit_reader import Access, spread_rows
 from magnetar.jobs.rest import Rest, path_of
 from magnetar.model.errors import InvalidValueError, NotFoundError
 from magnetar.model.names import TopicName
 from magnetar.spark.durable_files import write_whole
 from magnetar.spark.options.source_options import source_options
-from magnetar.spark.options.topic_selection import listed, topic_partitions
+from magnetar.spark.options.topic_selection import topic_partitions, topics_by_name
 from magnetar.spark.source.planning.planner import Range, tasks_of
 from magnetar.spark.source.reading.arrow_decoder import sql_schema
 from magnetar.spark.source.reading.read_task import read_task
@@ -66,19 +66,19 @@ class ReplayRequest:
         return ReplayRequest(self.name, source, self.subscription, target, self.condition)
 
 
-def acknowledged(text: str) -> list[tuple[Place, Place]]:
+def acknowledged(text: str) -> list[tuple[ReadPosition, ReadPosition]]:
     """Parse ``individuallyDeletedMessages`` of internalStats into half-open ranges of entries, ascending."""
     out = []
     for opening, ledger, entry, end_ledger, end_entry, closing in _RANGE.findall(text):
-        first = Place(int(ledger), int(entry) + (1 if opening == "(" else 0))
-        out.append((first, Place(int(end_ledger), int(end_entry) + (1 if closing == "]" else 0))))
+        first = ReadPosition(int(ledger), int(entry) + (1 if opening == "(" else 0))
+        out.append((first, ReadPosition(int(end_ledger), int(end_entry) + (1 if closing == "]" else 0))))
     return sorted(out)
 
 
-def backlog(cursor: Mapping[str, Any], end: Place) -> list[tuple[Place, Place]]:
+def backlog(cursor: Mapping[str, Any], end: ReadPosition) -> list[tuple[ReadPosition, ReadPosition]]:
     """Return what a cursor of internalStats has not acknowledged up to ``end``: half-open ranges, ascending."""
     ledger, _, entry = str(cursor["markDeletePosition"]).partition(":")
-    at = Place(int(ledger), int(entry) + 1)
+    at = ReadPosition(int(ledger), int(entry) + 1)
     out = []
     for first, stop in acknowledged(str(cursor.get("individuallyDeletedMessages", ""))):
         if at < first:
@@ -92,8 +92,8 @@ def make_plan(access: Access, rest: Rest | None, wanted: ReplayRequest) -> list[
     """Return the ranges to read as they are now. Raises NotFoundError, ClientError, RestRefusedError."""
     ranges: list[Range] = []
     with access.lookup() as lookup:
-        for partition in topic_partitions(lookup, listed([wanted.source]), create=False):
-            end = last_place(lookup, partition)
+        for partition in topic_partitions(lookup, topics_by_name([wanted.source]), create=False):
+            end = last_position(lookup, partition)
             if wanted.subscription is None:
                 ranges.append(Range(partition, START, end))
                 continue
@@ -113,7 +113,7 @@ def load_or_make(path: Path, wanted: ReplayRequest, make: Any) -> tuple[list[Ran
         try:
             stored = json.loads(path.read_text())
             request = ReplayRequest(**stored["request"])
-            ranges = [Range(topic, Place(*start), Place(*end)) for topic, start, end in stored["ranges"]]
+            ranges = [Range(topic, ReadPosition(*start), ReadPosition(*end)) for topic, start, end in stored["ranges"]]
         except (ValueError, KeyError, TypeError) as error:
             raise InvalidValueError(f"{path} is no plan of a replay: {error}; give another file or remove it") from None
         for field, value in asdict(wanted).items():

@@ -24,7 +24,7 @@ from urllib.parse import quote
 
 import pyarrow as pa  # type: ignore[import-untyped]  # publishes no types
 
-from magnetar.client.read_position import Place
+from magnetar.client.read_position import ReadPosition
 from magnetar.jobs.reader.unit_reader import Access, Missing, Unit, entries, read
 from magnetar.jobs.replay import backlog
 from magnetar.jobs.rest import Rest, RestRefusedError, path_of
@@ -100,7 +100,7 @@ class TopicReport(NamedTuple):
     """Cost per month."""
 
 
-def sizes_before(ledgers: Sequence[LedgerFacts], place: Place) -> int:
+def sizes_before(ledgers: Sequence[LedgerFacts], place: ReadPosition) -> int:
     """Return the bytes before a place; within a ledger in proportion to its entries."""
     total = 0
     for one in ledgers:
@@ -111,9 +111,9 @@ def sizes_before(ledgers: Sequence[LedgerFacts], place: Place) -> int:
     return total
 
 
-def slowest_of(cursors: Mapping[str, Mapping[str, Any]]) -> tuple[str, Place] | None:
+def slowest_of(cursors: Mapping[str, Mapping[str, Any]]) -> tuple[str, ReadPosition] | None:
     """Return the subscription with the largest backlog, and the first entry that it has not acknowledged."""
-    far = Place(1 << 62, 0)
+    far = ReadPosition(1 << 62, 0)
     found = [(ranges[0][0], name) for name, one in cursors.items() if (ranges := backlog(one, far))]
     return None if not found else (min(found)[1], min(found)[0])
 
@@ -157,7 +157,7 @@ def _instant(ms: int) -> str:
     return datetime.datetime.fromtimestamp(ms / 1000, datetime.UTC).isoformat(timespec="seconds")
 
 
-def _freed(facts: TopicFacts, slowest: tuple[str, Place] | None, what_if: WhatIf, now_ms: int) -> int:
+def _freed(facts: TopicFacts, slowest: tuple[str, ReadPosition] | None, what_if: WhatIf, now_ms: int) -> int:
     """Sum the sealed ledgers that are older than the new retention and, by the new TTL, acknowledged."""
     minutes = what_if.retention_minutes
     if minutes is None:
@@ -261,7 +261,7 @@ def facts_of(access: Access, rest: Rest, topic: str, *, aged: bool) -> TopicFact
 
 
 def _first_ms(access: Access, topic: str, ledger: int) -> int | None:
-    for block in entries(access, Unit(topic, Place(ledger, 0), Place(ledger, 1), 0)):
+    for block in entries(access, Unit(topic, ReadPosition(ledger, 0), ReadPosition(ledger, 1), 0)):
         if not isinstance(block, Missing) and len(block):
             at = int(block.offsets[0])
             return publish_time(block.data[at : at + int(block.lengths[0])].tobytes())
@@ -271,7 +271,7 @@ def _first_ms(access: Access, topic: str, ledger: int) -> int | None:
 def _sample(access: Access, topic: str, ledger: LedgerFacts) -> Iterator[bytes]:
     """Yield values of the youngest messages of a ledger, at most `SAMPLE_MESSAGES`."""
     count = min(ledger.entries, SAMPLE_MESSAGES)
-    unit = Unit(topic, Place(ledger.id, ledger.entries - count), Place(ledger.id, ledger.entries), 0)
+    unit = Unit(topic, ReadPosition(ledger.id, ledger.entries - count), ReadPosition(ledger.id, ledger.entries), 0)
     left = SAMPLE_MESSAGES
 
     def ignore(topic: str, one: Missing) -> None: ...

@@ -11,7 +11,7 @@ import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from magnetar.client.read_position import Place
+from magnetar.client.read_position import ReadPosition
 from magnetar.lakehouse.files.file_store import FileStore, local_path
 from magnetar.lakehouse.formats.kinds import open_table
 from magnetar.lakehouse.formats.table import FileCompaction, Table
@@ -78,7 +78,7 @@ class Lake:
     def version_holding(self, topic: str, place: str, query: str | None = None) -> int | None:
         """Return the first version with the message at ``place`` (``ledger:entry[:batch]``) of a topic-partition, or
         None."""
-        return version_holding(self.history(), topic, Place.parse(place), query)
+        return version_holding(self.history(), topic, ReadPosition.parse(place), query)
 
     def verify(self) -> VerifyResult:
         """Read every file that the newest version names, and check that it is there with its length and its rows.

@@ -34,7 +34,7 @@ from magnetar.lakehouse.model.options import LakeOptions, TableKind, lake_option
 from magnetar.model.errors import InvalidValueError
 from magnetar.spark.data_source import is_here
 from magnetar.spark.interpreter import settle
-from magnetar.spark.option_guard import Checks, guard
+from magnetar.spark.option_guard import FormatChecks, guard
 
 if TYPE_CHECKING:
     import pyarrow as pa  # type: ignore[import-untyped]  # publishes no types
@@ -154,7 +154,7 @@ def register(spark: SparkSession) -> None:
     for source in (ParquetSource, DeltaSource, IcebergSource):
         if is_here(spark):
             check = partial(lake_options, source.kind)
-            guard(source.name(), Checks(write=check, write_stream=check))
+            guard(source.name(), FormatChecks(write=check, write_stream=check))
         spark.dataSource.register(source)
 
 

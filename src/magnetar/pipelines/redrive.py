@@ -25,10 +25,10 @@ from typing import Any, Final, NamedTuple
 import pyarrow as pa  # type: ignore[import-untyped]  # publishes no types
 
 from magnetar.client.bulk.data_loss import DataLossError
-from magnetar.client.bulk.positions import last_place
+from magnetar.client.bulk.positions import last_position
 from magnetar.client.errors import RefusedError
 from magnetar.client.lookup import Lookup
-from magnetar.client.read_position import START, Place
+from magnetar.client.read_position import START, ReadPosition
 from magnetar.columnar.entries.column_builder import ColumnBuilder
 from magnetar.columnar.entries.opener import CryptoFailureAction
 from magnetar.model.errors import InvalidValueError, ServerError
@@ -62,7 +62,7 @@ class RedriveMessage(NamedTuple):
     """One message of the dead-letter topic, or one that it stands for."""
 
     topic: str
-    at: Place
+    at: ReadPosition
     value: bytes | None
     key: bytes | None
     event_time: int
@@ -84,7 +84,7 @@ class RedrivePlan:
 
     def takes(self, found: RedriveMessage, one: DeadLetter) -> bool:
         """Whether it is among them, apart from what others took."""
-        before_end = found.at < Place.parse(self.end.get(found.topic, "-1:0"))
+        before_end = found.at < ReadPosition.parse(self.end.get(found.topic, "-1:0"))
         return before_end and found.publish_time >= self.since_ms and self.cause in ("", one.cause)
 
 
@@ -130,7 +130,7 @@ def redrive(pipeline: Pipeline, *, since_ms: int = 0, cause: str = "") -> Redriv
             if not plan.done:
                 total = _carried_out(pipeline, checkpoint, lookup, query, known, plan)
         topics = partitions_there(lookup, pipeline.dead_letter)
-        end = {topic: str(last_place(lookup, topic)) for topic in topics}
+        end = {topic: str(last_position(lookup, topic)) for topic in topics}
         plan = RedrivePlan(len(known), end, since_ms, cause)
         _keep(checkpoint, plan)
         one = _carried_out(pipeline, checkpoint, lookup, query, [*known, plan], plan)
@@ -202,7 +202,7 @@ class RedriveSelection:
         for topic, end in sorted(self.plan.end.items()):
             # Ours are open; others in this topic are none of our business.
             options = reader_options(self.pipeline, topic, {}, CryptoFailureAction.SKIP)
-            for found in messages(self.lookup, topic, START, Place.parse(end), options):
+            for found in messages(self.lookup, topic, START, ReadPosition.parse(end), options):
                 one = parse_dead_letter(found.properties)
                 if one is None or one.pipeline != self.pipeline.name or not self._meant(one):
                     continue
@@ -255,7 +255,9 @@ def _original(lookup: Lookup, one: DeadLetter, options: SourceOptions) -> Redriv
         raise
 
 
-def messages(lookup: Lookup, topic: str, start: Place, end: Place, options: SourceOptions) -> Iterator[RedriveMessage]:
+def messages(
+    lookup: Lookup, topic: str, start: ReadPosition, end: ReadPosition, options: SourceOptions
+) -> Iterator[RedriveMessage]:
     """All of a range."""
     for some in stored_messages(lookup, topic, start, end, options):
         yield from _rows_of(topic, some)
@@ -275,7 +277,7 @@ def _rows_of(topic: str, found: ColumnBuilder) -> Iterator[RedriveMessage]:
     )
     for ledger, entry, place, value, key, event_time, publish_time, pairs, ordering in zip(*columns, strict=True):
         yield RedriveMessage(
-            topic, Place(ledger, entry, place), value, key, event_time, publish_time, tuple(pairs), ordering
+            topic, ReadPosition(ledger, entry, place), value, key, event_time, publish_time, tuple(pairs), ordering
         )
 
 

@@ -16,11 +16,11 @@ from pyspark.sql.datasource import DataSource
 
 from magnetar.model.errors import InvalidValueError
 from magnetar.spark.interpreter import settle
-from magnetar.spark.option_guard import Checks, guard
+from magnetar.spark.option_guard import FormatChecks, guard
 from magnetar.spark.options.sink_options import sink_options
 from magnetar.spark.options.source_options import SourceOptions, check_batch, check_stream, source_options
 from magnetar.spark.sink.update_mode import updates
-from magnetar.spark.sink.writers import BatchSink, StreamSink, check_schema
+from magnetar.spark.sink.writers import BatchWriter, StreamWriter, check_schema
 from magnetar.spark.source.reading.arrow_decoder import arrow_schema, chosen_columns, sql_schema
 from magnetar.spark.source.reading.batch_reader import BatchReader, FilteringBatchReader
 from magnetar.spark.source.reading.stream_reader import StreamReader
@@ -58,19 +58,19 @@ class PulsarSource(DataSource):
         """For ``spark.readStream``."""
         return StreamReader(self._source(schema))
 
-    def writer(self, schema: StructType, overwrite: bool) -> BatchSink:
+    def writer(self, schema: StructType, overwrite: bool) -> BatchWriter:
         """For ``df.write.mode("append")``."""
         options = sink_options(self.options)
         check_schema(options, schema, overwrite)
-        return BatchSink(options)
+        return BatchWriter(options)
 
-    def streamWriter(self, schema: StructType, overwrite: bool) -> StreamSink:
+    def streamWriter(self, schema: StructType, overwrite: bool) -> StreamWriter:
         """For ``df.writeStream``; ``overwrite`` is the output mode complete."""
         options = sink_options(self.options)
         check_schema(options, schema, overwrite)
         # Spark asks twice per micro-batch, in two processes.
         settle("planner")
-        return StreamSink(options)
+        return StreamWriter(options)
 
     def _source(self, schema: StructType) -> SourceOptions:
         given = [f"{field.name} {field.dataType.simpleString()}" for field in schema.fields]
@@ -88,7 +88,7 @@ def register(spark: SparkSession) -> None:
     """Make ``format("pulsar")`` known to a session. InvalidValueError if its workers run a Python without it."""
     if is_here(spark):
         settle_workers(spark.sparkContext)
-        guard(PulsarSource.name(), Checks(_check_batch, _check_stream, sink_options, sink_options, updates))
+        guard(PulsarSource.name(), FormatChecks(_check_batch, _check_stream, sink_options, sink_options, updates))
     spark.dataSource.register(PulsarSource)
 
 

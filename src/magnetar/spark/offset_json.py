@@ -18,18 +18,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from magnetar.client.read_position import Place
+from magnetar.client.read_position import ReadPosition
 from magnetar.model.errors import InvalidValueError
 
 VERSION: Final = 1
 
 
-Cuts = Mapping[str, Sequence[Place]]
+Cuts = Mapping[str, Sequence[ReadPosition]]
 """Per topic-partition, in order."""
 
 
 def to_json(
-    places: Mapping[str, Place], tasks: tuple[int, int] | None = None, cuts: Cuts | None = None
+    places: Mapping[str, ReadPosition], tasks: tuple[int, int] | None = None, cuts: Cuts | None = None
 ) -> dict[str, Any]:
     """What Spark stores; ``tasks`` are the least and the most that are wanted, 0 is "no limit"."""
     found: dict[str, Any] = {"v": VERSION, "p": {topic: str(places[topic]) for topic in sorted(places)}}
@@ -46,7 +46,7 @@ def tasks_of(offset: Mapping[str, Any], otherwise: tuple[int, int]) -> tuple[int
     return int(least), int(most)
 
 
-def from_json(offset: Mapping[str, Any]) -> dict[str, Place]:
+def from_json(offset: Mapping[str, Any]) -> dict[str, ReadPosition]:
     """What Spark gives back; InvalidValueError for a checkpoint of another source or a later version."""
     version, places = offset.get("v"), offset.get("p")
     if version != VERSION or not isinstance(places, dict):
@@ -54,9 +54,9 @@ def from_json(offset: Mapping[str, Any]) -> dict[str, Place]:
             f"the checkpoint holds offsets of version {version!r}, this is version {VERSION}: it was written by "
             "another source or a later release; use that release, or a new checkpoint"
         )
-    return {topic: Place.parse(str(text).partition("@")[0]) for topic, text in places.items()}
+    return {topic: ReadPosition.parse(str(text).partition("@")[0]) for topic, text in places.items()}
 
 
-def cuts_of(offset: Mapping[str, Any]) -> dict[str, list[Place]]:
+def cuts_of(offset: Mapping[str, Any]) -> dict[str, list[ReadPosition]]:
     """Where the micro-batch that ends at this offset is cut; nothing if it does not say."""
-    return {topic: [Place.parse(text) for text in texts] for topic, texts in offset.get("c", {}).items()}
+    return {topic: [ReadPosition.parse(text) for text in texts] for topic, texts in offset.get("c", {}).items()}

@@ -12,7 +12,7 @@ import functools
 from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
 
-Check = Callable[[Mapping[str, str]], object]
+OptionCheck = Callable[[Mapping[str, str]], object]
 _ARGUMENTS: Final = frozenset({"path", "schema", "mode", "outputMode", "partitionBy", "queryName"})
 """Of load, save and start, which are no options."""
 _GIVEN: Final = "_magnetar_given"
@@ -20,21 +20,21 @@ _FORMAT: Final = "_magnetar_format"
 _MODE: Final = "_magnetar_mode"
 
 
-class Checks(NamedTuple):
+class FormatChecks(NamedTuple):
     """Of one format; each raises InvalidValueError. None: that use is left to Spark."""
 
-    read: Check | None = None
-    read_stream: Check | None = None
-    write: Check | None = None
-    write_stream: Check | None = None
+    read: OptionCheck | None = None
+    read_stream: OptionCheck | None = None
+    write: OptionCheck | None = None
+    write_stream: OptionCheck | None = None
     updates: Callable[[Mapping[str, str]], Callable[[Any, int], None]] | None = None
     """For outputMode("update"), which Spark has for no Python sink: what ``foreachBatch`` is given instead."""
 
 
-_checks: Final[dict[str, Checks]] = {}
+_checks: Final[dict[str, FormatChecks]] = {}
 
 
-def guard(format: str, checks: Checks) -> None:
+def guard(format: str, checks: FormatChecks) -> None:
     """From now on, in this process."""
     from pyspark.sql.readwriter import DataFrameReader, DataFrameWriter
     from pyspark.sql.streaming.readwriter import DataStreamReader, DataStreamWriter
@@ -78,7 +78,7 @@ def wrap(kind: Any, last: str, use: str) -> None:
     def ending(self: Any, path: Any = None, format: str | None = None, *others: Any, **more: Any) -> Any:
         named = str(format or getattr(self, _FORMAT, ""))
         found = _checks.get(named)
-        check: Check | None = None if found is None else getattr(found, use)
+        check: OptionCheck | None = None if found is None else getattr(found, use)
         if check is not None:
             _note(self, {key: value for key, value in more.items() if key not in _ARGUMENTS})
             if isinstance(path, str):

@@ -31,7 +31,7 @@ _written: dict[str, int] = {}
 """By file: how many notes this process has written."""
 
 
-def note_reading() -> None:
+def note_source_read() -> None:
     """This task reads from a stream; does nothing outside a task."""
     context = TaskContext.get()
     if context is None:
@@ -47,7 +47,7 @@ def note_reading() -> None:
         os.close(file)
 
 
-def comes_straight() -> bool:
+def is_repeatable() -> bool:
     """Whether this task reads from a stream of ours as well."""
     context = TaskContext.get()
     if context is None:

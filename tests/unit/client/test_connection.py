@@ -7,7 +7,7 @@ import pytest
 from magnetar.client.address import Address, parse_service_url
 from magnetar.client.connection import Connection
 from magnetar.client.errors import ClientTimeoutError, ConnectionLostError, RefusedError
-from magnetar.client.read_position import START, Place, after_entry
+from magnetar.client.read_position import START, ReadPosition, after_entry
 from magnetar.model.errors import InvalidValueError, ServerError
 from magnetar.protocol import commands as c
 from tests.support.scripted_broker import TOPIC, Link, scripted_broker
@@ -40,15 +40,15 @@ def test_service_urls() -> None:
 
 
 def test_places() -> None:
-    assert Place.parse("3:4") == Place(3, 4, 0)
-    assert str(Place.parse("3:4:5")) == "3:4:5"
-    assert Place.parse("-1:-1") == START
-    assert START < Place(0, 0) < Place(0, 0, 1) < Place(0, 1) < Place(1, 0)
+    assert ReadPosition.parse("3:4") == ReadPosition(3, 4, 0)
+    assert str(ReadPosition.parse("3:4:5")) == "3:4:5"
+    assert ReadPosition.parse("-1:-1") == START
+    assert START < ReadPosition(0, 0) < ReadPosition(0, 0, 1) < ReadPosition(0, 1) < ReadPosition(1, 0)
     assert after_entry(c.MessageIdData(-1, -1)) == START
-    assert after_entry(c.MessageIdData(5, 7, batch_index=3)) == Place(5, 8)
+    assert after_entry(c.MessageIdData(5, 7, batch_index=3)) == ReadPosition(5, 8)
     for bad in ("", "3", "a:b", "1:2:3:4", "-2:0"):
         with pytest.raises(InvalidValueError, match="no place"):
-            Place.parse(bad)
+            ReadPosition.parse(bad)
 
 
 def test_answers_pings_and_keeps_pushes_for_later() -> None:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from magnetar.client.read_position import Place
+from magnetar.client.read_position import ReadPosition
 from magnetar.jobs.reader.unit_reader import Access, Unit
 from magnetar.jobs.verification.comparison import BucketDigest, DigestBucket, Side, differing, matching_for
 from magnetar.model.errors import InvalidValueError
@@ -43,7 +43,7 @@ def test_differing_buckets(
 def test_topics_that_cannot_be_matched_by_producer() -> None:
     def side(name: str, partitions: int) -> Side:
         topics = [f"persistent://public/default/{name}-partition-{number}" for number in range(partitions)]
-        return Side(name, Access(), [Unit(topic, Place(1, 0), Place(1, 1), 0) for topic in topics])
+        return Side(name, Access(), [Unit(topic, ReadPosition(1, 0), ReadPosition(1, 1), 0) for topic in topics])
 
     with pytest.raises(InvalidValueError, match=r"a has 2 partitions with messages and b 3.*use --by content"):
         matching_for(side("a", 2), side("b", 3), "producer")

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from magnetar.client.read_position import Place
+from magnetar.client.read_position import ReadPosition
 from magnetar.jobs.replay import ReplayRequest, acknowledged, backlog, load_or_make
 from magnetar.model.errors import InvalidValueError
 from magnetar.spark.source.planning.planner import Range
@@ -23,27 +23,27 @@ def test_backlog(mark: int, acked: set[int], end: int) -> None:
     """One ledger of entries 0 to 21, against the set of those that nobody acknowledged."""
     ranges = [f"(7:{number - 1}..7:{number}]" for number in sorted(acked) if number > mark]
     cursor = {"markDeletePosition": f"7:{mark}", "individuallyDeletedMessages": f"[{','.join(ranges)}]"}
-    found = backlog(cursor, Place(7, end))
+    found = backlog(cursor, ReadPosition(7, end))
     entries = [entry for start, stop in found for entry in range(start.entry, stop.entry)]
     assert entries == [entry for entry in range(end) if entry > mark and entry not in acked]
 
 
 def test_ranges_across_ledgers_and_in_both_spellings() -> None:
     text = "[(3:1..3:4],(5:-1..5:2]]"
-    want = [(Place(3, 2), Place(3, 5)), (Place(5, 0), Place(5, 3))]
+    want = [(ReadPosition(3, 2), ReadPosition(3, 5)), (ReadPosition(5, 0), ReadPosition(5, 3))]
     assert acknowledged(text) == acknowledged(text.replace("..", "‥")) == want
     cursor = {"markDeletePosition": "3:-1", "individuallyDeletedMessages": text}
-    assert backlog(cursor, Place(5, 9)) == [
-        (Place(3, 0), Place(3, 2)),
-        (Place(3, 5), Place(5, 0)),
-        (Place(5, 3), Place(5, 9)),
+    assert backlog(cursor, ReadPosition(5, 9)) == [
+        (ReadPosition(3, 0), ReadPosition(3, 2)),
+        (ReadPosition(3, 5), ReadPosition(5, 0)),
+        (ReadPosition(5, 3), ReadPosition(5, 9)),
     ]
     assert acknowledged("[]") == []
 
 
 def test_a_plan_is_made_once(tmp_path: Path) -> None:
     path = tmp_path / "replay-r1.json"
-    ranges = [Range(WANTED.source, Place(1, 2), Place(3, 4, 5))]
+    ranges = [Range(WANTED.source, ReadPosition(1, 2), ReadPosition(3, 4, 5))]
     assert load_or_make(path, WANTED, lambda: ranges) == (ranges, False)
     assert load_or_make(path, WANTED, lambda: pytest.fail("it is there")) == (ranges, True)
     other = ReplayRequest("r1", WANTED.source, None, WANTED.target, None)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from magnetar.client.read_position import Place
+from magnetar.client.read_position import ReadPosition
 from magnetar.jobs.report import (
     AppliedPolicies,
     LedgerFacts,
@@ -63,7 +63,7 @@ def test_what_other_policies_free() -> None:
 
 @given(st.integers(0, 12), st.integers(-1, 40))
 def test_sizes_before(ledger: int, entry: int) -> None:
-    found = sizes_before(LEDGERS, Place(ledger, entry))
+    found = sizes_before(LEDGERS, ReadPosition(ledger, entry))
     entries = sum(one.entries for one in LEDGERS if one.id < ledger)
     entries += sum(min(max(entry, 0), one.entries) for one in LEDGERS if one.id == ledger)
     assert found == 100 * entries

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from magnetar.client.bulk.data_loss import DataLossError
-from magnetar.client.read_position import START, Place
+from magnetar.client.read_position import START, ReadPosition
 from magnetar.jobs.reader.snapshot import DirectorySnapshot, ledgers_of
 from magnetar.jobs.reader.topic_ledgers import read_directory
 from magnetar.jobs.reader.unit_reader import Access, Missing, read, tasks_of, units
@@ -220,7 +220,7 @@ def test_entries_that_a_recovery_does_not_find_are_missing(tmp_path: Path) -> No
         found, missing = stored(direct(tmp_path), units(direct(tmp_path), "t"))
         want = expected(log, sent)
         lost = want[15][0]
-        assert [(one.start, one.stop) for one in missing] == [(Place(lost, 5), Place(lost, 10))]
+        assert [(one.start, one.stop) for one in missing] == [(ReadPosition(lost, 5), ReadPosition(lost, 10))]
         assert found == want[:15] + want[20:]
         await store.close()
 
@@ -297,7 +297,7 @@ def test_any_range_of_any_store(
         if close:
             await store.close()
         first, stop = sorted((min(one, len(sent) - 1), min(two, len(sent) - 1)))
-        start, end = Place(*want[first][:2]), Place(*want[stop][:2])
+        start, end = ReadPosition(*want[first][:2]), ReadPosition(*want[stop][:2])
         found, missing = stored(direct(tmp_path), units(direct(tmp_path), "t", start, end))
         visible = len(stored(direct(tmp_path), units(direct(tmp_path), "t"))[0])
         assert not missing
@@ -372,4 +372,4 @@ def test_rows_without_values(tmp_path: Path) -> None:
 
 
 def test_missing_says_where() -> None:
-    assert str(Missing(Place(3, 4), Place(3, 9), "why")) == "3:4 to before 3:9: why"
+    assert str(Missing(ReadPosition(3, 4), ReadPosition(3, 9), "why")) == "3:4 to before 3:9: why"

@@ -9,7 +9,7 @@ import pyarrow as pa  # type: ignore[import-untyped]  # publishes no types
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from magnetar.client.read_position import Place
+from magnetar.client.read_position import ReadPosition
 from magnetar.jobs.verification.sequence_runs import (
     IdOverlap,
     RunBuilder,
@@ -59,7 +59,7 @@ def test_runs(messages: list[tuple[str, int]], cuts: list[int], dense: bool) -> 
     for producer in "abc":
         mine = [(at, number) for at, (name, number) in enumerate(messages) if name == producer]
         for at, number in mine:
-            one = SequenceRun("t", producer, number, number, 1, Place(1, at), Place(1, at))
+            one = SequenceRun("t", producer, number, number, 1, ReadPosition(1, at), ReadPosition(1, at))
             if want and want[-1].producer == producer and goes_on(want[-1], one, dense=dense):
                 want[-1] = want[-1]._replace(last=number, messages=want[-1].messages + 1, end=one.end)
             else:
@@ -84,7 +84,7 @@ def test_breaks_are_where_ids_go_down(messages: list[tuple[str, int]]) -> None:
     want = []
     for producer in "abc":
         mine = [(at, number) for at, (name, number) in enumerate(messages) if name == producer]
-        want += [Place(1, at) for (_, before), (at, number) in pairwise(mine) if number <= before]
+        want += [ReadPosition(1, at) for (_, before), (at, number) in pairwise(mine) if number <= before]
     assert [one.after.start for one in breaks(runs_of(messages, [5, 9], dense=False))] == want
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from magnetar.client.read_position import Place
+from magnetar.client.read_position import ReadPosition
 from magnetar.lakehouse.model.history import Commit, newest, positions_at, version_holding
 from magnetar.lakehouse.query_checkpoint import QueryCheckpoint, positions_of
 from magnetar.model.errors import InvalidValueError
@@ -43,17 +43,17 @@ def test_two_queries_that_read_one_topic_must_be_told_apart() -> None:
 @pytest.mark.parametrize(
     ("topic", "place", "version"),
     [
-        (T0, Place(1, 4), 0),
-        (T0, Place(1, 5), 1),
-        (T0, Place(1, 9, 2), 1),
-        (T0, Place(1, 9, 3), 4),
-        (T0, Place(3, 0), None),
-        (T1, Place(2, 0), 1),
-        (U, Place(0, 0), 3),
-        ("never-read", Place(0, 0), None),
+        (T0, ReadPosition(1, 4), 0),
+        (T0, ReadPosition(1, 5), 1),
+        (T0, ReadPosition(1, 9, 2), 1),
+        (T0, ReadPosition(1, 9, 3), 4),
+        (T0, ReadPosition(3, 0), None),
+        (T1, ReadPosition(2, 0), 1),
+        (U, ReadPosition(0, 0), 3),
+        ("never-read", ReadPosition(0, 0), None),
     ],
 )
-def test_the_version_that_holds_a_message(topic: str, place: Place, version: int | None) -> None:
+def test_the_version_that_holds_a_message(topic: str, place: ReadPosition, version: int | None) -> None:
     assert version_holding(COMMITS, topic, place) == version
 
 

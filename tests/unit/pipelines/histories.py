@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from magnetar.client.read_position import Place
+from magnetar.client.read_position import ReadPosition
 from magnetar.pipelines.state.manifest import FIRST, CheckPart, Manifest, OutputPart, SourcePart, print_text
-from magnetar.spark.sink.sequence_ids import Sequence
+from magnetar.spark.sink.sequence_ids import SequenceId
 
 TOPIC = "persistent://public/default/flights"
 QUERY = "q-1"
@@ -26,8 +26,8 @@ def manifest(batch: int, previous: str) -> Manifest:
         batch,
         {
             "flights": SourcePart(
-                {TOPIC: str(Place(1, start))},
-                {TOPIC: str(Place(1, end))},
+                {TOPIC: str(ReadPosition(1, start))},
+                {TOPIC: str(ReadPosition(1, end))},
                 {TOPIC: ROWS},
                 {TOPIC: print_text(sum(map(row_print, range(start, end))))},
             )
@@ -55,7 +55,7 @@ def history(batches: int) -> list[Manifest]:
 def messages(batches: int) -> list[tuple[str, int, int]]:
     """Producer, sequence id and print of what stands in the topic of ``out``: two tasks, four rows each."""
     return [
-        (f"spark.{QUERY}/out.{row % 2}", Sequence(batch, row // 2, 9).number(), 100 * batch + row)
+        (f"spark.{QUERY}/out.{row % 2}", SequenceId(batch, row // 2, 9).number(), 100 * batch + row)
         for batch in range(batches)
         for row in range(ROWS - 2)
     ]

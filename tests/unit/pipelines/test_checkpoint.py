@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from magnetar.client.read_position import Place
+from magnetar.client.read_position import ReadPosition
 from magnetar.model.errors import ConflictError, InvalidValueError
 from magnetar.pipelines.state.checkpoint import PipelineCheckpoint
 from magnetar.pipelines.state.manifest import FIRST, ManifestError, from_text, print_text, to_text
@@ -31,7 +31,7 @@ def test_spark_s_part(tmp_path: Path) -> None:
     write_whole(tmp_path / "commits" / "0", "v1\n{}")
     (tmp_path / "offsets" / ".11.crc").write_text("x")
     assert (checkpoint.query_id(), checkpoint.batches(), checkpoint.committed()) == ("q", [0, 10], 0)
-    assert checkpoint.ends(0) == [{TOPIC: Place(3, 4, 1)}, None]
+    assert checkpoint.ends(0) == [{TOPIC: ReadPosition(3, 4, 1)}, None]
     with pytest.raises(InvalidValueError, match="is gone"):
         checkpoint.ends(5)
     write_whole(tmp_path / "offsets" / "12", "v9\n{}\n-")
@@ -50,8 +50,8 @@ def test_only_one_may_run(tmp_path: Path) -> None:
 def test_begins(tmp_path: Path) -> None:
     checkpoint = PipelineCheckpoint(str(tmp_path))
     assert checkpoint.identity() is None
-    checkpoint.begin("p", {"flights": {TOPIC: Place(3, 4)}})
-    assert checkpoint.starts() == {"flights": {TOPIC: Place(3, 4)}}
+    checkpoint.begin("p", {"flights": {TOPIC: ReadPosition(3, 4)}})
+    assert checkpoint.starts() == {"flights": {TOPIC: ReadPosition(3, 4)}}
 
 
 def test_manifests_are_chained(tmp_path: Path) -> None:

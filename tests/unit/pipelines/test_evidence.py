@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from magnetar.client.read_position import Place
+from magnetar.client.read_position import ReadPosition
 from magnetar.pipelines.evidence import judgement
 from magnetar.pipelines.evidence.judgement import DeliveredRows, Discrepancy, TableRows
 from magnetar.pipelines.state.manifest import BY_NAMES, Manifest, from_text, to_text
 from tests.unit.pipelines.histories import QUERY, ROWS, TOPIC, history, messages, row_print
 
-STARTS = {"flights": {TOPIC: Place(1, 0)}}
+STARTS = {"flights": {TOPIC: ReadPosition(1, 0)}}
 
 
 class Topic:
@@ -27,7 +27,7 @@ class Topic:
         self.read = 0
 
     def recount(
-        self, _name: str, start: Mapping[str, Place], end: Mapping[str, Place]
+        self, _name: str, start: Mapping[str, ReadPosition], end: Mapping[str, ReadPosition]
     ) -> Mapping[str, tuple[int, int]]:
         there = [self.rows[one] for one in range(start[TOPIC].entry, end[TOPIC].entry) if one in self.rows]
         self.read += len(there)
@@ -37,7 +37,7 @@ class Topic:
 def deliver(sent: list[tuple[str, int, int]]) -> DeliveredRows:
     seen = DeliveredRows(QUERY, "out")
     for index, one in enumerate(sent):
-        seen.add("t", Place(5, index), *one)
+        seen.add("t", ReadPosition(5, index), *one)
     return seen
 
 
@@ -131,9 +131,9 @@ def test_ranges_must_join(begins: int, told: str) -> None:
 
 
 def test_ranges_against_the_beginning_and_spark_s_log() -> None:
-    (found,) = judgement.ranges(history(2), {"flights": {TOPIC: Place(0, 3)}}, lambda _: None)
+    (found,) = judgement.ranges(history(2), {"flights": {TOPIC: ReadPosition(0, 3)}}, lambda _: None)
     assert found.where == "batch 0, source flights" and "was skipped" in found.text
-    log = {0: {"flights": {TOPIC: Place(1, 10)}}, 1: {"flights": {TOPIC: Place(1, 21)}}}
+    log = {0: {"flights": {TOPIC: ReadPosition(1, 10)}}, 1: {"flights": {TOPIC: ReadPosition(1, 21)}}}
     (found,) = judgement.ranges(history(3), STARTS, log.get)
     assert found.where == "batch 1, source flights"
 

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 from rich.console import Console
 
-from magnetar.client.read_position import Place
+from magnetar.client.read_position import ReadPosition
 from magnetar.pipelines.declaration.parser import parse
 from magnetar.pipelines.execution.progress import ProgressView, lag_text, outline, places_of
 from tests.unit.pipelines.example import TEXT
@@ -26,11 +26,11 @@ from tests.unit.pipelines.histories import TOPIC, history
     ],
 )
 def test_lag(end: tuple[int, ...], latest: tuple[int, ...], text: str) -> None:
-    assert lag_text({TOPIC: Place(*end)}, {TOPIC: Place(*latest)}) == text
+    assert lag_text({TOPIC: ReadPosition(*end)}, {TOPIC: ReadPosition(*latest)}) == text
 
 
 def test_places_of_progress() -> None:
-    assert places_of('{"v": 1, "p": {"t": "1:2:3"}}') == {"t": Place(1, 2, 3)}
+    assert places_of('{"v": 1, "p": {"t": "1:2:3"}}') == {"t": ReadPosition(1, 2, 3)}
     assert places_of("null") == places_of(None) == {}
 
 

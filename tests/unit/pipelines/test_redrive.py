@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from magnetar.client.bulk.data_loss import DataLossError
 from magnetar.client.errors import ClientError, ClientTimeoutError, ConnectionLostError, RefusedError
 from magnetar.client.lookup import Lookup
-from magnetar.client.read_position import Place
+from magnetar.client.read_position import ReadPosition
 from magnetar.model.errors import InvalidValueError, ServerError
 from magnetar.pipelines import redrive as module
 from magnetar.pipelines.declaration.parser import parse
@@ -38,13 +38,18 @@ def dead(number: int) -> RedriveMessage:
         ("pipeline.topic", "persistent://public/default/flights"),
         ("pipeline.position", f"3:{number}:0"),
     )
-    return RedriveMessage(TOPIC, Place(1, number), b"x", None, 0, 100 + number, properties)
+    return RedriveMessage(TOPIC, ReadPosition(1, number), b"x", None, 0, 100 + number, properties)
 
 
 def test_a_letter() -> None:
     one = parse_dead_letter(dead(4).properties)
     assert one is not None
-    assert (one.pipeline, one.cause, one.position, one.original) == ("p", "decode", Place(3, 4), (("mine", "1"),))
+    assert (one.pipeline, one.cause, one.position, one.original) == (
+        "p",
+        "decode",
+        ReadPosition(3, 4),
+        (("mine", "1"),),
+    )
     assert parse_dead_letter((("mine", "1"),)) is None
 
 
@@ -68,7 +73,7 @@ def test_each_is_taken_once(asked: list[tuple[int, int, str]]) -> None:
         wanted = [
             plan.number
             for plan in plans
-            if number < Place.parse(plan.end[TOPIC]).entry
+            if number < ReadPosition.parse(plan.end[TOPIC]).entry
             and 100 + number >= plan.since_ms
             and plan.cause in ("", CAUSES[number % 2])
         ]

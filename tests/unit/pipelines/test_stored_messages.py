@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from magnetar.client.read_position import Place
+from magnetar.client.read_position import ReadPosition
 from magnetar.columnar.entries.block import EntryBlock, EntryBytes, block_of
 from magnetar.columnar.entries.opener import CryptoFailureAction, EntryOpener
 from magnetar.pipelines.declaration.model import Pipeline
@@ -40,7 +40,7 @@ def pipeline_of(directory: Path) -> Pipeline:
 def test_a_topic_of_a_source_with_a_key_is_known_before_the_first_manifest_that_has_it(tmp_path: Path) -> None:
     """Its dead letters come before that manifest, and a crash may come between."""
     pipeline, checkpoint = pipeline_of(tmp_path), PipelineCheckpoint(str(tmp_path))
-    checkpoint.begin("small", {"flights": {T.format(0): Place(1, 0)}, "open": {"o": Place(2, 0)}})
+    checkpoint.begin("small", {"flights": {T.format(0): ReadPosition(1, 0)}, "open": {"o": ReadPosition(2, 0)}})
     offsets = [
         {"v": 1, "p": {T.format(0): "1:4:0", T.format(1): "5:1:0"}},
         {"v": 1, "p": {"o": "2:0:0", "o2": "3:0:0"}},
@@ -52,7 +52,7 @@ def test_a_topic_of_a_source_with_a_key_is_known_before_the_first_manifest_that_
 
 def test_of_two_sources_of_a_topic_the_one_with_a_key_counts(tmp_path: Path) -> None:
     pipeline, checkpoint = pipeline_of(tmp_path), PipelineCheckpoint(str(tmp_path))
-    checkpoint.begin("small", {"flights": {"both": Place(1, 0)}, "open": {"both": Place(1, 0)}})
+    checkpoint.begin("small", {"flights": {"both": ReadPosition(1, 0)}, "open": {"both": ReadPosition(1, 0)}})
     assert sources_by_topic(pipeline, checkpoint)["both"].name == "flights"
 
 
@@ -77,12 +77,12 @@ def test_a_message_in_a_batch_that_no_key_opens_any_more_is_not_gone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (batch,) = BatchWriter("p").pack(5, [b"a", b"b", b"c"], [1, 2, 3])
-    there = {Place(3, 4): encrypted(batch.entry), Place(3, 5): batch.entry}
+    there = {ReadPosition(3, 4): encrypted(batch.entry), ReadPosition(3, 5): batch.entry}
 
     class Reader:
         """Of the two entries above."""
 
-        def __init__(self, _lookup: Any, _topic: str, start: Place, end: Place, **_: Any) -> None:
+        def __init__(self, _lookup: Any, _topic: str, start: ReadPosition, end: ReadPosition, **_: Any) -> None:
             self.start, self.end = start, end
 
         def blocks(self) -> Iterator[EntryBlock]:
@@ -93,14 +93,14 @@ def test_a_message_in_a_batch_that_no_key_opens_any_more_is_not_gone(
     pipeline = pipeline_of(tmp_path)
     lookup: Any = None
 
-    def found(at: Place, options: dict[str, str]) -> Any:
+    def found(at: ReadPosition, options: dict[str, str]) -> Any:
         letter = DeadLetter("small", ROW, "", "", "", "t", at, ())
         return _original(lookup, letter, reader_options(pipeline, "t", options, CryptoFailureAction.CONSUME))
 
     (tmp_path / "other.pem").write_text(pair(1)[0])
     right, wrong = ({"decryption.privateKey": str(tmp_path / name)} for name in ("key.pem", "other.pem"))
-    for at in (Place(3, 4, 0), Place(3, 4, 2)):
+    for at in (ReadPosition(3, 4, 0), ReadPosition(3, 4, 2)):
         assert sealed_count(found(at, wrong).properties) == 3
         assert found(at, right).value == [b"a", b"b", b"c"][at.batch]
-    assert found(Place(3, 5, 3), right) is None
-    assert found(Place(3, 6, 1), right) is None
+    assert found(ReadPosition(3, 5, 3), right) is None
+    assert found(ReadPosition(3, 6, 1), right) is None

@@ -9,7 +9,7 @@ import pytest
 from magnetar.model.errors import InvalidValueError
 from magnetar.spark import option_guard
 from magnetar.spark.data_source import _check_batch, _check_stream
-from magnetar.spark.option_guard import Checks
+from magnetar.spark.option_guard import FormatChecks
 from magnetar.spark.options.sink_options import sink_options
 from magnetar.spark.sink.update_mode import updates
 
@@ -40,7 +40,7 @@ def reader(use: str, monkeypatch: pytest.MonkeyPatch) -> Any:
             type(self).asked += 1
             return self.asked
 
-    checks = Checks(_check_batch, _check_stream, sink_options, sink_options)
+    checks = FormatChecks(_check_batch, _check_stream, sink_options, sink_options)
     monkeypatch.setattr(option_guard, "_checks", {"pulsar": checks})
     option_guard.wrap(Reader, "last", use)
     return Reader()
@@ -109,7 +109,9 @@ def test_updates_go_through_foreach_batch(monkeypatch: pytest.MonkeyPatch) -> No
         def start(self, path: Any = None, format: Any = None, outputMode: Any = None, **more: Any) -> tuple[Any, ...]:
             return path, format, outputMode, more
 
-    monkeypatch.setattr(option_guard, "_checks", {"pulsar": Checks(None, None, sink_options, sink_options, updates)})
+    monkeypatch.setattr(
+        option_guard, "_checks", {"pulsar": FormatChecks(None, None, sink_options, sink_options, updates)}
+    )
     option_guard.wrap(Writer, "start", "write_stream")
     right = {"service.url": URL, "topic": "t", "staging": "/stage", "checkpointLocation": "/c"}
     for started in (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from magnetar.client.bulk.lag import Lag
-from magnetar.client.read_position import Place
+from magnetar.client.read_position import ReadPosition
 from magnetar.spark.offset_json import to_json
 from magnetar.spark.progress import lag_json, progress_of
 
@@ -13,8 +13,8 @@ T, U = "persistent://public/default/t", "persistent://public/default/u"
 
 
 def test_lag_of_all_partitions() -> None:
-    end = to_json({T: Place(1, 5), U: Place(1, 1)})
-    latest = to_json({T: Place(1, 9), U: Place(2, 1)})
+    end = to_json({T: ReadPosition(1, 5), U: ReadPosition(1, 1)})
+    latest = to_json({T: ReadPosition(1, 9), U: ReadPosition(2, 1)})
     latest["lag"] = lag_json({T: Lag(40, 900), U: Lag(2, 400)}, 1_000)
     source = {
         "numInputRows": 7, "processedRowsPerSecond": 3.5, "endOffset": json.dumps(end),

@@ -39,30 +39,30 @@ def within(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
 
 def test_a_task_that_reads_is_found_and_no_other(within: Any) -> None:
     within(Task(0))
-    assert not repeatability.comes_straight()
-    repeatability.note_reading()
-    assert repeatability.comes_straight()
+    assert not repeatability.is_repeatable()
+    repeatability.note_source_read()
+    assert repeatability.is_repeatable()
     within(Task(1))
-    assert not repeatability.comes_straight()
+    assert not repeatability.is_repeatable()
     within(Task(0, "app-2"))
-    assert not repeatability.comes_straight()
+    assert not repeatability.is_repeatable()
 
 
 def test_the_file_does_not_grow(within: Any, tmp_path: Path) -> None:
     for attempt in range(1_200):
         within(Task(attempt))
-        repeatability.note_reading()
-        assert repeatability.comes_straight()
+        repeatability.note_source_read()
+        assert repeatability.is_repeatable()
     (file,) = tmp_path.iterdir()
     assert file.stat().st_size == 512 * 8
     within(Task(1_200 - 512))
-    assert repeatability.comes_straight()
+    assert repeatability.is_repeatable()
     within(Task(1_199 - 512))
-    assert not repeatability.comes_straight()
+    assert not repeatability.is_repeatable()
 
 
 def test_outside_a_task_nothing_is_noted(within: Any, tmp_path: Path) -> None:
     within(None)
-    repeatability.note_reading()
-    assert not repeatability.comes_straight()
+    repeatability.note_source_read()
+    assert not repeatability.is_repeatable()
     assert not list(tmp_path.iterdir())

@@ -18,14 +18,14 @@ from typing import TypeVar
 from magnetar.client.connection import Connection
 from magnetar.client.errors import ClientError, ConnectionLostError, RefusedError
 from magnetar.client.lookup import Lookup
-from magnetar.client.read_position import START, Place, after_entry
-from magnetar.client.reader_session import ended
+from magnetar.client.read_position import START, ReadPosition, after_entry
+from magnetar.client.reader_session import consumer_ended
 from magnetar.protocol import commands as c
 
 Result = TypeVar("Result")
 
 
-class Anchor:
+class CheckpointSubscription:
     """One subscription on one topic or partition, for one thread; connects when needed and again when cut off."""
 
     def __init__(self, lookup: Lookup, topic: str, subscription: str) -> None:
@@ -36,13 +36,13 @@ class Anchor:
         self._connection: Connection | None = None
         self._consumer_id = 0
 
-    def __enter__(self) -> Anchor:
+    def __enter__(self) -> CheckpointSubscription:
         return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def hold(self, start: Place | None) -> Place:
+    def hold(self, start: ReadPosition | None) -> ReadPosition:
         """Make the subscription unless it exists, at ``start`` (None: at the end), and say where it stands.
 
         The same answer until `move_to`, whatever is published meanwhile and whoever asks.
@@ -54,11 +54,11 @@ class Anchor:
         stands = self._positions()[1]
         return stands if start is None or stands[:2] != start[:2] else start
 
-    def last(self) -> Place:
+    def last(self) -> ReadPosition:
         """After the last message that can be read now."""
         return self._positions()[0]
 
-    def move_to(self, place: Place) -> None:
+    def move_to(self, place: ReadPosition) -> None:
         """Acknowledge everything before ``place``, but not part of an entry. Durable as the broker's acks are."""
         if place.entry <= 0:
             return
@@ -86,10 +86,10 @@ class Anchor:
             self._connection.close()
             self._connection = None
 
-    def _positions(self) -> tuple[Place, Place]:
+    def _positions(self) -> tuple[ReadPosition, ReadPosition]:
         """After the last message, and where the subscription stands."""
 
-        def ask(connection: Connection) -> tuple[Place, Place]:
+        def ask(connection: Connection) -> tuple[ReadPosition, ReadPosition]:
             answer = connection.request(
                 c.CommandGetLastMessageId(self._consumer_id, connection.new_request_id()),
                 c.CommandGetLastMessageIdResponse,
@@ -118,7 +118,7 @@ class Anchor:
             except ConnectionLostError:
                 pass
             else:
-                if not ended(pushes):
+                if not consumer_ended(pushes):
                     return self._connection
             self.close()
         connection = self._lookup.connect(self.topic)

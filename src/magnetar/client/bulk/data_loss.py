@@ -12,22 +12,22 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from magnetar.client.errors import ClientError
-from magnetar.client.read_position import Place
+from magnetar.client.read_position import ReadPosition
 
 
 class Hole(NamedTuple):
     """Nothing came for ``[start, stop)``."""
 
-    start: Place
-    stop: Place
+    start: ReadPosition
+    stop: ReadPosition
 
 
 class DataGap(NamedTuple):
     """What lies in ``[start, stop)`` of a topic is gone."""
 
     topic: str
-    start: Place
-    stop: Place
+    start: ReadPosition
+    stop: ReadPosition
     certain: bool
     """Whether there ever was something. Not known if the hole begins where the ledger that is gone may have ended."""
 
@@ -45,7 +45,7 @@ class DataLossError(ClientError):
         """What is missing, if that is what is wrong."""
 
 
-def gaps(topic: str, holes: Sequence[Hole], stands: Place, end: Place) -> list[DataGap]:
+def gaps(topic: str, holes: Sequence[Hole], stands: ReadPosition, end: ReadPosition) -> list[DataGap]:
     """Which holes, in order, are gaps if a reader that asks for the beginning of the first one stands at ``stands``.
 
     ``end`` of the range that is read is behind a message that existed.

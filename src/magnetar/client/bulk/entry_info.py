@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 
-class Extent(NamedTuple):
+class EntryInfo(NamedTuple):
     """One entry without its content."""
 
     ledger: int

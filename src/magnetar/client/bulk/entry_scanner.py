@@ -1,6 +1,6 @@
 """What stands in a range of a topic: how many messages and bytes in which entry, and when they were published.
 
-The protocol has no question for this, so the entries are read and their heads are kept. A `Surveyor` follows one query:
+The protocol has no question for this, so the entries are read and their heads are kept. A `EntryScanner` follows one query:
 it goes on where it stopped, so that it reads everything once, and no further than it is asked to. The broker sends so
 many messages as it was permitted, hence what limits a query also limits what is read ahead of it.
 """
@@ -11,11 +11,11 @@ from collections import deque
 from functools import partial
 from typing import Final, NamedTuple
 
-from magnetar.client.bulk.entry_info import Extent
+from magnetar.client.bulk.entry_info import EntryInfo
 from magnetar.client.errors import ConnectionLostError
 from magnetar.client.lookup import Lookup
-from magnetar.client.read_position import START, Place
-from magnetar.client.reader_session import Ended, Session
+from magnetar.client.read_position import START, ReadPosition
+from magnetar.client.reader_session import ConsumerEnd, ReaderSession
 from magnetar.protocol import commands as c
 from magnetar.protocol.entries import measure
 
@@ -24,27 +24,27 @@ _STEP: Final = 5_000
 """Permits at a time while only bytes are limited."""
 
 
-class Survey(NamedTuple):
+class EntryScan(NamedTuple):
     """What was found."""
 
-    extents: list[Extent]
-    end: Place
+    extents: list[EntryInfo]
+    end: ReadPosition
     """Up to where everything is known."""
 
 
-class Surveyor:
+class EntryScanner:
     """Of one topic or partition, for one thread."""
 
     def __init__(self, lookup: Lookup, topic: str) -> None:
         self._lookup = lookup
         self._topic = topic
-        self._session: Session | None = None
+        self._session: ReaderSession | None = None
         self._permits = 0
         self._quiet = False
         self._from = self._next = START
-        self._known: deque[Extent] = deque()
+        self._known: deque[EntryInfo] = deque()
 
-    def survey(self, start: Place, until: Place, *, messages: int = 0, size: int = 0) -> Survey:
+    def survey(self, start: ReadPosition, until: ReadPosition, *, messages: int = 0, size: int = 0) -> EntryScan:
         """From ``start`` up to ``until``, or up to so many messages or bytes if that is less; 0 is no limit."""
         if not self._from <= start <= self._next:
             self.close()
@@ -66,12 +66,12 @@ class Surveyor:
             if self._quiet:
                 # Nothing comes any more: what is left up to there holds no messages for readers.
                 self._next = max(self._next, until)
-        return Survey(list(self._known), min(self._next, until))
+        return EntryScan(list(self._known), min(self._next, until))
 
-    def _read(self, wanted: int) -> list[Extent]:
+    def _read(self, wanted: int) -> list[EntryInfo]:
         """What came next; waits a while for it."""
         if self._session is None:
-            self._session, self._permits = Session(self._lookup, self._topic, self._next), 0
+            self._session, self._permits = ReaderSession(self._lookup, self._topic, self._next), 0
         try:
             if self._permits <= 0:
                 # Entries come whole, so the broker may have sent more than was permitted, and counts that.
@@ -81,18 +81,18 @@ class Surveyor:
         except ConnectionLostError:
             self.close()
             raise
-        found: list[Extent] = []
+        found: list[EntryInfo] = []
         for push in pushes:
-            if isinstance(push, Ended):
+            if isinstance(push, ConsumerEnd):
                 self.close()
                 break
             if type(push) is c.CommandMessage:
                 one = measure(push.entry)
                 self._permits -= max(one.messages, 1)
-                at = Place(push.message_id.ledger, push.message_id.entry)
+                at = ReadPosition(push.message_id.ledger, push.message_id.entry)
                 if at[:2] >= self._next[:2]:
-                    found.append(Extent(at.ledger, at.entry, one.messages, one.size, one.publish_time))
-                    self._next = Place(at.ledger, at.entry + 1)
+                    found.append(EntryInfo(at.ledger, at.entry, one.messages, one.size, one.publish_time))
+                    self._next = ReadPosition(at.ledger, at.entry + 1)
         self._quiet = not pushes
         return found
 
@@ -103,15 +103,15 @@ class Surveyor:
             self._session = None
 
 
-def extents_at(lookup: Lookup, topic: str, place: Place, messages: int = 1) -> list[Extent]:
+def entries_at(lookup: Lookup, topic: str, place: ReadPosition, messages: int = 1) -> list[EntryInfo]:
     """What stands there: the first entries with about so many messages, fewer if they do not come at once."""
 
-    def ask() -> list[Extent]:
-        with Session(lookup, topic, place) as session:
+    def ask() -> list[EntryInfo]:
+        with ReaderSession(lookup, topic, place) as session:
             session.flow(messages)
             pushes = session.connection.receive(_SILENCE)
             return [
-                Extent(push.message_id.ledger, push.message_id.entry, one.messages, one.size, one.publish_time)
+                EntryInfo(push.message_id.ledger, push.message_id.entry, one.messages, one.size, one.publish_time)
                 for push in pushes
                 if type(push) is c.CommandMessage and (one := measure(push.entry))
             ]

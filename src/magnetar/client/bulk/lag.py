@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from magnetar.client.lookup import Lookup
-from magnetar.client.read_position import Place
-from magnetar.client.reader_session import Session
+from magnetar.client.read_position import ReadPosition
+from magnetar.client.reader_session import ReaderSession
 from magnetar.protocol import commands as c
 from magnetar.protocol.entries import measure
 
@@ -26,10 +26,10 @@ class Lag(NamedTuple):
     """When the next message to read was published; None if nothing came at once."""
 
 
-def lag(lookup: Lookup, topic: str, at: Place, last: Place) -> Lag:
+def lag(lookup: Lookup, topic: str, at: ReadPosition, last: ReadPosition) -> Lag:
     """Of who reads on at ``at``, before ``last``, the place after the topic's last message."""
     first = lookup.patiently(lambda: _look(lookup, topic, at))
-    final = lookup.patiently(lambda: _look(lookup, topic, Place(last.ledger, max(last.entry - 1, 0))))
+    final = lookup.patiently(lambda: _look(lookup, topic, ReadPosition(last.ledger, max(last.entry - 1, 0))))
     if first is None:
         return Lag(None, None)
     measured = measure(first.entry)
@@ -45,9 +45,9 @@ def _index(message: c.CommandMessage) -> int | None:
     return None if message.broker_metadata is None else message.broker_metadata.index
 
 
-def _look(lookup: Lookup, topic: str, place: Place) -> c.CommandMessage | None:
+def _look(lookup: Lookup, topic: str, place: ReadPosition) -> c.CommandMessage | None:
     """The first entry from a place on."""
-    with Session(lookup, topic, place) as session:
+    with ReaderSession(lookup, topic, place) as session:
         session.flow(1)
         for push in session.connection.receive(_SILENCE):
             if type(push) is c.CommandMessage:

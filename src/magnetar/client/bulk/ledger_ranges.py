@@ -11,8 +11,8 @@ from functools import partial
 from typing import Final
 
 from magnetar.client.lookup import Lookup
-from magnetar.client.read_position import Place
-from magnetar.client.reader_session import Session
+from magnetar.client.read_position import ReadPosition
+from magnetar.client.reader_session import ReaderSession
 from magnetar.protocol import commands as c
 
 _FAR: Final = 1 << 40
@@ -22,14 +22,14 @@ _LEDGERS_MAX: Final = 1_000
 """Looked at; the rest of the range stays in one part."""
 
 
-def parts_by_ledger(
-    lookup: Lookup, topic: str, start: Place, end: Place, most: int = _LEDGERS_MAX
-) -> list[tuple[Place, Place]]:
+def split_by_ledger(
+    lookup: Lookup, topic: str, start: ReadPosition, end: ReadPosition, most: int = _LEDGERS_MAX
+) -> list[tuple[ReadPosition, ReadPosition]]:
     """``[start, end)`` as parts that follow each other, each within one ledger as far as that can be found out.
 
     After ``most`` of them the rest is one part, in several ledgers.
     """
-    parts: list[tuple[Place, Place]] = []
+    parts: list[tuple[ReadPosition, ReadPosition]] = []
     while start.ledger < end.ledger and start.ledger >= 0 and len(parts) < most:
         following = lookup.patiently(partial(_following, lookup, topic, start.ledger))
         if following is None or following[0] >= end:
@@ -44,13 +44,13 @@ def parts_by_ledger(
     return parts
 
 
-def _following(lookup: Lookup, topic: str, ledger: int) -> tuple[Place, Place] | None:
+def _following(lookup: Lookup, topic: str, ledger: int) -> tuple[ReadPosition, ReadPosition] | None:
     """The first entry behind a ledger, and the place after that ledger's last one; None if nothing follows."""
-    with Session(lookup, topic, Place(ledger, _FAR)) as session:
+    with ReaderSession(lookup, topic, ReadPosition(ledger, _FAR)) as session:
         session.flow(1)
         pushes = [push for push in session.connection.receive(_SILENCE) if type(push) is c.CommandMessage]
     if not pushes or pushes[0].message_id.ledger <= ledger:
         return None
-    first = Place(pushes[0].message_id.ledger, pushes[0].message_id.entry)
-    with Session(lookup, topic, first) as session:
+    first = ReadPosition(pushes[0].message_id.ledger, pushes[0].message_id.entry)
+    with ReaderSession(lookup, topic, first) as session:
         return first, session.stands()

@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterator
 from typing import Final
 
 from magnetar.client.lookup import Lookup
-from magnetar.client.read_position import START, Place
-from magnetar.client.reader_session import Session
+from magnetar.client.read_position import START, ReadPosition
+from magnetar.client.reader_session import ReaderSession
 from magnetar.model.errors import InvalidValueError
 from magnetar.protocol import commands as c
 from magnetar.protocol.entries import measure
@@ -23,35 +23,35 @@ _STEP: Final = 5_000
 """Permits at a time."""
 _SLACK: Final = 5
 """Seconds by which clocks may differ without costing a second look."""
-_FAR: Final = Place(1 << 62, 0)
+_FAR: Final = ReadPosition(1 << 62, 0)
 """After every ledger: a broker begins at its end then."""
 
 
-def last_place(lookup: Lookup, topic: str) -> Place:
+def last_position(lookup: Lookup, topic: str) -> ReadPosition:
     """After the last message that can be read now; START if there is none. ``topic`` is no partitioned one."""
 
-    def ask() -> Place:
-        with Session(lookup, topic, START) as session:
+    def ask() -> ReadPosition:
+        with ReaderSession(lookup, topic, START) as session:
             return session.last_place()
 
     return lookup.patiently(ask)
 
 
-def written_place(lookup: Lookup, topic: str) -> Place:
+def written_position(lookup: Lookup, topic: str) -> ReadPosition:
     """After the last entry that is there, readable or not: markers and open transactions included."""
 
-    def ask() -> Place:
-        with Session(lookup, topic, _FAR, at_end=True) as session:
+    def ask() -> ReadPosition:
+        with ReaderSession(lookup, topic, _FAR, at_end=True) as session:
             return session.stands()
 
     return lookup.patiently(ask)
 
 
-def first_place(lookup: Lookup, topic: str) -> Place:
+def first_position(lookup: Lookup, topic: str) -> ReadPosition:
     """Before the first entry that is still there; START if there is none."""
 
-    def ask() -> Place:
-        with Session(lookup, topic, START) as session:
+    def ask() -> ReadPosition:
+        with ReaderSession(lookup, topic, START) as session:
             if (last := session.last_place()) == START:
                 return START
             session.flow(1)
@@ -60,12 +60,12 @@ def first_place(lookup: Lookup, topic: str) -> Place:
                 # All was trimmed.
                 return START
             first = (found or session.awaited())[0].message_id
-            return Place(first.ledger, first.entry)
+            return ReadPosition(first.ledger, first.entry)
 
     return lookup.patiently(ask)
 
 
-def _entries(session: Session, end: Place) -> Iterator[c.CommandMessage]:
+def _entries(session: ReaderSession, end: ReadPosition) -> Iterator[c.CommandMessage]:
     """Everything from where the session begins up to ``end``, before which is a message."""
     at = START
     while at < end:
@@ -77,7 +77,7 @@ def _entries(session: Session, end: Place) -> Iterator[c.CommandMessage]:
             # Silence is not the end: it may be read from far away, or the broker has more to do.
             found = session.awaited()
         for one in found:
-            at = Place(one.message_id.ledger, one.message_id.entry + 1)
+            at = ReadPosition(one.message_id.ledger, one.message_id.entry + 1)
             if at > end:
                 return
             yield one
@@ -85,12 +85,12 @@ def _entries(session: Session, end: Place) -> Iterator[c.CommandMessage]:
 
 def _first(
     lookup: Lookup, topic: str, back: int, wanted: Callable[[c.CommandMessage], bool]
-) -> tuple[c.CommandMessage | None, bool, Place]:
+) -> tuple[c.CommandMessage | None, bool, ReadPosition]:
     """The first entry that is wanted from ``back`` seconds ago on (0: from the beginning), whether it is the first of
     all that were looked at, and where the topic ends."""
 
-    def ask() -> tuple[c.CommandMessage | None, bool, Place]:
-        with Session(lookup, topic, START, back=back) as session:
+    def ask() -> tuple[c.CommandMessage | None, bool, ReadPosition]:
+        with ReaderSession(lookup, topic, START, back=back) as session:
             end = session.last_place()
             for index, message in enumerate(_entries(session, end)):
                 if wanted(message):
@@ -100,7 +100,7 @@ def _first(
     return lookup.patiently(ask)
 
 
-def place_at_time(lookup: Lookup, topic: str, time_ms: int, now_ms: int) -> Place:
+def position_at_time(lookup: Lookup, topic: str, time_ms: int, now_ms: int) -> ReadPosition:
     """Before the first message that was published at that time or later; the end if there is none."""
 
     def late(message: c.CommandMessage) -> bool:
@@ -109,15 +109,15 @@ def place_at_time(lookup: Lookup, topic: str, time_ms: int, now_ms: int) -> Plac
     back = max((now_ms - time_ms) // 1000, 0) + _SLACK
     message, first, end = _first(lookup, topic, back, late)
     if first:
-        earliest = first_place(lookup, topic)
+        earliest = first_position(lookup, topic)
         while first and message is not None and message.message_id[:2] != earliest[:2]:
             # Perhaps earlier ones are as late: the broker's clock is not ours. Or nothing came for a while before.
             back = min(back * 4 + 60, now_ms // 1000)
             message, first, end = _first(lookup, topic, back, late)
-    return end if message is None else Place(message.message_id.ledger, message.message_id.entry)
+    return end if message is None else ReadPosition(message.message_id.ledger, message.message_id.entry)
 
 
-def place_of_index(lookup: Lookup, topic: str, index: int) -> Place:
+def position_of_index(lookup: Lookup, topic: str, index: int) -> ReadPosition:
     """Before the message with that index, or the first one behind it; the end if there is none. Reads up to there."""
 
     def behind(message: c.CommandMessage) -> bool:
@@ -134,4 +134,4 @@ def place_of_index(lookup: Lookup, topic: str, index: int) -> Place:
     assert message.broker_metadata is not None and message.broker_metadata.index is not None, "just looked at"
     count = measure(message.entry).messages
     inside = count - 1 - (message.broker_metadata.index - index)
-    return Place(message.message_id.ledger, message.message_id.entry, max(inside, 0))
+    return ReadPosition(message.message_id.ledger, message.message_id.entry, max(inside, 0))

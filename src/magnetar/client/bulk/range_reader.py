@@ -27,8 +27,8 @@ import numpy as np
 from magnetar.client.bulk.data_loss import DataGap, DataLossError, Hole, gaps
 from magnetar.client.errors import ClientTimeoutError, ConnectionLostError, RefusedError
 from magnetar.client.lookup import Lookup
-from magnetar.client.read_position import Place
-from magnetar.client.reader_session import Ended, Session
+from magnetar.client.read_position import ReadPosition
+from magnetar.client.reader_session import ConsumerEnd, ReaderSession
 from magnetar.columnar.entries.block import FIRST, NO_INDEX, STOP, EntryBlock, EntryBytes, block_of
 from magnetar.protocol import commands as c
 from magnetar.runtime.clock import steady_seconds
@@ -54,8 +54,8 @@ class RangeReader:
         self,
         lookup: Lookup,
         topic: str,
-        start: Place,
-        end: Place,
+        start: ReadPosition,
+        end: ReadPosition,
         *,
         poll_timeout: float = 120.0,
         fail_on_data_loss: bool = True,
@@ -86,14 +86,14 @@ class RangeReader:
         self._quiet_since = steady_seconds()
         while True:
             try:
-                with self._lookup.patiently(lambda: Session(self._lookup, self._topic, self._next)) as session:
+                with self._lookup.patiently(lambda: ReaderSession(self._lookup, self._topic, self._next)) as session:
                     yield from self._blocks(session)
                 return
             except ConnectionLostError:
                 self._check_patience("its connection keeps breaking")
                 time.sleep(_PAUSE)
 
-    def _blocks(self, session: Session) -> Iterator[EntryBlock]:
+    def _blocks(self, session: ReaderSession) -> Iterator[EntryBlock]:
         # Its kernels take a quarter of a second to load, and most who import this module only ask for places.
         from magnetar.client.bulk.block_receiver import BlockReceiver
 
@@ -105,7 +105,7 @@ class RangeReader:
                 self._look_into_holes()
             for block in found:
                 ledger, entry = block.table[:2, -1].tolist()
-                self._next = Place(ledger, entry + 1)
+                self._next = ReadPosition(ledger, entry + 1)
                 yield block
                 self._quiet_since = steady_seconds()
             if not done and not found:
@@ -120,7 +120,7 @@ class RangeReader:
         """Entries inside the range, whether it is over, whether the broker ended the consumer."""
         found: list[EntryBlock] = []
         for item in items:
-            if isinstance(item, Ended):
+            if isinstance(item, ConsumerEnd):
                 return found, False, True
             if not isinstance(item, EntryBlock):
                 if type(item) is not c.CommandMessage:
@@ -150,7 +150,7 @@ class RangeReader:
         first = 0
         for number, at in enumerate(zip(*table[:2].tolist(), strict=True)):
             if at != self._expected and at > self._expected >= (0, 0):
-                self._holes.append(Hole(Place(*self._expected), min(Place(*at), self._end)))
+                self._holes.append(Hole(ReadPosition(*self._expected), min(ReadPosition(*at), self._end)))
             if at >= self._end[:2] and (at > self._end[:2] or not self._end.batch):
                 return first, number, True
             if at < self._next[:2]:
@@ -168,7 +168,7 @@ class RangeReader:
             raise DataLossError(
                 f"{self._topic}: entry {ledger}:{number} does not have the checksum its producer gave it; "
                 "read around it with startingOffsets",
-                DataGap(self._topic, Place(ledger, number), Place(ledger, number + 1), certain=True),
+                DataGap(self._topic, ReadPosition(ledger, number), ReadPosition(ledger, number + 1), certain=True),
             )
         told = message.broker_metadata
         index = told.index if told is not None and told.index is not None else NO_INDEX
@@ -186,8 +186,8 @@ class RangeReader:
     def _look_into_holes(self) -> None:
         holes, self._holes = self._holes, []
 
-        def ask() -> Place:
-            with Session(self._lookup, self._topic, holes[0].start) as session:
+        def ask() -> ReadPosition:
+            with ReaderSession(self._lookup, self._topic, holes[0].start) as session:
                 return session.stands()
 
         for gap in gaps(self._topic, holes, self._lookup.patiently(ask), self._end):
@@ -203,7 +203,7 @@ class RangeReader:
         """The entry after which nothing can follow in the range."""
         return (self._end.ledger, self._end.entry if self._end.batch else self._end.entry - 1)
 
-    def _over(self, session: Session) -> bool:
+    def _over(self, session: ReaderSession) -> bool:
         """After silence: whether the rest of the range is gone; DataLossError if that must not be."""
         try:
             last = session.last_place()

@@ -12,19 +12,19 @@ from typing import Final
 from magnetar.client.bulk.range_reader import PERMITS, Entry
 from magnetar.client.errors import ConnectionLostError
 from magnetar.client.lookup import Lookup
-from magnetar.client.read_position import Place
-from magnetar.client.reader_session import Session, ended
+from magnetar.client.read_position import ReadPosition
+from magnetar.client.reader_session import ReaderSession, consumer_ended
 from magnetar.protocol import commands as c
 
 _SILENCE: Final = 0.2
 
 
-def onward(lookup: Lookup, topic: str, start: Place) -> Generator[list[Entry], None, None]:
+def tail_entries(lookup: Lookup, topic: str, start: ReadPosition) -> Generator[list[Entry], None, None]:
     """Lists of consecutive entries; an empty one whenever nothing came for a while. For ever: the caller breaks off."""
     at = start
 
-    def begin() -> Session:
-        return Session(lookup, topic, at)
+    def begin() -> ReaderSession:
+        return ReaderSession(lookup, topic, at)
 
     while True:
         with lookup.patiently(begin) as session:
@@ -38,9 +38,9 @@ def onward(lookup: Lookup, topic: str, start: Place) -> Generator[list[Entry], N
                         if type(push) is c.CommandMessage and push.message_id[:2] >= at[:2]
                     ]
                     if found:
-                        at = Place(found[-1].ledger, found[-1].entry + 1)
+                        at = ReadPosition(found[-1].ledger, found[-1].entry + 1)
                     yield found
-                    if ended(pushes):
+                    if consumer_ended(pushes):
                         break
             except ConnectionLostError:
                 yield []

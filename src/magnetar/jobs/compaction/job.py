@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import numpy as np
 
 from magnetar.client.bulk.data_loss import DataLossError
-from magnetar.client.read_position import START, Place
+from magnetar.client.read_position import START, ReadPosition
 from magnetar.compaction.survivors import INDEX_BITS
 from magnetar.jobs.compaction.entry_columns import EntryColumns, compacted_entries, key_events, of_topic, of_view
 from magnetar.jobs.compaction.key_table import Keys, KeyTable
@@ -109,7 +109,7 @@ def plan(rest: Rest, directory: Path, topic: str, to: str | None = None) -> Comp
     if said["view"]:
         view = found.logs[said["view"]]
         before = list(direct_units(found, view, START, None, view.end))
-    start, stop = (Place(*said[which]) for which in ("startPosition", "horizonPosition"))
+    start, stop = (ReadPosition(*said[which]) for which in ("startPosition", "horizonPosition"))
     units = [*before, *direct_units(found, log, start, stop, said["horizon"])]
     for unit in units:
         if unit.lost:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from magnetar.client.bulk.data_loss import DataLossError
-from magnetar.client.read_position import Place
+from magnetar.client.read_position import ReadPosition
 from magnetar.columnar.entries.block import ENTRY_END, ENTRY_START
 from magnetar.columnar.entries.metadata import METADATA_ROWS, PUBLISH_TIME, read_metadata
 from magnetar.columnar.kernels.compiled import Int64Array, Uint8Array, copy_bytes, kernel
@@ -32,7 +32,9 @@ def read_copy(copy: CopiedLedger) -> Iterator[Entries | Missing]:
         try:
             first, data, counts, index = archive.columns(copy.offload, copy.ledger, at - copy.base)
         except (PersistenceError, OSError) as error:
-            yield Missing(Place(copy.ledger, at - copy.base), Place(copy.ledger, copy.stop - copy.base), str(error))
+            yield Missing(
+                ReadPosition(copy.ledger, at - copy.base), ReadPosition(copy.ledger, copy.stop - copy.base), str(error)
+            )
             return
         n = len(data)
         ordinals = np.arange(copy.base + first, copy.base + first + n)

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import numpy as np
 from crc32c import crc32c
 
-from magnetar.client.read_position import Place
+from magnetar.client.read_position import ReadPosition
 from magnetar.columnar.kernels.compiled import kernel
 from magnetar.jobs.reader.snapshot import FrozenFiles
 from magnetar.jobs.reader.topic_ledgers import LedgerPiece, moved_pieces
@@ -77,8 +77,8 @@ class Entries(NamedTuple):
 class Missing(NamedTuple):
     """A range of entries ``[start, stop)`` that should be there and cannot be read."""
 
-    start: Place
-    stop: Place
+    start: ReadPosition
+    stop: ReadPosition
     why: str
 
     def __str__(self) -> str:
@@ -107,11 +107,15 @@ def _elsewhere(ledgers: Path, piece: LedgerPiece) -> Iterator[Entries | Missing]
     at = piece.first
     for one in found:
         if at < one.first:
-            yield Missing(Place(piece.ledger, at - piece.base), Place(piece.ledger, one.first - piece.base), gone)
+            yield Missing(
+                ReadPosition(piece.ledger, at - piece.base), ReadPosition(piece.ledger, one.first - piece.base), gone
+            )
         yield from read_piece(ledgers, one)
         at = one.stop
     if at < piece.stop:
-        yield Missing(Place(piece.ledger, at - piece.base), Place(piece.ledger, piece.stop - piece.base), gone)
+        yield Missing(
+            ReadPosition(piece.ledger, at - piece.base), ReadPosition(piece.ledger, piece.stop - piece.base), gone
+        )
 
 
 class _SegmentFile:
@@ -286,7 +290,7 @@ class _PieceReader:
         """Report the entries up to an ordinal as missing, and continue after it."""
         first, self._next = self._next, stop
         ledger, base = self._piece.ledger, self._piece.base
-        return Missing(Place(ledger, first - base), Place(ledger, stop - base), why)
+        return Missing(ReadPosition(ledger, first - base), ReadPosition(ledger, stop - base), why)
 
 
 def _reads(table: _ExtentTable) -> Iterator[tuple[int, int]]:

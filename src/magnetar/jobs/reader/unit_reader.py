@@ -19,7 +19,7 @@ import numpy as np
 
 from magnetar.client.bulk.data_loss import DataGap, DataLossError
 from magnetar.client.bulk.range_reader import Entry, RangeReader
-from magnetar.client.read_position import Place
+from magnetar.client.read_position import ReadPosition
 from magnetar.columnar.entries import metadata as heads
 from magnetar.columnar.entries.block import (
     ALL,
@@ -136,7 +136,7 @@ def _rows(
         done = index + 1
         stored = block.stored(index)
         if why:
-            here = Place(stored.ledger, stored.entry)
+            here = ReadPosition(stored.ledger, stored.entry)
             _report(topic, Missing(here, here._replace(entry=here.entry + 1), why), on_missing)
             continue
         row = readable_entry(stored.data, first_chunks=for_audit)
@@ -221,7 +221,7 @@ def _without_value(batch: Any, values: bool) -> Any:
     return batch if values else batch.select(batch.schema.names[1:])
 
 
-def _by_protocol(access: Access, topic: str, start: Place, stop: Place) -> Iterator[Entries | Missing]:
+def _by_protocol(access: Access, topic: str, start: ReadPosition, stop: ReadPosition) -> Iterator[Entries | Missing]:
     gaps: list[DataGap] = []
     at = start
     with access.lookup() as lookup:
@@ -238,7 +238,7 @@ def _by_protocol(access: Access, topic: str, start: Place, stop: Place) -> Itera
             try:
                 for found in reader:
                     yield from _missing(gaps)
-                    at = Place(found[-1].ledger, found[-1].entry + 1)
+                    at = ReadPosition(found[-1].ledger, found[-1].entry + 1)
                     yield _block(found)
                 yield from _missing(gaps)
                 return

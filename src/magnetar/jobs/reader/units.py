@@ -15,15 +15,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from magnetar.client.bulk.ledger_ranges import parts_by_ledger
-from magnetar.client.bulk.positions import first_place, last_place
+from magnetar.client.bulk.ledger_ranges import split_by_ledger
+from magnetar.client.bulk.positions import first_position, last_position
 from magnetar.client.lookup import Lookup
-from magnetar.client.read_position import START, Place
+from magnetar.client.read_position import START, ReadPosition
 from magnetar.jobs.reader.topic_ledgers import CopiedLedger, DataDirectory, LedgerPiece, TopicLedgers, read_directory
 from magnetar.model.errors import InvalidValueError, TopicNotFoundError
 from magnetar.model.ids import Position
 from magnetar.model.names import TopicName
-from magnetar.spark.options.topic_selection import listed, topic_partitions
+from magnetar.spark.options.topic_selection import topic_partitions, topics_by_name
 from magnetar.spark.source.planning.planner import Range
 from magnetar.spark.source.planning.planner import tasks_of as tasks_of_ranges
 
@@ -56,8 +56,8 @@ class Unit(NamedTuple):
     """The messages ``[start, stop)`` of one topic or partition, within one ledger if it is read directly."""
 
     topic: str
-    start: Place
-    stop: Place
+    start: ReadPosition
+    stop: ReadPosition
     size: int
     """Bytes as stored; 0 if unknown."""
     ledgers: str = ""
@@ -73,8 +73,8 @@ class Unit(NamedTuple):
 def units(
     access: Access,
     topic: str,
-    start: Mapping[str, Place] | Place = START,
-    stop: Mapping[str, Place] | Place | None = None,
+    start: Mapping[str, ReadPosition] | ReadPosition = START,
+    stop: Mapping[str, ReadPosition] | ReadPosition | None = None,
     *,
     least: int = 0,
 ) -> list[Unit]:
@@ -93,14 +93,14 @@ def units(
         return list(_direct_only(directory, name, start, stop))
     with access.lookup() as lookup:
         found: list[Unit] = []
-        for partition in topic_partitions(lookup, listed([name]), create=False):
+        for partition in topic_partitions(lookup, topics_by_name([name]), create=False):
             first = _of(start, partition) or START
-            end = _of(stop, partition) or last_place(lookup, partition)
+            end = _of(stop, partition) or last_position(lookup, partition)
             log = None if directory is None else directory.logs.get(partition)
             if log is not None and directory is not None:
                 found += direct_units(directory, log, first, end, log.sealed_end)
                 border = log.position(log.sealed_end)
-                first = max(first, Place(border.ledger, border.entry))
+                first = max(first, ReadPosition(border.ledger, border.entry))
             found += _by_protocol(lookup, partition, first, end, least)
     return found
 
@@ -121,12 +121,15 @@ def tasks_of(found: list[Unit], least: int = 1) -> list[list[Unit]]:
     return tasks
 
 
-def _of(places: Mapping[str, Place] | Place | None, partition: str) -> Place | None:
-    return places if places is None or isinstance(places, Place) else places.get(partition)
+def _of(places: Mapping[str, ReadPosition] | ReadPosition | None, partition: str) -> ReadPosition | None:
+    return places if places is None or isinstance(places, ReadPosition) else places.get(partition)
 
 
 def _direct_only(
-    directory: DataDirectory, name: str, start: Mapping[str, Place] | Place, stop: Mapping[str, Place] | Place | None
+    directory: DataDirectory,
+    name: str,
+    start: Mapping[str, ReadPosition] | ReadPosition,
+    stop: Mapping[str, ReadPosition] | ReadPosition | None,
 ) -> Iterator[Unit]:
     logs = directory.partitions(name)
     if not logs:
@@ -139,7 +142,7 @@ def _direct_only(
 
 
 def direct_units(
-    directory: DataDirectory, log: TopicLedgers, start: Place, stop: Place | None, border: int
+    directory: DataDirectory, log: TopicLedgers, start: ReadPosition, stop: ReadPosition | None, border: int
 ) -> Iterator[Unit]:
     """Yield units of what lies in segments, or in copies of ledgers, below the ordinal ``border``."""
     first = log.ordinal(Position(start.ledger, start.entry))
@@ -161,7 +164,7 @@ def direct_units(
 
 
 def _parts(
-    directory: DataDirectory, log: TopicLedgers, piece: LedgerPiece, start: Place, stop: Place | None
+    directory: DataDirectory, log: TopicLedgers, piece: LedgerPiece, start: ReadPosition, stop: ReadPosition | None
 ) -> Iterator[Unit]:
     """Cut a piece into units, by its entries' average size."""
     count = piece.stop - piece.first
@@ -174,14 +177,16 @@ def _parts(
             size=piece.size * (end - begin) // count,
             hidden=tuple(one for one in piece.hidden if begin <= one < end),
         )
-        from_, to = Place(piece.ledger, begin - piece.base), Place(piece.ledger, end - piece.base)
+        from_, to = ReadPosition(piece.ledger, begin - piece.base), ReadPosition(piece.ledger, end - piece.base)
         # a place inside a batch keeps its number of the message
         from_ = start if start[:2] == from_[:2] else from_
         to = stop if stop is not None and stop.batch and (stop.ledger, stop.entry + 1) == to[:2] else to
         yield Unit(log.name, from_, to, part.size, str(directory.path), part)
 
 
-def _outside_segments(log: TopicLedgers, first: int, end: int, start: Place, stop: Place | None) -> Iterator[Unit]:
+def _outside_segments(
+    log: TopicLedgers, first: int, end: int, start: ReadPosition, stop: ReadPosition | None
+) -> Iterator[Unit]:
     """Yield units of entries that no segment has: they are in copies of their ledgers, or lost."""
     at = first
     for copy in log.copies:
@@ -189,7 +194,7 @@ def _outside_segments(log: TopicLedgers, first: int, end: int, start: Place, sto
         if begin >= until:
             continue
         yield from _lost(log, at, begin)
-        from_, to = Place(copy.ledger, begin - copy.base), Place(copy.ledger, until - copy.base)
+        from_, to = ReadPosition(copy.ledger, begin - copy.base), ReadPosition(copy.ledger, until - copy.base)
         from_ = start if start[:2] == from_[:2] else from_
         to = stop if stop is not None and stop.batch and (stop.ledger, stop.entry + 1) == to[:2] else to
         size = copy.offload.bytes * (until - begin) // copy.offload.entries
@@ -203,15 +208,15 @@ def _lost(log: TopicLedgers, first: int, end: int) -> Iterator[Unit]:
     for ledger in log.ledgers:
         begin, stop = max(first, ledger.base), min(end, ledger.stop)
         if begin < stop:
-            places = Place(ledger.id, begin - ledger.base), Place(ledger.id, stop - ledger.base)
+            places = ReadPosition(ledger.id, begin - ledger.base), ReadPosition(ledger.id, stop - ledger.base)
             yield Unit(log.name, *places, 0, lost="no segment holds them; magnetar verify names what is damaged")
 
 
-def _by_protocol(lookup: Lookup, topic: str, start: Place, stop: Place, least: int) -> list[Unit]:
+def _by_protocol(lookup: Lookup, topic: str, start: ReadPosition, stop: ReadPosition, least: int) -> list[Unit]:
     if start == START:
-        start = first_place(lookup, topic)
+        start = first_position(lookup, topic)
     if start >= stop:
         return []
-    ranges = [Range(topic, *part) for part in parts_by_ledger(lookup, topic, start, stop)] if least > 1 else []
+    ranges = [Range(topic, *part) for part in split_by_ledger(lookup, topic, start, stop)] if least > 1 else []
     ranges = ranges or [Range(topic, start, stop)]
     return [Unit(topic, one.start, one.end, 0) for task in tasks_of_ranges(ranges, least=least) for one in task]

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import pyarrow as pa  # type: ignore[import-untyped]  # publishes no types
 import pyarrow.compute as pc  # type: ignore[import-untyped]  # publishes no types
 
-from magnetar.client.read_position import Place
+from magnetar.client.read_position import ReadPosition
 from magnetar.jobs.reader.segment_reader import Missing
 from magnetar.jobs.reader.unit_reader import Access, Unit, read, spread
 from magnetar.jobs.results import AuditFinding
@@ -74,8 +74,8 @@ class IdCollision(NamedTuple):
     copies: int
     contents: int
     """How many different contents they have."""
-    first: Place
-    last: Place
+    first: ReadPosition
+    last: ReadPosition
 
 
 @dataclass
@@ -240,7 +240,7 @@ def audit(spark: SparkSession, access: Access, found: Sequence[Unit], *, dense: 
 
 
 def _row(one: dict[str, Any]) -> SequenceRun | tuple[str, Missing]:
-    start, end = Place(**one["start"]), Place(**one["end"])
+    start, end = ReadPosition(**one["start"]), ReadPosition(**one["end"])
     if one["why"] is not None:
         return one["topic"], Missing(start, end, one["why"])
     return SequenceRun(one["topic"], one["producer"], one["first"], one["last"], one["messages"], start, end)
@@ -268,7 +268,7 @@ def _collisions(
         kinds = counted.groupBy((f.col("contents") == 1).alias("same")).count().collect()
         counts = {"repeat" if row[0] else "reused": int(row[1]) for row in kinds}
         named = [
-            IdCollision(row[0], row[1], row[2], row[3], row[4], Place(*row["first"]), Place(*row["last"]))
+            IdCollision(row[0], row[1], row[2], row[3], row[4], ReadPosition(*row["first"]), ReadPosition(*row["last"]))
             for row in counted.orderBy("first").limit(FINDINGS_MAX).collect()
         ]
     finally:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from magnetar.client.read_position import Place
+from magnetar.client.read_position import ReadPosition
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -33,8 +33,8 @@ class SequenceRun(NamedTuple):
     """Sequence id of its first message."""
     last: int
     messages: int
-    start: Place
-    end: Place
+    start: ReadPosition
+    end: ReadPosition
     """Place of its last message."""
 
 
@@ -84,8 +84,8 @@ class RunBuilder:
                 int(ids[first]),
                 int(ids[last]),
                 to - at + 1,
-                Place(*(int(column[first]) for column in places)),
-                Place(*(int(column[last]) for column in places)),
+                ReadPosition(*(int(column[first]) for column in places)),
+                ReadPosition(*(int(column[last]) for column in places)),
             )
             yield from self._join(found)
 

@@ -17,7 +17,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from magnetar.client.read_position import Place
+from magnetar.client.read_position import ReadPosition
 from magnetar.model.errors import InvalidValueError
 from magnetar.spark.options.offsets import parse_time
 
@@ -111,14 +111,14 @@ def positions_at(commits: Iterable[Commit], version: int, query: str | None = No
     return found
 
 
-def version_holding(commits: Iterable[Commit], topic: str, place: Place, query: str | None = None) -> int | None:
+def version_holding(commits: Iterable[Commit], topic: str, place: ReadPosition, query: str | None = None) -> int | None:
     """Return the first version that holds the message at ``place`` of a topic-partition; None if no version does
     yet."""
     for commit in sorted(commits, key=lambda one: one.version):
         if commit.positions is None or (query is not None and commit.app != query):
             continue
         end = commit.positions.get(topic)
-        if end is not None and Place.parse(end) > place:
+        if end is not None and ReadPosition.parse(end) > place:
             return commit.version
     return None
 

@@ -19,15 +19,15 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from itertools import pairwise
 from typing import Final, NamedTuple
 
-from magnetar.client.read_position import START, Place
+from magnetar.client.read_position import START, ReadPosition
 from magnetar.pipelines.declaration.model import DEAD_LETTERS
 from magnetar.pipelines.state.manifest import BY_NAMES, FIRST, Manifest, OutputPart, print_text
-from magnetar.spark.sink.sequence_ids import Sequence as RowNumber
+from magnetar.spark.sink.sequence_ids import SequenceId as RowNumber
 
 _LISTED: Final = 5
 _UNTOLD: Final = "no manifest tells of it: manifests were removed, or the checkpoint was set back"
 
-Recount = Callable[[str, Mapping[str, Place], Mapping[str, Place]], Mapping[str, tuple[int, int]]]
+Recount = Callable[[str, Mapping[str, ReadPosition], Mapping[str, ReadPosition]], Mapping[str, tuple[int, int]]]
 """Source, start, end -> rows and sum of prints by topic-partition, as they are now."""
 
 
@@ -39,9 +39,9 @@ class Discrepancy(NamedTuple):
         return f"{self.where}: {self.text}"
 
 
-def places(texts: Mapping[str, str]) -> dict[str, Place]:
+def places(texts: Mapping[str, str]) -> dict[str, ReadPosition]:
     """Of a manifest."""
-    return {topic: Place.parse(text) for topic, text in texts.items()}
+    return {topic: ReadPosition.parse(text) for topic, text in texts.items()}
 
 
 def chain(manifests: Sequence[Manifest], first: int = 0) -> list[Discrepancy]:
@@ -69,8 +69,8 @@ def chain(manifests: Sequence[Manifest], first: int = 0) -> list[Discrepancy]:
 
 def ranges(
     manifests: Sequence[Manifest],
-    starts: Mapping[str, Mapping[str, Place]],
-    logged: Callable[[int], Mapping[str, Mapping[str, Place]] | None],
+    starts: Mapping[str, Mapping[str, ReadPosition]],
+    logged: Callable[[int], Mapping[str, Mapping[str, ReadPosition]] | None],
 ) -> list[Discrepancy]:
     """``starts``: where each source began; ``logged``: the ends in Spark's checkpoint, None where it has none."""
     found: list[Discrepancy] = []
@@ -80,7 +80,7 @@ def ranges(
         for name, source in one.sources.items():
             start, end = places(source.start), places(source.end)
             where = f"batch {one.batch}, source {name}"
-            expected: Mapping[str, Place] | None = None
+            expected: Mapping[str, ReadPosition] | None = None
             if one.batch == 0:
                 expected = starts.get(name, {})
             elif before is not None and before.batch == one.batch - 1 and name in before.sources:
@@ -96,7 +96,9 @@ def ranges(
     return found
 
 
-def _joined(where: str, expected: Mapping[str, Place], start: Mapping[str, Place]) -> Iterator[Discrepancy]:
+def _joined(
+    where: str, expected: Mapping[str, ReadPosition], start: Mapping[str, ReadPosition]
+) -> Iterator[Discrepancy]:
     for topic in sorted(expected.keys() | start.keys()):
         ended, begins = expected.get(topic, START), start.get(topic, START)
         if begins > ended:
@@ -211,7 +213,7 @@ class DeliveredRows:
         """Whether this output sent it."""
         return producer.startswith(self._prefix) and producer[len(self._prefix) :].isdecimal()
 
-    def add(self, topic: str, at: Place, producer: str, sequence_id: int, number: int) -> None:
+    def add(self, topic: str, at: ReadPosition, producer: str, sequence_id: int, number: int) -> None:
         """``number``: the message's print."""
         if not self.is_ours(producer) or sequence_id < 0:
             self.others += 1

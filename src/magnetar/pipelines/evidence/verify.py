@@ -11,9 +11,9 @@ import zlib
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from magnetar.client.bulk.positions import last_place
+from magnetar.client.bulk.positions import last_position
 from magnetar.client.lookup import Lookup
-from magnetar.client.read_position import START, Place
+from magnetar.client.read_position import START, ReadPosition
 from magnetar.columnar.entries.column_builder import ColumnBuilder
 from magnetar.columnar.entries.opener import CryptoFailureAction
 from magnetar.model.errors import InvalidValueError
@@ -120,7 +120,7 @@ def _topics(pipeline: Pipeline) -> list[tuple[str, str]]:
 
 def _logged(
     checkpoint: PipelineCheckpoint, pipeline: Pipeline, manifests: list[Manifest]
-) -> Callable[[int], Mapping[str, Mapping[str, Place]] | None]:
+) -> Callable[[int], Mapping[str, Mapping[str, ReadPosition]] | None]:
     """Ends in Spark's log. Sources are told apart by their topics, since the log does not name them."""
     there = set(checkpoint.batches())
     topics = {
@@ -130,10 +130,10 @@ def _logged(
         for topic in (*source.start, *source.end)
     }
 
-    def ends_of(batch: int) -> dict[str, dict[str, Place]] | None:
+    def ends_of(batch: int) -> dict[str, dict[str, ReadPosition]] | None:
         if batch not in there:
             return None
-        found: dict[str, dict[str, Place]] = {}
+        found: dict[str, dict[str, ReadPosition]] = {}
         for ends in checkpoint.ends(batch):
             names = {topics[topic] for topic in ends or {} if topic in topics}
             if ends and len(names) == 1:
@@ -149,7 +149,9 @@ def recounting(spark: SparkSession, pipeline: Pipeline) -> judgement.Recount:
 
     by_name = {source.name: source for source in pipeline.topic_sources}
 
-    def recount(name: str, start: Mapping[str, Place], end: Mapping[str, Place]) -> Mapping[str, tuple[int, int]]:
+    def recount(
+        name: str, start: Mapping[str, ReadPosition], end: Mapping[str, ReadPosition]
+    ) -> Mapping[str, tuple[int, int]]:
         if name not in by_name:
             raise InvalidValueError(f"the manifests speak of source {name}, which is not in {pipeline.file} any more")
         frame = read_range(spark, pipeline, by_name[name], start, end, lossy=True)
@@ -165,7 +167,7 @@ def recounting(spark: SparkSession, pipeline: Pipeline) -> judgement.Recount:
 def delivered(lookup: Lookup, topic: str, seen: DeliveredRows, options: SourceOptions) -> DeliveredRows:
     """Every message of an output topic, from the first that is still there."""
     for name in partitions_there(lookup, topic):
-        for messages in stored_messages(lookup, name, START, last_place(lookup, name), options):
+        for messages in stored_messages(lookup, name, START, last_position(lookup, name), options):
             _feed(name, messages, seen)
     return seen
 
@@ -187,4 +189,4 @@ def _feed(topic: str, messages: ColumnBuilder, seen: DeliveredRows) -> None:
             seen.add_sealed(producer, sequence, count)
             continue
         number = zlib.crc32((key or b"") + b"\0" + (value or b""))
-        seen.add(topic, Place(ledger, entry, place), producer, sequence, number)
+        seen.add(topic, ReadPosition(ledger, entry, place), producer, sequence, number)

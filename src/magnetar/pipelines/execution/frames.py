@@ -11,7 +11,7 @@ import json
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from magnetar.client.read_position import START, Place
+from magnetar.client.read_position import START, ReadPosition
 from magnetar.model.errors import InvalidValueError
 from magnetar.pipelines.declaration import functions
 from magnetar.pipelines.declaration.model import (
@@ -83,8 +83,8 @@ def read_range(
     spark: SparkSession,
     pipeline: Pipeline,
     source: TopicSource,
-    start: Mapping[str, Place],
-    end: Mapping[str, Place],
+    start: Mapping[str, ReadPosition],
+    end: Mapping[str, ReadPosition],
     *,
     lossy: bool = False,
 ) -> DataFrame | None:

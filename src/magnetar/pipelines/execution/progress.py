@@ -17,7 +17,7 @@ from rich.console import Console
 from rich.live import Live
 from rich.table import Table
 
-from magnetar.client.read_position import START, Place
+from magnetar.client.read_position import START, ReadPosition
 from magnetar.pipelines.declaration.model import DEAD_LETTERS, Pipeline, TopicSource, Trigger, target_of
 from magnetar.pipelines.state.manifest import Manifest
 from magnetar.runtime.clock import steady_seconds
@@ -27,7 +27,7 @@ _WINDOW: Final = 30.0
 """Rates are over the last so many seconds."""
 
 
-def lag(end: Mapping[str, Place], latest: Mapping[str, Place]) -> tuple[int, bool]:
+def lag(end: Mapping[str, ReadPosition], latest: Mapping[str, ReadPosition]) -> tuple[int, bool]:
     """Entries not processed, and whether there are certainly more."""
     entries, more = 0, False
     for topic, last in latest.items():
@@ -42,13 +42,13 @@ def lag(end: Mapping[str, Place], latest: Mapping[str, Place]) -> tuple[int, boo
     return entries, more
 
 
-def lag_text(end: Mapping[str, Place], latest: Mapping[str, Place]) -> str:
+def lag_text(end: Mapping[str, ReadPosition], latest: Mapping[str, ReadPosition]) -> str:
     """For people."""
     entries, more = lag(end, latest)
     return f"more than {entries:,} entries" if more else f"{entries:,} entries" if entries else "none"
 
 
-def places_of(text: Any) -> dict[str, Place]:
+def places_of(text: Any) -> dict[str, ReadPosition]:
     """An offset in Spark's progress: JSON, perhaps still a text; null before the first one and when repeated."""
     found = json.loads(text) if isinstance(text, str) else text
     return from_json(found) if isinstance(found, dict) else {}

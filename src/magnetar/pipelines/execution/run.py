@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from magnetar.client.bulk.checkpoint_subscription import Anchor
+from magnetar.client.bulk.checkpoint_subscription import CheckpointSubscription
 from magnetar.client.read_position import START
 from magnetar.lakehouse import register
 from magnetar.model.errors import InvalidValueError, MagnetarError
@@ -31,9 +31,9 @@ from magnetar.pipelines.execution.progress import ProgressView
 from magnetar.pipelines.state.checkpoint import PipelineCheckpoint
 from magnetar.pipelines.state.status import open_lookup
 from magnetar.spark.options.source_options import source_options as checked_options
-from magnetar.spark.options.topic_selection import listed, topic_partitions
+from magnetar.spark.options.topic_selection import topic_partitions, topics_by_name
 from magnetar.spark.session import end_session, errors_into, local_session
-from magnetar.spark.source.planning.topic_tracker import Frontier
+from magnetar.spark.source.planning.topic_tracker import TopicTracker
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -124,7 +124,7 @@ def prepare(pipeline: Pipeline) -> PipelineCheckpoint:
             )
         starts = {}
         for source in pipeline.topic_sources:
-            frontier = Frontier(checked_options(source_options(pipeline, source)), source.subscription)
+            frontier = TopicTracker(checked_options(source_options(pipeline, source)), source.subscription)
             try:
                 starts[source.name] = frontier.initial()
             finally:
@@ -143,8 +143,8 @@ def prepare(pipeline: Pipeline) -> PipelineCheckpoint:
 def _keep_letters(pipeline: Pipeline, topic: str) -> None:
     """A subscription that nobody reads: without any, brokers trim the topic, and delete it when it is idle."""
     with open_lookup(pipeline) as lookup:
-        for name in topic_partitions(lookup, listed([topic]), create=True):
-            with Anchor(lookup, name, f"{pipeline.name}.{DEAD_LETTERS}") as anchor:
+        for name in topic_partitions(lookup, topics_by_name([topic]), create=True):
+            with CheckpointSubscription(lookup, name, f"{pipeline.name}.{DEAD_LETTERS}") as anchor:
                 anchor.hold(START)
 
 

@@ -21,13 +21,13 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from magnetar.client.read_position import Place
+from magnetar.client.read_position import ReadPosition
 from magnetar.model.errors import ConflictError, InvalidValueError
 from magnetar.pipelines.state.manifest import FIRST, Manifest, ManifestError, from_text, to_text
 from magnetar.spark.durable_files import sync, write_whole
 from magnetar.spark.offset_json import from_json
 
-Places = dict[str, Place]
+Places = dict[str, ReadPosition]
 _OFFSET_VERSION: Final = "v1"
 STAGED: Final = "staged.json"
 """What says that the results of a micro-batch are stored."""
@@ -113,7 +113,7 @@ class PipelineCheckpoint:
         if given is None:
             raise InvalidValueError(f"{self.directory} is no checkpoint of a pipeline: pipeline.json is missing")
         return {
-            name: {topic: Place.parse(text) for topic, text in places.items()}
+            name: {topic: ReadPosition.parse(text) for topic, text in places.items()}
             for name, places in given["start"].items()
         }
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from magnetar.client.read_position import START, Place
+from magnetar.client.read_position import START, ReadPosition
 from magnetar.model.errors import InvalidValueError
 from magnetar.protocol.commands import KeyValues
 
@@ -37,7 +37,7 @@ class DeadLetter(NamedTuple):
     """The source, step or sink."""
     topic: str
     """Topic-partition of the original; empty if the position was not carried."""
-    position: Place
+    position: ReadPosition
     original: KeyValues
     """Properties of the original message."""
 
@@ -48,7 +48,7 @@ def parse_dead_letter(properties: KeyValues) -> DeadLetter | None:
     if NAME not in ours or KIND not in ours:
         return None
     try:
-        position = Place.parse(ours.get(POSITION) or "-1:-1")
+        position = ReadPosition.parse(ours.get(POSITION) or "-1:-1")
     except InvalidValueError:
         position = START
     return DeadLetter(

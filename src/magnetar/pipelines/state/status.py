@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from magnetar.client.bulk.entry_scanner import Surveyor
-from magnetar.client.bulk.positions import last_place
+from magnetar.client.bulk.entry_scanner import EntryScanner
+from magnetar.client.bulk.positions import last_position
 from magnetar.client.errors import ClientError, RefusedError
 from magnetar.client.lookup import Lookup
-from magnetar.client.read_position import START, Place
+from magnetar.client.read_position import START, ReadPosition
 from magnetar.model.errors import InvalidValueError, ServerError
 from magnetar.pipelines.declaration.model import DEAD_LETTERS, Pipeline, TopicSource
 from magnetar.pipelines.declaration.secrets import resolve
@@ -14,7 +14,7 @@ from magnetar.pipelines.state.checkpoint import PipelineCheckpoint
 from magnetar.pipelines.state.manifest import Manifest
 from magnetar.runtime.clock import SystemClock
 from magnetar.spark.options.source_options import source_options
-from magnetar.spark.options.topic_selection import listed, topic_partitions
+from magnetar.spark.options.topic_selection import topic_partitions, topics_by_name
 
 _COUNTED = 20_000
 """A lag is counted up to so many messages per topic-partition; counting means reading."""
@@ -36,7 +36,7 @@ def topic_partitions_of(lookup: Lookup, source: TopicSource) -> list[str]:
 def partitions_there(lookup: Lookup, topic: str) -> list[str]:
     """Topic-partitions of an output; none if nothing was ever written to it."""
     try:
-        return topic_partitions(lookup, listed([topic]), create=False)
+        return topic_partitions(lookup, topics_by_name([topic]), create=False)
     except RefusedError as error:
         if error.error is ServerError.TopicNotFound:
             return []
@@ -111,7 +111,7 @@ def _duration(seconds: float) -> str:
     )
 
 
-def _lags(pipeline: Pipeline, manifests: list[Manifest], starts: dict[str, dict[str, Place]]) -> list[str]:
+def _lags(pipeline: Pipeline, manifests: list[Manifest], starts: dict[str, dict[str, ReadPosition]]) -> list[str]:
     lines = []
     try:
         with open_lookup(pipeline) as lookup:
@@ -119,7 +119,7 @@ def _lags(pipeline: Pipeline, manifests: list[Manifest], starts: dict[str, dict[
                 at = starts.get(source.name, {})
                 if manifests and source.name in manifests[-1].sources:
                     ends = manifests[-1].sources[source.name].end
-                    at = {topic: Place.parse(text) for topic, text in ends.items()}
+                    at = {topic: ReadPosition.parse(text) for topic, text in ends.items()}
                 messages, more = 0, False
                 for topic in topic_partitions_of(lookup, source):
                     counted = _behind(lookup, topic, at.get(topic, START))
@@ -131,11 +131,11 @@ def _lags(pipeline: Pipeline, manifests: list[Manifest], starts: dict[str, dict[
     return lines
 
 
-def _behind(lookup: Lookup, topic: str, at: Place) -> int:
-    last = last_place(lookup, topic)
+def _behind(lookup: Lookup, topic: str, at: ReadPosition) -> int:
+    last = last_position(lookup, topic)
     if at >= last:
         return 0
-    surveyor = Surveyor(lookup, topic)
+    surveyor = EntryScanner(lookup, topic)
     try:
         extents = surveyor.survey(at, last, messages=_COUNTED).extents
     finally:

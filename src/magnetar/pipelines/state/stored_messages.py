@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from magnetar.client.lookup import Lookup
-from magnetar.client.read_position import Place
+from magnetar.client.read_position import ReadPosition
 from magnetar.columnar.entries.column_builder import ColumnBuilder
 from magnetar.columnar.entries.opener import PROPERTY, CryptoFailureAction
 from magnetar.pipelines.declaration.model import Pipeline, TopicSource
@@ -19,7 +19,7 @@ from magnetar.pipelines.state.checkpoint import PipelineCheckpoint
 from magnetar.protocol.commands import KeyValues
 from magnetar.spark.options.source_options import SourceOptions, source_options
 from magnetar.spark.source.planning.planner import Range
-from magnetar.spark.source.reading.range_entries import opened
+from magnetar.spark.source.reading.range_entries import range_blocks
 
 _SEALED: Final = f"{PROPERTY}numMessagesInBatch"
 _CHUNK: Final = f"{PROPERTY}chunk"
@@ -29,11 +29,11 @@ _USED: Final = (_KEY, "chunkTimeoutMs", "operationTimeoutMs")
 
 
 def stored_messages(
-    lookup: Lookup, topic: str, start: Place, end: Place, options: SourceOptions
+    lookup: Lookup, topic: str, start: ReadPosition, end: ReadPosition, options: SourceOptions
 ) -> Iterator[ColumnBuilder]:
     """All of a range, some at a time; what was given is not valid any more when the next one comes."""
     found = ColumnBuilder()
-    for block in opened(options, lookup, Range(topic, start, end)):
+    for block in range_blocks(options, lookup, Range(topic, start, end)):
         for _ in found.add(block):
             yield found
     yield found

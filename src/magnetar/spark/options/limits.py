@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import NamedTuple
 
 
-class Limits(NamedTuple):
+class ReadLimits(NamedTuple):
     """0 is none."""
 
     messages: int = 0
     size: int = 0
 
 
-class Sizes(NamedTuple):
+class TaskSizes(NamedTuple):
     """The most that a task should have; 0 is no limit."""
 
     messages: int = 0

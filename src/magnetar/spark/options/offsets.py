@@ -1,4 +1,4 @@
-"""Offsets as users write them (`At`).
+"""Offsets as users write them (`OffsetSpec`).
 
 A user gives for each topic-partition: earliest, latest, ``ledger:entry[:batch]``, a publish time (``@`` and
 milliseconds since 1970 or ISO 8601), or a number, which is the message's index. Only a broker can make a read position
@@ -11,44 +11,44 @@ import datetime as dt
 from enum import Enum
 from typing import NamedTuple
 
-from magnetar.client.read_position import Place
+from magnetar.client.read_position import ReadPosition
 from magnetar.model.errors import InvalidValueError
 
 
-class Word(Enum):
+class NamedOffset(Enum):
     EARLIEST = "earliest"
     LATEST = "latest"
 
 
-class Moment(NamedTuple):
+class TimeOffset(NamedTuple):
     """The first message that was published then or later."""
 
     ms: int
 
 
-class Index(NamedTuple):
+class IndexOffset(NamedTuple):
     """The message with that running number of the topic."""
 
     number: int
 
 
-At = Word | Moment | Index | Place
+OffsetSpec = NamedOffset | TimeOffset | IndexOffset | ReadPosition
 
 
-def parse_at(given: object) -> At:
+def parse_offset(given: object) -> OffsetSpec:
     """One offset in the user's JSON, or a word alone; InvalidValueError says what can be written."""
     if isinstance(given, int) and not isinstance(given, bool) and given >= 0:
-        return Index(given)
+        return IndexOffset(given)
     text = given.strip() if isinstance(given, str) else ""
-    if text.lower() in (word.value for word in Word):
-        return Word(text.lower())
+    if text.lower() in (word.value for word in NamedOffset):
+        return NamedOffset(text.lower())
     if text.isdecimal():
         # Options are texts, so a number in one is a text as well.
-        return Index(int(text))
+        return IndexOffset(int(text))
     if text.startswith("@"):
-        return Moment(parse_time(text[1:]))
+        return TimeOffset(parse_time(text[1:]))
     if ":" in text:
-        return Place.parse(text)
+        return ReadPosition.parse(text)
     raise InvalidValueError(
         f"{given!r} is no offset: write earliest, latest, ledger:entry, ledger:entry:batch, @time (milliseconds since "
         "1970, or as 2013-01-01T10:15:00Z), or a message index as a number"

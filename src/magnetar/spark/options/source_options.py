@@ -12,21 +12,26 @@ from magnetar.columnar.values import ERRORS, NEW_SCHEMAS
 from magnetar.model.errors import InvalidValueError
 from magnetar.model.names import TopicName
 from magnetar.spark.options.encryption_keys import Decryption, decryption
-from magnetar.spark.options.limits import Limits, Sizes
-from magnetar.spark.options.offsets import At, Moment, Word, parse_at, parse_time
+from magnetar.spark.options.limits import ReadLimits, TaskSizes
+from magnetar.spark.options.offsets import NamedOffset, OffsetSpec, TimeOffset, parse_offset, parse_time
 from magnetar.spark.options.option_list import STREAMS_ONLY, fault, service_url, topic_name
 from magnetar.spark.options.option_table import OptionTable
-from magnetar.spark.options.topic_selection import Topics, assigned, listed, pattern
+from magnetar.spark.options.topic_selection import (
+    TopicSelection,
+    topics_by_name,
+    topics_by_partition,
+    topics_by_pattern,
+)
 from magnetar.spark.options.value_options import KINDS, ValueOptions
 
 
-class Offsets(NamedTuple):
+class TopicOffsets(NamedTuple):
     """One for all, with exceptions for single topics or topic-partitions."""
 
-    general: At
-    exceptions: dict[str, At]
+    general: OffsetSpec
+    exceptions: dict[str, OffsetSpec]
 
-    def of(self, name: str) -> At:
+    def of(self, name: str) -> OffsetSpec:
         """The one of a topic-partition."""
         parent = TopicName.parse(name).parent.fqn
         return self.exceptions.get(name, self.exceptions.get(parent, self.general))
@@ -35,11 +40,11 @@ class Offsets(NamedTuple):
 @dataclass(frozen=True, slots=True)
 class SourceOptions:
     service_url: str
-    topics: Topics
+    topics: TopicSelection
     subscription: str | None
-    starting: Offsets | None
-    ending: Offsets | None
-    limits: Limits
+    starting: TopicOffsets | None
+    ending: TopicOffsets | None
+    limits: ReadLimits
     least_messages: int
     trigger_delay: float
     """Seconds that a micro-batch may wait for ``least_messages``."""
@@ -49,7 +54,7 @@ class SourceOptions:
     metadata: str
     min_partitions: int
     max_partitions: int
-    sizes: Sizes
+    sizes: TaskSizes
     """Of a task, about."""
     fail_on_data_loss: bool
     poll_timeout: float
@@ -72,9 +77,9 @@ def source_options(given: Mapping[str, str]) -> SourceOptions:
         service_url=service_url(table),
         topics=_topics(table),
         subscription=table.get("subscription"),
-        starting=_offsets(table, "startingOffsets", "startingTime", Word.EARLIEST),
-        ending=_offsets(table, "endingOffsets", "endingTime", Word.LATEST),
-        limits=Limits(table.number("maxMessagesPerTrigger", 0, 1), table.number("maxBytesPerTrigger", 0, 1)),
+        starting=_offsets(table, "startingOffsets", "startingTime", NamedOffset.EARLIEST),
+        ending=_offsets(table, "endingOffsets", "endingTime", NamedOffset.LATEST),
+        limits=ReadLimits(table.number("maxMessagesPerTrigger", 0, 1), table.number("maxBytesPerTrigger", 0, 1)),
         least_messages=table.number("minMessagesPerTrigger", 0, 1),
         trigger_delay=table.number("maxTriggerDelayMs", 900_000, 0) / 1000,
         target_trigger=table.number("targetTriggerMs", 0, 1) / 1000,
@@ -87,7 +92,7 @@ def source_options(given: Mapping[str, str]) -> SourceOptions:
         operation_timeout=table.number("operationTimeoutMs", 30_000, 1) / 1000,
         token=table.get("token"),
         backlog_bytes=table.number("backlogBytesPerTrigger", 2 << 30, 0),
-        sizes=Sizes(table.number("maxRecordsPerPartition", 0, 1), table.number("maxBytesPerPartition", 0, 1)),
+        sizes=TaskSizes(table.number("maxRecordsPerPartition", 0, 1), table.number("maxBytesPerPartition", 0, 1)),
         push_down=table.flag("pushDownFilters", False),
         chunk_timeout=table.number("chunkTimeoutMs", 60_000, 0) / 1000,
         decryption=decryption(table.get("decryption.privateKey"), table.get("decryption.onFailure")),
@@ -144,7 +149,7 @@ def _value(table: OptionTable) -> ValueOptions:
     return found
 
 
-def _topics(table: OptionTable) -> Topics:
+def _topics(table: OptionTable) -> TopicSelection:
     """From the one option of four that is given."""
     given = [title for title in ("topic", "topics", "topicsPattern", "assign") if table.get(title) is not None]
     if len(given) != 1:
@@ -154,28 +159,28 @@ def _topics(table: OptionTable) -> Topics:
         )
     text = table.get(given[0]) or ""
     if given[0] == "topicsPattern":
-        return pattern(text)
+        return topics_by_pattern(text)
     if given[0] == "assign":
-        return assigned(text)
-    return listed([text] if given[0] == "topic" else text.split(","))
+        return topics_by_partition(text)
+    return topics_by_name([text] if given[0] == "topic" else text.split(","))
 
 
-def _offsets(table: OptionTable, title: str, time_title: str, word: Word) -> Offsets | None:
+def _offsets(table: OptionTable, title: str, time_title: str, word: NamedOffset) -> TopicOffsets | None:
     text, time = table.get(title), table.get(time_title)
     if text is not None and time is not None:
         raise InvalidValueError(f"give either the option {title!r} or {time_title!r}")
     if time is not None:
-        return Offsets(Moment(parse_time(time)), {})
+        return TopicOffsets(TimeOffset(parse_time(time)), {})
     if text is None:
         return None
     if not text.startswith("{"):
-        found = parse_at(text)
-        if title == "endingOffsets" and found is Word.EARLIEST:
+        found = parse_offset(text)
+        if title == "endingOffsets" and found is NamedOffset.EARLIEST:
             raise InvalidValueError("option 'endingOffsets' is 'earliest'; it can be latest or JSON")
-        return Offsets(found, {})
+        return TopicOffsets(found, {})
     try:
         given = json.loads(text)
     except ValueError as error:
         raise InvalidValueError(f"option {title!r} is {text!r}, which is no JSON: {error}") from None
     # What JSON does not name: from its beginning, up to its end.
-    return Offsets(word, {topic_name(name): parse_at(at) for name, at in given.items()})
+    return TopicOffsets(word, {topic_name(name): parse_offset(at) for name, at in given.items()})

@@ -17,7 +17,7 @@ from magnetar.model.names import NamespaceName, TopicName
 from magnetar.model.topic_pattern import TopicPattern, without_scheme
 
 
-class Topics(NamedTuple):
+class TopicSelection(NamedTuple):
     names: tuple[str, ...] = ()
     namespace: str = ""
     """Of the pattern."""
@@ -26,12 +26,12 @@ class Topics(NamedTuple):
     """Single ones, per topic."""
 
 
-def listed(names: Iterable[str]) -> Topics:
+def topics_by_name(names: Iterable[str]) -> TopicSelection:
     """By name."""
-    return Topics(names=tuple(_full(name.strip()) for name in names))
+    return TopicSelection(names=tuple(_full(name.strip()) for name in names))
 
 
-def pattern(text: str) -> Topics:
+def topics_by_pattern(text: str) -> TopicSelection:
     """``[persistent://]tenant/namespace/expression``, or an expression alone for public/default."""
     try:
         rest = without_scheme(text).removeprefix("^")
@@ -40,7 +40,7 @@ def pattern(text: str) -> Topics:
     parts = rest.split("/", 2)
     namespace, expression = ("/".join(parts[:2]), parts[2]) if len(parts) == 3 else ("public/default", rest)
     try:
-        found = Topics(namespace=NamespaceName.parse(namespace).text, expression=expression)
+        found = TopicSelection(namespace=NamespaceName.parse(namespace).text, expression=expression)
     except MagnetarError as error:
         raise InvalidValueError(f"option 'topicsPattern': {namespace!r} is no namespace: {error}") from None
     try:
@@ -52,7 +52,7 @@ def pattern(text: str) -> Topics:
     return found
 
 
-def assigned(text: str) -> Topics:
+def topics_by_partition(text: str) -> TopicSelection:
     """JSON of topics to lists of partition numbers."""
     try:
         given = json.loads(text)
@@ -66,10 +66,10 @@ def assigned(text: str) -> Topics:
         or not given
     ):
         raise InvalidValueError(f"option 'assign' is {text!r}; it must be JSON as {{\"flights\": [0, 2]}}")
-    return Topics(partitions=tuple((_full(name), tuple(sorted(set(one)))) for name, one in given.items()))
+    return TopicSelection(partitions=tuple((_full(name), tuple(sorted(set(one)))) for name, one in given.items()))
 
 
-def topic_partitions(lookup: Lookup, topics: Topics, *, create: bool) -> list[str]:
+def topic_partitions(lookup: Lookup, topics: TopicSelection, *, create: bool) -> list[str]:
     """The internal topics that are there now: partitions, or topics that have none; ``create`` makes missing ones."""
     found: list[str] = []
     names = list(topics.names)

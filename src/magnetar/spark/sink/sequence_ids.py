@@ -6,7 +6,7 @@
                       the others            [1][row - 131,072: 26 bits][digest: 7 bits]
 
 Ids grow with batch and row, whatever the digest. The broker remembers the highest id it has stored for each name. A
-task that starts over asks for it (`Known`) and goes on behind that row. The digest stands only in the last id of an
+task that starts over asks for it (`StoredRows`) and goes on behind that row. The digest stands only in the last id of an
 entry: it is a checksum over everything that the task has sent to that topic-partition in this micro-batch so far. If
 the rows that the task is given now do not lead to the same digest at that row, they are not the rows of the first
 attempt, and what would be skipped as known is not what the broker has. That is an error, and nothing is sent: the
@@ -51,7 +51,7 @@ def digest_bits(row: int) -> int:
     return _FINE_BITS if row < FINE_ROWS else _COARSE_BITS
 
 
-class Sequence(NamedTuple):
+class SequenceId(NamedTuple):
     """A sequence id, taken apart."""
 
     batch: int
@@ -63,13 +63,13 @@ class Sequence(NamedTuple):
         return self.batch << _PART_BITS | _part(self.row) | self.digest
 
     @staticmethod
-    def of(number: int) -> Sequence:
+    def of(number: int) -> SequenceId:
         """The reverse of `number`; not for -1."""
         batch, part = number >> _PART_BITS, number & ((1 << _PART_BITS) - 1)
         if part < _COARSE:
-            return Sequence(batch, part >> _FINE_BITS, part & ((1 << _FINE_BITS) - 1))
+            return SequenceId(batch, part >> _FINE_BITS, part & ((1 << _FINE_BITS) - 1))
         part -= _COARSE
-        return Sequence(batch, FINE_ROWS + (part >> _COARSE_BITS), part & ((1 << _COARSE_BITS) - 1))
+        return SequenceId(batch, FINE_ROWS + (part >> _COARSE_BITS), part & ((1 << _COARSE_BITS) - 1))
 
 
 def _part(row: int) -> int:
@@ -82,7 +82,7 @@ def first_number(batch: int) -> int:
         raise InvalidValueError(
             f"micro-batch {batch}: sequence ids hold {_BATCHES} of them; start the query with a new checkpoint"
         )
-    return Sequence(batch, 0).number()
+    return SequenceId(batch, 0).number()
 
 
 def numbers(first: int, rows: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -100,11 +100,11 @@ def check_rows(rows: int) -> None:
         )
 
 
-class Known:
+class StoredRows:
     """What the broker had of one producer when an attempt began: judged against the rows of this attempt, in order."""
 
     def __init__(self, last: int, batch: int, where: str) -> None:
-        self._stored = Sequence.of(last) if last >= 0 else None
+        self._stored = SequenceId.of(last) if last >= 0 else None
         self._where = where
         self.last = last
         self._open = False

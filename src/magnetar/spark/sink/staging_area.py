@@ -30,7 +30,7 @@ from magnetar.spark.durable_files import make_directory, sync, write_whole
 _SETTLED: Final = "settled.json"
 
 
-class Stage:
+class StagingArea:
     """The stored micro-batches of one query."""
 
     def __init__(self, directory: str, query: str) -> None:

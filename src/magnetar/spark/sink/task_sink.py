@@ -26,7 +26,7 @@ from magnetar.spark.interpreter import settle
 from magnetar.spark.options.encryption_keys import sealing
 from magnetar.spark.options.sink_options import SinkOptions
 from magnetar.spark.sink.router import Router, Rows
-from magnetar.spark.sink.sequence_ids import FINE_ROWS, Known, check_rows, digest_bits, first_number, numbers
+from magnetar.spark.sink.sequence_ids import FINE_ROWS, StoredRows, check_rows, digest_bits, first_number, numbers
 from magnetar.spark.sink.value_writer import ValueWriter, value_writer
 
 if TYPE_CHECKING:
@@ -127,7 +127,7 @@ class TaskSink:
         self._lookup = Lookup(options.service_url, timeout=options.operation_timeout, token=options.token)
         self._values = value_writer(options, self._lookup)
         self._counts: dict[str, int] = {}
-        self._open: dict[tuple[str, int], tuple[_Target, Known | None]] = {}
+        self._open: dict[tuple[str, int], tuple[_Target, StoredRows | None]] = {}
         self._clock = SystemClock()
 
     def run(self, batches: Iterator[Any]) -> Published:
@@ -152,11 +152,11 @@ class TaskSink:
             settle("sink")
             return Published(sum(target.producer.messages_confirmed for target, _ in self._open.values()), skipped)
 
-    def known(self, last_sequence_id: int, batch: int, where: str) -> Known:
+    def known(self, last_sequence_id: int, batch: int, where: str) -> StoredRows:
         """What an attempt of this task has to go on from."""
-        return Known(last_sequence_id, batch, where)
+        return StoredRows(last_sequence_id, batch, where)
 
-    def _opened(self, rows: Rows, stack: ExitStack) -> tuple[_Target, Known | None]:
+    def _opened(self, rows: Rows, stack: ExitStack) -> tuple[_Target, StoredRows | None]:
         found = self._open.get(rows[:2])
         if found is None:
             target = _Target(self._lookup, self._options, rows.target, self._numbering, self._values)
@@ -183,7 +183,7 @@ class TaskSink:
             if part.start < part.stop
         )
 
-    def _resume(self, target: _Target, known: Known, rows: Rows, part: slice) -> int:
+    def _resume(self, target: _Target, known: StoredRows, rows: Rows, part: slice) -> int:
         """Skip what the broker has, send the rest; how many rows were skipped."""
         picked, ids = rows.picked[part], numbers(self._first, rows.ordinals[part])
         target.packer.digest_bits = digest_bits(int(rows.ordinals[part.start]))

@@ -22,10 +22,10 @@ from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowW
 
 from magnetar.model.errors import InvalidValueError
 from magnetar.spark.options.sink_options import SinkOptions
-from magnetar.spark.repeatability import comes_straight
+from magnetar.spark.repeatability import is_repeatable
 from magnetar.spark.sink.router import check_columns
 from magnetar.spark.sink.sequence_ids import UnreplayableError
-from magnetar.spark.sink.staging_area import Stage
+from magnetar.spark.sink.staging_area import StagingArea
 from magnetar.spark.sink.task_sink import Numbering, Published, TaskSink
 from magnetar.spark.sink.value_writer import check_value_columns
 
@@ -37,7 +37,7 @@ _BATCH_ID: Final = "streaming.sql.batchId"
 
 
 @dataclass
-class Written(WriterCommitMessage):
+class SentCommit(WriterCommitMessage):
     """What one task did."""
 
     published: Published
@@ -56,7 +56,7 @@ def check_schema(options: SinkOptions, schema: StructType, overwrite: bool) -> N
 
 
 @dataclass
-class Staged(WriterCommitMessage):
+class StagedCommit(WriterCommitMessage):
     """What one task has stored, to be sent by the driver."""
 
     query: str
@@ -64,12 +64,12 @@ class Staged(WriterCommitMessage):
     """None: it had no rows."""
 
 
-def straight_only(batches: Iterator[Any]) -> Iterator[Any]:
+def repeatable_only(batches: Iterator[Any]) -> Iterator[Any]:
     """The same, unless there are rows that did not come straight from a stream of ours: UnreplayableError."""
     checked = False
     for batch in batches:
         if not checked and batch.num_rows:
-            if not comes_straight():
+            if not is_repeatable():
                 raise UnreplayableError(
                     "the rows of this task do not come straight from a stream of format('pulsar'), but through a "
                     "shuffle (groupBy, join, repartition, dropDuplicates) or from another source, so they may come "
@@ -81,7 +81,7 @@ def straight_only(batches: Iterator[Any]) -> Iterator[Any]:
         yield batch
 
 
-class BatchSink(DataSourceArrowWriter):
+class BatchWriter(DataSourceArrowWriter):
     """For ``df.write``."""
 
     task_sink: ClassVar[type[TaskSink]] = TaskSink
@@ -106,7 +106,7 @@ class BatchSink(DataSourceArrowWriter):
             assert context is not None, "Spark calls this in a task"
             application, version = self._options.app
             numbering = Numbering(f"spark.{application}.{context.partitionId()}", version)
-        return Written(self.task_sink(self._options, numbering).run(iterator))
+        return SentCommit(self.task_sink(self._options, numbering).run(iterator))
 
     def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         """Nothing: what a task has sent is there."""
@@ -115,7 +115,7 @@ class BatchSink(DataSourceArrowWriter):
         """Nothing: a topic takes nothing back."""
 
 
-class StreamSink(DataSourceStreamArrowWriter):
+class StreamWriter(DataSourceStreamArrowWriter):
     """For ``df.writeStream``."""
 
     task_sink: ClassVar[type[TaskSink]] = TaskSink
@@ -129,13 +129,13 @@ class StreamSink(DataSourceStreamArrowWriter):
         """One task's rows of one micro-batch."""
         options = self._options
         if options.once is False:
-            return Written(self.task_sink(options, None).run(iterator))
+            return SentCommit(self.task_sink(options, None).run(iterator))
         query, batch, task = self._identity()
         if options.staging is not None:
-            return Staged(query, Stage(options.staging, query).put(batch, task, iterator))
+            return StagedCommit(query, StagingArea(options.staging, query).put(batch, task, iterator))
         if not options.repeatable:
-            iterator = straight_only(iterator)
-        return Written(self.task_sink(options, Numbering(f"spark.{query}.{task}", batch)).run(iterator))
+            iterator = repeatable_only(iterator)
+        return SentCommit(self.task_sink(options, Numbering(f"spark.{query}.{task}", batch)).run(iterator))
 
     def _identity(self) -> tuple[str, int, int]:
         """Query, micro-batch and task."""
@@ -151,11 +151,11 @@ class StreamSink(DataSourceStreamArrowWriter):
 
     def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:
         """What tasks have sent is there; what they have stored is sent now, under one name, in the order of tasks."""
-        staged = [message for message in messages if isinstance(message, Staged)]
+        staged = [message for message in messages if isinstance(message, StagedCommit)]
         if self._options.staging is None or not staged:
             return
         query = staged[0].query
-        stage = Stage(self._options.staging, query)
+        stage = StagingArea(self._options.staging, query)
         paths = stage.settle(batchId, [message.path for message in staged if message.path is not None])
         numbering = Numbering(f"spark.{query}.staged", batchId)
         if paths:

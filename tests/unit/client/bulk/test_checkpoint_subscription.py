@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from magnetar.client.bulk.checkpoint_subscription import Anchor
+from magnetar.client.bulk.checkpoint_subscription import CheckpointSubscription
 from magnetar.client.lookup import Lookup
-from magnetar.client.read_position import START, Place
+from magnetar.client.read_position import START, ReadPosition
 from magnetar.model.errors import ServerError
 from magnetar.protocol import commands as c
 from tests.support.scripted_broker import TOPIC, Link, lookups, scripted_broker
@@ -30,10 +30,10 @@ def acknowledges(link: Link) -> None:
     link.send(c.CommandAckResponse(asked.consumer_id, request_id=asked.request_id))
 
 
-def held(url: str) -> tuple[Lookup, Anchor]:
+def held(url: str) -> tuple[Lookup, CheckpointSubscription]:
     lookup = Lookup(url, timeout=1.0)
-    anchor = Anchor(lookup, TOPIC, "q")
-    assert anchor.hold(START) == Place(3, 7)
+    anchor = CheckpointSubscription(lookup, TOPIC, "q")
+    assert anchor.hold(START) == ReadPosition(3, 7)
     return lookup, anchor
 
 
@@ -57,8 +57,8 @@ def test_an_unloaded_topic_is_looked_up_again_before_anything_is_asked() -> None
             assert anchor._connection is not None
             while not anchor._connection._pushes:
                 anchor._connection._read(1.0)
-            anchor.move_to(Place(3, 10))
-            assert anchor.last() == Place(3, 10)
+            anchor.move_to(ReadPosition(3, 10))
+            assert anchor.last() == ReadPosition(3, 10)
 
 
 def test_what_the_broker_does_not_know_any_more_is_not_asked_there_again() -> None:
@@ -78,4 +78,4 @@ def test_what_the_broker_does_not_know_any_more_is_not_asked_there_again() -> No
     with scripted_broker(lookups(), forgets, lookups(), knows) as url:
         lookup, anchor = held(url)
         with lookup, anchor:
-            assert anchor.last() == Place(3, 10)
+            assert anchor.last() == ReadPosition(3, 10)

@@ -9,9 +9,9 @@ from contextlib import contextmanager
 import pytest
 
 from magnetar.client.bulk import positions
-from magnetar.client.bulk.positions import first_place, place_at_time
+from magnetar.client.bulk.positions import first_position, position_at_time
 from magnetar.client.lookup import Lookup
-from magnetar.client.read_position import START, Place
+from magnetar.client.read_position import START, ReadPosition
 from magnetar.protocol import commands as c
 from magnetar.protocol.entries import EntryMetadata, build_entry
 from tests.support.scripted_broker import TOPIC, Link, Script, lookups, scripted_broker
@@ -62,7 +62,7 @@ def slow(link: Link) -> None:
 
 def test_a_slow_broker() -> None:
     with asking(lookups(), slow) as lookup:
-        assert place_at_time(lookup, TOPIC, 3000, 9000) == Place(3, 3)
+        assert position_at_time(lookup, TOPIC, 3000, 9000) == ReadPosition(3, 3)
 
 
 def test_a_topic_that_is_unloaded_meanwhile() -> None:
@@ -73,7 +73,7 @@ def test_a_topic_that_is_unloaded_meanwhile() -> None:
         link.send(c.CommandCloseConsumer(consumer, -1))
 
     with asking(lookups(), unloaded, lookups(), slow) as lookup:
-        assert place_at_time(lookup, TOPIC, 3000, 9000) == Place(3, 3)
+        assert position_at_time(lookup, TOPIC, 3000, 9000) == ReadPosition(3, 3)
 
 
 def test_nothing_so_late() -> None:
@@ -86,7 +86,7 @@ def test_nothing_so_late() -> None:
         tells(link, LAST)
 
     with asking(lookups(), placed) as lookup:
-        assert place_at_time(lookup, TOPIC, 99_000, 9000) == Place(3, 10)
+        assert position_at_time(lookup, TOPIC, 99_000, 9000) == ReadPosition(3, 10)
 
 
 def test_the_first_place_of_a_slow_broker() -> None:
@@ -99,7 +99,7 @@ def test_the_first_place_of_a_slow_broker() -> None:
         link.deliver(consumer, (3, 4, build_entry(EntryMetadata("p", 4, 4000), b"x")))
 
     with asking(lookups(), first) as lookup:
-        assert first_place(lookup, TOPIC) == Place(3, 4)
+        assert first_position(lookup, TOPIC) == ReadPosition(3, 4)
 
 
 def test_the_first_place_where_all_was_trimmed() -> None:
@@ -110,4 +110,4 @@ def test_the_first_place_where_all_was_trimmed() -> None:
         tells(link, c.MessageIdData(4, -1))
 
     with asking(lookups(), trimmed) as lookup:
-        assert first_place(lookup, TOPIC) == START
+        assert first_position(lookup, TOPIC) == START

@@ -11,7 +11,7 @@ from magnetar.client.bulk.data_loss import DataGap, DataLossError, Hole, gaps
 from magnetar.client.bulk.range_reader import RangeReader
 from magnetar.client.errors import ClientTimeoutError
 from magnetar.client.lookup import Lookup
-from magnetar.client.read_position import START, Place
+from magnetar.client.read_position import START, ReadPosition
 from magnetar.protocol import commands as c
 from magnetar.protocol.entries import EntryMetadata, build_entry
 from tests.support.scripted_broker import TOPIC, Link, Script, lookups, scripted_broker
@@ -61,7 +61,7 @@ def standing(start: c.MessageIdData, mark: tuple[int, int]) -> Script:
 
 
 def read(
-    url: str, start: Place, end: Place, *, strict: bool = True, poll_timeout: float = 120.0,
+    url: str, start: ReadPosition, end: ReadPosition, *, strict: bool = True, poll_timeout: float = 120.0,
     told: list[DataGap] | None = None,
 ) -> list[int]:  # fmt: skip
     with Lookup(url, timeout=5) as lookup:
@@ -81,28 +81,28 @@ EARLIEST = c.MessageIdData(-1, -1)
 
 def test_stops_at_the_entry_before_the_end() -> None:
     with scripted_broker(lookups(), serving(0, 1, 2, start=EARLIEST)) as url:
-        assert read(url, START, Place(5, 2)) == [0, 1]
+        assert read(url, START, ReadPosition(5, 2)) == [0, 1]
 
 
 def test_stops_at_the_first_entry_behind_an_end_that_is_not_there() -> None:
     there = standing(at(2, 0), (5, 1))
     with scripted_broker(lookups(2), serving(0, 1, 7, start=EARLIEST), there) as url:
-        assert read(url, START, Place(5, 5)) == [0, 1]
+        assert read(url, START, ReadPosition(5, 5)) == [0, 1]
 
 
 def test_the_entry_of_an_end_inside_a_batch_is_given() -> None:
     with scripted_broker(lookups(), serving(3, 4, 5, start=at(3, 2))) as url:
-        assert read(url, Place(5, 3, 2), Place(5, 4, 1)) == [3, 4]
+        assert read(url, ReadPosition(5, 3, 2), ReadPosition(5, 4, 1)) == [3, 4]
 
 
 def test_an_empty_range_asks_nobody() -> None:
     with Lookup("pulsar://127.0.0.1:1") as lookup:
-        assert list(RangeReader(lookup, TOPIC, Place(1, 1), Place(1, 1))) == []
+        assert list(RangeReader(lookup, TOPIC, ReadPosition(1, 1), ReadPosition(1, 1))) == []
 
 
 def test_goes_on_behind_what_it_has_when_the_connection_breaks() -> None:
     with scripted_broker(lookups(2), serving(0, 1, start=EARLIEST), serving(1, 2, 3, start=at(2))) as url:
-        assert read(url, START, Place(5, 4)) == [0, 1, 2, 3]
+        assert read(url, START, ReadPosition(5, 4)) == [0, 1, 2, 3]
 
 
 def test_what_is_gone_is_an_error_or_the_end() -> None:
@@ -111,9 +111,9 @@ def test_what_is_gone_is_an_error_or_the_end() -> None:
         scripted_broker(*scripts) as url,
         pytest.raises(DataLossError, match=r"between 5:2:0 and 5:9:0.*failOnDataLoss"),
     ):
-        read(url, START, Place(5, 9))
+        read(url, START, ReadPosition(5, 9))
     with scripted_broker(*scripts) as url:
-        assert read(url, START, Place(5, 9), strict=False) == [0, 1]
+        assert read(url, START, ReadPosition(5, 9), strict=False) == [0, 1]
 
 
 def test_a_damaged_entry_is_named() -> None:
@@ -125,7 +125,7 @@ def test_a_damaged_entry_is_named() -> None:
         link.deliver(asked.consumer_id, (5, 3, entry(3)[:-1] + b"x"))
 
     with scripted_broker(lookups(), script) as url, pytest.raises(DataLossError, match=r"entry 5:3 .*checksum"):
-        read(url, START, Place(5, 9))
+        read(url, START, ReadPosition(5, 9))
 
 
 def test_patience_ends(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -134,19 +134,19 @@ def test_patience_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     scripts = lookups(3), *[serving(start=EARLIEST, last=8)] * 3
     patience = pytest.raises(ClientTimeoutError, match="no entry of -1:0:0 to 5:9:0")
     with scripted_broker(*scripts) as url, patience:
-        read(url, START, Place(5, 9), poll_timeout=0.25)
+        read(url, START, ReadPosition(5, 9), poll_timeout=0.25)
 
 
 def test_a_trimmed_beginning_is_an_error_or_told() -> None:
     """4.3.2: the broker goes on with what is left; only a question shows that the rest is gone."""
     scripts = lookups(2), serving(4, 5, start=at(2, 0)), standing(at(2, 0), (5, 3))
-    gap = DataGap(TOPIC, Place(5, 2), Place(5, 4), certain=True)
+    gap = DataGap(TOPIC, ReadPosition(5, 2), ReadPosition(5, 4), certain=True)
     with scripted_broker(*scripts) as url, pytest.raises(DataLossError, match="between 5:2:0 and 5:4:0 is") as error:
-        read(url, Place(5, 2), Place(5, 6))
+        read(url, ReadPosition(5, 2), ReadPosition(5, 6))
     assert error.value.gap == gap
     told: list[DataGap] = []
     with scripted_broker(*scripts) as url:
-        assert read(url, Place(5, 2), Place(5, 6), strict=False, told=told) == [4, 5]
+        assert read(url, ReadPosition(5, 2), ReadPosition(5, 6), strict=False, told=told) == [4, 5]
     assert told == [gap]
 
 
@@ -154,14 +154,14 @@ def test_entries_that_nobody_gets_are_no_gap() -> None:
     told: list[DataGap] = []
     scripts = lookups(2), serving(0, 1, 3, 5, start=EARLIEST), standing(at(2, 0), (5, 1))
     with scripted_broker(*scripts) as url:
-        assert read(url, START, Place(5, 6), told=told) == [0, 1, 3, 5]
+        assert read(url, START, ReadPosition(5, 6), told=told) == [0, 1, 3, 5]
     assert told == []
 
 
 def test_a_range_that_is_gone_as_a_whole() -> None:
     scripts = lookups(2), serving(7, start=at(2, 0)), standing(at(2, 0), (5, 6))
     with scripted_broker(*scripts) as url, pytest.raises(DataLossError, match="between 5:2:0 and 5:4:0 is"):
-        read(url, Place(5, 2), Place(5, 4))
+        read(url, ReadPosition(5, 2), ReadPosition(5, 4))
 
 
 @pytest.mark.parametrize(
@@ -180,5 +180,5 @@ def test_a_range_that_is_gone_as_a_whole() -> None:
 def test_what_is_certain(
     hole: tuple[tuple[int, int], tuple[int, int]], stands: tuple[int, int], end: tuple[int, int], certain: bool | None
 ) -> None:
-    found = gaps("t", [Hole(Place(*hole[0]), Place(*hole[1]))], Place(*stands), Place(*end))
+    found = gaps("t", [Hole(ReadPosition(*hole[0]), ReadPosition(*hole[1]))], ReadPosition(*stands), ReadPosition(*end))
     assert [gap.certain for gap in found] == ([] if certain is None else [certain])

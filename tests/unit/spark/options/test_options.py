@@ -8,16 +8,16 @@ from pathlib import Path
 import pytest
 from pyspark.sql.types import StructType
 
-from magnetar.client.read_position import Place
+from magnetar.client.read_position import ReadPosition
 from magnetar.columnar.entries.opener import CryptoFailureAction
 from magnetar.model.errors import InvalidValueError
 from magnetar.protocol.compression import CompressionType
 from magnetar.spark.data_source import PulsarSource
-from magnetar.spark.options.limits import Limits
-from magnetar.spark.options.offsets import Index, Moment, Word
+from magnetar.spark.options.limits import ReadLimits
+from magnetar.spark.options.offsets import IndexOffset, NamedOffset, TimeOffset
 from magnetar.spark.options.option_list import OPTIONS, STREAMS_ONLY
 from magnetar.spark.options.sink_options import sink_options
-from magnetar.spark.options.source_options import Offsets, check_batch, for_batch, source_options
+from magnetar.spark.options.source_options import TopicOffsets, check_batch, for_batch, source_options
 from magnetar.spark.options.topic_selection import check_known, matching
 from tests.support.encrypted_entries import pair
 
@@ -54,8 +54,8 @@ def test_keys_in_any_case_as_spark_hands_them_over() -> None:
     assert source.topics.names == ("persistent://public/default/x", "persistent://tenant/ns/y")
     assert source.starting is not None
     first, second = source.topics.names
-    assert source.starting.exceptions == {first: Place(3, 4), second: Word.EARLIEST}
-    assert source.starting.of(f"{first}-partition-3") == Place(3, 4)
+    assert source.starting.exceptions == {first: ReadPosition(3, 4), second: NamedOffset.EARLIEST}
+    assert source.starting.of(f"{first}-partition-3") == ReadPosition(3, 4)
     assert (source.fail_on_data_loss, source.min_partitions, source.value.kind) == (False, 8, "string")
     sink = sink_options(
         {**BASE, "pulsar.producer.compressiontype": "zstd", "pulsar.producer.hashingscheme": "murmur3_32hash"}
@@ -133,11 +133,18 @@ def test_offsets_and_topics_in_all_their_forms() -> None:
     source = source_options({**BASE, "startingOffsets": json.dumps(given), "endingTime": "2013-01-01 00:00+01:00"})
     assert source.starting is not None and source.ending is not None
     found = [source.starting.of(f"persistent://public/default/{name}") for name in "abcdefg"]
-    moments = Moment(1_000), Moment(1_357_035_300_500), Moment(1_356_998_400_000)
-    assert found == [Index(7), *moments[:2], Word.LATEST, Place(1, 2, 3), moments[2], Word.EARLIEST]
-    assert source.ending.of(T) == Moment(1_356_994_800_000)
+    moments = TimeOffset(1_000), TimeOffset(1_357_035_300_500), TimeOffset(1_356_998_400_000)
+    assert found == [
+        IndexOffset(7),
+        *moments[:2],
+        NamedOffset.LATEST,
+        ReadPosition(1, 2, 3),
+        moments[2],
+        NamedOffset.EARLIEST,
+    ]
+    assert source.ending.of(T) == TimeOffset(1_356_994_800_000)
     limited = source_options({**BASE, "maxMessagesPerTrigger": "5", "maxBytesPerTrigger": "6"})
-    assert limited.limits == Limits(5, 6)
+    assert limited.limits == ReadLimits(5, 6)
     for scheme in ("", "persistent://", "^persistent://"):
         wanted = source_options({"service.url": BASE["service.url"], "topicsPattern": f"{scheme}a/b/t-[0-9]+"}).topics
         assert (wanted.namespace, wanted.expression) == ("a/b", "t-[0-9]+")
@@ -237,5 +244,5 @@ def test_options_that_a_stream_does_not_take(given: dict[str, str], message: str
 def test_an_index_is_a_number_in_an_option_which_is_a_text() -> None:
     for text in ("3", " 3 ", '{"t": 3}', '{"t": "3"}'):
         found = source_options({**BASE, "startingOffsets": text}).starting
-        assert found is not None and found.of(T) == Index(3)
-    assert source_options({**BASE, "endingOffsets": "7"}).ending == Offsets(Index(7), {})
+        assert found is not None and found.of(T) == IndexOffset(3)
+    assert source_options({**BASE, "endingOffsets": "7"}).ending == TopicOffsets(IndexOffset(7), {})

@@ -5,9 +5,9 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from magnetar.client.bulk.entry_info import Extent
-from magnetar.client.read_position import START, Place
-from magnetar.spark.options.limits import Limits
+from magnetar.client.bulk.entry_info import EntryInfo
+from magnetar.client.read_position import START, ReadPosition
+from magnetar.spark.options.limits import ReadLimits
 from magnetar.spark.source.planning.admission import admit, waiting
 
 logs = st.dictionaries(
@@ -17,20 +17,20 @@ logs = st.dictionaries(
 )
 
 
-def extents(log: list[tuple[int, int, int]]) -> list[Extent]:
+def extents(log: list[tuple[int, int, int]]) -> list[EntryInfo]:
     """Three entries to a ledger."""
-    return [Extent(index // 3, index % 3, *shape) for index, shape in enumerate(log)]
+    return [EntryInfo(index // 3, index % 3, *shape) for index, shape in enumerate(log)]
 
 
-def ends(tables: dict[str, list[Extent]]) -> dict[str, Place]:
+def ends(tables: dict[str, list[EntryInfo]]) -> dict[str, ReadPosition]:
     # Behind each log stands a marker that nobody gets.
-    return {topic: Place(table[-1].ledger, table[-1].entry + 2) for topic, table in tables.items() if table}
+    return {topic: ReadPosition(table[-1].ledger, table[-1].entry + 2) for topic, table in tables.items() if table}
 
 
-def between(table: list[Extent], start: Place, end: Place) -> list[tuple[int, int, int]]:
+def between(table: list[EntryInfo], start: ReadPosition, end: ReadPosition) -> list[tuple[int, int, int]]:
     """Naively: the ids of all messages in a range."""
     every = [(one.ledger, one.entry, index) for one in table for index in range(one.messages)]
-    return [at for at in every if start <= Place(*at) < end]
+    return [at for at in every if start <= ReadPosition(*at) < end]
 
 
 @given(logs, st.integers(0, 12), st.integers(0, 90))
@@ -42,7 +42,7 @@ def test_batches_follow_each_other_without_gap_or_repetition(
     place = dict.fromkeys(end, START)
     seen: dict[str, list[tuple[int, int, int]]] = {topic: [] for topic in end}
     for _ in range(1_000):
-        following = admit(tables, place, end, Limits(messages, size))
+        following = admit(tables, place, end, ReadLimits(messages, size))
         if following == place:
             break
         batch = {topic: between(tables[topic], place[topic], following[topic]) for topic in end}
@@ -69,7 +69,7 @@ def test_partitions_advance_to_one_publish_time(
     """No message is left that was published before one that is admitted, but in the entry where the limit fell."""
     tables = {topic: extents(sorted(log, key=lambda shape: shape[2])) for topic, log in given_logs.items()}
     end = ends(tables)
-    reached = admit(tables, dict.fromkeys(end, START), end, Limits(messages))
+    reached = admit(tables, dict.fromkeys(end, START), end, ReadLimits(messages))
     admitted = [
         one.publish_time
         for topic in end
@@ -86,13 +86,16 @@ def test_partitions_advance_to_one_publish_time(
 
 
 def test_a_full_admission_uses_its_limit_up() -> None:
-    tables = {"a": [Extent(1, index, 1_000, 100_000, index) for index in range(10)]}
-    start, end = {"a": Place(1, 0)}, {"a": Place(1, 10)}
-    assert admit(tables, start, end, Limits(messages=2_500)) == {"a": Place(1, 2, 500)}
-    assert admit(tables, {"a": Place(1, 2, 500)}, end, Limits(messages=500)) == {"a": Place(1, 3)}
-    assert admit(tables, start, end, Limits(size=250_000)) == {"a": Place(1, 2, 500)}
-    assert admit(tables, start, end, Limits(size=1)) == {"a": Place(1, 0, 1)}
-    assert admit(tables, start, {"a": Place(1, 2, 7)}, Limits()) == {"a": Place(1, 2, 7)}
+    tables = {"a": [EntryInfo(1, index, 1_000, 100_000, index) for index in range(10)]}
+    start, end = {"a": ReadPosition(1, 0)}, {"a": ReadPosition(1, 10)}
+    assert admit(tables, start, end, ReadLimits(messages=2_500)) == {"a": ReadPosition(1, 2, 500)}
+    assert admit(tables, {"a": ReadPosition(1, 2, 500)}, end, ReadLimits(messages=500)) == {"a": ReadPosition(1, 3)}
+    assert admit(tables, start, end, ReadLimits(size=250_000)) == {"a": ReadPosition(1, 2, 500)}
+    assert admit(tables, start, end, ReadLimits(size=1)) == {"a": ReadPosition(1, 0, 1)}
+    assert admit(tables, start, {"a": ReadPosition(1, 2, 7)}, ReadLimits()) == {"a": ReadPosition(1, 2, 7)}
     # A partition that the start does not know yet begins at its start.
-    later = {**tables, "b": [Extent(5, 0, 3, 9, -1)]}
-    assert admit(later, start, {**end, "b": Place(5, 1)}, Limits(5)) == {"a": Place(1, 0, 2), "b": Place(5, 1)}
+    later = {**tables, "b": [EntryInfo(5, 0, 3, 9, -1)]}
+    assert admit(later, start, {**end, "b": ReadPosition(5, 1)}, ReadLimits(5)) == {
+        "a": ReadPosition(1, 0, 2),
+        "b": ReadPosition(5, 1),
+    }

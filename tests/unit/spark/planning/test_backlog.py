@@ -5,28 +5,28 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from magnetar.client.read_position import START, Place
-from magnetar.spark.source.planning.backlog import FEW, Heap, after_share, few
+from magnetar.client.read_position import START, ReadPosition
+from magnetar.spark.source.planning.backlog import FEW, BacklogEstimate, is_small, position_after_share
 
 
 def test_who_keeps_up_asks_nothing() -> None:
-    at = Place(5, 10)
-    assert few({"a": at}, {"a": Place(5, 10 + FEW)})
-    assert not few({"a": at}, {"a": Place(5, 11 + FEW)})
-    assert not few({"a": at, "b": at}, {"a": Place(5, 10 + FEW), "b": Place(5, 11)})
-    assert not few({"a": at}, {"a": Place(6, 0)})
-    assert not few({}, {"a": at})
-    assert few({"a": at}, {"a": at})
-    assert few({"a": START}, {"a": START})
+    at = ReadPosition(5, 10)
+    assert is_small({"a": at}, {"a": ReadPosition(5, 10 + FEW)})
+    assert not is_small({"a": at}, {"a": ReadPosition(5, 11 + FEW)})
+    assert not is_small({"a": at, "b": at}, {"a": ReadPosition(5, 10 + FEW), "b": ReadPosition(5, 11)})
+    assert not is_small({"a": at}, {"a": ReadPosition(6, 0)})
+    assert not is_small({}, {"a": at})
+    assert is_small({"a": at}, {"a": at})
+    assert is_small({"a": START}, {"a": START})
 
 
 @given(st.lists(st.integers(1, 9), min_size=1, max_size=6), st.integers(0, 60), st.integers(1, 3), st.booleans())
 def test_a_share_is_so_many_entries(counts: list[int], share: int, size: int, more: bool) -> None:
-    parts = [(Place(ledger, 3), Place(ledger, 3 + count)) for ledger, count in enumerate(counts)]
-    rest = (Place(len(counts), 0), Place(99, 1))
-    heap = Heap([*parts, rest] if more else parts, size)
+    parts = [(ReadPosition(ledger, 3), ReadPosition(ledger, 3 + count)) for ledger, count in enumerate(counts)]
+    rest = (ReadPosition(len(counts), 0), ReadPosition(99, 1))
+    heap = BacklogEstimate([*parts, rest] if more else parts, size)
     assert heap.size == (float("inf") if more else sum(counts) * size)
-    place = after_share(heap, share)
+    place = position_after_share(heap, share)
     room = max(share // size, 1)
     every = [(ledger, 3 + number) for ledger, count in enumerate(counts) for number in range(count)]
     if room < len(every):
@@ -36,4 +36,4 @@ def test_a_share_is_so_many_entries(counts: list[int], share: int, size: int, mo
 
 
 def test_a_share_of_what_nobody_knows() -> None:
-    assert after_share(Heap([(START, Place(3, 3))], 10), 1) is None
+    assert position_after_share(BacklogEstimate([(START, ReadPosition(3, 3))], 10), 1) is None

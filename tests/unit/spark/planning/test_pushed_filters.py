@@ -12,9 +12,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from magnetar.client.read_position import START, Place
+from magnetar.client.read_position import START, ReadPosition
 from magnetar.spark.source.planning.pushed_filters import Window, understood
-from magnetar.spark.source.planning.range_filter import places
+from magnetar.spark.source.planning.range_filter import window_bounds
 
 UTC = dt.UTC
 SCHEMA = pa.schema(
@@ -112,8 +112,8 @@ def test_rows_are_those_that_sql_keeps(table: list[dict[str, Any]], given_filter
             continue
         ms = int(row["__publishTime"].timestamp() * 1000)
         assert pushed.window.keeps(row["__ledgerId"], row["__entryId"], ms)
-        start, end = places(pushed.window)
-        assert start <= Place(row["__ledgerId"], row["__entryId"]) < end
+        start, end = window_bounds(pushed.window)
+        assert start <= ReadPosition(row["__ledgerId"], row["__entryId"]) < end
 
 
 def test_windows_are_narrow() -> None:
@@ -129,9 +129,9 @@ def test_windows_are_narrow() -> None:
     )
     base = int(moment(0).timestamp() * 1000)
     assert pushed.window == Window(7, 7, 4, 9, base + 5, base + 7)
-    assert places(pushed.window) == (Place(7, 4), Place(7, 10))
+    assert window_bounds(pushed.window) == (ReadPosition(7, 4), ReadPosition(7, 10))
     nothing, _ = understood([make("EqualTo", "__ledgerId", 7), make("EqualTo", "__ledgerId", 8)], SCHEMA)
-    assert places(nothing.window) == (START, START)
+    assert window_bounds(nothing.window) == (START, START)
 
 
 @pytest.mark.parametrize(

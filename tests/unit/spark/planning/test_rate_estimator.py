@@ -10,15 +10,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from magnetar.model.errors import InvalidValueError
-from magnetar.spark.options.limits import Limits
+from magnetar.spark.options.limits import ReadLimits
 from magnetar.spark.options.source_options import source_options
-from magnetar.spark.source.planning.rate_estimator import FIRST, Pace
+from magnetar.spark.source.planning.rate_estimator import FIRST, RateEstimator
 
 
 class Spark:
     """Runs micro-batches while time passes as it is told."""
 
-    def __init__(self, pace: Pace, rate: float, *, overhead: float = 0.1, interval: float = 0.0) -> None:
+    def __init__(self, pace: RateEstimator, rate: float, *, overhead: float = 0.1, interval: float = 0.0) -> None:
         self.pace, self.rate, self.overhead, self.interval = pace, rate, overhead, interval
         self.now = 0.0
         self.stall = 0.0
@@ -43,7 +43,7 @@ class Spark:
 
 @given(st.floats(1, 5e6), st.sampled_from([1.0, 2.0, 10.0, 60.0]))
 def test_a_constant_rate_is_met(rate: float, target: float) -> None:
-    spark = Spark(Pace(target), rate).run(30)
+    spark = Spark(RateEstimator(target), rate).run(30)
     assert spark.counts[0] == FIRST
     # Now and then there are a few more, to see whether they take longer.
     message = 1 / rate
@@ -51,7 +51,7 @@ def test_a_constant_rate_is_met(rate: float, target: float) -> None:
 
 
 def test_a_stall_is_forgotten_and_a_slower_sink_is_not() -> None:
-    spark = Spark(Pace(10.0), 50_000).run(15)
+    spark = Spark(RateEstimator(10.0), 50_000).run(15)
     usual = spark.counts[-1]
     spark.stall = 600.0
     spark.run(1)
@@ -67,7 +67,7 @@ def test_a_stall_is_forgotten_and_a_slower_sink_is_not() -> None:
 
 @given(st.lists(st.tuples(st.integers(1, 10**9), st.floats(0, 1e7)), max_size=40), st.floats(0.001, 1000))
 def test_it_is_never_nothing(batches: list[tuple[int, float]], target: float) -> None:
-    pace, now = Pace(target), 0.0
+    pace, now = RateEstimator(target), 0.0
     for there, seconds in batches:
         assert pace.messages >= 1
         pace.begin(min(there, pace.messages), now)
@@ -77,7 +77,7 @@ def test_it_is_never_nothing(batches: list[tuple[int, float]], target: float) ->
 
 
 def test_idle_time_is_not_processing_time() -> None:
-    quick = Spark(Pace(10.0), 50_000).run(12)
+    quick = Spark(RateEstimator(10.0), 50_000).run(12)
     usual = quick.pace.messages
     for _ in range(20):
         # An hour in which nothing comes, asked every second; then a trickle, which says nothing about the rate.
@@ -95,17 +95,17 @@ def test_idle_time_is_not_processing_time() -> None:
 @pytest.mark.parametrize(("interval", "most"), [(2.0, 10.0), (10.0, 10.0), (30.0, 30.0)])
 def test_the_wait_for_a_tick_does_not_stop_it(interval: float, most: float) -> None:
     """The source sees ticks only: it fills them, or the target if that is longer, and never shrinks to nothing."""
-    spark = Spark(Pace(10.0), 50_000, interval=interval).run(60)
+    spark = Spark(RateEstimator(10.0), 50_000, interval=interval).run(60)
     late = spark.seconds[-30:]
     assert 0.4 * most <= sum(late) / len(late) <= 1.1 * most
     assert max(late) <= 2.2 * most
 
 
 def test_within_the_limits_of_the_user() -> None:
-    pace = Pace(5.0)
-    assert pace.within(Limits()) == Limits(FIRST)
-    assert pace.within(Limits(10, 77)) == Limits(10, 77)
-    assert pace.within(Limits(FIRST + 1)) == Limits(FIRST)
+    pace = RateEstimator(5.0)
+    assert pace.within(ReadLimits()) == ReadLimits(FIRST)
+    assert pace.within(ReadLimits(10, 77)) == ReadLimits(10, 77)
+    assert pace.within(ReadLimits(FIRST + 1)) == ReadLimits(FIRST)
     base = {"service.url": "pulsar://h", "topic": "t"}
     assert source_options(base).target_trigger == 0
     assert source_options({**base, "targetTriggerMs": "1500"}).target_trigger == 1.5

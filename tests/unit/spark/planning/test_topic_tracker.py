@@ -9,8 +9,8 @@ import pytest
 from magnetar.client.bulk.data_loss import DataLossError
 from magnetar.client.bulk.lag import Lag
 from magnetar.client.errors import ClientTimeoutError
-from magnetar.client.read_position import Place
-from magnetar.spark.options.offsets import parse_at
+from magnetar.client.read_position import ReadPosition
+from magnetar.spark.options.offsets import parse_offset
 from magnetar.spark.options.source_options import source_options
 from magnetar.spark.source.planning import offset_resolution, topic_tracker
 
@@ -19,26 +19,26 @@ TOPIC = "persistent://public/default/t"
 
 def test_a_query_does_not_end_because_nobody_knows_how_far_behind_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
     options = source_options({"service.url": "pulsar://127.0.0.1:1", "topic": "t"})
-    found = topic_tracker.Frontier(options, "s")
-    monkeypatch.setattr(found, "latest", lambda: {TOPIC: Place(1, 9)})
+    found = topic_tracker.TopicTracker(options, "s")
+    monkeypatch.setattr(found, "latest", lambda: {TOPIC: ReadPosition(1, 9)})
     monkeypatch.setattr(topic_tracker, "lag", lambda *_: Lag(5, 7))
-    assert found.lags({TOPIC: Place(1, 4)}) == {TOPIC: Lag(5, 7)}
+    assert found.lags({TOPIC: ReadPosition(1, 4)}) == {TOPIC: Lag(5, 7)}
 
     def fails(*_: Any) -> Lag:
         raise ClientTimeoutError("slow")
 
     monkeypatch.setattr(topic_tracker, "lag", fails)
     monkeypatch.setattr(found, "_lags_asked", float("-inf"))
-    assert found.lags({TOPIC: Place(1, 4)}) == {}
+    assert found.lags({TOPIC: ReadPosition(1, 4)}) == {}
 
 
 class Topic:
     """Ten messages, one per entry, in ledger 5; the ninth and tenth cannot be read yet."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(offset_resolution, "last_place", lambda *_: Place(5, 8))
-        monkeypatch.setattr(offset_resolution, "written_place", lambda *_: Place(5, 10))
-        monkeypatch.setattr(offset_resolution, "place_of_index", lambda _, __, number: Place(5, min(number, 8)))
+        monkeypatch.setattr(offset_resolution, "last_place", lambda *_: ReadPosition(5, 8))
+        monkeypatch.setattr(offset_resolution, "written_place", lambda *_: ReadPosition(5, 10))
+        monkeypatch.setattr(offset_resolution, "place_of_index", lambda _, __, number: ReadPosition(5, min(number, 8)))
         self.lookup: Any = None
 
 
@@ -61,11 +61,13 @@ class Topic:
 def test_a_start_behind_everything_is_a_loss(at: str, told: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
     topic = Topic(monkeypatch)
     if told is None:
-        assert offset_resolution.resolve_start(topic.lookup, TOPIC, parse_at(at), strict=True) <= Place(5, 10)
+        assert offset_resolution.resolve_start(topic.lookup, TOPIC, parse_offset(at), strict=True) <= ReadPosition(
+            5, 10
+        )
     else:
         with pytest.raises(DataLossError, match=told):
-            offset_resolution.resolve_start(topic.lookup, TOPIC, parse_at(at), strict=True)
-    assert offset_resolution.resolve_start(topic.lookup, TOPIC, parse_at(at), strict=False)
+            offset_resolution.resolve_start(topic.lookup, TOPIC, parse_offset(at), strict=True)
+    assert offset_resolution.resolve_start(topic.lookup, TOPIC, parse_offset(at), strict=False)
 
 
 @pytest.mark.parametrize("strict", [True, False])
@@ -73,13 +75,13 @@ def test_a_checkpoint_behind_everything_is_a_loss(strict: bool, monkeypatch: pyt
     """The topic was deleted and made anew: its numbers begin again, and the query would wait for ever."""
     Topic(monkeypatch)
     given = {"service.url": "pulsar://127.0.0.1:1", "topic": "t", "failOnDataLoss": str(strict).lower()}
-    found = topic_tracker.Frontier(source_options(given), "s")
-    monkeypatch.setattr(found, "_last", {TOPIC: Place(5, 8)})
+    found = topic_tracker.TopicTracker(source_options(given), "s")
+    monkeypatch.setattr(found, "_last", {TOPIC: ReadPosition(5, 8)})
     monkeypatch.setattr(found, "_anchors", {TOPIC: None})
-    for place in (Place(5, 8), Place(5, 9)):
+    for place in (ReadPosition(5, 8), ReadPosition(5, 9)):
         found.check_there({TOPIC: place})
     if strict:
         with pytest.raises(DataLossError, match="was read up to 7:2:0, and ends at 5:10:0"):
-            found.check_there({TOPIC: Place(7, 2)})
+            found.check_there({TOPIC: ReadPosition(7, 2)})
     else:
-        found.check_there({TOPIC: Place(7, 2)})
+        found.check_there({TOPIC: ReadPosition(7, 2)})

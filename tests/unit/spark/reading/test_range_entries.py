@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from magnetar.client.bulk.range_reader import Entry
-from magnetar.client.read_position import Place
+from magnetar.client.read_position import ReadPosition
 from magnetar.protocol.entries import EntryMetadata, build_entry, payload_of
 from magnetar.runtime.clock import SystemClock
 from magnetar.spark.options.source_options import source_options
@@ -39,10 +39,10 @@ def rest(monkeypatch: pytest.MonkeyPatch, published: int, answers: list[list[Ent
             yield []
 
     monkeypatch.setattr(range_entries, "onward", onward)
-    monkeypatch.setattr(range_entries, "last_place", lambda *_: Place(1, 3))
+    monkeypatch.setattr(range_entries, "last_place", lambda *_: ReadPosition(1, 3))
     opener = range_entries.opener_of(OPTIONS, TOPIC)
     assert opener.open(1, 0, chunk(0, published)) is None
-    whole = range_entries._rest(OPTIONS, None, Range(TOPIC, Place(1, 0), Place(1, 1)), opener)  # type: ignore[arg-type]  # no broker is asked
+    whole = range_entries._rest(OPTIONS, None, Range(TOPIC, ReadPosition(1, 0), ReadPosition(1, 1)), opener)  # type: ignore[arg-type]  # no broker is asked
     return [payload_of(one.data) for some in whole for one in some]
 
 

@@ -13,8 +13,8 @@ from magnetar.spark.sink.sequence_ids import (
     BATCH_BITS,
     FINE_ROWS,
     ROWS,
-    Known,
-    Sequence,
+    SequenceId,
+    StoredRows,
     UnreplayableError,
     check_rows,
     digest_bits,
@@ -31,8 +31,8 @@ parts = row_numbers.flatmap(
 
 @given(parts, parts)
 def test_numbers_order_as_batches_and_rows_do(one: tuple[int, int, int], other: tuple[int, int, int]) -> None:
-    first, second = Sequence(*one), Sequence(*other)
-    assert Sequence.of(first.number()) == first
+    first, second = SequenceId(*one), SequenceId(*other)
+    assert SequenceId.of(first.number()) == first
     assert first.number() < 1 << 63
     if one[:2] != other[:2]:
         assert (first.number() < second.number()) == (one[:2] < other[:2])
@@ -42,7 +42,7 @@ def test_numbers_order_as_batches_and_rows_do(one: tuple[int, int, int], other: 
 def test_numbers_in_bulk_are_those_one_by_one(batch: int, row: int) -> None:
     rows = [one for one in range(row, row + 3) if one < ROWS and (one < FINE_ROWS) == (row < FINE_ROWS)]
     assert numbers(first_number(batch), np.array(rows, np.int64)).tolist() == [
-        Sequence(batch, one).number() for one in rows
+        SequenceId(batch, one).number() for one in rows
     ]
 
 
@@ -69,7 +69,7 @@ class Broker:
 
 def attempt(broker: Broker, number: int, chunks: list[list[bytes]], fail_after: int | None = None) -> None:
     """A task as `publish` does it; fails after so many entries."""
-    known = Known(broker.last, number, "t")
+    known = StoredRows(broker.last, number, "t")
     writer = BatchWriter("p", max_messages=3, digest_bits=digest_bits(0))
     row = sent = 0
     for chunk in chunks:

@@ -8,7 +8,7 @@ import pyarrow as pa  # type: ignore[import-untyped]  # publishes no types
 import pytest
 
 from magnetar.model.errors import InvalidValueError
-from magnetar.spark.sink.staging_area import Stage
+from magnetar.spark.sink.staging_area import StagingArea
 from tests.support.power_loss import LostError, Power
 
 
@@ -16,11 +16,11 @@ def batches(*values: list[str]) -> list[pa.RecordBatch]:
     return [pa.record_batch({"value": pa.array(one, pa.string())}) for one in values]
 
 
-def read(stage: Stage, paths: list[str]) -> list[str]:
+def read(stage: StagingArea, paths: list[str]) -> list[str]:
     return [text for batch in stage.read(paths) for text in batch["value"].to_pylist()]
 
 
-def put(stage: Stage, batch: int, task: int, *values: list[str]) -> str:
+def put(stage: StagingArea, batch: int, task: int, *values: list[str]) -> str:
     path = stage.put(batch, task, iter(batches(*values)))
     assert path is not None
     return path
@@ -28,37 +28,37 @@ def put(stage: Stage, batch: int, task: int, *values: list[str]) -> str:
 
 @pytest.mark.parametrize("scheme", ["", "file://"])
 def test_the_first_list_is_the_micro_batch(tmp_path: Path, scheme: str) -> None:
-    first = Stage(f"{scheme}{tmp_path}/", "q")
+    first = StagingArea(f"{scheme}{tmp_path}/", "q")
     late, early = put(first, 3, 1, ["c"]), put(first, 3, 0, [], ["a"], ["b"])
     assert first.put(3, 2, iter(batches([], []))) is None
     settled = first.settle(3, [late, early])
     assert read(first, settled) == ["a", "b", "c"]
-    again = Stage(f"{scheme}{tmp_path}", "q")
+    again = StagingArea(f"{scheme}{tmp_path}", "q")
     other = put(again, 3, 0, ["c", "b", "a"])
     assert again.settle(3, [other]) == settled
     assert read(again, again.settle(3, [])) == ["a", "b", "c"]
 
 
 def test_an_empty_micro_batch_stays_empty(tmp_path: Path) -> None:
-    stage = Stage(str(tmp_path), "q")
+    stage = StagingArea(str(tmp_path), "q")
     assert stage.settle(0, []) == []
     assert stage.settle(0, [put(stage, 0, 0, ["x"])]) == []
 
 
 def test_earlier_micro_batches_of_the_query_are_removed(tmp_path: Path) -> None:
     for query in ("q", "r"):
-        stage = Stage(str(tmp_path), query)
+        stage = StagingArea(str(tmp_path), query)
         for batch in (8, 9, 10):
             stage.settle(batch, [put(stage, batch, 0, [str(batch)])])
-    Stage(str(tmp_path), "q").forget_before(10)
+    StagingArea(str(tmp_path), "q").forget_before(10)
     assert sorted(path.name for path in (tmp_path / "q").iterdir()) == ["10"]
     assert len(list((tmp_path / "r").iterdir())) == 3
-    Stage(str(tmp_path), "never").forget_before(10)
+    StagingArea(str(tmp_path), "never").forget_before(10)
 
 
 def test_a_directory_that_arrow_does_not_know_is_named() -> None:
     with pytest.raises(InvalidValueError, match="option 'staging' is 'dbfs://x/y', which Arrow cannot open"):
-        Stage("dbfs://x/y", "q")
+        StagingArea("dbfs://x/y", "q")
 
 
 def test_after_a_loss_of_power_all_is_settled_or_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -70,12 +70,12 @@ def test_after_a_loss_of_power_all_is_settled_or_nothing(tmp_path: Path, monkeyp
         with monkeypatch.context() as patched:
             power = Power(patched, directory, last)
             try:
-                stage = Stage(str(directory), "q")
+                stage = StagingArea(str(directory), "q")
                 sent = read(stage, stage.settle(0, [put(stage, 0, 0, ["a"]), put(stage, 0, 1, ["b"])]))
             except LostError:
                 lost += 1
             power.lose()
-        again = Stage(str(directory), "q")
+        again = StagingArea(str(directory), "q")
         found = read(again, again.settle(0, [put(again, 0, 0, ["c"])]))
         assert found == (sent or found) and found in (["a", "b"], ["c"])
     assert 5 < lost < 20

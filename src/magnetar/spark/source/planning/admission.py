@@ -16,9 +16,9 @@ import heapq
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from magnetar.client.bulk.entry_info import Extent
-from magnetar.client.read_position import START, Place
-from magnetar.spark.options.limits import Limits
+from magnetar.client.bulk.entry_info import EntryInfo
+from magnetar.client.read_position import START, ReadPosition
+from magnetar.spark.options.limits import ReadLimits
 
 
 class _Piece(NamedTuple):
@@ -36,7 +36,7 @@ class _Piece(NamedTuple):
     size: int
 
 
-def _pieces(topic: str, extents: Sequence[Extent], start: Place, end: Place) -> Iterator[_Piece]:
+def _pieces(topic: str, extents: Sequence[EntryInfo], start: ReadPosition, end: ReadPosition) -> Iterator[_Piece]:
     time = -(1 << 63)
     for one in extents:
         at = (one.ledger, one.entry)
@@ -49,7 +49,7 @@ def _pieces(topic: str, extents: Sequence[Extent], start: Place, end: Place) -> 
             yield _Piece(time, topic, one.ledger, one.entry, first, stop, one.messages, one.size)
 
 
-def waiting(extents: Sequence[Extent], start: Place, end: Place) -> tuple[int, int]:
+def waiting(extents: Sequence[EntryInfo], start: ReadPosition, end: ReadPosition) -> tuple[int, int]:
     """Messages and bytes between two places."""
     messages = size = 0
     for piece in _pieces("", extents, start, end):
@@ -59,8 +59,11 @@ def waiting(extents: Sequence[Extent], start: Place, end: Place) -> tuple[int, i
 
 
 def admit(
-    extents: Mapping[str, Sequence[Extent]], start: Mapping[str, Place], end: Mapping[str, Place], limits: Limits
-) -> dict[str, Place]:
+    extents: Mapping[str, Sequence[EntryInfo]],
+    start: Mapping[str, ReadPosition],
+    end: Mapping[str, ReadPosition],
+    limits: ReadLimits,
+) -> dict[str, ReadPosition]:
     """Where the micro-batch ends that begins at ``start``, at most at ``end``.
 
     ``extents`` must know everything between the two. Where all of it is admitted, the answer is ``end`` itself, behind
@@ -80,7 +83,7 @@ def admit(
             room = max(room, 1)
         if room < count:
             if room > 0:
-                found[piece.topic] = Place(piece.ledger, piece.entry, piece.first + room)
+                found[piece.topic] = ReadPosition(piece.ledger, piece.entry, piece.first + room)
             return found
         found[piece.topic] = _behind(piece, end[piece.topic])
         messages += count
@@ -88,7 +91,7 @@ def admit(
     return {topic: max(end.get(topic, START), place) for topic, place in found.items()}
 
 
-def _behind(piece: _Piece, end: Place) -> Place:
+def _behind(piece: _Piece, end: ReadPosition) -> ReadPosition:
     if piece.stop < piece.whole:
         return end
-    return Place(piece.ledger, piece.entry + 1)
+    return ReadPosition(piece.ledger, piece.entry + 1)

@@ -14,11 +14,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
-from magnetar.client.bulk.entry_scanner import extents_at
-from magnetar.client.bulk.ledger_ranges import parts_by_ledger
-from magnetar.client.bulk.positions import first_place, place_at_time
+from magnetar.client.bulk.entry_scanner import entries_at
+from magnetar.client.bulk.ledger_ranges import split_by_ledger
+from magnetar.client.bulk.positions import first_position, position_at_time
 from magnetar.client.lookup import Lookup
-from magnetar.client.read_position import START, Place
+from magnetar.client.read_position import START, ReadPosition
 from magnetar.runtime.clock import SystemClock
 
 FEW: Final = 256
@@ -28,73 +28,79 @@ _LEDGERS: Final = 64
 _SAMPLE: Final = 50
 """Messages."""
 
-Parts = Sequence[tuple[Place, Place]]
+LedgerParts = Sequence[tuple[ReadPosition, ReadPosition]]
 """Consecutive, each in one ledger, but for the last perhaps."""
 
 
-class Heap(NamedTuple):
+class BacklogEstimate(NamedTuple):
     """What lies before a query in one topic-partition."""
 
-    parts: Parts
+    parts: LedgerParts
     entry_bytes: int
     """Of one entry, about."""
 
     @property
     def size(self) -> float:
         """Bytes, about; infinite if there are more ledgers than were looked at."""
-        counts = [entries(part) for part in self.parts]
+        counts = [entry_count(part) for part in self.parts]
         return sum(float("inf") if count is None else count * self.entry_bytes for count in counts)
 
 
-def entries(part: tuple[Place, Place]) -> int | None:
+def entry_count(part: tuple[ReadPosition, ReadPosition]) -> int | None:
     """In a part of one ledger; None if it spans several."""
     start, stop = part
     return max(stop.entry - start.entry, 1) if start.ledger == stop.ledger else None
 
 
-def few(start: Mapping[str, Place], end: Mapping[str, Place]) -> bool:
+def is_small(start: Mapping[str, ReadPosition], end: Mapping[str, ReadPosition]) -> bool:
     """Whether nothing has to be asked: there is little for sure."""
     news = [(start.get(name, START), place) for name, place in end.items() if start.get(name, START) < place]
-    counts = [entries(part) for part in news]
+    counts = [entry_count(part) for part in news]
     return None not in counts and sum(count or 0 for count in counts) <= FEW
 
 
-def after_share(heap: Heap, share: int) -> Place | None:
+def position_after_share(heap: BacklogEstimate, share: int) -> ReadPosition | None:
     """Where about ``share`` bytes end; None if there are not so many, or nobody knows where that is."""
     room = max(share // max(heap.entry_bytes, 1), 1)
     for number, part in enumerate(heap.parts):
-        count = entries(part)
+        count = entry_count(part)
         if count is None:
             return part[0] if number else None
         if count > room:
-            return Place(part[0].ledger, part[0].entry + room)
+            return ReadPosition(part[0].ledger, part[0].entry + room)
         room -= count
     return None
 
 
-def heaps(lookup: Lookup, start: Mapping[str, Place], end: Mapping[str, Place]) -> dict[str, Heap]:
+def backlog_estimates(
+    lookup: Lookup, start: Mapping[str, ReadPosition], end: Mapping[str, ReadPosition]
+) -> dict[str, BacklogEstimate]:
     """Of every topic-partition that has something new."""
     found = {}
     for name, last in end.items():
         first = start.get(name, START)
         if first == START < last:
-            first = first_place(lookup, name)
+            first = first_position(lookup, name)
         if first < last:
-            sample = extents_at(lookup, name, first, _SAMPLE)
+            sample = entries_at(lookup, name, first, _SAMPLE)
             size = sum(one.size for one in sample) // max(len(sample), 1)
-            found[name] = Heap(parts_by_ledger(lookup, name, first, last, _LEDGERS), size)
+            found[name] = BacklogEstimate(split_by_ledger(lookup, name, first, last, _LEDGERS), size)
     return found
 
 
-def bounded(
-    lookup: Lookup, found: Mapping[str, Heap], start: Mapping[str, Place], end: Mapping[str, Place], allowance: int
-) -> dict[str, Place]:
+def bounded_end(
+    lookup: Lookup,
+    found: Mapping[str, BacklogEstimate],
+    start: Mapping[str, ReadPosition],
+    end: Mapping[str, ReadPosition],
+    allowance: int,
+) -> dict[str, ReadPosition]:
     """Where a micro-batch of about ``allowance`` bytes ends; ``end`` if there is no more than that."""
     if sum(heap.size for heap in found.values()) <= allowance:
         return dict(end)
     share = allowance // len(found)
-    cuts = {name: place for name, heap in found.items() if (place := after_share(heap, share)) is not None}
-    times = {name: one[0].publish_time for name, place in cuts.items() if (one := extents_at(lookup, name, place))}
+    cuts = {name: place for name, heap in found.items() if (place := position_after_share(heap, share)) is not None}
+    times = {name: one[0].publish_time for name, place in cuts.items() if (one := entries_at(lookup, name, place))}
     if not times:
         return {**end, **cuts}
     horizon, now = min(times.values()), SystemClock().now_ms()
@@ -102,6 +108,6 @@ def bounded(
     for name in found:
         place = cuts.get(name, end[name])
         if times.get(name) != horizon:
-            place = min(place, place_at_time(lookup, name, horizon, now))
+            place = min(place, position_at_time(lookup, name, horizon, now))
         bound[name] = max(place, start.get(name, START))
     return bound

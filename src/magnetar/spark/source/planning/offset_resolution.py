@@ -3,34 +3,34 @@
 from __future__ import annotations
 
 from magnetar.client.bulk.data_loss import DataLossError
-from magnetar.client.bulk.positions import last_place, place_at_time, place_of_index, written_place
+from magnetar.client.bulk.positions import last_position, position_at_time, position_of_index, written_position
 from magnetar.client.lookup import Lookup
-from magnetar.client.read_position import START, Place
+from magnetar.client.read_position import START, ReadPosition
 from magnetar.runtime.clock import SystemClock
-from magnetar.spark.options.offsets import At, Index, Moment, Word
+from magnetar.spark.options.offsets import IndexOffset, NamedOffset, OffsetSpec, TimeOffset
 
 
-def resolve(lookup: Lookup, name: str, at: At) -> Place:
+def resolve(lookup: Lookup, name: str, at: OffsetSpec) -> ReadPosition:
     """What the user wrote as a place in one topic-partition."""
-    if isinstance(at, Moment):
-        return place_at_time(lookup, name, at.ms, SystemClock().now_ms())
-    if isinstance(at, Index):
-        return place_of_index(lookup, name, at.number)
-    if isinstance(at, Word):
-        return START if at is Word.EARLIEST else last_place(lookup, name)
+    if isinstance(at, TimeOffset):
+        return position_at_time(lookup, name, at.ms, SystemClock().now_ms())
+    if isinstance(at, IndexOffset):
+        return position_of_index(lookup, name, at.number)
+    if isinstance(at, NamedOffset):
+        return START if at is NamedOffset.EARLIEST else last_position(lookup, name)
     return at
 
 
-def resolve_end(lookup: Lookup, name: str, at: At, *, strict: bool) -> Place:
+def resolve_end(lookup: Lookup, name: str, at: OffsetSpec, *, strict: bool) -> ReadPosition:
     """The same for the end of a batch read: never behind what can be read now (the last stable position).
 
     Between there and a later place that was asked for are markers, aborted messages and open transactions: nothing that
     a reader gets. DataLossError if the place is behind everything that was ever written, unless that may be.
     """
     place = resolve(lookup, name, at)
-    if not isinstance(at, Place) or place <= (last := last_place(lookup, name)):
+    if not isinstance(at, ReadPosition) or place <= (last := last_position(lookup, name)):
         return place
-    if strict and place > (written := written_place(lookup, name)):
+    if strict and place > (written := written_position(lookup, name)):
         raise DataLossError(
             f"{name}: endingOffsets says {place}, and the topic ends at {written}: it was made anew, or the place is "
             "another topic's; set failOnDataLoss=false to read what is there"
@@ -38,7 +38,7 @@ def resolve_end(lookup: Lookup, name: str, at: At, *, strict: bool) -> Place:
     return last
 
 
-def resolve_start(lookup: Lookup, name: str, at: At, *, strict: bool) -> Place:
+def resolve_start(lookup: Lookup, name: str, at: OffsetSpec, *, strict: bool) -> ReadPosition:
     """The same for the start of a read. DataLossError if it is behind everything that was ever written, unless that
     may be: nothing would come, and nothing would say why.
 
@@ -47,12 +47,12 @@ def resolve_start(lookup: Lookup, name: str, at: At, *, strict: bool) -> Place:
     place = resolve(lookup, name, at)
     if not strict:
         return place
-    if isinstance(at, Place):
-        written = written_behind(lookup, name, place, last_place(lookup, name))
+    if isinstance(at, ReadPosition):
+        written = written_behind(lookup, name, place, last_position(lookup, name))
         what = f"{place}, and the topic ends at {written}"
-    elif isinstance(at, Index) and at.number and place >= (end := last_place(lookup, name)):
+    elif isinstance(at, IndexOffset) and at.number and place >= (end := last_position(lookup, name)):
         # The message before it is there, then it is the next one.
-        written = end if resolve(lookup, name, Index(at.number - 1)) >= end else None
+        written = end if resolve(lookup, name, IndexOffset(at.number - 1)) >= end else None
         what = f"the index {at.number}, and the topic has fewer messages: it ends at {end}"
     else:
         return place
@@ -64,8 +64,8 @@ def resolve_start(lookup: Lookup, name: str, at: At, *, strict: bool) -> Place:
     )
 
 
-def written_behind(lookup: Lookup, name: str, place: Place, last: Place) -> Place | None:
+def written_behind(lookup: Lookup, name: str, place: ReadPosition, last: ReadPosition) -> ReadPosition | None:
     """Where the topic ends, if ``place`` is behind everything that was ever written; ``last`` is what can be read."""
     if place <= last:
         return None
-    return written if place > (written := written_place(lookup, name)) else None
+    return written if place > (written := written_position(lookup, name)) else None

@@ -16,7 +16,7 @@ import itertools
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from magnetar.client.read_position import START, Place
+from magnetar.client.read_position import START, ReadPosition
 from magnetar.spark.offset_json import Cuts
 
 
@@ -24,8 +24,8 @@ class Range(NamedTuple):
     """Messages ``[start, end)`` of one topic or partition."""
 
     topic: str
-    start: Place
-    end: Place
+    start: ReadPosition
+    end: ReadPosition
 
     @property
     def entries(self) -> int | None:
@@ -53,7 +53,12 @@ def tasks_of(ranges: list[Range], *, least: int = 0, most: int = 0) -> list[Task
 
 
 def plan(
-    start: Mapping[str, Place], end: Mapping[str, Place], *, least: int = 0, most: int = 0, cuts: Cuts | None = None
+    start: Mapping[str, ReadPosition],
+    end: Mapping[str, ReadPosition],
+    *,
+    least: int = 0,
+    most: int = 0,
+    cuts: Cuts | None = None,
 ) -> list[Task]:
     """Tasks for everything between two offsets; 0 is "no limit". A topic ``start`` lacks is read from its start."""
     whole = [Range(topic, start.get(topic, START), end[topic]) for topic in sorted(end)]
@@ -61,7 +66,7 @@ def plan(
     return tasks_of(ranges, least=least, most=most or merged(len(ranges), least))
 
 
-def cut(one: Range, places: Sequence[Place]) -> list[Range]:
+def cut(one: Range, places: Sequence[ReadPosition]) -> list[Range]:
     """At those places that lie inside."""
     inside = sorted({place for place in places if one.start < place < one.end})
     return [Range(one.topic, *pair) for pair in itertools.pairwise([one.start, *inside, one.end])]
@@ -79,7 +84,7 @@ def _largest_split(ranges: list[Range]) -> tuple[int, list[Range]]:
         return 0, []
     index = sizes.index(max(sizes))
     one = ranges[index]
-    middle = Place(one.start.ledger, one.start.entry + sizes[index] // 2)
+    middle = ReadPosition(one.start.ledger, one.start.entry + sizes[index] // 2)
     return index, [one._replace(end=middle), one._replace(start=middle)]
 
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from magnetar.client.bulk.positions import first_place, place_at_time
+from magnetar.client.bulk.positions import first_position, position_at_time
 from magnetar.client.lookup import Lookup
-from magnetar.client.read_position import START, Place
+from magnetar.client.read_position import START, ReadPosition
 from magnetar.runtime.clock import SystemClock
 from magnetar.spark.source.planning.planner import Range
 from magnetar.spark.source.planning.pushed_filters import Pushed, Window
@@ -19,30 +19,32 @@ SKEW_MS: Final = 600_000
 _FAR: Final = 1 << 62
 
 
-def pruned(lookup: Lookup, pushed: Pushed, one: Range) -> Range:
+def filtered_range(lookup: Lookup, pushed: Pushed, one: Range) -> Range:
     """The same range or less of it; empty if nothing of it can be wanted."""
     if pushed.window == Window() or one.start >= one.end:
         return one
-    start, end = places(pushed.window)
+    start, end = window_bounds(pushed.window)
     start, end = max(start, one.start), min(end, one.end)
     now, window = SystemClock().now_ms(), pushed.window
     if start < end and window.first_ms - SKEW_MS > 0:
-        start = max(start, place_at_time(lookup, one.topic, window.first_ms - SKEW_MS, now))
+        start = max(start, position_at_time(lookup, one.topic, window.first_ms - SKEW_MS, now))
     if start < end and 0 < window.last_ms + SKEW_MS + 1 < now:
-        end = min(end, place_at_time(lookup, one.topic, window.last_ms + SKEW_MS + 1, now))
-    if one.start == START and START < start < end and start <= first_place(lookup, one.topic):
+        end = min(end, position_at_time(lookup, one.topic, window.last_ms + SKEW_MS + 1, now))
+    if one.start == START and START < start < end and start <= first_position(lookup, one.topic):
         # What is not there any more was not asked for.
         start = START
     return one._replace(start=start, end=max(start, end))
 
 
-def places(window: Window) -> tuple[Place, Place]:
+def window_bounds(window: Window) -> tuple[ReadPosition, ReadPosition]:
     """Between which places the entries are; START and far behind everything if they can be anywhere."""
     if window.first_ledger > window.last_ledger or window.first_entry > window.last_entry:
         return START, START
-    start = Place(window.first_ledger, window.first_entry) if window.first_ledger or window.first_entry else START
+    start = (
+        ReadPosition(window.first_ledger, window.first_entry) if window.first_ledger or window.first_entry else START
+    )
     if window.last_ledger >= _FAR:
-        return start, Place(_FAR, 0)
+        return start, ReadPosition(_FAR, 0)
     if window.last_entry >= _FAR:
-        return start, Place(window.last_ledger + 1, 0)
-    return start, Place(window.last_ledger, window.last_entry + 1)
+        return start, ReadPosition(window.last_ledger + 1, 0)
+    return start, ReadPosition(window.last_ledger, window.last_entry + 1)

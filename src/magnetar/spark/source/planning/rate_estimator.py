@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from magnetar.spark.options.limits import Limits
+from magnetar.spark.options.limits import ReadLimits
 
 FIRST: Final = 1_000
 """Messages of the first micro-batch."""
@@ -45,7 +45,7 @@ class _Seen(NamedTuple):
     seconds: float
 
 
-class Pace:
+class RateEstimator:
     """Of one query, in one process."""
 
     def __init__(self, target: float) -> None:
@@ -62,7 +62,7 @@ class Pace:
         """Of the next micro-batch, at most; never 0."""
         return FIRST if self._rate is None else max(int(self._rate * self._target), 1)
 
-    def within(self, limits: Limits) -> Limits:
+    def within(self, limits: ReadLimits) -> ReadLimits:
         """The user's limits, and this one."""
         return limits._replace(messages=min(limits.messages or self.messages, self.messages))
 

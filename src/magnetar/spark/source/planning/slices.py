@@ -2,8 +2,8 @@
 
 Options ``maxRecordsPerPartition`` and ``maxBytesPerPartition``; bytes are those of entries as stored. What stands in a
 range is told in runs: so many entries after each other, each of which is such a part of a task. With the limits of a
-micro-batch every entry has been read ahead and is a run of its own (`by_extents`). Otherwise each ledger is a run: its
-entries are counted by their numbers, and their size is that of a few at its beginning (`by_ledgers`).
+micro-batch every entry has been read ahead and is a run of its own (`runs_by_entry`). Otherwise each ledger is a run: its
+entries are counted by their numbers, and their size is that of a few at its beginning (`runs_by_ledger`).
 
 A range is sliced evenly, and at entries only. Slices need not end where ledgers do, so many small ledgers make no more
 tasks than one large. All of this is done once, by the driver that plans; the slices then stand in the offset of a
@@ -18,13 +18,13 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
-from magnetar.client.bulk.entry_info import Extent
-from magnetar.client.bulk.entry_scanner import extents_at
-from magnetar.client.bulk.ledger_ranges import parts_by_ledger
-from magnetar.client.bulk.positions import first_place
+from magnetar.client.bulk.entry_info import EntryInfo
+from magnetar.client.bulk.entry_scanner import entries_at
+from magnetar.client.bulk.ledger_ranges import split_by_ledger
+from magnetar.client.bulk.positions import first_position
 from magnetar.client.lookup import Lookup
-from magnetar.client.read_position import START, Place
-from magnetar.spark.options.limits import Sizes
+from magnetar.client.read_position import START, ReadPosition
+from magnetar.spark.options.limits import TaskSizes
 
 log = logging.getLogger(__name__)
 
@@ -36,47 +36,51 @@ _SAMPLE: Final = 50
 """Messages of each."""
 
 
-class Run(NamedTuple):
+class EntryRun(NamedTuple):
     """Entries that follow each other in one ledger."""
 
-    first: Place
+    first: ReadPosition
     entries: int
     weight: float
     """Of each, in tasks."""
 
 
-def by_extents(extents: Iterable[Extent], start: Place, end: Place, sizes: Sizes) -> list[Run]:
+def runs_by_entry(
+    extents: Iterable[EntryInfo], start: ReadPosition, end: ReadPosition, sizes: TaskSizes
+) -> list[EntryRun]:
     """Of entries that are known, between two places."""
     found = []
     for one in extents:
-        at = Place(one.ledger, one.entry)
+        at = ReadPosition(one.ledger, one.entry)
         if start[:2] <= at[:2] and at < end:
             first = start.batch if at[:2] == start[:2] else 0
             stop = min(one.messages, end.batch) if at[:2] == end[:2] else one.messages
             part = max(stop - first, 0) / max(one.messages, 1)
-            found.append(Run(at, 1, sizes.weight(one.messages * part, one.size * part)))
+            found.append(EntryRun(at, 1, sizes.weight(one.messages * part, one.size * part)))
     return found
 
 
-def by_ledgers(lookup: Lookup, topic: str, start: Place, end: Place, sizes: Sizes) -> list[Run]:
+def runs_by_ledger(
+    lookup: Lookup, topic: str, start: ReadPosition, end: ReadPosition, sizes: TaskSizes
+) -> list[EntryRun]:
     """Estimated. Two short sessions per ledger to find them, and one for each of a few that are looked into."""
-    first = first_place(lookup, topic) if start == START else start
-    parts = parts_by_ledger(lookup, topic, first, end) if first < end else []
+    first = first_position(lookup, topic) if start == START else start
+    parts = split_by_ledger(lookup, topic, first, end) if first < end else []
     step = -(-len(parts) // _SAMPLES) or 1
     found, weight = [], 0.0
     for number, (begin, stop) in enumerate(parts):
-        if number % step == 0 and (sample := extents_at(lookup, topic, begin, _SAMPLE)):
+        if number % step == 0 and (sample := entries_at(lookup, topic, begin, _SAMPLE)):
             count = len(sample)
             weight = sizes.weight(sum(one.messages for one in sample) / count, sum(one.size for one in sample) / count)
         # The last part may be in several ledgers, and nobody knows how many entries that is.
         entries = stop.entry - begin.entry + (1 if stop.batch else 0) if begin.ledger == stop.ledger else 1
-        found.append(Run(begin, max(entries, 1), weight))
+        found.append(EntryRun(begin, max(entries, 1), weight))
     return found
 
 
 def slices(
-    runs: Mapping[str, Sequence[Run]], *, least: int = 0, most: int = 0, tasks_max: int = TASKS_MAX
-) -> dict[str, list[Place]]:
+    runs: Mapping[str, Sequence[EntryRun]], *, least: int = 0, most: int = 0, tasks_max: int = TASKS_MAX
+) -> dict[str, list[ReadPosition]]:
     """Where to slice the topics' ranges: each into as many tasks as its weight, more if there are fewer than ``least``.
 
     ``most`` (0: no limit) comes before that: no more slices then, unless there are more topics; `planner` deals these.
@@ -88,7 +92,7 @@ def slices(
         log.warning("%d tasks are wanted, %d are made: raise the limit per task", sum(counts.values()), tasks_max)
     wanted = min(max(sum(counts.values()), least), allowed)
     found = _allotted(weights, counts, wanted)
-    return {topic: places for topic, some in runs.items() if (places := even(some, found[topic]))}
+    return {topic: places for topic, some in runs.items() if (places := even_cuts(some, found[topic]))}
 
 
 def _allotted(weights: Mapping[str, float], counts: Mapping[str, int], wanted: int) -> dict[str, int]:
@@ -100,17 +104,17 @@ def _allotted(weights: Mapping[str, float], counts: Mapping[str, int], wanted: i
     return {topic: max(round_(wanted * weight / total), 1) for topic, weight in weights.items()}
 
 
-def even(runs: Sequence[Run], count: int) -> list[Place]:
+def even_cuts(runs: Sequence[EntryRun], count: int) -> list[ReadPosition]:
     """The ``count - 1`` places, or fewer, that cut the runs into parts of about equal weight."""
     share = sum(run.entries * run.weight for run in runs) / count
-    found: set[Place] = set()
+    found: set[ReadPosition] = set()
     before, number = 0.0, 1
     for run, following in itertools.zip_longest(runs, runs[1:]):
         behind = before + run.entries * run.weight
         while run.weight and number < count and (target := number * share) < behind:
             offset = round((target - before) / run.weight)
             if offset < run.entries:
-                found.add(Place(run.first.ledger, run.first.entry + offset))
+                found.add(ReadPosition(run.first.ledger, run.first.entry + offset))
             elif following is not None:
                 # Behind the last entry of a ledger is the same as before the first of the next one.
                 found.add(following.first)

@@ -11,23 +11,23 @@ import logging
 from collections.abc import Mapping
 from typing import Final
 
-from magnetar.client.bulk.checkpoint_subscription import Anchor
+from magnetar.client.bulk.checkpoint_subscription import CheckpointSubscription
 from magnetar.client.bulk.data_loss import DataLossError
-from magnetar.client.bulk.entry_scanner import Surveyor
+from magnetar.client.bulk.entry_scanner import EntryScanner
 from magnetar.client.bulk.lag import Lag, lag
-from magnetar.client.bulk.positions import last_place
+from magnetar.client.bulk.positions import last_position
 from magnetar.client.errors import ClientError
 from magnetar.client.lookup import Lookup
-from magnetar.client.read_position import START, Place
+from magnetar.client.read_position import START, ReadPosition
 from magnetar.runtime.clock import steady_seconds
-from magnetar.spark.options.limits import Limits, Sizes
-from magnetar.spark.options.offsets import At, Word
-from magnetar.spark.options.source_options import Offsets, SourceOptions, open_lookup
+from magnetar.spark.options.limits import ReadLimits, TaskSizes
+from magnetar.spark.options.offsets import NamedOffset, OffsetSpec
+from magnetar.spark.options.source_options import SourceOptions, TopicOffsets, open_lookup
 from magnetar.spark.options.topic_selection import check_known, topic_partitions
 from magnetar.spark.source.planning.admission import admit, waiting
-from magnetar.spark.source.planning.backlog import bounded, few, heaps
+from magnetar.spark.source.planning.backlog import backlog_estimates, bounded_end, is_small
 from magnetar.spark.source.planning.offset_resolution import resolve, resolve_start, written_behind
-from magnetar.spark.source.planning.slices import by_extents, by_ledgers, slices
+from magnetar.spark.source.planning.slices import runs_by_entry, runs_by_ledger, slices
 
 log = logging.getLogger(__name__)
 
@@ -37,37 +37,39 @@ _DISCOVERY_INTERVAL: Final = 10.0
 _LAG_INTERVAL: Final = 5.0
 
 
-class Frontier:
+class TopicTracker:
     """Of one stream."""
 
     def __init__(self, options: SourceOptions, subscription: str) -> None:
         self._options = options
         self._subscription = subscription
         self._lookup: Lookup = open_lookup(options)
-        self._anchors: dict[str, Anchor] = {}
-        self._surveyors: dict[str, Surveyor] = {}
-        self._moved: dict[str, Place] = {}
+        self._anchors: dict[str, CheckpointSubscription] = {}
+        self._surveyors: dict[str, EntryScanner] = {}
+        self._moved: dict[str, ReadPosition] = {}
         self._discovered = float("-inf")
         self._asked = float("-inf")
-        self._last: dict[str, Place] = {}
+        self._last: dict[str, ReadPosition] = {}
         self._lags: dict[str, Lag] = {}
         self._lags_asked = float("-inf")
 
-    def initial(self) -> dict[str, Place]:
+    def initial(self) -> dict[str, ReadPosition]:
         """Where the query began: the same until the subscriptions are moved, whatever is published."""
-        starting = self._options.starting if self._options.starting is not None else Offsets(Word.LATEST, {})
+        starting = (
+            self._options.starting if self._options.starting is not None else TopicOffsets(NamedOffset.LATEST, {})
+        )
         names = self._discover()
         check_known(starting.exceptions, names, "startingOffsets")
         return {name: self._hold(name, starting.of(name)) for name in names}
 
-    def _hold(self, name: str, at: At) -> Place:
-        if at is Word.LATEST:
+    def _hold(self, name: str, at: OffsetSpec) -> ReadPosition:
+        if at is NamedOffset.LATEST:
             return self._anchor(name).hold(None)
         # Resolved once: the next to ask is told where the subscription stands.
         strict = self._options.fail_on_data_loss
         return self._anchor(name).hold(resolve_start(self._lookup, name, at, strict=strict))
 
-    def latest(self) -> dict[str, Place]:
+    def latest(self) -> dict[str, ReadPosition]:
         """After the last message of each topic-partition, new ones included."""
         now = steady_seconds()
         if now - self._asked > _FRESH:
@@ -79,22 +81,22 @@ class Frontier:
             self._asked = steady_seconds()
         return self._last
 
-    def bound_now(self) -> dict[str, Place]:
+    def bound_now(self) -> dict[str, ReadPosition]:
         """What there is now, but nothing from endingOffsets or endingTime on.
 
         Makes no subscriptions: who asks does not know yet whether a query begins (`initial`) or goes on (`latest`).
         """
         names, ending = topic_partitions(self._lookup, self._options.topics, create=True), self._options.ending
-        found = {name: last_place(self._lookup, name) for name in names}
+        found = {name: last_position(self._lookup, name) for name in names}
         if ending is None:
             return found
         check_known(ending.exceptions, found, "endingOffsets")
         return {
-            name: last if (at := ending.of(name)) is Word.LATEST else min(last, resolve(self._lookup, name, at))
+            name: last if (at := ending.of(name)) is NamedOffset.LATEST else min(last, resolve(self._lookup, name, at))
             for name, last in found.items()
         }
 
-    def check_there(self, start: Mapping[str, Place]) -> None:
+    def check_there(self, start: Mapping[str, ReadPosition]) -> None:
         """A topic of the checkpoint that is gone, or was made anew, is a loss; DataLossError if that must not be."""
         if not self._options.fail_on_data_loss:
             return
@@ -114,7 +116,7 @@ class Frontier:
                 "set failOnDataLoss=false to go on without"
             )
 
-    def waiting(self, start: Mapping[str, Place], end: Mapping[str, Place], enough: int) -> int:
+    def waiting(self, start: Mapping[str, ReadPosition], end: Mapping[str, ReadPosition], enough: int) -> int:
         """How many messages are between two offsets; need not go on counting at ``enough``."""
         total = 0
         for name, place in end.items():
@@ -124,7 +126,9 @@ class Frontier:
                 total += waiting(found.extents, first, place)[0]
         return total
 
-    def admit(self, start: Mapping[str, Place], end: Mapping[str, Place], limits: Limits) -> dict[str, Place]:
+    def admit(
+        self, start: Mapping[str, ReadPosition], end: Mapping[str, ReadPosition], limits: ReadLimits
+    ) -> dict[str, ReadPosition]:
         """Where the next micro-batch ends."""
         found = {
             name: self._surveyor(name).survey(start.get(name, START), place, messages=limits.messages, size=limits.size)
@@ -135,21 +139,28 @@ class Frontier:
         return admit({name: one.extents for name, one in found.items()}, start, known, limits)
 
     def bound(
-        self, start: Mapping[str, Place], end: Mapping[str, Place], least: int, allowance: int
-    ) -> tuple[dict[str, Place], dict[str, list[Place]]]:
+        self, start: Mapping[str, ReadPosition], end: Mapping[str, ReadPosition], least: int, allowance: int
+    ) -> tuple[dict[str, ReadPosition], dict[str, list[ReadPosition]]]:
         """Where a micro-batch without limits ends, and where it is cut for at least so many tasks (`spark.backlog`)."""
-        if few(start, end):
+        if is_small(start, end):
             return dict(end), {}
-        found = heaps(self._lookup, start, end)
+        found = backlog_estimates(self._lookup, start, end)
         if allowance:
-            end = bounded(self._lookup, found, start, end, allowance)
+            end = bounded_end(self._lookup, found, start, end, allowance)
         if len(found) >= least:
             return dict(end), {}
         return dict(end), {name: [part[0] for part in heap.parts[1:]] for name, heap in found.items()}
 
     def slices(
-        self, start: Mapping[str, Place], end: Mapping[str, Place], sizes: Sizes, least: int, most: int, *, known: bool
-    ) -> dict[str, list[Place]]:
+        self,
+        start: Mapping[str, ReadPosition],
+        end: Mapping[str, ReadPosition],
+        sizes: TaskSizes,
+        least: int,
+        most: int,
+        *,
+        known: bool,
+    ) -> dict[str, list[ReadPosition]]:
         """Where a micro-batch is cut into tasks of a size; ``known`` says that `admit` has looked at its entries."""
         runs = {}
         for name, place in end.items():
@@ -157,12 +168,12 @@ class Frontier:
                 continue
             if known:
                 found = self._surveyor(name).survey(first, place)
-                runs[name] = by_extents(found.extents, first, place, sizes)
+                runs[name] = runs_by_entry(found.extents, first, place, sizes)
             else:
-                runs[name] = by_ledgers(self._lookup, name, first, place, sizes)
+                runs[name] = runs_by_ledger(self._lookup, name, first, place, sizes)
         return slices({name: some for name, some in runs.items() if some}, least=least, most=most)
 
-    def lags(self, end: Mapping[str, Place]) -> dict[str, Lag]:
+    def lags(self, end: Mapping[str, ReadPosition]) -> dict[str, Lag]:
         """How far behind a query is that has read up to ``end``; looked at from time to time only."""
         if steady_seconds() - self._lags_asked > _LAG_INTERVAL:
             last = self.latest()
@@ -176,7 +187,7 @@ class Frontier:
             self._lags_asked = steady_seconds()
         return self._lags
 
-    def move_to(self, places: Mapping[str, Place]) -> None:
+    def move_to(self, places: Mapping[str, ReadPosition]) -> None:
         """Everything before is processed."""
         for name, place in places.items():
             if self._moved.get(name) != place and name in self._anchors:
@@ -195,14 +206,14 @@ class Frontier:
         self._discovered = steady_seconds()
         return topic_partitions(self._lookup, self._options.topics, create=True)
 
-    def _anchor(self, name: str) -> Anchor:
+    def _anchor(self, name: str) -> CheckpointSubscription:
         anchor = self._anchors.get(name)
         if anchor is None:
-            anchor = self._anchors[name] = Anchor(self._lookup, name, self._subscription)
+            anchor = self._anchors[name] = CheckpointSubscription(self._lookup, name, self._subscription)
         return anchor
 
-    def _surveyor(self, name: str) -> Surveyor:
+    def _surveyor(self, name: str) -> EntryScanner:
         surveyor = self._surveyors.get(name)
         if surveyor is None:
-            surveyor = self._surveyors[name] = Surveyor(self._lookup, name)
+            surveyor = self._surveyors[name] = EntryScanner(self._lookup, name)
         return surveyor

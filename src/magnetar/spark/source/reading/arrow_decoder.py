@@ -29,7 +29,7 @@ _MAP: Final = pa.map_(pa.string(), pa.string())
 _MISSING_TIME: Final = 0
 
 
-class Column(NamedTuple):
+class MetadataColumn(NamedTuple):
     """A metadata column: Spark's name of its type, Arrow's type, and how it is made for a topic."""
 
     sql: str
@@ -47,22 +47,24 @@ def _partition(topic: str) -> int:
     return TopicName.parse(topic).partition_index
 
 
-METADATA: Final[dict[str, Column]] = {
-    "__key": Column("binary", pa.binary(), lambda _, m: m.keys(), True),
-    "__topic": Column("string", pa.string(), lambda t, m: pa.repeat(pa.scalar(t, pa.string()), len(m))),
-    "__messageId": Column("binary", pa.binary(), lambda t, m: m.message_ids(_partition(t))),
-    "__publishTime": Column("timestamp", _TIMESTAMP, lambda _, m: _times(m.publish_times())),
-    "__eventTime": Column("timestamp", _TIMESTAMP, lambda _, m: _times(m.event_times()), True),
-    "__messageProperties": Column("map<string,string>", _MAP, lambda _, m: m.properties(), True),
-    "__partition": Column("int", pa.int32(), lambda t, m: pa.repeat(pa.scalar(_partition(t), pa.int32()), len(m))),
-    "__ledgerId": Column("bigint", pa.int64(), lambda _, m: pa.array(m.ledgers())),
-    "__entryId": Column("bigint", pa.int64(), lambda _, m: pa.array(m.entries())),
-    "__batchIndex": Column("int", pa.int32(), lambda _, m: pa.array(m.places())),
-    "__index": Column("bigint", pa.int64(), lambda _, m: m.broker_indexes()),
-    "__producerName": Column("string", pa.string(), lambda _, m: m.producer_names()),
-    "__sequenceId": Column("bigint", pa.int64(), lambda _, m: pa.array(m.sequence_ids()), True),
-    "__orderingKey": Column("binary", pa.binary(), lambda _, m: m.ordering_keys(), True),
-    "__schemaVersion": Column("binary", pa.binary(), lambda _, m: m.schema_versions()),
+METADATA: Final[dict[str, MetadataColumn]] = {
+    "__key": MetadataColumn("binary", pa.binary(), lambda _, m: m.keys(), True),
+    "__topic": MetadataColumn("string", pa.string(), lambda t, m: pa.repeat(pa.scalar(t, pa.string()), len(m))),
+    "__messageId": MetadataColumn("binary", pa.binary(), lambda t, m: m.message_ids(_partition(t))),
+    "__publishTime": MetadataColumn("timestamp", _TIMESTAMP, lambda _, m: _times(m.publish_times())),
+    "__eventTime": MetadataColumn("timestamp", _TIMESTAMP, lambda _, m: _times(m.event_times()), True),
+    "__messageProperties": MetadataColumn("map<string,string>", _MAP, lambda _, m: m.properties(), True),
+    "__partition": MetadataColumn(
+        "int", pa.int32(), lambda t, m: pa.repeat(pa.scalar(_partition(t), pa.int32()), len(m))
+    ),
+    "__ledgerId": MetadataColumn("bigint", pa.int64(), lambda _, m: pa.array(m.ledgers())),
+    "__entryId": MetadataColumn("bigint", pa.int64(), lambda _, m: pa.array(m.entries())),
+    "__batchIndex": MetadataColumn("int", pa.int32(), lambda _, m: pa.array(m.places())),
+    "__index": MetadataColumn("bigint", pa.int64(), lambda _, m: m.broker_indexes()),
+    "__producerName": MetadataColumn("string", pa.string(), lambda _, m: m.producer_names()),
+    "__sequenceId": MetadataColumn("bigint", pa.int64(), lambda _, m: pa.array(m.sequence_ids()), True),
+    "__orderingKey": MetadataColumn("binary", pa.binary(), lambda _, m: m.ordering_keys(), True),
+    "__schemaVersion": MetadataColumn("binary", pa.binary(), lambda _, m: m.schema_versions()),
 }
 
 STANDARD: Final = ("__key", "__topic", "__messageId", "__publishTime", "__eventTime", "__messageProperties")

@@ -7,30 +7,30 @@ from typing import Any
 
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
-from magnetar.client.bulk.ledger_ranges import parts_by_ledger
-from magnetar.client.bulk.positions import first_place
+from magnetar.client.bulk.ledger_ranges import split_by_ledger
+from magnetar.client.bulk.positions import first_position
 from magnetar.client.lookup import Lookup
 from magnetar.client.read_position import START
-from magnetar.spark.options.limits import Sizes
-from magnetar.spark.options.offsets import Word
-from magnetar.spark.options.source_options import Offsets, SourceOptions, open_lookup
+from magnetar.spark.options.limits import TaskSizes
+from magnetar.spark.options.offsets import NamedOffset
+from magnetar.spark.options.source_options import SourceOptions, TopicOffsets, open_lookup
 from magnetar.spark.options.topic_selection import check_known, topic_partitions
 from magnetar.spark.source.planning.offset_resolution import resolve_end, resolve_start
 from magnetar.spark.source.planning.planner import Range, cut, merged, tasks_of
 from magnetar.spark.source.planning.pushed_filters import EVERYTHING, understood
-from magnetar.spark.source.planning.range_filter import pruned
-from magnetar.spark.source.planning.slices import by_ledgers, slices
+from magnetar.spark.source.planning.range_filter import filtered_range
+from magnetar.spark.source.planning.slices import runs_by_ledger, slices
 from magnetar.spark.source.reading.read_task import ReadTask, read_task
 
 
 def _by_ledger(lookup: Lookup, one: Range) -> list[Range]:
     """Only ranges within one ledger can be split, so the planner has to know where ledgers begin and end."""
-    start = first_place(lookup, one.topic) if one.start == START else one.start
-    return [Range(one.topic, *part) for part in parts_by_ledger(lookup, one.topic, start, one.end)]
+    start = first_position(lookup, one.topic) if one.start == START else one.start
+    return [Range(one.topic, *part) for part in split_by_ledger(lookup, one.topic, start, one.end)]
 
 
 def _sliced(lookup: Lookup, ranges: list[Range], options: SourceOptions) -> list[Range]:
-    runs = {one.topic: by_ledgers(lookup, *one, options.sizes) for one in ranges if one.start < one.end}
+    runs = {one.topic: runs_by_ledger(lookup, *one, options.sizes) for one in ranges if one.start < one.end}
     cuts = slices(
         {topic: some for topic, some in runs.items() if some}, least=options.min_partitions, most=options.max_partitions
     )
@@ -49,8 +49,8 @@ class BatchReader(DataSourceReader):
     def partitions(self) -> list[InputPartition]:
         """Asks the broker where the topics end now."""
         options, pushed = self._options, self._pushed
-        starting = options.starting if options.starting is not None else Offsets(Word.EARLIEST, {})
-        ending = options.ending if options.ending is not None else Offsets(Word.LATEST, {})
+        starting = options.starting if options.starting is not None else TopicOffsets(NamedOffset.EARLIEST, {})
+        ending = options.ending if options.ending is not None else TopicOffsets(NamedOffset.LATEST, {})
         with open_lookup(options) as lookup:
             names = topic_partitions(lookup, options.topics, create=False)
             check_known(starting.exceptions, names, "startingOffsets")
@@ -60,13 +60,13 @@ class BatchReader(DataSourceReader):
             ends = {name: resolve_end(lookup, name, ending.of(name), strict=strict) for name in names}
             starts = {
                 name: ends[name]
-                if (at := starting.of(name)) is Word.LATEST
+                if (at := starting.of(name)) is NamedOffset.LATEST
                 else resolve_start(lookup, name, at, strict=strict)
                 for name in names
             }
-            ranges = [pruned(lookup, pushed, Range(name, starts[name], ends[name])) for name in names]
+            ranges = [filtered_range(lookup, pushed, Range(name, starts[name], ends[name])) for name in names]
             least, most = options.min_partitions, options.max_partitions
-            if options.sizes != Sizes():
+            if options.sizes != TaskSizes():
                 ranges, least = _sliced(lookup, ranges, options), 0
             elif len(names) < least:
                 ranges = [part for one in ranges for part in _by_ledger(lookup, one)]

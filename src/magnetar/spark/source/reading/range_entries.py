@@ -17,11 +17,11 @@ from typing import Final
 import numpy as np
 
 from magnetar.client.bulk.data_loss import DataGap
-from magnetar.client.bulk.positions import last_place
+from magnetar.client.bulk.positions import last_position
 from magnetar.client.bulk.range_reader import RangeReader
-from magnetar.client.bulk.tail import onward
+from magnetar.client.bulk.tail import tail_entries
 from magnetar.client.lookup import Lookup
-from magnetar.client.read_position import Place
+from magnetar.client.read_position import ReadPosition
 from magnetar.columnar.entries.block import ALL, NO_INDEX, EntryBlock, EntryBytes, block_of
 from magnetar.columnar.entries.chunk_joiner import ReadableEntry
 from magnetar.columnar.entries.encryption import Decryptor
@@ -42,7 +42,7 @@ _STALLED: Final = 10.0
 """Seconds of silence before the end of the topic after which the rest, up to there, is nothing that readers get."""
 
 
-def opened(
+def range_blocks(
     options: SourceOptions, lookup: Lookup, one: Range, window: Window = EVERYTHING.window
 ) -> Iterator[EntryBlock]:
     """Blocks of entries of the range; messages of an entry that are outside of it are marked as not wanted.
@@ -117,9 +117,9 @@ def opener_of(options: SourceOptions, topic: str) -> EntryOpener:
 def _rest(options: SourceOptions, lookup: Lookup, one: Range, opener: EntryOpener) -> Iterator[list[ReadableEntry]]:
     """What completes the messages that began in the range."""
     joiner, quiet = opener.joiner, 0.0
-    tail = last_place(lookup, one.topic)
-    at = Place(one.end.ledger, one.end.entry + (1 if one.end.batch else 0))
-    following = onward(lookup, one.topic, at)
+    tail = last_position(lookup, one.topic)
+    at = ReadPosition(one.end.ledger, one.end.entry + (1 if one.end.batch else 0))
+    following = tail_entries(lookup, one.topic, at)
     try:
         while joiner.waiting:
             newest, asked = joiner.newest, steady_seconds()
@@ -128,7 +128,7 @@ def _rest(options: SourceOptions, lookup: Lookup, one: Range, opener: EntryOpene
             if whole := [done for entry in found if (done := opener.continue_(entry.data)) is not None]:
                 yield whole
             if found:
-                at = Place(found[-1].ledger, found[-1].entry + 1)
+                at = ReadPosition(found[-1].ledger, found[-1].entry + 1)
                 # Published by several clocks, but not after now.
                 joiner.give_up(min(measure(found[-1].data).publish_time, SystemClock().now_ms()))
             caught_up = at >= tail

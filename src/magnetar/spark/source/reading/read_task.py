@@ -14,7 +14,7 @@ from magnetar.spark.options.source_options import SourceOptions, open_lookup
 from magnetar.spark.source.planning.planner import Range, Task
 from magnetar.spark.source.planning.pushed_filters import EVERYTHING, Pushed, Window
 from magnetar.spark.source.reading.arrow_decoder import ArrowDecoder, chosen_columns
-from magnetar.spark.source.reading.range_entries import opened
+from magnetar.spark.source.reading.range_entries import range_blocks
 from magnetar.spark.source.reading.value_schemas import value_decoder
 
 
@@ -35,6 +35,6 @@ def read_task(options: SourceOptions, task: Task, pushed: Pushed = EVERYTHING) -
 
 def _read_range(options: SourceOptions, lookup: Lookup, one: Range, window: Window) -> Iterator[Any]:
     decoder = ArrowDecoder(one.topic, value_decoder(options, lookup, one.topic), chosen_columns(options.metadata))
-    for block in opened(options, lookup, one, window):
+    for block in range_blocks(options, lookup, one, window):
         yield from decoder.add_block(block)
     yield from decoder.flush()

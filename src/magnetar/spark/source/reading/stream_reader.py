@@ -30,17 +30,17 @@ from pyspark.sql.streaming.datasource import (
     SupportsTriggerAvailableNow,
 )
 
-from magnetar.client.read_position import START, Place
+from magnetar.client.read_position import START, ReadPosition
 from magnetar.model.errors import InvalidValueError
 from magnetar.runtime.clock import SystemClock, steady_seconds
 from magnetar.spark.offset_json import Cuts, cuts_of, from_json, tasks_of, to_json
-from magnetar.spark.options.limits import Limits, Sizes
+from magnetar.spark.options.limits import ReadLimits, TaskSizes
 from magnetar.spark.options.source_options import SourceOptions, check_stream
 from magnetar.spark.progress import lag_json
-from magnetar.spark.repeatability import note_reading
+from magnetar.spark.repeatability import note_source_read
 from magnetar.spark.source.planning.planner import plan
-from magnetar.spark.source.planning.rate_estimator import Pace
-from magnetar.spark.source.planning.topic_tracker import Frontier
+from magnetar.spark.source.planning.rate_estimator import RateEstimator
+from magnetar.spark.source.planning.topic_tracker import TopicTracker
 from magnetar.spark.source.reading.read_task import ReadTask, read_task
 
 
@@ -50,19 +50,19 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def __init__(self, options: SourceOptions) -> None:
         self._subscription = check_stream(options)
         self._options = options
-        self._frontier: Frontier | None = None
-        self._target: dict[str, Place] | None = None
-        self._end: Mapping[str, Place] | None = None
+        self._frontier: TopicTracker | None = None
+        self._target: dict[str, ReadPosition] | None = None
+        self._end: Mapping[str, ReadPosition] | None = None
         self._planned = steady_seconds()
-        self._pace = Pace(options.target_trigger) if options.target_trigger else None
+        self._pace = RateEstimator(options.target_trigger) if options.target_trigger else None
 
     def __getstate__(self) -> dict[str, Any]:
         # Spark sends the reader to the workers, which only read: sockets stay here.
         return {**self.__dict__, "_frontier": None}
 
-    def _live(self) -> Frontier:
+    def _live(self) -> TopicTracker:
         if self._frontier is None:
-            self._frontier = Frontier(self._options, self._subscription)
+            self._frontier = TopicTracker(self._options, self._subscription)
         return self._frontier
 
     def initialOffset(self) -> dict[str, Any]:
@@ -80,7 +80,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return ReadMinRows(self._options.least_messages)
         return ReadMaxBytes(self._options.backlog_bytes) if self._options.backlog_bytes else ReadAllAvailable()
 
-    def _limits(self) -> Limits:
+    def _limits(self) -> ReadLimits:
         """Of the next micro-batch."""
         return self._options.limits if self._pace is None else self._pace.within(self._options.limits)
 
@@ -106,8 +106,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return start
         # Trigger.Once asks for everything, whatever the options say.
         limited = not isinstance(limit, ReadAllAvailable)
-        limits = self._limits() if limited else Limits()
-        known = limits != Limits()
+        limits = self._limits() if limited else ReadLimits()
+        known = limits != ReadLimits()
         if known:
             end = live.admit(places, end, limits)
             if self._pace is not None:
@@ -115,7 +115,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         allowance = self._options.backlog_bytes if limited and not known else 0
         cuts: Cuts = {}
         least, most, sizes = self._options.min_partitions, self._options.max_partitions, self._options.sizes
-        sized = sizes != Sizes()
+        sized = sizes != TaskSizes()
         if allowance or (least > len(end) and not sized):
             end, cuts = live.bound(places, end, 0 if sized else least, allowance)
         if sized:
@@ -124,7 +124,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._end = end
         return to_json(end, (least, most), cuts)
 
-    def _waits(self, live: Frontier, start: Mapping[str, Place], end: Mapping[str, Place]) -> bool:
+    def _waits(self, live: TopicTracker, start: Mapping[str, ReadPosition], end: Mapping[str, ReadPosition]) -> bool:
         """Whether there are too few messages for a micro-batch yet; not when no more can be expected."""
         least = self._options.least_messages
         if not least or self._target is not None or steady_seconds() - self._planned > self._options.trigger_delay:
@@ -151,7 +151,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
         """One task's record batches."""
-        note_reading()
+        note_source_read()
         assert isinstance(partition, ReadTask), f"planned by somebody else: {partition}"
         return read_task(self._options, partition.ranges)
 
