@@ -33,8 +33,12 @@ class ReadPosition(NamedTuple):
             numbers = []
         if len(numbers) not in (2, 3) or min(numbers) < -1:
             raise InvalidValueError(f"{text!r} is no place in a topic; write ledger:entry or ledger:entry:batch")
-        place = ReadPosition(*numbers)
-        return START if place.ledger < 0 else place._replace(entry=max(place.entry, 0), batch=max(place.batch, 0))
+        position = ReadPosition(*numbers)
+        return (
+            START
+            if position.ledger < 0
+            else position._replace(entry=max(position.entry, 0), batch=max(position.batch, 0))
+        )
 
 
 START: Final = ReadPosition(-1, 0, 0)

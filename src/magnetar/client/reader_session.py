@@ -64,11 +64,11 @@ class ReaderSession:
     def __exit__(self, *_: object) -> None:
         self.connection.close()
 
-    def last_place(self) -> ReadPosition:
+    def last_position(self) -> ReadPosition:
         """After the last message that can be read now; START if there is none."""
         return after_entry(self._last().last_message_id)
 
-    def stands(self) -> ReadPosition:
+    def placed_at(self) -> ReadPosition:
         """Where the broker has placed it; START if it does not say."""
         marked = self._last().consumer_mark_delete_position
         return START if marked is None else after_entry(marked)
@@ -91,7 +91,7 @@ class ReaderSession:
             raise ConnectionLostError(f"the broker does not serve the reader of {self.topic} any more")
         return [push for push in pushes if type(push) is c.CommandMessage]
 
-    def awaited(self) -> list[c.CommandMessage]:
+    def next_messages(self) -> list[c.CommandMessage]:
         """The same where something has to come, however slow the broker: ClientTimeoutError if it does not."""
         deadline = steady_seconds() + self.connection.timeout
         while (left := deadline - steady_seconds()) > 0:

@@ -41,8 +41,8 @@ def standalone_cluster(directory: Path, workers: int = 2, *, cores: int = 1, mem
         master = ["master.Master", "--host", _HOST, "--port", str(port), "--webui-port", "0"]
         stack.enter_context(_running(master, directory / "master.log", "I have been elected leader"))
         for number in range(workers):
-            place = directory / f"worker-{number}"
-            worker = ["worker.Worker", url, "--host", _HOST, "--webui-port", "0", "--work-dir", str(place)]
+            position = directory / f"worker-{number}"
+            worker = ["worker.Worker", url, "--host", _HOST, "--webui-port", "0", "--work-dir", str(position)]
             worker += ["--cores", str(cores), "--memory", memory]
             stack.enter_context(_running(worker, directory / f"worker-{number}.log", "Successfully registered"))
         yield url

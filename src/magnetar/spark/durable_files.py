@@ -34,10 +34,10 @@ def sync(path: Path) -> None:
 
 def sync_tree(directory: Path) -> None:
     """Everything below, with its name."""
-    for place, _, names in os.walk(directory, topdown=False):
+    for position, _, names in os.walk(directory, topdown=False):
         for name in names:
-            sync(Path(place) / name)
-        sync(Path(place))
+            sync(Path(position) / name)
+        sync(Path(position))
 
 
 def make_directory(directory: Path) -> None:

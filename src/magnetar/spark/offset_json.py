@@ -29,14 +29,14 @@ Cuts = Mapping[str, Sequence[ReadPosition]]
 
 
 def to_json(
-    places: Mapping[str, ReadPosition], tasks: tuple[int, int] | None = None, cuts: Cuts | None = None
+    positions: Mapping[str, ReadPosition], tasks: tuple[int, int] | None = None, cuts: Cuts | None = None
 ) -> dict[str, Any]:
     """What Spark stores; ``tasks`` are the least and the most that are wanted, 0 is "no limit"."""
-    found: dict[str, Any] = {"v": VERSION, "p": {topic: str(places[topic]) for topic in sorted(places)}}
+    found: dict[str, Any] = {"v": VERSION, "p": {topic: str(positions[topic]) for topic in sorted(positions)}}
     if tasks is not None:
         found["n"] = list(tasks)
     if cuts:
-        found["c"] = {topic: [str(place) for place in cuts[topic]] for topic in sorted(cuts)}
+        found["c"] = {topic: [str(position) for position in cuts[topic]] for topic in sorted(cuts)}
     return found
 
 
@@ -48,13 +48,13 @@ def tasks_of(offset: Mapping[str, Any], otherwise: tuple[int, int]) -> tuple[int
 
 def from_json(offset: Mapping[str, Any]) -> dict[str, ReadPosition]:
     """What Spark gives back; InvalidValueError for a checkpoint of another source or a later version."""
-    version, places = offset.get("v"), offset.get("p")
-    if version != VERSION or not isinstance(places, dict):
+    version, positions = offset.get("v"), offset.get("p")
+    if version != VERSION or not isinstance(positions, dict):
         raise InvalidValueError(
             f"the checkpoint holds offsets of version {version!r}, this is version {VERSION}: it was written by "
             "another source or a later release; use that release, or a new checkpoint"
         )
-    return {topic: ReadPosition.parse(str(text).partition("@")[0]) for topic, text in places.items()}
+    return {topic: ReadPosition.parse(str(text).partition("@")[0]) for topic, text in positions.items()}
 
 
 def cuts_of(offset: Mapping[str, Any]) -> dict[str, list[ReadPosition]]:

@@ -61,7 +61,7 @@ def progress_of(progress: Mapping[str, Any]) -> list[SourceProgress]:
         if end is None:
             continue
         read, known = from_json(end), from_json(latest) if latest is not None else {}
-        behind = tuple(sorted(name for name, place in known.items() if read.get(name, START) < place))
+        behind = tuple(sorted(name for name, position in known.items() if read.get(name, START) < position))
         told = (latest or {}).get("lag", {})
         messages = [told.get(name, {}).get("messages") for name in behind]
         ages = [told.get(name, {}).get("ms") for name in behind]

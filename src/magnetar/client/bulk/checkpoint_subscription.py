@@ -51,25 +51,25 @@ class CheckpointSubscription:
         if start is not None and start > START:
             # Moves a subscription that was made just now at the very start, and none that is further already.
             self.move_to(start)
-        stands = self._positions()[1]
-        return stands if start is None or stands[:2] != start[:2] else start
+        placed_at = self._positions()[1]
+        return placed_at if start is None or placed_at[:2] != start[:2] else start
 
     def last(self) -> ReadPosition:
         """After the last message that can be read now."""
         return self._positions()[0]
 
-    def move_to(self, place: ReadPosition) -> None:
-        """Acknowledge everything before ``place``, but not part of an entry. Durable as the broker's acks are."""
-        if place.entry <= 0:
+    def move_to(self, position: ReadPosition) -> None:
+        """Acknowledge everything before ``position``, but not part of an entry. Durable as the broker's acks are."""
+        if position.entry <= 0:
             return
 
         def acknowledge(connection: Connection) -> None:
-            what = f"move subscription {self._subscription} of {self.topic} to {place}"
+            what = f"move subscription {self._subscription} of {self.topic} to {position}"
             answer = connection.request(
                 c.CommandAck(
                     self._consumer_id,
                     c.AckType.Cumulative,
-                    (c.MessageIdData(place.ledger, place.entry - 1),),
+                    (c.MessageIdData(position.ledger, position.entry - 1),),
                     request_id=connection.new_request_id(),
                 ),
                 c.CommandAckResponse,

@@ -45,14 +45,14 @@ class DataLossError(ClientError):
         """What is missing, if that is what is wrong."""
 
 
-def gaps(topic: str, holes: Sequence[Hole], stands: ReadPosition, end: ReadPosition) -> list[DataGap]:
-    """Which holes, in order, are gaps if a reader that asks for the beginning of the first one stands at ``stands``.
+def gaps(topic: str, holes: Sequence[Hole], placed_at: ReadPosition, end: ReadPosition) -> list[DataGap]:
+    """Which holes, in order, are gaps if a reader that asks for the beginning of the first one stands at ``placed_at``.
 
     ``end`` of the range that is read is behind a message that existed.
     """
     found = []
     for hole in holes:
-        stop = min(stands, hole.stop)
+        stop = min(placed_at, hole.stop)
         if hole.start[:2] < stop[:2]:
             inside = hole.start.ledger in (stop.ledger, end.ledger) or stop.entry > 0
             found.append(DataGap(topic, hole.start, stop, inside))

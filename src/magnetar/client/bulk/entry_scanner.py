@@ -1,8 +1,8 @@
-"""What stands in a range of a topic: how many messages and bytes in which entry, and when they were published.
+"""What a range of a topic holds: the messages and bytes of each entry, and when they were published.
 
-The protocol has no question for this, so the entries are read and their heads are kept. A `EntryScanner` follows one query:
-it goes on where it stopped, so that it reads everything once, and no further than it is asked to. The broker sends so
-many messages as it was permitted, hence what limits a query also limits what is read ahead of it.
+The protocol has no question for this, so entries are read and what stands at their head is kept. An `EntryScanner`
+follows one query: it goes on where it stopped, so it reads everything once, and no further than it is asked to. The
+broker sends as many messages as it was permitted, so what limits a query also limits what is read ahead of it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _STEP: Final = 5_000
 class EntryScan(NamedTuple):
     """What was found."""
 
-    extents: list[EntryInfo]
+    entries: list[EntryInfo]
     end: ReadPosition
     """Up to where everything is known."""
 
@@ -44,7 +44,7 @@ class EntryScanner:
         self._from = self._next = START
         self._known: deque[EntryInfo] = deque()
 
-    def survey(self, start: ReadPosition, until: ReadPosition, *, messages: int = 0, size: int = 0) -> EntryScan:
+    def scan(self, start: ReadPosition, until: ReadPosition, *, messages: int = 0, size: int = 0) -> EntryScan:
         """From ``start`` up to ``until``, or up to so many messages or bytes if that is less; 0 is no limit."""
         if not self._from <= start <= self._next:
             self.close()
@@ -103,11 +103,11 @@ class EntryScanner:
             self._session = None
 
 
-def entries_at(lookup: Lookup, topic: str, place: ReadPosition, messages: int = 1) -> list[EntryInfo]:
+def entries_at(lookup: Lookup, topic: str, position: ReadPosition, messages: int = 1) -> list[EntryInfo]:
     """What stands there: the first entries with about so many messages, fewer if they do not come at once."""
 
     def ask() -> list[EntryInfo]:
-        with ReaderSession(lookup, topic, place) as session:
+        with ReaderSession(lookup, topic, position) as session:
             session.flow(messages)
             pushes = session.connection.receive(_SILENCE)
             return [

@@ -45,9 +45,9 @@ def _index(message: c.CommandMessage) -> int | None:
     return None if message.broker_metadata is None else message.broker_metadata.index
 
 
-def _look(lookup: Lookup, topic: str, place: ReadPosition) -> c.CommandMessage | None:
+def _look(lookup: Lookup, topic: str, position: ReadPosition) -> c.CommandMessage | None:
     """The first entry from a place on."""
-    with ReaderSession(lookup, topic, place) as session:
+    with ReaderSession(lookup, topic, position) as session:
         session.flow(1)
         for push in session.connection.receive(_SILENCE):
             if type(push) is c.CommandMessage:

@@ -53,4 +53,4 @@ def _following(lookup: Lookup, topic: str, ledger: int) -> tuple[ReadPosition, R
         return None
     first = ReadPosition(pushes[0].message_id.ledger, pushes[0].message_id.entry)
     with ReaderSession(lookup, topic, first) as session:
-        return first, session.stands()
+        return first, session.placed_at()

@@ -32,7 +32,7 @@ def last_position(lookup: Lookup, topic: str) -> ReadPosition:
 
     def ask() -> ReadPosition:
         with ReaderSession(lookup, topic, START) as session:
-            return session.last_place()
+            return session.last_position()
 
     return lookup.patiently(ask)
 
@@ -42,7 +42,7 @@ def written_position(lookup: Lookup, topic: str) -> ReadPosition:
 
     def ask() -> ReadPosition:
         with ReaderSession(lookup, topic, _FAR, at_end=True) as session:
-            return session.stands()
+            return session.placed_at()
 
     return lookup.patiently(ask)
 
@@ -52,14 +52,14 @@ def first_position(lookup: Lookup, topic: str) -> ReadPosition:
 
     def ask() -> ReadPosition:
         with ReaderSession(lookup, topic, START) as session:
-            if (last := session.last_place()) == START:
+            if (last := session.last_position()) == START:
                 return START
             session.flow(1)
             found = session.messages(_SILENCE)
-            if not found and session.stands() >= last:
+            if not found and session.placed_at() >= last:
                 # All was trimmed.
                 return START
-            first = (found or session.awaited())[0].message_id
+            first = (found or session.next_messages())[0].message_id
             return ReadPosition(first.ledger, first.entry)
 
     return lookup.patiently(ask)
@@ -72,10 +72,10 @@ def _entries(session: ReaderSession, end: ReadPosition) -> Iterator[c.CommandMes
         session.flow(_STEP)
         found = session.messages(_SILENCE)
         if not found:
-            if at == START and session.stands() >= end:
+            if at == START and session.placed_at() >= end:
                 return
             # Silence is not the end: it may be read from far away, or the broker has more to do.
-            found = session.awaited()
+            found = session.next_messages()
         for one in found:
             at = ReadPosition(one.message_id.ledger, one.message_id.entry + 1)
             if at > end:
@@ -91,7 +91,7 @@ def _first(
 
     def ask() -> tuple[c.CommandMessage | None, bool, ReadPosition]:
         with ReaderSession(lookup, topic, START, back=back) as session:
-            end = session.last_place()
+            end = session.last_position()
             for index, message in enumerate(_entries(session, end)):
                 if wanted(message):
                     return message, index == 0, end

@@ -188,7 +188,7 @@ class RangeReader:
 
         def ask() -> ReadPosition:
             with ReaderSession(self._lookup, self._topic, holes[0].start) as session:
-                return session.stands()
+                return session.placed_at()
 
         for gap in gaps(self._topic, holes, self._lookup.patiently(ask), self._end):
             self._missed(gap)
@@ -206,7 +206,7 @@ class RangeReader:
     def _over(self, session: ReaderSession) -> bool:
         """After silence: whether the rest of the range is gone; DataLossError if that must not be."""
         try:
-            last = session.last_place()
+            last = session.last_position()
         except RefusedError as refusal:
             raise ConnectionLostError(str(refusal)) from None
         if last > self._next:

@@ -135,9 +135,9 @@ def _behind(lookup: Lookup, topic: str, at: ReadPosition) -> int:
     last = last_position(lookup, topic)
     if at >= last:
         return 0
-    surveyor = EntryScanner(lookup, topic)
+    scanner = EntryScanner(lookup, topic)
     try:
-        extents = surveyor.survey(at, last, messages=_COUNTED).extents
+        entries = scanner.scan(at, last, messages=_COUNTED).entries
     finally:
-        surveyor.close()
-    return min(sum(one.messages for one in extents) - at.batch, _COUNTED)
+        scanner.close()
+    return min(sum(one.messages for one in entries) - at.batch, _COUNTED)

@@ -86,16 +86,16 @@ def make_durable(directory: Path) -> None:
 
 def _local(spark: SparkSession, path: str) -> Path | None:
     """The directory, if it is one and nothing that other machines keep durable."""
-    place = spark._jvm.org.apache.hadoop.fs.Path(path)  # type: ignore[union-attr]  # there is a JVM in a driver
-    uri = place.getFileSystem(spark._jsc.hadoopConfiguration()).makeQualified(place).toUri()
+    position = spark._jvm.org.apache.hadoop.fs.Path(path)  # type: ignore[union-attr]  # there is a JVM in a driver
+    uri = position.getFileSystem(spark._jsc.hadoopConfiguration()).makeQualified(position).toUri()
     return Path(uri.getPath()) if uri.getScheme() == "file" else None
 
 
 def _exists(spark: SparkSession, path: str) -> bool:
-    place = spark._jvm.org.apache.hadoop.fs.Path(path)  # type: ignore[union-attr]  # there is a JVM in a driver
-    return bool(place.getFileSystem(spark._jsc.hadoopConfiguration()).exists(place))
+    position = spark._jvm.org.apache.hadoop.fs.Path(path)  # type: ignore[union-attr]  # there is a JVM in a driver
+    return bool(position.getFileSystem(spark._jsc.hadoopConfiguration()).exists(position))
 
 
 def _remove(spark: SparkSession, path: str) -> None:
-    place = spark._jvm.org.apache.hadoop.fs.Path(path)  # type: ignore[union-attr]  # the same
-    place.getFileSystem(spark._jsc.hadoopConfiguration()).delete(place, True)
+    position = spark._jvm.org.apache.hadoop.fs.Path(path)  # type: ignore[union-attr]  # the same
+    position.getFileSystem(spark._jsc.hadoopConfiguration()).delete(position, True)

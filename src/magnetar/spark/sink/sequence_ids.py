@@ -6,8 +6,8 @@
                       the others            [1][row - 131,072: 26 bits][digest: 7 bits]
 
 Ids grow with batch and row, whatever the digest. The broker remembers the highest id it has stored for each name. A
-task that starts over asks for it (`StoredRows`) and goes on behind that row. The digest stands only in the last id of an
-entry: it is a checksum over everything that the task has sent to that topic-partition in this micro-batch so far. If
+task that starts over asks for it (`StoredRows`) and goes on after that row. The digest stands only in the last id of
+an entry: it is a checksum over everything that the task has sent to that topic-partition in this micro-batch so far. If
 the rows that the task is given now do not lead to the same digest at that row, they are not the rows of the first
 attempt, and what would be skipped as known is not what the broker has. That is an error, and nothing is sent: the
 layout of the query cannot be replayed. Few rows leave room for a longer digest: other rows pass for the same ones with

@@ -69,8 +69,8 @@ class StagingArea:
         self._make_directory(batch)
         if self._local:
             # The files' names: of the directories it may be that nobody has lived to sync them.
-            for place in list(Path(settled).parents)[:3]:
-                sync(place)
+            for position in list(Path(settled).parents)[:3]:
+                sync(position)
             write_whole(Path(settled), json.dumps(names))
         else:
             unfinished = f"{settled}.{uuid.uuid4().hex}"

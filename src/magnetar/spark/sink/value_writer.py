@@ -53,7 +53,7 @@ class ValueWriter:
         """Known with the first batch."""
 
     def encoded(self, batch: Any) -> Any:
-        """The batch with one column ``value`` of bytes in place of the value's columns."""
+        """The batch with one column ``value`` of bytes in position of the value's columns."""
         names = [name for name in batch.schema.names if is_value(name)]
         columns = {name: batch.column(name) for name in names}
         if self._write is None:

@@ -135,16 +135,16 @@ def compiled() -> None:
     received([encode(c.CommandPing())])
 
 
-def cut(data: bytes, places: list[int]) -> list[bytes]:
-    borders = sorted({0, len(data), *(place % (len(data) + 1) for place in places)})
+def cut(data: bytes, positions: list[int]) -> list[bytes]:
+    borders = sorted({0, len(data), *(position % (len(data) + 1) for position in positions)})
     return [data[start:end] for start, end in itertools.pairwise(borders)]
 
 
 @given(st.lists(commands, max_size=8), st.lists(st.integers(0, 1 << 20), max_size=6), st.booleans())
-def test_blocks_are_what_the_decoder_gives(sent: list[c.Command], places: list[int], release: bool) -> None:
+def test_blocks_are_what_the_decoder_gives(sent: list[c.Command], positions: list[int], release: bool) -> None:
     data = b"".join(encode(command) for command in sent)
     wanted, _ = decoded(data)
-    pieces = cut(data, places)
+    pieces = cut(data, positions)
     found, failed = received(pieces, release=release)
     assert not failed
     assert found == wanted

@@ -32,9 +32,9 @@ def acknowledges(link: Link) -> None:
 
 def held(url: str) -> tuple[Lookup, CheckpointSubscription]:
     lookup = Lookup(url, timeout=1.0)
-    anchor = CheckpointSubscription(lookup, TOPIC, "q")
-    assert anchor.hold(START) == ReadPosition(3, 7)
-    return lookup, anchor
+    subscription = CheckpointSubscription(lookup, TOPIC, "q")
+    assert subscription.hold(START) == ReadPosition(3, 7)
+    return lookup, subscription
 
 
 def test_an_unloaded_topic_is_looked_up_again_before_anything_is_asked() -> None:
@@ -52,13 +52,13 @@ def test_an_unloaded_topic_is_looked_up_again_before_anything_is_asked() -> None
         answers(link)
 
     with scripted_broker(lookups(2), unloaded, loaded) as url:
-        lookup, anchor = held(url)
-        with lookup, anchor:
-            assert anchor._connection is not None
-            while not anchor._connection._pushes:
-                anchor._connection._read(1.0)
-            anchor.move_to(ReadPosition(3, 10))
-            assert anchor.last() == ReadPosition(3, 10)
+        lookup, subscription = held(url)
+        with lookup, subscription:
+            assert subscription._connection is not None
+            while not subscription._connection._pushes:
+                subscription._connection._read(1.0)
+            subscription.move_to(ReadPosition(3, 10))
+            assert subscription.last() == ReadPosition(3, 10)
 
 
 def test_what_the_broker_does_not_know_any_more_is_not_asked_there_again() -> None:
@@ -76,6 +76,6 @@ def test_what_the_broker_does_not_know_any_more_is_not_asked_there_again() -> No
         answers(link)
 
     with scripted_broker(lookups(), forgets, lookups(), knows) as url:
-        lookup, anchor = held(url)
-        with lookup, anchor:
-            assert anchor.last() == ReadPosition(3, 10)
+        lookup, subscription = held(url)
+        with lookup, subscription:
+            assert subscription.last() == ReadPosition(3, 10)

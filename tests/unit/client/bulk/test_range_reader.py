@@ -165,7 +165,7 @@ def test_a_range_that_is_gone_as_a_whole() -> None:
 
 
 @pytest.mark.parametrize(
-    ("hole", "stands", "end", "certain"),
+    ("hole", "placed_at", "end", "certain"),
     [
         (((5, 2), (5, 4)), (5, 4), (5, 9), True),  # inside a ledger
         (((5, 2), (5, 4)), (5, 9), (6, 1), True),
@@ -178,7 +178,12 @@ def test_a_range_that_is_gone_as_a_whole() -> None:
     ],
 )
 def test_what_is_certain(
-    hole: tuple[tuple[int, int], tuple[int, int]], stands: tuple[int, int], end: tuple[int, int], certain: bool | None
+    hole: tuple[tuple[int, int], tuple[int, int]],
+    placed_at: tuple[int, int],
+    end: tuple[int, int],
+    certain: bool | None,
 ) -> None:
-    found = gaps("t", [Hole(ReadPosition(*hole[0]), ReadPosition(*hole[1]))], ReadPosition(*stands), ReadPosition(*end))
+    found = gaps(
+        "t", [Hole(ReadPosition(*hole[0]), ReadPosition(*hole[1]))], ReadPosition(*placed_at), ReadPosition(*end)
+    )
     assert [gap.certain for gap in found] == ([] if certain is None else [certain])

@@ -17,7 +17,7 @@ logs = st.dictionaries(
 )
 
 
-def extents(log: list[tuple[int, int, int]]) -> list[EntryInfo]:
+def entries(log: list[tuple[int, int, int]]) -> list[EntryInfo]:
     """Three entries to a ledger."""
     return [EntryInfo(index // 3, index % 3, *shape) for index, shape in enumerate(log)]
 
@@ -37,28 +37,28 @@ def between(table: list[EntryInfo], start: ReadPosition, end: ReadPosition) -> l
 def test_batches_follow_each_other_without_gap_or_repetition(
     given_logs: dict[str, list[tuple[int, int, int]]], messages: int, size: int
 ) -> None:
-    tables = {topic: extents(log) for topic, log in given_logs.items()}
+    tables = {topic: entries(log) for topic, log in given_logs.items()}
     end = ends(tables)
-    place = dict.fromkeys(end, START)
+    position = dict.fromkeys(end, START)
     seen: dict[str, list[tuple[int, int, int]]] = {topic: [] for topic in end}
     for _ in range(1_000):
-        following = admit(tables, place, end, ReadLimits(messages, size))
-        if following == place:
+        following = admit(tables, position, end, ReadLimits(messages, size))
+        if following == position:
             break
-        batch = {topic: between(tables[topic], place[topic], following[topic]) for topic in end}
+        batch = {topic: between(tables[topic], position[topic], following[topic]) for topic in end}
         count = sum(map(len, batch.values()))
-        parts = {topic: waiting(tables[topic], place[topic], following[topic]) for topic in end}
+        parts = {topic: waiting(tables[topic], position[topic], following[topic]) for topic in end}
         assert {topic: part[0] for topic, part in parts.items()} == {topic: len(ids) for topic, ids in batch.items()}
         if messages:
             assert count <= messages
         if size:
             assert count <= 1 or sum(part[1] for part in parts.values()) <= size
-        if any(between(tables[topic], place[topic], end[topic]) for topic in end):
+        if any(between(tables[topic], position[topic], end[topic]) for topic in end):
             assert count >= 1
         for topic in end:
             seen[topic] += batch[topic]
-        place = following
-    assert place == end
+        position = following
+    assert position == end
     assert seen == {topic: between(tables[topic], START, end[topic]) for topic in end}
 
 
@@ -67,7 +67,7 @@ def test_partitions_advance_to_one_publish_time(
     given_logs: dict[str, list[tuple[int, int, int]]], messages: int
 ) -> None:
     """No message is left that was published before one that is admitted, but in the entry where the limit fell."""
-    tables = {topic: extents(sorted(log, key=lambda shape: shape[2])) for topic, log in given_logs.items()}
+    tables = {topic: entries(sorted(log, key=lambda shape: shape[2])) for topic, log in given_logs.items()}
     end = ends(tables)
     reached = admit(tables, dict.fromkeys(end, START), end, ReadLimits(messages))
     admitted = [

@@ -24,15 +24,15 @@ def test_who_keeps_up_asks_nothing() -> None:
 def test_a_share_is_so_many_entries(counts: list[int], share: int, size: int, more: bool) -> None:
     parts = [(ReadPosition(ledger, 3), ReadPosition(ledger, 3 + count)) for ledger, count in enumerate(counts)]
     rest = (ReadPosition(len(counts), 0), ReadPosition(99, 1))
-    heap = BacklogEstimate([*parts, rest] if more else parts, size)
-    assert heap.size == (float("inf") if more else sum(counts) * size)
-    place = position_after_share(heap, share)
+    estimate = BacklogEstimate([*parts, rest] if more else parts, size)
+    assert estimate.size == (float("inf") if more else sum(counts) * size)
+    position = position_after_share(estimate, share)
     room = max(share // size, 1)
     every = [(ledger, 3 + number) for ledger, count in enumerate(counts) for number in range(count)]
     if room < len(every):
-        assert place is not None and place[:2] == every[room]
+        assert position is not None and position[:2] == every[room]
     else:
-        assert place == (rest[0] if more else None)
+        assert position == (rest[0] if more else None)
 
 
 def test_a_share_of_what_nobody_knows() -> None:

@@ -13,8 +13,8 @@ from magnetar.model.errors import InvalidValueError
 from magnetar.spark.offset_json import cuts_of, from_json, to_json
 from magnetar.spark.source.planning.planner import Range, plan
 
-places = st.builds(ReadPosition, st.integers(0, 3), st.integers(0, 50), st.integers(0, 3))
-offsets = st.dictionaries(st.sampled_from("abcd"), places, max_size=4)
+positions = st.builds(ReadPosition, st.integers(0, 3), st.integers(0, 50), st.integers(0, 3))
+offsets = st.dictionaries(st.sampled_from("abcd"), positions, max_size=4)
 
 
 @given(offsets)
@@ -24,7 +24,7 @@ def test_json_there_and_back(offset: dict[str, ReadPosition]) -> None:
     assert str(to_json(backwards)) == str(to_json(offset))
 
 
-cuts_given = st.dictionaries(st.sampled_from("abcd"), st.lists(places, max_size=4), max_size=4)
+cuts_given = st.dictionaries(st.sampled_from("abcd"), st.lists(positions, max_size=4), max_size=4)
 
 
 @given(offsets, cuts_given)
@@ -47,8 +47,8 @@ def test_cuts_change_who_reads_and_not_what(
         if start.get(topic, START) < end[topic]:
             assert (mine[0].start, mine[-1].end) == (start.get(topic, START), end[topic])
             assert all(one.end == two.start for one, two in itertools.pairwise(mine))
-            inside = [place for place in cuts.get(topic, ()) if start.get(topic, START) < place < end[topic]]
-            assert all((topic, place) in borders for place in inside)
+            inside = [position for position in cuts.get(topic, ()) if start.get(topic, START) < position < end[topic]]
+            assert all((topic, position) in borders for position in inside)
         else:
             assert mine == []
 

@@ -23,13 +23,13 @@ BASE = {"service.url": "pulsar://localhost:6650", "topic": "t"}
 @given(st.lists(st.tuples(st.integers(1, 40), st.integers(0, 5)), min_size=1, max_size=6), st.integers(1, 12))
 def test_slices_are_as_even_as_entries_allow(shape: list[tuple[int, int]], count: int) -> None:
     runs = [EntryRun(ReadPosition(ledger, 7), entries, weight / 10) for ledger, (entries, weight) in enumerate(shape)]
-    places = even_cuts(runs, count)
-    assert places == sorted(set(places)) and len(places) < count
+    positions = even_cuts(runs, count)
+    assert positions == sorted(set(positions)) and len(positions) < count
     every = [
         (ReadPosition(run.first.ledger, run.first.entry + n), run.weight) for run in runs for n in range(run.entries)
     ]
     total, largest = sum(weight for _, weight in every), max(run.weight for run in runs)
-    borders = [START, *places, ReadPosition(99, 0)]
+    borders = [START, *positions, ReadPosition(99, 0)]
     parts = [sum(weight for at, weight in every if one <= at < two) for one, two in itertools.pairwise(borders)]
     # Each border is less than an entry from where it should be.
     assert max(parts) <= total / count + largest + 1e-6
@@ -62,10 +62,10 @@ def test_no_task_has_more_unless_there_may_be_no_more_tasks(
 
 
 def test_entries_that_are_known_count_as_what_is_read_of_them() -> None:
-    extents = [EntryInfo(1, entry, 10, 1_000, 0) for entry in range(6)]
-    whole = runs_by_entry(extents, START, ReadPosition(1, 6), TaskSizes(messages=20))
+    entries = [EntryInfo(1, entry, 10, 1_000, 0) for entry in range(6)]
+    whole = runs_by_entry(entries, START, ReadPosition(1, 6), TaskSizes(messages=20))
     assert whole == [EntryRun(ReadPosition(1, entry), 1, 0.5) for entry in range(6)]
-    part = runs_by_entry(extents, ReadPosition(1, 1, 5), ReadPosition(1, 4, 2), TaskSizes(messages=20, size=500))
+    part = runs_by_entry(entries, ReadPosition(1, 1, 5), ReadPosition(1, 4, 2), TaskSizes(messages=20, size=500))
     assert part == [
         EntryRun(ReadPosition(1, 1), 1, 1.0),
         EntryRun(ReadPosition(1, 2), 1, 2.0),

@@ -36,9 +36,11 @@ class Topic:
     """Ten messages, one per entry, in ledger 5; the ninth and tenth cannot be read yet."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(offset_resolution, "last_place", lambda *_: ReadPosition(5, 8))
-        monkeypatch.setattr(offset_resolution, "written_place", lambda *_: ReadPosition(5, 10))
-        monkeypatch.setattr(offset_resolution, "place_of_index", lambda _, __, number: ReadPosition(5, min(number, 8)))
+        monkeypatch.setattr(offset_resolution, "last_position", lambda *_: ReadPosition(5, 8))
+        monkeypatch.setattr(offset_resolution, "written_position", lambda *_: ReadPosition(5, 10))
+        monkeypatch.setattr(
+            offset_resolution, "position_of_index", lambda _, __, number: ReadPosition(5, min(number, 8))
+        )
         self.lookup: Any = None
 
 
@@ -77,9 +79,9 @@ def test_a_checkpoint_behind_everything_is_a_loss(strict: bool, monkeypatch: pyt
     given = {"service.url": "pulsar://127.0.0.1:1", "topic": "t", "failOnDataLoss": str(strict).lower()}
     found = topic_tracker.TopicTracker(source_options(given), "s")
     monkeypatch.setattr(found, "_last", {TOPIC: ReadPosition(5, 8)})
-    monkeypatch.setattr(found, "_anchors", {TOPIC: None})
-    for place in (ReadPosition(5, 8), ReadPosition(5, 9)):
-        found.check_there({TOPIC: place})
+    monkeypatch.setattr(found, "_subscriptions", {TOPIC: None})
+    for position in (ReadPosition(5, 8), ReadPosition(5, 9)):
+        found.check_there({TOPIC: position})
     if strict:
         with pytest.raises(DataLossError, match="was read up to 7:2:0, and ends at 5:10:0"):
             found.check_there({TOPIC: ReadPosition(7, 2)})

@@ -38,8 +38,8 @@ def rest(monkeypatch: pytest.MonkeyPatch, published: int, answers: list[list[Ent
         while True:
             yield []
 
-    monkeypatch.setattr(range_entries, "onward", onward)
-    monkeypatch.setattr(range_entries, "last_place", lambda *_: ReadPosition(1, 3))
+    monkeypatch.setattr(range_entries, "tail_entries", onward)
+    monkeypatch.setattr(range_entries, "last_position", lambda *_: ReadPosition(1, 3))
     opener = range_entries.opener_of(OPTIONS, TOPIC)
     assert opener.open(1, 0, chunk(0, published)) is None
     whole = range_entries._rest(OPTIONS, None, Range(TOPIC, ReadPosition(1, 0), ReadPosition(1, 1)), opener)  # type: ignore[arg-type]  # no broker is asked

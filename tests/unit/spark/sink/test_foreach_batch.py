@@ -38,12 +38,12 @@ def test_after_a_loss_of_power_all_is_there_or_it_is_written_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of a micro-batch of two files, at every moment."""
-    places = ("part-0.parquet", ".part-0.parquet.crc", "_SUCCESS")
+    positions = ("part-0.parquet", ".part-0.parquet.crc", "_SUCCESS")
     lost = whole = 0
     for last in range(20):
         directory = tmp_path / str(last) / "q" / "0"
         directory.mkdir(parents=True)
-        for name in places:
+        for name in positions:
             (directory / name).write_text(name)
         with monkeypatch.context() as patched:
             power = Power(patched, directory, last)
@@ -54,6 +54,6 @@ def test_after_a_loss_of_power_all_is_there_or_it_is_written_again(
             power.lose()
         if (directory / foreach_batch._OURS).exists():
             whole += 1
-            assert [(directory / name).read_text() for name in places] == list(places)
+            assert [(directory / name).read_text() for name in positions] == list(positions)
     assert 3 < lost < 20
     assert whole >= 20 - lost, "what is whole says so"

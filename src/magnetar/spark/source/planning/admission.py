@@ -36,9 +36,9 @@ class _Piece(NamedTuple):
     size: int
 
 
-def _pieces(topic: str, extents: Sequence[EntryInfo], start: ReadPosition, end: ReadPosition) -> Iterator[_Piece]:
+def _pieces(topic: str, entries: Sequence[EntryInfo], start: ReadPosition, end: ReadPosition) -> Iterator[_Piece]:
     time = -(1 << 63)
-    for one in extents:
+    for one in entries:
         at = (one.ledger, one.entry)
         if at < start[:2] or at > end[:2]:
             continue
@@ -49,28 +49,28 @@ def _pieces(topic: str, extents: Sequence[EntryInfo], start: ReadPosition, end: 
             yield _Piece(time, topic, one.ledger, one.entry, first, stop, one.messages, one.size)
 
 
-def waiting(extents: Sequence[EntryInfo], start: ReadPosition, end: ReadPosition) -> tuple[int, int]:
+def waiting(entries: Sequence[EntryInfo], start: ReadPosition, end: ReadPosition) -> tuple[int, int]:
     """Messages and bytes between two places."""
     messages = size = 0
-    for piece in _pieces("", extents, start, end):
+    for piece in _pieces("", entries, start, end):
         messages += piece.stop - piece.first
         size += piece.size * (piece.stop - piece.first) // max(piece.whole, 1)
     return messages, size
 
 
 def admit(
-    extents: Mapping[str, Sequence[EntryInfo]],
+    entries: Mapping[str, Sequence[EntryInfo]],
     start: Mapping[str, ReadPosition],
     end: Mapping[str, ReadPosition],
     limits: ReadLimits,
 ) -> dict[str, ReadPosition]:
     """Where the micro-batch ends that begins at ``start``, at most at ``end``.
 
-    ``extents`` must know everything between the two. Where all of it is admitted, the answer is ``end`` itself, behind
+    ``entries`` must know everything between the two. Where all of it is admitted, the answer is ``end`` itself, behind
     entries that hold no messages for readers.
     """
     found = {topic: start.get(topic, START) for topic in {*start, *end}}
-    streams = [_pieces(topic, extents.get(topic, ()), found[topic], end[topic]) for topic in sorted(end)]
+    streams = [_pieces(topic, entries.get(topic, ()), found[topic], end[topic]) for topic in sorted(end)]
     messages = size = 0
     for piece in heapq.merge(*streams):
         count = piece.stop - piece.first
@@ -88,7 +88,7 @@ def admit(
         found[piece.topic] = _behind(piece, end[piece.topic])
         messages += count
         size += piece.size * count // max(piece.whole, 1)
-    return {topic: max(end.get(topic, START), place) for topic, place in found.items()}
+    return {topic: max(end.get(topic, START), position) for topic, position in found.items()}
 
 
 def _behind(piece: _Piece, end: ReadPosition) -> ReadPosition:

@@ -1,7 +1,7 @@
 """What a stream without limits takes of a large backlog, and where its ranges are cut into tasks.
 
 A query that was away for a week should not take the week in one micro-batch. Exact limits want every entry read ahead
-(`client.survey`), which is too much for somebody who asked for none. So this estimates: entries are counted by their
+(`client.scan`), which is too much for somebody who asked for none. So this estimates: entries are counted by their
 numbers, ledger by ledger (`client.borders`), and their size is that of a few at the beginning. A query that keeps up
 has so few entries before it that nothing is asked at all.
 
@@ -54,15 +54,15 @@ def entry_count(part: tuple[ReadPosition, ReadPosition]) -> int | None:
 
 def is_small(start: Mapping[str, ReadPosition], end: Mapping[str, ReadPosition]) -> bool:
     """Whether nothing has to be asked: there is little for sure."""
-    news = [(start.get(name, START), place) for name, place in end.items() if start.get(name, START) < place]
+    news = [(start.get(name, START), position) for name, position in end.items() if start.get(name, START) < position]
     counts = [entry_count(part) for part in news]
     return None not in counts and sum(count or 0 for count in counts) <= FEW
 
 
-def position_after_share(heap: BacklogEstimate, share: int) -> ReadPosition | None:
+def position_after_share(estimate: BacklogEstimate, share: int) -> ReadPosition | None:
     """Where about ``share`` bytes end; None if there are not so many, or nobody knows where that is."""
-    room = max(share // max(heap.entry_bytes, 1), 1)
-    for number, part in enumerate(heap.parts):
+    room = max(share // max(estimate.entry_bytes, 1), 1)
+    for number, part in enumerate(estimate.parts):
         count = entry_count(part)
         if count is None:
             return part[0] if number else None
@@ -96,18 +96,24 @@ def bounded_end(
     allowance: int,
 ) -> dict[str, ReadPosition]:
     """Where a micro-batch of about ``allowance`` bytes ends; ``end`` if there is no more than that."""
-    if sum(heap.size for heap in found.values()) <= allowance:
+    if sum(estimate.size for estimate in found.values()) <= allowance:
         return dict(end)
     share = allowance // len(found)
-    cuts = {name: place for name, heap in found.items() if (place := position_after_share(heap, share)) is not None}
-    times = {name: one[0].publish_time for name, place in cuts.items() if (one := entries_at(lookup, name, place))}
+    cuts = {
+        name: position
+        for name, estimate in found.items()
+        if (position := position_after_share(estimate, share)) is not None
+    }
+    times = {
+        name: one[0].publish_time for name, position in cuts.items() if (one := entries_at(lookup, name, position))
+    }
     if not times:
         return {**end, **cuts}
     horizon, now = min(times.values()), SystemClock().now_ms()
     bound = dict(end)
     for name in found:
-        place = cuts.get(name, end[name])
+        position = cuts.get(name, end[name])
         if times.get(name) != horizon:
-            place = min(place, position_at_time(lookup, name, horizon, now))
-        bound[name] = max(place, start.get(name, START))
+            position = min(position, position_at_time(lookup, name, horizon, now))
+        bound[name] = max(position, start.get(name, START))
     return bound

@@ -27,13 +27,13 @@ def resolve_end(lookup: Lookup, name: str, at: OffsetSpec, *, strict: bool) -> R
     Between there and a later place that was asked for are markers, aborted messages and open transactions: nothing that
     a reader gets. DataLossError if the place is behind everything that was ever written, unless that may be.
     """
-    place = resolve(lookup, name, at)
-    if not isinstance(at, ReadPosition) or place <= (last := last_position(lookup, name)):
-        return place
-    if strict and place > (written := written_position(lookup, name)):
+    position = resolve(lookup, name, at)
+    if not isinstance(at, ReadPosition) or position <= (last := last_position(lookup, name)):
+        return position
+    if strict and position > (written := written_position(lookup, name)):
         raise DataLossError(
-            f"{name}: endingOffsets says {place}, and the topic ends at {written}: it was made anew, or the place is "
-            "another topic's; set failOnDataLoss=false to read what is there"
+            f"{name}: endingOffsets says {position}, and the topic ends at {written}: it was made anew, or the "
+            "position is another topic's; set failOnDataLoss=false to read what is there"
         )
     return last
 
@@ -44,28 +44,28 @@ def resolve_start(lookup: Lookup, name: str, at: OffsetSpec, *, strict: bool) ->
 
     A time may lie ahead, and so may the place and the index of the next message.
     """
-    place = resolve(lookup, name, at)
+    position = resolve(lookup, name, at)
     if not strict:
-        return place
+        return position
     if isinstance(at, ReadPosition):
-        written = written_behind(lookup, name, place, last_position(lookup, name))
-        what = f"{place}, and the topic ends at {written}"
-    elif isinstance(at, IndexOffset) and at.number and place >= (end := last_position(lookup, name)):
+        written = end_if_beyond(lookup, name, position, last_position(lookup, name))
+        what = f"{position}, and the topic ends at {written}"
+    elif isinstance(at, IndexOffset) and at.number and position >= (end := last_position(lookup, name)):
         # The message before it is there, then it is the next one.
         written = end if resolve(lookup, name, IndexOffset(at.number - 1)) >= end else None
         what = f"the index {at.number}, and the topic has fewer messages: it ends at {end}"
     else:
-        return place
+        return position
     if written is None:
-        return place
+        return position
     raise DataLossError(
         f"{name}: startingOffsets says {what}. It was made anew, or this is of another topic; set failOnDataLoss=false "
         "to wait for what comes behind it"
     )
 
 
-def written_behind(lookup: Lookup, name: str, place: ReadPosition, last: ReadPosition) -> ReadPosition | None:
-    """Where the topic ends, if ``place`` is behind everything that was ever written; ``last`` is what can be read."""
-    if place <= last:
+def end_if_beyond(lookup: Lookup, name: str, position: ReadPosition, last: ReadPosition) -> ReadPosition | None:
+    """Where the topic ends, if ``position`` is after everything that was ever written; ``last`` is what can be read."""
+    if position <= last:
         return None
-    return written if place > (written := written_position(lookup, name)) else None
+    return written if position > (written := written_position(lookup, name)) else None

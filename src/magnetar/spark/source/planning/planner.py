@@ -66,9 +66,9 @@ def plan(
     return tasks_of(ranges, least=least, most=most or merged(len(ranges), least))
 
 
-def cut(one: Range, places: Sequence[ReadPosition]) -> list[Range]:
+def cut(one: Range, positions: Sequence[ReadPosition]) -> list[Range]:
     """At those places that lie inside."""
-    inside = sorted({place for place in places if one.start < place < one.end})
+    inside = sorted({position for position in positions if one.start < position < one.end})
     return [Range(one.topic, *pair) for pair in itertools.pairwise([one.start, *inside, one.end])]
 
 
@@ -92,10 +92,10 @@ def _dealt(ranges: list[Range], most: int) -> list[Task]:
     """Each range to the task that has least so far; unknown sizes count as the largest known one."""
     known = max((one.entries or 0 for one in ranges), default=0) or 1
     sized = sorted(((one.entries or known, one) for one in ranges), key=lambda pair: (-pair[0], pair[1]))
-    heap: list[tuple[int, int]] = [(0, task) for task in range(most)]
+    estimate: list[tuple[int, int]] = [(0, task) for task in range(most)]
     tasks: list[list[Range]] = [[] for _ in range(most)]
     for size, one in sized:
-        load, task = heapq.heappop(heap)
+        load, task = heapq.heappop(estimate)
         tasks[task].append(one)
-        heapq.heappush(heap, (load + size, task))
+        heapq.heappush(estimate, (load + size, task))
     return [tuple(sorted(task)) for task in tasks if task]

@@ -1,13 +1,13 @@
-"""Where ranges are sliced so that a task has about no more than so many messages or bytes.
+"""Where ranges are sliced so that a task has about no more than a number of messages or bytes.
 
-Options ``maxRecordsPerPartition`` and ``maxBytesPerPartition``; bytes are those of entries as stored. What stands in a
-range is told in runs: so many entries after each other, each of which is such a part of a task. With the limits of a
-micro-batch every entry has been read ahead and is a run of its own (`runs_by_entry`). Otherwise each ledger is a run: its
-entries are counted by their numbers, and their size is that of a few at its beginning (`runs_by_ledger`).
+Options ``maxRecordsPerPartition`` and ``maxBytesPerPartition``; bytes are those of entries as stored. What a range
+holds is given as runs of entries, all of which are the same part of a task. With the limits of a micro-batch every
+entry has been read ahead and is a run of its own (`runs_by_entry`). Otherwise each ledger is a run: its entries are
+counted by their numbers, and their size is that of a few at its beginning (`runs_by_ledger`).
 
 A range is sliced evenly, and at entries only. Slices need not end where ledgers do, so many small ledgers make no more
 tasks than one large. All of this is done once, by the driver that plans; the slices then stand in the offset of a
-micro-batch, so whoever plans it again gets the same tasks, whatever the options say by then.
+micro-batch, so a driver that plans it again gets the same tasks, whatever the options say by then.
 """
 
 from __future__ import annotations
@@ -46,11 +46,11 @@ class EntryRun(NamedTuple):
 
 
 def runs_by_entry(
-    extents: Iterable[EntryInfo], start: ReadPosition, end: ReadPosition, sizes: TaskSizes
+    entries: Iterable[EntryInfo], start: ReadPosition, end: ReadPosition, sizes: TaskSizes
 ) -> list[EntryRun]:
     """Of entries that are known, between two places."""
     found = []
-    for one in extents:
+    for one in entries:
         at = ReadPosition(one.ledger, one.entry)
         if start[:2] <= at[:2] and at < end:
             first = start.batch if at[:2] == start[:2] else 0
@@ -92,7 +92,7 @@ def slices(
         log.warning("%d tasks are wanted, %d are made: raise the limit per task", sum(counts.values()), tasks_max)
     wanted = min(max(sum(counts.values()), least), allowed)
     found = _allotted(weights, counts, wanted)
-    return {topic: places for topic, some in runs.items() if (places := even_cuts(some, found[topic]))}
+    return {topic: positions for topic, some in runs.items() if (positions := even_cuts(some, found[topic]))}
 
 
 def _allotted(weights: Mapping[str, float], counts: Mapping[str, int], wanted: int) -> dict[str, int]:
@@ -105,7 +105,7 @@ def _allotted(weights: Mapping[str, float], counts: Mapping[str, int], wanted: i
 
 
 def even_cuts(runs: Sequence[EntryRun], count: int) -> list[ReadPosition]:
-    """The ``count - 1`` places, or fewer, that cut the runs into parts of about equal weight."""
+    """The ``count - 1`` positions, or fewer, that cut the runs into parts of about equal weight."""
     share = sum(run.entries * run.weight for run in runs) / count
     found: set[ReadPosition] = set()
     before, number = 0.0, 1
@@ -120,4 +120,4 @@ def even_cuts(runs: Sequence[EntryRun], count: int) -> list[ReadPosition]:
                 found.add(following.first)
             number += 1
         before = behind
-    return sorted(place for place in found if place[:2] > runs[0].first[:2])
+    return sorted(position for position in found if position[:2] > runs[0].first[:2])

@@ -1,8 +1,8 @@
 """What the driver knows of the topics of a query: which there are, where they end, where it may go next.
 
-Lives in one process and never travels. One durable subscription per topic-partition anchors a stream (`client.anchor`):
-it says where the query began, keeps what is not processed, and follows what is. A `client.survey` per topic-partition
-tells what stands in the log, if there are limits; without limits nothing is surveyed.
+It lives in one process and never travels. A durable subscription per topic-partition (`CheckpointSubscription`) holds
+where the query began, keeps what is not processed, and follows what is. With limits, an `EntryScanner` per
+topic-partition finds out what the log holds; without limits nothing is scanned.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from magnetar.spark.options.source_options import SourceOptions, TopicOffsets, o
 from magnetar.spark.options.topic_selection import check_known, topic_partitions
 from magnetar.spark.source.planning.admission import admit, waiting
 from magnetar.spark.source.planning.backlog import backlog_estimates, bounded_end, is_small
-from magnetar.spark.source.planning.offset_resolution import resolve, resolve_start, written_behind
+from magnetar.spark.source.planning.offset_resolution import end_if_beyond, resolve, resolve_start
 from magnetar.spark.source.planning.slices import runs_by_entry, runs_by_ledger, slices
 
 log = logging.getLogger(__name__)
@@ -44,8 +44,8 @@ class TopicTracker:
         self._options = options
         self._subscription = subscription
         self._lookup: Lookup = open_lookup(options)
-        self._anchors: dict[str, CheckpointSubscription] = {}
-        self._surveyors: dict[str, EntryScanner] = {}
+        self._subscriptions: dict[str, CheckpointSubscription] = {}
+        self._scanners: dict[str, EntryScanner] = {}
         self._moved: dict[str, ReadPosition] = {}
         self._discovered = float("-inf")
         self._asked = float("-inf")
@@ -64,10 +64,10 @@ class TopicTracker:
 
     def _hold(self, name: str, at: OffsetSpec) -> ReadPosition:
         if at is NamedOffset.LATEST:
-            return self._anchor(name).hold(None)
+            return self._subscription_of(name).hold(None)
         # Resolved once: the next to ask is told where the subscription stands.
         strict = self._options.fail_on_data_loss
-        return self._anchor(name).hold(resolve_start(self._lookup, name, at, strict=strict))
+        return self._subscription_of(name).hold(resolve_start(self._lookup, name, at, strict=strict))
 
     def latest(self) -> dict[str, ReadPosition]:
         """After the last message of each topic-partition, new ones included."""
@@ -75,9 +75,9 @@ class TopicTracker:
         if now - self._asked > _FRESH:
             if now - self._discovered > _DISCOVERY_INTERVAL:
                 for name in self._discover():
-                    if name not in self._anchors:
-                        self._anchor(name).hold(START)
-            self._last = {name: anchor.last() for name, anchor in self._anchors.items()}
+                    if name not in self._subscriptions:
+                        self._subscription_of(name).hold(START)
+            self._last = {name: subscription.last() for name, subscription in self._subscriptions.items()}
             self._asked = steady_seconds()
         return self._last
 
@@ -100,15 +100,15 @@ class TopicTracker:
         """A topic of the checkpoint that is gone, or was made anew, is a loss; DataLossError if that must not be."""
         if not self._options.fail_on_data_loss:
             return
-        for name, place in start.items():
+        for name, position in start.items():
             last = self._last.get(name)
-            if last is not None and (written := written_behind(self._lookup, name, place, last)) is not None:
+            if last is not None and (written := end_if_beyond(self._lookup, name, position, last)) is not None:
                 raise DataLossError(
-                    f"{name} was read up to {place}, and ends at {written}: it was made anew since, or its broker has "
-                    "lost what was there; use a new checkpoint, or set failOnDataLoss=false to wait for what comes "
-                    "behind it"
+                    f"{name} was read up to {position}, and ends at {written}: it was made anew since, or its broker "
+                    "has lost what was there; use a new checkpoint, or set failOnDataLoss=false to wait for what comes "
+                    "after it"
                 )
-        gone = sorted(start.keys() - self._anchors.keys())
+        gone = sorted(start.keys() - self._subscriptions.keys())
         if gone:
             read = ", ".join(f"{name} (read up to {start[name]})" for name in gone)
             raise DataLossError(
@@ -119,11 +119,11 @@ class TopicTracker:
     def waiting(self, start: Mapping[str, ReadPosition], end: Mapping[str, ReadPosition], enough: int) -> int:
         """How many messages are between two offsets; need not go on counting at ``enough``."""
         total = 0
-        for name, place in end.items():
+        for name, position in end.items():
             first = start.get(name, START)
             if total < enough:
-                found = self._surveyor(name).survey(first, place, messages=enough)
-                total += waiting(found.extents, first, place)[0]
+                found = self._scanner(name).scan(first, position, messages=enough)
+                total += waiting(found.entries, first, position)[0]
         return total
 
     def admit(
@@ -131,12 +131,12 @@ class TopicTracker:
     ) -> dict[str, ReadPosition]:
         """Where the next micro-batch ends."""
         found = {
-            name: self._surveyor(name).survey(start.get(name, START), place, messages=limits.messages, size=limits.size)
-            for name, place in end.items()
-            if start.get(name, START) < place
+            name: self._scanner(name).scan(start.get(name, START), position, messages=limits.messages, size=limits.size)
+            for name, position in end.items()
+            if start.get(name, START) < position
         }
         known = {**end, **{name: one.end for name, one in found.items()}}
-        return admit({name: one.extents for name, one in found.items()}, start, known, limits)
+        return admit({name: one.entries for name, one in found.items()}, start, known, limits)
 
     def bound(
         self, start: Mapping[str, ReadPosition], end: Mapping[str, ReadPosition], least: int, allowance: int
@@ -149,7 +149,7 @@ class TopicTracker:
             end = bounded_end(self._lookup, found, start, end, allowance)
         if len(found) >= least:
             return dict(end), {}
-        return dict(end), {name: [part[0] for part in heap.parts[1:]] for name, heap in found.items()}
+        return dict(end), {name: [part[0] for part in estimate.parts[1:]] for name, estimate in found.items()}
 
     def slices(
         self,
@@ -163,23 +163,23 @@ class TopicTracker:
     ) -> dict[str, list[ReadPosition]]:
         """Where a micro-batch is cut into tasks of a size; ``known`` says that `admit` has looked at its entries."""
         runs = {}
-        for name, place in end.items():
-            if (first := start.get(name, START)) >= place:
+        for name, position in end.items():
+            if (first := start.get(name, START)) >= position:
                 continue
             if known:
-                found = self._surveyor(name).survey(first, place)
-                runs[name] = runs_by_entry(found.extents, first, place, sizes)
+                found = self._scanner(name).scan(first, position)
+                runs[name] = runs_by_entry(found.entries, first, position, sizes)
             else:
-                runs[name] = runs_by_ledger(self._lookup, name, first, place, sizes)
+                runs[name] = runs_by_ledger(self._lookup, name, first, position, sizes)
         return slices({name: some for name, some in runs.items() if some}, least=least, most=most)
 
     def lags(self, end: Mapping[str, ReadPosition]) -> dict[str, Lag]:
         """How far behind a query is that has read up to ``end``; looked at from time to time only."""
         if steady_seconds() - self._lags_asked > _LAG_INTERVAL:
             last = self.latest()
-            behind = {name: end.get(name, START) for name, place in last.items() if end.get(name, START) < place}
+            behind = {name: end.get(name, START) for name, position in last.items() if end.get(name, START) < position}
             try:
-                self._lags = {name: lag(self._lookup, name, place, last[name]) for name, place in behind.items()}
+                self._lags = {name: lag(self._lookup, name, position, last[name]) for name, position in behind.items()}
             except ClientError as error:
                 # This is for people only; whoever reads says what is wrong, if it matters.
                 log.warning("how far %s is behind is not known: %s", self._subscription, error)
@@ -187,33 +187,33 @@ class TopicTracker:
             self._lags_asked = steady_seconds()
         return self._lags
 
-    def move_to(self, places: Mapping[str, ReadPosition]) -> None:
+    def move_to(self, positions: Mapping[str, ReadPosition]) -> None:
         """Everything before is processed."""
-        for name, place in places.items():
-            if self._moved.get(name) != place and name in self._anchors:
-                self._anchors[name].move_to(place)
-                self._moved[name] = place
+        for name, position in positions.items():
+            if self._moved.get(name) != position and name in self._subscriptions:
+                self._subscriptions[name].move_to(position)
+                self._moved[name] = position
 
     def close(self) -> None:
         """Let the connections go; the subscriptions stay."""
-        for anchor in self._anchors.values():
-            anchor.close()
-        for surveyor in self._surveyors.values():
-            surveyor.close()
+        for subscription in self._subscriptions.values():
+            subscription.close()
+        for scanner in self._scanners.values():
+            scanner.close()
         self._lookup.close()
 
     def _discover(self) -> list[str]:
         self._discovered = steady_seconds()
         return topic_partitions(self._lookup, self._options.topics, create=True)
 
-    def _anchor(self, name: str) -> CheckpointSubscription:
-        anchor = self._anchors.get(name)
-        if anchor is None:
-            anchor = self._anchors[name] = CheckpointSubscription(self._lookup, name, self._subscription)
-        return anchor
+    def _subscription_of(self, name: str) -> CheckpointSubscription:
+        subscription = self._subscriptions.get(name)
+        if subscription is None:
+            subscription = self._subscriptions[name] = CheckpointSubscription(self._lookup, name, self._subscription)
+        return subscription
 
-    def _surveyor(self, name: str) -> EntryScanner:
-        surveyor = self._surveyors.get(name)
-        if surveyor is None:
-            surveyor = self._surveyors[name] = EntryScanner(self._lookup, name)
-        return surveyor
+    def _scanner(self, name: str) -> EntryScanner:
+        scanner = self._scanners.get(name)
+        if scanner is None:
+            scanner = self._scanners[name] = EntryScanner(self._lookup, name)
+        return scanner

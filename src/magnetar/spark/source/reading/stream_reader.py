@@ -50,7 +50,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def __init__(self, options: SourceOptions) -> None:
         self._subscription = check_stream(options)
         self._options = options
-        self._frontier: TopicTracker | None = None
+        self._tracker: TopicTracker | None = None
         self._target: dict[str, ReadPosition] | None = None
         self._end: Mapping[str, ReadPosition] | None = None
         self._planned = steady_seconds()
@@ -58,12 +58,12 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def __getstate__(self) -> dict[str, Any]:
         # Spark sends the reader to the workers, which only read: sockets stay here.
-        return {**self.__dict__, "_frontier": None}
+        return {**self.__dict__, "_tracker": None}
 
     def _live(self) -> TopicTracker:
-        if self._frontier is None:
-            self._frontier = TopicTracker(self._options, self._subscription)
-        return self._frontier
+        if self._tracker is None:
+            self._tracker = TopicTracker(self._options, self._subscription)
+        return self._tracker
 
     def initialOffset(self) -> dict[str, Any]:
         """The same until the first batch is committed."""
@@ -91,35 +91,35 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 "the options 'endingOffsets' and 'endingTime' are for queries that end: use "
                 ".trigger(availableNow=True), or leave them out"
             )
-        live, places = self._live(), from_json(start)
-        if self._pace is not None and places == self._end:
+        live, positions = self._live(), from_json(start)
+        if self._pace is not None and positions == self._end:
             self._pace.finish(steady_seconds())
         # Also holds what has come since the last run, from its beginning.
         latest = live.latest()
         if self._target is not None:
             latest = self._target
-        live.check_there(places)
-        live.move_to(places)
-        end = {**places, **{name: max(last, places.get(name, START)) for name, last in latest.items()}}
-        if end == places or self._waits(live, places, end):
-            self._end = places
+        live.check_there(positions)
+        live.move_to(positions)
+        end = {**positions, **{name: max(last, positions.get(name, START)) for name, last in latest.items()}}
+        if end == positions or self._waits(live, positions, end):
+            self._end = positions
             return start
         # Trigger.Once asks for everything, whatever the options say.
         limited = not isinstance(limit, ReadAllAvailable)
         limits = self._limits() if limited else ReadLimits()
         known = limits != ReadLimits()
         if known:
-            end = live.admit(places, end, limits)
+            end = live.admit(positions, end, limits)
             if self._pace is not None:
-                self._pace.begin(live.waiting(places, end, limits.messages), steady_seconds())
+                self._pace.begin(live.waiting(positions, end, limits.messages), steady_seconds())
         allowance = self._options.backlog_bytes if limited and not known else 0
         cuts: Cuts = {}
         least, most, sizes = self._options.min_partitions, self._options.max_partitions, self._options.sizes
         sized = sizes != TaskSizes()
         if allowance or (least > len(end) and not sized):
-            end, cuts = live.bound(places, end, 0 if sized else least, allowance)
+            end, cuts = live.bound(positions, end, 0 if sized else least, allowance)
         if sized:
-            cuts, least = live.slices(places, end, sizes, least, most, known=known), 0
+            cuts, least = live.slices(positions, end, sizes, least, most, known=known), 0
         self._planned = steady_seconds()
         self._end = end
         return to_json(end, (least, most), cuts)
@@ -161,6 +161,6 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def stop(self) -> None:
         """Spark does not always call it; the broker notices the end of the process."""
-        if self._frontier is not None:
-            self._frontier.close()
-            self._frontier = None
+        if self._tracker is not None:
+            self._tracker.close()
+            self._tracker = None

@@ -54,20 +54,20 @@ def test_it_goes_on_where_it_was_and_no_further_than_asked(lookup: Lookup, topic
     publish(lookup, topic, [3, 5, 1, 4, 2])
     end = last_position(lookup, topic)
     surveyor = EntryScanner(lookup, topic)
-    few, known = surveyor.survey(START, end, messages=4)
+    few, known = surveyor.scan(START, end, messages=4)
     assert known == ReadPosition(few[-1].ledger, few[-1].entry + 1) < end
     # Brokers send a little more than permitted, but not everything.
     assert [one.messages for one in few] in ([3, 5], [3, 5, 1], [3, 5, 1, 4])
     ledger = few[0].ledger
-    assert [one.messages for one in surveyor.survey(ReadPosition(ledger, 1, 2), end, messages=4).extents][:2] == [5, 1]
-    assert [one.messages for one in surveyor.survey(ReadPosition(ledger, 1, 2), end).extents] == [5, 1, 4, 2]
-    assert [one.entry for one in surveyor.survey(ReadPosition(ledger, 4), end).extents] == [4]
-    assert surveyor.survey(end, end).extents == []
+    assert [one.messages for one in surveyor.scan(ReadPosition(ledger, 1, 2), end, messages=4).entries][:2] == [5, 1]
+    assert [one.messages for one in surveyor.scan(ReadPosition(ledger, 1, 2), end).entries] == [5, 1, 4, 2]
+    assert [one.entry for one in surveyor.scan(ReadPosition(ledger, 4), end).entries] == [4]
+    assert surveyor.scan(end, end).entries == []
     publish(lookup, topic, [7])
-    later = surveyor.survey(end, last_position(lookup, topic)).extents
+    later = surveyor.scan(end, last_position(lookup, topic)).entries
     assert [(one.messages, one.publish_time) for one in later] == [(7, 1_000)]
     # Back to what it has forgotten: it reads that again.
-    assert [one.messages for one in surveyor.survey(START, end, size=1).extents][:1] == [3]
+    assert [one.messages for one in surveyor.scan(START, end, size=1).entries][:1] == [3]
     surveyor.close()
 
 
@@ -76,8 +76,8 @@ def test_what_never_comes_is_not_waited_for(lookup: Lookup, topic: str) -> None:
     surveyor = EntryScanner(lookup, topic)
     beyond = last_position(lookup, topic)._replace(entry=9)
     began = time.monotonic()
-    assert [one.messages for one in surveyor.survey(START, beyond).extents] == [2]
-    assert surveyor.survey(beyond, beyond) == ([], beyond)
+    assert [one.messages for one in surveyor.scan(START, beyond).entries] == [2]
+    assert surveyor.scan(beyond, beyond) == ([], beyond)
     assert time.monotonic() - began < 5
     surveyor.close()
 
