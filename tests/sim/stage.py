@@ -10,7 +10,7 @@ import httpx
 
 from magnetar.admin.application import create_app
 from magnetar.admin.local_broker.broker import LocalBroker
-from magnetar.admin.local_broker.internal_stats import internal_stats
+from magnetar.admin.local_broker.stats.internal_stats import internal_stats
 from magnetar.admin.ports import StatsOptions
 from magnetar.model.names import NamespaceName, TopicName
 from magnetar.protocol import commands as c

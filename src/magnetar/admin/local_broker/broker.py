@@ -11,16 +11,16 @@ from itertools import chain
 
 from magnetar.admin.local_broker import stored_messages, topic_operations
 from magnetar.admin.local_broker.entries import message_id_at, position_id
-from magnetar.admin.local_broker.internal_stats import internal_stats
-from magnetar.admin.local_broker.nonpersistent_stats import (
+from magnetar.admin.local_broker.offload_views import OffloadViews
+from magnetar.admin.local_broker.stats.internal_stats import internal_stats
+from magnetar.admin.local_broker.stats.nonpersistent_stats import (
     unstored_counters,
     unstored_internal_stats,
     unstored_topic_stats,
 )
-from magnetar.admin.local_broker.offload_views import OffloadViews
-from magnetar.admin.local_broker.subscription_view import explanation, of_hash
-from magnetar.admin.local_broker.topic_counters import topic_counters
-from magnetar.admin.local_broker.topic_stats import topic_stats
+from magnetar.admin.local_broker.stats.topic_counters import topic_counters
+from magnetar.admin.local_broker.stats.topic_stats import topic_stats
+from magnetar.admin.local_broker.subscription_explanation import explanation, of_hash
 from magnetar.admin.local_broker.transaction_views import TransactionViews
 from magnetar.admin.ports import LookupAnswer, StatsOptions
 from magnetar.admin.values.counters import StorageCounters, TopicCounters

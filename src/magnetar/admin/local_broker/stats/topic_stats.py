@@ -8,7 +8,7 @@ for a feature that is not used.
 from __future__ import annotations
 
 from magnetar.admin.local_broker.entries import publish_time_at
-from magnetar.admin.local_broker.subscription_stats import subscription_stats
+from magnetar.admin.local_broker.stats.subscription_stats import subscription_stats
 from magnetar.admin.ports import StatsOptions
 from magnetar.broker.rates import Rates
 from magnetar.broker.topic.compaction.compactor import CompactionStats

@@ -6,8 +6,8 @@ nobody could take, of a publisher what was refused on the way in, of the topic t
 
 from __future__ import annotations
 
-from magnetar.admin.local_broker.subscription_stats import NEVER_COUNTED, consumer_shown, delivered
-from magnetar.admin.local_broker.topic_stats import average, epoch_shown, publisher_shown
+from magnetar.admin.local_broker.stats.subscription_stats import NEVER_COUNTED, consumer_shown, delivered
+from magnetar.admin.local_broker.stats.topic_stats import average, epoch_shown, publisher_shown
 from magnetar.admin.ports import StatsOptions
 from magnetar.admin.values.counters import SubscriptionCounters, TopicCounters
 from magnetar.broker.rates import Rates

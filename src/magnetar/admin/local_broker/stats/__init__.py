@@ -1,0 +1,5 @@
+"""Statistics of topics and subscriptions in the shapes of Apache Pulsar 4.0.8.
+
+Reading order: ``topic_stats``, ``subscription_stats``, ``nonpersistent_stats``, ``internal_stats`` (ledgers and
+cursors), ``topic_counters`` (the few numbers that /metrics shows).
+"""
