@@ -28,7 +28,7 @@ def world(settings: Settings) -> World:
     resources.tenants.create("ref", {"adminRoles": [], "allowedClusters": ["standalone"]})
     resources.namespaces.create("ref", "main")
     broker = FakeBroker(resources, settings)
-    return World(RestClient(create_app(broker, resources, settings)), broker, resources)
+    return World(RestClient(create_app(broker.ports(), resources, settings)), broker, resources)
 
 
 @pytest.fixture(scope="module")

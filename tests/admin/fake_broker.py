@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import cast
 
-from magnetar.admin.ports import LookupAnswer, OffloadsOfBroker, StatsOptions
+from magnetar.admin.ports import BrokerPorts, LookupAnswer, OffloadsPort, StatsOptions
 from magnetar.admin.values.counters import StorageCounters, SubscriptionCounters, TopicCounters
 from magnetar.admin.values.stored_message import StoredMessage
 from magnetar.broker.policies import Policies
@@ -46,6 +47,20 @@ class FakeBroker:
         self.options: StatsOptions | None = None
         self.sick: Exception | None = None
 
+    def ports(self) -> BrokerPorts:
+        """This broker as each of the ports; tests of transactions and of offloading have a real one."""
+        return BrokerPorts(
+            topics=self,
+            operations=self,
+            subscriptions=self,
+            messages=self,
+            statistics=self,
+            broker=self,
+            schemas=self.schemas,
+            offloads=cast("OffloadsPort", None),
+            transactions=None,
+        )
+
     def topics_of(self, namespace: NamespaceName) -> Iterable[TopicName]:
         return [topic for topic in self.topics if topic.namespace == namespace]
 
@@ -67,12 +82,6 @@ class FakeBroker:
         if not auto_create and topic not in self.topics:
             raise TopicNotFoundError("")
         return self.resources.partitioned.count(topic)
-
-    def transactions(self) -> None:
-        """None on this one."""
-
-    def offloads(self) -> OffloadsOfBroker:
-        raise NotImplementedError("tests of offloading have a real broker")
 
     def room_for(self, namespace: NamespaceName, topics: int) -> bool:
         most = self.policies.max_topics(namespace)

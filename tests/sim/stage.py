@@ -9,9 +9,9 @@ from typing import Any
 import httpx
 
 from magnetar.admin.application import create_app
-from magnetar.admin.local_broker.broker import LocalBroker
+from magnetar.admin.local_broker.broker import local_ports
 from magnetar.admin.local_broker.stats.internal_stats import internal_stats
-from magnetar.admin.ports import StatsOptions
+from magnetar.admin.ports import BrokerPorts, StatsOptions
 from magnetar.model.names import NamespaceName, TopicName
 from magnetar.protocol import commands as c
 from magnetar.testing.broker import HOST, PORT
@@ -82,7 +82,7 @@ class Stage:
         """Ask over REST. Raises RefusedByRestError."""
         booted = self.world.machine.broker
         if self._app is None or self._app[0] is not booted:  # building one takes longer than a simulation
-            self._app = booted, create_app(self.broker(), booted.resources, self.world.settings)
+            self._app = booted, create_app(self.ports(), booted.resources, self.world.settings)
         transport = httpx.ASGITransport(self._app[1], raise_app_exceptions=True)
         async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
             headers = {"content-type": "application/json"}
@@ -93,10 +93,10 @@ class Stage:
         plain = not answer.content or answer.text[0] not in '{["0123456789'
         return answer.text if plain else answer.json()
 
-    def broker(self) -> LocalBroker:
+    def ports(self) -> BrokerPorts:
         """What REST works on."""
         broker = self.world.machine.broker
-        return LocalBroker(broker.service, broker.rates, broker.connections)
+        return local_ports(broker.service, broker.rates, broker.connections)
 
     # what others see ---------------------------------------------------------------------------------------------
 
@@ -144,7 +144,7 @@ class Stage:
         topic = self.world.machine.broker.service.find(name)
         if topic is None:
             return {}
-        stats = await self.broker().topic_stats(name, StatsOptions())
+        stats = await self.ports().statistics.topic_stats(name, StatsOptions())
         internal = internal_stats(topic)
         short = name.local_name
         seen: Sight = {

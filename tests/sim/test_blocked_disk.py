@@ -128,7 +128,7 @@ def test_every_command_of_the_wire_is_in_a_list() -> None:
 
 def test_every_call_of_rest_that_is_no_get_is_in_a_list() -> None:
     resources = Resources(MemoryMetadataStore(), Settings())
-    app = create_app(FakeBroker(resources, Settings()), resources, Settings())
+    app = create_app(FakeBroker(resources, Settings()).ports(), resources, Settings())
     paths: dict[str, dict[str, object]] = app.openapi()["paths"]
     calls = {f"{method.upper()} {path}" for path, methods in paths.items() for method in methods if method != "get"}
     promised = {what for promise in (*PROMISES.values(), *FACTS.values()) for what in promise.covers}

@@ -8,8 +8,8 @@ import zlib
 
 import pytest
 
-from magnetar.admin.local_broker.broker import LocalBroker
-from magnetar.admin.ports import Admin
+from magnetar.admin.local_broker.broker import local_ports
+from magnetar.admin.ports import TopicsPort
 from magnetar.admin.routes.namespaces.removal import remove_partitioned
 from magnetar.admin.routes.topics.partitions import make_missing
 from magnetar.app.node import Broker
@@ -71,28 +71,26 @@ class KeyedPublisher:
 
 async def grow(broker: Broker, count: int) -> None:
     """What POST .../partitions does, and PUT if there is no topic yet."""
-    local = LocalBroker(broker.service, broker.rates, broker.connections)
-    admin = Admin(local, broker.resources, broker.settings)
     partitioned = broker.resources.partitioned
     if not partitioned.count(PARENT):
         partitioned.create(PARENT, count, to_make=True)
     else:
         partitioned.grow(PARENT, count)
-    await make_missing(admin, PARENT)
+    await make_missing(topics_of(broker), broker.resources, PARENT)
 
 
 async def grow_other(broker: Broker, count: int) -> None:
     broker.resources.partitioned.create(OTHER, count, to_make=True)
-    await make_missing(admin_of(broker), OTHER)
+    await make_missing(topics_of(broker), broker.resources, OTHER)
 
 
 async def subscribe_all(broker: Broker) -> None:
     """The durable subscriptions, once the topic is there."""
-    local = LocalBroker(broker.service, broker.rates, broker.connections)
+    subscriptions = local_ports(broker.service, broker.rates, broker.connections).subscriptions
     for partition in PARENT.partitions(broker.resources.partitioned.count(PARENT)):
         for name in SUBSCRIPTIONS:
-            if name not in await local.subscriptions_of(partition):
-                await local.create_subscription(partition, name, EARLIEST, {}, replicated=False)
+            if name not in await subscriptions.subscriptions_of(partition):
+                await subscriptions.create_subscription(partition, name, EARLIEST, {}, replicated=False)
 
 
 async def backlog_of(partition: str, subscription: str) -> list[str]:
@@ -221,8 +219,13 @@ def test_a_note_that_goes_too_early_is_noticed() -> None:
     assert caught(growth, tamper, 6)
 
 
-def admin_of(broker: Broker) -> Admin:
-    return Admin(LocalBroker(broker.service, broker.rates, broker.connections), broker.resources, broker.settings)
+async def removal(broker: Broker) -> None:
+    """What DELETE .../partitions?force=true does."""
+    await remove_partitioned(topics_of(broker), broker.service.schemas, broker.resources, PARENT, force=True)
+
+
+def topics_of(broker: Broker) -> TopicsPort:
+    return local_ports(broker.service, broker.rates, broker.connections).topics
 
 
 async def too_many(world: World) -> None:
@@ -243,7 +246,7 @@ async def too_many(world: World) -> None:
     refused = await client.partitions(PARENT.fqn)
     assert refused.error is ServerError.MetadataError
     assert "1000000000 partitions, a broker serves 10000: delete it" in str(refused.message)
-    await world.machine.run(remove_partitioned(admin_of(broker), PARENT, force=True))
+    await world.machine.run(removal(broker))
     await world.crash()
     assert not world.machine.broker.resources.partitioned.count(PARENT)
     assert not world.machine.broker.service.partitions_of(PARENT)
@@ -255,7 +258,7 @@ async def cancelled(world: World) -> None:
     broker = world.machine.broker
     making = world.machine.run(grow(broker, 2000))
     await asyncio.sleep(world.rng.uniform(0.0, 0.2))
-    removing = world.machine.run(remove_partitioned(admin_of(broker), PARENT, force=True))
+    removing = world.machine.run(removal(broker))
     crash = world.rng.random() < 0.5
     if crash:
         await asyncio.sleep(world.rng.uniform(0.0, 0.1))
@@ -264,7 +267,7 @@ async def cancelled(world: World) -> None:
         broker = world.machine.broker
         assert not broker.resources.partitioned.all_unmade(), "the next start makes none"
         if broker.resources.partitioned.count(PARENT):
-            await world.machine.run(remove_partitioned(admin_of(broker), PARENT, force=True))
+            await world.machine.run(removal(broker))
     else:
         with contextlib.suppress(TopicNotFoundError):
             await making

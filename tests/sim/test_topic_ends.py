@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from magnetar.admin.local_broker.broker import LocalBroker
+from magnetar.admin.local_broker.broker import local_ports
+from magnetar.admin.ports import BrokerPorts
 from magnetar.broker.topic.cleanup.termination import Termination
 from magnetar.metadata.topic_policies import TopicPolicyRecords
 from magnetar.model.errors import MagnetarError, TopicTerminatedError
@@ -23,9 +24,9 @@ from tests.sim.world import World, caught, run_seeds
 LOST = (ConnectionError, RefusedError, TimeoutError, MagnetarError, asyncio.CancelledError)
 
 
-def admin(world: World) -> LocalBroker:
+def ports_of(world: World) -> BrokerPorts:
     broker = world.machine.broker
-    return LocalBroker(broker.service, broker.rates, broker.connections)
+    return local_ports(broker.service, broker.rates, broker.connections)
 
 
 async def terminated(world: World, name: TopicName) -> bool:
@@ -61,16 +62,16 @@ async def ends(world: World) -> None:
         for name in names.values():
             world.start(Publisher(world, f"p{round_}", name.fqn).run(20))
         await asyncio.sleep(rng.uniform(0.05, 0.6))
-        broker, deleted = admin(world), names["gone"]
-        existed = broker.topic_exists(deleted)
+        ports, deleted = ports_of(world), names["gone"]
+        existed = ports.topics.topic_exists(deleted)
         policies = world.machine.broker.resources.topic_policies
         policies.update(names["told"], "maxProducers", round_ + 1)
         policies.update(deleted, "messageTTL", 7)
         acts: dict[str, asyncio.Task[Any]] = {}
         if existed:
-            acts["gone"] = world.loop.create_task(broker.delete_topic(deleted, force=True))
-        if broker.topic_exists(names["end"]):
-            acts["end"] = world.loop.create_task(broker.terminate(names["end"]))
+            acts["gone"] = world.loop.create_task(ports.topics.delete_topic(deleted, force=True))
+        if ports.topics.topic_exists(names["end"]):
+            acts["end"] = world.loop.create_task(ports.operations.terminate(names["end"]))
         await asyncio.sleep(rng.choice((0.0, 0.001, 0.004, 0.05)))
         answered = {what for what, task in acts.items() if task.done() and task.exception() is None}
         for task in world.tasks:

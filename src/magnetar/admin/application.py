@@ -5,7 +5,9 @@ The order of the groups counts: the first route that matches a path takes it, an
 
 from __future__ import annotations
 
-from fastapi import FastAPI
+from collections.abc import Iterator
+
+from fastapi import APIRouter, FastAPI
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 
@@ -13,7 +15,7 @@ from magnetar.admin.http import docs_page
 from magnetar.admin.http.encoded_path import EncodedPath
 from magnetar.admin.http.error_responses import Unexpected, http_failure, known_failure, wrong_parameter
 from magnetar.admin.http.origins import Names, OriginCheck
-from magnetar.admin.ports import Admin, AdminBroker
+from magnetar.admin.ports import BrokerPorts
 from magnetar.admin.routes import brokers, clusters, lookups, metrics, not_implemented, schemas, tenants, transactions
 from magnetar.admin.routes.namespaces import namespace_policies, namespaces
 from magnetar.admin.routes.topics import (
@@ -35,40 +37,42 @@ from magnetar.metadata.resources import Resources
 from magnetar.model.errors import MagnetarError
 
 
-def create_app(broker: AdminBroker, resources: Resources, settings: Settings) -> FastAPI:
+def create_app(ports: BrokerPorts, resources: Resources, settings: Settings) -> FastAPI:
     """The REST interface of one broker; its OpenAPI description is at /openapi.json."""
     app = FastAPI(title="magnetar", version=brokers.VERSION, redirect_slashes=False, docs_url=None, redoc_url=None)
     app.add_exception_handler(MagnetarError, known_failure)
     app.add_exception_handler(HTTPException, http_failure)
     app.add_exception_handler(RequestValidationError, wrong_parameter)
-    admin = Admin(broker, resources, settings)
-    for group in (
-        brokers,
-        clusters,
-        tenants,
-        namespaces,
-        namespace_policies,
-        backlog_quotas,
-        topic_policies,
-        topics,
-        partitions,
-        schemas,
-        lifecycle,
-        cursors,
-        subscriptions,
-        explanations,
-        statistics,
-        transactions,
-        compaction,
-        offload,
-        lookups,
-        messages,
-        metrics,
-    ):
-        app.include_router(group.routes(admin))
+    for group in _groups(ports, resources, settings):
+        app.include_router(group)
     app.include_router(docs_page.routes(app))
     app.router.routes.append(not_implemented.route())
     app.add_middleware(Unexpected)
     app.add_middleware(EncodedPath)
     app.add_middleware(OriginCheck, names=Names.of(settings))
     return app
+
+
+def _groups(ports: BrokerPorts, resources: Resources, settings: Settings) -> Iterator[APIRouter]:
+    """All groups of routes, in the order in which they are asked whether a path is theirs."""
+    yield brokers.routes(ports.broker, settings)
+    yield clusters.routes(resources)
+    yield tenants.routes(ports.topics, ports.schemas, resources, settings)
+    yield namespaces.routes(ports.topics, ports.schemas, resources, settings)
+    yield namespace_policies.routes(ports.topics, resources, settings)
+    yield backlog_quotas.routes(ports.topics, resources, settings)
+    yield topic_policies.routes(ports.topics, resources, settings)
+    yield topics.routes(ports.topics, ports.messages, resources)
+    yield partitions.routes(ports.topics, ports.schemas, resources)
+    yield schemas.routes(ports.schemas, resources)
+    yield lifecycle.routes(ports.topics, ports.operations, ports.subscriptions, resources)
+    yield cursors.routes(ports.topics, ports.subscriptions, resources)
+    yield subscriptions.routes(ports.topics, ports.subscriptions, resources)
+    yield explanations.routes(ports.topics, ports.statistics, resources)
+    yield statistics.routes(ports.topics, ports.statistics, resources)
+    yield transactions.routes(ports.transactions)
+    yield compaction.routes(ports.topics, ports.operations, ports.offloads, resources)
+    yield offload.routes(ports.topics, ports.offloads, resources)
+    yield lookups.routes(ports.broker, resources)
+    yield messages.routes(ports.topics, ports.messages, ports.statistics, resources)
+    yield metrics.routes(ports.broker, settings)

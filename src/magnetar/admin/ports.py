@@ -1,7 +1,9 @@
-"""What the REST interface needs of the broker. ``broker.service`` provides it, tests pass a fake.
+"""What the REST interface needs of the broker, by subject; a group of routes takes the ports it needs.
 
-The routes check what the metadata knows (names, tenants, namespaces, partition counts) and whether a topic exists
-before they call; the broker raises errors of :mod:`magnetar.model.errors`, whose text becomes the reason.
+:mod:`magnetar.admin.local_broker` implements them over the broker of this process, tests over dictionaries. All of them
+are called from the event loop only. The routes check what the metadata knows (names, tenants, namespaces, partition
+counts) and whether a topic exists before they call; the broker raises errors of :mod:`magnetar.model.errors`, whose
+text becomes the reason.
 """
 
 from __future__ import annotations
@@ -12,12 +14,10 @@ from typing import NamedTuple, Protocol
 
 from magnetar.admin.values.counters import StorageCounters, TopicCounters
 from magnetar.admin.values.stored_message import StoredMessage
-from magnetar.broker.schemas import SchemaRegistry
-from magnetar.config.settings import Settings
-from magnetar.metadata.resources import Resources
 from magnetar.model.ids import Position
 from magnetar.model.names import Domain, NamespaceName, TopicName
 from magnetar.model.policies import Json, JsonObject
+from magnetar.model.schemas import SchemaDefinition, SchemaVersion
 from magnetar.model.topic_policies import TopicPolicies
 from magnetar.protocol.commands import TxnId
 
@@ -39,36 +39,8 @@ class StatsOptions(NamedTuple):
     exclude_consumers: bool = False
 
 
-class TransactionsOfBroker(Protocol):
-    """Transactions; :mod:`magnetar.admin.local_broker.transaction_views` describes shapes and errors."""
-
-    def coordinators(self) -> list[Json]: ...
-    def coordinator_stats(self) -> JsonObject: ...
-    def transaction(self, txn: TxnId) -> JsonObject: ...
-    def slow(self, older_ms: int) -> JsonObject: ...
-    async def abort(self, txn: TxnId) -> None: ...
-    def buffer(self, name: TopicName, *, low_water_marks: bool) -> JsonObject: ...
-    def in_buffer(self, name: TopicName, txn: TxnId) -> JsonObject: ...
-    def pending_acks(self, name: TopicName, subscription: str, *, low_water_marks: bool) -> JsonObject: ...
-    def in_pending_acks(self, name: TopicName, subscription: str, txn: TxnId) -> JsonObject: ...
-    def position(
-        self, name: TopicName, subscription: str, position: Position, batch_index: int | None
-    ) -> JsonObject: ...
-
-
-class OffloadsOfBroker(Protocol):
-    """Offloaded ledgers; see :mod:`magnetar.admin.local_broker.offload_views` for shapes and errors."""
-
-    def begin(self, name: TopicName, until: Position) -> None: ...
-    def status(self, name: TopicName) -> JsonObject: ...
-    def ledgers(self, name: TopicName) -> JsonObject: ...
-    async def adopt(self, name: TopicName, ledger: int, object_name: str) -> JsonObject: ...
-    async def plan_compaction(self, name: TopicName) -> JsonObject: ...
-    def adopt_view(self, name: TopicName, given: JsonObject) -> None: ...
-
-
-class AdminBroker(Protocol):
-    """One broker, as its administrator sees it. Called from the event loop only."""
+class TopicsPort(Protocol):
+    """Topics and partitions: whether they exist, making and removing them, and the policies that hold for them."""
 
     def topics_of(self, namespace: NamespaceName) -> Iterable[TopicName]:
         """Every topic that exists, loaded or not, of both domains; partitions one by one, never their parent."""
@@ -98,21 +70,16 @@ class AdminBroker(Protocol):
         """Whether the namespace may have so many more topics (maxTopicsPerNamespace)."""
         ...
 
-    async def policies_in_force(self) -> None:
-        """Return when all topics have heard of the policies that were changed."""
-        ...
-
     def policies_of(self, topic: TopicName) -> TopicPolicies:
         """What holds for a topic, loaded or not, whoever said it."""
         ...
 
-    async def create_topic(self, topic: TopicName, properties: Mapping[str, str]) -> None:
-        """Make a topic that does not exist; durable on return."""
+    async def policies_in_force(self) -> None:
+        """Return when all topics have heard of the policies that were changed."""
         ...
 
-    @property
-    def schemas(self) -> SchemaRegistry:
-        """Of all topics; its methods are called directly and durable on return."""
+    async def create_topic(self, topic: TopicName, properties: Mapping[str, str]) -> None:
+        """Make a topic that does not exist; durable on return."""
         ...
 
     async def create_partitions(self, topic: TopicName, first: int, end: int) -> None:
@@ -126,6 +93,10 @@ class AdminBroker(Protocol):
     async def unload_topic(self, topic: TopicName) -> None:
         """Close it for its clients, who come back; nothing is lost (16.4)."""
         ...
+
+
+class TopicOperationsPort(Protocol):
+    """What changes one existing topic or its properties."""
 
     async def terminate(self, topic: TopicName) -> JsonObject:
         """No message follows; the id of the last one (4.7.1)."""
@@ -147,34 +118,6 @@ class AdminBroker(Protocol):
         """Replace them; durable on return."""
         ...
 
-    async def expire(self, topic: TopicName, name: str, seconds: int) -> bool:
-        """Whether messages older than that were let go. Raises SubscriptionNotFoundError, as those below."""
-        ...
-
-    async def expire_until(self, topic: TopicName, name: str, position: Position, excluded: bool) -> bool:
-        """The same up to a message, it included unless ``excluded``."""
-        ...
-
-    async def reset_to(self, topic: TopicName, name: str, position: Position, excluded: bool) -> None:
-        """That message is the next, or the one behind it if ``excluded``."""
-        ...
-
-    def subscription_properties(self, topic: TopicName, name: str) -> dict[str, str]:
-        """Texts a user keeps beside the subscription."""
-        ...
-
-    async def set_subscription_properties(self, topic: TopicName, name: str, properties: Mapping[str, str]) -> None:
-        """Replace them; durable on return."""
-        ...
-
-    async def last_message_id(self, topic: TopicName) -> JsonObject:
-        """Of the last message (11.4.5)."""
-        ...
-
-    async def message_id_since(self, topic: TopicName, publish_time_ms: int) -> JsonObject:
-        """Of the first entry published at or after that time (11.4.5)."""
-        ...
-
     async def compact_topic(self, topic: TopicName) -> None:
         """Begin a run of compaction. Raises ConflictError "Compaction already in progress"."""
         ...
@@ -183,13 +126,12 @@ class AdminBroker(Protocol):
         """``status`` (NOT_RUN, RUNNING, SUCCESS, ERROR) and ``lastError`` (4.7.4)."""
         ...
 
-    async def topic_stats(self, topic: TopicName, options: StatsOptions) -> JsonObject:
-        """11.4.11, loading the topic if need be."""
-        ...
 
-    async def internal_stats(self, topic: TopicName) -> JsonObject:
-        """Ledgers and cursors of the topic."""
-        ...
+class SubscriptionsPort(Protocol):
+    """Subscriptions of one topic, and what moves their cursors.
+
+    A method that is given the name of a subscription that does not exist raises SubscriptionNotFoundError.
+    """
 
     async def subscriptions_of(self, topic: TopicName) -> list[str]:
         """Names, in the order they were made."""
@@ -216,20 +158,40 @@ class AdminBroker(Protocol):
         """Acknowledge the damaged entries that it waits for; how many. Raises SubscriptionNotFoundError."""
         ...
 
+    async def expire(self, topic: TopicName, name: str, seconds: int) -> bool:
+        """Whether messages older than that were let go. Raises SubscriptionNotFoundError, as those below."""
+        ...
+
+    async def expire_until(self, topic: TopicName, name: str, position: Position, excluded: bool) -> bool:
+        """The same up to a message, it included unless ``excluded``."""
+        ...
+
     async def reset_cursor(self, topic: TopicName, name: str, publish_time_ms: int) -> None:
         """Go to the first entry published at or after that time. Raises SubscriptionNotFoundError."""
         ...
 
-    async def explain(self, topic: TopicName, name: str) -> JsonObject:
-        """Why a subscription is quiet. Raises SubscriptionNotFoundError."""
+    async def reset_to(self, topic: TopicName, name: str, position: Position, excluded: bool) -> None:
+        """That message is the next, or the one behind it if ``excluded``."""
         ...
 
-    async def unacknowledged(self, topic: TopicName, name: str, slot: int | None, key: str | None) -> JsonObject:
-        """Messages of a Key_Shared hash or of a key. Raises SubscriptionNotFoundError, PreconditionFailedError."""
+    def subscription_properties(self, topic: TopicName, name: str) -> dict[str, str]:
+        """Texts a user keeps beside the subscription."""
         ...
 
-    def stuck_total(self) -> int:
-        """Subscriptions that stood still and were healed since the start."""
+    async def set_subscription_properties(self, topic: TopicName, name: str, properties: Mapping[str, str]) -> None:
+        """Replace them; durable on return."""
+        ...
+
+
+class MessagesPort(Protocol):
+    """Message ids and single stored entries of a topic."""
+
+    async def last_message_id(self, topic: TopicName) -> JsonObject:
+        """Of the last message (11.4.5)."""
+        ...
+
+    async def message_id_since(self, topic: TopicName, publish_time_ms: int) -> JsonObject:
+        """Of the first entry published at or after that time (11.4.5)."""
         ...
 
     async def peek(self, topic: TopicName, name: str, number: int) -> StoredMessage:
@@ -244,9 +206,33 @@ class AdminBroker(Protocol):
         """Raises NotFoundError."""
         ...
 
+
+class StatisticsPort(Protocol):
+    """Statistics of one topic or subscription, as JSON."""
+
+    async def topic_stats(self, topic: TopicName, options: StatsOptions) -> JsonObject:
+        """11.4.11, loading the topic if need be."""
+        ...
+
+    async def internal_stats(self, topic: TopicName) -> JsonObject:
+        """Ledgers and cursors of the topic."""
+        ...
+
     async def analyze_backlog(self, topic: TopicName, name: str, start: Position | None) -> JsonObject:
         """What is not acknowledged, counted; from ``start`` on. Raises SubscriptionNotFoundError."""
         ...
+
+    async def explain(self, topic: TopicName, name: str) -> JsonObject:
+        """Why a subscription is quiet. Raises SubscriptionNotFoundError."""
+        ...
+
+    async def unacknowledged(self, topic: TopicName, name: str, slot: int | None, key: str | None) -> JsonObject:
+        """Messages of a Key_Shared hash or of a key. Raises SubscriptionNotFoundError, PreconditionFailedError."""
+        ...
+
+
+class BrokerPort(Protocol):
+    """The broker itself, and the numbers that /metrics shows."""
 
     def lookup(self, topic: TopicName, listener: str | None) -> LookupAnswer:
         """Raises ServiceNotReadyError "the broker do not have <listener> listener"."""
@@ -268,16 +254,12 @@ class AdminBroker(Protocol):
         """``unfinished_bytes`` of frames, ``unsent_bytes`` of answers, and how many connections are ``waiting``."""
         ...
 
+    def stuck_total(self) -> int:
+        """Subscriptions that stood still and were healed since the start."""
+        ...
+
     def counters(self) -> Iterable[TopicCounters]:
         """One per loaded topic, counted when it is asked for."""
-        ...
-
-    def transactions(self) -> TransactionsOfBroker | None:
-        """None: this broker has none."""
-        ...
-
-    def offloads(self) -> OffloadsOfBroker:
-        """Ledgers that were copied elsewhere."""
         ...
 
     def storage(self) -> StorageCounters:
@@ -285,10 +267,78 @@ class AdminBroker(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class Admin:
-    """What every group of routes is given."""
+class SchemasPort(Protocol):
+    """The schemas of all topics. What changes them is durable on return."""
 
-    broker: AdminBroker
-    resources: Resources
-    settings: Settings
+    def versions(self, topic: TopicName) -> tuple[SchemaVersion, ...]:
+        """The versions since the last deletion, oldest first."""
+        ...
+
+    def history(self, topic: TopicName) -> tuple[SchemaVersion, ...]:
+        """All versions, deletions among them."""
+        ...
+
+    def latest(self, topic: TopicName) -> SchemaVersion | None: ...
+    def get(self, topic: TopicName, version: int) -> SchemaVersion | None: ...
+    def find(self, topic: TopicName, definition: SchemaDefinition) -> SchemaVersion | None: ...
+    def strategy(self, topic: TopicName) -> str: ...
+
+    def require_compatible(self, topic: TopicName, definition: SchemaDefinition) -> None:
+        """Raises IncompatibleSchemaError."""
+        ...
+
+    def add(self, topic: TopicName, definition: SchemaDefinition, *, by_client: bool) -> int:
+        """Returns the version, the present one if the definition is already there."""
+        ...
+
+    def delete(self, topic: TopicName) -> int:
+        """Marks the schema as deleted; returns the version of the mark."""
+        ...
+
+    def purge(self, topic: TopicName) -> None:
+        """Removes all versions."""
+        ...
+
+
+class TransactionsPort(Protocol):
+    """Transactions; :mod:`magnetar.admin.local_broker.transaction_views` describes shapes and errors."""
+
+    def coordinators(self) -> list[Json]: ...
+    def coordinator_stats(self) -> JsonObject: ...
+    def transaction(self, txn: TxnId) -> JsonObject: ...
+    def slow(self, older_ms: int) -> JsonObject: ...
+    async def abort(self, txn: TxnId) -> None: ...
+    def buffer(self, name: TopicName, *, low_water_marks: bool) -> JsonObject: ...
+    def in_buffer(self, name: TopicName, txn: TxnId) -> JsonObject: ...
+    def pending_acks(self, name: TopicName, subscription: str, *, low_water_marks: bool) -> JsonObject: ...
+    def in_pending_acks(self, name: TopicName, subscription: str, txn: TxnId) -> JsonObject: ...
+    def position(
+        self, name: TopicName, subscription: str, position: Position, batch_index: int | None
+    ) -> JsonObject: ...
+
+
+class OffloadsPort(Protocol):
+    """Offloaded ledgers; see :mod:`magnetar.admin.local_broker.offload_views` for shapes and errors."""
+
+    def begin(self, name: TopicName, until: Position) -> None: ...
+    def status(self, name: TopicName) -> JsonObject: ...
+    def ledgers(self, name: TopicName) -> JsonObject: ...
+    async def adopt(self, name: TopicName, ledger: int, object_name: str) -> JsonObject: ...
+    async def plan_compaction(self, name: TopicName) -> JsonObject: ...
+    def adopt_view(self, name: TopicName, given: JsonObject) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerPorts:
+    """All ports of one broker, for the application, which gives each group of routes those that it needs."""
+
+    topics: TopicsPort
+    operations: TopicOperationsPort
+    subscriptions: SubscriptionsPort
+    messages: MessagesPort
+    statistics: StatisticsPort
+    broker: BrokerPort
+    schemas: SchemasPort
+    offloads: OffloadsPort
+    transactions: TransactionsPort | None
+    """None on a broker without transactions."""

@@ -67,8 +67,8 @@ def _build(
     from magnetar.admin.application import create_app
     from magnetar.admin.http.server import AdminServer
     from magnetar.admin.http.warm_up import prepare
-    from magnetar.admin.local_broker.broker import LocalBroker
+    from magnetar.admin.local_broker.broker import local_ports
 
-    app = create_app(LocalBroker(service, rates, connections), service.resources, service.settings)
+    app = create_app(local_ports(service, rates, connections), service.resources, service.settings)
     prepare(app)
     return AdminServer(app, listening, guests)

@@ -20,7 +20,7 @@ import httpx
 import pytest
 
 from magnetar.admin.application import create_app
-from magnetar.admin.local_broker.broker import LocalBroker
+from magnetar.admin.local_broker.broker import local_ports
 from magnetar.admin.routes.namespaces.namespace_policies import POLICIES as NAMESPACE_POLICIES
 from magnetar.admin.routes.topics.topic_policies import POLICIES as TOPIC_POLICIES
 from magnetar.model.policies import POLICY_FIELDS
@@ -277,7 +277,7 @@ def test_every_route_with_boundary_values(tmp_path: Path, caplog: pytest.LogCapt
         async with real_broker(tmp_path, **settings) as broker:
             inner = broker.node.broker
             app = create_app(
-                LocalBroker(inner.service, inner.rates, inner.connections), inner.resources, inner.settings
+                local_ports(inner.service, inner.rates, inner.connections), inner.resources, inner.settings
             )
             transport = httpx.ASGITransport(app)
             async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1:8080", timeout=60) as http:

@@ -99,7 +99,7 @@ def test_what_is_not_built_says_so(shared_world: World, method: str, path: str, 
 
 def test_every_route_of_pulsars_is_built_or_501(broker: FakeBroker, resources: Resources) -> None:
     """No route of the reference table may answer 404 or 405 for want of a handler."""
-    rest = RestClient(create_app(broker, resources, Settings()))
+    rest = RestClient(create_app(broker.ports(), resources, Settings()))
     built = 0
     for _, template, methods in known_routes():
         path = template.replace("{tenant}", "nope").replace("{topic-domain}", "persistent")
@@ -196,7 +196,7 @@ def test_openapi_lists_what_is_built(shared_world: World) -> None:
 
 
 def test_server_serves_and_releases_its_port(broker: FakeBroker, resources: Resources) -> None:
-    app = create_app(broker, resources, Settings())
+    app = create_app(broker.ports(), resources, Settings())
 
     def ask(port: int) -> object:
         with urllib.request.urlopen(f"http://127.0.0.1:{port}/admin/v2/clusters", timeout=10) as answered:
@@ -218,7 +218,7 @@ def test_server_serves_and_releases_its_port(broker: FakeBroker, resources: Reso
 
 def test_a_client_that_leaves_is_one_line_and_seldom(own_world: World, caplog: pytest.LogCaptureFixture) -> None:
     """In the middle of a body, twenty times: no trace, no answer, a few lines."""
-    app = create_app(own_world.broker, own_world.resources, Settings())
+    app = create_app(own_world.broker.ports(), own_world.resources, Settings())
     path = "/admin/v2/tenants/x"
     scope = {
         "type": "http", "method": "PUT", "path": path, "raw_path": path.encode(), "query_string": b"", "headers": [],

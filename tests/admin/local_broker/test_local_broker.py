@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from magnetar.admin.local_broker.broker import LocalBroker
+from magnetar.admin.local_broker.broker import local_ports
 from magnetar.app.node import Broker
 from magnetar.config.settings import Settings
 from magnetar.metadata.memory import MemoryMetadataStore
@@ -275,16 +275,16 @@ def test_health_says_when_the_disk_refuses_and_when_it_is_well_again() -> None:
         broker = Broker(files, MemoryMetadataStore(), settings, SystemClock(), Random(1))
         broker.start()
         broker.service.service_url = "pulsar://broker:6650"
-        rest = LocalBroker(broker.service, broker.rates, broker.connections)
-        await rest.check_health(with_cluster=False)
+        ports = local_ports(broker.service, broker.rates, broker.connections)
+        await ports.broker.check_health(with_cluster=False)
         files.fail("sync", times=2)
         with pytest.raises(PersistenceError, match="nothing of it was accepted"):
-            await rest.check_health(with_cluster=False)
-        assert rest.storage().failing
+            await ports.broker.check_health(with_cluster=False)
+        assert ports.broker.storage().failing
         with pytest.raises(PersistenceError):
-            await rest.create_topic(TopicName.parse(T), {})
-        await rest.check_health(with_cluster=False)
-        assert not rest.storage().failing
+            await ports.topics.create_topic(TopicName.parse(T), {})
+        await ports.broker.check_health(with_cluster=False)
+        assert not ports.broker.storage().failing
         await broker.stop()
 
     asyncio.run(run())

@@ -8,7 +8,6 @@ from typing import Any
 
 from magnetar.admin.application import create_app
 from magnetar.admin.http.warm_up import prepare
-from magnetar.admin.ports import Admin
 from magnetar.admin.routes.metrics import _pieces
 from magnetar.admin.routes.topic_metrics import LINES_PER_PIECE, TopicSeries
 from magnetar.admin.values.counters import SubscriptionCounters, TopicCounters
@@ -72,7 +71,7 @@ def test_others_have_a_turn_between_pieces_that_are_small() -> None:
 
     async def run() -> None:
         task = asyncio.get_running_loop().create_task(others())
-        pieces = [piece async for piece in _pieces(Admin(broker, resources, Settings()))]
+        pieces = [piece async for piece in _pieces(broker, Settings())]
         task.cancel()
         assert max(piece.count("\n") for piece in pieces) <= LINES_PER_PIECE
         assert max(turns[1:]) <= 51, "topics asked between two turns of others"
@@ -93,7 +92,7 @@ def test_the_first_request_finds_everything_built() -> None:
     resources = Resources(MemoryMetadataStore(), Settings())
 
     def calls(prepared: bool) -> int:
-        app = create_app(FakeBroker(resources), resources, Settings())
+        app = create_app(FakeBroker(resources).ports(), resources, Settings())
         if prepared:
             prepare(app)
         rest, count = RestClient(app), 0

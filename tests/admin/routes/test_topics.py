@@ -338,7 +338,7 @@ def test_a_long_list_comes_in_pieces() -> None:
 
     made = world(Settings())
     many = Many(made.resources)
-    rest = RestClient(create_app(many, made.resources, Settings()))
+    rest = RestClient(create_app(many.ports(), made.resources, Settings()))
     for path in ("/admin/v2/persistent/ref/main", "/admin/v2/namespaces/ref/main/topics"):
         shown = rest.get(path)
         assert (shown.status_code, shown.headers["content-type"]) == (200, "application/json")

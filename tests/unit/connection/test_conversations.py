@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import pytest
 
-from magnetar.admin.local_broker.broker import LocalBroker
+from magnetar.admin.local_broker.broker import local_ports
 from magnetar.admin.ports import StatsOptions
 from magnetar.broker.connection.listener import Connections
 from magnetar.config.settings import Settings
@@ -35,8 +35,8 @@ async def connected(*, answer_pings: bool = True, version: str = "raw") -> RawCl
 
 async def stats(world: World, topic: str = T) -> Any:
     broker = world.machine.broker
-    local = LocalBroker(broker.service, broker.rates, broker.connections)
-    return await local.topic_stats(TopicName.parse(topic), StatsOptions())
+    ports = local_ports(broker.service, broker.rates, broker.connections)
+    return await ports.statistics.topic_stats(TopicName.parse(topic), StatsOptions())
 
 
 def talk(simulation: Talk, settings: Settings | None = None) -> None:

@@ -1,8 +1,8 @@
-"""What REST shows of offloaded ledgers, and asks for (:class:`magnetar.admin.ports.OffloadsOfBroker`)."""
+"""What REST shows of offloaded ledgers, and asks for (:class:`magnetar.admin.ports.OffloadsPort`)."""
 
 from __future__ import annotations
 
-from magnetar.admin.local_broker.topic_operations import durable
+from magnetar.admin.local_broker.loaded_topics import durable
 from magnetar.admin.values.coercion import number
 from magnetar.broker.offloading import complete
 from magnetar.broker.service import BrokerService

@@ -1,37 +1,53 @@
-"""What REST does to one loaded topic beside reading it: end, empty, trim, expire, reset; awaited until durable."""
+"""What changes one existing topic of this process, or its properties."""
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable
+from collections.abc import Mapping
 
-from magnetar.broker.topic.cleanup.expiry import expire
+from magnetar.admin.local_broker.loaded_topics import LoadedTopics, durable
 from magnetar.broker.topic.cleanup.retention import apply_retention
-from magnetar.broker.topic.subscription.subscription import Subscription
 from magnetar.broker.topic.topic import Topic
-from magnetar.model.errors import PersistenceError
-from magnetar.model.ids import Position
+from magnetar.model.names import TopicName
 from magnetar.model.policies import JsonObject, Retention
-from magnetar.runtime.answers import settled
-
-_DURABLE_SECONDS = 30.0
-
-Done = Callable[[], None]
-Failed = Callable[[PersistenceError], None]
+from magnetar.runtime.answers import answered
 
 
-async def durable(register: Callable[[Done, Failed], None]) -> None:
-    """Until the first of the two callbacks that ``register`` was given is called: the change is durable, or lost."""
-    try:
-        async with asyncio.timeout(_DURABLE_SECONDS):
-            await settled(register)
-    except TimeoutError:
-        raise PersistenceError(
-            f"the change is not on the disk after {_DURABLE_SECONDS:g} s; it may still become durable: look again"
-        ) from None
+class LocalTopicOperations:
+    """Implements :class:`magnetar.admin.ports.TopicOperationsPort`."""
+
+    def __init__(self, loaded: LoadedTopics) -> None:
+        self._loaded = loaded
+        self._service = loaded.service
+
+    async def terminate(self, topic: TopicName) -> JsonObject:
+        return await _terminate(self._loaded.topic(topic))
+
+    async def truncate(self, topic: TopicName) -> None:
+        await _truncate(self._loaded.topic(topic))
+
+    async def trim(self, topic: TopicName) -> None:
+        await _trim(self._loaded.topic(topic))
+
+    def topic_properties(self, topic: TopicName) -> dict[str, str]:
+        return {name: str(value) for name, value in self._loaded.topic(topic).properties().items()}
+
+    async def set_topic_properties(self, topic: TopicName, properties: Mapping[str, str]) -> None:
+        self._loaded.topic(topic).set_properties(dict(properties))
+        await self._loaded.durable()
+
+    async def compact_topic(self, topic: TopicName) -> None:
+        found = self._loaded.topic(topic)
+        await answered(found.when_durable)
+        found.compaction().begin(retain_keyless=self._service.settings.topicCompactionRetainNullKey)
+
+    async def compaction_status(self, topic: TopicName) -> JsonObject:
+        compactor = self._loaded.topic(topic).compactor
+        if compactor is None:
+            return {"status": "NOT_RUN", "lastError": ""}
+        return {"status": compactor.status, "lastError": compactor.last_error}
 
 
-async def terminate(topic: Topic) -> JsonObject:
+async def _terminate(topic: Topic) -> JsonObject:
     """The last message's id; entry -1 of the open ledger if there is none (SEMANTICS 4.7.1)."""
     await durable(topic.termination.terminate)
     position = topic.log.position(topic.log.end - 1) if topic.log.end else topic.log.position(-1)
@@ -44,7 +60,7 @@ async def terminate(topic: Topic) -> JsonObject:
     }
 
 
-async def truncate(topic: Topic) -> None:
+async def _truncate(topic: Topic) -> None:
     """Everything that is stored now is acknowledged and let go."""
     log = topic.log
     await durable(log.barrier)
@@ -56,7 +72,7 @@ async def truncate(topic: Topic) -> None:
     await durable(log.barrier)
 
 
-async def trim(topic: Topic) -> int:
+async def _trim(topic: Topic) -> int:
     """What upkeep does once in a while, now; how many ledgers went."""
     if topic.policies.retention == Retention(0, 0):
         dropped = topic.trim()
@@ -64,26 +80,3 @@ async def trim(topic: Topic) -> int:
         dropped = await apply_retention(topic, topic.clock.now_ms())
     await durable(topic.log.barrier)
     return dropped
-
-
-async def expire_older(topic: Topic, subscription: Subscription, seconds: int) -> bool:
-    """Whether any message was older than that, and now counts as acknowledged (11.5.6)."""
-    gone = await expire(subscription, topic.clock.now_ms() - seconds * 1000)
-    await durable(topic.log.barrier)
-    return gone > 0
-
-
-async def expire_until(topic: Topic, subscription: Subscription, position: Position, *, excluded: bool) -> bool:
-    """The same by a message's id."""
-    exact = topic.log.exact_ordinal(position)
-    last = topic.log.ordinal(position) - 1 if exact is None or excluded else exact
-    gone = subscription.expire_until(last) if last > subscription.cursor.mark_delete else 0
-    await durable(topic.log.barrier)
-    return gone > 0
-
-
-async def reset_to(topic: Topic, subscription: Subscription, position: Position, *, excluded: bool) -> None:
-    """The message at ``position`` is the next one, or the one behind it."""
-    exact = topic.log.exact_ordinal(position)
-    ordinal = topic.log.ordinal(position) if exact is None else exact + excluded
-    await durable(lambda done, _: subscription.seek_to(ordinal, done))

@@ -12,7 +12,8 @@ from starlette.responses import PlainTextResponse, Response
 
 from magnetar.admin.http.bodies import answer
 from magnetar.admin.http.parameters import OtherWordConvertor, PathText
-from magnetar.admin.ports import Admin
+from magnetar.admin.ports import BrokerPort
+from magnetar.config.settings import Settings
 from magnetar.model.errors import NotFoundError
 
 VERSION: Final = version_of("magnetar")
@@ -24,19 +25,19 @@ register_url_convertor(
 )
 
 
-def routes(admin: Admin) -> APIRouter:
+def routes(broker: BrokerPort, settings: Settings) -> APIRouter:
     """All routes of this group."""
     router = APIRouter(prefix="/admin/v2/brokers", tags=["brokers"])
 
     @router.get("")
     async def list_brokers() -> Response:
-        return answer([admin.broker.broker_id()])
+        return answer([broker.broker_id()])
 
     @router.get("/health")
     async def health(topicVersion: str = "V1") -> Response:
         if topicVersion not in ("V1", "V2"):
             raise NotFoundError(f"topicVersion {topicVersion} is not one of V1, V2")
-        await admin.broker.check_health(with_cluster=topicVersion == "V1")
+        await broker.check_health(with_cluster=topicVersion == "V1")
         return _text("ok")
 
     @router.get("/ready")
@@ -49,18 +50,18 @@ def routes(admin: Admin) -> APIRouter:
 
     @router.get("/leaderBroker")
     async def leader() -> Response:
-        broker = admin.broker.broker_id()
-        return answer({"serviceUrl": f"http://{broker}", "brokerId": broker})
+        leader_id = broker.broker_id()
+        return answer({"serviceUrl": f"http://{leader_id}", "brokerId": leader_id})
 
     @router.get("/configuration/runtime")
     async def configuration() -> Response:
-        return answer({name: _shown(value) for name, value in dataclasses.asdict(admin.settings).items()})
+        return answer({name: _shown(value) for name, value in dataclasses.asdict(settings).items()})
 
     # Pulsar's other routes of that form are not built and must not look as if they were (see not_implemented)
     @router.get("/{cluster:cluster}")
     async def list_brokers_of_cluster(cluster: PathText) -> Response:
         # Pulsar does not look at the name either
-        return answer([admin.broker.broker_id()])
+        return answer([broker.broker_id()])
 
     return router
 

@@ -7,16 +7,16 @@ from starlette.responses import Response
 
 from magnetar.admin.http.bodies import answer, done, object_body
 from magnetar.admin.http.parameters import PathText
-from magnetar.admin.ports import Admin
 from magnetar.admin.values.json_document import excerpt
+from magnetar.metadata.resources import Resources
 from magnetar.model.errors import InvalidValueError
 from magnetar.model.policies import JsonObject
 
 
-def routes(admin: Admin) -> APIRouter:
+def routes(resources: Resources) -> APIRouter:
     """All routes of this group."""
     router = APIRouter(prefix="/admin/v2/clusters", tags=["clusters"])
-    clusters = admin.resources.clusters
+    clusters = resources.clusters
 
     @router.get("")
     async def list_clusters() -> Response:

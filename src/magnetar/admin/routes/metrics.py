@@ -13,9 +13,10 @@ from typing import Final
 from fastapi import APIRouter
 from starlette.responses import Response, StreamingResponse
 
-from magnetar.admin.ports import Admin
+from magnetar.admin.ports import BrokerPort
 from magnetar.admin.routes.brokers import VERSION
 from magnetar.admin.routes.topic_metrics import TopicSeries, quoted
+from magnetar.config.settings import Settings
 from magnetar.runtime.tasks import in_turns
 
 _TOPICS_PER_TURN: Final = 50
@@ -33,50 +34,50 @@ _STORAGE: Final = {
 """``magnetar_journal_sync_data`` 0 is journalSyncData=false: receipts do not wait for the disk."""
 
 
-def routes(admin: Admin) -> APIRouter:
+def routes(broker: BrokerPort, settings: Settings) -> APIRouter:
     """All routes of this group."""
     router = APIRouter(tags=["metrics"])
 
     @router.get("/metrics")
     async def metrics() -> Response:
-        return StreamingResponse(_pieces(admin), media_type="text/plain; version=0.0.4; charset=utf-8")
+        return StreamingResponse(_pieces(broker, settings), media_type="text/plain; version=0.0.4; charset=utf-8")
 
     return router
 
 
-async def _pieces(admin: Admin) -> AsyncIterator[str]:
-    series = TopicSeries(admin.settings.clusterName, per_topic=admin.settings.exposeTopicLevelMetricsInPrometheus)
-    async for counters in in_turns(admin.broker.counters(), _TOPICS_PER_TURN):
+async def _pieces(broker: BrokerPort, settings: Settings) -> AsyncIterator[str]:
+    series = TopicSeries(settings.clusterName, per_topic=settings.exposeTopicLevelMetricsInPrometheus)
+    async for counters in in_turns(broker.counters(), _TOPICS_PER_TURN):
         series.add(counters)
-    for piece in _all(admin, series):
+    for piece in _all(broker, settings, series):
         if piece:
             yield piece
         await asyncio.sleep(0)
 
 
-def _all(admin: Admin, topics: TopicSeries) -> Iterator[str]:
-    yield "".join(_of_broker(admin, topics))
+def _all(broker: BrokerPort, settings: Settings, topics: TopicSeries) -> Iterator[str]:
+    yield "".join(_of_broker(broker, settings, topics))
     yield from topics.lines()
-    storage, own = admin.broker.storage(), f"cluster={quoted(admin.settings.clusterName)}"
+    storage, own = broker.storage(), f"cluster={quoted(settings.clusterName)}"
     yield "".join(
         _single(name, own, int(getattr(storage, attribute)), kind) for name, (kind, attribute) in _STORAGE.items()
     )
 
 
-def _of_broker(admin: Admin, topics: TopicSeries) -> Iterator[str]:
-    cluster = quoted(admin.settings.clusterName)
+def _of_broker(broker: BrokerPort, settings: Settings, topics: TopicSeries) -> Iterator[str]:
+    cluster = quoted(settings.clusterName)
     own = f"cluster={cluster}"
     yield _single("pulsar_version_info", f'{own},version="{VERSION}",commit=""', 1)
     yield _single("pulsar_broker_topics_count", own, topics.topics)
     yield _single("pulsar_broker_subscriptions_count", own, topics.subscriptions)
     yield _single("pulsar_broker_producers_count", own, topics.producers)
     yield _single("pulsar_broker_consumers_count", own, topics.consumers)
-    active = f'{own},broker={quoted(admin.broker.broker_id())},metric="active_connections"'
-    yield _single("pulsar_active_connections", active, admin.broker.connections())
-    held = admin.broker.held_by_connections()
+    active = f'{own},broker={quoted(broker.broker_id())},metric="active_connections"'
+    yield _single("pulsar_active_connections", active, broker.connections())
+    held = broker.held_by_connections()
     for name in ("unfinished_bytes", "unsent_bytes", "waiting"):
         yield _single(f"magnetar_connections_{name}", own, held[name])
-    yield _single("magnetar_subscriptions_stuck_total", own, admin.broker.stuck_total(), "counter")
+    yield _single("magnetar_subscriptions_stuck_total", own, broker.stuck_total(), "counter")
 
 
 def _single(name: str, labels: str, value: float, kind: str = "gauge") -> str:

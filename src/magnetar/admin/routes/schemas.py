@@ -12,7 +12,8 @@ from starlette.responses import Response
 
 from magnetar.admin.http.bodies import answer, done, object_body
 from magnetar.admin.http.parameters import Flag, PathText, topic_name
-from magnetar.admin.ports import Admin
+from magnetar.admin.ports import SchemasPort
+from magnetar.metadata.resources import Resources
 from magnetar.model.errors import (
     InvalidSchemaDataError,
     InvalidValueError,
@@ -29,17 +30,17 @@ _NO_LEDGER: Final = -1
 """Versions stand in the metadata store, not in a ledger."""
 
 
-def routes(admin: Admin) -> APIRouter:
+def routes(schemas: SchemasPort, resources: Resources) -> APIRouter:
     """All routes of this group."""
     router = APIRouter(tags=["schemas"])
-    _reading(router, admin)
-    _asking(router, admin)
-    _changing(router, admin)
+    _reading(router, schemas)
+    _asking(router, schemas, resources)
+    _changing(router, schemas, resources)
     return router
 
 
-def _reading(router: APIRouter, admin: Admin) -> None:
-    registry = admin.broker.schemas
+def _reading(router: APIRouter, schemas: SchemasPort) -> None:
+    registry = schemas
 
     @router.get(PATH + "/schema")
     async def get_schema(tenant: PathText, namespace: PathText, topic: PathText) -> Response:
@@ -65,15 +66,15 @@ def _reading(router: APIRouter, admin: Admin) -> None:
         return answer({"info": places[-1], "index": places}) if places else done(200)
 
 
-def _asking(router: APIRouter, admin: Admin) -> None:
-    registry = admin.broker.schemas
+def _asking(router: APIRouter, schemas: SchemasPort, resources: Resources) -> None:
+    registry = schemas
 
     @router.post(PATH + "/compatibility")
     async def test_compatibility(tenant: PathText, namespace: PathText, topic: PathText, request: Request) -> Response:
         definition = await _definition(request)
         name = _topic(tenant, namespace, topic)
-        _require_tenant(admin, name)
-        _require_namespace(admin, name)
+        _require_tenant(resources, name)
+        _require_namespace(resources, name)
         registry.require_compatible(name, definition)
         return answer({"schemaCompatibilityStrategy": registry.strategy(name), "compatibility": True}, 202)
 
@@ -84,20 +85,20 @@ def _asking(router: APIRouter, admin: Admin) -> None:
         return answer({"version": NO_VERSION if found is None else found.version})
 
 
-def _changing(router: APIRouter, admin: Admin) -> None:
-    registry = admin.broker.schemas
+def _changing(router: APIRouter, schemas: SchemasPort, resources: Resources) -> None:
+    registry = schemas
 
     @router.post(PATH + "/schema")
     async def post_schema(tenant: PathText, namespace: PathText, topic: PathText, request: Request) -> Response:
         definition = await _definition(request)
         name = _topic(tenant, namespace, topic)
-        _require_namespace(admin, name)
+        _require_namespace(resources, name)
         return answer({"version": {"version": registry.add(name, definition, by_client=False)}})
 
     @router.delete(PATH + "/schema")
     async def delete_schema(tenant: PathText, namespace: PathText, topic: PathText, force: Flag = False) -> Response:
         name = _topic(tenant, namespace, topic)
-        _require_tenant(admin, name)
+        _require_tenant(resources, name)
         if force:
             registry.purge(name)
             return answer({"version": NO_VERSION})
@@ -110,13 +111,13 @@ def _topic(tenant: str, namespace: str, topic: str) -> TopicName:
     return topic_name("persistent", tenant, namespace, topic)
 
 
-def _require_tenant(admin: Admin, topic: TopicName) -> None:
-    if not admin.resources.tenants.exists(topic.tenant):
+def _require_tenant(resources: Resources, topic: TopicName) -> None:
+    if not resources.tenants.exists(topic.tenant):
         raise NotFoundError("Tenant does not exist")
 
 
-def _require_namespace(admin: Admin, topic: TopicName) -> None:
-    if not admin.resources.namespaces.exists(topic.namespace):
+def _require_namespace(resources: Resources, topic: TopicName) -> None:
+    if not resources.namespaces.exists(topic.namespace):
         raise NotFoundError("Namespace does not exist")
 
 

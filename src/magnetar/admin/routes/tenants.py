@@ -7,19 +7,21 @@ from starlette.responses import Response
 
 from magnetar.admin.http.bodies import answer, done, object_body
 from magnetar.admin.http.parameters import Flag, PathText
-from magnetar.admin.ports import Admin
+from magnetar.admin.ports import SchemasPort, TopicsPort
 from magnetar.admin.routes.namespaces.removal import remove_namespace
 from magnetar.admin.values.coercion import text
 from magnetar.admin.values.json_document import excerpt
+from magnetar.config.settings import Settings
+from magnetar.metadata.resources import Resources
 from magnetar.model.errors import InvalidValueError, NotAllowedError
 from magnetar.model.names import NamespaceName
 from magnetar.model.policies import JsonObject
 
 
-def routes(admin: Admin) -> APIRouter:
+def routes(topics: TopicsPort, schemas: SchemasPort, resources: Resources, settings: Settings) -> APIRouter:
     """All routes of this group."""
     router = APIRouter(prefix="/admin/v2/tenants", tags=["tenants"])
-    tenants = admin.resources.tenants
+    tenants = resources.tenants
 
     @router.get("")
     async def list_tenants() -> Response:
@@ -41,12 +43,12 @@ def routes(admin: Admin) -> APIRouter:
 
     @router.delete("/{tenant}")
     async def delete_tenant(tenant: PathText, force: Flag = False) -> Response:
-        if force and not admin.settings.forceDeleteTenantAllowed:
+        if force and not settings.forceDeleteTenantAllowed:
             raise NotAllowedError("Broker doesn't allow forced deletion of tenants")
-        namespaces = admin.resources.namespaces.of_tenant(tenant) if tenants.exists(tenant) else []
+        namespaces = resources.namespaces.of_tenant(tenant) if tenants.exists(tenant) else []
         if force:
             for name in namespaces:
-                await remove_namespace(admin, NamespaceName.parse(name))
+                await remove_namespace(topics, schemas, resources, NamespaceName.parse(name))
             namespaces = []
         tenants.delete(tenant, bool(namespaces))
         return done()

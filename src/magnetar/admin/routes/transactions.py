@@ -9,7 +9,7 @@ from starlette.responses import Response
 
 from magnetar.admin.http.bodies import answer, done
 from magnetar.admin.http.parameters import Flag, PathText, topic_name
-from magnetar.admin.ports import Admin, TransactionsOfBroker
+from magnetar.admin.ports import TransactionsPort
 from magnetar.model.errors import NotFoundError, ServiceNotReadyError
 from magnetar.model.ids import Position
 from magnetar.model.names import TopicName
@@ -20,33 +20,32 @@ _TOPIC = "{tenant}/{namespace}/{topic}"
 _TXN = "{mostSigBits}/{leastSigBits}"
 
 
-def routes(admin: Admin) -> APIRouter:
+def routes(transactions: TransactionsPort | None) -> APIRouter:
     """All routes of this group."""
     router = APIRouter(tags=["transactions"], prefix=_BASE)
-    _of_coordinators(router, admin)
-    _of_topics(router, admin)
+    _of_coordinators(router, transactions)
+    _of_topics(router, transactions)
     return router
 
 
-def _views(admin: Admin) -> TransactionsOfBroker:
-    views = admin.broker.transactions()
-    if views is None:
+def _views(transactions: TransactionsPort | None) -> TransactionsPort:
+    if transactions is None:
         raise ServiceNotReadyError("This Broker is not configured with transactionCoordinatorEnabled=true.")
-    return views
+    return transactions
 
 
 def _name(tenant: str, namespace: str, topic: str) -> TopicName:
     return topic_name("persistent", tenant, namespace, topic)
 
 
-def _of_coordinators(router: APIRouter, admin: Admin) -> None:
+def _of_coordinators(router: APIRouter, transactions: TransactionsPort | None) -> None:
     @router.get("/coordinators")
     async def coordinators() -> Response:
-        return answer(_views(admin).coordinators())
+        return answer(_views(transactions).coordinators())
 
     @router.get("/coordinatorStats")
     async def coordinator_stats(coordinatorId: Annotated[int | None, Query()] = None) -> Response:
-        found = _views(admin).coordinator_stats()
+        found = _views(transactions).coordinator_stats()
         if coordinatorId is None:
             return answer({"0": found})
         if coordinatorId != 0:
@@ -55,47 +54,47 @@ def _of_coordinators(router: APIRouter, admin: Admin) -> None:
 
     @router.get(f"/transactionMetadata/{_TXN}")
     async def transaction(mostSigBits: int, leastSigBits: int) -> Response:
-        return answer(_views(admin).transaction(TxnId(mostSigBits, leastSigBits)))
+        return answer(_views(transactions).transaction(TxnId(mostSigBits, leastSigBits)))
 
     @router.get("/slowTransactions/{timeout}")
     async def slow(
         older_ms: Annotated[int, Path(alias="timeout")], coordinatorId: Annotated[int | None, Query()] = None
     ) -> Response:
-        views = _views(admin)
+        views = _views(transactions)
         if coordinatorId not in (None, 0):
             raise NotFoundError(f"Transaction coordinator not found! coordinator id : {coordinatorId}")
         return answer(views.slow(older_ms))
 
     @router.post(f"/abortTransaction/{_TXN}")
     async def abort(mostSigBits: int, leastSigBits: int) -> Response:
-        await _views(admin).abort(TxnId(mostSigBits, leastSigBits))
+        await _views(transactions).abort(TxnId(mostSigBits, leastSigBits))
         return done()
 
 
-def _of_topics(router: APIRouter, admin: Admin) -> None:
+def _of_topics(router: APIRouter, transactions: TransactionsPort | None) -> None:
     @router.get(f"/transactionBufferStats/{_TOPIC}")
     async def buffer(tenant: PathText, namespace: PathText, topic: PathText, lowWaterMarks: Flag = False) -> Response:
-        return answer(_views(admin).buffer(_name(tenant, namespace, topic), low_water_marks=lowWaterMarks))
+        return answer(_views(transactions).buffer(_name(tenant, namespace, topic), low_water_marks=lowWaterMarks))
 
     @router.get(f"/transactionInBufferStats/{_TOPIC}/{_TXN}")
     async def in_buffer(
         tenant: PathText, namespace: PathText, topic: PathText, mostSigBits: int, leastSigBits: int
     ) -> Response:
-        return answer(_views(admin).in_buffer(_name(tenant, namespace, topic), TxnId(mostSigBits, leastSigBits)))
+        return answer(_views(transactions).in_buffer(_name(tenant, namespace, topic), TxnId(mostSigBits, leastSigBits)))
 
     @router.get(f"/pendingAckStats/{_TOPIC}/{{subName}}")
     async def pending_acks(
         tenant: PathText, namespace: PathText, topic: PathText, subName: PathText, lowWaterMarks: Flag = False
     ) -> Response:
         name = _name(tenant, namespace, topic)
-        return answer(_views(admin).pending_acks(name, subName, low_water_marks=lowWaterMarks))
+        return answer(_views(transactions).pending_acks(name, subName, low_water_marks=lowWaterMarks))
 
     @router.get(f"/transactionInPendingAckStats/{_TOPIC}/{{subName}}/{_TXN}")
     async def in_pending_acks(
         tenant: PathText, namespace: PathText, topic: PathText, subName: PathText, mostSigBits: int, leastSigBits: int
     ) -> Response:
         name = _name(tenant, namespace, topic)
-        return answer(_views(admin).in_pending_acks(name, subName, TxnId(mostSigBits, leastSigBits)))
+        return answer(_views(transactions).in_pending_acks(name, subName, TxnId(mostSigBits, leastSigBits)))
 
     @router.get(f"/positionStatsInPendingAck/{_TOPIC}/{{subName}}/{{ledgerId}}/{{entryId}}")
     async def position(
@@ -103,4 +102,4 @@ def _of_topics(router: APIRouter, admin: Admin) -> None:
         batchIndex: Annotated[int | None, Query(ge=0, le=1 << 20)] = None,
     ) -> Response:  # fmt: skip
         name = _name(tenant, namespace, topic)
-        return answer(_views(admin).position(name, subName, Position(ledgerId, entryId), batchIndex))
+        return answer(_views(transactions).position(name, subName, Position(ledgerId, entryId), batchIndex))

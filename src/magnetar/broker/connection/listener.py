@@ -53,7 +53,7 @@ class Connections:
         return listener in self._open
 
     def held(self) -> dict[str, int]:
-        """What they hold now, by name; see :class:`~magnetar.admin.ports.AdminBroker`."""
+        """What they hold now, by name; see :class:`~magnetar.admin.ports.BrokerPort`."""
         self.unsent.count()
         return {
             "unfinished_bytes": self.unfinished.bytes,

@@ -6,7 +6,6 @@ a namespace up read back what they wrote.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Final, NamedTuple
 
 from fastapi import APIRouter, Request
@@ -15,9 +14,11 @@ from starlette.responses import Response
 
 from magnetar.admin.http.bodies import answer, done, json_body, raw_body, wrong_method
 from magnetar.admin.http.parameters import NAMESPACE, PathText, WordConvertor, namespace_name
-from magnetar.admin.ports import Admin
+from magnetar.admin.ports import TopicsPort
 from magnetar.admin.values import policy_values as v
 from magnetar.config.setting import LONG_MAX
+from magnetar.config.settings import Settings
+from magnetar.metadata.resources import Resources
 from magnetar.model.errors import ForbiddenError, NotFoundError, PreconditionFailedError
 from magnetar.model.names import NamespaceName
 from magnetar.model.policies import Json, JsonObject
@@ -108,51 +109,59 @@ register_url_convertor("namespace_policy", WordConvertor(POLICIES))
 _PATH: Final = NAMESPACE + "/{policy:namespace_policy}"
 
 
-def routes(admin: Admin) -> APIRouter:
+def routes(topics: TopicsPort, resources: Resources, settings: Settings) -> APIRouter:
     """All routes of this group."""
     router = APIRouter(tags=["namespace policies"])
-    _reading(router, admin)
-    _writing(router, admin)
-    _properties(router, admin)
+    _reading(router, resources, settings)
+    _writing(router, topics, resources, settings)
+    _properties(router, resources)
     return router
 
 
-def _reading(router: APIRouter, admin: Admin) -> None:
+def _reading(router: APIRouter, resources: Resources, settings: Settings) -> None:
     @router.get(_PATH)
     async def get_policy(tenant: PathText, namespace: PathText, policy: str) -> Response:
         about = POLICIES[policy]
-        policies = admin.resources.namespaces.policies(namespace_name(tenant, namespace))
-        value = _stored(policies, about.key, admin.settings.clusterName)
+        policies = resources.namespaces.policies(namespace_name(tenant, namespace))
+        value = _stored(policies, about.key, settings.clusterName)
         if policy == "antiAffinity" and isinstance(value, str):
             return Response(value, media_type="application/json")
         if value is None:
-            value = admin.settings.isAllowAutoUpdateSchemaEnabled if policy == _FROM_BROKER else about.unset
+            value = settings.isAllowAutoUpdateSchemaEnabled if policy == _FROM_BROKER else about.unset
         if value is None:
             return done(204 if policy in _ALSO_NO_CONTENT else 200)
         return answer(value)
 
 
-def _writing(router: APIRouter, admin: Admin) -> None:
+def _writing(router: APIRouter, topics: TopicsPort, resources: Resources, settings: Settings) -> None:
     @router.post(_PATH)
     async def set_policy(tenant: PathText, namespace: PathText, policy: str, request: Request) -> Response:
-        return await _set(admin, "POST", namespace_name(tenant, namespace), policy, request)
+        return await _set(topics, resources, settings, "POST", namespace_name(tenant, namespace), policy, request)
 
     @router.put(_PATH)
     async def put_policy(tenant: PathText, namespace: PathText, policy: str, request: Request) -> Response:
-        return await _set(admin, "PUT", namespace_name(tenant, namespace), policy, request)
+        return await _set(topics, resources, settings, "PUT", namespace_name(tenant, namespace), policy, request)
 
     @router.delete(_PATH)
     async def remove_policy(tenant: PathText, namespace: PathText, policy: str) -> Response:
         if not POLICIES[policy].removable:
             return wrong_method("GET", POLICIES[policy].method)
         name = namespace_name(tenant, namespace)
-        _existing(admin, name, policy)
-        _store(admin, name, POLICIES[policy].key, None)
-        await admin.broker.policies_in_force()
+        _existing(resources, name, policy)
+        _store(resources, settings, name, POLICIES[policy].key, None)
+        await topics.policies_in_force()
         return done()
 
 
-async def _set(admin: Admin, method: str, name: NamespaceName, policy: str, request: Request) -> Response:
+async def _set(
+    topics: TopicsPort,
+    resources: Resources,
+    settings: Settings,
+    method: str,
+    name: NamespaceName,
+    policy: str,
+    request: Request,
+) -> Response:
     about = POLICIES[policy]
     if about.method != method:
         return wrong_method("GET", about.method)
@@ -161,18 +170,21 @@ async def _set(admin: Admin, method: str, name: NamespaceName, policy: str, requ
         body: Json = (await raw_body(request)).decode(errors="replace")
     else:
         body = await json_body(request)
-    policies = _existing(admin, name, policy)
+    policies = _existing(resources, name, policy)
     value = about.check(body) if body is not None or policy == "dispatcherPauseOnAckStatePersistent" else None
-    _AGREEMENTS.get(policy, _agreed)(admin, policies, value)
-    _store(admin, name, about.key, value)
-    await admin.broker.policies_in_force()
+    if policy == "retention":
+        _check_retention(policies, value)
+    elif policy == "replication":
+        _check_clusters(resources, value)
+    _store(resources, settings, name, about.key, value)
+    await topics.policies_in_force()
     return done(about.status)
 
 
-def _existing(admin: Admin, name: NamespaceName, policy: str) -> JsonObject:
-    if policy == "retention" and not admin.resources.namespaces.exists(name):
+def _existing(resources: Resources, name: NamespaceName, policy: str) -> JsonObject:
+    if policy == "retention" and not resources.namespaces.exists(name):
         raise NotFoundError("Namespace policies does not exist")
-    return admin.resources.namespaces.policies(name)
+    return resources.namespaces.policies(name)
 
 
 def _stored(policies: JsonObject, key: str, cluster: str) -> Json:
@@ -183,13 +195,13 @@ def _stored(policies: JsonObject, key: str, cluster: str) -> Json:
     return value
 
 
-def _store(admin: Admin, name: NamespaceName, key: str, value: Json) -> None:
-    namespaces = admin.resources.namespaces
+def _store(resources: Resources, settings: Settings, name: NamespaceName, key: str, value: Json) -> None:
+    namespaces = resources.namespaces
     field, _, per_cluster = key.partition(".")
     if per_cluster:
         before = namespaces.policies(name).get(field)
         rates: JsonObject = dict(before) if isinstance(before, dict) else {}
-        rates[admin.settings.clusterName] = value
+        rates[settings.clusterName] = value
         value = {cluster: rate for cluster, rate in rates.items() if rate is not None}
     namespaces.update(name, **{field: value})
 
@@ -197,34 +209,24 @@ def _store(admin: Admin, name: NamespaceName, key: str, value: Json) -> None:
 # rules between policies ----------------------------------------------------------------------------------------------
 
 
-def _agreed(admin: Admin, policies: JsonObject, value: Json) -> None:
-    """Nothing to compare."""
-
-
-def _retention_agrees(admin: Admin, policies: JsonObject, value: Json) -> None:
+def _check_retention(policies: JsonObject, value: Json) -> None:
     quotas = policies.get("backlog_quota_map")
     if isinstance(quotas, dict) and not v.fits(quotas.get("destination_storage"), value):
         raise PreconditionFailedError("Retention Quota must exceed configured backlog quota for namespace.")
 
 
-def _clusters_agree(admin: Admin, policies: JsonObject, value: Json) -> None:
-    known = admin.resources.clusters.names()
+def _check_clusters(resources: Resources, value: Json) -> None:
+    known = resources.clusters.names()
     for cluster in value if isinstance(value, list) else []:
         if cluster not in known:
             raise ForbiddenError(f"Invalid cluster id: {cluster}")
 
 
-_AGREEMENTS: Final[dict[str, Callable[[Admin, JsonObject, Json], None]]] = {
-    "retention": _retention_agrees,
-    "replication": _clusters_agree,
-}
-
-
-def _properties(router: APIRouter, admin: Admin) -> None:
+def _properties(router: APIRouter, resources: Resources) -> None:
     path = NAMESPACE + "/properties"
 
     def properties_of(name: NamespaceName) -> JsonObject:
-        found = admin.resources.namespaces.policies(name).get("properties")
+        found = resources.namespaces.policies(name).get("properties")
         return dict(found) if isinstance(found, dict) else {}
 
     @router.get(path)
@@ -235,12 +237,12 @@ def _properties(router: APIRouter, admin: Admin) -> None:
     async def set_properties(tenant: PathText, namespace: PathText, request: Request) -> Response:
         name = namespace_name(tenant, namespace)
         added = v.mapping(v.texts(await json_body(request) or {}))
-        admin.resources.namespaces.update(name, properties={**properties_of(name), **added})
+        resources.namespaces.update(name, properties={**properties_of(name), **added})
         return done()
 
     @router.delete(path)
     async def clear_properties(tenant: PathText, namespace: PathText) -> Response:
-        admin.resources.namespaces.update(namespace_name(tenant, namespace), properties={})
+        resources.namespaces.update(namespace_name(tenant, namespace), properties={})
         return done()
 
     @router.get(NAMESPACE + "/property/{key}")
@@ -251,7 +253,7 @@ def _properties(router: APIRouter, admin: Admin) -> None:
     @router.put(NAMESPACE + "/property/{key}/{value}")
     async def set_property(tenant: PathText, namespace: PathText, key: PathText, value: PathText) -> Response:
         name = namespace_name(tenant, namespace)
-        admin.resources.namespaces.update(name, properties={**properties_of(name), key: value})
+        resources.namespaces.update(name, properties={**properties_of(name), key: value})
         return done()
 
     @router.delete(NAMESPACE + "/property/{key}")
@@ -259,5 +261,5 @@ def _properties(router: APIRouter, admin: Admin) -> None:
         name = namespace_name(tenant, namespace)
         properties = properties_of(name)
         found = properties.pop(key, None)
-        admin.resources.namespaces.update(name, properties=properties)
+        resources.namespaces.update(name, properties=properties)
         return done(200) if found is None else Response(str(found), media_type="application/json")

@@ -10,9 +10,11 @@ from starlette.responses import Response
 
 from magnetar.admin.http.bodies import answer, done, listed, object_body
 from magnetar.admin.http.parameters import NAMESPACE, Flag, PathText, namespace_name
-from magnetar.admin.ports import Admin
+from magnetar.admin.ports import SchemasPort, TopicsPort
 from magnetar.admin.routes.namespaces.namespace_creation import checked
 from magnetar.admin.routes.namespaces.removal import is_empty, remove_namespace
+from magnetar.config.settings import Settings
+from magnetar.metadata.resources import Resources
 from magnetar.model.errors import InvalidValueError, NotAllowedError
 from magnetar.model.names import Domain
 
@@ -23,16 +25,18 @@ _DOMAINS: Final[Mapping[str, Sequence[Domain]]] = {
 }
 
 
-def routes(admin: Admin) -> APIRouter:
+def routes(topics: TopicsPort, schemas: SchemasPort, resources: Resources, settings: Settings) -> APIRouter:
     """All routes of this group."""
     router = APIRouter(tags=["namespaces"])
-    _life(router, admin)
-    _contents(router, admin)
+    _life(router, topics, schemas, resources, settings)
+    _contents(router, topics, resources)
     return router
 
 
-def _life(router: APIRouter, admin: Admin) -> None:
-    namespaces = admin.resources.namespaces
+def _life(
+    router: APIRouter, topics: TopicsPort, schemas: SchemasPort, resources: Resources, settings: Settings
+) -> None:
+    namespaces = resources.namespaces
 
     @router.get("/admin/v2/namespaces/{tenant}")
     async def list_namespaces(tenant: PathText) -> Response:
@@ -41,30 +45,30 @@ def _life(router: APIRouter, admin: Admin) -> None:
     @router.get(NAMESPACE)
     async def get_policies(tenant: PathText, namespace: PathText) -> Response:
         found = namespaces.policies(namespace_name(tenant, namespace))
-        said = {"is_allow_auto_update_schema": admin.settings.isAllowAutoUpdateSchemaEnabled}
+        said = {"is_allow_auto_update_schema": settings.isAllowAutoUpdateSchemaEnabled}
         return answer({**said, **found})
 
     @router.put(NAMESPACE)
     async def create_namespace(tenant: PathText, namespace: PathText, request: Request) -> Response:
         wanted = await object_body(request)
         namespace_name(tenant, namespace)
-        namespaces.create(tenant, namespace, None if wanted is None else checked(wanted, admin.settings.clusterName))
+        namespaces.create(tenant, namespace, None if wanted is None else checked(wanted, settings.clusterName))
         return done()
 
     @router.delete(NAMESPACE)
     async def delete_namespace(tenant: PathText, namespace: PathText, force: Flag = False) -> Response:
         name = namespace_name(tenant, namespace)
-        if force and not admin.settings.forceDeleteNamespaceAllowed:
+        if force and not settings.forceDeleteNamespaceAllowed:
             raise NotAllowedError("Broker doesn't allow forced deletion of namespaces")
-        if namespaces.exists(name) and (force or is_empty(admin, name)):
-            await remove_namespace(admin, name)
+        if namespaces.exists(name) and (force or is_empty(topics, resources, name)):
+            await remove_namespace(topics, schemas, resources, name)
         else:
-            namespaces.delete(name, has_topics=not is_empty(admin, name))
+            namespaces.delete(name, has_topics=not is_empty(topics, resources, name))
         return done()
 
 
-def _contents(router: APIRouter, admin: Admin) -> None:
-    namespaces = admin.resources.namespaces
+def _contents(router: APIRouter, topics: TopicsPort, resources: Resources) -> None:
+    namespaces = resources.namespaces
 
     @router.get(NAMESPACE + "/topics")
     async def list_topics(
@@ -74,7 +78,7 @@ def _contents(router: APIRouter, admin: Admin) -> None:
         namespaces.policies(name)
         if mode not in _DOMAINS:
             raise InvalidValueError(f"mode {mode} is not one of PERSISTENT, NON_PERSISTENT, ALL")
-        return listed(admin.broker.names_of(name, _DOMAINS[mode], system=includeSystemTopic))
+        return listed(topics.names_of(name, _DOMAINS[mode], system=includeSystemTopic))
 
     @router.get(NAMESPACE + "/bundles")
     async def get_bundles(tenant: PathText, namespace: PathText) -> Response:

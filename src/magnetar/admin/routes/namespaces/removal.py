@@ -7,7 +7,8 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import Final
 
-from magnetar.admin.ports import Admin
+from magnetar.admin.ports import SchemasPort, TopicsPort
+from magnetar.metadata.resources import Resources
 from magnetar.model.errors import PreconditionFailedError
 from magnetar.model.names import NamespaceName, TopicName
 from magnetar.model.system_topics import is_system_topic
@@ -23,46 +24,46 @@ def batched(topics: Iterable[TopicName]) -> Iterator[list[TopicName]]:
         yield some
 
 
-def is_empty(admin: Admin, namespace: NamespaceName) -> bool:
+def is_empty(topics: TopicsPort, resources: Resources, namespace: NamespaceName) -> bool:
     """Whether nothing of a user's is in the namespace."""
-    no_topics = all(map(is_system_topic, admin.broker.topics_of(namespace)))
-    return no_topics and not admin.resources.partitioned.of_namespace(namespace)
+    no_topics = all(map(is_system_topic, topics.topics_of(namespace)))
+    return no_topics and not resources.partitioned.of_namespace(namespace)
 
 
-async def remove_partitioned(admin: Admin, topic: TopicName, *, force: bool) -> None:
+async def remove_partitioned(
+    topics: TopicsPort, schemas: SchemasPort, resources: Resources, topic: TopicName, *, force: bool
+) -> None:
     """Raises PreconditionFailedError, having removed nothing, if a client is connected and ``force`` is not set."""
-    existing = admin.broker.partitions_of(topic)
-    if not force and any(map(admin.broker.clients_of, existing)):
+    existing = topics.partitions_of(topic)
+    if not force and any(map(topics.clients_of, existing)):
         raise PreconditionFailedError("Topic has active producers/subscriptions")
     # partitions first: after a crash in between the parent is still there, and the removal can be asked for again
-    with admin.resources.partitioned.removal(topic):
+    with resources.partitioned.removal(topic):
         # a partition whose making had begun may be among them by now
-        for some in batched(admin.broker.partitions_of(topic)):
-            await asyncio.gather(
-                *(admin.broker.delete_topic(one, force=force) for one in some if admin.broker.topic_exists(one))
-            )
-        admin.resources.topic_policies.delete(topic)
-        admin.broker.schemas.purge(topic)
-        admin.resources.partitioned.delete(topic)
+        for some in batched(topics.partitions_of(topic)):
+            await asyncio.gather(*(topics.delete_topic(one, force=force) for one in some if topics.topic_exists(one)))
+        resources.topic_policies.delete(topic)
+        schemas.purge(topic)
+        resources.partitioned.delete(topic)
 
 
-def forget_schemas(admin: Admin, namespace: NamespaceName) -> None:
+def forget_schemas(resources: Resources, namespace: NamespaceName) -> None:
     """Those that were registered for topics that never came into being."""
-    schemas = admin.resources.schemas
+    schemas = resources.schemas
     tenant, _, local_name = namespace.text.partition("/")
     for schema in schemas.of_namespace(tenant, local_name):
         schemas.purge(schema)
 
 
-async def remove_namespace(admin: Admin, namespace: NamespaceName) -> None:
+async def remove_namespace(
+    topics: TopicsPort, schemas: SchemasPort, resources: Resources, namespace: NamespaceName
+) -> None:
     """With everything in it."""
-    for topic in admin.resources.partitioned.of_namespace(namespace):
-        await remove_partitioned(admin, topic, force=True)
+    for topic in resources.partitioned.of_namespace(namespace):
+        await remove_partitioned(topics, schemas, resources, topic, force=True)
     # what tells of the others' end goes last, or it would come back to tell
     for last in (False, True):
-        for some in batched(one for one in admin.broker.topics_of(namespace) if is_system_topic(one) == last):
-            await asyncio.gather(
-                *(admin.broker.delete_topic(one, force=True) for one in some if admin.broker.topic_exists(one))
-            )
-    forget_schemas(admin, namespace)
-    admin.resources.namespaces.delete(namespace, has_topics=False)
+        for some in batched(one for one in topics.topics_of(namespace) if is_system_topic(one) == last):
+            await asyncio.gather(*(topics.delete_topic(one, force=True) for one in some if topics.topic_exists(one)))
+    forget_schemas(resources, namespace)
+    resources.namespaces.delete(namespace, has_topics=False)

@@ -9,9 +9,11 @@ from starlette.responses import Response
 
 from magnetar.admin.http.bodies import answer, done, json_body
 from magnetar.admin.http.parameters import NAMESPACE, TOPIC, Flag, PathText, namespace_name
-from magnetar.admin.ports import Admin
+from magnetar.admin.ports import TopicsPort
 from magnetar.admin.routes.topics.topic_policies import policy_topic
 from magnetar.admin.values import policy_values as v
+from magnetar.config.settings import Settings
+from magnetar.metadata.resources import Resources
 from magnetar.model.errors import PreconditionFailedError
 from magnetar.model.names import NamespaceName, TopicName
 from magnetar.model.policies import Json, JsonObject
@@ -20,16 +22,16 @@ from magnetar.model.topic_policies import BacklogQuota
 QuotaType = Literal["destination_storage", "message_age"]
 
 
-def routes(admin: Admin) -> APIRouter:
+def routes(topics: TopicsPort, resources: Resources, settings: Settings) -> APIRouter:
     """All routes of this group."""
     router = APIRouter(tags=["backlog quotas"])
-    _of_namespaces(router, admin)
-    _of_topics(router, admin)
+    _of_namespaces(router, topics, resources)
+    _of_topics(router, topics, resources, settings)
     return router
 
 
-def _of_namespaces(router: APIRouter, admin: Admin) -> None:
-    namespaces = admin.resources.namespaces
+def _of_namespaces(router: APIRouter, topics: TopicsPort, resources: Resources) -> None:
+    namespaces = resources.namespaces
 
     def quotas_of(name: NamespaceName) -> JsonObject:
         found = namespaces.policies(name).get("backlog_quota_map")
@@ -51,7 +53,7 @@ def _of_namespaces(router: APIRouter, admin: Admin) -> None:
                 "Please increase retention quota and retry"
             )
         namespaces.update(name, backlog_quota_map={**quotas_of(name), backlogQuotaType: quota})
-        await admin.broker.policies_in_force()
+        await topics.policies_in_force()
         return done()
 
     @router.delete(NAMESPACE + "/backlogQuota")
@@ -61,12 +63,12 @@ def _of_namespaces(router: APIRouter, admin: Admin) -> None:
         name = namespace_name(tenant, namespace)
         left = {kind: quota for kind, quota in quotas_of(name).items() if kind != backlogQuotaType}
         namespaces.update(name, backlog_quota_map=left)
-        await admin.broker.policies_in_force()
+        await topics.policies_in_force()
         return done()
 
 
-def _of_topics(router: APIRouter, admin: Admin) -> None:
-    records, stored = admin.resources.topic_policies, "backlogQuotaMap"
+def _of_topics(router: APIRouter, topics: TopicsPort, resources: Resources, settings: Settings) -> None:
+    records, stored = resources.topic_policies, "backlogQuotaMap"
 
     def quotas_of(name: TopicName, *, is_global: bool) -> JsonObject:
         found = records.get(name, is_global=is_global).get(stored)
@@ -77,10 +79,10 @@ def _of_topics(router: APIRouter, admin: Admin) -> None:
         domain: PathText, tenant: PathText, namespace: PathText, topic: PathText,
         applied: Flag = False, isGlobal: Flag = False,
     ) -> Response:  # fmt: skip
-        name = policy_topic(admin, domain, tenant, namespace, topic)
+        name = policy_topic(topics, resources, settings, domain, tenant, namespace, topic)
         found = quotas_of(name, is_global=isGlobal)
         if not found and applied:
-            holds = admin.broker.policies_of(name)
+            holds = topics.policies_of(name)
             found = {
                 "destination_storage": _shown("limitSize", holds.size_quota),
                 "message_age": _shown("limitTime", holds.age_quota),
@@ -92,10 +94,10 @@ def _of_topics(router: APIRouter, admin: Admin) -> None:
         domain: PathText, tenant: PathText, namespace: PathText, topic: PathText, request: Request,
         isGlobal: Flag = False, backlogQuotaType: QuotaType = "destination_storage",
     ) -> Response:  # fmt: skip
-        name = policy_topic(admin, domain, tenant, namespace, topic)
+        name = policy_topic(topics, resources, settings, domain, tenant, namespace, topic)
         body = await json_body(request)
         quota = None if body is None else v.backlog_quota(body, f"Set topic[{name}]")
-        kept = admin.broker.policies_of(name).retention
+        kept = topics.policies_of(name).retention
         shown: Json = {"retentionTimeInMinutes": kept.minutes, "retentionSizeInMB": kept.megabytes}
         if not v.fits(quota, shown):
             raise PreconditionFailedError(
@@ -110,7 +112,7 @@ def _of_topics(router: APIRouter, admin: Admin) -> None:
         domain: PathText, tenant: PathText, namespace: PathText, topic: PathText,
         isGlobal: Flag = False, backlogQuotaType: QuotaType = "destination_storage",
     ) -> Response:  # fmt: skip
-        name = policy_topic(admin, domain, tenant, namespace, topic)
+        name = policy_topic(topics, resources, settings, domain, tenant, namespace, topic)
         _store(name, {**quotas_of(name, is_global=isGlobal), backlogQuotaType: None}, is_global=isGlobal)
         return done()
 

@@ -7,41 +7,44 @@ from starlette.responses import Response
 
 from magnetar.admin.http.bodies import answer, done, object_body
 from magnetar.admin.http.parameters import TOPIC, PathText, topic_name
-from magnetar.admin.ports import Admin
+from magnetar.admin.ports import OffloadsPort, TopicOperationsPort, TopicsPort
 from magnetar.admin.routes.topics.topics import existing, parts_of
+from magnetar.metadata.resources import Resources
 from magnetar.model.errors import NotAllowedError, TopicNotFoundError
 from magnetar.model.names import TopicName
 
 
-def routes(admin: Admin) -> APIRouter:
+def routes(
+    topics: TopicsPort, operations: TopicOperationsPort, offloads: OffloadsPort, resources: Resources
+) -> APIRouter:
     """All routes of this group."""
     router = APIRouter(tags=["compaction"])
 
     @router.put(TOPIC + "/compaction")
     async def compact(domain: PathText, tenant: PathText, namespace: PathText, topic: PathText) -> Response:
         name = topic_name(domain, tenant, namespace, topic)
-        for part in parts_of(admin, name):
-            await admin.broker.compact_topic(_persistent(part))
+        for part in parts_of(topics, resources, name):
+            await operations.compact_topic(_persistent(part))
         return done()
 
     @router.get(TOPIC + "/compaction")
     async def status(domain: PathText, tenant: PathText, namespace: PathText, topic: PathText) -> Response:
         name = topic_name(domain, tenant, namespace, topic)
-        if admin.resources.partitioned.count(name):
+        if resources.partitioned.count(name):
             raise TopicNotFoundError(f"Topic {name.fqn} not found")
-        return answer(await admin.broker.compaction_status(_persistent(existing(admin, name))))
+        return answer(await operations.compaction_status(_persistent(existing(topics, resources, name))))
 
     @router.post(TOPIC + "/compaction/plan")
     async def plan(domain: PathText, tenant: PathText, namespace: PathText, topic: PathText) -> Response:
-        name = _persistent(existing(admin, topic_name(domain, tenant, namespace, topic)))
-        return answer(await admin.broker.offloads().plan_compaction(name))
+        name = _persistent(existing(topics, resources, topic_name(domain, tenant, namespace, topic)))
+        return answer(await offloads.plan_compaction(name))
 
     @router.post(TOPIC + "/compaction/view")
     async def adopt(
         domain: PathText, tenant: PathText, namespace: PathText, topic: PathText, request: Request
     ) -> Response:
-        name = _persistent(existing(admin, topic_name(domain, tenant, namespace, topic)))
-        admin.broker.offloads().adopt_view(name, await object_body(request) or {})
+        name = _persistent(existing(topics, resources, topic_name(domain, tenant, namespace, topic)))
+        offloads.adopt_view(name, await object_body(request) or {})
         return done()
 
     return router

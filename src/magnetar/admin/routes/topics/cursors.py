@@ -9,9 +9,10 @@ from starlette.responses import Response
 
 from magnetar.admin.http.bodies import answer, done, json_body, text_map_body
 from magnetar.admin.http.parameters import TOPIC, PathText, topic_name
-from magnetar.admin.ports import Admin
+from magnetar.admin.ports import SubscriptionsPort, TopicsPort
 from magnetar.admin.routes.topics.topics import existing, parts_of
 from magnetar.admin.values.coercion import flag, number
+from magnetar.metadata.resources import Resources
 from magnetar.model.errors import ConflictError, NotAllowedError
 from magnetar.model.ids import EARLIEST, LATEST, Position
 from magnetar.model.names import TopicName
@@ -25,12 +26,12 @@ class _Target(NamedTuple):
     excluded: bool
 
 
-def routes(admin: Admin) -> APIRouter:
+def routes(topics: TopicsPort, subscriptions: SubscriptionsPort, resources: Resources) -> APIRouter:
     """All routes of this group."""
     router = APIRouter(tags=["subscriptions"])
-    _expiring(router, admin)
-    _resetting(router, admin)
-    _properties(router, admin)
+    _expiring(router, topics, subscriptions, resources)
+    _resetting(router, topics, subscriptions, resources)
+    _properties(router, topics, subscriptions, resources)
     return router
 
 
@@ -42,13 +43,15 @@ def _nothing_to_expire(topic: TopicName, subscription: str) -> ConflictError:
     )
 
 
-def _expiring(router: APIRouter, admin: Admin) -> None:
+def _expiring(router: APIRouter, topics: TopicsPort, subscriptions: SubscriptionsPort, resources: Resources) -> None:
     @router.post(_PATH + "/expireMessages/{seconds}")
     async def expire(
         domain: PathText, tenant: PathText, namespace: PathText, topic: PathText, subscription: PathText, seconds: int
     ) -> Response:
-        for part in _stored(parts_of(admin, topic_name(domain, tenant, namespace, topic)), "Expire messages"):
-            if not await admin.broker.expire(part, subscription, seconds):
+        for part in _stored(
+            parts_of(topics, resources, topic_name(domain, tenant, namespace, topic)), "Expire messages"
+        ):
+            if not await subscriptions.expire(part, subscription, seconds):
                 raise _nothing_to_expire(part, subscription)
         return done()
 
@@ -57,9 +60,9 @@ def _expiring(router: APIRouter, admin: Admin) -> None:
         domain: PathText, tenant: PathText, namespace: PathText, topic: PathText, seconds: int
     ) -> Response:
         what = "Expire messages for all subscriptions"
-        for part in _stored(parts_of(admin, topic_name(domain, tenant, namespace, topic)), what):
-            for subscription in await admin.broker.subscriptions_of(part):
-                if not await admin.broker.expire(part, subscription, seconds):
+        for part in _stored(parts_of(topics, resources, topic_name(domain, tenant, namespace, topic)), what):
+            for subscription in await subscriptions.subscriptions_of(part):
+                if not await subscriptions.expire(part, subscription, seconds):
                     raise _nothing_to_expire(part, subscription)
         return done()
 
@@ -73,16 +76,16 @@ def _expiring(router: APIRouter, admin: Admin) -> None:
         request: Request,
     ) -> Response:
         name = topic_name(domain, tenant, namespace, topic)
-        if admin.resources.partitioned.count(name):
+        if resources.partitioned.count(name):
             raise NotAllowedError("Expire message at position is not supported for partitioned-topic")
         target = _target(await json_body(request))
-        _stored([existing(admin, name)], "Expire messages")
-        if not await admin.broker.expire_until(name, subscription, *target):
+        _stored([existing(topics, resources, name)], "Expire messages")
+        if not await subscriptions.expire_until(name, subscription, *target):
             raise _nothing_to_expire(name, subscription)
         return done()
 
 
-def _resetting(router: APIRouter, admin: Admin) -> None:
+def _resetting(router: APIRouter, topics: TopicsPort, subscriptions: SubscriptionsPort, resources: Resources) -> None:
     @router.post(_PATH + "/resetcursor")
     async def reset_cursor(
         domain: PathText,
@@ -93,22 +96,22 @@ def _resetting(router: APIRouter, admin: Admin) -> None:
         request: Request,
     ) -> Response:
         name = topic_name(domain, tenant, namespace, topic)
-        if admin.resources.partitioned.count(name):
+        if resources.partitioned.count(name):
             raise NotAllowedError("Reset-cursor at position is not allowed for partitioned-topic")
         target = _target(await json_body(request))
-        _stored([existing(admin, name)], "Reset-cursor at position")
-        await admin.broker.reset_to(name, subscription, *target)
+        _stored([existing(topics, resources, name)], "Reset-cursor at position")
+        await subscriptions.reset_to(name, subscription, *target)
         return done()
 
 
-def _properties(router: APIRouter, admin: Admin) -> None:
+def _properties(router: APIRouter, topics: TopicsPort, subscriptions: SubscriptionsPort, resources: Resources) -> None:
     @router.get(_PATH + "/properties")
     async def get_properties(
         domain: PathText, tenant: PathText, namespace: PathText, topic: PathText, subscription: PathText
     ) -> Response:
         found: dict[str, str] = {}
-        for part in parts_of(admin, topic_name(domain, tenant, namespace, topic)):
-            found.update(admin.broker.subscription_properties(part, subscription))
+        for part in parts_of(topics, resources, topic_name(domain, tenant, namespace, topic)):
+            found.update(subscriptions.subscription_properties(part, subscription))
         return answer(found)
 
     @router.put(_PATH + "/properties")
@@ -121,8 +124,8 @@ def _properties(router: APIRouter, admin: Admin) -> None:
         request: Request,
     ) -> Response:
         properties = await text_map_body(request)
-        for part in parts_of(admin, topic_name(domain, tenant, namespace, topic)):
-            await admin.broker.set_subscription_properties(part, subscription, properties)
+        for part in parts_of(topics, resources, topic_name(domain, tenant, namespace, topic)):
+            await subscriptions.set_subscription_properties(part, subscription, properties)
         return done()
 
 

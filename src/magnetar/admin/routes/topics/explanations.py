@@ -9,13 +9,14 @@ from starlette.responses import Response
 
 from magnetar.admin.http.bodies import answer
 from magnetar.admin.http.parameters import TOPIC, PathText, topic_name
-from magnetar.admin.ports import Admin
+from magnetar.admin.ports import StatisticsPort, TopicsPort
 from magnetar.admin.routes.topics.topics import existing
+from magnetar.metadata.resources import Resources
 from magnetar.model.errors import InvalidValueError, TopicNotFoundError
 from magnetar.model.names import TopicName
 
 
-def routes(admin: Admin) -> APIRouter:
+def routes(topics: TopicsPort, statistics: StatisticsPort, resources: Resources) -> APIRouter:
     """All routes of this group."""
     router = APIRouter(tags=["subscriptions"])
 
@@ -23,8 +24,8 @@ def routes(admin: Admin) -> APIRouter:
     async def explain(
         domain: PathText, tenant: PathText, namespace: PathText, topic: PathText, subscription: PathText
     ) -> Response:
-        name = _served(admin, topic_name(domain, tenant, namespace, topic))
-        return answer(await admin.broker.explain(name, subscription))
+        name = _served(topics, resources, topic_name(domain, tenant, namespace, topic))
+        return answer(await statistics.explain(name, subscription))
 
     @router.get(TOPIC + "/subscription/{subscription}/unacknowledged")
     async def unacknowledged(
@@ -38,17 +39,17 @@ def routes(admin: Admin) -> APIRouter:
     ) -> Response:
         if (hash_value is None) == (key is None):
             raise InvalidValueError("Give either hash, as statistics show it, or key, the key of messages.")
-        name = _served(admin, topic_name(domain, tenant, namespace, topic))
-        return answer(await admin.broker.unacknowledged(name, subscription, hash_value, key))
+        name = _served(topics, resources, topic_name(domain, tenant, namespace, topic))
+        return answer(await statistics.unacknowledged(name, subscription, hash_value, key))
 
     return router
 
 
-def _served(admin: Admin, topic: TopicName) -> TopicName:
+def _served(topics: TopicsPort, resources: Resources, topic: TopicName) -> TopicName:
     """``topic`` if it exists and has no partitions, of which each has its own answer. Raises TopicNotFoundError."""
-    if count := admin.resources.partitioned.count(topic):
+    if count := resources.partitioned.count(topic):
         raise TopicNotFoundError(
             f"Topic {topic.fqn} has {count} partitions, of which each is explained by itself, as "
             f"{topic.partition(0).fqn}"
         )
-    return existing(admin, topic)
+    return existing(topics, resources, topic)

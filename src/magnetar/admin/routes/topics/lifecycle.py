@@ -14,10 +14,11 @@ from starlette.responses import Response
 
 from magnetar.admin.http.bodies import answer, done, text_map_body
 from magnetar.admin.http.parameters import NAMESPACE, TOPIC, PathText, namespace_name, topic_name
-from magnetar.admin.ports import Admin
+from magnetar.admin.ports import SubscriptionsPort, TopicOperationsPort, TopicsPort
 from magnetar.admin.routes.lookups import bundle_of
 from magnetar.admin.routes.topics.topics import check_no_shadow, existing, parts_of
 from magnetar.compaction.compaction_cursor import COMPACTION_SUBSCRIPTION
+from magnetar.metadata.resources import Resources
 from magnetar.model.errors import (
     NotAcceptableError,
     NotAllowedError,
@@ -31,17 +32,19 @@ from magnetar.runtime.tasks import in_turns
 _TOPICS_PER_TURN: Final = 20
 
 
-def routes(admin: Admin) -> APIRouter:
+def routes(
+    topics: TopicsPort, operations: TopicOperationsPort, subscriptions: SubscriptionsPort, resources: Resources
+) -> APIRouter:
     """All routes of this group."""
     router = APIRouter(tags=["topics"])
-    _ends(router, admin)
-    _properties(router, admin)
-    _of_namespaces(router, admin)
+    _ends(router, topics, operations, resources)
+    _properties(router, topics, operations, resources)
+    _of_namespaces(router, topics, subscriptions, resources)
     return router
 
 
-def _ends(router: APIRouter, admin: Admin) -> None:
-    partitioned = admin.resources.partitioned
+def _ends(router: APIRouter, topics: TopicsPort, operations: TopicOperationsPort, resources: Resources) -> None:
+    partitioned = resources.partitioned
 
     @router.post(TOPIC + "/terminate")
     async def terminate(domain: PathText, tenant: PathText, namespace: PathText, topic: PathText) -> Response:
@@ -50,7 +53,7 @@ def _ends(router: APIRouter, admin: Admin) -> None:
             raise NotAcceptableError("Need to provide a persistent topic name")
         if partitioned.count(name):
             raise NotAllowedError("Termination of a partitioned topic is not allowed")
-        return answer(await admin.broker.terminate(existing(admin, name)))
+        return answer(await operations.terminate(existing(topics, resources, name)))
 
     @router.post(TOPIC + "/terminate/partitions")
     async def terminate_partitions(
@@ -60,12 +63,14 @@ def _ends(router: APIRouter, admin: Admin) -> None:
         if not name.persistent:
             raise NotAllowedError("Termination of a non-persistent topic is not allowed")
         if not partitioned.count(name):
-            existing(admin, name)
+            existing(topics, resources, name)
             raise NotAllowedError(
                 "Termination of a non-partitioned topic is not allowed using partitioned-terminate, "
                 "please use terminate commands"
             )
-        ids = {str(part.partition_index): await admin.broker.terminate(part) for part in parts_of(admin, name)}
+        ids = {
+            str(part.partition_index): await operations.terminate(part) for part in parts_of(topics, resources, name)
+        }
         return answer(ids)
 
     @router.delete(TOPIC + "/truncate")
@@ -73,8 +78,8 @@ def _ends(router: APIRouter, admin: Admin) -> None:
         name = topic_name(domain, tenant, namespace, topic)
         if not name.persistent:
             raise PreconditionFailedError("unsupport truncate")
-        for part in parts_of(admin, name):
-            await admin.broker.truncate(part)
+        for part in parts_of(topics, resources, name):
+            await operations.truncate(part)
         return done()
 
     @router.post(TOPIC + "/trim")
@@ -82,8 +87,8 @@ def _ends(router: APIRouter, admin: Admin) -> None:
         name = topic_name(domain, tenant, namespace, topic)
         if not name.persistent:
             raise NotAllowedError("Trim on a non-persistent topic is not allowed")
-        for part in parts_of(admin, name):
-            await admin.broker.trim(part)
+        for part in parts_of(topics, resources, name):
+            await operations.trim(part)
         return done(200)
 
     @router.post(TOPIC + "/createMissedPartitions")
@@ -92,13 +97,13 @@ def _ends(router: APIRouter, admin: Admin) -> None:
         count = partitioned.count(name)
         if not count:
             raise TopicNotFoundError(f"Topic {name.fqn} does not exist")
-        await admin.broker.create_partitions(name, 0, count)
+        await topics.create_partitions(name, 0, count)
         return done()
 
 
-def _properties(router: APIRouter, admin: Admin) -> None:
+def _properties(router: APIRouter, topics: TopicsPort, operations: TopicOperationsPort, resources: Resources) -> None:
     """Of a partitioned topic, those of the whole."""
-    partitioned, path = admin.resources.partitioned, TOPIC + "/properties"
+    partitioned, path = resources.partitioned, TOPIC + "/properties"
 
     def properties_of(name: TopicName) -> dict[str, str]:
         if not name.persistent:
@@ -106,14 +111,14 @@ def _properties(router: APIRouter, admin: Admin) -> None:
         found = partitioned.get(name)
         if found is not None:
             return dict(found.properties)
-        return admin.broker.topic_properties(existing(admin, name))
+        return operations.topic_properties(existing(topics, resources, name))
 
     async def store(name: TopicName, properties: dict[str, str]) -> Response:
         check_no_shadow(properties)
         if partitioned.get(name) is not None:
             partitioned.set_properties(name, properties)
         else:
-            await admin.broker.set_topic_properties(name, properties)
+            await operations.set_topic_properties(name, properties)
         return done()
 
     @router.get(path)
@@ -136,39 +141,41 @@ def _properties(router: APIRouter, admin: Admin) -> None:
         return await store(name, left)
 
 
-def _of_namespaces(router: APIRouter, admin: Admin) -> None:
+def _of_namespaces(
+    router: APIRouter, topics: TopicsPort, subscriptions: SubscriptionsPort, resources: Resources
+) -> None:
     def topics_of(tenant: str, namespace: str, bundle: str | None = None) -> Iterator[TopicName]:
         name = namespace_name(tenant, namespace)
-        admin.resources.namespaces.policies(name)
+        resources.namespaces.policies(name)
         if bundle is not None:
-            _check_bundle(admin, name, bundle)
-        topics = (topic for topic in admin.broker.topics_of(name) if topic.persistent)
+            _check_bundle(resources, name, bundle)
+        persistent = (topic for topic in topics.topics_of(name) if topic.persistent)
         # looked at one by one as it is their turn: there may be very many
-        return (topic for topic in topics if bundle is None or bundle == bundle_of(admin, topic))
+        return (topic for topic in persistent if bundle is None or bundle == bundle_of(resources, topic))
 
-    async def there(topics: Iterable[TopicName]) -> AsyncIterator[TopicName]:
+    async def there(names: Iterable[TopicName]) -> AsyncIterator[TopicName]:
         """Some of the many may go before it is their turn."""
-        async for topic in in_turns(topics, _TOPICS_PER_TURN):
-            if admin.broker.topic_exists(topic):
+        async for topic in in_turns(names, _TOPICS_PER_TURN):
+            if topics.topic_exists(topic):
                 yield topic
 
-    async def clear(topics: Iterable[TopicName], subscription: str | None) -> Response:
-        async for topic in there(topics):
-            for name in await admin.broker.subscriptions_of(topic):
+    async def clear(names: Iterable[TopicName], subscription: str | None) -> Response:
+        async for topic in there(names):
+            for name in await subscriptions.subscriptions_of(topic):
                 # what compaction has not read yet is nobody's backlog
                 if subscription == name or (subscription is None and name != COMPACTION_SUBSCRIPTION):
-                    await admin.broker.skip(topic, name, None)
+                    await subscriptions.skip(topic, name, None)
         return done()
 
-    async def unsubscribe(topics: Iterable[TopicName], subscription: str) -> Response:
-        async for topic in there(topics):
-            if subscription in await admin.broker.subscriptions_of(topic):
-                await admin.broker.delete_subscription(topic, subscription, force=False)
+    async def unsubscribe(names: Iterable[TopicName], subscription: str) -> Response:
+        async for topic in there(names):
+            if subscription in await subscriptions.subscriptions_of(topic):
+                await subscriptions.delete_subscription(topic, subscription, force=False)
         return done()
 
-    async def unload(topics: Iterable[TopicName]) -> Response:
-        async for topic in there(topics):
-            await admin.broker.unload_topic(topic)
+    async def unload(names: Iterable[TopicName]) -> Response:
+        async for topic in there(names):
+            await topics.unload_topic(topic)
         return done()
 
     @router.put(NAMESPACE + "/unload")
@@ -208,9 +215,9 @@ def _of_namespaces(router: APIRouter, admin: Admin) -> None:
         return await unsubscribe(topics_of(tenant, namespace, bundle), subscription)
 
 
-def _check_bundle(admin: Admin, name: NamespaceName, bundle: str) -> None:
+def _check_bundle(resources: Resources, name: NamespaceName, bundle: str) -> None:
     """Raises PreconditionFailedError unless it is one of the namespace's pieces."""
-    found: Json = admin.resources.namespaces.policies(name)["bundles"]
+    found: Json = resources.namespaces.policies(name)["bundles"]
     listed = found.get("boundaries") if isinstance(found, dict) else None
     boundaries = [str(text) for text in listed] if isinstance(listed, list) else []
     pieces = dict(pairwise(boundaries))

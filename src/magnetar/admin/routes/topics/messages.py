@@ -10,9 +10,10 @@ from starlette.responses import Response
 
 from magnetar.admin.http.bodies import answer, json_body
 from magnetar.admin.http.parameters import TOPIC, PathText, topic_name
-from magnetar.admin.ports import Admin
+from magnetar.admin.ports import MessagesPort, StatisticsPort, TopicsPort
 from magnetar.admin.routes.topics.topics import existing
 from magnetar.admin.values.coercion import number
+from magnetar.metadata.resources import Resources
 from magnetar.model.errors import InvalidValueError, NotAllowedError
 from magnetar.model.ids import EARLIEST, LATEST, Position
 from magnetar.model.names import TopicName
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from magnetar.admin.values.stored_message import StoredMessage
 
 
-def routes(admin: Admin) -> APIRouter:
+def routes(topics: TopicsPort, messages: MessagesPort, statistics: StatisticsPort, resources: Resources) -> APIRouter:
     """All routes of this group."""
     router = APIRouter(tags=["messages"])
 
@@ -32,10 +33,10 @@ def routes(admin: Admin) -> APIRouter:
         name = topic_name(domain, tenant, namespace, topic)
         if not name.persistent:
             raise NotAllowedError(f"{what} on a non-persistent topic is not allowed")
-        admin.resources.require_namespace(name)
-        if admin.resources.partitioned.count(name):
+        resources.require_namespace(name)
+        if resources.partitioned.count(name):
             raise NotAllowedError(f"{what} on a partitioned topic is not allowed")
-        return existing(admin, name)
+        return existing(topics, resources, name)
 
     @router.get(TOPIC + "/subscription/{subscription}/position/{position}")
     async def peek(
@@ -44,7 +45,7 @@ def routes(admin: Admin) -> APIRouter:
         name = stored("Peek messages", domain, tenant, namespace, topic)
         if position < 1:
             raise InvalidValueError(f"message {position} of a backlog: they are counted from 1")
-        return _shown(await admin.broker.peek(name, subscription, position))
+        return _shown(await messages.peek(name, subscription, position))
 
     @router.get(TOPIC + "/examinemessage")
     async def examine(
@@ -52,14 +53,14 @@ def routes(admin: Admin) -> APIRouter:
         messagePosition: int = 1,
     ) -> Response:  # fmt: skip
         name = stored("Examine messages", domain, tenant, namespace, topic)
-        return _shown(await admin.broker.examine(name, messagePosition, from_start=initialPosition == "earliest"))
+        return _shown(await messages.examine(name, messagePosition, from_start=initialPosition == "earliest"))
 
     @router.get(TOPIC + "/ledger/{ledger}/entry/{entry}")
     async def by_id(
         domain: PathText, tenant: PathText, namespace: PathText, topic: PathText, ledger: int, entry: int
     ) -> Response:
         name = stored("Get message by id", domain, tenant, namespace, topic)
-        return _shown(await admin.broker.message(name, Position(ledger, entry)))
+        return _shown(await messages.message(name, Position(ledger, entry)))
 
     @router.post(TOPIC + "/subscription/{subscription}/analyzeBacklog")
     async def analyze(
@@ -68,7 +69,7 @@ def routes(admin: Admin) -> APIRouter:
     ) -> Response:  # fmt: skip
         name = stored("Analyze backlog", domain, tenant, namespace, topic)
         start = _start(await json_body(request))
-        return answer(await admin.broker.analyze_backlog(name, subscription, start))
+        return answer(await statistics.analyze_backlog(name, subscription, start))
 
     return router
 

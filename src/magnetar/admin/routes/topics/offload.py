@@ -7,23 +7,24 @@ from starlette.responses import Response
 
 from magnetar.admin.http.bodies import answer, done, object_body
 from magnetar.admin.http.parameters import TOPIC, PathText, topic_name
-from magnetar.admin.ports import Admin
+from magnetar.admin.ports import OffloadsPort, TopicsPort
 from magnetar.admin.routes.topics.topics import existing, parts_of
 from magnetar.admin.values.coercion import number
+from magnetar.metadata.resources import Resources
 from magnetar.model.errors import InvalidValueError, NotAllowedError, TopicNotFoundError
 from magnetar.model.ids import Position
 from magnetar.model.names import TopicName
 
 
-def routes(admin: Admin) -> APIRouter:
+def routes(topics: TopicsPort, offloads: OffloadsPort, resources: Resources) -> APIRouter:
     """All routes of this group."""
     router = APIRouter(tags=["offload"])
 
     def one(domain: str, tenant: str, namespace: str, topic: str) -> TopicName:
         name = topic_name(domain, tenant, namespace, topic)
-        if admin.resources.partitioned.count(name):
+        if resources.partitioned.count(name):
             raise TopicNotFoundError(f"Topic {name.fqn} not found")
-        return _persistent(existing(admin, name))
+        return _persistent(existing(topics, resources, name))
 
     @router.put(TOPIC + "/offload")
     async def offload(
@@ -31,17 +32,17 @@ def routes(admin: Admin) -> APIRouter:
     ) -> Response:
         given = await object_body(request) or {}
         until = Position(number(given.get("ledgerId"), '"ledgerId"'), number(given.get("entryId"), '"entryId"'))
-        for part in parts_of(admin, topic_name(domain, tenant, namespace, topic)):
-            admin.broker.offloads().begin(_persistent(part), until)
+        for part in parts_of(topics, resources, topic_name(domain, tenant, namespace, topic)):
+            offloads.begin(_persistent(part), until)
         return done()
 
     @router.get(TOPIC + "/offload")
     async def status(domain: PathText, tenant: PathText, namespace: PathText, topic: PathText) -> Response:
-        return answer(admin.broker.offloads().status(one(domain, tenant, namespace, topic)))
+        return answer(offloads.status(one(domain, tenant, namespace, topic)))
 
     @router.get(TOPIC + "/offload/ledgers")
     async def ledgers(domain: PathText, tenant: PathText, namespace: PathText, topic: PathText) -> Response:
-        return answer(admin.broker.offloads().ledgers(one(domain, tenant, namespace, topic)))
+        return answer(offloads.ledgers(one(domain, tenant, namespace, topic)))
 
     @router.post(TOPIC + "/offload/{ledger}")
     async def adopt(
@@ -50,7 +51,7 @@ def routes(admin: Admin) -> APIRouter:
         name = (await object_body(request) or {}).get("name")
         if not isinstance(name, str):
             raise InvalidValueError('expected {"name": "..."}: the object\'s name below offloadUrl')
-        return answer(await admin.broker.offloads().adopt(one(domain, tenant, namespace, topic), ledger, name))
+        return answer(await offloads.adopt(one(domain, tenant, namespace, topic), ledger, name))
 
     return router
 

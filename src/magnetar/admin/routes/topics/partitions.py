@@ -7,10 +7,11 @@ from starlette.responses import Response
 
 from magnetar.admin.http.bodies import answer, done, json_body
 from magnetar.admin.http.parameters import TOPIC, TOPICS, Flag, PathText, namespace_name, topic_name
-from magnetar.admin.ports import Admin
+from magnetar.admin.ports import SchemasPort, TopicsPort
 from magnetar.admin.routes.namespaces.removal import remove_partitioned
 from magnetar.admin.routes.topics.topics import check_no_shadow, check_not_system, existing
 from magnetar.admin.values.coercion import number, texts
+from magnetar.metadata.resources import Resources
 from magnetar.model.errors import ConflictError, NotAcceptableError, PreconditionFailedError, TopicNotFoundError
 from magnetar.model.names import TopicName
 from magnetar.model.policies import PARTITIONS_MAX, Json, PartitionedTopic
@@ -19,23 +20,23 @@ from magnetar.model.system_topics import is_system_topic
 PATH = TOPIC + "/partitions"
 
 
-def routes(admin: Admin) -> APIRouter:
+def routes(topics: TopicsPort, schemas: SchemasPort, resources: Resources) -> APIRouter:
     """All routes of this group."""
     router = APIRouter(tags=["partitioned topics"])
-    _reading(router, admin)
-    _changing(router, admin)
+    _reading(router, topics, resources)
+    _changing(router, topics, schemas, resources)
     return router
 
 
-def _reading(router: APIRouter, admin: Admin) -> None:
-    partitioned = admin.resources.partitioned
+def _reading(router: APIRouter, topics: TopicsPort, resources: Resources) -> None:
+    partitioned = resources.partitioned
 
     @router.get(TOPICS + "/partitioned")
     async def list_partitioned(
         domain: PathText, tenant: PathText, namespace: PathText, includeSystemTopic: Flag = False
     ) -> Response:
         name = namespace_name(tenant, namespace)
-        admin.resources.namespaces.policies(name)
+        resources.namespaces.policies(name)
         return answer(
             [
                 topic.fqn
@@ -52,16 +53,16 @@ def _reading(router: APIRouter, admin: Admin) -> None:
         found = partitioned.get(name)
         if found is None:
             if checkAllowAutoCreation:
-                admin.resources.require_namespace(name)
-                found = PartitionedTopic(await admin.broker.partition_count(name, auto_create=True))
+                resources.require_namespace(name)
+                found = PartitionedTopic(await topics.partition_count(name, auto_create=True))
             else:
-                existing(admin, name)
+                existing(topics, resources, name)
                 found = PartitionedTopic(0)
         return answer(found.as_json())
 
 
-def _changing(router: APIRouter, admin: Admin) -> None:
-    partitioned = admin.resources.partitioned
+def _changing(router: APIRouter, topics: TopicsPort, schemas: SchemasPort, resources: Resources) -> None:
+    partitioned = resources.partitioned
 
     @router.put(PATH)
     async def create_partitioned(
@@ -70,14 +71,14 @@ def _changing(router: APIRouter, admin: Admin) -> None:
         name = topic_name(domain, tenant, namespace, topic)
         wanted = _wanted(await json_body(request))
         check_no_shadow(wanted.properties)
-        admin.resources.require_namespace(name)
-        if wanted.partitions > 0 and admin.broker.topic_exists(name):
+        resources.require_namespace(name)
+        if wanted.partitions > 0 and topics.topic_exists(name):
             raise ConflictError("This topic already exists")
         check_not_system(name)
-        if wanted.partitions > 0 and not admin.broker.room_for(name.namespace, wanted.partitions):
+        if wanted.partitions > 0 and not topics.room_for(name.namespace, wanted.partitions):
             raise PreconditionFailedError("Exceed maximum number of topics in namespace.")
         partitioned.create(name, wanted.partitions, wanted.properties, to_make=True)
-        await make_missing(admin, name)
+        await make_missing(topics, resources, name)
         return done()
 
     @router.post(PATH)
@@ -86,12 +87,12 @@ def _changing(router: APIRouter, admin: Admin) -> None:
     ) -> Response:
         name = topic_name(domain, tenant, namespace, topic)
         count = number(await json_body(request), "the number of partitions")
-        admin.resources.require_namespace(name)
+        resources.require_namespace(name)
         more = count - partitioned.count(name)
-        if partitioned.count(name) and more > 0 and not admin.broker.room_for(name.namespace, more):
+        if partitioned.count(name) and more > 0 and not topics.room_for(name.namespace, more):
             raise PreconditionFailedError("Exceed maximum number of topics in namespace.")
         partitioned.grow(name, count)
-        await make_missing(admin, name)
+        await make_missing(topics, resources, name)
         return done()
 
     @router.post(TOPIC + "/createMissedPartitions")
@@ -99,12 +100,12 @@ def _changing(router: APIRouter, admin: Admin) -> None:
         domain: PathText, tenant: PathText, namespace: PathText, topic: PathText
     ) -> Response:
         name = topic_name(domain, tenant, namespace, topic)
-        admin.resources.require_namespace(name)
+        resources.require_namespace(name)
         count = partitioned.count(name)
         if not count:
             raise TopicNotFoundError(f"Topic {name.fqn} does not exist")
         check_served(name, count)
-        await admin.broker.create_partitions(name, 0, count)
+        await topics.create_partitions(name, 0, count)
         return done()
 
     @router.delete(PATH)
@@ -113,14 +114,14 @@ def _changing(router: APIRouter, admin: Admin) -> None:
     ) -> Response:
         name = topic_name(domain, tenant, namespace, topic)
         if not partitioned.count(name):
-            if admin.broker.topic_exists(name):
+            if topics.topic_exists(name):
                 raise ConflictError(
                     f"{name.fqn} is a non-partitioned topic. "
                     "Instead of calling delete-partitioned-topic please call delete."
                 )
-            admin.resources.require_namespace(name)
+            resources.require_namespace(name)
             raise TopicNotFoundError(f"Topic {name.fqn} not found.")
-        await remove_partitioned(admin, name, force=force)
+        await remove_partitioned(topics, schemas, resources, name, force=force)
         return done()
 
 
@@ -132,12 +133,12 @@ def check_served(topic: TopicName, count: int) -> None:
         )
 
 
-async def make_missing(admin: Admin, topic: TopicName) -> None:
+async def make_missing(topics: TopicsPort, resources: Resources, topic: TopicName) -> None:
     """What the metadata notes as not made yet, that of an earlier attempt included."""
-    partitioned = admin.resources.partitioned
+    partitioned = resources.partitioned
     first, end = partitioned.unmade(topic), partitioned.count(topic)
     if first is not None:
-        await admin.broker.create_partitions(topic, first, end)
+        await topics.create_partitions(topic, first, end)
         partitioned.made(topic, end)
 
 

@@ -10,9 +10,10 @@ from starlette.responses import Response
 
 from magnetar.admin.http.bodies import answer
 from magnetar.admin.http.parameters import TOPIC, Flag, PathText, topic_name
-from magnetar.admin.ports import Admin, StatsOptions
+from magnetar.admin.ports import StatisticsPort, StatsOptions, TopicsPort
 from magnetar.admin.routes.topics.topics import existing
 from magnetar.admin.values.partitioned_stats import aggregate
+from magnetar.metadata.resources import Resources
 from magnetar.model.errors import TopicNotFoundError
 from magnetar.model.names import TopicName
 from magnetar.model.policies import JsonObject, PartitionedTopic
@@ -33,7 +34,7 @@ def _options(
 Options = Annotated[StatsOptions, Depends(_options)]
 
 
-def routes(admin: Admin) -> APIRouter:
+def routes(topics: TopicsPort, statistics: StatisticsPort, resources: Resources) -> APIRouter:
     """All routes of this group."""
     router = APIRouter(tags=["statistics"])
 
@@ -41,13 +42,13 @@ def routes(admin: Admin) -> APIRouter:
     async def get_stats(
         domain: PathText, tenant: PathText, namespace: PathText, topic: PathText, options: Options
     ) -> Response:
-        name = existing(admin, topic_name(domain, tenant, namespace, topic))
-        return answer(await admin.broker.topic_stats(name, options))
+        name = existing(topics, resources, topic_name(domain, tenant, namespace, topic))
+        return answer(await statistics.topic_stats(name, options))
 
     @router.get(TOPIC + "/internalStats")
     async def get_internal_stats(domain: PathText, tenant: PathText, namespace: PathText, topic: PathText) -> Response:
-        name = existing(admin, topic_name(domain, tenant, namespace, topic))
-        return answer(await admin.broker.internal_stats(name))
+        name = existing(topics, resources, topic_name(domain, tenant, namespace, topic))
+        return answer(await statistics.internal_stats(name))
 
     @router.get(TOPIC + "/partitioned-stats")
     async def get_partitioned_stats(
@@ -59,11 +60,11 @@ def routes(admin: Admin) -> APIRouter:
         perPartition: Flag = True,
     ) -> Response:
         name = topic_name(domain, tenant, namespace, topic)
-        found = _partitioned(admin, name)
+        found = _partitioned(resources, name)
         parts: dict[str, JsonObject] = {}
-        for part in admin.broker.partitions_of(name):
-            if admin.broker.topic_exists(part):
-                parts[part.fqn] = await admin.broker.topic_stats(part, options)
+        for part in topics.partitions_of(name):
+            if topics.topic_exists(part):
+                parts[part.fqn] = await statistics.topic_stats(part, options)
                 await asyncio.sleep(0)
         shown = parts if perPartition else {}
         return answer({**aggregate(list(parts.values())), "metadata": found.as_json(), "partitions": shown})
@@ -73,19 +74,19 @@ def routes(admin: Admin) -> APIRouter:
         domain: PathText, tenant: PathText, namespace: PathText, topic: PathText
     ) -> Response:
         name = topic_name(domain, tenant, namespace, topic)
-        found = _partitioned(admin, name)
+        found = _partitioned(resources, name)
         parts: dict[str, JsonObject] = {}
-        for part in admin.broker.partitions_of(name):
-            if admin.broker.topic_exists(part):
-                parts[part.fqn] = await admin.broker.internal_stats(part)
+        for part in topics.partitions_of(name):
+            if topics.topic_exists(part):
+                parts[part.fqn] = await statistics.internal_stats(part)
                 await asyncio.sleep(0)
         return answer({"metadata": found.as_json(), "partitions": parts})
 
     return router
 
 
-def _partitioned(admin: Admin, topic: TopicName) -> PartitionedTopic:
-    found = admin.resources.partitioned.get(topic)
+def _partitioned(resources: Resources, topic: TopicName) -> PartitionedTopic:
+    found = resources.partitioned.get(topic)
     if found is None:
         raise TopicNotFoundError(f"Partitioned Topic {topic.fqn} not found")
     return found

@@ -11,24 +11,25 @@ from starlette.responses import Response
 
 from magnetar.admin.http.bodies import answer, done, json_body
 from magnetar.admin.http.parameters import TOPIC, Flag, PathText, topic_name
-from magnetar.admin.ports import Admin
+from magnetar.admin.ports import SubscriptionsPort, TopicsPort
 from magnetar.admin.routes.topics.partitions import check_served
 from magnetar.admin.routes.topics.topics import existing, parts_of
 from magnetar.admin.values.coercion import number, texts
+from magnetar.metadata.resources import Resources
 from magnetar.model.errors import InvalidValueError, NotAllowedError, SubscriptionNotFoundError
 from magnetar.model.ids import EARLIEST, LATEST, Position
 from magnetar.model.policies import Json
 
 
-def routes(admin: Admin) -> APIRouter:
+def routes(topics: TopicsPort, subscriptions: SubscriptionsPort, resources: Resources) -> APIRouter:
     """All routes of this group."""
     router = APIRouter(tags=["subscriptions"])
 
     @router.get(TOPIC + "/subscriptions")
     async def list_subscriptions(domain: PathText, tenant: PathText, namespace: PathText, topic: PathText) -> Response:
         names: dict[str, None] = {}
-        for part in parts_of(admin, topic_name(domain, tenant, namespace, topic)):
-            names.update(dict.fromkeys(await admin.broker.subscriptions_of(part)))
+        for part in parts_of(topics, resources, topic_name(domain, tenant, namespace, topic)):
+            names.update(dict.fromkeys(await subscriptions.subscriptions_of(part)))
         return answer(list(names))
 
     @router.put(TOPIC + "/subscription/{subscription}")
@@ -45,11 +46,11 @@ def routes(admin: Admin) -> APIRouter:
         start, properties = _start(await json_body(request))
         if not name.persistent:
             raise InvalidValueError("Create subscription on non-persistent topic can only be done through client")
-        admin.resources.require_namespace(name)
-        count = admin.resources.partitioned.count(name)
+        resources.require_namespace(name)
+        count = resources.partitioned.count(name)
         check_served(name, count)
         for part in name.partitions(count) if count else [name]:
-            await admin.broker.create_subscription(part, subscription, start, properties, replicated=replicated)
+            await subscriptions.create_subscription(part, subscription, start, properties, replicated=replicated)
         return done()
 
     @router.delete(TOPIC + "/subscription/{subscription}")
@@ -62,29 +63,29 @@ def routes(admin: Admin) -> APIRouter:
         force: Flag = False,
     ) -> Response:
         name = topic_name(domain, tenant, namespace, topic)
-        parts = parts_of(admin, name)
-        having = [part for part in parts if subscription in await admin.broker.subscriptions_of(part)]
+        parts = parts_of(topics, resources, name)
+        having = [part for part in parts if subscription in await subscriptions.subscriptions_of(part)]
         if not having:
-            if admin.resources.partitioned.count(name):
+            if resources.partitioned.count(name):
                 raise SubscriptionNotFoundError("Subscription not found")
             raise SubscriptionNotFoundError(f"Subscription {subscription} not found for topic {name.fqn}")
         for part in having:
-            await admin.broker.delete_subscription(part, subscription, force=force)
+            await subscriptions.delete_subscription(part, subscription, force=force)
         return done()
 
-    _moving(router, admin)
+    _moving(router, topics, subscriptions, resources)
     return router
 
 
-def _moving(router: APIRouter, admin: Admin) -> None:
+def _moving(router: APIRouter, topics: TopicsPort, subscriptions: SubscriptionsPort, resources: Resources) -> None:
     path = TOPIC + "/subscription/{subscription}"
 
     @router.post(path + "/skip_all")
     async def skip_all(
         domain: PathText, tenant: PathText, namespace: PathText, topic: PathText, subscription: PathText
     ) -> Response:
-        for part in parts_of(admin, topic_name(domain, tenant, namespace, topic)):
-            await admin.broker.skip(part, subscription, None)
+        for part in parts_of(topics, resources, topic_name(domain, tenant, namespace, topic)):
+            await subscriptions.skip(part, subscription, None)
         return done()
 
     @router.post(path + "/skip/{count}")
@@ -92,9 +93,9 @@ def _moving(router: APIRouter, admin: Admin) -> None:
         domain: PathText, tenant: PathText, namespace: PathText, topic: PathText, subscription: PathText, count: int
     ) -> Response:
         name = topic_name(domain, tenant, namespace, topic)
-        if admin.resources.partitioned.count(name):
+        if resources.partitioned.count(name):
             raise NotAllowedError("Skip messages on a partitioned topic is not allowed")
-        await admin.broker.skip(existing(admin, name), subscription, count)
+        await subscriptions.skip(existing(topics, resources, name), subscription, count)
         return done()
 
     @router.post(path + "/skipUnreadable")
@@ -102,16 +103,16 @@ def _moving(router: APIRouter, admin: Admin) -> None:
         domain: PathText, tenant: PathText, namespace: PathText, topic: PathText, subscription: PathText
     ) -> Response:
         skipped = 0
-        for part in parts_of(admin, topic_name(domain, tenant, namespace, topic)):
-            skipped += await admin.broker.skip_unreadable(part, subscription)
+        for part in parts_of(topics, resources, topic_name(domain, tenant, namespace, topic)):
+            skipped += await subscriptions.skip_unreadable(part, subscription)
         return answer({"entriesSkipped": skipped})
 
     @router.post(path + "/resetcursor/{timestamp}")
     async def reset_cursor(
         domain: PathText, tenant: PathText, namespace: PathText, topic: PathText, subscription: PathText, timestamp: int
     ) -> Response:
-        for part in parts_of(admin, topic_name(domain, tenant, namespace, topic)):
-            await admin.broker.reset_cursor(part, subscription, timestamp)
+        for part in parts_of(topics, resources, topic_name(domain, tenant, namespace, topic)):
+            await subscriptions.reset_cursor(part, subscription, timestamp)
         return done()
 
 

@@ -15,10 +15,12 @@ from starlette.responses import Response
 
 from magnetar.admin.http.bodies import answer, done, json_body, wrong_method
 from magnetar.admin.http.parameters import TOPIC, Flag, PathText, WordConvertor, topic_name
-from magnetar.admin.ports import Admin
+from magnetar.admin.ports import TopicsPort
 from magnetar.admin.routes.topics.topics import parts_of
 from magnetar.admin.values import policy_values as v
 from magnetar.config.setting import LONG_MAX
+from magnetar.config.settings import Settings
+from magnetar.metadata.resources import Resources
 from magnetar.model.errors import NotAllowedError, PreconditionFailedError
 from magnetar.model.names import TopicName
 from magnetar.model.policies import Json
@@ -123,99 +125,110 @@ register_url_convertor("topic_policy", WordConvertor(POLICIES))
 _PATH: Final = TOPIC + "/{policy:topic_policy}"
 
 
-def routes(admin: Admin) -> APIRouter:
+def routes(topics: TopicsPort, resources: Resources, settings: Settings) -> APIRouter:
     """All routes of this group."""
     router = APIRouter(tags=["topic policies"])
-    _reading(router, admin)
-    _writing(router, admin)
-    _dispatch_rates(router, admin)
+    _reading(router, topics, resources, settings)
+    _writing(router, topics, resources, settings)
+    _dispatch_rates(router, topics, resources, settings)
     return router
 
 
-def policy_topic(admin: Admin, domain: str, tenant: str, namespace: str, topic: str) -> TopicName:
+def policy_topic(
+    topics: TopicsPort, resources: Resources, settings: Settings, domain: str, tenant: str, namespace: str, topic: str
+) -> TopicName:
     """An existing topic of either kind, if topics may have policies. Raises NotAllowedError, TopicNotFoundError."""
     name = topic_name(domain, tenant, namespace, topic)
-    if not admin.settings.topicLevelPoliciesEnabled:
+    if not settings.topicLevelPoliciesEnabled:
         raise NotAllowedError(_DISABLED)
-    parts_of(admin, name)
+    parts_of(topics, resources, name)
     return name
 
 
-def _reading(router: APIRouter, admin: Admin) -> None:
+def _reading(router: APIRouter, topics: TopicsPort, resources: Resources, settings: Settings) -> None:
     @router.get(_PATH)
     async def get_policy(
         domain: PathText, tenant: PathText, namespace: PathText, topic: PathText, policy: str,
         applied: Flag = False, isGlobal: Flag = False,
     ) -> Response:  # fmt: skip
-        name = policy_topic(admin, domain, tenant, namespace, topic)
+        name = policy_topic(topics, resources, settings, domain, tenant, namespace, topic)
         about = POLICIES[policy]
-        value = admin.resources.topic_policies.get(name, is_global=isGlobal).get(policy)
+        value = resources.topic_policies.get(name, is_global=isGlobal).get(policy)
         if value is None and applied:
-            namespace_says = admin.resources.namespaces.policies(name.namespace)
+            namespace_says = resources.namespaces.policies(name.namespace)
             if policy == "replication":
                 value = namespace_says.get("replication_clusters")
             elif policy == "persistence":
                 value = namespace_says.get(policy)
         if value is None and applied and about.applied is not None:
-            value = about.applied(admin.broker.policies_of(name))
+            value = about.applied(topics.policies_of(name))
         if value is None:
             value = about.default
         return done(about.unset) if value is None else answer(value)
 
 
-def _writing(router: APIRouter, admin: Admin) -> None:
+def _writing(router: APIRouter, topics: TopicsPort, resources: Resources, settings: Settings) -> None:
     @router.post(_PATH)
     async def set_policy(
         domain: PathText, tenant: PathText, namespace: PathText, topic: PathText, policy: str, request: Request,
         isGlobal: Flag = False, messageTTL: str | None = None,
     ) -> Response:  # fmt: skip
-        name = policy_topic(admin, domain, tenant, namespace, topic)
+        name = policy_topic(topics, resources, settings, domain, tenant, namespace, topic)
         body: Json = messageTTL if policy == "messageTTL" else await json_body(request)
-        return _set(admin, "POST", name, policy, body, isGlobal)
+        return _set(topics, resources, settings, "POST", name, policy, body, isGlobal)
 
     @router.put(_PATH)
     async def put_policy(
         domain: PathText, tenant: PathText, namespace: PathText, topic: PathText, policy: str, request: Request,
         isGlobal: Flag = False,
     ) -> Response:  # fmt: skip
-        name = policy_topic(admin, domain, tenant, namespace, topic)
-        return _set(admin, "PUT", name, policy, await json_body(request), isGlobal)
+        name = policy_topic(topics, resources, settings, domain, tenant, namespace, topic)
+        return _set(topics, resources, settings, "PUT", name, policy, await json_body(request), isGlobal)
 
     @router.delete(_PATH)
     async def remove_policy(
         domain: PathText, tenant: PathText, namespace: PathText, topic: PathText, policy: str, isGlobal: Flag = False
     ) -> Response:
-        name = policy_topic(admin, domain, tenant, namespace, topic)
+        name = policy_topic(topics, resources, settings, domain, tenant, namespace, topic)
         if not POLICIES[policy].removable:
             return wrong_method("GET", POLICIES[policy].method)
-        admin.resources.topic_policies.update(name, policy, None, is_global=isGlobal)
+        resources.topic_policies.update(name, policy, None, is_global=isGlobal)
         return done()
 
     @router.delete(TOPIC + "/policies")
     async def remove_policies(domain: PathText, tenant: PathText, namespace: PathText, topic: PathText) -> Response:
-        admin.resources.topic_policies.delete(policy_topic(admin, domain, tenant, namespace, topic))
+        resources.topic_policies.delete(policy_topic(topics, resources, settings, domain, tenant, namespace, topic))
         return done()
 
 
-def _set(admin: Admin, method: str, name: TopicName, policy: str, body: Json, is_global: bool) -> Response:
+def _set(
+    topics: TopicsPort,
+    resources: Resources,
+    settings: Settings,
+    method: str,
+    name: TopicName,
+    policy: str,
+    body: Json,
+    is_global: bool,
+) -> Response:
     about = POLICIES[policy]
     if about.method != method:
         return wrong_method("GET", about.method, "DELETE")
     value = about.check(body) if body is not None or policy == "dispatcherPauseOnAckStatePersistent" else None
-    if policy == "maxMessageSize" and value is not None and not 0 <= v.whole(value) <= admin.settings.maxMessageSize:
+    if policy == "maxMessageSize" and value is not None and not 0 <= v.whole(value) <= settings.maxMessageSize:
         raise PreconditionFailedError(
             "topic-level maxMessageSize must be greater than or equal to 0 and must be smaller than that in the "
             "broker-level"
         )
     if policy == "retention":
-        _check_retention(admin, name, value)
-    admin.resources.topic_policies.update(name, policy, value, is_global=is_global)
+        _check_retention(topics, name, value)
+    resources.topic_policies.update(name, policy, value, is_global=is_global)
     return done()
 
 
-def _check_retention(admin: Admin, name: TopicName, value: Json) -> None:
+def _check_retention(topics: TopicsPort, name: TopicName, value: Json) -> None:
     """It must keep more than every quota that holds for the topic (4.4.3)."""
-    holds = admin.broker.policies_of(name)
+    holds = topics.policies_of(name)
     for limit, quota in (("limitSize", holds.size_quota), ("limitTime", holds.age_quota)):
         if not v.fits({limit: quota.limit}, value):
             raise PreconditionFailedError(
@@ -224,19 +237,19 @@ def _check_retention(admin: Admin, name: TopicName, value: Json) -> None:
             )
 
 
-def _dispatch_rates(router: APIRouter, admin: Admin) -> None:
+def _dispatch_rates(router: APIRouter, topics: TopicsPort, resources: Resources, settings: Settings) -> None:
     """Of single subscriptions: one object by their names."""
     path = TOPIC + "/{subscription}/dispatchRate"
     stored = "subscriptionDispatchRates"
 
     def rates_of(name: TopicName, *, is_global: bool) -> dict[str, Json]:
-        found = admin.resources.topic_policies.get(name, is_global=is_global).get(stored)
+        found = resources.topic_policies.get(name, is_global=is_global).get(stored)
         return dict(found) if isinstance(found, dict) else {}
 
     def store(name: TopicName, subscription: str, value: Json, *, is_global: bool) -> Response:
         rates = {**rates_of(name, is_global=is_global), subscription: value}
         left: Json = {key: rate for key, rate in rates.items() if rate is not None}
-        admin.resources.topic_policies.update(name, stored, left or None, is_global=is_global)
+        resources.topic_policies.update(name, stored, left or None, is_global=is_global)
         return done()
 
     @router.get(path)
@@ -244,10 +257,10 @@ def _dispatch_rates(router: APIRouter, admin: Admin) -> None:
         domain: PathText, tenant: PathText, namespace: PathText, topic: PathText, subscription: PathText,
         applied: Flag = False, isGlobal: Flag = False,
     ) -> Response:  # fmt: skip
-        name = policy_topic(admin, domain, tenant, namespace, topic)
+        name = policy_topic(topics, resources, settings, domain, tenant, namespace, topic)
         value = rates_of(name, is_global=isGlobal).get(subscription)
         if value is None and applied:
-            value = rate_json(admin.broker.policies_of(name).dispatch_rate_of(subscription))
+            value = rate_json(topics.policies_of(name).dispatch_rate_of(subscription))
         return done(200) if value is None else answer(value)
 
     @router.post(path)
@@ -255,7 +268,7 @@ def _dispatch_rates(router: APIRouter, admin: Admin) -> None:
         domain: PathText, tenant: PathText, namespace: PathText, topic: PathText, subscription: PathText,
         request: Request, isGlobal: Flag = False,
     ) -> Response:  # fmt: skip
-        name = policy_topic(admin, domain, tenant, namespace, topic)
+        name = policy_topic(topics, resources, settings, domain, tenant, namespace, topic)
         body = await json_body(request)
         value = None if body is None else v.dispatch_rate(body)
         return store(name, subscription, value, is_global=isGlobal)
@@ -265,5 +278,5 @@ def _dispatch_rates(router: APIRouter, admin: Admin) -> None:
         domain: PathText, tenant: PathText, namespace: PathText, topic: PathText, subscription: PathText,
         isGlobal: Flag = False,
     ) -> Response:  # fmt: skip
-        name = policy_topic(admin, domain, tenant, namespace, topic)
+        name = policy_topic(topics, resources, settings, domain, tenant, namespace, topic)
         return store(name, subscription, None, is_global=isGlobal)

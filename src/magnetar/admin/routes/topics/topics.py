@@ -10,8 +10,9 @@ from starlette.responses import Response
 
 from magnetar.admin.http.bodies import answer, done, listed, text_map_body
 from magnetar.admin.http.parameters import TOPIC, TOPICS, Flag, PathText, namespace_name, topic_name
-from magnetar.admin.ports import Admin
+from magnetar.admin.ports import MessagesPort, TopicsPort
 from magnetar.admin.routes.lookups import bundle_of
+from magnetar.metadata.resources import Resources
 from magnetar.model.errors import (
     ConflictError,
     InvalidValueError,
@@ -29,25 +30,25 @@ _SHADOW_SOURCE: Final = "PULSAR.SHADOW_SOURCE"
 _DOMAINS: Final[Mapping[str, Domain]] = {"persistent": "persistent", "non-persistent": "non-persistent"}
 
 
-def existing(admin: Admin, topic: TopicName) -> TopicName:
+def existing(topics: TopicsPort, resources: Resources, topic: TopicName) -> TopicName:
     """``topic`` if it exists as a plain topic or a partition. Raises TopicNotFoundError."""
-    if admin.broker.topic_exists(topic):
+    if topics.topic_exists(topic):
         return topic
-    admin.resources.require_namespace(topic)
-    if topic.is_partition and admin.resources.partitioned.count(topic.parent):
+    resources.require_namespace(topic)
+    if topic.is_partition and resources.partitioned.count(topic.parent):
         raise TopicNotFoundError("Topic partitions were not yet created")
     raise TopicNotFoundError(f"Topic {topic.fqn} not found")
 
 
-def parts_of(admin: Admin, topic: TopicName) -> list[TopicName]:
+def parts_of(topics: TopicsPort, resources: Resources, topic: TopicName) -> list[TopicName]:
     """The topic, or the existing partitions if it has any. Raises TopicNotFoundError."""
-    count = admin.resources.partitioned.count(topic)
+    count = resources.partitioned.count(topic)
     if count:
-        return admin.broker.partitions_of(topic)
-    return [existing(admin, topic)]
+        return topics.partitions_of(topic)
+    return [existing(topics, resources, topic)]
 
 
-def routes(admin: Admin) -> APIRouter:
+def routes(topics: TopicsPort, messages: MessagesPort, resources: Resources) -> APIRouter:
     """All routes of this group."""
     router = APIRouter(tags=["topics"])
 
@@ -57,11 +58,13 @@ def routes(admin: Admin) -> APIRouter:
         bundle: str | None = None,
     ) -> Response:  # fmt: skip
         name = namespace_name(tenant, namespace)
-        admin.resources.namespaces.policies(name)
-        pieces: Iterable[Sequence[str]] = admin.broker.names_of(name, [_DOMAINS[domain]], system=includeSystemTopic)
+        resources.namespaces.policies(name)
+        pieces: Iterable[Sequence[str]] = topics.names_of(name, [_DOMAINS[domain]], system=includeSystemTopic)
         if bundle is not None:
             # one that does not exist has no topics, as in Pulsar
-            pieces = ([one for one in piece if bundle == bundle_of(admin, TopicName.stored(one))] for piece in pieces)
+            pieces = (
+                [one for one in piece if bundle == bundle_of(resources, TopicName.stored(one))] for piece in pieces
+            )
         return listed(pieces)
 
     @router.put(TOPIC)
@@ -70,10 +73,10 @@ def routes(admin: Admin) -> APIRouter:
     ) -> Response:
         name = topic_name(domain, tenant, namespace, topic)
         properties = await text_map_body(request)
-        admin.resources.require_namespace(name)
+        resources.require_namespace(name)
         check_no_shadow(properties)
-        _check_creatable(admin, name)
-        await admin.broker.create_topic(name, properties)
+        _check_creatable(topics, resources, name)
+        await topics.create_topic(name, properties)
         return done()
 
     @router.delete(TOPIC)
@@ -81,54 +84,54 @@ def routes(admin: Admin) -> APIRouter:
         domain: PathText, tenant: PathText, namespace: PathText, topic: PathText, force: Flag = False
     ) -> Response:
         name = topic_name(domain, tenant, namespace, topic)
-        if not admin.broker.topic_exists(name) and admin.resources.partitioned.count(name):
+        if not topics.topic_exists(name) and resources.partitioned.count(name):
             raise ConflictError(
                 f"{name.fqn} is a partitioned topic, instead of calling delete topic, "
                 "please call delete-partitioned-topic."
             )
-        if not name.persistent and not admin.broker.topic_exists(name):
-            admin.resources.require_namespace(name)
+        if not name.persistent and not topics.topic_exists(name):
+            resources.require_namespace(name)
             return done()  # as Apache Pulsar has it (SEMANTICS 13.11)
-        existing(admin, name)
-        clients = 0 if force else admin.broker.clients_of(name)
+        existing(topics, resources, name)
+        clients = 0 if force else topics.clients_of(name)
         if clients:
             raise PreconditionFailedError(f"Topic has {clients} connected producers/consumers")
-        await admin.broker.delete_topic(name, force=force)
+        await topics.delete_topic(name, force=force)
         return done()
 
     @router.put(TOPIC + "/unload")
     async def unload_topic(domain: PathText, tenant: PathText, namespace: PathText, topic: PathText) -> Response:
-        for part in parts_of(admin, topic_name(domain, tenant, namespace, topic)):
-            await admin.broker.unload_topic(part)
+        for part in parts_of(topics, resources, topic_name(domain, tenant, namespace, topic)):
+            await topics.unload_topic(part)
         return done()
 
-    _message_ids(router, admin)
+    _message_ids(router, topics, messages, resources)
     return router
 
 
-def _message_ids(router: APIRouter, admin: Admin) -> None:
+def _message_ids(router: APIRouter, topics: TopicsPort, messages: MessagesPort, resources: Resources) -> None:
     @router.get(TOPIC + "/lastMessageId")
     async def last_message_id(domain: PathText, tenant: PathText, namespace: PathText, topic: PathText) -> Response:
         name = topic_name(domain, tenant, namespace, topic)
-        _check_stored(admin, name, "GetLastMessageId")
-        return answer(await admin.broker.last_message_id(existing(admin, name)))
+        _check_stored(resources, name, "GetLastMessageId")
+        return answer(await messages.last_message_id(existing(topics, resources, name)))
 
     @router.get(TOPIC + "/messageid/{timestamp}")
     async def message_id_since(
         domain: PathText, tenant: PathText, namespace: PathText, topic: PathText, timestamp: int
     ) -> Response:
         name = topic_name(domain, tenant, namespace, topic)
-        _check_stored(admin, name, "Get message ID by timestamp")
-        if admin.resources.partitioned.count(name):
+        _check_stored(resources, name, "Get message ID by timestamp")
+        if resources.partitioned.count(name):
             raise NotAllowedError(
                 "Get message ID by timestamp on a partitioned topic is not allowed, please try do it on specific topic "
                 "partition"
             )
-        return answer(await admin.broker.message_id_since(existing(admin, name), timestamp))
+        return answer(await messages.message_id_since(existing(topics, resources, name), timestamp))
 
 
-def _check_stored(admin: Admin, topic: TopicName, what: str) -> None:
-    admin.resources.require_namespace(topic)
+def _check_stored(resources: Resources, topic: TopicName, what: str) -> None:
+    resources.require_namespace(topic)
     if not topic.persistent:
         raise NotAllowedError(f"{what} on a non-persistent topic is not allowed")
 
@@ -149,9 +152,9 @@ def check_not_system(topic: TopicName) -> None:
         raise ConflictError("This topic already exists")
 
 
-def _check_creatable(admin: Admin, topic: TopicName) -> None:
+def _check_creatable(topics: TopicsPort, resources: Resources, topic: TopicName) -> None:
     check_not_system(topic)
-    if topic.is_partition and topic.partition_index >= (count := admin.resources.partitioned.count(topic.parent)):
+    if topic.is_partition and topic.partition_index >= (count := resources.partitioned.count(topic.parent)):
         if not count:
             raise PreconditionFailedError(
                 f'Can\'t create topic {topic.local_name} with "-partition-" followed by numeric value '
@@ -160,5 +163,5 @@ def _check_creatable(admin: Admin, topic: TopicName) -> None:
         raise PreconditionFailedError(
             f"Can't create topic {topic.local_name}: its partitioned topic has {count} partitions, numbered from 0"
         )
-    if admin.broker.topic_exists(topic) or admin.resources.partitioned.count(topic):
+    if topics.topic_exists(topic) or resources.partitioned.count(topic):
         raise ConflictError("This topic already exists")

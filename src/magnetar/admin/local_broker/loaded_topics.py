@@ -1,0 +1,71 @@
+"""Topics by name, loaded if need be, and waiting until what was changed is on the disk."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from magnetar.broker.service import BrokerService
+from magnetar.broker.topic.nonpersistent.nonpersistent_subscription import NonPersistentSubscription
+from magnetar.broker.topic.nonpersistent.nonpersistent_topic import NonPersistentTopic
+from magnetar.broker.topic.subscription.subscription import Subscription
+from magnetar.broker.topic.topic import Topic
+from magnetar.model.errors import PersistenceError, SubscriptionNotFoundError, TopicNotFoundError
+from magnetar.model.names import TopicName
+from magnetar.runtime.answers import settled
+
+_DURABLE_SECONDS = 30.0
+
+Done = Callable[[], None]
+Failed = Callable[[PersistenceError], None]
+
+
+async def durable(register: Callable[[Done, Failed], None]) -> None:
+    """Until the first of the two callbacks that ``register`` was given is called: the change is durable, or lost."""
+    try:
+        async with asyncio.timeout(_DURABLE_SECONDS):
+            await settled(register)
+    except TimeoutError:
+        raise PersistenceError(
+            f"the change is not on the disk after {_DURABLE_SECONDS:g} s; it may still become durable: look again"
+        ) from None
+
+
+class LoadedTopics:
+    """The topics of one :class:`BrokerService`; a persistent one that is not in memory is loaded."""
+
+    def __init__(self, service: BrokerService) -> None:
+        self.service = service
+
+    def topic(self, name: TopicName) -> Topic:
+        """Raises TopicNotFoundError."""
+        found = self.service.find(name)
+        if found is None:
+            raise TopicNotFoundError(f"Topic {name.fqn} not found")
+        return found
+
+    def nonpersistent(self, name: TopicName) -> NonPersistentTopic:
+        """Raises TopicNotFoundError."""
+        found = self.service.unstored.by_name.get(name.fqn)
+        if found is None:
+            raise TopicNotFoundError(f"Topic {name.fqn} not found")
+        return found
+
+    def nonpersistent_subscription(self, topic: TopicName, name: str) -> NonPersistentSubscription:
+        """Raises TopicNotFoundError, SubscriptionNotFoundError."""
+        found = self.nonpersistent(topic).subscriptions.get(name)
+        if found is None:
+            raise SubscriptionNotFoundError(f"Subscription {name} not found for topic {topic.fqn}")
+        return found
+
+    async def durable(self) -> None:
+        """Return when everything that was changed before is on the disk. Raises PersistenceError."""
+        await durable(self.service.store.journal.barrier)
+
+
+def subscription_of(topic: Topic, name: str) -> Subscription:
+    """Raises SubscriptionNotFoundError."""
+    found = topic.subscriptions.get(name)
+    if found is None:
+        raise SubscriptionNotFoundError(f"Subscription {name} not found for topic {topic.name.fqn}")
+    return found

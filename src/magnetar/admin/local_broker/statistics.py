@@ -1,0 +1,51 @@
+"""Statistics of topics and subscriptions of this process."""
+
+from __future__ import annotations
+
+from magnetar.admin.local_broker import stored_messages
+from magnetar.admin.local_broker.loaded_topics import LoadedTopics, subscription_of
+from magnetar.admin.local_broker.stats.internal_stats import internal_stats
+from magnetar.admin.local_broker.stats.nonpersistent_stats import (
+    unstored_internal_stats,
+    unstored_topic_stats,
+)
+from magnetar.admin.local_broker.stats.topic_stats import topic_stats
+from magnetar.admin.local_broker.subscription_explanation import explanation, of_hash
+from magnetar.admin.ports import StatsOptions
+from magnetar.broker.rates import Rates
+from magnetar.model.ids import Position
+from magnetar.model.names import TopicName
+from magnetar.model.policies import JsonObject
+
+
+class LocalStatistics:
+    """Implements :class:`magnetar.admin.ports.StatisticsPort`."""
+
+    def __init__(self, loaded: LoadedTopics, rates: Rates) -> None:
+        self._loaded = loaded
+        self._service = loaded.service
+        self._rates = rates
+
+    async def topic_stats(self, topic: TopicName, options: StatsOptions) -> JsonObject:
+        if not topic.persistent:
+            return unstored_topic_stats(
+                self._loaded.nonpersistent(topic), self._rates, options, self._service.broker_id
+            )
+        return await topic_stats(self._loaded.topic(topic), self._rates, options, self._service.broker_id)
+
+    async def internal_stats(self, topic: TopicName) -> JsonObject:
+        if not topic.persistent:
+            return unstored_internal_stats(self._loaded.nonpersistent(topic))
+        return internal_stats(self._loaded.topic(topic))
+
+    async def analyze_backlog(self, topic: TopicName, name: str, start: Position | None) -> JsonObject:
+        found = self._loaded.topic(topic)
+        most = self._service.settings.subscriptionBacklogScanMaxEntries
+        return await stored_messages.analyze(found, subscription_of(found, name), start, most)
+
+    async def explain(self, topic: TopicName, name: str) -> JsonObject:
+        return explanation(subscription_of(self._loaded.topic(topic), name))
+
+    async def unacknowledged(self, topic: TopicName, name: str, slot: int | None, key: str | None) -> JsonObject:
+        found = self._loaded.topic(topic)
+        return await of_hash(subscription_of(found, name), found.log, slot, key)

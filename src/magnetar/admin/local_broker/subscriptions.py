@@ -1,0 +1,157 @@
+"""Subscriptions of topics of this process, and what moves their cursors."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+
+from magnetar.admin.local_broker.loaded_topics import LoadedTopics, durable, subscription_of
+from magnetar.broker.topic.cleanup.expiry import expire
+from magnetar.broker.topic.subscription.subscription import Subscription
+from magnetar.broker.topic.topic import Topic
+from magnetar.model.cursor_properties import REPLICATED
+from magnetar.model.errors import (
+    ConflictError,
+    NotAllowedError,
+    PreconditionFailedError,
+    ServiceNotReadyError,
+)
+from magnetar.model.ids import LATEST, Position
+from magnetar.model.names import TopicName
+from magnetar.runtime.answers import answered
+
+
+class LocalSubscriptions:
+    """Implements :class:`magnetar.admin.ports.SubscriptionsPort`."""
+
+    def __init__(self, loaded: LoadedTopics) -> None:
+        self._loaded = loaded
+        self._service = loaded.service
+
+    async def subscriptions_of(self, topic: TopicName) -> list[str]:
+        return list(
+            (self._loaded.topic(topic) if topic.persistent else self._loaded.nonpersistent(topic)).subscriptions
+        )
+
+    async def create_subscription(
+        self, topic: TopicName, name: str, start: Position, properties: Mapping[str, str], *, replicated: bool
+    ) -> None:
+        found = self._service.topic_for(topic, create=True)
+        await answered(found.when_durable)
+        if name in found.subscriptions:
+            raise ConflictError("Subscription already exists for topic")
+        ordinal = found.log.end if start == LATEST else found.log.ordinal(start)
+        try:
+            told = {**properties, **(REPLICATED if replicated else {})}
+            await durable(lambda done, _: found.create_subscription(name, ordinal, done, told))
+        except NotAllowedError as full:
+            raise ConflictError(str(full)) from None  # 409 here, NotAllowedError on the wire
+
+    async def delete_subscription(self, topic: TopicName, name: str, *, force: bool) -> None:
+        if not topic.persistent:
+            self._loaded.nonpersistent_subscription(topic, name)
+            self._loaded.nonpersistent(topic).delete_subscription(name, _nothing)
+            return
+        found = self._loaded.topic(topic)
+        if subscription_of(found, name).consumers and not force:
+            raise PreconditionFailedError("Subscription has active connected consumers")
+        await durable(lambda done, _: found.delete_subscription(name, done))
+
+    async def skip(self, topic: TopicName, name: str, entries: int | None) -> None:
+        if not topic.persistent:
+            self._loaded.nonpersistent_subscription(topic, name)
+            raise NotAllowedError(f"nothing to skip: {topic.fqn} is a non-persistent topic, which stores nothing")
+        found = self._loaded.topic(topic)
+        subscription = subscription_of(found, name)
+        last = found.log.end - 1
+        if entries is not None:
+            last = _nth_unacknowledged(subscription, entries, last)
+        await durable(lambda done, _: subscription.skip_until(last, done))
+
+    async def skip_unreadable(self, topic: TopicName, name: str) -> int:
+        if not topic.persistent:
+            self._loaded.nonpersistent_subscription(topic, name)
+            return 0
+        found = self._loaded.topic(topic)
+        skipped = subscription_of(found, name).skip_unreadable()
+        await durable(found.log.barrier)
+        return skipped
+
+    async def expire(self, topic: TopicName, name: str, seconds: int) -> bool:
+        found = self._loaded.topic(topic)
+        return await _expire_older(found, subscription_of(found, name), seconds)
+
+    async def expire_until(self, topic: TopicName, name: str, position: Position, excluded: bool) -> bool:
+        found = self._loaded.topic(topic)
+        return await _expire_until(found, subscription_of(found, name), position, excluded=excluded)
+
+    async def reset_cursor(self, topic: TopicName, name: str, publish_time_ms: int) -> None:
+        if not topic.persistent:
+            self._loaded.nonpersistent_subscription(topic, name)
+            return
+        found = self._loaded.topic(topic)
+        subscription = subscription_of(found, name)
+        ordinal = await answered(partial(found.find_time, publish_time_ms))
+        if found.closed:
+            raise ServiceNotReadyError("Topic is temporarily unavailable")
+        await durable(lambda done, _: subscription.seek_to(ordinal, done))
+
+    async def reset_to(self, topic: TopicName, name: str, position: Position, excluded: bool) -> None:
+        found = self._loaded.topic(topic)
+        await _reset_to(found, subscription_of(found, name), position, excluded=excluded)
+
+    def subscription_properties(self, topic: TopicName, name: str) -> dict[str, str]:
+        if not topic.persistent:
+            return dict(self._loaded.nonpersistent_subscription(topic, name).properties)
+        cursor = subscription_of(self._loaded.topic(topic), name).cursor
+        return {key: str(value) for key, value in cursor.properties.items() if not key.startswith("#")}
+
+    async def set_subscription_properties(self, topic: TopicName, name: str, properties: Mapping[str, str]) -> None:
+        if not topic.persistent:
+            self._loaded.nonpersistent_subscription(topic, name).properties = dict(properties)
+            return
+        found = self._loaded.topic(topic)
+        cursor = found.log.cursors.get(subscription_of(found, name).name)
+        if cursor is not None:
+            cursor.set_properties(dict(properties))
+        await self._loaded.durable()
+
+
+def _nothing() -> None: ...
+
+
+def _nth_unacknowledged(subscription: Subscription, count: int, last: int) -> int:
+    """Ordinal of the ``count``-th entry that is not acknowledged, at most ``last``."""
+    cursor = subscription.cursor
+    ordinal = cursor.mark_delete
+    while count > 0 and ordinal < last:
+        start = cursor.next_unacknowledged(ordinal + 1)
+        if start > last:
+            break
+        stop = cursor.next_acknowledged(start, min(last + 1, start + count))
+        count -= stop - start
+        ordinal = stop - 1
+    return ordinal
+
+
+async def _expire_older(topic: Topic, subscription: Subscription, seconds: int) -> bool:
+    """Whether any message was older than that, and now counts as acknowledged (11.5.6)."""
+    gone = await expire(subscription, topic.clock.now_ms() - seconds * 1000)
+    await durable(topic.log.barrier)
+    return gone > 0
+
+
+async def _expire_until(topic: Topic, subscription: Subscription, position: Position, *, excluded: bool) -> bool:
+    """The same by a message's id."""
+    exact = topic.log.exact_ordinal(position)
+    last = topic.log.ordinal(position) - 1 if exact is None or excluded else exact
+    gone = subscription.expire_until(last) if last > subscription.cursor.mark_delete else 0
+    await durable(topic.log.barrier)
+    return gone > 0
+
+
+async def _reset_to(topic: Topic, subscription: Subscription, position: Position, *, excluded: bool) -> None:
+    """The message at ``position`` is the next one, or the one behind it."""
+    exact = topic.log.exact_ordinal(position)
+    ordinal = topic.log.ordinal(position) if exact is None else exact + excluded
+    await durable(lambda done, _: subscription.seek_to(ordinal, done))

@@ -1,0 +1,90 @@
+"""Topics and partitions of this process: whether they exist, making and removing them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
+
+from magnetar.admin.local_broker.loaded_topics import LoadedTopics, durable
+from magnetar.broker import lookup
+from magnetar.model.names import Domain, NamespaceName, TopicName
+from magnetar.model.topic_policies import TopicPolicies
+from magnetar.runtime.answers import answered
+
+
+class LocalTopics:
+    """Implements :class:`magnetar.admin.ports.TopicsPort`."""
+
+    def __init__(self, loaded: LoadedTopics) -> None:
+        self._loaded = loaded
+        self._service = loaded.service
+
+    def topics_of(self, namespace: NamespaceName) -> Iterable[TopicName]:
+        pieces = self._service.directory.pieces(namespace, system=True)
+        return map(TopicName.stored, chain.from_iterable(pieces))
+
+    def names_of(self, namespace: NamespaceName, domains: Sequence[Domain], *, system: bool) -> Sequence[Sequence[str]]:
+        return self._service.directory.pieces(namespace, domains, system=system)
+
+    def topic_exists(self, topic: TopicName) -> bool:
+        return self._service.exists(topic)
+
+    def partitions_of(self, topic: TopicName) -> list[TopicName]:
+        return self._service.partitions_of(topic)
+
+    def clients_of(self, topic: TopicName) -> int:
+        service = self._service
+        found = service.topics.get(topic.fqn) or service.unstored.by_name.get(topic.fqn)
+        return 0 if found is None else len(found.producers) + found.consumer_count()
+
+    async def partition_count(self, topic: TopicName, *, auto_create: bool) -> int:
+        service = self._service
+        return lookup.partition_count(
+            service.resources,
+            service.policies.auto_topic_creation(topic.namespace),
+            topic,
+            service.room_for,
+            exists=service.exists(topic),
+            may_create=auto_create,
+        )
+
+    def room_for(self, namespace: NamespaceName, topics: int) -> bool:
+        return self._service.room_for(namespace, topics)
+
+    def policies_of(self, topic: TopicName) -> TopicPolicies:
+        return self._service.policies.of(topic)
+
+    async def policies_in_force(self) -> None:
+        await self._service.policy_telling.told()
+
+    async def create_topic(self, topic: TopicName, properties: Mapping[str, str]) -> None:
+        if not topic.persistent:
+            self._service.create_unstored(topic)
+            return
+        found = self._service.create(topic)
+        if properties:
+            found.set_properties(dict(properties))
+        await answered(found.when_durable)
+
+    async def create_partitions(self, topic: TopicName, first: int, end: int) -> None:
+        if not topic.persistent:
+            return  # they come with their first client (SEMANTICS 13.1 {probe})
+        await self._service.partitions.make_durably(topic, first, end)
+
+    async def delete_topic(self, topic: TopicName, *, force: bool) -> None:
+        if not topic.persistent:
+            self._service.delete_unstored(topic)
+            return
+        self._service.delete(topic, force=force)
+        await self._loaded.durable()
+
+    async def unload_topic(self, topic: TopicName) -> None:
+        if not topic.persistent:
+            self._service.unstored.remove(topic)
+            return
+        if topic.fqn not in self._service.topics and self._service.exists(topic):
+            return  # nothing is loaded of it
+        await durable(self._loaded.topic(topic).log.barrier)
+        if topic.fqn in self._service.topics:
+            self._service.unload(topic)
+        await self._loaded.durable()
