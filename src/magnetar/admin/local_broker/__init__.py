@@ -1,7 +1,7 @@
 """The broker of this very process, as the REST interface needs it.
 
 Reading order: ``broker`` (all ports of :mod:`magnetar.admin.ports`), ``loaded_topics`` (topics by name), ``topics``,
-``topic_operations``, ``subscriptions``, ``messages`` with ``stored_messages`` and ``entries`` (single entries, awaited),
+``topic_operations``, ``subscriptions``, ``messages`` with ``stored_messages`` and ``entries`` (single ones, awaited),
 ``statistics`` with ``stats`` (a room: their shapes, and counters) and ``subscription_explanation`` (why nothing
 arrives), ``offload_views``, ``transaction_views``.
 """
