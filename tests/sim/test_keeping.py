@@ -197,6 +197,7 @@ async def read_all(model: Model) -> None:
 
 
 def test_keeping_is_exact() -> None:
+    """Retention, expiry and eviction keep exactly what a naive model keeps (rules 4.4.2, 4.5.2, 4.5.5)."""
     TRIMMED.clear()
     run_seeds(keeping, 12, settings=PASSIVE)
     assert sum(TRIMMED) > 50

@@ -221,6 +221,7 @@ def check(inputs: list[str], outputs: list[list[str]], workers: list[Worker], wa
 
 @pytest.mark.parametrize("simulation", [all_or_nothing, on_a_refusing_disk, crashing])
 def test_transactions_are_all_or_nothing(simulation: Simulation) -> None:
+    """Whatever crashes, a transaction shows all of what it sent and acknowledged, or nothing (rule 9.16)."""
     run_seeds(simulation, 12, settings=SETTINGS)
 
 

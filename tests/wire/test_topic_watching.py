@@ -93,6 +93,8 @@ def test_a_closed_watch_and_a_lost_connection_hear_nothing_and_cost_nothing() ->
 
 
 def test_the_flag_and_the_refusal_follow_the_setting() -> None:
+    """Without patterns in the broker the flag supports_topic_watchers is off and a watch is refused (rule 1.2.6)."""
+
     async def test(wires: Wires) -> None:
         client = await wires.silent()
         connected = await client.connect()

@@ -188,7 +188,7 @@ def test_a_plain_acknowledgement_wins() -> None:
 
 
 def test_parts_of_batches() -> None:
-    """9.12, 9.14: two transactions hold different messages of one batch."""
+    """9.12, 9.14: two transactions hold different messages of one batch (rule 5.7.9)."""
 
     async def test(wires: Wires) -> None:
         client, producer, consumer = await stage(wires)

@@ -156,6 +156,7 @@ def test_a_bug_is_one_answer_and_one_log_entry(
 
 
 def test_brokers(rest: RestClient, broker: FakeBroker) -> None:
+    """The routes of the broker itself answer what there is to say of one broker (rule 11.2.4)."""
     assert rest.get("/admin/v2/brokers").json() == ["127.0.0.1:8080"]
     assert rest.get("/admin/v2/brokers/standalone").json() == ["127.0.0.1:8080"]
     assert rest.get("/admin/v2/brokers/health").text == "ok"
@@ -173,6 +174,7 @@ def test_brokers(rest: RestClient, broker: FakeBroker) -> None:
 
 @pytest.mark.parametrize("path", ["/metrics", "/metrics/"])
 def test_metrics(rest: RestClient, broker: FakeBroker, path: str) -> None:
+    """/metrics is Prometheus text with the names of Apache Pulsar (rules 11.1.5, 14.11)."""
     broker.topics = {TopicName.parse('persistent://ref/main/"q"'): {}, TopicName.parse("public/default/t"): {}}
     answered = rest.get(path)
     assert answered.headers["content-type"].startswith("text/plain")

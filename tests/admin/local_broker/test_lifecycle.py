@@ -116,6 +116,8 @@ def test_partitioned_ends(tmp_path: Path) -> None:
 
 
 def test_truncated(tmp_path: Path) -> None:
+    """Truncation moves every cursor to the end and deletes what is stored (rule 4.2.4)."""
+
     async def story(broker: RealBroker) -> None:
         await broker.ask("PUT", f"{URL}/subscription/s", "earliest")
         await publish(broker, T, b"a", b"b")

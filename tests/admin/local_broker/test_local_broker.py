@@ -159,6 +159,8 @@ def test_subscriptions_begin_where_they_were_told(tell: Callable[[Story], None])
 
 
 def test_skipping_and_resetting(tell: Callable[[Story], None]) -> None:
+    """Messages are skipped by number or altogether, and a cursor is reset to a time or an id (rule 11.5.2)."""
+
     async def story(broker: RealBroker) -> None:
         times = (1_000, 2_000, 3_000, 4_000, 5_000)
         consumer = await consume(broker)
@@ -183,6 +185,8 @@ def test_skipping_and_resetting(tell: Callable[[Story], None]) -> None:
 
 
 def test_last_message_id_knows_the_batch(tell: Callable[[Story], None]) -> None:
+    """The id of the last message of a batch has the index of that message and the size of the batch (rule 3.5.6)."""
+
     async def story(broker: RealBroker) -> None:
         assert (await broker.ask("PUT", URL))[0] == 204
         nothing = (await broker.ask("GET", URL + "/lastMessageId"))[1]

@@ -106,6 +106,8 @@ def segment_bytes(path: Path) -> int:
 
 
 def test_what_was_offloaded_is_read_in_order_also_after_a_restart_and_the_disk_is_free(tmp_path: Path) -> None:
+    """What was offloaded is read in order, also after a restart, and its disk space is free (rule 14.7)."""
+
     async def first(broker: RealBroker) -> None:
         await keep(broker)
         await publish(broker, 0, 250)

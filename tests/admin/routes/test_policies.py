@@ -86,6 +86,7 @@ def _namespace_policy(rest: RestClient, policy: str) -> None:
 
 
 def test_topic_policies_are_set_shown_and_removed(rest: RestClient, broker: FakeBroker) -> None:
+    """Each policy of a topic is set, shown, applied and removed, retention among them (rules 0.17, 4.4.5, 11.4.8)."""
     broker.topics = {NAME: {}}
     for policy in TOPIC_POLICIES:
         _topic_policy(rest, policy)
@@ -258,7 +259,7 @@ def quota(size: int, seconds: int) -> dict[str, Any]:
 
 
 def test_quotas_of_a_namespace(rest: RestClient) -> None:
-    """4.4.3, 4.6.1: only the size quota is compared with retention there."""
+    """4.4.3, 4.6.1: only the size quota is compared with retention there (rule 11.3.6)."""
     quotas, kept = NAMESPACE + "/backlogQuota", NAMESPACE + "/retention"
     assert rest.get(quotas + "Map").json() == {}
     assert rest.post(quotas + "?backlogQuotaType=message_age", json=quota(-1, 600)).status_code == 204

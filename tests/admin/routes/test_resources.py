@@ -15,6 +15,7 @@ STANDALONE = {"adminRoles": [], "allowedClusters": ["standalone"]}
 
 
 def test_getters(rest: RestClient) -> None:
+    """Clusters, tenants and namespaces are listed and shown with their policies (rule 11.3.1)."""
     assert rest.get("/admin/v2/clusters").json() == ["standalone"]
     assert rest.get("/admin/v2/tenants").json() == ["public", "pulsar", "ref"]
     assert rest.get("/admin/v2/tenants/public").json() == STANDALONE
@@ -46,6 +47,7 @@ def test_getters(rest: RestClient) -> None:
 def test_mutators_succeed_with_an_empty_answer(
     rest: RestClient, method: str, path: str, body: object, status: int
 ) -> None:
+    """A change that succeeds is answered without a body (rule 11.1.1)."""
     done = rest.request(method, path, json=body)
     assert (done.status_code, done.content) == (status, b"")
 
@@ -104,6 +106,8 @@ def test_bodies_may_be_empty_or_null(rest: RestClient, content: bytes) -> None:
     ],
 )
 def test_reasons(shared_world: World, method: str, path: str, body: object, status: int, reason: str) -> None:
+    """Refusals of clusters, tenants and namespaces have the status and the reason of Apache Pulsar (rules 11.1.2,
+    11.1.3, 11.2.1, 11.2.3, 11.3.9)."""
     refused = shared_world.rest.request(method, path, json=body)
     assert (refused.status_code, refused.json()) == (status, {"reason": reason})
 

@@ -321,7 +321,7 @@ def test_lookup(rest: RestClient) -> None:
 
 
 def test_bundle(rest: RestClient, resources: Resources) -> None:
-    """The two names whose bundle Apache Pulsar told."""
+    """The two names whose bundle Apache Pulsar told (rule 14.15)."""
     resources.namespaces.create("ref", "sc2")
     path = "/lookup/v2/topic/persistent/ref/{}/bundle"
     assert rest.get(path.format("main/plain")).text == "0x40000000_0x80000000"

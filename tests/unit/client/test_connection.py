@@ -26,6 +26,7 @@ def ask(connection: Connection) -> c.CommandPartitionedTopicMetadataResponse:
 
 
 def test_service_urls() -> None:
+    """A service URL may list several hosts; anything else is refused with a hint (rule 6.10.5)."""
     assert parse_service_url("pulsar://a,b:1,[::1]:2") == (Address("a", 6650), Address("b", 1), Address("::1", 2))
     for bad, hint in (
         ("localhost:6650", "no scheme"),

@@ -68,6 +68,8 @@ def test_takes_the_given_name_and_counts_receipts() -> None:
 
 
 def test_sends_again_what_has_no_receipt() -> None:
+    """After a reconnect the producer sends again, in order, what has no receipt (rule 6.10.2)."""
+
     def breaks(link: Link) -> None:
         opens(link)
         link.send(receipt(link.expect(c.CommandSend)))

@@ -60,6 +60,8 @@ def results(count: int) -> Sequence[PendingEntry]:
 
 
 def test_reading_stops_at_the_limit_and_goes_on_at_half_of_it() -> None:
+    """Too many pending publishes stop the reading of a connection until half of them are done (rule 3.3.10)."""
+
     async def scenario() -> None:
         listener, transport, connection, published = publisher(Connections())
         listener.data_received(sends(WINDOW - 1))

@@ -23,7 +23,8 @@ async def connected(**options: bool) -> RawClient:
 
 
 def test_a_failed_write_leaves_no_pending_publishes_behind() -> None:
-    """Entries of a second group in flight were neither answered nor counted off: the connection stood still."""
+    """Entries of a second group in flight were neither answered nor counted off: the connection stood still (rule
+    3.3.5)."""
 
     async def simulation(world: World) -> None:
         await world.boot()

@@ -48,6 +48,8 @@ def talk(simulation: Talk, settings: Settings | None = None) -> None:
 
 
 def test_who_is_connected_is_shown() -> None:
+    """Names, metadata, versions and addresses of clients stand in the statistics (rules 3.1.11, 5.10.2, 11.4.10)."""
+
     async def simulation(world: World) -> None:
         client = await connected(version="my client 1.0")
         await client.producer(T, "p", metadata=(("a", "b"),))
@@ -66,6 +68,8 @@ def test_who_is_connected_is_shown() -> None:
 
 
 def test_chunks_are_noted_once_one_was_published() -> None:
+    """The statistics show that chunks were published from the first one on (rule 3.6.4)."""
+
     async def simulation(world: World) -> None:
         client = await connected()
         producer = await client.producer(T)

@@ -51,7 +51,7 @@ def test_only_the_best_priority_counts() -> None:
 
 @pytest.mark.parametrize("topic", [f"persistent://public/default/t{i}" for i in range(20)])
 def test_plain_topics_ask_a_ring(topic: str) -> None:
-    """5.4.2, against a linear search; 5.4.3 for partitions."""
+    """5.4.2, against a linear search; 5.4.3 for partitions (rule 0.10)."""
     members = [consumer(name) for name in ("x", "y", "z")]
     target = murmur3_31(topic.encode())
     points = [(murmur3_31(f"{c.name}{j}".encode()), c) for c in members for j in range(100)]

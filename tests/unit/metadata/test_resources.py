@@ -187,6 +187,7 @@ def test_bundle_boundaries() -> None:
 
 
 def test_policies_given_at_creation_are_kept_and_unknown_fields_are_not(resources: Resources) -> None:
+    """A namespace keeps the policies that it was created with; unknown fields are dropped (rule 11.3.2)."""
     name = resources.namespaces.create("public", "n", {"message_ttl_in_seconds": 5, "nope": 1, "deleted": None})
     policies = resources.namespaces.policies(name)
     assert policies["message_ttl_in_seconds"] == 5

@@ -24,6 +24,7 @@ from magnetar.model.hashing import java_string_hash, murmur3_31, range_slot, rin
     ],
 )
 def test_murmur(key: bytes, value: int) -> None:
+    """The 31-bit murmur hash has the values of the official clients (rules 6.7.5, 15.1, 15.5)."""
     assert murmur3_31(key) == value
 
 
@@ -65,6 +66,7 @@ def test_slot_zero_is_never_used() -> None:
     ],
 )
 def test_java_string_hash(text: str, value: int) -> None:
+    """The hash of a string is that of Java, over UTF-16 units (rules 6.7.4, 15.1, 15.6)."""
     assert java_string_hash(text) == value
 
 

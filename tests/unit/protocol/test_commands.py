@@ -14,6 +14,7 @@ from tests.support.command_strategies import commands, instances
 
 
 def test_every_number_of_the_schema_has_a_typed_command() -> None:
+    """Each type of BaseCommand in the protocol definition has a typed command (rule 1.1.11)."""
     assert sorted(codec.NUMBERS.values()) == sorted(pb.BaseCommand.Type.values())
 
 

@@ -65,6 +65,7 @@ def test_sticky_key_of_an_unreadable_entry() -> None:
 @settings(max_examples=150, deadline=None)
 @given(st.lists(st.tuples(instances(e.SingleMessageMetadata), st.binary(max_size=50)), max_size=5))
 def test_batch_round_trip(messages: list[tuple[e.SingleMessageMetadata, bytes]]) -> None:
+    """The messages of a batch keep their own metadata (rule 3.5.3)."""
     assert e.split_batch(e.join_batch(messages), len(messages)) == messages
 
 

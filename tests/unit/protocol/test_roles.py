@@ -53,6 +53,7 @@ def test_second_connect_and_broker_commands_are_refused() -> None:
 
 
 def test_one_auth_response_per_challenge() -> None:
+    """Each AUTH_CHALLENGE takes one AUTH_RESPONSE, in the handshake and afterwards (rule 1.3.15)."""
     server = ServerConnection()
     server.admit(c.CommandConnect("test", 21))
     server.challenge()
@@ -93,7 +94,7 @@ def test_answers_find_their_requests_in_any_order() -> None:
 
 
 def test_waiting_producer_is_answered_twice() -> None:
-    """SEMANTICS 3.2.4."""
+    """SEMANTICS 3.2.4 (rule 1.3.2)."""
     client, _ = pair()
     producer = c.CommandProducer("t", 1, client.new_request_id())
     client.send(producer)
@@ -104,6 +105,7 @@ def test_waiting_producer_is_answered_twice() -> None:
 
 
 def test_pushes_and_late_answers() -> None:
+    """What the broker sends unasked belongs to no request; an answer that comes too late is dropped (rule 1.3.18)."""
     client, _ = pair()
     closed = c.CommandCloseProducer(1, -1)
     assert client.match(closed) == Arrival(closed, None)
@@ -144,7 +146,7 @@ def test_what_a_broker_must_not_say() -> None:
 
 
 def test_refused_handshake() -> None:
-    """SEMANTICS 1.2.3: ERROR with request id -1."""
+    """SEMANTICS 1.2.3: ERROR with request id -1 (rule 1.3.1)."""
     client = ClientConnection()
     client.send(c.CommandConnect("test", 21))
     refusal = c.CommandError(-1, ServerError.AuthenticationError, "Failed to authenticate")

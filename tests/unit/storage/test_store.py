@@ -75,6 +75,8 @@ def test_what_was_written_is_read_back_also_after_a_restart(tmp_path: Path) -> N
 
 
 def test_ledgers_roll_at_exactly_the_maximum_and_ids_grow(tmp_path: Path) -> None:
+    """A ledger is closed at its maximum of entries; entry ids begin anew and ledger ids grow (rules 4.1.1, 4.2.1)."""
+
     async def main() -> None:
         store = opened(tmp_path)
         managed = store.open_log("a")

@@ -38,6 +38,7 @@ def read(log: list[bytes], start: int, stop: int) -> list[ReadableEntry]:
 def test_every_message_is_in_the_range_of_its_first_chunk(
     sent: list[tuple[bytes, int, CompressionType]], random: object, cuts: list[int], broken: set[int]
 ) -> None:
+    """Chunks are joined by uuid, and each message belongs to the range that holds its first chunk (rule 6.6.1)."""
     queues = [
         (number, chunks(f"u{number}", value, pieces, kind=kind)) for number, (value, pieces, kind) in enumerate(sent)
     ]

@@ -27,6 +27,7 @@ def opener(
 
 @pytest.mark.parametrize("kind", CompressionType)
 def test_a_batch_is_encrypted_after_it_was_compressed(kind: CompressionType) -> None:
+    """A batch is packed, compressed and then encrypted (rule 1.1.10)."""
     (batch,) = BatchWriter("p", compression=kind).pack(5, [b"a" * 50, None, b"c"], [1, 2, 3], [b"k", None, b"k"])
     entry = sealed(batch.entry)
     assert b"a" * 50 not in entry
@@ -50,6 +51,7 @@ def test_a_key_for_all_names_and_several_readers() -> None:
 
 @pytest.mark.parametrize("kind", [CompressionType.NONE, CompressionType.LZ4])
 def test_each_chunk_is_encrypted_by_itself(kind: CompressionType) -> None:
+    """A message is compressed, cut into chunks, and each chunk encrypted (rule 1.1.10)."""
     reader, found = opener(k=pair()[0]), []
     for number, data in enumerate(chunks("u", b"abc" * 100, 3, kind=kind)):
         found.append(reader.open(1, number, sealed(data)))

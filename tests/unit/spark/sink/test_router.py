@@ -42,6 +42,7 @@ def column(one: Rows, name: str) -> list[Any]:
 def test_every_row_goes_to_the_partition_of_its_key_in_order(
     rows: list[tuple[bytes, str | None]], partitions: int, murmur: bool
 ) -> None:
+    """A row goes to the partition of its key, or in turn without one, and keeps its order (rules 6.7.1, 6.7.7)."""
     router = Router(T, lambda _: partitions, murmur=murmur, run=2)
     values, keys = pa.array([v for v, _ in rows], pa.binary()), pa.array([k for _, k in rows], pa.string())
     whole = pa.RecordBatch.from_arrays([values, keys], ["value", "__key"])

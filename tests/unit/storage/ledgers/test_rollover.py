@@ -17,4 +17,5 @@ RULE = Rollover(entries_max=10, bytes_max=1000, min_ms=50, max_ms=200)
     ],
 )  # fmt: skip
 def test_due(entries: int, size: int, age: int, due: bool) -> None:
+    """A ledger is full at its limits, not before it is old enough, and in any case when it is too old (rule 4.2.1)."""
     assert RULE.due(entries, size, 7_000, 7_000 + age) is due

@@ -94,7 +94,8 @@ def last_to_go(sizes: list[int], mark: int, limit: int) -> int:
 
 @pytest.mark.parametrize("seed", range(12))
 def test_the_slowest_lose_their_oldest_messages_down_to_nine_tenths(seed: int) -> None:
-    """Each entry once per subscription that loses it; those below the limit, of a reader or compaction lose none."""
+    """Each entry once per subscription that loses it; those below the limit, of a reader or compaction lose none (rule
+    4.6.5)."""
 
     async def main() -> None:
         rng = random.Random(seed)
@@ -140,6 +141,8 @@ def test_the_limit_itself_is_too_much(limit: int, mark: int) -> None:
 def test_producers_go_at_the_limit_and_may_come_when_the_backlog_is_below(
     policy: QuotaPolicy, error: type[Exception]
 ) -> None:
+    """Above the quota producers are closed and refused until the backlog is below it (rules 4.6.2, 4.6.4)."""
+
     async def main() -> None:
         there = await topic(size_quota(100, policy))
         there.quotas.check_producer()
