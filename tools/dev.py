@@ -129,7 +129,7 @@ def bench_spark(arguments: Sequence[str]) -> None:
 def oracle(arguments: Sequence[str]) -> None:
     """ask Apache Pulsar and magnetar the same questions and print where they differ"""
     install("all")
-    call(BIN / "python", "-m", "tools.oracle", *arguments)
+    call(BIN / "python", "-m", "tests.conformance", *arguments)
 
 
 def official(arguments: Sequence[str]) -> None:

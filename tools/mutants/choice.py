@@ -26,7 +26,7 @@ JUDGES: Final = (
     "tests/unit/transactions", "tests/unit/connection", "tests/unit/broker", "tests/unit/testing",
     "tests/admin", "tests/sim",
 )  # fmt: skip
-REST: Final = ("tests/wire", "tests/app", "tests/oracle", "tests/hostile")
+REST: Final = ("tests/wire", "tests/app", "tests/conformance", "tests/hostile")
 """What else `make test` runs against a broker: processes and real sockets, too slow to judge each fault."""
 _NOT: Final = "not noticed"
 """Tests of wrong builds expect a failure: they cannot judge one."""

@@ -1,4 +1,4 @@
-"""Answers as Apache Pulsar 4.0.8 gives them, asked of a whole broker (recorded in tests/oracle/recorded, too)."""
+"""Answers as Apache Pulsar 4.0.8 gives them, asked of a whole broker (recorded in tests/conformance/recorded, too)."""
 
 from __future__ import annotations
 

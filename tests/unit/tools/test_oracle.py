@@ -6,13 +6,13 @@ import json
 from pathlib import Path
 
 import pytest
-from tools.oracle import differences, recording, wire
-from tools.oracle.answers import Normaliser, shape, text, tried
-from tools.oracle.probe import PROFILES
-from tools.oracle.probes import REGISTRY
 from tools.servers.apache import configuration
 
 from magnetar.protocol.generated import pulsar_pb2 as schema
+from tests.conformance import differences, recording, wire
+from tests.conformance.answers import Normaliser, shape, text, tried
+from tests.conformance.probe import PROFILES
+from tests.conformance.probes import REGISTRY
 
 
 def test_ledgers_are_numbered_as_they_appear_and_minus_one_stays() -> None:
