@@ -36,7 +36,7 @@ from magnetar.storage.store import LedgerStore, StoreSettings
 from magnetar.testing.rawclient import RawClient
 
 PASS_SECONDS: Final = 10.0
-"""As in `magnetar.broker.upkeep`."""
+"""As in `magnetar.broker.upkeep.periodic_passes`."""
 _PENDING_MAX: Final = 4 << 20
 _TOPIC: Final = "persistent://public/default/space-"
 

@@ -8,8 +8,8 @@ from typing import cast
 from magnetar.admin.ports import BrokerPorts, LookupAnswer, OffloadsPort, StatsOptions
 from magnetar.admin.values.counters import StorageCounters, SubscriptionCounters, TopicCounters
 from magnetar.admin.values.stored_message import StoredMessage
-from magnetar.broker.policies import Policies
-from magnetar.broker.schemas import SchemaRegistry
+from magnetar.broker.policies.effective_policies import EffectivePolicies
+from magnetar.broker.schema_registry import SchemaRegistry
 from magnetar.config.settings import Settings
 from magnetar.metadata.resources import Resources
 from magnetar.model.errors import (
@@ -32,7 +32,7 @@ class FakeBroker:
 
     def __init__(self, resources: Resources, settings: Settings | None = None) -> None:
         self.resources = resources
-        self.policies = Policies(resources, settings or Settings())
+        self.policies = EffectivePolicies(resources, settings or Settings())
         self.schemas = SchemaRegistry(resources.schemas, self.policies, SystemClock())
         self.topics: dict[TopicName, dict[str, Position]] = {}
         self.properties: dict[TopicName, dict[str, str]] = {}

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from magnetar.app import main, node
-from magnetar.broker import upkeep
+from magnetar.broker.upkeep import periodic_passes
 from magnetar.config.settings import Settings
 from magnetar.storage.space import segment_cleaner
 from magnetar.storage.store import StoreSettings
@@ -25,8 +25,8 @@ def _small(settings: Settings) -> StoreSettings:
 if __name__ == "__main__":
     node.store_settings = _small
     # Final for the broker, not for this test
-    upkeep._TRIM_SECONDS = 0.5  # type: ignore[misc]
-    upkeep._SPACE_SECONDS = 0.2  # type: ignore[misc]
+    periodic_passes._TRIM_SECONDS = 0.5  # type: ignore[misc]
+    periodic_passes._SPACE_SECONDS = 0.2  # type: ignore[misc]
     segment_cleaner._ROUND_SECONDS = 0.1  # type: ignore[misc]
     segment_cleaner._ROLL_SECONDS = 0.2  # type: ignore[misc]
     segment_cleaner._NEWEST_SECONDS = 0.5  # type: ignore[misc]

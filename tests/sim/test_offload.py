@@ -11,7 +11,7 @@ import asyncio
 import pytest
 
 from magnetar.app.node import Broker
-from magnetar.broker.offloading import Offloading
+from magnetar.broker.offloader import Offloader
 from magnetar.config.settings import Settings
 from magnetar.model.names import TopicName
 from magnetar.offload.parquet_archive import ParquetArchive
@@ -137,12 +137,12 @@ def test_a_copy_that_rots_before_the_release_costs_nothing() -> None:
 
 
 def test_releasing_before_the_record_is_durable_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def record(self: Offloading, topic: object, ledger: object, copy: Offload) -> Offload:
+    async def record(self: Offloader, topic: object, ledger: object, copy: Offload) -> Offload:
         managed: ManagedLedger = topic.log  # type: ignore[attr-defined]  # a topic
         managed.apply_offload(ledger.id, copy._replace(released=True))  # type: ignore[attr-defined]  # a ledger
         return copy
 
-    monkeypatch.setattr(Offloading, "_record", record)
+    monkeypatch.setattr(Offloader, "_record", record)
     assert caught(offloading, lambda broker: None, 12, settings=SETTINGS)
 
 

@@ -13,7 +13,7 @@ from magnetar.admin.ports import TopicsPort
 from magnetar.admin.routes.namespaces.removal import remove_partitioned
 from magnetar.admin.routes.topics.partitions import make_missing
 from magnetar.app.node import Broker
-from magnetar.broker.partition_making import PartitionMaker
+from magnetar.broker.namespaces.partition_creation import PartitionCreator
 from magnetar.metadata.partitioned import PartitionedTopics
 from magnetar.model.errors import ServerError, ServiceNotReadyError, TopicNotFoundError
 from magnetar.model.ids import EARLIEST
@@ -198,10 +198,10 @@ def test_no_finishing_after_a_crash_is_noticed() -> None:
 
 
 def test_partitions_without_subscriptions_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    def bare(maker: PartitionMaker, partition: TopicName, like: object) -> object:
+    def bare(maker: PartitionCreator, partition: TopicName, like: object) -> object:
         return maker._find(partition) or maker._make(partition)
 
-    monkeypatch.setattr(PartitionMaker, "_whole", bare)
+    monkeypatch.setattr(PartitionCreator, "_whole", bare)
     assert caught(growth, lambda broker: None, 4)
 
 

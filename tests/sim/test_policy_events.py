@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from magnetar.broker.policy_events import EventsBesideLog, PolicyEvents
+from magnetar.broker.policies.policy_events import EventsBesideLog, PolicyEvents
 from magnetar.metadata.topic_policies import TopicPolicyRecords
 from magnetar.model.names import NamespaceName, TopicName
 from magnetar.protocol import commands as c

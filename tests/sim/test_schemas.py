@@ -7,7 +7,7 @@ import json
 
 import pytest
 
-from magnetar.broker.schemas import SchemaRegistry
+from magnetar.broker.schema_registry import SchemaRegistry
 from magnetar.metadata.schemas import SchemaStore
 from magnetar.model.errors import ServerError
 from magnetar.model.names import TopicName
@@ -161,5 +161,5 @@ def test_numbers_that_begin_anew_after_a_deletion_are_noticed(monkeypatch: pytes
 
 
 def test_two_versions_of_one_schema_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("magnetar.broker.schemas.same", lambda versions, new: None)
+    monkeypatch.setattr("magnetar.broker.schema_registry.same", lambda versions, new: None)
     assert caught(versions, lambda broker: None, 3)

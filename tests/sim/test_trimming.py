@@ -6,8 +6,8 @@ import asyncio
 
 import pytest
 
-from magnetar.broker import at_rest
 from magnetar.broker.topic.topic import Topic
+from magnetar.broker.upkeep import unloaded_topics
 from magnetar.model.names import TopicName
 from magnetar.protocol.commands import SubType
 from magnetar.testing.history import Order, Rules
@@ -110,17 +110,17 @@ def test_topics_that_nobody_uses_are_trimmed() -> None:
 
 
 def test_not_looking_at_topics_that_nobody_uses_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(at_rest, "_LOOKED_AT", 0)
+    monkeypatch.setattr(unloaded_topics, "_LOOKED_AT", 0)
     assert caught(unused, lambda broker: None, 1)
 
 
 def test_trimming_unused_topics_without_asking_the_cursors_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(at_rest, "releasable", lambda managed, rule, started_ms: managed.end)
+    monkeypatch.setattr(unloaded_topics, "releasable", lambda managed, rule, started_ms: managed.end)
     assert caught(unused, lambda broker: None, 1)
 
 
 def test_each_pass_goes_on_where_the_last_one_ended(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(at_rest, "_LOOKED_AT", 3)
+    monkeypatch.setattr(unloaded_topics, "_LOOKED_AT", 3)
     run_seeds(unused, 1)
 
 

@@ -223,7 +223,7 @@ def test_a_fault_of_our_own_costs_one_connection(
     def breaks(*_: object) -> None:
         raise RuntimeError("not thought of")
 
-    monkeypatch.setattr("magnetar.broker.lookup.require_listener", breaks)
+    monkeypatch.setattr("magnetar.broker.namespaces.lookup.require_listener", breaks)
 
     async def attack(wires: Wires, offender: RawClient) -> None:
         offender.say_bytes(codec.encode(c.CommandLookupTopic(T, 5)) + after)

@@ -57,8 +57,8 @@ def test_messages_pass_and_nothing_touches_the_disk() -> None:
         assert journal.writes == writes
         assert not service.topics
         assert T not in service.store
-        assert service.names_in(service.unstored.by_name[T].name.namespace) == [T]
-        assert len(service.unstored.in_flight) == 0
+        assert service.names_in(service.nonpersistent_topics.by_name[T].name.namespace) == [T]
+        assert len(service.nonpersistent_topics.in_flight) == 0
 
     on_broker(test)
 
@@ -77,7 +77,7 @@ def test_a_connection_with_too_many_on_their_way_loses_the_rest_in_order() -> No
         assert places <= {(0, 0), (-1, -1)}
         assert got[0][1:] == got[1][1:] == (0, 0), "one more than the limit may be on its way"
         assert (-1, -1) in places, "ten messages in one write are more than two"
-        topic = wires.world.machine.broker.service.unstored.by_name[T]
+        topic = wires.world.machine.broker.service.nonpersistent_topics.by_name[T]
         dropped = sum(1 for _, ledger, _ in got if ledger == -1)
         assert next(iter(topic.producers)).msg_dropped == dropped
         assert topic.msg_in == 10 - dropped
@@ -108,7 +108,7 @@ def test_a_subscription_ends_with_its_last_consumer() -> None:
         client, other = await wires.open(), await wires.open()
         consumer = await client.subscribe(T, "s", c.SubType.Shared)
         second = await other.subscribe(T, "s", c.SubType.Shared)
-        topic = wires.world.machine.broker.service.unstored.by_name[T]
+        topic = wires.world.machine.broker.service.nonpersistent_topics.by_name[T]
         await consumer.close()
         assert list(topic.subscriptions) == ["s"]
         with pytest.raises(RefusedError) as refused:
@@ -125,7 +125,7 @@ def test_an_idle_topic_is_collected() -> None:
     """13.10: not while a client is there, and after the policy's time without any."""
 
     async def test(wires: Wires) -> None:
-        by_name = wires.world.machine.broker.service.unstored.by_name
+        by_name = wires.world.machine.broker.service.nonpersistent_topics.by_name
         client = await wires.open()
         producer = await client.producer(T)
         await asyncio.sleep(200)

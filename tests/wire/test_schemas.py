@@ -167,7 +167,7 @@ def test_both_domains_share_a_schema() -> None:
             assert (await client.producer(topic, schema=A)).opened.schema_version == number(0)
         assert (await refused(client, other, STRING)).startswith(LONG)
         service = wires.world.machine.broker.service
-        service.delete_unstored(TopicName.parse(other))
+        service.delete_nonpersistent(TopicName.parse(other))
         assert (await get(client)).schema is not None
         service.delete(TopicName.parse(T), force=True)
         await asyncio.sleep(1)

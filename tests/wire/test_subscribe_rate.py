@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from magnetar.broker.subscribe_rates import SubscribeRates, Who
+from magnetar.broker.policies.subscribe_rate_limiter import ConsumerIdentifier, SubscribeRateLimiter
 from magnetar.model.errors import NotAllowedError, ServerError
 from magnetar.model.names import TopicName
 from magnetar.model.topic_policies import SubscribeRate
@@ -49,12 +49,12 @@ def test_one_consumer_again_and_again() -> None:
 
 
 def test_memory_is_that_of_one_period() -> None:
-    rates, rate = SubscribeRates(), SubscribeRate(1, 5)
+    rates, rate = SubscribeRateLimiter(), SubscribeRate(1, 5)
     for number in range(20_000):
-        rates.check(rate, Who("t", "h", "c", number), number / 100)
+        rates.check(rate, ConsumerIdentifier("t", "h", "c", number), number / 100)
     assert len(rates) <= 1025
     with pytest.raises(NotAllowedError):
-        rates.check(rate, Who("t", "h", "c", 19_999), 200)
-    unlimited = SubscribeRates()
-    unlimited.check(SubscribeRate(), Who("t", "h", "c", 1), 0)
+        rates.check(rate, ConsumerIdentifier("t", "h", "c", 19_999), 200)
+    unlimited = SubscribeRateLimiter()
+    unlimited.check(SubscribeRate(), ConsumerIdentifier("t", "h", "c", 1), 0)
     assert len(unlimited) == 0

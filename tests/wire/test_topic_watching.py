@@ -8,7 +8,7 @@ import pytest
 
 from magnetar.broker.connection.handlers.lookup_commands import topics_of_namespace
 from magnetar.broker.connection.handlers.topic_list_watch import watch_topic_list
-from magnetar.broker.lookup import topics_hash
+from magnetar.broker.namespaces.lookup import topics_hash
 from magnetar.model.errors import ServerError
 from magnetar.model.names import TopicName
 from magnetar.protocol import commands as c

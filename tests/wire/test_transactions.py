@@ -363,7 +363,7 @@ def test_without_transactions() -> None:
 
 def test_the_log_counts_transactions_that_time_out(caplog: pytest.LogCaptureFixture) -> None:
     """However many and however they are spread: a line at once, and one a minute."""
-    caplog.set_level(logging.INFO, "magnetar.broker.coordinating")
+    caplog.set_level(logging.INFO, "magnetar.broker.transaction_coordinator")
 
     async def test(wires: Wires) -> None:
         client = await wires.open()

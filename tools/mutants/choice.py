@@ -16,7 +16,7 @@ from tools.mutants.tree import Tree
 
 AREAS: Final = {
     "storage": ("src/magnetar/storage", "src/magnetar/metadata"),
-    "delivery": ("src/magnetar/broker/delivery", "src/magnetar/broker/transactions"),
+    "delivery": ("src/magnetar/broker/delivery", "src/magnetar/transactions"),
     "topic": ("src/magnetar/broker/topic",),
     "connection": ("src/magnetar/broker/connection",),
     "protocol": ("src/magnetar/protocol",),

@@ -11,12 +11,12 @@ from typing import Final
 
 from magnetar.app.data_directory import DataDirectory
 from magnetar.app.rest import RestPort
-from magnetar.broker.compaction_monitor import CompactionMonitor
 from magnetar.broker.connection.listener import Connections, Listener, factory
-from magnetar.broker.liveness import Liveness
-from magnetar.broker.rates import Rates
 from magnetar.broker.service import BrokerService
-from magnetar.broker.upkeep import Upkeep
+from magnetar.broker.upkeep.compaction_monitor import CompactionMonitor
+from magnetar.broker.upkeep.liveness import Liveness
+from magnetar.broker.upkeep.periodic_passes import Upkeep
+from magnetar.broker.upkeep.rates import Rates
 from magnetar.config.settings import Settings
 from magnetar.metadata.resources import Resources
 from magnetar.metadata.store import MetadataStore
@@ -126,7 +126,7 @@ class Broker:
         await self.rates.close()
         await self.upkeep.close()
         await self.service.partitions.close()
-        await self.service.offloading.close()
+        await self.service.offloader.close()
         await self.compaction_monitor.close()
         self.service.close()
         for connection in list(self.connections):

@@ -11,8 +11,8 @@ import socket
 from typing import TYPE_CHECKING
 
 from magnetar.broker.connection.listener import Connections
-from magnetar.broker.rates import Rates
 from magnetar.broker.service import BrokerService
+from magnetar.broker.upkeep.rates import Rates
 from magnetar.runtime.descriptors import Descriptors
 from magnetar.runtime.doors import Guests, listen
 from magnetar.runtime.tasks import TaskGroup

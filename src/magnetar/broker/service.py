@@ -7,14 +7,16 @@ import logging
 from random import Random
 from typing import Final
 
-from magnetar.broker.coordinating import ASSIGN_TOPIC, TransactionCoordinator
-from magnetar.broker.offloading import Offloading
-from magnetar.broker.partition_making import PartitionMaker
-from magnetar.broker.policies import Policies
-from magnetar.broker.policy_events import PolicyEvents
-from magnetar.broker.policy_telling import PolicyTelling
-from magnetar.broker.schemas import SchemaRegistry
-from magnetar.broker.subscribe_rates import SubscribeRates
+from magnetar.broker.namespaces.partition_creation import PartitionCreator
+from magnetar.broker.namespaces.topic_changes import TopicChanges
+from magnetar.broker.namespaces.topic_directory import TopicDirectory
+from magnetar.broker.namespaces.watched_lists import WatchedLists
+from magnetar.broker.offloader import Offloader
+from magnetar.broker.policies.effective_policies import EffectivePolicies
+from magnetar.broker.policies.policy_events import PolicyEvents
+from magnetar.broker.policies.policy_notification import PolicyNotification
+from magnetar.broker.policies.subscribe_rate_limiter import SubscribeRateLimiter
+from magnetar.broker.schema_registry import SchemaRegistry
 from magnetar.broker.topic.dispatch.dispatch_settings import DispatchSettings
 from magnetar.broker.topic.nonpersistent.nonpersistent_topics import NonPersistentTopics
 from magnetar.broker.topic.publish.deduplication import DeduplicationSettings
@@ -22,9 +24,7 @@ from magnetar.broker.topic.publish.producer import Producer
 from magnetar.broker.topic.publish.publish_checks import PublishSettings
 from magnetar.broker.topic.topic import Topic
 from magnetar.broker.topic.topic_api import TopicApi
-from magnetar.broker.topic_changes import TopicChanges
-from magnetar.broker.topic_directory import TopicDirectory
-from magnetar.broker.watched_lists import WatchedLists
+from magnetar.broker.transaction_coordinator import ASSIGN_TOPIC, TransactionCoordinator
 from magnetar.config.settings import Settings
 from magnetar.metadata.resources import Resources
 from magnetar.model.errors import (
@@ -63,7 +63,7 @@ class BrokerService:
         self._instance = instance
         self._producer_names = 0
         self.stuck_total = 0
-        """Subscriptions that stood still and were healed (:mod:`magnetar.broker.liveness`)."""
+        """Subscriptions that stood still and were healed (:mod:`magnetar.broker.upkeep.liveness`)."""
         self.topics: dict[str, Topic] = {}
         self.complaints = Limited(logging.getLogger("magnetar.broker.clients"), clock=clock)
         """Where connections log what their clients did wrong; a client cannot fill the disk with it."""
@@ -74,26 +74,26 @@ class BrokerService:
         self.pending_publishes_low = settings.maxPendingPublishRequestsPerConnection // 2
         self._dispatch = dispatch_settings(settings)
         self._publishing = publish_settings(settings)
-        self.policies = Policies(resources, settings)
-        self.policy_telling = PolicyTelling(self.policies.of)
+        self.policies = EffectivePolicies(resources, settings)
+        self.policy_notification = PolicyNotification(self.policies.of)
         self.policies.on_namespace = self._namespace_policies_changed
         self.policies.on_topic = self._topic_policies_changed
-        self.partitions = PartitionMaker(resources.partitioned, self.find, self._load)
+        self.partitions = PartitionCreator(resources.partitioned, self.find, self._load)
         self._policy_events = PolicyEvents(store, resources, settings.clusterName, clock, self.find, self._load)
-        self.subscribe_rates = SubscribeRates()
+        self.subscribe_rate_limiter = SubscribeRateLimiter()
         self.changes = TopicChanges()
         """Whoever watches lists of topics hears of new and deleted ones here."""
-        self.unstored = NonPersistentTopics(
+        self.nonpersistent_topics = NonPersistentTopics(
             self._dispatch, clock, settings.maxConcurrentNonPersistentMessagePerConnection, self.policies.of,
             self._publishing,
         )  # fmt: skip
         self.directory = TopicDirectory()
         """Which topics exist, of both domains."""
         self.watched_lists = WatchedLists(self.directory, self.changes)
-        self.unstored.on_change = self._unstored_changed
+        self.nonpersistent_topics.on_change = self._nonpersistent_changed
         self.schemas = SchemaRegistry(resources.schemas, self.policies, clock)
 
-        self.offloading = Offloading(store, archive, settings, clock, rng)
+        self.offloader = Offloader(store, archive, settings, clock, rng)
         self.coordinator = TransactionCoordinator(store, clock, self.find, settings.maxActiveTransactionsPerCoordinator)
 
     def start(self) -> None:
@@ -135,7 +135,7 @@ class BrokerService:
 
     def exists(self, name: TopicName) -> bool:
         """Whether the topic itself (not a partitioned parent) exists."""
-        return name.fqn in self.topics or name.fqn in self.store or name.fqn in self.unstored.by_name
+        return name.fqn in self.topics or name.fqn in self.store or name.fqn in self.nonpersistent_topics.by_name
 
     def topic_for(self, name: TopicName, *, create: bool) -> Topic:
         """The topic that a producer or consumer asked for.
@@ -158,7 +158,7 @@ class BrokerService:
         """As :meth:`topic_for`, of both domains."""
         if name.persistent:
             return self.topic_for(name, create=create)
-        topic = self.unstored.by_name.get(name.fqn)
+        topic = self.nonpersistent_topics.by_name.get(name.fqn)
         if topic is not None:
             return topic
         self._require_namespace(name)
@@ -166,19 +166,19 @@ class BrokerService:
             raise NotAllowedError("Broker is unable to load non-persistent topic")
         if not self._may_create(name, create):
             raise TopicNotFoundError(f"Topic {name.fqn} does not exist")
-        return self.unstored.make(name)
+        return self.nonpersistent_topics.make(name)
 
     def create(self, name: TopicName) -> Topic:
         """REST's creation of a topic. Raises ConflictError, NotFoundError, PreconditionFailedError (11.4.1)."""
         self._check_creation(name)
         return self._load(name)
 
-    def create_unstored(self, name: TopicName) -> None:
+    def create_nonpersistent(self, name: TopicName) -> None:
         """The same for a non-persistent topic. Raises ConflictError if there may be none."""
         if not self.settings.enableNonPersistentTopics:
             raise ConflictError("Broker is unable to load non-persistent topic (enableNonPersistentTopics=false)")
         self._check_creation(name)
-        self.unstored.make(name)
+        self.nonpersistent_topics.make(name)
 
     def _check_creation(self, name: TopicName) -> None:
         self._require_rest_namespace(name)
@@ -216,22 +216,22 @@ class BrokerService:
         self.coordinator.loaded(topic)
         return topic
 
-    def _unstored_changed(self, name: TopicName, there: bool) -> None:
+    def _nonpersistent_changed(self, name: TopicName, there: bool) -> None:
         if there:
             self.directory.add(name)
         else:
             self.directory.remove(name)
 
     def _namespace_policies_changed(self, namespace: NamespaceName) -> None:
-        self.policy_telling.tell(topic for topic in self.topics.values() if topic.name.namespace == namespace)
-        self.unstored.policies_changed(lambda name: name.namespace == namespace)
+        self.policy_notification.tell(topic for topic in self.topics.values() if topic.name.namespace == namespace)
+        self.nonpersistent_topics.policies_changed(lambda name: name.namespace == namespace)
 
     def _topic_policies_changed(self, name: TopicName) -> None:
         for each in (name, *self.directory.partitions_of(name)):
             topic = self.topics.get(each.fqn)
             if topic is not None:
                 topic.set_policies(self.policies.of(each))
-        self.unstored.policies_changed(lambda topic: topic.parent == name)
+        self.nonpersistent_topics.policies_changed(lambda topic: topic.parent == name)
         if self._tells_policies:
             self._policy_events.changed(name)
 
@@ -284,9 +284,9 @@ class BrokerService:
         self.directory.remove(name)
         self.changes.deleted(name)
 
-    def delete_unstored(self, name: TopicName) -> None:
+    def delete_nonpersistent(self, name: TopicName) -> None:
         """The same for a non-persistent topic, whoever is connected; fine if there is none (13.11)."""
-        self.unstored.remove(name)
+        self.nonpersistent_topics.remove(name)
         self._forget_schema(name)
 
     def _forget_schema(self, name: TopicName) -> None:
@@ -315,7 +315,7 @@ class BrokerService:
         """A producer's connection or its client closed it."""
         producer.open = False
         name = producer.log.name
-        topic = self.topics.get(name) or self.unstored.by_name.get(name)
+        topic = self.topics.get(name) or self.nonpersistent_topics.by_name.get(name)
         if topic is not None:
             topic.producers.remove(producer)
 
@@ -325,7 +325,7 @@ class BrokerService:
         for topic in list(self.topics.values()):
             topic.close()
         self.topics.clear()
-        self.unstored.close()
+        self.nonpersistent_topics.close()
 
 
 def publish_settings(settings: Settings) -> PublishSettings:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from magnetar.broker.disuse import NAMED_PER_PASS
+from magnetar.broker.upkeep.inactive_topics import NAMED_PER_PASS
 from magnetar.model.names import TopicName
 from tests.admin.real_broker import TOPIC, real_broker
 
@@ -22,14 +22,14 @@ def test_a_crowd_of_unused_topics_is_named_by_its_first(tmp_path: Path, caplog: 
             for number in range(crowd):
                 assert (await broker.ask("PUT", f"{TOPIC}/unused-{number}"))[0] == 204
                 service.find(TopicName.parse(f"persistent://public/default/unused-{number}"))
-            disuse = broker.node.broker.upkeep.disuse
+            disuse = broker.node.broker.upkeep.inactive_topics
             assert await disuse.delete_topics() == 0
             for topic in service.topics.values():
                 disuse._idle_since[topic] = 0
             assert await disuse.delete_topics() == crowd
 
-    with caplog.at_level(logging.INFO, "magnetar.broker.disuse"):
+    with caplog.at_level(logging.INFO, "magnetar.broker.upkeep.inactive_topics"):
         asyncio.run(scenario())
-    said = [record.getMessage() for record in caplog.records if record.name == "magnetar.broker.disuse"]
+    said = [record.getMessage() for record in caplog.records if record.name == "magnetar.broker.upkeep.inactive_topics"]
     assert len(said) == NAMED_PER_PASS + 1
     assert said[-1].startswith(f"{crowd} topics that nobody has used were deleted")

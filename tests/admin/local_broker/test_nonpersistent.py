@@ -48,7 +48,7 @@ async def counts_and_rates(data: Path) -> None:
         assert none["msgDropRate"] > 0
         assert stats["msgDropRate"] == 0.0, "that of publishers: none was over the limit"
         assert {publisher["producerName"] for publisher in stats["publishers"]} == {"p", "q"}
-        topic = broker.node.broker.service.unstored.by_name[T]
+        topic = broker.node.broker.service.nonpersistent_topics.by_name[T]
         assert topic.dropped() == 7 + 10
         status, internal = await broker.ask("GET", f"{PATH}/t/internalStats")
         assert (status, internal["entriesAddedCounter"], internal["numberOfEntries"]) == (200, 10, 0)

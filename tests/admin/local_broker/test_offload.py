@@ -194,7 +194,7 @@ def test_nothing_is_released_while_its_copy_cannot_be_read(tmp_path: Path) -> No
         copies[0].write_bytes(data)
         copies[1].unlink()
         assert await broker.node.broker.upkeep.offload() == 0
-        assert broker.node.broker.service.offloading.counters.failures == 2
+        assert broker.node.broker.service.offloader.counters.failures == 2
         assert await values(broker, 50) == [value(i) for i in range(50)]
 
     run(tmp_path, story)
@@ -209,7 +209,7 @@ def test_a_copy_is_adopted_only_if_it_is_the_ledger(tmp_path: Path) -> None:
         found = await ledgers(broker)
         first = found[0]["ledgerId"]
         assert "is open" in found[-1]["refused"]
-        archive = service.offloading._archive
+        archive = service.offloader._archive
         place = archive.place(service.settings.offloadUrl)
 
         async def written(name: str, ledger: int, change: bytes = b"") -> str:
@@ -217,7 +217,7 @@ def test_a_copy_is_adopted_only_if_it_is_the_ledger(tmp_path: Path) -> None:
             writer = archive.writer(draft.target, T, ledger, 0)
             table = managed.table.of_id(ledger)
             assert table is not None
-            entries = await service.offloading._read(managed, table, _Collected())
+            entries = await service.offloader._read(managed, table, _Collected())
             writer.add([entry + change for entry in entries.entries], entries.counts)
             writer.close()
             draft.commit()

@@ -8,7 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from magnetar.broker.policies import Policies, of_broker, resolve
+from magnetar.broker.policies.broker_policies import of_broker
+from magnetar.broker.policies.effective_policies import EffectivePolicies
+from magnetar.broker.policies.policy_rules import resolve
 from magnetar.config.settings import Settings
 from magnetar.metadata.memory import MemoryMetadataStore
 from magnetar.metadata.resources import Resources
@@ -129,9 +131,9 @@ def test_a_namespace_cannot_take_back_what_the_broker_enforces() -> None:
     assert not resolve(strict, namespace, {"schemaValidationEnforced": False}).schema_validation_enforced
 
 
-def stand(**settings: Any) -> tuple[Resources, Policies, list[str]]:
+def stand(**settings: Any) -> tuple[Resources, EffectivePolicies, list[str]]:
     resources = Resources(MemoryMetadataStore(), Settings(**settings))
-    policies = Policies(resources, Settings(**settings))
+    policies = EffectivePolicies(resources, Settings(**settings))
     told: list[str] = []
     policies.on_namespace = lambda namespace: told.append(namespace.text)
     policies.on_topic = lambda topic: told.append(topic.fqn)
@@ -175,7 +177,7 @@ def test_topic_policies_survive_a_restart() -> None:
     store = MemoryMetadataStore()
     Resources(store, Settings()).topic_policies.update(TOPIC.partition(1), "messageTTL", 3)
     resources = Resources(store, Settings())
-    assert Policies(resources, Settings()).of(TOPIC).message_ttl_s == 3
+    assert EffectivePolicies(resources, Settings()).of(TOPIC).message_ttl_s == 3
     resources.topic_policies.update(TOPIC, "messageTTL", None)
     assert Resources(store, Settings()).topic_policies.get(TOPIC) == {}
 

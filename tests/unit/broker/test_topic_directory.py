@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from magnetar.broker.topic_directory import DOMAINS, TopicDirectory, merged
+from magnetar.broker.namespaces.topic_directory import DOMAINS, TopicDirectory, merged
 from magnetar.model.names import NamespaceName, TopicName
 from magnetar.model.system_topics import is_system_topic
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from magnetar.broker.lookup import topics_hash
+from magnetar.broker.namespaces.lookup import topics_hash
 from magnetar.model import sorted_names
 from magnetar.model.sorted_names import SortedNames
 

@@ -22,11 +22,11 @@ from magnetar.admin.local_broker.topics import LocalTopics
 from magnetar.admin.local_broker.transaction_views import TransactionViews
 from magnetar.admin.ports import BrokerPorts, LookupAnswer
 from magnetar.admin.values.counters import StorageCounters, TopicCounters
-from magnetar.broker import lookup
 from magnetar.broker.connection.listener import Connections
-from magnetar.broker.heartbeat import Heartbeat
-from magnetar.broker.rates import Rates
+from magnetar.broker.namespaces import lookup
 from magnetar.broker.service import BrokerService
+from magnetar.broker.upkeep.health_check import HealthCheck
+from magnetar.broker.upkeep.rates import Rates
 from magnetar.model.names import TopicName
 
 
@@ -53,7 +53,7 @@ class LocalBroker:
         self._service = service
         self._rates = rates
         self._connections = connections
-        self._heartbeat = Heartbeat(service)
+        self._heartbeat = HealthCheck(service)
 
     def lookup(self, topic: TopicName, listener: str | None) -> LookupAnswer:
         lookup.require_listener(listener)
@@ -76,7 +76,7 @@ class LocalBroker:
 
     def counters(self) -> Iterable[TopicCounters]:
         stored = (topic_counters(topic, self._rates) for topic in list(self._service.topics.values()))
-        unstored = list(self._service.unstored.by_name.values())
+        unstored = list(self._service.nonpersistent_topics.by_name.values())
         return chain(stored, (unstored_counters(topic, self._rates) for topic in unstored))
 
     def storage(self) -> StorageCounters:

@@ -46,7 +46,7 @@ class LoadedTopics:
 
     def nonpersistent(self, name: TopicName) -> NonPersistentTopic:
         """Raises TopicNotFoundError."""
-        found = self.service.unstored.by_name.get(name.fqn)
+        found = self.service.nonpersistent_topics.by_name.get(name.fqn)
         if found is None:
             raise TopicNotFoundError(f"Topic {name.fqn} not found")
         return found

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from magnetar.admin.local_broker.loaded_topics import durable
 from magnetar.admin.values.coercion import number
-from magnetar.broker.offloading import complete
+from magnetar.broker.offloader import complete
 from magnetar.broker.service import BrokerService
 from magnetar.broker.topic.topic import Topic
 from magnetar.model.errors import (
@@ -31,12 +31,12 @@ class OffloadViews:
 
     def begin(self, name: TopicName, until: Position) -> None:
         """Copy the ledgers before ``until``. Raises TopicNotFoundError, ConflictError."""
-        self._service.offloading.begin(self._topic(name), until)
+        self._service.offloader.begin(self._topic(name), until)
 
     def status(self, name: TopicName) -> JsonObject:
         """As Apache Pulsar 4.0.8 shows it, also while there was none."""
         self._topic(name)
-        found = self._service.offloading.status(name)
+        found = self._service.offloader.status(name)
         at = found.first_unoffloaded
         first: JsonObject = {
             "ledgerId": at.ledger, "entryId": at.entry, "partitionIndex": -1, "batchIndex": -1, "batchSize": 0,
@@ -53,9 +53,9 @@ class OffloadViews:
         }
 
     async def adopt(self, name: TopicName, ledger: int, object_name: str) -> JsonObject:
-        """See :meth:`magnetar.broker.offloading.Offloading.adopt`."""
+        """See :meth:`magnetar.broker.offloader.Offloader.adopt`."""
         try:
-            copy = await self._service.offloading.adopt(self._topic(name), ledger, object_name)
+            copy = await self._service.offloader.adopt(self._topic(name), ledger, object_name)
         except FileNotFoundError as error:
             raise ConflictError(f"there is no such object: {error}") from error
         except OSError as error:
@@ -70,7 +70,7 @@ class OffloadViews:
         await durable(lambda done, failed: log.barrier(done, failed))
         await durable(lambda done, _: log.write_birth(done))
         return {
-            "url": self._service.offloading.url,
+            "url": self._service.offloader.url,
             "log": log.id,
             "generation": plan.generation,
             "view": plan.view,
@@ -86,7 +86,7 @@ class OffloadViews:
         files = given.get("files")
         if not isinstance(files, list):
             raise InvalidValueError('expected "files" as a list')
-        offloading = self._service.offloading
+        offloading = self._service.offloader
         copies = [_file(offloading.required_place(), file) for file in files]
         generation, horizon, removed = (
             number(given.get(word), f'"{word}"') for word in ("generation", "horizon", "removed")

@@ -12,7 +12,7 @@ from magnetar.admin.local_broker.stats.nonpersistent_stats import (
 from magnetar.admin.local_broker.stats.topic_stats import topic_stats
 from magnetar.admin.local_broker.subscription_explanation import explanation, of_hash
 from magnetar.admin.ports import StatsOptions
-from magnetar.broker.rates import Rates
+from magnetar.broker.upkeep.rates import Rates
 from magnetar.model.ids import Position
 from magnetar.model.names import TopicName
 from magnetar.model.policies import JsonObject

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 
 from magnetar.admin.local_broker.loaded_topics import LoadedTopics, durable
-from magnetar.broker import lookup
+from magnetar.broker.namespaces import lookup
 from magnetar.model.names import Domain, NamespaceName, TopicName
 from magnetar.model.topic_policies import TopicPolicies
 from magnetar.runtime.answers import answered
@@ -34,7 +34,7 @@ class LocalTopics:
 
     def clients_of(self, topic: TopicName) -> int:
         service = self._service
-        found = service.topics.get(topic.fqn) or service.unstored.by_name.get(topic.fqn)
+        found = service.topics.get(topic.fqn) or service.nonpersistent_topics.by_name.get(topic.fqn)
         return 0 if found is None else len(found.producers) + found.consumer_count()
 
     async def partition_count(self, topic: TopicName, *, auto_create: bool) -> int:
@@ -55,11 +55,11 @@ class LocalTopics:
         return self._service.policies.of(topic)
 
     async def policies_in_force(self) -> None:
-        await self._service.policy_telling.told()
+        await self._service.policy_notification.told()
 
     async def create_topic(self, topic: TopicName, properties: Mapping[str, str]) -> None:
         if not topic.persistent:
-            self._service.create_unstored(topic)
+            self._service.create_nonpersistent(topic)
             return
         found = self._service.create(topic)
         if properties:
@@ -73,14 +73,14 @@ class LocalTopics:
 
     async def delete_topic(self, topic: TopicName, *, force: bool) -> None:
         if not topic.persistent:
-            self._service.delete_unstored(topic)
+            self._service.delete_nonpersistent(topic)
             return
         self._service.delete(topic, force=force)
         await self._loaded.durable()
 
     async def unload_topic(self, topic: TopicName) -> None:
         if not topic.persistent:
-            self._service.unstored.remove(topic)
+            self._service.nonpersistent_topics.remove(topic)
             return
         if topic.fqn not in self._service.topics and self._service.exists(topic):
             return  # nothing is loaded of it

@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 
-from magnetar.broker.coordinating import TC_ID
 from magnetar.broker.service import BrokerService
 from magnetar.broker.topic.subscription.subscription import Subscription
 from magnetar.broker.topic.topic import Topic
+from magnetar.broker.transaction_coordinator import TC_ID
 from magnetar.model.errors import SubscriptionNotFoundError, TopicNotFoundError
 from magnetar.model.ids import Position
 from magnetar.model.names import TopicName

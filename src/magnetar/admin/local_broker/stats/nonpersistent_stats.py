@@ -10,9 +10,9 @@ from magnetar.admin.local_broker.stats.subscription_stats import NEVER_COUNTED, 
 from magnetar.admin.local_broker.stats.topic_stats import average, epoch_shown, publisher_shown
 from magnetar.admin.ports import StatsOptions
 from magnetar.admin.values.counters import SubscriptionCounters, TopicCounters
-from magnetar.broker.rates import Rates
 from magnetar.broker.topic.nonpersistent.nonpersistent_subscription import NonPersistentSubscription
 from magnetar.broker.topic.nonpersistent.nonpersistent_topic import NonPersistentTopic
+from magnetar.broker.upkeep.rates import Rates
 from magnetar.model.policies import Json, JsonObject
 
 

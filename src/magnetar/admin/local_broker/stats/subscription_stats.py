@@ -6,10 +6,10 @@ import datetime
 
 from magnetar.admin.local_broker.entries import publish_time_at
 from magnetar.admin.ports import StatsOptions
-from magnetar.broker.rates import Flow, Rates
 from magnetar.broker.topic.subscription.backlog import bytes_behind
 from magnetar.broker.topic.subscription.subscription import Subscription
 from magnetar.broker.topic.subscription.subscription_stats import ConsumerStats, SubscriptionStats
+from magnetar.broker.upkeep.rates import Rates, Throughput
 from magnetar.model.cursor_properties import is_replicated
 from magnetar.model.policies import Json, JsonObject
 from magnetar.storage.ledgers.managed_ledger import ManagedLedger
@@ -88,7 +88,7 @@ NEVER_COUNTED = (
 """Nothing is filtered or throttled yet."""
 
 
-def delivered(rate: Flow, counted: SubscriptionStats | ConsumerStats) -> JsonObject:
+def delivered(rate: Throughput, counted: SubscriptionStats | ConsumerStats) -> JsonObject:
     """What went out, of a subscription or a consumer."""
     return {
         "msgRateOut": rate.messages_out,
@@ -101,7 +101,7 @@ def delivered(rate: Flow, counted: SubscriptionStats | ConsumerStats) -> JsonObj
     }
 
 
-def consumer_shown(stats: ConsumerStats, rate: Flow, *, key_shared: bool) -> JsonObject:
+def consumer_shown(stats: ConsumerStats, rate: Throughput, *, key_shared: bool) -> JsonObject:
     """One member of ``consumers``."""
     of_keys: JsonObject = {}
     draining: JsonObject = {}

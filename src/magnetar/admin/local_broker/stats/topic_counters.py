@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from magnetar.admin.values.counters import CompactionCounters, SubscriptionCounters, TopicCounters
-from magnetar.broker.rates import Rates
 from magnetar.broker.topic.compaction.compactor import Compactor
 from magnetar.broker.topic.subscription.backlog import bytes_behind
 from magnetar.broker.topic.subscription.subscription import Subscription
 from magnetar.broker.topic.topic import Topic
+from magnetar.broker.upkeep.rates import Rates
 
 
 def topic_counters(topic: Topic, rates: Rates) -> TopicCounters:

@@ -1,8 +1,8 @@
 """Statistics of one topic in the shape of Apache Pulsar 4.0.8 (SEMANTICS 11.4.10, 11.4.11).
 
-Counters are those of this moment, rates those of the last period (:mod:`magnetar.broker.rates`). Members that Pulsar
-leaves out because they are null are left out; members of features that are not built have the value that Pulsar shows
-for a feature that is not used.
+Counters are those of this moment, rates those of the last period (:mod:`magnetar.broker.upkeep.rates`). Members that
+Pulsar leaves out because they are null are left out; members of features that are not built have the value that Pulsar
+shows for a feature that is not used.
 """
 
 from __future__ import annotations
@@ -10,12 +10,12 @@ from __future__ import annotations
 from magnetar.admin.local_broker.entries import publish_time_at
 from magnetar.admin.local_broker.stats.subscription_stats import subscription_stats
 from magnetar.admin.ports import StatsOptions
-from magnetar.broker.rates import Rates
 from magnetar.broker.topic.compaction.compactor import CompactionStats
 from magnetar.broker.topic.publish.producer import Producer
 from magnetar.broker.topic.publish.producers import Producers
 from magnetar.broker.topic.subscription.backlog import bytes_behind
 from magnetar.broker.topic.topic import Topic
+from magnetar.broker.upkeep.rates import Rates
 from magnetar.model.policies import Json, JsonObject
 
 

@@ -6,11 +6,11 @@ from collections.abc import Iterator, Sequence
 from types import MappingProxyType
 from typing import Final
 
-from magnetar.broker import lookup
 from magnetar.broker.connection.handlers.topic_list_answer import put_list
 from magnetar.broker.connection.session import Session
+from magnetar.broker.namespaces import lookup
+from magnetar.broker.namespaces.topic_directory import DOMAINS
 from magnetar.broker.service import VERSION
-from magnetar.broker.topic_directory import DOMAINS
 from magnetar.model.errors import MagnetarError, ProtocolError
 from magnetar.model.names import Domain, NamespaceName, TopicName
 from magnetar.protocol import commands as c

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence, Sized
 from typing import Any, Final, Protocol
 
 from magnetar.broker.connection.session import Session
-from magnetar.broker.schemas import SchemaRegistry
+from magnetar.broker.schema_registry import SchemaRegistry
 from magnetar.model.errors import IncompatibleSchemaError, MagnetarError, ServerError
 from magnetar.model.names import TopicName
 from magnetar.model.schemas import SchemaDefinition, SchemaId, SchemaType, SchemaVersion, version_bytes

@@ -14,7 +14,7 @@ from magnetar.broker.connection.handlers.schema_commands import admit_consumer, 
 from magnetar.broker.connection.open_handles import OpenConsumer, PendingOpen
 from magnetar.broker.connection.session import Session
 from magnetar.broker.delivery.sticky_keys.sticky_ranges import check_count
-from magnetar.broker.subscribe_rates import Who
+from magnetar.broker.policies.subscribe_rate_limiter import ConsumerIdentifier
 from magnetar.broker.topic.topic_api import SubscriptionApi, TopicApi
 from magnetar.model.cursor_properties import REPLICATED
 from magnetar.model.errors import (
@@ -123,8 +123,8 @@ class _Joining:
         """Stored topics only, as in Apache Pulsar (14.6)."""
         session, command, topic = self._session, self._command, self._topic
         if topic.name.persistent:
-            who = Who(topic.name.fqn, session.host, command.consumer_name or "", command.consumer_id)
-            session.service.subscribe_rates.check(topic.policies.subscribe_rate, who, session.loop.time())
+            who = ConsumerIdentifier(topic.name.fqn, session.host, command.consumer_name or "", command.consumer_id)
+            session.service.subscribe_rate_limiter.check(topic.policies.subscribe_rate, who, session.loop.time())
 
     def _first_ordinal(self) -> int:
         """Where a cursor that does not exist yet begins (SEMANTICS 4.3.5, 4.3.6).

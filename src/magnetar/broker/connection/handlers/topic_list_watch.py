@@ -1,7 +1,7 @@
 """WATCH_TOPIC_LIST: the topics of a namespace that match a pattern, and what changes (SEMANTICS 2.19).
 
 Stored topics only, as in Apache Pulsar, whatever scheme the pattern names. Watches with the same pattern share one list
-(:mod:`magnetar.broker.watched_lists`), so each update carries the hash of all of it; a watch ends with
+(:mod:`magnetar.broker.namespaces.watched_lists`), so each update carries the hash of all of it; a watch ends with
 WATCH_TOPIC_LIST_CLOSE or its connection.
 """
 
@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 
 from magnetar.broker.connection.handlers.topic_list_answer import put_list
 from magnetar.broker.connection.session import Session
-from magnetar.broker.watched_lists import WatchedList
+from magnetar.broker.namespaces.watched_lists import WatchedList
 from magnetar.model.errors import MagnetarError, NotAllowedError, ProtocolError
 from magnetar.model.names import NamespaceName
 from magnetar.model.topic_pattern import TopicPattern

@@ -12,10 +12,10 @@ from typing import Any, Final
 
 from magnetar.broker.connection.open_handles import OpenConsumer
 from magnetar.broker.connection.session import Session
-from magnetar.broker.coordinating import TransactionCoordinator
 from magnetar.broker.topic.publish.producer import Producer
 from magnetar.broker.topic.subscription.subscription import Subscription
 from magnetar.broker.topic.topic import Topic
+from magnetar.broker.transaction_coordinator import TransactionCoordinator
 from magnetar.model.errors import MagnetarError, NotAllowedError, ServerError
 from magnetar.model.ids import Position
 from magnetar.model.subscription_types import SubType

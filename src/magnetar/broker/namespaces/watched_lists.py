@@ -11,8 +11,8 @@ from functools import partial
 from itertools import chain
 from typing import Final
 
-from magnetar.broker.topic_changes import TopicChanges
-from magnetar.broker.topic_directory import TopicDirectory
+from magnetar.broker.namespaces.topic_changes import TopicChanges
+from magnetar.broker.namespaces.topic_directory import TopicDirectory
 from magnetar.model.names import NamespaceName
 from magnetar.model.sorted_names import SortedNames
 from magnetar.model.topic_pattern import TopicPattern

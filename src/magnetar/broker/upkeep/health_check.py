@@ -48,7 +48,7 @@ class _Beat:
     def dropped(self, count: int) -> None: ...
 
 
-class Heartbeat:
+class HealthCheck:
     """One per broker; lives on the event loop."""
 
     def __init__(self, service: BrokerService) -> None:

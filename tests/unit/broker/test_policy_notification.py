@@ -6,7 +6,7 @@ import asyncio
 from types import SimpleNamespace
 from typing import Any
 
-from magnetar.broker.policy_telling import AT_ONCE, PolicyTelling
+from magnetar.broker.policies.policy_notification import AT_ONCE, PolicyNotification
 
 
 def test_few_hear_at_once_many_in_turns_and_all_before_the_answer() -> None:
@@ -29,7 +29,7 @@ def test_few_hear_at_once_many_in_turns_and_all_before_the_answer() -> None:
 
     async def run() -> None:
         nonlocal holds
-        telling = PolicyTelling(lambda name: holds)  # type: ignore[arg-type, return-value]
+        telling = PolicyNotification(lambda name: holds)  # type: ignore[arg-type, return-value]
         few = topics(1, 2)
         telling.tell(few)
         assert heard == [(1, "first"), (2, "first")]

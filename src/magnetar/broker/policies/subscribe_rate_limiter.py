@@ -14,7 +14,7 @@ from magnetar.model.topic_policies import SubscribeRate
 _TIDY_ABOVE: Final = 1024
 
 
-class Who(NamedTuple):
+class ConsumerIdentifier(NamedTuple):
     topic: str
     host: str
     consumer_name: str
@@ -26,14 +26,14 @@ class _Period(NamedTuple):
     subscribed: int
 
 
-class SubscribeRates:
+class SubscribeRateLimiter:
     """Of the whole broker; a topic without a limit leaves no trace."""
 
     def __init__(self) -> None:
-        self._periods: dict[Who, _Period] = {}
+        self._periods: dict[ConsumerIdentifier, _Period] = {}
         self._tidy_above = _TIDY_ABOVE
 
-    def check(self, rate: SubscribeRate, who: Who, now: float) -> None:
+    def check(self, rate: SubscribeRate, who: ConsumerIdentifier, now: float) -> None:
         """Count one SUBSCRIBE at ``now`` (steady, seconds). Raises NotAllowedError if it is one too many."""
         if rate.per_consumer <= 0:
             return

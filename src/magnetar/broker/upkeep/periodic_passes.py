@@ -11,12 +11,12 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import Final, NamedTuple
 
-from magnetar.broker.at_rest import AtRest
-from magnetar.broker.disuse import Disuse
 from magnetar.broker.service import BrokerService
 from magnetar.broker.topic.cleanup.expiry import expire
 from magnetar.broker.topic.cleanup.retention import apply_retention
 from magnetar.broker.topic.topic import Topic
+from magnetar.broker.upkeep.inactive_topics import InactiveTopicRemoval
+from magnetar.broker.upkeep.unloaded_topics import UnloadedTopics
 from magnetar.model.policies import Retention
 from magnetar.runtime.tasks import TaskGroup, in_turns
 
@@ -41,8 +41,8 @@ class Upkeep:
     def __init__(self, service: BrokerService) -> None:
         self._service = service
         self._tasks = TaskGroup("upkeep")
-        self.disuse = Disuse(service)
-        self.at_rest = AtRest(service)
+        self.inactive_topics = InactiveTopicRemoval(service)
+        self.unloaded_topics = UnloadedTopics(service)
         settings = service.settings
         self._passes = [
             _Pass("trim", _TRIM_SECONDS, self.trim),
@@ -51,11 +51,15 @@ class Upkeep:
             _Pass("offload", _OFFLOAD_SECONDS, self.offload),
             _Pass("space", _SPACE_SECONDS, service.store.rescue.run),
             _Pass("expiry", settings.messageExpiryCheckIntervalInMinutes * 60, self.expire),
-            _Pass("inactive topics", settings.brokerDeleteInactiveTopicsFrequencySeconds, self.disuse.delete_topics),
+            _Pass(
+                "inactive topics",
+                settings.brokerDeleteInactiveTopicsFrequencySeconds,
+                self.inactive_topics.delete_topics,
+            ),
             _Pass(
                 "expired subscriptions",
                 settings.subscriptionExpiryCheckIntervalInMinutes * 60,
-                self.disuse.delete_subscriptions,
+                self.inactive_topics.delete_subscriptions,
             ),
         ]
         if settings.backlogQuotaCheckEnabled:
@@ -96,7 +100,7 @@ class Upkeep:
 
     async def trim(self) -> int:
         """Drop closed ledgers that every durable subscription has consumed (SEMANTICS 4.2.2); how many."""
-        unstored = self._service.unstored
+        unstored = self._service.nonpersistent_topics
         async for one in in_turns(list(unstored.by_name.values())):
             unstored.collect_one(one)
         dropped = 0
@@ -118,7 +122,7 @@ class Upkeep:
 
     async def look_at_unused(self) -> int:
         """Trimming, retention and expiry of topics that nobody has used since the start; how many ledgers went."""
-        dropped = await self.at_rest.look()
+        dropped = await self.unloaded_topics.look()
         await self._give_back(dropped)
         return dropped
 
@@ -129,7 +133,7 @@ class Upkeep:
 
     async def offload(self) -> int:
         """What offloading has to do unasked; how many ledgers' local entries were released."""
-        released = await self._service.offloading.look(list(self._service.topics.values()))
+        released = await self._service.offloader.look(list(self._service.topics.values()))
         await self._give_back(released)
         return released
 

@@ -34,7 +34,7 @@ AT_ONCE: Final = 20
 Loader = Callable[[TopicName], Topic | None]
 
 
-class PartitionMaker:
+class PartitionCreator:
     """``find`` loads a topic that exists, ``make`` one that does not."""
 
     def __init__(self, partitioned: PartitionedTopics, find: Loader, make: Callable[[TopicName], Topic]) -> None:

@@ -31,7 +31,7 @@ _LOADED: Final = 20
 """Topics that a pass loads, at most."""
 
 
-class AtRest:
+class UnloadedTopics:
     """Remembers how far the passes came; asked by upkeep."""
 
     def __init__(self, service: BrokerService) -> None:

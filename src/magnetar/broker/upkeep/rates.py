@@ -19,7 +19,7 @@ from magnetar.broker.topic.topic import Topic
 from magnetar.runtime.tasks import TaskGroup, in_turns
 
 
-class Flow(NamedTuple):
+class Throughput(NamedTuple):
     """Counters, or what they gain per second. What a thing does not count is 0."""
 
     messages_in: float = 0.0
@@ -34,7 +34,7 @@ class Flow(NamedTuple):
     """In or out."""
 
 
-_NONE: Final = Flow()
+_NONE: Final = Throughput()
 
 
 class Rates:
@@ -43,13 +43,13 @@ class Rates:
     def __init__(self, service: BrokerService, period_seconds: float) -> None:
         self._service = service
         self._period = period_seconds
-        self._seen: dict[object, Flow] = {}
-        self._rates: dict[object, Flow] = {}
+        self._seen: dict[object, Throughput] = {}
+        self._rates: dict[object, Throughput] = {}
         self._looked = 0.0
         """Loop time of the last look."""
         self._tasks = TaskGroup("rates")
 
-    def of(self, thing: object) -> Flow:
+    def of(self, thing: object) -> Throughput:
         """Per second, of a Topic, Producer, Subscription or Consumer."""
         return self._rates.get(thing, _NONE)
 
@@ -69,28 +69,28 @@ class Rates:
         if seconds <= 0:
             return
         self._looked = now
-        seen: dict[object, Flow] = {}
-        rates: dict[object, Flow] = {}
+        seen: dict[object, Throughput] = {}
+        rates: dict[object, Throughput] = {}
         topics: list[Topic | NonPersistentTopic] = [
             *self._service.topics.values(),
-            *self._service.unstored.by_name.values(),
+            *self._service.nonpersistent_topics.by_name.values(),
         ]
         async for topic in in_turns(topics):
             for thing, flow in _flows(topic):
                 seen[thing] = flow
                 before = self._seen.get(thing, _NONE)
                 if flow != before:
-                    rates[thing] = Flow(*[(a - b) / seconds for a, b in zip(flow, before, strict=True)])
+                    rates[thing] = Throughput(*[(a - b) / seconds for a, b in zip(flow, before, strict=True)])
         self._seen, self._rates = seen, rates
 
 
-def _flows(topic: Topic | NonPersistentTopic) -> Iterator[tuple[object, Flow]]:
+def _flows(topic: Topic | NonPersistentTopic) -> Iterator[tuple[object, Throughput]]:
     sent = topic.sent()
-    yield topic, Flow(topic.msg_in, topic.bytes_in, sent.messages, sent.bytes)
+    yield topic, Throughput(topic.msg_in, topic.bytes_in, sent.messages, sent.bytes)
     for producer in topic.producers:
         yield (
             producer,
-            Flow(producer.msg_in, producer.bytes_in, dropped=producer.msg_dropped, chunks=producer.chunks_in),
+            Throughput(producer.msg_in, producer.bytes_in, dropped=producer.msg_dropped, chunks=producer.chunks_in),
         )
     for subscription in topic.subscriptions.values():
         yield subscription, _delivered(subscription.counters(), subscription.dropped)
@@ -98,8 +98,8 @@ def _flows(topic: Topic | NonPersistentTopic) -> Iterator[tuple[object, Flow]]:
             yield consumer, _delivered(consumer)
 
 
-def _delivered(counted: Totals | Consumer, dropped: int = 0) -> Flow:
-    return Flow(
+def _delivered(counted: Totals | Consumer, dropped: int = 0) -> Throughput:
+    return Throughput(
         0, 0, counted.messages_out, counted.bytes_out, counted.messages_redelivered, counted.acked_entries, dropped,
         counted.chunks_out,
     )  # fmt: skip

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from dataclasses import replace
 
-from magnetar.broker.policies import Policies
+from magnetar.broker.policies.effective_policies import EffectivePolicies
 from magnetar.metadata.schemas import History, SchemaStore
 from magnetar.model.errors import IncompatibleSchemaError
 from magnetar.model.names import TopicName
@@ -31,7 +31,7 @@ _ENFORCED = (
 class SchemaRegistry:
     """One per broker; used from the event loop. All methods may raise MetadataError."""
 
-    def __init__(self, store: SchemaStore, policies: Policies, clock: Clock) -> None:
+    def __init__(self, store: SchemaStore, policies: EffectivePolicies, clock: Clock) -> None:
         self._store = store
         self._policies = policies
         self._clock = clock

@@ -48,7 +48,7 @@ _RETRY_MS: Final = 60_000
 """After a failure a topic or an object is left alone for so long."""
 
 
-class Status(NamedTuple):
+class OffloadStatus(NamedTuple):
     """Of one topic, since this broker was started; the names are Apache Pulsar's."""
 
     status: str = "NOT_RUN"
@@ -66,7 +66,7 @@ class _Counters:
     failures: int = 0
 
 
-class Offloading:
+class Offloader:
     """Of one broker; lives on its loop."""
 
     def __init__(
@@ -79,7 +79,7 @@ class Offloading:
         self._rng = rng
         self._tasks = TaskGroup("offload")
         self._one = asyncio.Lock()
-        self._statuses: dict[str, Status] = {}
+        self._statuses: dict[str, OffloadStatus] = {}
         self._writing: set[str] = set()
         """Keys of copies that are being made."""
         self._not_before: dict[str, int] = {}
@@ -92,9 +92,9 @@ class Offloading:
 
     # on demand ---------------------------------------------------------------------------------------------------
 
-    def status(self, name: TopicName) -> Status:
+    def status(self, name: TopicName) -> OffloadStatus:
         """Of the last run."""
-        return self._statuses.get(name.fqn, Status())
+        return self._statuses.get(name.fqn, OffloadStatus())
 
     def begin(self, topic: Topic, until: Position) -> None:
         """Copy every ledger that lies before ``until`` as a whole. Raises ConflictError while there is a run."""
@@ -106,7 +106,7 @@ class Offloading:
         self._begin(topic, ledgers)
 
     def _begin(self, topic: Topic, ledgers: list[Ledger]) -> None:
-        self._statuses[topic.name.fqn] = Status("RUNNING")
+        self._statuses[topic.name.fqn] = OffloadStatus("RUNNING")
         self._tasks.start(self._run(topic, ledgers), topic.name.fqn)
 
     async def _run(self, topic: Topic, ledgers: list[Ledger]) -> None:
@@ -120,12 +120,12 @@ class Offloading:
             log.error("%s: offloading failed: %s", name, error, exc_info=None if known else error)
             self.counters.failures += 1
             self._not_before[name] = self._clock.now_ms() + _RETRY_MS
-            self._statuses[name] = Status("ERROR", str(error))
+            self._statuses[name] = OffloadStatus("ERROR", str(error))
         except BaseException:
-            self._statuses[name] = Status("ERROR", "offloading was stopped")
+            self._statuses[name] = OffloadStatus("ERROR", "offloading was stopped")
             raise
         else:
-            self._statuses[name] = Status("SUCCESS", "", first_unoffloaded(topic.log))
+            self._statuses[name] = OffloadStatus("SUCCESS", "", first_unoffloaded(topic.log))
 
     async def adopt(self, topic: Topic, ledger_id: int, name: str) -> Offload:
         """Record a copy that somebody else wrote at our place; fine if it was adopted already.

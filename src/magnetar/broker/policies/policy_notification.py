@@ -17,7 +17,7 @@ AT_ONCE: Final = 500
 """Topics told in one turn of the loop; a few milliseconds."""
 
 
-class PolicyTelling:
+class PolicyNotification:
     """Lives on the event loop."""
 
     def __init__(self, policies_of: Callable[[TopicName], TopicPolicies]) -> None:

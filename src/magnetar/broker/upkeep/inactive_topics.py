@@ -26,7 +26,7 @@ NAMED_PER_PASS: Final = 20
 _DELETED_PER_TURN: Final = 20
 
 
-class Disuse:
+class InactiveTopicRemoval:
     """Remembers since when topics have been idle; asked by upkeep."""
 
     def __init__(self, service: BrokerService) -> None:

@@ -12,7 +12,7 @@ from typing import Any, cast
 
 import pytest
 
-from magnetar.broker.offloading import Offloading
+from magnetar.broker.offloader import Offloader
 from magnetar.config.settings import Settings
 from magnetar.model.errors import PersistenceError
 from magnetar.offload.parquet_archive import ParquetArchive
@@ -50,9 +50,9 @@ def store() -> Iterator[Store]:
     store.archive_threads.shutdown()
 
 
-def made(store: Store, place: MemoryObjectStore, clock: FakeClock) -> Offloading:
+def made(store: Store, place: MemoryObjectStore, clock: FakeClock) -> Offloader:
     archive = ParquetArchive(lambda url: place)
-    return Offloading(cast("Any", store), archive, Settings(offloadUrl=place.url), clock, Random(1))
+    return Offloader(cast("Any", store), archive, Settings(offloadUrl=place.url), clock, Random(1))
 
 
 def copy(name: str) -> Offload:

@@ -1,0 +1,100 @@
+"""The policies that are in effect for each topic and namespace now (SEMANTICS 8.4, decision 006).
+
+:class:`EffectivePolicies` remembers the answers, one object for all topics of a namespace that have no policies of
+their own, and notifies the broker which topics may have new ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from magnetar.broker.policies.broker_policies import for_system_topics, of_broker
+from magnetar.broker.policies.policy_rules import count_of, resolve
+from magnetar.config.settings import Settings
+from magnetar.metadata.resources import Resources
+from magnetar.model.names import NamespaceName, TopicName
+from magnetar.model.policies import AutoTopicCreation, JsonObject, NamespacePolicies
+from magnetar.model.system_topics import CHANGE_EVENTS, is_system_topic
+from magnetar.model.topic_policies import (
+    TopicPolicies,
+)
+
+_CHANGE_EVENTS_COMPACTED_BYTES: Final = 1 << 20
+"""The last word on each topic is kept and what came before goes, so the topic does not grow with every change."""
+
+
+class EffectivePolicies:
+    """The one place to ask. ``listeners`` are told which topics may have new ones."""
+
+    def __init__(self, resources: Resources, settings: Settings) -> None:
+        self._resources = resources
+        self._settings = settings
+        self.broker = of_broker(settings)
+        self._system = for_system_topics(self.broker, settings)
+        self._change_events = self._system._replace(compaction_threshold=_CHANGE_EVENTS_COMPACTED_BYTES)
+        self._by_namespace: dict[NamespaceName, TopicPolicies] = {}
+        self._by_topic: dict[TopicName, TopicPolicies] = {}
+        self.on_namespace: Callable[[NamespaceName], None] = _nobody
+        """The policies of all topics of a namespace may have changed."""
+        self.on_topic: Callable[[TopicName], None] = _nobody
+        """Those of one topic (the parent, for all its partitions) may have changed."""
+        resources.namespaces.changed = self._namespace_changed
+        resources.topic_policies.changed = self._topic_changed
+
+    def of(self, topic: TopicName) -> TopicPolicies:
+        """What holds for a topic or partition now. Never raises: an unknown namespace says nothing."""
+        parent = topic.parent
+        found = self._by_topic.get(parent)
+        if found is not None:
+            return found
+        if is_system_topic(parent):
+            return self._change_events if parent.local_name == CHANGE_EVENTS else self._system
+        records = self._resources.topic_policies
+        own = records.get(parent), records.get(parent, is_global=True)
+        if not self._settings.topicLevelPoliciesEnabled or not any(own):
+            return self.of_namespace(parent.namespace)
+        namespace = self._namespace_policies(parent.namespace)
+        found = resolve(self.broker, namespace, *own, cluster=self._settings.clusterName)
+        self._by_topic[parent] = found
+        return found
+
+    def of_namespace(self, namespace: NamespaceName) -> TopicPolicies:
+        """What holds for the topics of a namespace that say nothing themselves."""
+        found = self._by_namespace.get(namespace)
+        if found is None:
+            policies = self._namespace_policies(namespace)
+            found = resolve(self.broker, policies, cluster=self._settings.clusterName)
+            self._by_namespace[namespace] = found
+        return found
+
+    def auto_topic_creation(self, namespace: NamespaceName) -> AutoTopicCreation:
+        """Whether and how a topic of this namespace is created by use (2.12)."""
+        override = NamespacePolicies(self._namespace_policies(namespace)).auto_topic_creation
+        if override is not None:
+            return override
+        settings = self._settings
+        partitioned = settings.allowAutoTopicCreationType == "partitioned"
+        return AutoTopicCreation(settings.allowAutoTopicCreation, settings.defaultNumPartitions if partitioned else 0)
+
+    def max_topics(self, namespace: NamespaceName) -> int:
+        """Most topics of a namespace, every partition counted; 0 without limit."""
+        given = count_of(self._namespace_policies(namespace).get("max_topics_per_namespace"))
+        return self._settings.maxTopicsPerNamespace if given is None else given
+
+    def _namespace_policies(self, namespace: NamespaceName) -> JsonObject:
+        namespaces = self._resources.namespaces
+        return namespaces.policies(namespace) if namespaces.exists(namespace) else {}
+
+    def _namespace_changed(self, namespace: NamespaceName) -> None:
+        self._by_namespace.pop(namespace, None)
+        for topic in [topic for topic in self._by_topic if topic.namespace == namespace]:
+            del self._by_topic[topic]
+        self.on_namespace(namespace)
+
+    def _topic_changed(self, topic: TopicName) -> None:
+        self._by_topic.pop(topic, None)
+        self.on_topic(topic)
+
+
+def _nobody(_: object) -> None: ...
