@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 
 from crc32c import crc32c
 
-from magnetar.protocol.batches import MAX_BYTES, MAX_MESSAGES, Batch, Seal, key_text
+from magnetar.protocol.batches import BATCH_BYTES_MAX, BATCH_MESSAGES_MAX, Batch, Seal, key_text
 from magnetar.protocol.commands import KeyValues
 from magnetar.protocol.compression import CompressionType, compress
 from magnetar.protocol.entries import EntryMetadata, build_entry
@@ -35,8 +35,8 @@ class BatchWriter:
         producer_name: str,
         *,
         compression: CompressionType = CompressionType.NONE,
-        max_messages: int = MAX_MESSAGES,
-        max_bytes: int = MAX_BYTES,
+        max_messages: int = BATCH_MESSAGES_MAX,
+        max_bytes: int = BATCH_BYTES_MAX,
         digest_bits: int = 0,
         schema_version: bytes | None = None,
         seal: Seal | None = None,

@@ -20,8 +20,8 @@ from typing import Final, NamedTuple, TypeAlias
 
 from magnetar.protocol.entries import EntryMetadata
 
-MAX_MESSAGES: Final = 1_000
-MAX_BYTES: Final = 128 << 10
+BATCH_MESSAGES_MAX: Final = 1_000
+BATCH_BYTES_MAX: Final = 128 << 10
 
 Seal: TypeAlias = Callable[[EntryMetadata, bytes], tuple[EntryMetadata, bytes]]
 """Encrypts an entry's payload, which is compressed by then."""

@@ -53,7 +53,7 @@ SLICE_BYTES: Final = 256 << 10
 """Bytes of frames that one call decodes at most, and the rest of the frame that stands there; as much as one read."""
 SLICE_COMMANDS: Final = 1024
 """Commands through the codec that one call decodes; a longer one counts for several."""
-LENGTHY: Final = 16 << 10
+UNPARSED_FROM: Final = 16 << 10
 """Bytes of an ACK or REDELIVER (1,400 ids) from which a broker reads it in pieces."""
 COMMAND_MAX: Final = (1 << 20) + (64 << 10)
 """Bytes of the largest command, its entry aside: the largest schema, and what protobuf reads in some 15 ms."""
@@ -178,7 +178,7 @@ class Decoder:
         """Decode one slice; returns where the next one begins, or -1 at the end."""
         append = decoded.append
         limit = self._splitter.max_frame_size
-        long = LENGTHY if self._from_client else limit
+        long = UNPARSED_FROM if self._from_client else limit
         size = len(buffer)
         last = size - 8  # where the last frame may begin at most
         enough = last

@@ -13,7 +13,7 @@ import numpy as np
 from crc32c import crc32c
 
 from magnetar.client.connection import MAX_FRAME_SIZE, Connection
-from magnetar.columnar.entries.block import ENTRY_END, ENTRY_START, ROWS, EntryBlock
+from magnetar.columnar.entries.block import BLOCK_ROWS, ENTRY_END, ENTRY_START, EntryBlock
 from magnetar.columnar.entries.checksums import CRC_TABLES
 from magnetar.columnar.entries.frames import MORE, OTHER, read_frames, unchecked
 from magnetar.protocol import commands as c
@@ -30,7 +30,7 @@ class BlockReceiver:
     def __init__(self, connection: Connection, consumer_id: int) -> None:
         self._connection = connection
         self._consumer_id = consumer_id
-        self._table = np.empty((ROWS, _ENTRIES), np.int64)
+        self._table = np.empty((BLOCK_ROWS, _ENTRIES), np.int64)
         self._new_buffer(b"", 0)
 
     def _new_buffer(self, held: bytes | memoryview, needed: int) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-MAX_BYTES: Final = 32 << 20
+COLUMN_BYTES_MAX: Final = 32 << 20
 """Columns are taken when they have this much; one entry may go beyond, far below Arrow's 2 GiB for a column."""
 ALL: Final = (1 << 31) - 1
 """More messages than a batch can have."""
@@ -27,7 +27,7 @@ STOP: Final = 4
 """Messages ``[FIRST, STOP)`` are wanted."""
 ENTRY_START: Final = 5
 ENTRY_END: Final = 6
-ROWS: Final = 7
+BLOCK_ROWS: Final = 7
 
 
 class EntryBytes(NamedTuple):
@@ -74,7 +74,7 @@ def block_of(entries: Iterable[EntryBytes], first: int = 0, stop: int = ALL) -> 
     """Entries put together; a single one is not copied. All but messages ``[first, stop)`` of each are left out."""
     kept = list(entries)
     data = kept[0].data if len(kept) == 1 else b"".join(one.data for one in kept)
-    table = np.empty((ROWS, len(kept)), np.int64)
+    table = np.empty((BLOCK_ROWS, len(kept)), np.int64)
     at = 0
     for number, one in enumerate(kept):
         end = at + len(one.data)

@@ -21,7 +21,7 @@ import pyarrow.compute as pc  # type: ignore[import-untyped]  # the same
 
 from magnetar.columnar.entries import block as block_rows
 from magnetar.columnar.entries import metadata, rows
-from magnetar.columnar.entries.block import MAX_BYTES, EntryBlock, uint8_array
+from magnetar.columnar.entries.block import COLUMN_BYTES_MAX, EntryBlock, uint8_array
 from magnetar.model.errors import NotAvailableError, ProtocolError
 from magnetar.protocol.compression import CompressionType, decompress
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 MAX_UNCOMPRESSED: Final = 1 << 28
-MAX_ROWS: Final = 10_000
+COLUMN_ROWS_MAX: Final = 10_000
 
 _FIRST_ROWS: Final = 12 << 10
 _FIRST_BYTES: Final = 1 << 16
@@ -70,8 +70,8 @@ class ColumnBuilder:
         self,
         *,
         details: bool = True,
-        max_rows: int = MAX_ROWS,
-        max_bytes: int = MAX_BYTES,
+        max_rows: int = COLUMN_ROWS_MAX,
+        max_bytes: int = COLUMN_BYTES_MAX,
     ) -> None:
         self._limits = (max_rows, max_bytes, int(details))
         self._table = np.zeros((metadata.METADATA_ROWS, 64), np.int64)
@@ -81,13 +81,15 @@ class ColumnBuilder:
         self._pair_room = 16
         self._fresh()
         self._producers, self._schemas = _Texts(), _Texts()
-        self._scratch = np.empty((2, rows.STATES), np.int64)
+        self._scratch = np.empty((2, rows.STATE_SIZE), np.int64)
 
     def _fresh(self) -> None:
         """New buffers: those before are Arrow's now."""
         room = self._row_room
-        self._state = np.zeros(rows.STATES, np.int64)
-        self._state[rows.MAX_ROWS], self._state[rows.MAX_BYTES], self._state[rows.DETAILS] = self._limits
+        self._state = np.zeros(rows.STATE_SIZE, np.int64)
+        self._state[rows.STATE_ROWS_MAX], self._state[rows.STATE_BYTES_MAX], self._state[rows.STATE_DETAILS] = (
+            self._limits
+        )
         self._offsets = np.empty((4, room + 1), np.int32)
         self._offsets[:, 0] = 0
         self._present = np.empty((3, room), np.uint8)
@@ -97,7 +99,7 @@ class ColumnBuilder:
         self._bytes = {name: np.empty(size, np.uint8) for name, size in self._sizes.items()}
 
     def __len__(self) -> int:
-        return int(self._state[rows.ROWS])
+        return int(self._state[rows.STATE_ROWS])
 
     def clear(self) -> None:
         """Go on empty; arrays that were taken stay as they are."""
@@ -213,23 +215,23 @@ class ColumnBuilder:
 
     def values(self) -> Any:
         """Binary; null is a message without a value, which deletes its key when a topic is compacted."""
-        return self._column(rows.VALUES, "values")
+        return self._column(rows.COLUMN_VALUE, "values")
 
     def keys(self) -> Any:
         """Binary or null; those that travel as base64 are decoded."""
-        return self._column(rows.KEYS, "keys")
+        return self._column(rows.COLUMN_KEY, "keys")
 
     def ordering_keys(self) -> Any:
         """Binary or null."""
-        return self._column(rows.ORDERINGS, "orderings")
+        return self._column(rows.COLUMN_ORDERING_KEY, "orderings")
 
     def event_times(self) -> NDArray[np.int64]:
         """Milliseconds; 0 is "none"."""
-        return self._numbers[rows.EVENT_TIMES, : len(self)]
+        return self._numbers[rows.NUMBER_EVENT_TIME, : len(self)]
 
     def sequence_ids(self) -> NDArray[np.int64]:
         """Of each message."""
-        return self._numbers[rows.SEQUENCES, : len(self)]
+        return self._numbers[rows.NUMBER_SEQUENCE_ID, : len(self)]
 
     def places(self) -> NDArray[np.int32]:
         """Position in the batch; 0 for a message on its own."""
@@ -237,10 +239,12 @@ class ColumnBuilder:
 
     def properties(self) -> Any:
         """map<string, string>, never null."""
-        count, names_end, texts_end = self._state[[rows.PAIR_COUNT, rows.PAIR_KEY_END, rows.PAIR_VALUE_END]].tolist()
+        count, names_end, texts_end = self._state[
+            [rows.STATE_PAIR_COUNT, rows.STATE_PAIR_KEY_END, rows.STATE_PAIR_VALUE_END]
+        ].tolist()
         names = _binary(self._bytes["names"][:names_end], self._pairs[0, : count + 1])
         texts = _binary(self._bytes["texts"][:texts_end], self._pairs[1, : count + 1])
-        offsets = pa.array(self._offsets[rows.PROPERTIES, : len(self) + 1], pa.int32())
+        offsets = pa.array(self._offsets[rows.COLUMN_PROPERTIES, : len(self) + 1], pa.int32())
         return pa.MapArray.from_arrays(offsets, text_of(names), text_of(texts))
 
     def ledgers(self) -> NDArray[np.int64]:

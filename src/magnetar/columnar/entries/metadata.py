@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from magnetar.columnar.entries.block import ENTRY_END, ENTRY_START, ROWS, EntryBlock
+from magnetar.columnar.entries.block import BLOCK_ROWS, ENTRY_END, ENTRY_START, EntryBlock
 from magnetar.columnar.kernels.compiled import Int64Array, Uint8Array, int64, kernel, uint64
 from magnetar.columnar.kernels.protobuf_wire import (
     pair_spans,
@@ -180,7 +180,7 @@ def scan_metadata(block: EntryBlock) -> tuple[NDArray[np.bool_], NDArray[np.int6
     What cannot be read is neither, published at 0; who takes it apart says what is wrong.
     """
     table = np.zeros((METADATA_ROWS, len(block)), np.int64)
-    table[:ROWS] = block.table
+    table[:BLOCK_ROWS] = block.table
     at = 0
     while at < len(block):
         at = read_metadata(block.data, table, at, len(block))

@@ -17,7 +17,7 @@ from crc32c import crc32c
 from magnetar.columnar.entries.batch_kernel import NO_ROOM, pack_batch
 from magnetar.columnar.entries.chunk_splitter import split_into_chunks
 from magnetar.model.errors import InvalidValueError
-from magnetar.protocol.batches import MAX_BYTES, MAX_MESSAGES, Batch, Seal, key_text
+from magnetar.protocol.batches import BATCH_BYTES_MAX, BATCH_MESSAGES_MAX, Batch, Seal, key_text
 from magnetar.protocol.compression import CompressionType, compress
 from magnetar.protocol.entries import EntryMetadata, build_entry
 
@@ -150,8 +150,8 @@ class Packer:
         producer_name: str,
         *,
         compression: CompressionType = CompressionType.NONE,
-        max_messages: int = MAX_MESSAGES,
-        max_bytes: int = MAX_BYTES,
+        max_messages: int = BATCH_MESSAGES_MAX,
+        max_bytes: int = BATCH_BYTES_MAX,
         digest_bits: int = 0,
         schema_version: bytes | None = None,
         seal: Seal | None = None,

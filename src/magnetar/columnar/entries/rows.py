@@ -58,51 +58,51 @@ NO_PAIR_BYTES: Final = 8
 _OFFSETS_MAX: Final = (1 << 31) - 1
 
 # How far the columns are filled, and what limits them.
-ROWS: Final = 0
-VALUE_END: Final = 1
-ROW_KEY_END: Final = 2
-ROW_ORDERING_END: Final = 3
-PAIR_COUNT: Final = 4
-PAIR_KEY_END: Final = 5
-PAIR_VALUE_END: Final = 6
-BYTES: Final = 7
-MAX_ROWS: Final = 8
-MAX_BYTES: Final = 9
-DETAILS: Final = 10
-STATES: Final = 12
+STATE_ROWS: Final = 0
+STATE_VALUE_END: Final = 1
+STATE_KEY_END: Final = 2
+STATE_ORDERING_END: Final = 3
+STATE_PAIR_COUNT: Final = 4
+STATE_PAIR_KEY_END: Final = 5
+STATE_PAIR_VALUE_END: Final = 6
+STATE_BYTES: Final = 7
+STATE_ROWS_MAX: Final = 8
+STATE_BYTES_MAX: Final = 9
+STATE_DETAILS: Final = 10
+STATE_SIZE: Final = 12
 
 # Rows of the table of offsets (and the first three of the table of presence).
-VALUES: Final = 0
-KEYS: Final = 1
-ORDERINGS: Final = 2
-PROPERTIES: Final = 3
+COLUMN_VALUE: Final = 0
+COLUMN_KEY: Final = 1
+COLUMN_ORDERING_KEY: Final = 2
+COLUMN_PROPERTIES: Final = 3
 
 # Rows of the table of numbers.
-EVENT_TIMES: Final = 0
-SEQUENCES: Final = 1
+NUMBER_EVENT_TIME: Final = 0
+NUMBER_SEQUENCE_ID: Final = 1
 
 # What stands beside a message in a batch, as numbers.
 FACT_KEY: Final = 0
 FACT_KEY_STOP: Final = 1
-_ORDER: Final = 2
-_ORDER_STOP: Final = 3
+FACT_ORDERING_KEY: Final = 2
+FACT_ORDERING_KEY_STOP: Final = 3
 FACT_SIZE: Final = 4
-_TIME: Final = 5
-_NUMBER: Final = 6
-_HAS_NUMBER: Final = 7
-FACT_OUT: Final = 8
-_NULL: Final = 9
-_BASE64: Final = 10
-_PAIRS: Final = 11
-FACTS: Final = STATES
+FACT_EVENT_TIME: Final = 5
+FACT_SEQUENCE_ID: Final = 6
+FACT_HAS_SEQUENCE_ID: Final = 7
+FACT_COMPACTED_OUT: Final = 8
+FACT_NULL_VALUE: Final = 9
+FACT_BASE64_KEY: Final = 10
+FACT_PAIRS: Final = 11
+FACT_COUNT: Final = STATE_SIZE
 
 
 @kernel
 def read_facts(data: Uint8Array, at: int, end: int, facts: Int64Array) -> bool:
     """SingleMessageMetadata; False if it is none."""
-    for index in range(FACTS):
+    for index in range(FACT_COUNT):
         facts[index] = 0
-    facts[FACT_KEY] = facts[_ORDER] = facts[FACT_SIZE] = -1
+    facts[FACT_KEY] = facts[FACT_ORDERING_KEY] = facts[FACT_SIZE] = -1
     while at < end:
         tag, at = read_tag(data, at, end)
         if at < 0:
@@ -115,12 +115,12 @@ def read_facts(data: Uint8Array, at: int, end: int, facts: Int64Array) -> bool:
                 facts[FACT_KEY] = start
                 facts[FACT_KEY_STOP] = at
             elif tag == 0x3A:
-                facts[_ORDER] = start
-                facts[_ORDER_STOP] = at
+                facts[FACT_ORDERING_KEY] = start
+                facts[FACT_ORDERING_KEY_STOP] = at
             elif tag == 0x0A:
                 if pair_spans(data, start, at)[0] < 0:
                     return False
-                facts[_PAIRS] += 1
+                facts[FACT_PAIRS] += 1
         elif tag & 7 == 0:
             value, at = read_varint(data, at, end)
             if at < 0:
@@ -139,16 +139,16 @@ def _note_fact(facts: Int64Array, tag: int, value: Any) -> None:
     if tag == 0x18:
         facts[FACT_SIZE] = to_int32(value)
     elif tag == 0x40:
-        facts[_NUMBER] = int64(value)
-        facts[_HAS_NUMBER] = 1
+        facts[FACT_SEQUENCE_ID] = int64(value)
+        facts[FACT_HAS_SEQUENCE_ID] = 1
     elif tag == 0x28:
-        facts[_TIME] = int64(value)
+        facts[FACT_EVENT_TIME] = int64(value)
     elif tag == 0x48:
-        facts[_NULL] = value != uint64(0)
+        facts[FACT_NULL_VALUE] = value != uint64(0)
     elif tag == 0x30:
-        facts[_BASE64] = value != uint64(0)
+        facts[FACT_BASE64_KEY] = value != uint64(0)
     elif tag == 0x20:
-        facts[FACT_OUT] = value != uint64(0)
+        facts[FACT_COMPACTED_OUT] = value != uint64(0)
 
 
 @kernel
@@ -156,14 +156,14 @@ def _read_single(table: Int64Array, index: int, size: int, facts: Int64Array) ->
     """The same of a message on its own, from its entry's head."""
     flags = table[FLAGS, index]
     facts[FACT_KEY], facts[FACT_KEY_STOP] = table[KEY, index], table[KEY_END, index]
-    facts[_ORDER], facts[_ORDER_STOP] = table[ORDERING, index], table[ORDERING_END, index]
+    facts[FACT_ORDERING_KEY], facts[FACT_ORDERING_KEY_STOP] = table[ORDERING, index], table[ORDERING_END, index]
     facts[FACT_SIZE] = size
-    facts[_TIME] = table[EVENT_TIME, index]
-    facts[_NUMBER], facts[_HAS_NUMBER] = table[SEQUENCE, index], 1
-    facts[FACT_OUT] = 0
-    facts[_NULL] = flags & NULL_VALUE
-    facts[_BASE64] = flags & BASE64_KEY
-    facts[_PAIRS] = table[PAIRS, index]
+    facts[FACT_EVENT_TIME] = table[EVENT_TIME, index]
+    facts[FACT_SEQUENCE_ID], facts[FACT_HAS_SEQUENCE_ID] = table[SEQUENCE, index], 1
+    facts[FACT_COMPACTED_OUT] = 0
+    facts[FACT_NULL_VALUE] = flags & NULL_VALUE
+    facts[FACT_BASE64_KEY] = flags & BASE64_KEY
+    facts[FACT_PAIRS] = table[PAIRS, index]
 
 
 @kernel
@@ -185,18 +185,18 @@ def _copy_pairs(
             continue
         start, at = read_span(data, at, end)
         key, key_end, value, value_end = pair_spans(data, start, at)
-        count = state[PAIR_COUNT]
+        count = state[STATE_PAIR_COUNT]
         if count + 2 > pairs.shape[1]:
             return NO_PAIRS
-        name_end = state[PAIR_KEY_END] + key_end - key
-        text_end = state[PAIR_VALUE_END] + value_end - value
+        name_end = state[STATE_PAIR_KEY_END] + key_end - key
+        text_end = state[STATE_PAIR_VALUE_END] + value_end - value
         if name_end > names.size or text_end > texts.size:
             return NO_PAIR_BYTES
-        copy(data, key, key_end, names, state[PAIR_KEY_END])
-        copy(data, value, value_end, texts, state[PAIR_VALUE_END])
-        state[PAIR_COUNT] = count + 1
-        state[PAIR_KEY_END] = pairs[0, count + 1] = name_end
-        state[PAIR_VALUE_END] = pairs[1, count + 1] = text_end
+        copy(data, key, key_end, names, state[STATE_PAIR_KEY_END])
+        copy(data, value, value_end, texts, state[STATE_PAIR_VALUE_END])
+        state[STATE_PAIR_COUNT] = count + 1
+        state[STATE_PAIR_KEY_END] = pairs[0, count + 1] = name_end
+        state[STATE_PAIR_VALUE_END] = pairs[1, count + 1] = text_end
     return DONE
 
 
@@ -211,28 +211,28 @@ def _append_details(
     keys: Uint8Array,
     orderings: Uint8Array,
 ) -> int:
-    row = state[ROWS]
-    numbers[EVENT_TIMES, row] = facts[_TIME]
-    numbers[SEQUENCES, row] = facts[_NUMBER]
-    start, stop, to = facts[FACT_KEY], facts[FACT_KEY_STOP], state[ROW_KEY_END]
-    present[KEYS, row] = start >= 0
+    row = state[STATE_ROWS]
+    numbers[NUMBER_EVENT_TIME, row] = facts[FACT_EVENT_TIME]
+    numbers[NUMBER_SEQUENCE_ID, row] = facts[FACT_SEQUENCE_ID]
+    start, stop, to = facts[FACT_KEY], facts[FACT_KEY_STOP], state[STATE_KEY_END]
+    present[COLUMN_KEY, row] = start >= 0
     if start >= 0:
         if to + stop - start > keys.size:
             return NO_KEYS
-        written = decode_base64(data, start, stop, keys, to) if facts[_BASE64] else -1
+        written = decode_base64(data, start, stop, keys, to) if facts[FACT_BASE64_KEY] else -1
         if written < 0:
             copy(data, start, stop, keys, to)
             written = stop - start
-        state[ROW_KEY_END] = to + written
-    offsets[KEYS, row + 1] = state[ROW_KEY_END]
-    start, stop, to = facts[_ORDER], facts[_ORDER_STOP], state[ROW_ORDERING_END]
-    present[ORDERINGS, row] = start >= 0
+        state[STATE_KEY_END] = to + written
+    offsets[COLUMN_KEY, row + 1] = state[STATE_KEY_END]
+    start, stop, to = facts[FACT_ORDERING_KEY], facts[FACT_ORDERING_KEY_STOP], state[STATE_ORDERING_END]
+    present[COLUMN_ORDERING_KEY, row] = start >= 0
     if start >= 0:
         if to + stop - start > orderings.size:
             return NO_ORDERINGS
         copy(data, start, stop, orderings, to)
-        state[ROW_ORDERING_END] = to + stop - start
-    offsets[ORDERINGS, row + 1] = state[ROW_ORDERING_END]
+        state[STATE_ORDERING_END] = to + stop - start
+    offsets[COLUMN_ORDERING_KEY, row + 1] = state[STATE_ORDERING_END]
     return DONE
 
 
@@ -258,13 +258,13 @@ def _append_entry(
     texts: Uint8Array,
 ) -> int:
     """One entry whose payload is ``plain[at:end]``."""
-    details = state[DETAILS]
+    details = state[STATE_DETAILS]
     count, first, stop = table[BATCH, index], table[FIRST, index], table[STOP, index]
     alone = count == NO_BATCH
     last = min(int64(1) if alone else count, stop)
-    if state[ROWS] + min(last, (end - at) // 4 + 1) + 1 > offsets.shape[1]:
+    if state[STATE_ROWS] + min(last, (end - at) // 4 + 1) + 1 > offsets.shape[1]:
         return NO_ROWS
-    if state[VALUE_END] + end - at > values.size:
+    if state[STATE_VALUE_END] + end - at > values.size:
         return NO_VALUES
     for number in range(last):
         head = head_end = int64(0)
@@ -281,26 +281,26 @@ def _append_entry(
             at = head_end
             if facts[FACT_SIZE] > end - at:
                 return DAMAGED
-            if not facts[_HAS_NUMBER]:
-                facts[_NUMBER] = table[SEQUENCE, index] + number
-        if number >= first and not facts[FACT_OUT]:
-            row = state[ROWS]
-            present[VALUES, row] = not facts[_NULL]
-            if not facts[_NULL]:
-                copy(plain, at, at + facts[FACT_SIZE], values, state[VALUE_END])
-                state[VALUE_END] += facts[FACT_SIZE]
-            offsets[VALUES, row + 1] = state[VALUE_END]
+            if not facts[FACT_HAS_SEQUENCE_ID]:
+                facts[FACT_SEQUENCE_ID] = table[SEQUENCE, index] + number
+        if number >= first and not facts[FACT_COMPACTED_OUT]:
+            row = state[STATE_ROWS]
+            present[COLUMN_VALUE, row] = not facts[FACT_NULL_VALUE]
+            if not facts[FACT_NULL_VALUE]:
+                copy(plain, at, at + facts[FACT_SIZE], values, state[STATE_VALUE_END])
+                state[STATE_VALUE_END] += facts[FACT_SIZE]
+            offsets[COLUMN_VALUE, row + 1] = state[STATE_VALUE_END]
             places[0, row] = number
             if details:
                 status = _append_details(data, facts, state, offsets, present, numbers, keys, orderings)
-                if status == DONE and facts[_PAIRS]:
+                if status == DONE and facts[FACT_PAIRS]:
                     if alone:
                         head, head_end = table[METADATA, index], table[PAYLOAD, index]
                     status = _copy_pairs(data, head, head_end, 0x22 if alone else 0x0A, state, pairs, names, texts)
                 if status != DONE:
                     return status
-                offsets[PROPERTIES, row + 1] = state[PAIR_COUNT]
-            state[ROWS] = row + 1
+                offsets[COLUMN_PROPERTIES, row + 1] = state[STATE_PAIR_COUNT]
+            state[STATE_ROWS] = row + 1
         at += facts[FACT_SIZE]
     return DONE
 
@@ -334,30 +334,30 @@ def append_rows(
     """
     facts, before = scratch[0], scratch[1]
     while index < last:
-        if state[ROWS] >= state[MAX_ROWS] or state[BYTES] >= state[MAX_BYTES]:
+        if state[STATE_ROWS] >= state[STATE_ROWS_MAX] or state[STATE_BYTES] >= state[STATE_BYTES_MAX]:
             return FULL, index
         table[KEPT, index] = 0
         if not table[FLAGS, index] & MARKER:
             at, end = plain_start, plain_end
             if plain_end < 0:
                 at, end = table[PAYLOAD, index], table[ENTRY_END, index]
-            if state[VALUE_END] and state[VALUE_END] + end - at > _OFFSETS_MAX:
+            if state[STATE_VALUE_END] and state[STATE_VALUE_END] + end - at > _OFFSETS_MAX:
                 return FULL, index
-            for number in range(STATES):
+            for number in range(STATE_SIZE):
                 before[number] = state[number]
             status = _append_entry(
                 stored, plain, at, end, table, index, state, facts, offsets, present, numbers, places, pairs,
                 values, keys, orderings, names, texts,
             )  # fmt: skip
             if status != DONE:
-                for number in range(STATES):
+                for number in range(STATE_SIZE):
                     state[number] = before[number]
                 return status, index
-            state[BYTES] += end - at
-            if state[DETAILS] and table[BATCH, index] == NO_BATCH:
+            state[STATE_BYTES] += end - at
+            if state[STATE_DETAILS] and table[BATCH, index] == NO_BATCH:
                 # Its key and properties stand there, and become columns too.
-                state[BYTES] += table[PAYLOAD, index] - table[METADATA, index]
-            table[KEPT, index] = state[ROWS] - before[ROWS]
+                state[STATE_BYTES] += table[PAYLOAD, index] - table[METADATA, index]
+            table[KEPT, index] = state[STATE_ROWS] - before[STATE_ROWS]
         index += 1
     return DONE, last
 

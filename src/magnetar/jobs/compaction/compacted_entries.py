@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
-from magnetar.columnar.entries.rows import FACT_KEY, FACT_OUT, FACTS
+from magnetar.columnar.entries.rows import FACT_COMPACTED_OUT, FACT_COUNT, FACT_KEY
 from magnetar.columnar.kernels.compiled import int64, kernel
 from magnetar.columnar.kernels.protobuf_wire import copy
 from magnetar.compaction.messages import COMPACTED_OUT
@@ -48,7 +48,7 @@ class BatchFilter:
     def __init__(self, places: NDArray[np.int64], *, retain_keyless: bool) -> None:
         self._places = places
         self._retain = np.int64(retain_keyless)
-        self._facts = np.zeros(FACTS, np.int64)
+        self._facts = np.zeros(FACT_COUNT, np.int64)
         self._room = np.empty(0, np.uint8)
 
     def batch(self, plain: NDArray[np.uint8], start: int, end: int, count: int, place: int) -> BatchChoice:
@@ -79,7 +79,7 @@ def _choose(
         keep = retain if facts[FACT_KEY] < 0 else np.int64(0)
         if facts[FACT_KEY] >= 0 and next_wanted < wanted.size and wanted[next_wanted] == place + index:
             keep = np.int64(1)
-        if facts[FACT_OUT] != 0:
+        if facts[FACT_COMPACTED_OUT] != 0:
             keep = np.int64(0)
         else:
             there += 1

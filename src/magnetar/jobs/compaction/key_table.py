@@ -16,7 +16,14 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import numpy as np
 
 from magnetar.columnar.entries.metadata import FLAGS, KEY, KEY_END, NULL_VALUE
-from magnetar.columnar.entries.rows import FACT_KEY, FACT_KEY_STOP, FACT_OUT, FACT_SIZE, FACTS, read_facts
+from magnetar.columnar.entries.rows import (
+    FACT_COMPACTED_OUT,
+    FACT_COUNT,
+    FACT_KEY,
+    FACT_KEY_STOP,
+    FACT_SIZE,
+    read_facts,
+)
 from magnetar.columnar.kernels.compiled import kernel
 from magnetar.columnar.kernels.protobuf_wire import copy, read_u32, same
 
@@ -51,7 +58,7 @@ class KeyTable:
         self._hashes = np.empty(_ROWS, np.uint64)
         self._slots = np.full(2 * _ROWS, -1, np.int64)
         self._count = np.zeros(1, np.int64)
-        self._facts = np.zeros(FACTS, np.int64)
+        self._facts = np.zeros(FACT_COUNT, np.int64)
 
     def __len__(self) -> int:
         return int(self._count[0])
@@ -183,7 +190,7 @@ def _messages_there(data: Any, at: Any, end: Any, count: Any, facts: Any) -> Any
         at = next_message(data, at, end, facts)
         if at < 0:
             return np.int64(UNREADABLE)
-        there += facts[FACT_OUT] == 0
+        there += facts[FACT_COMPACTED_OUT] == 0
     return there
 
 
@@ -194,7 +201,7 @@ def _note_batch(
 ) -> None:  # fmt: skip
     for index in range(count):
         at = next_message(data, at, end, facts)
-        if facts[FACT_KEY] >= 0 and facts[FACT_OUT] == 0:
+        if facts[FACT_KEY] >= 0 and facts[FACT_COMPACTED_OUT] == 0:
             gone = np.int64(facts[FACT_SIZE] == 0)
             _note(
                 data, facts[FACT_KEY], facts[FACT_KEY_STOP], place + index, gone,

@@ -23,6 +23,7 @@ from magnetar.client.read_position import ReadPosition
 from magnetar.columnar.entries import metadata as heads
 from magnetar.columnar.entries.block import (
     ALL,
+    BLOCK_ROWS,
     ENTRY,
     ENTRY_END,
     ENTRY_START,
@@ -30,7 +31,6 @@ from magnetar.columnar.entries.block import (
     INDEX,
     LEDGER,
     NO_INDEX,
-    ROWS,
     STOP,
     EntryBlock,
 )
@@ -115,7 +115,7 @@ def _tables(block: Entries, unit: Unit) -> Iterator[NDArray[np.int64]]:
     for first in range(0, len(block), TABLE_ENTRIES):
         part = slice(first, first + TABLE_ENTRIES)
         ledgers, entries, offsets = block.ledgers[part], block.entries[part], block.offsets[part]
-        table = np.zeros((ROWS, len(offsets)), np.int64)
+        table = np.zeros((BLOCK_ROWS, len(offsets)), np.int64)
         table[LEDGER], table[ENTRY], table[INDEX] = ledgers, entries, NO_INDEX
         table[ENTRY_START], table[ENTRY_END] = offsets, offsets + block.lengths[part]
         table[STOP] = ALL
@@ -150,7 +150,7 @@ def _single_entries(block: EntryBlock, *, checked: bool) -> list[tuple[int, str]
     """Return the entries to decode one by one, in order, with what is wrong; "" for a chunk or an encrypted entry."""
     count = len(block)
     table = np.empty((heads.METADATA_ROWS, count), np.int64)
-    table[:ROWS] = block.table
+    table[:BLOCK_ROWS] = block.table
     found: dict[int, str] = {}
     good = heads.read_metadata(block.data, table, 0, count)
     while good < count:
