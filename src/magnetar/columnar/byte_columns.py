@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pyarrow as pa  # type: ignore[import-untyped]  # publishes no types
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -19,3 +20,19 @@ def offsets_and_bytes(values: Any) -> tuple[NDArray[np.int32], NDArray[np.uint8]
     offsets = np.frombuffer(ends, np.int32)[values.offset : values.offset + count + 1]
     octets = np.frombuffer(data, np.uint8) if data is not None and data.size else np.zeros(0, np.uint8)
     return offsets, octets[: offsets[-1]]
+
+
+def binary_array(data: NDArray[np.uint8], offsets: NDArray[np.int32], present: NDArray[np.uint8] | None = None) -> Any:
+    """Arrow binary over these very buffers."""
+    bitmap = None
+    if present is not None and not present.all():
+        bitmap = pa.py_buffer(np.packbits(present, bitorder="little"))
+    return pa.Array.from_buffers(pa.binary(), len(offsets) - 1, [bitmap, pa.py_buffer(offsets), pa.py_buffer(data)])
+
+
+def grown(array: NDArray[Any], extra: int = 0) -> NDArray[Any]:
+    """Twice as long in its last dimension, with what it held."""
+    *outer, room = array.shape
+    wider = np.empty((*outer, 2 * room + extra), array.dtype)
+    wider[..., :room] = array
+    return wider

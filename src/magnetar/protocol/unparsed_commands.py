@@ -23,7 +23,7 @@ from magnetar.protocol.commands import (
     CommandRedeliverUnacknowledgedMessages,
     UnparsedCommand,
 )
-from magnetar.protocol.varints import varint
+from magnetar.protocol.varints import UNENDED, read_varint, varint
 
 PART_IDS: Final = 250
 _PART_BYTES: Final = 16 << 10
@@ -49,8 +49,10 @@ def parts_of(command: UnparsedCommand) -> Iterator[CommandAck | CommandRedeliver
     ids = total = steps = 0
     while at < len(body):
         field_at = at
-        tag, at = _number(body, at)
-        at = _behind(body, at, tag & 7)
+        tag, at = read_varint(body, at)
+        if tag == UNENDED:
+            raise _unended(body)
+        at = _value_end(body, at, tag & 7)
         if tag == _IDS[kind]:
             if at - field_at > _ID_MAX:
                 raise ProtocolError(f"a message id of {at - field_at} bytes, at most {_ID_MAX} are allowed")
@@ -97,20 +99,23 @@ def _command(kind: int, rest: bytes, ids: bytes) -> CommandAck | CommandRedelive
 
 def _inside(body: bytes, kind: int) -> int:
     """Where the command's own fields begin; they reach to the end."""
-    tag, at = _number(body, 2)
-    size, at = _number(body, at)
+    tag, at = read_varint(body, 2)
+    size, at = read_varint(body, at)
+    if UNENDED in (tag, size):
+        raise _unended(body)
     if body[0] != 0x08 or body[1] != kind or tag != kind << 3 | 2 or at + size != len(body):
         raise ProtocolError(f"a command of {len(body)} bytes that is not one command")
     return at
 
 
-def _behind(body: bytes, at: int, wire: int) -> int:
+def _value_end(body: bytes, at: int, wire: int) -> int:
     """Where the value that begins at ``at`` ends."""
-    if wire == 0:
-        at = _number(body, at)[1]
-    elif wire == 2:
-        size, at = _number(body, at)
-        at += size
+    if wire in (0, 2):
+        number, at = read_varint(body, at)
+        if number == UNENDED:
+            raise _unended(body)
+        if wire == 2:
+            at += number
     elif wire in (1, 5):
         at += 8 if wire == 1 else 4
     else:
@@ -120,17 +125,5 @@ def _behind(body: bytes, at: int, wire: int) -> int:
     return at
 
 
-def _number(body: bytes, at: int) -> tuple[int, int]:
-    """The varint at ``at`` and where it ends."""
-    value = shift = 0
-    try:
-        while shift < 70:
-            byte = body[at]
-            at += 1
-            value |= (byte & 127) << shift
-            if byte < 128:
-                return value, at
-            shift += 7
-    except IndexError:
-        pass
-    raise ProtocolError(f"a command of {len(body)} bytes has a number that does not end")
+def _unended(body: bytes) -> ProtocolError:
+    return ProtocolError(f"a command of {len(body)} bytes has a number that does not end")

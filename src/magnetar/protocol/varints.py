@@ -37,3 +37,23 @@ def varint(value: int) -> bytes:
             _CONTINUED.extend(bytes((low & 127 | 128, low >> 7 | 128)) for low in range(1 << _BITS))
         return _CONTINUED[value & _MASK] + varint(value >> _BITS)
     return _slow(unsigned(value))
+
+
+UNENDED: Final = 1 << 70
+"""What :func:`read_varint` gives for bytes that are no varint; larger than any that is."""
+
+
+def read_varint(data: bytes, position: int) -> tuple[int, int]:
+    """The number that begins at ``position`` and where it ends; `UNENDED` if it is cut off or has over ten bytes."""
+    value = shift = 0
+    try:
+        while shift < 70:
+            byte = data[position]
+            position += 1
+            value |= (byte & 127) << shift
+            if byte < 128:
+                return value, position
+            shift += 7
+    except IndexError:
+        pass
+    return UNENDED, position

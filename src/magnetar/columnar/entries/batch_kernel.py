@@ -12,21 +12,9 @@ from __future__ import annotations
 from typing import Final
 
 from magnetar.columnar.kernels.compiled import Int32Array, Int64Array, Uint8Array, int64, kernel, uint64
-from magnetar.columnar.kernels.protobuf_wire import copy
+from magnetar.columnar.kernels.protobuf_wire import copy, put_varint
 
 NO_ROOM: Final = -1
-
-
-@kernel
-def put_varint(target: Uint8Array, at: int, value: int) -> int:
-    """The position behind it; the caller knows that there is room for ten bytes."""
-    rest = uint64(value)
-    while rest > uint64(127):
-        target[at] = rest & uint64(127) | uint64(128)
-        rest >>= uint64(7)
-        at += 1
-    target[at] = rest
-    return at + 1
 
 
 @kernel

@@ -19,9 +19,13 @@ import numpy as np
 import pyarrow as pa  # type: ignore[import-untyped]  # publishes no types
 import pyarrow.compute as pc  # type: ignore[import-untyped]  # the same
 
+from magnetar.columnar.byte_columns import binary_array, grown
 from magnetar.columnar.entries import block as block_rows
 from magnetar.columnar.entries import metadata, rows
 from magnetar.columnar.entries.block import COLUMN_BYTES_MAX, EntryBlock, uint8_array
+from magnetar.columnar.entries.distinct_texts import DistinctTexts
+from magnetar.columnar.entries.message_ids import MESSAGE_ID_BYTES_MAX, write_message_ids
+from magnetar.columnar.entries.message_metadata import FACT_COUNT
 from magnetar.model.errors import NotAvailableError, ProtocolError
 from magnetar.protocol.compression import CompressionType, decompress
 
@@ -35,32 +39,6 @@ _FIRST_ROWS: Final = 12 << 10
 _FIRST_BYTES: Final = 1 << 16
 _KEPT_BYTES: Final = 64 << 20
 """A larger column is an exception, after which smaller ones are made again."""
-_MESSAGE_ID_BYTES: Final = 48
-_TEXTS: Final = 16
-_TEXT_BYTES: Final = 1 << 10
-
-
-class _Texts:
-    """Texts that entries have in common (producer names, schema versions), numbered as they come."""
-
-    def __init__(self) -> None:
-        self.data = np.empty(_TEXT_BYTES, np.uint8)
-        self.offsets = np.zeros(_TEXTS, np.int32)
-        self.count = 0
-
-    def number(self, stored: NDArray[Any], table: NDArray[Any], row: int, target: int, first: int, last: int) -> None:
-        while first < last:
-            self.count, first = rows.distinct_spans(
-                stored, table, row, target, first, last, self.data, self.offsets, self.count
-            )
-            if first < last:
-                self.data = _grown(self.data, int(table[row + 1, first] - table[row, first]))
-                self.offsets = _grown(self.offsets)
-
-    def array(self) -> Any:
-        """The texts as Arrow binary, copied."""
-        used = self.offsets[: self.count + 1].copy()
-        return _binary(self.data[: used[-1]].copy(), used)
 
 
 class ColumnBuilder:
@@ -80,8 +58,8 @@ class ColumnBuilder:
         self._row_room = _FIRST_ROWS
         self._pair_room = 16
         self._fresh()
-        self._producers, self._schemas = _Texts(), _Texts()
-        self._scratch = np.empty((2, rows.STATE_SIZE), np.int64)
+        self._producers, self._schemas = DistinctTexts(), DistinctTexts()
+        self._scratch = np.empty((2, max(rows.STATE_SIZE, FACT_COUNT)), np.int64)
 
     def _fresh(self) -> None:
         """New buffers: those before are Arrow's now."""
@@ -110,7 +88,7 @@ class ColumnBuilder:
         self._table[:, :left] = self._table[:, entries : self._entry_count]
         self._entry_count = left
         if not left:
-            self._producers, self._schemas = _Texts(), _Texts()
+            self._producers, self._schemas = DistinctTexts(), DistinctTexts()
         self._fresh()
 
     def add(self, block: EntryBlock) -> Iterator[None]:
@@ -195,15 +173,15 @@ class ColumnBuilder:
             raise ProtocolError(f"entry {ledger}:{entry} is damaged: a batch of {batch} messages that cannot be split")
         if status == rows.NO_ROWS:
             self._row_room = 2 * self._row_room
-            self._offsets = _grown(self._offsets)
-            self._present, self._numbers = _grown(self._present), _grown(self._numbers)
-            self._places = _grown(self._places)
+            self._offsets = grown(self._offsets)
+            self._present, self._numbers = grown(self._present), grown(self._numbers)
+            self._places = grown(self._places)
         elif status == rows.NO_PAIRS:
             self._pair_room = 2 * self._pair_room
-            self._pairs = _grown(self._pairs)
+            self._pairs = grown(self._pairs)
         else:
             for name in _SHORT[status]:
-                self._bytes[name] = _grown(self._bytes[name])
+                self._bytes[name] = grown(self._bytes[name])
                 self._sizes[name] = min(self._bytes[name].size, _KEPT_BYTES)
 
     # What was kept of the entries, one element per message.
@@ -242,8 +220,8 @@ class ColumnBuilder:
         count, names_end, texts_end = self._state[
             [rows.STATE_PAIR_COUNT, rows.STATE_PAIR_KEY_END, rows.STATE_PAIR_VALUE_END]
         ].tolist()
-        names = _binary(self._bytes["names"][:names_end], self._pairs[0, : count + 1])
-        texts = _binary(self._bytes["texts"][:texts_end], self._pairs[1, : count + 1])
+        names = binary_array(self._bytes["names"][:names_end], self._pairs[0, : count + 1])
+        texts = binary_array(self._bytes["texts"][:texts_end], self._pairs[1, : count + 1])
         offsets = pa.array(self._offsets[rows.COLUMN_PROPERTIES, : len(self) + 1], pa.int32())
         return pa.MapArray.from_arrays(offsets, text_of(names), text_of(texts))
 
@@ -286,9 +264,9 @@ class ColumnBuilder:
     def message_ids(self, partition: int) -> Any:
         """Serialised MessageIdData, as clients parse it; partition -1 is left out."""
         table = self._table[:, : self._entry_count]
-        data = np.empty(len(self) * _MESSAGE_ID_BYTES, np.uint8)
+        data = np.empty(len(self) * MESSAGE_ID_BYTES_MAX, np.uint8)
         offsets = np.empty(len(self) + 1, np.int32)
-        rows.write_message_ids(
+        write_message_ids(
             table[block_rows.LEDGER],
             table[block_rows.ENTRY],
             table[metadata.BATCH],
@@ -298,7 +276,7 @@ class ColumnBuilder:
             data,
             offsets,
         )
-        return _binary(data, offsets)
+        return binary_array(data, offsets)
 
     def _numbers_of(self, row: int) -> Any:
         numbers = self._each(row)
@@ -306,7 +284,7 @@ class ColumnBuilder:
 
     def _column(self, row: int, name: str) -> Any:
         offsets = self._offsets[row, : len(self) + 1]
-        return _binary(self._bytes[name][: offsets[-1]], offsets, self._present[row, : len(self)])
+        return binary_array(self._bytes[name][: offsets[-1]], offsets, self._present[row, : len(self)])
 
 
 _SHORT: Final = {
@@ -315,22 +293,6 @@ _SHORT: Final = {
     rows.NO_ORDERINGS: ("orderings",),
     rows.NO_PAIR_BYTES: ("names", "texts"),
 }
-
-
-def _grown(array: NDArray[Any], extra: int = 0) -> NDArray[Any]:
-    """Twice as long in its last dimension, with what it held."""
-    *outer, room = array.shape
-    wider = np.empty((*outer, 2 * room + extra), array.dtype)
-    wider[..., :room] = array
-    return wider
-
-
-def _binary(data: NDArray[np.uint8], offsets: NDArray[np.int32], present: NDArray[np.uint8] | None = None) -> Any:
-    """Arrow binary over these very buffers."""
-    bitmap = None
-    if present is not None and not present.all():
-        bitmap = pa.py_buffer(np.packbits(present, bitorder="little"))
-    return pa.Array.from_buffers(pa.binary(), len(offsets) - 1, [bitmap, pa.py_buffer(offsets), pa.py_buffer(data)])
 
 
 def text_of(array: Any) -> Any:

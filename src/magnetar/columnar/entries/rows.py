@@ -7,29 +7,36 @@ missing. The caller makes more and calls again for that entry.
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
-from magnetar.columnar.entries.batch_kernel import put_varint
 from magnetar.columnar.entries.block import ENTRY_END, FIRST, STOP
+from magnetar.columnar.entries.message_metadata import (
+    FACT_BASE64_KEY,
+    FACT_COMPACTED_OUT,
+    FACT_EVENT_TIME,
+    FACT_HAS_SEQUENCE_ID,
+    FACT_KEY,
+    FACT_KEY_STOP,
+    FACT_NULL_VALUE,
+    FACT_ORDERING_KEY,
+    FACT_ORDERING_KEY_STOP,
+    FACT_PAIRS,
+    FACT_SEQUENCE_ID,
+    FACT_SIZE,
+    facts_of_entry,
+    read_facts,
+)
 from magnetar.columnar.entries.metadata import (
-    BASE64_KEY,
     BATCH,
-    EVENT_TIME,
     FLAGS,
     KEPT,
-    KEY,
-    KEY_END,
     MARKER,
     METADATA,
     NO_BATCH,
-    NULL_VALUE,
-    ORDERING,
-    ORDERING_END,
-    PAIRS,
     PAYLOAD,
     SEQUENCE,
 )
-from magnetar.columnar.kernels.compiled import Int32Array, Int64Array, Uint8Array, int64, kernel, uint64
+from magnetar.columnar.kernels.compiled import Int32Array, Int64Array, Uint8Array, int64, kernel
 from magnetar.columnar.kernels.protobuf_wire import (
     copy,
     decode_base64,
@@ -37,10 +44,7 @@ from magnetar.columnar.kernels.protobuf_wire import (
     read_span,
     read_tag,
     read_u32,
-    read_varint,
-    same,
     skip_field,
-    to_int32,
 )
 
 DONE: Final = 0
@@ -80,90 +84,6 @@ COLUMN_PROPERTIES: Final = 3
 # Rows of the table of numbers.
 NUMBER_EVENT_TIME: Final = 0
 NUMBER_SEQUENCE_ID: Final = 1
-
-# What stands beside a message in a batch, as numbers.
-FACT_KEY: Final = 0
-FACT_KEY_STOP: Final = 1
-FACT_ORDERING_KEY: Final = 2
-FACT_ORDERING_KEY_STOP: Final = 3
-FACT_SIZE: Final = 4
-FACT_EVENT_TIME: Final = 5
-FACT_SEQUENCE_ID: Final = 6
-FACT_HAS_SEQUENCE_ID: Final = 7
-FACT_COMPACTED_OUT: Final = 8
-FACT_NULL_VALUE: Final = 9
-FACT_BASE64_KEY: Final = 10
-FACT_PAIRS: Final = 11
-FACT_COUNT: Final = STATE_SIZE
-
-
-@kernel
-def read_facts(data: Uint8Array, at: int, end: int, facts: Int64Array) -> bool:
-    """SingleMessageMetadata; False if it is none."""
-    for index in range(FACT_COUNT):
-        facts[index] = 0
-    facts[FACT_KEY] = facts[FACT_ORDERING_KEY] = facts[FACT_SIZE] = -1
-    while at < end:
-        tag, at = read_tag(data, at, end)
-        if at < 0:
-            return False
-        if tag & 7 == 2:
-            start, at = read_span(data, at, end)
-            if at < 0:
-                return False
-            if tag == 0x12:
-                facts[FACT_KEY] = start
-                facts[FACT_KEY_STOP] = at
-            elif tag == 0x3A:
-                facts[FACT_ORDERING_KEY] = start
-                facts[FACT_ORDERING_KEY_STOP] = at
-            elif tag == 0x0A:
-                if pair_spans(data, start, at)[0] < 0:
-                    return False
-                facts[FACT_PAIRS] += 1
-        elif tag & 7 == 0:
-            value, at = read_varint(data, at, end)
-            if at < 0:
-                return False
-            _note_fact(facts, tag, value)
-        else:
-            at = skip_field(data, tag, at, end)
-            if at < 0:
-                return False
-    found: bool = facts[FACT_SIZE] >= 0
-    return found
-
-
-@kernel
-def _note_fact(facts: Int64Array, tag: int, value: Any) -> None:
-    if tag == 0x18:
-        facts[FACT_SIZE] = to_int32(value)
-    elif tag == 0x40:
-        facts[FACT_SEQUENCE_ID] = int64(value)
-        facts[FACT_HAS_SEQUENCE_ID] = 1
-    elif tag == 0x28:
-        facts[FACT_EVENT_TIME] = int64(value)
-    elif tag == 0x48:
-        facts[FACT_NULL_VALUE] = value != uint64(0)
-    elif tag == 0x30:
-        facts[FACT_BASE64_KEY] = value != uint64(0)
-    elif tag == 0x20:
-        facts[FACT_COMPACTED_OUT] = value != uint64(0)
-
-
-@kernel
-def _read_single(table: Int64Array, index: int, size: int, facts: Int64Array) -> None:
-    """The same of a message on its own, from its entry's head."""
-    flags = table[FLAGS, index]
-    facts[FACT_KEY], facts[FACT_KEY_STOP] = table[KEY, index], table[KEY_END, index]
-    facts[FACT_ORDERING_KEY], facts[FACT_ORDERING_KEY_STOP] = table[ORDERING, index], table[ORDERING_END, index]
-    facts[FACT_SIZE] = size
-    facts[FACT_EVENT_TIME] = table[EVENT_TIME, index]
-    facts[FACT_SEQUENCE_ID], facts[FACT_HAS_SEQUENCE_ID] = table[SEQUENCE, index], 1
-    facts[FACT_COMPACTED_OUT] = 0
-    facts[FACT_NULL_VALUE] = flags & NULL_VALUE
-    facts[FACT_BASE64_KEY] = flags & BASE64_KEY
-    facts[FACT_PAIRS] = table[PAIRS, index]
 
 
 @kernel
@@ -270,7 +190,7 @@ def _append_entry(
         head = head_end = int64(0)
         data = plain
         if alone:
-            _read_single(table, index, end - at, facts)
+            facts_of_entry(table, index, end - at, facts)
             data = stored
         else:
             if at + 4 > end:
@@ -360,75 +280,3 @@ def append_rows(
             table[KEPT, index] = state[STATE_ROWS] - before[STATE_ROWS]
         index += 1
     return DONE, last
-
-
-@kernel
-def distinct_spans(
-    data: Uint8Array,
-    table: Int64Array,
-    row: int,
-    target: int,
-    first: int,
-    last: int,
-    known: Uint8Array,
-    known_offsets: Int32Array,
-    count: int,
-) -> tuple[int, int]:
-    """Number the texts ``table[row]`` to ``table[row + 1]`` of entries ``[first, last)`` into ``table[target]``.
-
-    A text that is the same as the one before has its number; -1 is none. How many are known now, and the first entry
-    for which there was no room.
-    """
-    for index in range(first, last):
-        start, end = table[row, index], table[row + 1, index]
-        if start < 0:
-            table[target, index] = -1
-            continue
-        if count:
-            at, stop = known_offsets[count - 1], known_offsets[count]
-            if same(data, start, end, known, at, stop):
-                table[target, index] = count - 1
-                continue
-        at = known_offsets[count] if count else 0
-        if count + 2 > known_offsets.size or at + end - start > known.size:
-            return count, index
-        copy(data, start, end, known, at)
-        known_offsets[count + 1] = at + end - start
-        table[target, index] = count
-        count += 1
-    return count, last
-
-
-@kernel
-def write_message_ids(
-    ledgers: Int64Array,
-    entries: Int64Array,
-    batches: Int64Array,
-    kept: Int64Array,
-    places: Int32Array,
-    partition: int,
-    target: Uint8Array,
-    offsets: Int32Array,
-) -> None:
-    """MessageIdData of every row: 01 ledger 02 entry 03 partition (if any) 04 batch index 06 batch size (of batches).
-
-    ``target`` has room for 48 bytes a row.
-    """
-    row = at = 0
-    offsets[0] = 0
-    for index in range(kept.size):
-        for _ in range(kept[index]):
-            target[at] = 0x08
-            at = put_varint(target, at + 1, ledgers[index])
-            target[at] = 0x10
-            at = put_varint(target, at + 1, entries[index])
-            if partition >= 0:
-                target[at] = 0x18
-                at = put_varint(target, at + 1, partition)
-            if batches[index] > 0:
-                target[at] = 0x20
-                at = put_varint(target, at + 1, places[row])
-                target[at] = 0x30
-                at = put_varint(target, at + 1, batches[index])
-            row += 1
-            offsets[row] = at

@@ -13,7 +13,7 @@ from llvmlite import ir  # type: ignore[import-untyped]  # publishes no types
 from numba import types
 from numba.extending import intrinsic
 
-import magnetar.columnar.kernels.compiled  # noqa: F401 - before numba compiles anything
+from magnetar.columnar.kernels.compiled import kernel
 
 _WORD = ir.IntType(64)
 
@@ -88,3 +88,26 @@ else:
     store64 = intrinsic(_store(64))
     store_float = intrinsic(_store(32, types.float64, ir.FloatType()))
     store_double = intrinsic(_store(64, types.float64, ir.DoubleType()))
+
+
+@kernel
+def word(table: int, index: int) -> int:
+    """Of a table of int64."""
+    return load64(table + (index << 3))
+
+
+@kernel
+def put(table: int, index: int, value: int) -> None:
+    """Into a table of int64."""
+    store64(table + (index << 3), value)
+
+
+@kernel
+def copied(source: int, target: int, size: int) -> int:
+    """Copy bytes; 128 or more if any of them is."""
+    seen = 0
+    for index in range(size):
+        byte = load8(source + index)
+        store8(target + index, byte)
+        seen |= byte
+    return seen

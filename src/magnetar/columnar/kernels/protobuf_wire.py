@@ -85,6 +85,18 @@ def copy(source: Uint8Array, start: int, end: int, target: Uint8Array, to: int) 
 
 
 @kernel
+def put_varint(target: Uint8Array, at: int, value: int) -> int:
+    """The position behind it; the caller knows that there is room for ten bytes."""
+    rest = uint64(value)
+    while rest > uint64(127):
+        target[at] = rest & uint64(127) | uint64(128)
+        rest >>= uint64(7)
+        at += 1
+    target[at] = rest
+    return at + 1
+
+
+@kernel
 def same(left: Uint8Array, start: int, end: int, right: Uint8Array, to: int, stop: int) -> bool:
     """Whether two spans hold the same bytes."""
     if end - start != stop - to:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
-from magnetar.columnar.entries.rows import FACT_COMPACTED_OUT, FACT_COUNT, FACT_KEY
+from magnetar.columnar.entries.message_metadata import FACT_COMPACTED_OUT, FACT_COUNT, FACT_KEY
 from magnetar.columnar.kernels.compiled import int64, kernel
 from magnetar.columnar.kernels.protobuf_wire import copy
 from magnetar.compaction.messages import COMPACTED_OUT

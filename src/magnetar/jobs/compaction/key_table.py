@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
-from magnetar.columnar.entries.metadata import FLAGS, KEY, KEY_END, NULL_VALUE
-from magnetar.columnar.entries.rows import (
+from magnetar.columnar.entries.message_metadata import (
     FACT_COMPACTED_OUT,
     FACT_COUNT,
     FACT_KEY,
@@ -24,6 +23,7 @@ from magnetar.columnar.entries.rows import (
     FACT_SIZE,
     read_facts,
 )
+from magnetar.columnar.entries.metadata import FLAGS, KEY, KEY_END, NULL_VALUE
 from magnetar.columnar.kernels.compiled import kernel
 from magnetar.columnar.kernels.protobuf_wire import copy, read_u32, same
 

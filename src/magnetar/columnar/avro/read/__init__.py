@@ -1,5 +1,6 @@
 """Avro values to columns, each with its writer's schema, all into the reader's.
 
-Reading order: ``reader`` (what sources use), ``program`` (a writer's and a reader's schema to instructions), ``kernel``
-(the compiled loop that runs them) and ``arena`` (the memory that it fills).
+Reading order: ``reader`` (what sources use), ``instructions`` (what the machine understands), ``program`` (a writer's
+and a reader's schema to instructions), ``machine`` (the compiled loop that runs them), ``leaves`` (how it reads numbers
+and texts) and ``arena`` (the memory that it fills).
 """

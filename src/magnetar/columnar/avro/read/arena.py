@@ -1,4 +1,4 @@
-"""The memory that `avro_kernel` fills, and Arrow arrays made of it without copying.
+"""The memory that `machine` fills, and Arrow arrays made of it without copying.
 
 Room that is not used costs address space only, since the system gives pages when they are touched; so everything that
 has one value per message is given room for all, and texts as much as the messages have bytes, within reason. Whatever
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import pyarrow as pa  # type: ignore[import-untyped]  # publishes no types
 
-from magnetar.columnar.avro.read import kernel as k
+from magnetar.columnar.avro.read import instructions as k
 from magnetar.columnar.avro.shape import Shape
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from magnetar.columnar.avro.read import kernel as k
+from magnetar.columnar.avro.read import instructions as k
 from magnetar.columnar.avro.shape import Shape, fields_of, members_of, shape_of
 from magnetar.model.errors import InvalidValueError
 from magnetar.schema.avro_resolution import Resolution, incompatibility

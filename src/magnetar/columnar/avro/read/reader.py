@@ -8,8 +8,9 @@ import numpy as np
 import pyarrow as pa  # type: ignore[import-untyped]  # publishes no types
 
 from magnetar.columnar.avro.defaults import default_of
-from magnetar.columnar.avro.read import kernel as k
+from magnetar.columnar.avro.read import instructions as k
 from magnetar.columnar.avro.read.arena import Arena
+from magnetar.columnar.avro.read.machine import decode
 from magnetar.columnar.avro.read.program import Program, columns_of, program_of
 from magnetar.columnar.avro.shape import Shape
 from magnetar.columnar.byte_columns import offsets_and_bytes
@@ -106,7 +107,7 @@ def run(program: Program, values: Any) -> tuple[list[Any], list[tuple[int, int, 
     kept = (data, offsets, present, code, nodes, state, bad)
     first, ends, there, instructions, table, numbers, wrong = (array.ctypes.data for array in kept)
     at = 0
-    while (at := k.decode(first, ends, there, rows, at, instructions, program.nulls, table, numbers, wrong)) < rows:
+    while (at := decode(first, ends, there, rows, at, instructions, program.nulls, table, numbers, wrong)) < rows:
         arena.grow(int(state[k.NODE]))
     found = bad[: int(state[k.BAD])]
     wanted = present.astype(bool)

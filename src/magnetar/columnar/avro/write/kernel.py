@@ -1,4 +1,4 @@
-"""The loop that writes Avro: the counterpart of `avro_kernel`, from Arrow's buffers to the bytes of records.
+"""The loop that writes Avro: the counterpart of `avro.read.machine`, from Arrow's buffers to the bytes of records.
 
 Instructions have three numbers (operation, node, argument), an option five. A *node* is an Arrow array; its row in
 ``nodes`` says where its buffers are. A value is at the same index in all arrays of a record; inside a list the index
@@ -9,9 +9,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from magnetar.columnar.avro.read.kernel import copied, put, word
 from magnetar.columnar.kernels.compiled import kernel
-from magnetar.columnar.kernels.memory import load8, load32, load64, store8, store32, store64
+from magnetar.columnar.kernels.memory import copied, load8, load32, load64, put, store8, store32, store64, word
 
 OPTION: Final = 0
 REQUIRED: Final = 1

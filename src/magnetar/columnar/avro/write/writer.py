@@ -1,6 +1,6 @@
 """Columns to Avro values, by a schema that is given or made from the columns' types.
 
-Columns are brought into the types that a reader of the schema would get (`avro_shape`) and written by a compiled loop.
+Columns are brought into the types that a reader of the schema would get (`avro.shape`) and written by a compiled loop.
 A field that is not among the columns is null, if it may be. Unions of several types are refused.
 """
 
