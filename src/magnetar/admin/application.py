@@ -13,8 +13,8 @@ from starlette.exceptions import HTTPException
 
 from magnetar.admin.http import docs_page
 from magnetar.admin.http.encoded_path import EncodedPath
-from magnetar.admin.http.error_responses import Unexpected, http_failure, known_failure, wrong_parameter
-from magnetar.admin.http.origins import Names, OriginCheck
+from magnetar.admin.http.error_responses import UnexpectedErrors, http_failure, known_failure, wrong_parameter
+from magnetar.admin.http.origins import HostNames, OriginCheck
 from magnetar.admin.ports import BrokerPorts
 from magnetar.admin.routes import brokers, clusters, lookups, metrics, not_implemented, schemas, tenants, transactions
 from magnetar.admin.routes.namespaces import namespace_policies, namespaces
@@ -47,9 +47,9 @@ def create_app(ports: BrokerPorts, resources: Resources, settings: Settings) -> 
         app.include_router(group)
     app.include_router(docs_page.routes(app))
     app.router.routes.append(not_implemented.route())
-    app.add_middleware(Unexpected)
+    app.add_middleware(UnexpectedErrors)
     app.add_middleware(EncodedPath)
-    app.add_middleware(OriginCheck, names=Names.of(settings))
+    app.add_middleware(OriginCheck, names=HostNames.of(settings))
     return app
 
 

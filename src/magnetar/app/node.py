@@ -24,11 +24,11 @@ from magnetar.model.errors import MagnetarError, MetadataError, ServerError
 from magnetar.offload.parquet_archive import ParquetArchive
 from magnetar.protocol.codec import encode
 from magnetar.protocol.commands import CommandError
+from magnetar.runtime.acceptor import Acceptor, ConnectionLimit, listen
 from magnetar.runtime.clock import Clock, SystemClock
 from magnetar.runtime.descriptors import Descriptors, limit_now
-from magnetar.runtime.doors import Door, Guests, listen
-from magnetar.runtime.memory_return import SECONDS as MEMORY_SECONDS
-from magnetar.runtime.memory_return import MemoryReturn
+from magnetar.runtime.memory_trim import SECONDS as MEMORY_SECONDS
+from magnetar.runtime.memory_trim import MemoryTrimmer
 from magnetar.runtime.tasks import TaskGroup
 from magnetar.storage.backends.committer import Committer
 from magnetar.storage.backends.files import FileSystem, OsFileSystem
@@ -146,7 +146,7 @@ class Node:
         except BaseException:
             self._home.close()
             raise
-        self._door: Door | None = None
+        self._acceptor: Acceptor | None = None
         self._tasks = TaskGroup("node")
         self.port = 0
         self.rest: RestPort | None = None
@@ -188,16 +188,18 @@ class Node:
         service.web_service_url = f"http://{host}:{rest.port}"
         # a few are left to HTTP, so that whoever has to look after a full broker gets in
         spare = min(_HTTP_SPARE, descriptors.room // 4)
-        guests = Guests(settings.brokerMaxConnections, settings.brokerMaxConnectionsPerIp, descriptors, spare)
-        self._door = Door(
+        connection_limit = ConnectionLimit(
+            settings.brokerMaxConnections, settings.brokerMaxConnectionsPerIp, descriptors, spare
+        )
+        self._acceptor = Acceptor(
             "broker",
             listen(settings.bindAddress, settings.brokerServicePort, backlog=1024),
-            guests,
+            connection_limit,
             factory(service, broker.connections),
             lambda why: encode(CommandError(-1, ServerError.NotAllowedError, why)),
         )
-        self.port = self._door.port
-        self._door.open()
+        self.port = self._acceptor.port
+        self._acceptor.open()
         log.info(
             "up to %d connections: %d file descriptors, %d of them are kept for the disk",
             descriptors.room, descriptors.limit, descriptors.reserve,
@@ -208,7 +210,7 @@ class Node:
         except MetadataError as error:
             log.warning("%s; the cluster's record names the addresses of an earlier start", error)
         rest.start(service, broker.rates, broker.connections)
-        self._tasks.repeat(MEMORY_SECONDS, MemoryReturn().look, "memory")
+        self._tasks.repeat(MEMORY_SECONDS, MemoryTrimmer().trim_if_grown, "memory")
 
     async def complete(self) -> None:
         """Return when REST answers too."""
@@ -222,7 +224,7 @@ class Node:
         self.broker.service.partitions.end()
         if self.rest is not None:
             await self.rest.close()
-        if self._door is not None:
-            self._door.close()
+        if self._acceptor is not None:
+            self._acceptor.close()
         await self.broker.stop()
         self._home.close()

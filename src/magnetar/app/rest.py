@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 from magnetar.broker.connection.listener import Connections
 from magnetar.broker.service import BrokerService
 from magnetar.broker.upkeep.rates import Rates
+from magnetar.runtime.acceptor import ConnectionLimit, listen
 from magnetar.runtime.descriptors import Descriptors
-from magnetar.runtime.doors import Guests, listen
 from magnetar.runtime.tasks import TaskGroup
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ class RestPort:
         self._socket = listen(host, port, backlog=1024)
         self.port: int = self._socket.getsockname()[1]
         half = max(1, descriptors.room // 2)
-        self.guests = Guests(min(most, half) if most else half, 0, descriptors)
+        self.connection_limit = ConnectionLimit(min(most, half) if most else half, 0, descriptors)
         self._tasks = TaskGroup("rest")
         self._building: asyncio.Task[None] | None = None
         self._server: AdminServer | None = None
@@ -44,7 +44,7 @@ class RestPort:
             await self._building
 
     async def _serve(self, service: BrokerService, rates: Rates, connections: Connections) -> None:
-        self._server = await asyncio.to_thread(_build, service, rates, connections, self._socket, self.guests)
+        self._server = await asyncio.to_thread(_build, service, rates, connections, self._socket, self.connection_limit)
         self._server.start()
 
     async def close(self) -> None:
@@ -62,7 +62,7 @@ def _build(
     rates: Rates,
     connections: Connections,
     listening: socket.socket,
-    guests: Guests,
+    connection_limit: ConnectionLimit,
 ) -> AdminServer:
     from magnetar.admin.application import create_app
     from magnetar.admin.http.server import AdminServer
@@ -71,4 +71,4 @@ def _build(
 
     app = create_app(local_ports(service, rates, connections), service.resources, service.settings)
     prepare(app)
-    return AdminServer(app, listening, guests)
+    return AdminServer(app, listening, connection_limit)

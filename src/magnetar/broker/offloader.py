@@ -32,7 +32,7 @@ from magnetar.model.names import TopicName
 from magnetar.offload.digest import LedgerDigest
 from magnetar.offload.object_store import folder_of, require_name
 from magnetar.offload.parquet_archive import ParquetArchive
-from magnetar.runtime.answers import settled
+from magnetar.runtime.callbacks import settled
 from magnetar.runtime.clock import Clock
 from magnetar.runtime.tasks import TaskGroup, in_turns
 from magnetar.storage.ledgers.archive import Offload

@@ -40,7 +40,7 @@ from magnetar.model.names import NamespaceName, TopicName
 from magnetar.model.system_topics import is_heartbeat, is_system_topic
 from magnetar.offload.parquet_archive import ParquetArchive
 from magnetar.runtime.clock import Clock
-from magnetar.runtime.log import Limited
+from magnetar.runtime.log import RateLimitedLog
 from magnetar.storage.store import LedgerStore
 
 log = logging.getLogger(__name__)
@@ -65,7 +65,7 @@ class BrokerService:
         self.stuck_total = 0
         """Subscriptions that stood still and were healed (:mod:`magnetar.broker.upkeep.liveness`)."""
         self.topics: dict[str, Topic] = {}
-        self.complaints = Limited(logging.getLogger("magnetar.broker.clients"), clock=clock)
+        self.complaints = RateLimitedLog(logging.getLogger("magnetar.broker.clients"), clock=clock)
         """Where connections log what their clients did wrong; a client cannot fill the disk with it."""
         self.service_url = ""
         self.web_service_url = ""

@@ -23,7 +23,7 @@ from magnetar.model.errors import MagnetarError, TransactionCoordinatorNotFoundE
 from magnetar.model.names import TopicName
 from magnetar.protocol.commands.ids import TxnId
 from magnetar.runtime.clock import Clock
-from magnetar.runtime.log import Limited
+from magnetar.runtime.log import RateLimitedLog
 from magnetar.storage.ledgers.feature_state import FeatureState
 from magnetar.storage.store import LedgerStore
 from magnetar.transactions.coordinator import Coordinator, OpenTransactions, Transaction, txn_text
@@ -77,7 +77,7 @@ class TransactionCoordinator:
         self._late = 0
         """How many timed out that the log does not tell of yet."""
         self._telling: asyncio.TimerHandle | None = None
-        self._complaints = Limited(log, clock=clock)
+        self._complaints = RateLimitedLog(log, clock=clock)
         self.recovered_ms = (0, 0)
         """When recovery began and ended."""
         self.running = False

@@ -24,7 +24,7 @@ from typing import Any, Final, Literal, NamedTuple, get_args, get_origin, get_ty
 
 from magnetar.config.properties import read_properties
 from magnetar.config.protection import PROTECTIONS
-from magnetar.config.setting import About
+from magnetar.config.setting import SettingInfo
 from magnetar.config.settings import Settings
 from magnetar.model.errors import InvalidValueError
 
@@ -51,7 +51,7 @@ class PulsarSetting(NamedTuple):
     """Values in the two configuration files of the distribution, where they differ from the default."""
 
 
-class Given(NamedTuple):
+class GivenValue(NamedTuple):
     """One value as somebody wrote it, and where: ``conf/broker.conf:12``, ``environment``, ``--set``."""
 
     where: str
@@ -81,8 +81,8 @@ def load(
     given = [*_from_file(file), *_from_environment(environment or {}), *_from_flags(flags)]
     values: dict[str, Any] = {}
     origin: dict[str, str] = {}
-    unused: dict[str, list[Given]] = {}
-    last: dict[str, Given] = {}
+    unused: dict[str, list[GivenValue]] = {}
+    last: dict[str, GivenValue] = {}
     for item in given:
         if item.name in setting_types() and item.value != "":
             values[item.name] = convert(item)
@@ -112,10 +112,10 @@ def has_effect(name: str) -> bool:
     return name in setting_types() and about(name).effect
 
 
-def about(name: str) -> About:
+def about(name: str) -> SettingInfo:
     """Description and bounds of one of our settings."""
     found = Settings.__dataclass_fields__[name].metadata["about"]
-    assert isinstance(found, About)
+    assert isinstance(found, SettingInfo)
     return found
 
 
@@ -127,7 +127,7 @@ def pulsar_settings() -> dict[str, PulsarSetting]:
     return {row[0]: PulsarSetting(row[0], row[1], row[2], tuple(filter(None, row[3].split("|")))) for row in rows}
 
 
-def convert(given: Given) -> object:
+def convert(given: GivenValue) -> object:
     """The typed value of one of our settings. Raises InvalidValueError."""
     kind = setting_types()[given.name]
     limits = about(given.name)
@@ -152,7 +152,7 @@ def convert(given: Given) -> object:
     return given.value
 
 
-def _whole_number(given: Given, limits: About) -> int:
+def _whole_number(given: GivenValue, limits: SettingInfo) -> int:
     wanted = "a whole number" + (f" from {limits.low} to {limits.high}" if limits.low is not None else "")
     if not _WHOLE.fullmatch(given.value):
         raise _not_accepted(given, wanted)
@@ -162,7 +162,7 @@ def _whole_number(given: Given, limits: About) -> int:
     return number
 
 
-def _number(given: Given, limits: About) -> float:
+def _number(given: GivenValue, limits: SettingInfo) -> float:
     try:
         number = float(given.value)
     except ValueError:
@@ -172,7 +172,7 @@ def _number(given: Given, limits: About) -> float:
     return number
 
 
-def _words(given: Given, members: tuple[str, ...]) -> str:
+def _words(given: GivenValue, members: tuple[str, ...]) -> str:
     """In the order they were given, without blanks; Java prints a set in brackets."""
     words = [word.strip() for word in given.value.strip("[]").split(",")]
     if not all(word in members for word in words):
@@ -180,12 +180,12 @@ def _words(given: Given, members: tuple[str, ...]) -> str:
     return ",".join(words)
 
 
-def _not_accepted(given: Given, wanted: str) -> InvalidValueError:
+def _not_accepted(given: GivenValue, wanted: str) -> InvalidValueError:
     shown = given.value if len(given.value) <= _VALUE_SHOWN else given.value[:_VALUE_SHOWN] + "..."
     return InvalidValueError(f"{given.where}: {given.name}: {shown!r} is not accepted; expected {wanted}")
 
 
-def _from_file(file: Path | None) -> Iterable[Given]:
+def _from_file(file: Path | None) -> Iterable[GivenValue]:
     if file is None:
         return
     try:
@@ -193,36 +193,36 @@ def _from_file(file: Path | None) -> Iterable[Given]:
     except (OSError, UnicodeDecodeError) as error:
         raise InvalidValueError(f"{file}: cannot read the configuration: {error}") from error
     for line, key, value in read_properties(text):
-        yield Given(f"{file}:{line}", str(file), key, value)
+        yield GivenValue(f"{file}:{line}", str(file), key, value)
 
 
-def _from_environment(environment: Mapping[str, str]) -> Iterable[Given]:
+def _from_environment(environment: Mapping[str, str]) -> Iterable[GivenValue]:
     for variable, value in environment.items():
         if variable.startswith(_ENVIRONMENT_PREFIX):
             name = variable.removeprefix(_ENVIRONMENT_PREFIX)
-            yield Given(f"environment variable {variable}", "environment", name, value)
+            yield GivenValue(f"environment variable {variable}", "environment", name, value)
     for variable, value in environment.items():
         # any other variable is somebody else's, whatever it looks like
         if variable in setting_types() or variable in pulsar_settings():
-            yield Given(f"environment variable {variable}", "environment", variable, value)
+            yield GivenValue(f"environment variable {variable}", "environment", variable, value)
 
 
-def _from_flags(flags: Sequence[str]) -> Iterable[Given]:
+def _from_flags(flags: Sequence[str]) -> Iterable[GivenValue]:
     for flag in flags:
         name, equals, value = flag.partition("=")
         if not equals:
             raise InvalidValueError(f"--set {flag}: expected name=value, for instance --set brokerServicePort=6650")
-        yield Given(f"--set {flag}", "--set", name.strip(), value.strip())
+        yield GivenValue(f"--set {flag}", "--set", name.strip(), value.strip())
 
 
-def _check_known(given: Given) -> None:
+def _check_known(given: GivenValue) -> None:
     if given.name not in pulsar_settings():
         near = get_close_matches(given.name, [*setting_types(), *pulsar_settings()], n=1, cutoff=0.6)
         hint = f"did you mean {near[0]}?" if near else "docs/settings.md lists the names"
         raise InvalidValueError(f"{given.where}: {given.name}: no such setting; {hint}")
 
 
-def _check_protection(given: Given, values: Mapping[str, Any]) -> None:
+def _check_protection(given: GivenValue, values: Mapping[str, Any]) -> None:
     """Nobody's protection is ignored; nobody's copies of old messages go nowhere."""
     found = PROTECTIONS.get(given.name)
     if found is not None and found.asks_for(given.value):
@@ -237,7 +237,7 @@ def _check_protection(given: Given, values: Mapping[str, Any]) -> None:
         )
 
 
-def _notice(source: str, items: list[Given]) -> str:
+def _notice(source: str, items: list[GivenValue]) -> str:
     changed = sorted({item.name for item in items if _is_choice(item)})
     text = f"{source}: {len({item.name for item in items})} settings of Apache Pulsar have no effect in magnetar yet"
     if changed:
@@ -247,6 +247,6 @@ def _notice(source: str, items: list[Given]) -> str:
     return text
 
 
-def _is_choice(item: Given) -> bool:
+def _is_choice(item: GivenValue) -> bool:
     known = pulsar_settings()[item.name]
     return item.value not in ("", known.default, *known.shipped)

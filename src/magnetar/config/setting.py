@@ -12,7 +12,7 @@ LONG_MAX: Final = (1 << 63) - 1
 
 
 @dataclass(frozen=True, slots=True)
-class About:
+class SettingInfo:
     """What the documentation and the loader know of one setting."""
 
     doc: str
@@ -39,4 +39,4 @@ def setting(
     form: str = "",
 ) -> T:
     """A field of a settings class."""
-    return field(default=default, metadata={"about": About(doc, group, low, high, members, effect, form)})
+    return field(default=default, metadata={"about": SettingInfo(doc, group, low, high, members, effect, form)})

@@ -2,8 +2,8 @@
 
 Plain lines look like ``2026-01-31T12:00:00.123Z WARN broker.session message`` and stay one line: line breaks inside a
 message are shown as ``\\n``; only the trace of an exception follows on lines of its own, indented. Clients can cause
-warnings, and could fill a disk with them: such warnings go through :class:`Limited`, which lets a few of a kind pass
-per minute and then says how many it held back.
+warnings, and could fill a disk with them: such warnings go through :class:`RateLimitedLog`, which lets a few of a kind
+pass per minute and then says how many it held back.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class PlainFormatter(logging.Formatter):
         return line
 
 
-class Limited:
+class RateLimitedLog:
     """Warnings about one sort of thing (clients' faults): at most ``burst`` of a kind in ``window_ms``.
 
     A kind is any short text the caller chooses (``"bad checksum"``, a remote address). What was held back is told

@@ -13,8 +13,8 @@ from starlette.types import Receive, Scope, Send
 from magnetar.admin.http import connection
 from magnetar.admin.http.connection import HttpConnection
 from magnetar.admin.http.server import AdminServer
+from magnetar.runtime.acceptor import ConnectionLimit, listen
 from magnetar.runtime.descriptors import Descriptors
-from magnetar.runtime.doors import Guests, listen
 
 LARGE = 8 << 20
 
@@ -32,17 +32,17 @@ async def application(scope: Scope, receive: Receive, send: Send) -> None:
     await send({"type": "http.response.body", "body": b""})
 
 
-Scenario = Callable[[int, Guests], Awaitable[None]]
+Scenario = Callable[[int, ConnectionLimit], Awaitable[None]]
 
 
 def served(scenario: Scenario, most: int = 0) -> None:
     async def main() -> None:
         listening = listen("127.0.0.1", 0, 128)
-        guests = Guests(most, 0, Descriptors(65_536, lambda: 30))
-        server = AdminServer(application, listening, guests)
+        connection_limit = ConnectionLimit(most, 0, Descriptors(65_536, lambda: 30))
+        server = AdminServer(application, listening, connection_limit)
         server.start()
         try:
-            await asyncio.wait_for(scenario(listening.getsockname()[1], guests), 30)
+            await asyncio.wait_for(scenario(listening.getsockname()[1], connection_limit), 30)
         finally:
             await server.close()
 
@@ -61,7 +61,7 @@ def served(scenario: Scenario, most: int = 0) -> None:
 def test_what_does_not_become_whole_is_ended(sent: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connection, "REQUEST_SECONDS", 0.2)
 
-    async def scenario(port: int, guests: Guests) -> None:
+    async def scenario(port: int, connection_limit: ConnectionLimit) -> None:
         ends = [await asyncio.open_connection("127.0.0.1", port) for _ in range(20)]
         for _, writer in ends:
             writer.write(sent)
@@ -70,7 +70,7 @@ def test_what_does_not_become_whole_is_ended(sent: bytes, monkeypatch: pytest.Mo
                 assert await reader.read() == b""
                 raise ConnectionResetError  # an end without a reset is an end, too
             writer.close()
-        assert guests.count == 0
+        assert connection_limit.count == 0
 
     served(scenario)
 
@@ -78,7 +78,7 @@ def test_what_does_not_become_whole_is_ended(sent: bytes, monkeypatch: pytest.Mo
 def test_dripping_bytes_do_not_help(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connection, "REQUEST_SECONDS", 0.3)
 
-    async def scenario(port: int, guests: Guests) -> None:
+    async def scenario(port: int, connection_limit: ConnectionLimit) -> None:
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         writer.write(b"GET / HTTP/1.1\r\nhost: a\r\nx: ")
         ended = asyncio.get_running_loop().create_task(reader.read())
@@ -87,7 +87,7 @@ def test_dripping_bytes_do_not_help(monkeypatch: pytest.MonkeyPatch) -> None:
             await asyncio.sleep(0.02)
         await asyncio.gather(ended, return_exceptions=True)
         writer.close()
-        assert guests.count == 0
+        assert connection_limit.count == 0
 
     served(scenario)
 
@@ -95,12 +95,12 @@ def test_dripping_bytes_do_not_help(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_an_answer_that_nobody_takes_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connection, "REQUEST_SECONDS", 0.3)
 
-    async def scenario(port: int, guests: Guests) -> None:
+    async def scenario(port: int, connection_limit: ConnectionLimit) -> None:
         _, writer = await asyncio.open_connection("127.0.0.1", port, limit=1 << 10)
         writer.write(b"GET /large HTTP/1.1\r\nhost: a\r\n\r\n")
-        while not guests.count:  # noqa: ASYNC110
+        while not connection_limit.count:  # noqa: ASYNC110
             await asyncio.sleep(0.01)
-        while guests.count:  # noqa: ASYNC110
+        while connection_limit.count:  # noqa: ASYNC110
             await asyncio.sleep(0.01)
         writer.close()
 
@@ -110,22 +110,22 @@ def test_an_answer_that_nobody_takes_is_ended(monkeypatch: pytest.MonkeyPatch) -
 def test_a_whole_request_and_the_next_one_are_answered(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connection, "REQUEST_SECONDS", 5.0)
 
-    async def scenario(port: int, guests: Guests) -> None:
+    async def scenario(port: int, connection_limit: ConnectionLimit) -> None:
         reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=1 << 20)
         for _ in range(3):
             writer.write(b"POST / HTTP/1.1\r\nhost: a\r\ncontent-length: 3\r\n\r\nabc")
             assert b"200" in await reader.readuntil(b"\r\n")
             await reader.readuntil(b"\r\n0\r\n\r\n")
-        assert guests.count == 1
+        assert connection_limit.count == 1
         writer.close()
 
     served(scenario)
 
 
 def test_one_too_many_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def scenario(port: int, guests: Guests) -> None:
+    async def scenario(port: int, connection_limit: ConnectionLimit) -> None:
         _, first = await asyncio.open_connection("127.0.0.1", port)
-        while not guests.count:  # noqa: ASYNC110
+        while not connection_limit.count:  # noqa: ASYNC110
             await asyncio.sleep(0.001)
         reader, second = await asyncio.open_connection("127.0.0.1", port)
         answer = await reader.read()
@@ -147,7 +147,7 @@ def test_a_lost_connection_is_freed_without_the_collector(monkeypatch: pytest.Mo
 
     monkeypatch.setattr(HttpConnection, "connection_made", noted)
 
-    async def scenario(port: int, guests: Guests) -> None:
+    async def scenario(port: int, connection_limit: ConnectionLimit) -> None:
         for sent in (
             b"",
             b"GET / HTTP/1.1\r\nhost: a\r\n\r\n",
@@ -159,7 +159,7 @@ def test_a_lost_connection_is_freed_without_the_collector(monkeypatch: pytest.Mo
                 await reader.readuntil(b"\r\n0\r\n\r\n")
             writer.close()
             await writer.wait_closed()
-        while guests.count or len(made) < 3:  # noqa: ASYNC110
+        while connection_limit.count or len(made) < 3:  # noqa: ASYNC110
             await asyncio.sleep(0.001)
         for _ in range(20):
             await asyncio.sleep(0)

@@ -6,21 +6,21 @@ import re
 
 import pytest
 
-from magnetar.admin.http.origins import Asked, Names, refusal
+from magnetar.admin.http.origins import HostNames, RequestOrigin, refusal
 from magnetar.config.settings import Settings
 from tests.admin.conftest import World, world
 from tests.admin.rest_client import RestClient
 
-LOOPBACK = Names((), on_loopback=True)
-NETWORK = Names(("Pulsar.Example.com", ""), on_loopback=False)
+LOOPBACK = HostNames((), on_loopback=True)
+NETWORK = HostNames(("Pulsar.Example.com", ""), on_loopback=False)
 TENANT = "/admin/v2/tenants/public"
 
 
 def asked(
     method: str = "POST", path: str = TENANT, *, host: str | None = "localhost:8080", origin: str | None = None,
     site: str | None = None, content_type: str | None = None,
-) -> Asked:  # fmt: skip
-    return Asked(method, path, host, origin, site, content_type)
+) -> RequestOrigin:  # fmt: skip
+    return RequestOrigin(method, path, host, origin, site, content_type)
 
 
 @pytest.mark.parametrize(
@@ -50,9 +50,9 @@ def test_names_that_public_dns_cannot_give_away(host: str) -> None:
 
 def test_listed_names() -> None:
     assert NETWORK.include("pulsar.example.COM:8080")
-    assert Names(("*",), on_loopback=True).include("anything.example")
+    assert HostNames(("*",), on_loopback=True).include("anything.example")
     settings = Settings(webServiceAllowedHosts=" a.example , b.example", advertisedAddress="c.example")
-    names = Names.of(settings)
+    names = HostNames.of(settings)
     assert all(map(names.include, ("a.example", "b.example:1", "c.example")))
     assert not names.include("d.example")
 
@@ -76,7 +76,7 @@ PROGRAMS = {
 
 
 @pytest.mark.parametrize("request_", PROGRAMS.values(), ids=PROGRAMS)
-def test_programs_pass(request_: Asked) -> None:
+def test_programs_pass(request_: RequestOrigin) -> None:
     assert refusal(request_, LOOPBACK) is None
 
 
@@ -102,7 +102,7 @@ PAGES = {
 
 
 @pytest.mark.parametrize("request_", PAGES.values(), ids=PAGES)
-def test_pages_do_not(request_: Asked) -> None:
+def test_pages_do_not(request_: RequestOrigin) -> None:
     found = refusal(request_, LOOPBACK)
     assert found is not None
     assert found.status == 403

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from magnetar.model.errors import NotAllowedError
+from magnetar.runtime.acceptor import ConnectionLimit
 from magnetar.runtime.descriptors import Descriptors, count_open, limit_now
-from magnetar.runtime.doors import Guests
 
 
 class Process:
@@ -38,21 +38,21 @@ def test_what_storage_opens_meanwhile_is_taken_off() -> None:
     process = Process(256, 23)
     descriptors = process.descriptors
     assert descriptors is not None
-    guests = Guests(0, 0, descriptors)
+    connection_limit = ConnectionLimit(0, 0, descriptors)
     room = descriptors.room
     for _ in range(room):
-        assert guests.enter("a") is None
-    assert guests.enter("a") is not None
+        assert connection_limit.admit("a") is None
+    assert connection_limit.admit("a") is not None
     for _ in range(10):
-        guests.leave("a")
+        connection_limit.release("a")
     process.own += 6
     for _ in range(4):
-        assert guests.enter("a") is None
+        assert connection_limit.admit("a") is None
     assert (
-        guests.enter("a")
+        connection_limit.admit("a")
         == "Reached the maximum number of connections: the broker has 256 file descriptors (ulimit -n)"
     )
-    assert guests.refused == 2
+    assert connection_limit.refused == 2
 
 
 def test_the_real_count() -> None:
@@ -62,22 +62,22 @@ def test_the_real_count() -> None:
     assert limit_now() > before
 
 
-def test_guests_are_counted_in_total_and_by_address() -> None:
-    guests = Guests(3, 2, Descriptors(65_536, lambda: 23))
-    assert [guests.enter(one) for one in ("a", "a", "b")] == [None] * 3
-    assert guests.enter("c") == "Reached the maximum number of connections: 3"
-    guests.leave("b")
-    assert guests.enter("a") == "Reached the maximum number of connections on address a: 2"
-    guests.leave("a")
-    assert guests.enter("a") is None
-    assert guests.count == 2
+def test_connections_are_counted_in_total_and_by_address() -> None:
+    connection_limit = ConnectionLimit(3, 2, Descriptors(65_536, lambda: 23))
+    assert [connection_limit.admit(one) for one in ("a", "a", "b")] == [None] * 3
+    assert connection_limit.admit("c") == "Reached the maximum number of connections: 3"
+    connection_limit.release("b")
+    assert connection_limit.admit("a") == "Reached the maximum number of connections on address a: 2"
+    connection_limit.release("a")
+    assert connection_limit.admit("a") is None
+    assert connection_limit.count == 2
 
 
-def test_one_door_leaves_room_for_the_other() -> None:
+def test_one_acceptor_leaves_room_for_the_other() -> None:
     descriptors = Process(256, 23).descriptors
     assert descriptors is not None
-    clients, http = Guests(0, 0, descriptors, spare=10), Guests(0, 0, descriptors)
-    while clients.enter("a") is None:
+    clients, http = ConnectionLimit(0, 0, descriptors, spare=10), ConnectionLimit(0, 0, descriptors)
+    while clients.admit("a") is None:
         pass
-    assert [http.enter("b") for _ in range(10)] == [None] * 10
-    assert http.enter("b") is not None
+    assert [http.admit("b") for _ in range(10)] == [None] * 10
+    assert http.admit("b") is not None

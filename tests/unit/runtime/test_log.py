@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from magnetar.runtime.log import Limited, set_up
+from magnetar.runtime.log import RateLimitedLog, set_up
 
 
 class HandClock:
@@ -55,7 +55,7 @@ def test_trace_is_indented(stream: io.StringIO) -> None:
 
 def test_repeated_faults_are_held_back_and_counted(caplog: pytest.LogCaptureFixture) -> None:
     clock = HandClock()
-    limited = Limited(logging.getLogger("t"), burst=2, window_ms=1000, clock=clock)
+    limited = RateLimitedLog(logging.getLogger("t"), burst=2, window_ms=1000, clock=clock)
     for number in range(10):
         limited.warning("bad checksum", "bad checksum %d", number)
     limited.warning("other", "other fault")
@@ -73,7 +73,7 @@ def test_repeated_faults_are_held_back_and_counted(caplog: pytest.LogCaptureFixt
 def test_kinds_made_up_by_clients_are_bounded() -> None:
     logger = logging.getLogger("silent")
     logger.disabled = True
-    limited = Limited(logger, clock=HandClock())
+    limited = RateLimitedLog(logger, clock=HandClock())
     for number in range(5000):
         limited.warning(f"kind {number}", "x")
     assert len(limited._kinds) <= 1024

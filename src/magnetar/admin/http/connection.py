@@ -18,26 +18,26 @@ from uvicorn.config import Config
 from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.server import ServerState
 
-from magnetar.runtime.log import Limited
+from magnetar.runtime.log import RateLimitedLog
 
 log = logging.getLogger(__name__)
-_limited = Limited(log)
+_limited = RateLimitedLog(log)
 
 REQUEST_SECONDS: Final = 20.0
 
 
 class HttpConnection(H11Protocol):
-    """``leave`` is called when the connection is lost."""
+    """``release`` is called when the connection is lost."""
 
     def __init__(
         self,
         config: Config,
         server_state: ServerState,
         app_state: dict[str, Any],
-        leave: Callable[[], None],
+        release: Callable[[], None],
     ) -> None:
         super().__init__(config, server_state, app_state)
-        self._leave = leave
+        self._release = release
         self._reading: asyncio.TimerHandle | None = None
         self._writing: asyncio.TimerHandle | None = None
         self._unsent = 0
@@ -100,4 +100,4 @@ class HttpConnection(H11Protocol):
         if self._writing is not None:
             self._writing.cancel()
             self._writing = None
-        self._leave()
+        self._release()

@@ -14,10 +14,10 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from magnetar.admin.http.bodies import JsonAnswer
 from magnetar.admin.values.json_document import excerpt
 from magnetar.model.errors import MagnetarError
-from magnetar.runtime.log import Limited
+from magnetar.runtime.log import RateLimitedLog
 
 log = logging.getLogger(__name__)
-_limited = Limited(log)
+_limited = RateLimitedLog(log)
 _SHOWN = 200
 
 
@@ -43,7 +43,7 @@ async def wrong_parameter(request: Request, error: Exception) -> Response:
     return JsonAnswer({"reason": reason}, 400)
 
 
-class Unexpected:
+class UnexpectedErrors:
     """Innermost wrapper: a bug becomes one answer and one log entry, and the connection goes on."""
 
     def __init__(self, app: ASGIApp) -> None:

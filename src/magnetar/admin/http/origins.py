@@ -35,7 +35,7 @@ _HEADERS: Final = {
 _SHOWN: Final = 100
 
 
-class Asked(NamedTuple):
+class RequestOrigin(NamedTuple):
     """What a request says about where it comes from; an absent header is ``None``."""
 
     method: str
@@ -53,7 +53,7 @@ class Refusal(NamedTuple):
     reason: str
 
 
-class Names:
+class HostNames:
     """The host names this broker goes by."""
 
     def __init__(self, listed: Iterable[str], *, on_loopback: bool) -> None:
@@ -61,12 +61,12 @@ class Names:
         self._on_loopback = on_loopback
 
     @staticmethod
-    def of(settings: Settings) -> Names:
+    def of(settings: Settings) -> HostNames:
         """Those that the settings allow and, unless bound to the loopback, the machine's."""
         on_loopback = is_loopback(settings.bindAddress)
         machine = () if on_loopback else (socket.gethostname(), socket.getfqdn())
         listed = (name.strip() for name in settings.webServiceAllowedHosts.split(","))
-        return Names((*listed, settings.advertisedAddress, *machine), on_loopback=on_loopback)
+        return HostNames((*listed, settings.advertisedAddress, *machine), on_loopback=on_loopback)
 
     def include(self, host: str) -> bool:
         """Whether a ``Host`` header, with or without a port, names this broker."""
@@ -81,7 +81,7 @@ class Names:
         return private and bool(name) and not self._on_loopback
 
 
-def refusal(asked: Asked, names: Names) -> Refusal | None:
+def refusal(asked: RequestOrigin, names: HostNames) -> Refusal | None:
     """Why the request is not served, or ``None``."""
     if asked.host is not None and not names.include(asked.host):
         return Refusal(
@@ -111,7 +111,7 @@ def is_loopback(address: str) -> bool:
         return False
 
 
-def _from_elsewhere(asked: Asked) -> bool:
+def _from_elsewhere(asked: RequestOrigin) -> bool:
     if asked.path in OPEN_TO_LINKS and asked.method in _READING:
         return False
     # a page cannot set or remove this one; browsers leave it out where the broker has a name and no TLS
@@ -150,7 +150,7 @@ def _is_address(name: str) -> bool:
 class OriginCheck:
     """ASGI: in front of the whole application."""
 
-    def __init__(self, app: ASGIApp, names: Names) -> None:
+    def __init__(self, app: ASGIApp, names: HostNames) -> None:
         self._app = app
         self._names = names
 
@@ -173,12 +173,12 @@ class OriginCheck:
         await self._app(scope, receive, labelled)
 
 
-def _asked(scope: Scope) -> Asked:
+def _asked(scope: Scope) -> RequestOrigin:
     found: dict[bytes, str] = {}
     for name, value in scope["headers"]:
         if name in _OF_INTEREST:
             found[name] = value.decode("latin-1")
-    return Asked(scope["method"], scope["path"], *map(found.get, _OF_INTEREST))
+    return RequestOrigin(scope["method"], scope["path"], *map(found.get, _OF_INTEREST))
 
 
 _OF_INTEREST: Final = (b"host", b"origin", b"sec-fetch-site", b"content-type")

@@ -1,8 +1,8 @@
 """uvicorn inside the broker's event loop: no signal handlers, no worker threads, no log set-up of its own.
 
 The port is bound apart, because building the application takes several times as long as starting a
-broker: requests that come meanwhile wait in the socket. Connections come through a door that counts them
-(:mod:`magnetar.runtime.doors`).
+broker: requests that come meanwhile wait in the socket. Connections are accepted and counted by
+:mod:`magnetar.runtime.acceptor`.
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ from starlette.types import ASGIApp
 from typing_extensions import override
 
 from magnetar.admin.http.connection import HttpConnection
-from magnetar.runtime.doors import Door, Guests, Leave
-from magnetar.runtime.log import Limited
+from magnetar.runtime.acceptor import Acceptor, ConnectionLimit, Release
+from magnetar.runtime.log import RateLimitedLog
 from magnetar.runtime.tasks import TaskGroup
 
-_limited = Limited(logging.getLogger(__name__))
+_limited = RateLimitedLog(logging.getLogger(__name__))
 _IDLE_SECONDS: Final = 5
 """A connection without a request is closed after so long."""
 
 
 class _Server(uvicorn.Server):
-    """Leaves the signals to the program it runs in, and accepting to a door."""
+    """Leaves the signals to the program it runs in, and accepting to an :class:`Acceptor`."""
 
-    def __init__(self, config: uvicorn.Config, listening: socket.socket, guests: Guests) -> None:
+    def __init__(self, config: uvicorn.Config, listening: socket.socket, connection_limit: ConnectionLimit) -> None:
         super().__init__(config)
-        self._door = Door("http", listening, guests, self._connection, _too_many)
+        self._acceptor = Acceptor("http", listening, connection_limit, self._connection, _too_many)
 
     @override
     @contextmanager
@@ -45,22 +45,22 @@ class _Server(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await self.lifespan.startup()
         self.servers = []
-        self._door.open()
+        self._acceptor.open()
         self.started = True
 
     @override
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        self._door.close()
+        self._acceptor.close()
         await super().shutdown(sockets)
 
-    def _connection(self, leave: Leave) -> HttpConnection:
-        return HttpConnection(self.config, self.server_state, self.lifespan.state, leave)
+    def _connection(self, release: Release) -> HttpConnection:
+        return HttpConnection(self.config, self.server_state, self.lifespan.state, release)
 
 
 class AdminServer:
     """The REST interface on one listening socket."""
 
-    def __init__(self, app: ASGIApp, listening: socket.socket, guests: Guests) -> None:
+    def __init__(self, app: ASGIApp, listening: socket.socket, connection_limit: ConnectionLimit) -> None:
         """Takes the socket over."""
         config = uvicorn.Config(
             app, log_config=None, access_log=False, lifespan="off", ws="none", http="h11",
@@ -68,7 +68,7 @@ class AdminServer:
         )  # fmt: skip
         logging.getLogger("uvicorn.error").addFilter(_few_warnings)
         self._socket = listening
-        self._server = _Server(config, listening, guests)
+        self._server = _Server(config, listening, connection_limit)
         self._tasks = TaskGroup("admin")
         self._serving: asyncio.Task[object] | None = None
 

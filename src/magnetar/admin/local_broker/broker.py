@@ -13,7 +13,7 @@ from magnetar.admin.local_broker.messages import LocalMessages
 from magnetar.admin.local_broker.offload_views import OffloadViews
 from magnetar.admin.local_broker.statistics import LocalStatistics
 from magnetar.admin.local_broker.stats.nonpersistent_stats import (
-    unstored_counters,
+    nonpersistent_counters,
 )
 from magnetar.admin.local_broker.stats.topic_counters import topic_counters
 from magnetar.admin.local_broker.subscriptions import LocalSubscriptions
@@ -77,7 +77,7 @@ class LocalBroker:
     def counters(self) -> Iterable[TopicCounters]:
         stored = (topic_counters(topic, self._rates) for topic in list(self._service.topics.values()))
         unstored = list(self._service.nonpersistent_topics.by_name.values())
-        return chain(stored, (unstored_counters(topic, self._rates) for topic in unstored))
+        return chain(stored, (nonpersistent_counters(topic, self._rates) for topic in unstored))
 
     def storage(self) -> StorageCounters:
         store = self._service.store

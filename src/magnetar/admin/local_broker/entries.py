@@ -7,7 +7,7 @@ from functools import partial
 from magnetar.broker.topic.topic import Topic
 from magnetar.model.policies import JsonObject
 from magnetar.protocol.stored_metadata import batch_size, stored_publish_time
-from magnetar.runtime.answers import answered
+from magnetar.runtime.callbacks import answered
 from magnetar.storage.ledgers.entry_cache import StoredRun
 from magnetar.storage.ledgers.managed_ledger import ManagedLedger
 

@@ -12,7 +12,7 @@ from magnetar.broker.topic.subscription.subscription import Subscription
 from magnetar.broker.topic.topic import Topic
 from magnetar.model.errors import PersistenceError, SubscriptionNotFoundError, TopicNotFoundError
 from magnetar.model.names import TopicName
-from magnetar.runtime.answers import settled
+from magnetar.runtime.callbacks import settled
 
 _DURABLE_SECONDS = 30.0
 

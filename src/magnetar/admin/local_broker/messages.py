@@ -11,7 +11,7 @@ from magnetar.admin.values.stored_message import StoredMessage
 from magnetar.model.ids import Position
 from magnetar.model.names import TopicName
 from magnetar.model.policies import JsonObject
-from magnetar.runtime.answers import answered
+from magnetar.runtime.callbacks import answered
 
 
 class LocalMessages:

@@ -6,8 +6,8 @@ from magnetar.admin.local_broker import stored_messages
 from magnetar.admin.local_broker.loaded_topics import LoadedTopics, subscription_of
 from magnetar.admin.local_broker.stats.internal_stats import internal_stats
 from magnetar.admin.local_broker.stats.nonpersistent_stats import (
-    unstored_internal_stats,
-    unstored_topic_stats,
+    nonpersistent_internal_stats,
+    nonpersistent_topic_stats,
 )
 from magnetar.admin.local_broker.stats.topic_stats import topic_stats
 from magnetar.admin.local_broker.subscription_explanation import explanation, of_hash
@@ -28,14 +28,14 @@ class LocalStatistics:
 
     async def topic_stats(self, topic: TopicName, options: StatsOptions) -> JsonObject:
         if not topic.persistent:
-            return unstored_topic_stats(
+            return nonpersistent_topic_stats(
                 self._loaded.nonpersistent(topic), self._rates, options, self._service.broker_id
             )
         return await topic_stats(self._loaded.topic(topic), self._rates, options, self._service.broker_id)
 
     async def internal_stats(self, topic: TopicName) -> JsonObject:
         if not topic.persistent:
-            return unstored_internal_stats(self._loaded.nonpersistent(topic))
+            return nonpersistent_internal_stats(self._loaded.nonpersistent(topic))
         return internal_stats(self._loaded.topic(topic))
 
     async def analyze_backlog(self, topic: TopicName, name: str, start: Position | None) -> JsonObject:

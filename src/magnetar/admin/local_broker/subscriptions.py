@@ -18,7 +18,7 @@ from magnetar.model.errors import (
 )
 from magnetar.model.ids import LATEST, Position
 from magnetar.model.names import TopicName
-from magnetar.runtime.answers import answered
+from magnetar.runtime.callbacks import answered
 
 
 class LocalSubscriptions:

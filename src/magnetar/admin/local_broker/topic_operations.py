@@ -9,7 +9,7 @@ from magnetar.broker.topic.cleanup.retention import apply_retention
 from magnetar.broker.topic.topic import Topic
 from magnetar.model.names import TopicName
 from magnetar.model.policies import JsonObject, Retention
-from magnetar.runtime.answers import answered
+from magnetar.runtime.callbacks import answered
 
 
 class LocalTopicOperations:

@@ -9,7 +9,7 @@ from magnetar.admin.local_broker.loaded_topics import LoadedTopics, durable
 from magnetar.broker.namespaces import lookup
 from magnetar.model.names import Domain, NamespaceName, TopicName
 from magnetar.model.topic_policies import TopicPolicies
-from magnetar.runtime.answers import answered
+from magnetar.runtime.callbacks import answered
 
 
 class LocalTopics:

@@ -27,7 +27,7 @@ from magnetar.model.errors import MagnetarError, ServerError
 from magnetar.protocol import commands as c
 from magnetar.protocol.codec import encode
 from magnetar.protocol.server import ServerConnection, ServerState
-from magnetar.runtime.endings import end_all
+from magnetar.runtime.teardown import call_all
 
 log = logging.getLogger(__name__)
 
@@ -312,18 +312,18 @@ class Session:
         opened = (*self.producers.values(), *self.consumers.values(), *self.watches.values())
         self.producers, self.consumers, self.watches = {}, {}, {}
         # at once, before whatever they wait for happens
-        end_all(self.address, [one.cancel for one in opened if isinstance(one, PendingOpen)])
+        call_all(self.address, [one.cancel for one in opened if isinstance(one, PendingOpen)])
         self._leaving += [one for one in opened if not isinstance(one, PendingOpen)]
         self._leave()
 
     def _leave(self) -> None:
         some = [self._leaving.popleft() for _ in range(min(LEAVE_AT_ONCE, len(self._leaving)))]
-        end_all(self.address, [partial(self._left, one) for one in some])
+        call_all(self.address, [partial(self._left, one) for one in some])
         if self._leaving:
             self.loop.call_soon(self._leave)
             return
         probes, self._probes = self._probes, []
-        end_all(self.address, [partial(answer, False) for answer in probes])
+        call_all(self.address, [partial(answer, False) for answer in probes])
 
     def _left(self, opened: Producer | OpenConsumer | OpenWatch) -> None:
         if isinstance(opened, Producer):

@@ -23,7 +23,7 @@ from magnetar.metadata.partitioned import PartitionedTopics
 from magnetar.model.errors import MagnetarError, ServiceNotReadyError, TopicNotFoundError
 from magnetar.model.names import TopicName
 from magnetar.model.policies import PARTITIONS_MAX
-from magnetar.runtime.answers import answered, settled
+from magnetar.runtime.callbacks import answered, settled
 from magnetar.runtime.tasks import TaskGroup
 
 log = logging.getLogger(__name__)

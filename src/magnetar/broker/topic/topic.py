@@ -40,7 +40,7 @@ from magnetar.model.subscription_types import SubType
 from magnetar.model.topic_policies import TopicPolicies
 from magnetar.protocol.entries import sticky_key
 from magnetar.runtime.clock import Clock
-from magnetar.runtime.endings import end_all
+from magnetar.runtime.teardown import call_all
 from magnetar.storage.ledgers.cursor import Cursor
 from magnetar.storage.log.write_group import PendingExtent
 from magnetar.storage.store import LedgerStore
@@ -416,7 +416,7 @@ class Topic:
             self.compactor.close()
         self.delays.close()
         subscriptions = [subscription.close for subscription in self.subscriptions.values()]
-        end_all(self.name.fqn, [self.producers.close_all, *subscriptions])
+        call_all(self.name.fqn, [self.producers.close_all, *subscriptions])
 
     def properties(self) -> dict[str, Any]:
         """What users keep beside the log."""

@@ -16,7 +16,9 @@ from magnetar.broker.upkeep.rates import Rates
 from magnetar.model.policies import Json, JsonObject
 
 
-def unstored_topic_stats(topic: NonPersistentTopic, rates: Rates, options: StatsOptions, broker_id: str) -> JsonObject:
+def nonpersistent_topic_stats(
+    topic: NonPersistentTopic, rates: Rates, options: StatsOptions, broker_id: str
+) -> JsonObject:
     """The answer to ``GET .../stats``."""
     rate, sent = rates.of(topic), topic.sent()
     publishers: list[Json] = []
@@ -128,7 +130,7 @@ _SUBSCRIPTION_ALWAYS_0 = (
 )
 
 
-def unstored_internal_stats(topic: NonPersistentTopic) -> JsonObject:
+def nonpersistent_internal_stats(topic: NonPersistentTopic) -> JsonObject:
     """The answer to ``GET .../internalStats``: the entries that have passed, and nothing else."""
     cursor: JsonObject = {
         "waitingReadOp": False,
@@ -154,7 +156,7 @@ def unstored_internal_stats(topic: NonPersistentTopic) -> JsonObject:
     }
 
 
-def unstored_counters(topic: NonPersistentTopic, rates: Rates) -> TopicCounters:
+def nonpersistent_counters(topic: NonPersistentTopic, rates: Rates) -> TopicCounters:
     """For /metrics."""
     rate = rates.of(topic)
     return TopicCounters(

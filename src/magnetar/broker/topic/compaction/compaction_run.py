@@ -18,7 +18,7 @@ from magnetar.broker.topic.dispatch.dispatch_filter import DispatchRule
 from magnetar.compaction.compaction_cursor import CompactedLedger
 from magnetar.compaction.messages import BatchEntry, InspectedEntry, MarkerEntry, inspect_entry
 from magnetar.compaction.survivors import Survivors
-from magnetar.runtime.answers import answered
+from magnetar.runtime.callbacks import answered
 from magnetar.storage.ledgers.entry_cache import StoredRun
 from magnetar.storage.ledgers.managed_ledger import ManagedLedger
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from functools import partial
 
 from magnetar.broker.topic.ports import EntryRun, Log
-from magnetar.runtime.answers import answered
+from magnetar.runtime.callbacks import answered
 from magnetar.storage.ledgers.ledger import Ledger
 from magnetar.storage.ledgers.managed_ledger import ManagedLedger
 

@@ -1,4 +1,4 @@
-"""Ending many things: one that fails to end keeps none of the others."""
+"""Ending many things: one that fails to end does not keep the others from ending."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterable
 log = logging.getLogger(__name__)
 
 
-def end_all(whose: str, endings: Iterable[Callable[[], object]]) -> None:
-    """Call all of them; what they raise is logged. ``whose``: for the log."""
+def call_all(whose: str, endings: Iterable[Callable[[], object]]) -> None:
+    """Call all of ``endings``; what they raise is logged under the name ``whose``."""
     for ending in endings:
         try:
             ending()

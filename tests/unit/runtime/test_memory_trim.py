@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from magnetar.runtime.memory_return import GROWN_BYTES, PATIENCE, MemoryReturn, resident_bytes, trim
+from magnetar.runtime.memory_trim import GROWN_BYTES, PATIENCE, MemoryTrimmer, resident_bytes, trim
 
 
 class Process:
@@ -14,7 +14,7 @@ class Process:
         self.used = 100 << 20
         self.free = 0
         self.trims = 0
-        self.memory = MemoryReturn(self._trim, lambda: self.used + self.free)
+        self.memory = MemoryTrimmer(self._trim, lambda: self.used + self.free)
 
     def _trim(self) -> None:
         self.trims += 1
@@ -26,7 +26,7 @@ class Process:
 
         async def all_of_them() -> None:
             for _ in range(count):
-                await self.memory.look()
+                await self.memory.trim_if_grown()
 
         asyncio.run(all_of_them())
         return self.trims - before

@@ -1,4 +1,4 @@
-"""A door with real sockets: who is let in, who is turned away, and what it does when the system has nothing left."""
+"""An acceptor with real sockets: which connections it takes or refuses, and what it does without free descriptors."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from typing import Any, cast
 import pytest
 import uvloop
 
+from magnetar.runtime.acceptor import Acceptor, ConnectionLimit, Release, listen
 from magnetar.runtime.descriptors import Descriptors
-from magnetar.runtime.doors import Door, Guests, Leave, listen
 
 LOOPS = (asyncio.new_event_loop, uvloop.new_event_loop)
 
 
 class Echo(asyncio.Protocol):
-    def __init__(self, leave: Leave) -> None:
-        self.leave = leave
+    def __init__(self, release: Release) -> None:
+        self.release = release
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast(asyncio.Transport, transport)
@@ -28,12 +28,12 @@ class Echo(asyncio.Protocol):
         self.transport.write(data)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self.leave()
+        self.release()
 
 
-def door(most: int = 0, per_address: int = 0) -> Door:
-    guests = Guests(most, per_address, Descriptors(65_536, lambda: 30))
-    return Door("test", listen("127.0.0.1", 0, 128), guests, Echo, lambda why: why.encode())
+def acceptor(most: int = 0, per_address: int = 0) -> Acceptor:
+    connection_limit = ConnectionLimit(most, per_address, Descriptors(65_536, lambda: 30))
+    return Acceptor("test", listen("127.0.0.1", 0, 128), connection_limit, Echo, lambda why: why.encode())
 
 
 def run(scenario: Callable[[], Coroutine[Any, Any, None]], make: Callable[[], asyncio.AbstractEventLoop]) -> None:
@@ -42,18 +42,18 @@ def run(scenario: Callable[[], Coroutine[Any, Any, None]], make: Callable[[], as
 
 
 @pytest.mark.parametrize("loop", LOOPS)
-def test_guests_are_served_counted_and_forgotten(loop: Callable[[], asyncio.AbstractEventLoop]) -> None:
+def test_connections_are_served_counted_and_forgotten(loop: Callable[[], asyncio.AbstractEventLoop]) -> None:
     async def scenario() -> None:
-        entry = door()
+        entry = acceptor()
         entry.open()
         ends = [await asyncio.open_connection("127.0.0.1", entry.port) for _ in range(50)]
         for reader, writer in ends:
             writer.write(b"hello")
             assert await reader.readexactly(5) == b"hello"
-        assert entry.guests.count == 50
+        assert entry.connection_limit.count == 50
         for _, writer in ends:
             writer.close()
-        while entry.guests.count:  # noqa: ASYNC110
+        while entry.connection_limit.count:  # noqa: ASYNC110
             await asyncio.sleep(0.001)
         entry.close()
 
@@ -63,7 +63,7 @@ def test_guests_are_served_counted_and_forgotten(loop: Callable[[], asyncio.Abst
 @pytest.mark.parametrize("loop", LOOPS)
 def test_one_too_many_hears_why_and_the_next_gets_the_place(loop: Callable[[], asyncio.AbstractEventLoop]) -> None:
     async def scenario() -> None:
-        entry = door(most=2)
+        entry = acceptor(most=2)
         entry.open()
         ends = [await asyncio.open_connection("127.0.0.1", entry.port) for _ in range(2)]
         for reader, writer in ends:
@@ -73,7 +73,7 @@ def test_one_too_many_hears_why_and_the_next_gets_the_place(loop: Callable[[], a
         assert await reader.read() == b"Reached the maximum number of connections: 2"
         writer.close()
         ends[0][1].close()
-        while entry.guests.count == 2:  # noqa: ASYNC110
+        while entry.connection_limit.count == 2:  # noqa: ASYNC110
             await asyncio.sleep(0.001)
         reader, writer = await asyncio.open_connection("127.0.0.1", entry.port)
         writer.write(b"y")
@@ -108,8 +108,8 @@ def test_without_descriptors_it_rests_and_tries_again() -> None:
 
     async def scenario() -> None:
         bare = Bare()
-        guests = Guests(0, 0, Descriptors(65_536, lambda: 30))
-        entry = Door("test", cast(socket.socket, bare), guests, Echo, lambda why: why.encode())
+        connection_limit = ConnectionLimit(0, 0, Descriptors(65_536, lambda: 30))
+        entry = Acceptor("test", cast(socket.socket, bare), connection_limit, Echo, lambda why: why.encode())
         entry.open()
         reader, writer = await asyncio.open_connection("127.0.0.1", entry.port)
         writer.write(b"x")

@@ -1,9 +1,9 @@
-"""One listening socket: accepts connections a few at a time, counts them, and turns away who is one too many.
+"""One listening socket: accepts connections a few at a time, counts them, and refuses those above a limit.
 
-The event loop's own servers accept whatever the kernel holds before anybody could count it; then the last descriptors
-are gone when a file has to be opened. Here a connection is counted when it is accepted, and who is refused hears why in
-a few bytes before the socket is closed, without ever having had a transport. When the system itself has none left,
-the door rests for a second.
+The event loop's own servers accept everything that the kernel holds before anything could count it; the last
+descriptors are then gone when a file has to be opened. Here a connection is counted when it is accepted. One that is
+refused receives the reason in a few bytes before its socket is closed, and never has a transport. When the system
+itself has no descriptor left, accepting pauses for a second.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from collections.abc import Callable
 from typing import Final
 
 from magnetar.runtime.descriptors import Descriptors
-from magnetar.runtime.log import Limited
+from magnetar.runtime.log import RateLimitedLog
 from magnetar.runtime.tasks import TaskGroup
 
 log = logging.getLogger(__name__)
@@ -24,25 +24,25 @@ ACCEPTED_PER_TURN: Final = 32
 _REST_SECONDS: Final = 1.0
 _DRAIN_BYTES: Final = 1 << 16
 
-Leave = Callable[[], None]
+Release = Callable[[], None]
 
 
-class Guests:
-    """Who is in: connections in total and by address, against their limits. 0 is no limit."""
+class ConnectionLimit:
+    """Counts connections in total and by address against their limits; 0 is no limit."""
 
     def __init__(self, most: int, most_per_address: int, descriptors: Descriptors, spare: int = 0) -> None:
-        """``spare``: connections left to other doors."""
+        """``spare``: descriptors that are left to other acceptors."""
         self.most = most
         self.count = 0
         self.refused = 0
-        """Since the start."""
+        """How many were refused since the start."""
         self._most_per_address = most_per_address
         self._descriptors = descriptors
         self._spare = spare
         self._by_address: dict[str, int] = {}
 
-    def enter(self, address: str) -> str | None:
-        """Count one more, or say why not."""
+    def admit(self, address: str) -> str | None:
+        """Count one more connection, or return the reason why it is refused."""
         why = self._refusal(address)
         if why is not None:
             self.refused += 1
@@ -63,8 +63,8 @@ class Guests:
             return f"Reached the maximum number of connections: the broker has {limit} file descriptors (ulimit -n)"
         return None
 
-    def leave(self, address: str) -> None:
-        """One of them is gone."""
+    def release(self, address: str) -> None:
+        """Count one connection less."""
         self.count -= 1
         self._descriptors.connections -= 1
         left = self._by_address.get(address, 0) - 1
@@ -74,36 +74,39 @@ class Guests:
             self._by_address.pop(address, None)
 
 
-class Door:
-    """Owner of a listening socket. ``make`` is given what it has to call when its connection is lost."""
+class Acceptor:
+    """Owner of a listening socket.
+
+    ``make`` builds the protocol of a connection; its argument is to be called when the connection is lost.
+    """
 
     def __init__(
         self,
         name: str,
         listening: socket.socket,
-        guests: Guests,
-        make: Callable[[Leave], asyncio.Protocol],
+        connection_limit: ConnectionLimit,
+        make: Callable[[Release], asyncio.Protocol],
         refusal: Callable[[str], bytes],
     ) -> None:
-        self.guests = guests
+        self.connection_limit = connection_limit
         self.port: int = listening.getsockname()[1]
         self._name = name
         self._socket = listening
         self._make = make
         self._refusal = refusal
         self._tasks = TaskGroup(name)
-        self._limited = Limited(log)
+        self._limited = RateLimitedLog(log)
         self._rest: asyncio.TimerHandle | None = None
         self._open = False
 
     def open(self) -> None:
-        """Begin to accept."""
+        """Begin to accept connections."""
         self._socket.setblocking(False)
         self._open = True
         asyncio.get_running_loop().add_reader(self._socket.fileno(), self._accept)
 
     def close(self) -> None:
-        """Accept nobody any more; those who are in stay."""
+        """Accept no more connections; those that are open stay open."""
         if self._open:
             self._open = False
             asyncio.get_running_loop().remove_reader(self._socket.fileno())
@@ -118,13 +121,13 @@ class Door:
             except (BlockingIOError, InterruptedError):
                 return
             except ConnectionError:
-                continue  # gone before it was its turn
+                continue  # the client left before it was accepted
             except OSError as error:
                 self._pause(error)
                 return
             client.setblocking(False)
             host = str(address[0])
-            why = self.guests.enter(host)
+            why = self.connection_limit.admit(host)
             if why is None:
                 self._tasks.start(self._admit(client, host), "accept")
             else:
@@ -134,29 +137,29 @@ class Door:
     async def _admit(self, client: socket.socket, host: str) -> None:
         counted = True
 
-        def leave() -> None:
+        def release() -> None:
             nonlocal counted
             if counted:
                 counted = False
-                self.guests.leave(host)
+                self.connection_limit.release(host)
 
         try:
             client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            await asyncio.get_running_loop().connect_accepted_socket(lambda: self._make(leave), client)
+            await asyncio.get_running_loop().connect_accepted_socket(lambda: self._make(release), client)
         except OSError as error:
             log.debug("%s: %s left at once: %s", self._name, host, error)
             client.close()
-            leave()
+            release()
         except BaseException:
             client.close()
-            leave()
+            release()
             raise
 
     def _turn_away(self, client: socket.socket, why: str) -> None:
         try:
             client.send(self._refusal(why))
             client.shutdown(socket.SHUT_WR)
-            # what it has said is taken, or the system would reset the connection and our answer with it
+            # unread bytes would make the system reset the connection, and our answer with it
             client.recv(_DRAIN_BYTES)
         except OSError:
             pass
@@ -164,7 +167,7 @@ class Door:
             client.close()
 
     def _pause(self, error: OSError) -> None:
-        """The system has no descriptor or no memory for one more: do not ask again and again."""
+        """Stop accepting for a second: the system has no descriptor or no memory for one more connection."""
         loop = asyncio.get_running_loop()
         self._limited.warning("rest", "%s: nobody can be accepted, trying again in a second: %s", self._name, error)
         loop.remove_reader(self._socket.fileno())

@@ -1,4 +1,4 @@
-"""Awaiting what is answered by callback: the broker's inside calls back, REST and background runs await."""
+"""From callbacks to ``await``: the broker's inside calls back, REST and background tasks await."""
 
 from __future__ import annotations
 
@@ -10,11 +10,13 @@ T = TypeVar("T")
 
 
 async def answered(ask: Callable[[Callable[[T | Exception], None]], object]) -> T:
-    """What ``ask`` has its callback told, at once or later; an exception is raised. What comes after a cancellation is
-    not heard."""
+    """Return what ``ask`` passes to its callback, at once or later; an exception is raised.
+
+    A result that comes after a cancellation is dropped.
+    """
     answer: asyncio.Future[T] = asyncio.get_running_loop().create_future()
 
-    def told(result: T | Exception) -> None:
+    def receive(result: T | Exception) -> None:
         if answer.done():
             return
         if isinstance(result, Exception):
@@ -22,12 +24,12 @@ async def answered(ask: Callable[[Callable[[T | Exception], None]], object]) -> 
         else:
             answer.set_result(result)
 
-    ask(told)
+    ask(receive)
     return await answer
 
 
 async def settled(register: Callable[[Callable[[], None], Callable[[Exception], None]], object]) -> None:
-    """Until the first of the two callbacks that ``register`` is given is called: it is done, or the error is raised."""
+    """Wait for one of the two callbacks that ``register`` is given: the first returns, the second raises its error."""
     answer: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     def done() -> None:

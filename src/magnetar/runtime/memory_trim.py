@@ -1,0 +1,61 @@
+"""Freed memory goes back to the system after a burst (``malloc_trim``).
+
+The memory of many connections or large answers is free when they are gone, but the C library keeps it in pieces between
+blocks that are still in use; ``malloc_trim`` gives whole pages of it back. A call takes some milliseconds, in a thread,
+so it is made only when the process has grown since the last call, and now and then while the process is larger than it
+was at first.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ctypes
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final
+
+SECONDS: Final = 10.0
+"""The time between two checks."""
+GROWN_BYTES: Final = 8 << 20
+"""Growth of resident memory since the last call that is worth another one."""
+PATIENCE: Final = 3
+"""Checks without a call after which the process's first size counts instead of its last one."""
+
+_STATM: Final = Path("/proc/self/statm")
+
+
+def trim() -> None:
+    """Give free pages back to the system; does nothing where the C library has no ``malloc_trim``."""
+    library: Any = ctypes.CDLL(None)
+    if hasattr(library, "malloc_trim"):
+        library.malloc_trim(0)
+
+
+def resident_bytes() -> int:
+    """Resident memory of this process; 0 where the system does not report it."""
+    try:
+        return int(_STATM.read_bytes().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except OSError:
+        return 0
+
+
+class MemoryTrimmer:
+    """Decides from the process's resident memory when to trim."""
+
+    def __init__(self, trim: Callable[[], None] = trim, resident: Callable[[], int] = resident_bytes) -> None:
+        self._trim = trim
+        self._resident = resident
+        self._first = self._last = resident()
+        self._checks = 0
+
+    async def trim_if_grown(self) -> None:
+        """Trim if much memory may be free."""
+        self._checks += 1
+        resident = self._resident()
+        self._last = min(self._last, resident)
+        if resident < self._last + GROWN_BYTES and (self._checks < PATIENCE or resident < self._first + GROWN_BYTES):
+            return
+        self._checks = 0
+        await asyncio.to_thread(self._trim)
+        self._last = self._resident()
