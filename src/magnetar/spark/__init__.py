@@ -8,6 +8,7 @@ May import client, columnar, protocol, schema, runtime, model and pyspark. In re
 * ``source``        the way in: ``source.planning`` how far and in which tasks, ``source.reading`` entries to rows
 * ``sink``          the way out: rows to entries, each stored once
 * ``offset_json``   an offset as a checkpoint holds it
+* ``offset_log``    the files of a checkpoint that hold offsets and the query's id
 * ``repeatability`` whether a repeated task will have the same rows
 * ``durable_files`` what files owe to a loss of power
 * ``progress``      what a running query reports of its Pulsar sources

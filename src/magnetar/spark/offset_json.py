@@ -15,6 +15,7 @@ the driver that made it could ask the broker for them, and a driver that plans t
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
@@ -44,6 +45,16 @@ def tasks_of(offset: Mapping[str, Any], otherwise: tuple[int, int]) -> tuple[int
     """The ``tasks`` that went into an offset."""
     least, most = offset.get("n", otherwise)
     return int(least), int(most)
+
+
+def own_offset(given: Any) -> dict[str, Any] | None:
+    """Return an offset of ours, given as text or as what the text holds; None if it is another source's."""
+    try:
+        found = json.loads(given) if isinstance(given, str) else given
+    except ValueError:
+        return None
+    ours = isinstance(found, dict) and isinstance(found.get("v"), int) and isinstance(found.get("p"), dict)
+    return found if ours else None
 
 
 def from_json(offset: Mapping[str, Any]) -> dict[str, ReadPosition]:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from magnetar.client.bulk.lag import Lag
 from magnetar.client.read_position import START
-from magnetar.spark.offset_json import from_json
+from magnetar.spark.offset_json import from_json, own_offset
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -57,7 +57,7 @@ def progress_of(progress: Mapping[str, Any]) -> list[SourceProgress]:
     """Of those sources that are ours; ``progress`` is Spark's, as a dict (``json.loads(progress.json)``)."""
     found = []
     for source in progress.get("sources", ()):
-        end, latest = _offset(source.get("endOffset")), _offset(source.get("latestOffset"))
+        end, latest = own_offset(source.get("endOffset")), own_offset(source.get("latestOffset"))
         if end is None:
             continue
         read, known = from_json(end), from_json(latest) if latest is not None else {}
@@ -78,15 +78,6 @@ def progress_of(progress: Mapping[str, Any]) -> list[SourceProgress]:
             )
         )
     return found
-
-
-def _offset(given: Any) -> dict[str, Any] | None:
-    """If it is one of ours. Spark gives text or, in some of its forms, what the text says."""
-    try:
-        found = json.loads(given) if isinstance(given, str) else given
-    except ValueError:
-        return None
-    return found if isinstance(found, dict) and "v" in found and isinstance(found.get("p"), dict) else None
 
 
 def watch(spark: SparkSession, tell: Callable[[SourceProgress], None]) -> StreamingQueryListener:

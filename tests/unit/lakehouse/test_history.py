@@ -79,10 +79,15 @@ def test_an_offset_log() -> None:
     log = "\n".join(
         ["v1", '{"batchWatermarkMs":0,"conf":{}}', offset(a="1:2:3@17"), "-", "41", '{"rate": 5}', offset(b="-1:0:0")]
     )
-    assert positions_of(log) == {"a": "1:2:3", "b": "-1:0:0"}
+    assert positions_of(log, "log") == {"a": "1:2:3", "b": "-1:0:0"}
     # A topic that two sources of the query read: rows up to the earlier place are surely there.
-    assert positions_of(f"v1\n{{}}\n{offset(a='1:20:0')}\n{offset(a='1:3:0')}") == {"a": "1:3:0"}
-    assert positions_of("v1\n{}\n-") is None
+    assert positions_of(f"v1\n{{}}\n{offset(a='1:20:0')}\n{offset(a='1:3:0')}", "log") == {"a": "1:3:0"}
+    assert positions_of("v1\n{}\n-", "log") is None
+
+    with pytest.raises(InvalidValueError, match="log has version"):
+        positions_of("v2\n{}\n-", "log")
+    with pytest.raises(InvalidValueError, match="offsets of version 2"):
+        positions_of('v1\n{}\n{"v": 2, "p": {}}', "log")
 
 
 def test_a_checkpoint(tmp_path: Path) -> None:

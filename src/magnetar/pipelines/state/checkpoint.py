@@ -25,10 +25,10 @@ from magnetar.client.read_position import ReadPosition
 from magnetar.model.errors import ConflictError, InvalidValueError
 from magnetar.pipelines.state.manifest import FIRST, Manifest, ManifestError, from_text, to_text
 from magnetar.spark.durable_files import sync, write_whole
-from magnetar.spark.offset_json import from_json
+from magnetar.spark.offset_json import from_json, own_offset
+from magnetar.spark.offset_log import parse_offset_log, parse_query_id
 
 Places = dict[str, ReadPosition]
-_OFFSET_VERSION: Final = "v1"
 STAGED: Final = "staged.json"
 """What says that the results of a micro-batch are stored."""
 
@@ -59,11 +59,10 @@ class PipelineCheckpoint:
     def query_id(self) -> str | None:
         """None before the first start."""
         try:
-            found: str = json.loads((self.directory / "metadata").read_text())["id"]
-            return found
+            return parse_query_id((self.directory / "metadata").read_text(), f"{self.directory}/metadata")
         except FileNotFoundError:
             return None
-        except (OSError, ValueError, KeyError, TypeError) as error:
+        except OSError as error:
             raise InvalidValueError(f"{self.directory}/metadata is no file of Spark's: {error}") from None
 
     def batches(self) -> list[int]:
@@ -84,12 +83,10 @@ class PipelineCheckpoint:
         """Of each source, in Spark's order; None for one that has nothing yet. InvalidValueError for other files."""
         path = self.directory / "offsets" / str(batch)
         try:
-            lines = path.read_text().splitlines()
+            lines = parse_offset_log(path.read_text(), str(path))
         except FileNotFoundError:
             raise InvalidValueError(f"{path} is gone: Spark's part of the checkpoint was changed") from None
-        if not lines or lines[0] != _OFFSET_VERSION:
-            raise InvalidValueError(f"{path} has version {lines[:1]}, and {_OFFSET_VERSION} is known; use Spark 4.3")
-        return [None if line == "-" else from_json(json.loads(line)) for line in lines[2:]]
+        return [None if line is None else from_json(own_offset(line) or {}) for line in lines]
 
     # ours
 
