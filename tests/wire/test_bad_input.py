@@ -251,3 +251,33 @@ def test_permits_that_are_none_end_their_own_connection(permits: int) -> None:
         await other.partitions(T)
 
     on_broker(test)
+
+
+def test_what_a_client_cannot_read_is_acknowledged_and_named(caplog: pytest.LogCaptureFixture) -> None:
+    """An ACK with a validation_error is logged with its reason and counts as any other (rule 3.7.8)."""
+
+    async def test(wires: Wires) -> None:
+        client = await wires.open()
+        consumer = await client.subscribe(T, "s", c.SubType.Shared)
+        consumer.flow(10)
+        await (await client.producer(T)).publish(b"m")
+        got = (await consumer.receive()).message_id
+        request_id = client.new_id()
+        client.say(
+            c.CommandAck(
+                consumer.consumer_id,
+                c.AckType.Individual,
+                (got,),
+                validation_error=c.ValidationError.DecompressionError,
+                request_id=request_id,
+            )
+        )
+        answer = await client.hear(c.CommandAckResponse)
+        assert (answer.request_id, answer.error) == (request_id, None)
+        consumer.redeliver()
+        await client.partitions(T)
+        assert not client.heard(c.CommandMessage)
+
+    with caplog.at_level(logging.WARNING):
+        on_broker(test)
+    assert "could not read" in caplog.text and "DecompressionError" in caplog.text
