@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 from magnetar.pipelines.command import app
 from magnetar.pipelines.evidence import verify
-from magnetar.pipelines.evidence.judgement import Discrepancy
+from magnetar.pipelines.evidence.discrepancy import Discrepancy
 from magnetar.pipelines.evidence.verify import VerifyReport
 from tests.unit.pipelines.example import TEXT
 

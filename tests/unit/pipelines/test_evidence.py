@@ -11,8 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from magnetar.client.read_position import ReadPosition
-from magnetar.pipelines.evidence import judgement
-from magnetar.pipelines.evidence.judgement import DeliveredRows, Discrepancy, TableRows
+from magnetar.pipelines.evidence.discrepancy import Discrepancy
+from magnetar.pipelines.evidence.manifest_checks import check_chain, check_counts, check_last, check_ranges
+from magnetar.pipelines.evidence.source_checks import check_sources
+from magnetar.pipelines.evidence.table_checks import TableRows, check_committed, check_kept
+from magnetar.pipelines.evidence.topic_checks import DeliveredRows, check_delivered
 from magnetar.pipelines.state.manifest import BY_NAMES, Manifest, from_text, to_text
 from tests.unit.pipelines.histories import QUERY, ROWS, TOPIC, history, messages, row_print
 
@@ -43,11 +46,11 @@ def deliver(sent: list[tuple[str, int, int]]) -> DeliveredRows:
 
 def judge(manifests: list[Manifest], topic: Topic, sent: list[tuple[str, int, int]]) -> list[Discrepancy]:
     return [
-        *judgement.chain(manifests),
-        *judgement.ranges(manifests, STARTS, lambda _: None),
-        *judgement.counts(manifests),
-        *judgement.sources(manifests, topic.recount),
-        *judgement.delivered(manifests, "out", deliver(sent)),
+        *check_chain(manifests),
+        *check_ranges(manifests, STARTS, lambda _: None),
+        *check_counts(manifests),
+        *check_sources(manifests, topic.recount),
+        *check_delivered(manifests, "out", deliver(sent)),
     ]
 
 
@@ -59,13 +62,13 @@ def test_what_is_right() -> None:
 
 def test_a_micro_batch_that_is_under_way_is_no_finding() -> None:
     seen = deliver(messages(4))
-    assert judgement.delivered(history(3), "out", seen, under_way={3}) == []
+    assert check_delivered(history(3), "out", seen, under_way={3}) == []
     # Nothing of it is in the checkpoint: that was set back, if only by one.
-    (found,) = judgement.delivered(history(3), "out", seen)
+    (found,) = check_delivered(history(3), "out", seen)
     assert str(found).startswith("batch 3, output out: rows are in the topic, and no manifest") and "set back" in str(
         found
     )
-    (found,) = judgement.delivered(history(3), "out", deliver([*messages(3), *messages(5)[-3:]]), under_way={3})
+    (found,) = check_delivered(history(3), "out", deliver([*messages(3), *messages(5)[-3:]]), under_way={3})
     assert found.where == "batch 4, output out"
 
 
@@ -77,7 +80,7 @@ def test_one_lost_or_changed_message_is_found_in_its_batch(batches: int, data: s
         del topic.rows[entry]
     else:
         topic.rows[entry] += 1
-    (found,) = judgement.sources(history(batches), topic.recount)
+    (found,) = check_sources(history(batches), topic.recount)
     assert found.where == f"batch {entry // ROWS}, source flights"
     assert TOPIC in found.text
 
@@ -94,7 +97,7 @@ def test_an_output_row_that_is_missing_repeated_or_changed(batches: int, data: s
         sent.insert(data.draw(st.integers(index, len(sent))), sent[index])
     else:
         sent[index] = (*sent[index][:2], sent[index][2] + 1)
-    found = judgement.delivered(history(batches), "out", deliver(sent))
+    found = check_delivered(history(batches), "out", deliver(sent))
     assert found and all(one.where.startswith(f"batch {batch}") for one in found)
     assert {"missing": "are there", "repeated": "repeats row", "changed": "other contents"}[change] in " ".join(
         one.text for one in found
@@ -110,13 +113,13 @@ def test_a_manifest_cannot_be_changed_or_taken_away(batches: int, data: st.DataO
         if data.draw(st.booleans()):
             wrong = wrong.sealed()  # by somebody who knows how
         manifests[batch] = wrong
-        found = judgement.chain(manifests)
+        found = check_chain(manifests)
         # The last one of a chain can be sealed anew: nothing follows it yet.
         assert bool(found) == (wrong.digest() != wrong.fingerprint or batch < batches - 1)
         assert all(one.where in (f"batch {batch}", f"batch {batch + 1}") for one in found)
     elif batch < batches - 1:
         del manifests[batch]
-        assert judgement.chain(manifests)[0].where == f"batch {batch}"
+        assert check_chain(manifests)[0].where == f"batch {batch}"
 
 
 @pytest.mark.parametrize(
@@ -126,32 +129,32 @@ def test_ranges_must_join(begins: int, told: str) -> None:
     manifests = history(3)
     source = replace(manifests[1].sources["flights"], start={TOPIC: f"1:{begins}:0"})
     manifests[1] = replace(manifests[1], sources={"flights": source})
-    (found,) = judgement.ranges(manifests, STARTS, lambda _: None)
+    (found,) = check_ranges(manifests, STARTS, lambda _: None)
     assert found.where == "batch 1, source flights" and told in found.text
 
 
 def test_ranges_against_the_beginning_and_spark_s_log() -> None:
-    (found,) = judgement.ranges(history(2), {"flights": {TOPIC: ReadPosition(0, 3)}}, lambda _: None)
+    (found,) = check_ranges(history(2), {"flights": {TOPIC: ReadPosition(0, 3)}}, lambda _: None)
     assert found.where == "batch 0, source flights" and "was skipped" in found.text
     log = {0: {"flights": {TOPIC: ReadPosition(1, 10)}}, 1: {"flights": {TOPIC: ReadPosition(1, 21)}}}
-    (found,) = judgement.ranges(history(3), STARTS, log.get)
+    (found,) = check_ranges(history(3), STARTS, log.get)
     assert found.where == "batch 1, source flights"
 
 
 def test_counts() -> None:
     (one,) = history(1)
     short = replace(one, outputs={**one.outputs, "out": replace(one.outputs["out"], rows=7)})
-    assert "7 rows were written of 8 that passed flights" in str(judgement.counts([short])[0])
+    assert "7 rows were written of 8 that passed flights" in str(check_counts([short])[0])
     lost = replace(one, outputs={**one.outputs, "dead-letters": replace(one.outputs["dead-letters"], rows=0)})
-    assert "1 rows were dead, and 0 were written as dead letters" in str(judgement.counts([lost])[0])
+    assert "1 rows were dead, and 0 were written as dead letters" in str(check_counts([lost])[0])
     selected = replace(one, outputs={**one.outputs, "out": replace(one.outputs["out"], rows=7, of=None)})
-    assert judgement.counts([selected]) == []
+    assert check_counts([selected]) == []
     check = replace(one.checks["flights"], rows=9)
-    assert "10 rows were read and 9 judged" in str(judgement.counts([replace(one, checks={"flights": check})])[0])
+    assert "10 rows were read and 9 judged" in str(check_counts([replace(one, checks={"flights": check})])[0])
 
 
 def test_a_topic_that_is_gone_is_one_finding() -> None:
-    (found,) = judgement.delivered(history(3), "out", deliver([]))
+    (found,) = check_delivered(history(3), "out", deliver([]))
     assert "24 rows were written and none is there" in found.text and "subscription" in found.text
 
 
@@ -159,9 +162,9 @@ def test_a_table_has_one_commit_of_each_micro_batch() -> None:
     manifests = history(3)
 
     def told(commits: dict[int, list[int]], *, first: int = 0, whole: bool = True) -> list[str]:
-        return [str(one) for one in judgement.committed(manifests, "out", commits, first, whole)]
+        return [str(one) for one in check_committed(manifests, "out", commits, first, whole)]
 
-    assert judgement.committed(manifests, "out", {0: [8], 1: [8], 2: [8], 3: [8]}, 0, True, {3}) == []
+    assert check_committed(manifests, "out", {0: [8], 1: [8], 2: [8], 3: [8]}, 0, True, {3}) == []
     assert "no manifest tells" in told({0: [8], 1: [8], 2: [8], 3: [8]})[0]
     assert "batch 1, output out: t: 8 rows were written, the commit has 0" in told({0: [8], 2: [8]})[0]
     assert "committed 2 times" in told({0: [8], 1: [8, 8], 2: [8]})[0]
@@ -172,23 +175,23 @@ def test_a_table_has_one_commit_of_each_micro_batch() -> None:
 def test_other_producers_are_counted_apart() -> None:
     seen = deliver([("somebody", 5, 1), (f"spark.{QUERY}/out2.0", 5, 1), *messages(1)])
     assert seen.others == 2
-    assert judgement.delivered(history(1), "out", seen) == []
+    assert check_delivered(history(1), "out", seen) == []
 
 
 def test_what_spark_has_finished_has_a_manifest() -> None:
-    assert judgement.unfinished([], -1) == []
-    assert judgement.unfinished(history(2), 1) == []
-    assert judgement.unfinished(history(2)[1:], 0) == []
-    assert judgement.unfinished([], 2, 3) == []
-    assert [one.where for one in judgement.unfinished(history(2), 2)] == ["batch 2"]
-    assert [one.where for one in judgement.unfinished([], 0)] == ["batch 0"]
+    assert check_last([], -1) == []
+    assert check_last(history(2), 1) == []
+    assert check_last(history(2)[1:], 0) == []
+    assert check_last([], 2, 3) == []
+    assert [one.where for one in check_last(history(2), 2)] == ["batch 2"]
+    assert [one.where for one in check_last([], 0)] == ["batch 0"]
 
 
 def test_values_that_a_schema_encodes_are_counted_only() -> None:
     manifests, sent = history(2), [(producer, number, 0) for producer, number, _ in messages(2)]
-    assert judgement.delivered(manifests, "out", deliver(sent), contents=False) == []
-    assert len(judgement.delivered(manifests, "out", deliver(sent[1:]), contents=False)) == 2
-    assert "other contents" in str(judgement.delivered(manifests, "out", deliver(sent))[0])
+    assert check_delivered(manifests, "out", deliver(sent), contents=False) == []
+    assert len(check_delivered(manifests, "out", deliver(sent[1:]), contents=False)) == 2
+    assert "other contents" in str(check_delivered(manifests, "out", deliver(sent))[0])
 
 
 def test_rows_that_a_table_keeps_are_compared_by_what_stands_together() -> None:
@@ -198,7 +201,7 @@ def test_rows_that_a_table_keeps_are_compared_by_what_stands_together() -> None:
     total = [int(one.outputs["out"].print, 16) for one in manifests]
 
     def told(*tables: TableRows, first: int = 0) -> list[str]:
-        return [str(one) for one in judgement.kept(manifests, "out", tables, first)]
+        return [str(one) for one in check_kept(manifests, "out", tables, first)]
 
     assert told(TableRows(frozenset({0}), 8, total[0]), TableRows(frozenset({1, 2}), 16, total[1] + total[2])) == []
     assert told(TableRows(frozenset({3}), 8, None)) == []

@@ -19,8 +19,8 @@ from magnetar.lakehouse.model.options import TableKind, lake_options
 from magnetar.model.errors import InvalidValueError
 from magnetar.pipelines.declaration.model import TableSink
 from magnetar.pipelines.declaration.secrets import resolve
-from magnetar.pipelines.evidence import judgement
-from magnetar.pipelines.evidence.judgement import Discrepancy, TableRows, named
+from magnetar.pipelines.evidence.discrepancy import Discrepancy, named
+from magnetar.pipelines.evidence.table_checks import TableRows, check_committed, check_kept
 from magnetar.pipelines.execution import expressions
 from magnetar.pipelines.state.manifest import BY_NAMES, Manifest
 
@@ -75,7 +75,7 @@ def _look(spark: SparkSession | None, table: Table, sink: TableSink, app: str, t
             commits.setdefault(one.batch, []).append(one.rows or 0)
     # Iceberg counts from 1.
     whole = not history or min(one.version for one in history) <= int(sink.format == TableKind.ICEBERG.value)
-    findings = judgement.committed(told.manifests, sink.name, commits, told.since, whole, told.under_way())
+    findings = check_committed(told.manifests, sink.name, commits, told.since, whole, told.under_way())
     line = f"{where}: {len(commits):,} commits of {sink.format} {sink.path}"
     written = {one.batch for one in told.manifests if sink.name in one.outputs and one.outputs[sink.name].rows}
     written = {batch for batch in written if batch >= told.since}
@@ -109,11 +109,11 @@ def _look(spark: SparkSession | None, table: Table, sink: TableSink, app: str, t
         by_log = [
             TableRows(one.batches, sum(file.rows or 0 for file in one.files), None, _remark(one)) for one in clean
         ]
-        findings += judgement.kept(told.manifests, sink.name, by_log, told.since)
+        findings += check_kept(told.manifests, sink.name, by_log, told.since)
         return TableReport(f"{line}, {len(files):,} files", findings, unseen)
     now, broken = _read(spark, reader, readable)
     findings += [Discrepancy(where, f"{sink.path}: {text}") for text in broken]
-    findings += judgement.kept(told.manifests, sink.name, now, told.since)
+    findings += check_kept(told.manifests, sink.name, now, told.since)
     if old := {one.batch for one in told.manifests if one.batch in written and one.outputs[sink.name].by != BY_NAMES}:
         unseen.append(
             f"{where}: contents of {named(old)}, whose manifests are of an earlier release; rows were counted"

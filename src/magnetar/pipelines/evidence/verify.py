@@ -1,4 +1,4 @@
-"""Collects the evidence of a pipeline and has it judged (`judgement`): its manifests, its topics, its tables.
+"""Collects the evidence of a pipeline and checks it: its manifests, its topics, its tables.
 
 Sources are read again with Spark, by the code that read them; output topics are read with the client, which shows the
 producer and number of every message; tables are read by file (`tables`). What could not be looked at is said: only what
@@ -18,9 +18,11 @@ from magnetar.columnar.entries.column_builder import ColumnBuilder
 from magnetar.columnar.entries.opener import CryptoFailureAction
 from magnetar.model.errors import InvalidValueError
 from magnetar.pipelines.declaration.model import DEAD_LETTERS, Pipeline, PlainSink, TableSink
-from magnetar.pipelines.evidence import judgement
-from magnetar.pipelines.evidence.judgement import DeliveredRows, Discrepancy
+from magnetar.pipelines.evidence.discrepancy import Discrepancy
+from magnetar.pipelines.evidence.manifest_checks import check_chain, check_counts, check_last, check_ranges
+from magnetar.pipelines.evidence.source_checks import Recount, check_sources
 from magnetar.pipelines.evidence.tables import ManifestClaims, verify_table
+from magnetar.pipelines.evidence.topic_checks import DeliveredRows, check_delivered
 from magnetar.pipelines.execution import expressions, outputs
 from magnetar.pipelines.execution.frames import read_range
 from magnetar.pipelines.state.checkpoint import PipelineCheckpoint
@@ -56,20 +58,20 @@ def verify(pipeline: Pipeline, spark: SparkSession | None, *, since: int = 0) ->
     manifests = [one for one in whole if one.batch >= since]
     last = max((one.batch for one in whole), default=-1)
     findings = [Discrepancy("manifests", text) for text in wrong]
-    findings += judgement.chain(manifests, since)
+    findings += check_chain(manifests, since)
     findings += [
         Discrepancy(f"batch {one.batch}", f"the manifest is of query {one.query}, and the checkpoint of {query}")
         for one in manifests
         if one.query != query
     ]
-    findings += judgement.ranges(manifests, checkpoint.starts(), _logged(checkpoint, pipeline, manifests))
-    findings += judgement.counts(manifests)
-    findings += judgement.unfinished(manifests, checkpoint.committed(), since)
+    findings += check_ranges(manifests, checkpoint.starts(), _logged(checkpoint, pipeline, manifests))
+    findings += check_counts(manifests)
+    findings += check_last(manifests, checkpoint.committed(), since)
     total = sum(one.rows_in for one in manifests)
     lines = [f"{len(manifests)} manifests, {total:,} rows: chain, ranges and counts"]
     unseen: list[str] = []
     if spark is not None:
-        findings += judgement.sources(manifests, recounting(spark, pipeline))
+        findings += check_sources(manifests, recounting(spark, pipeline))
         lines.append(f"sources: {total:,} rows read again")
     elif total:
         unseen.append(f"sources: {total:,} rows, which Spark reads")
@@ -86,7 +88,7 @@ def verify(pipeline: Pipeline, spark: SparkSession | None, *, since: int = 0) ->
             schema = given.get("schema", "bytes")
             contents = schema.lower() in _AS_STORED
             busy = checkpoint.under_way(last)
-            findings += judgement.delivered(manifests, name, seen, since, contents=contents, under_way=busy)
+            findings += check_delivered(manifests, name, seen, since, contents=contents, under_way=busy)
             title = "dead letters" if name == DEAD_LETTERS else f"sink {name}"
             others = f" (and {seen.others:,} of others)" if seen.others else ""
             lines.append(f"{title}: {seen.there:,} messages in {topic}{others}")
@@ -143,7 +145,7 @@ def _logged(
     return ends_of
 
 
-def recounting(spark: SparkSession, pipeline: Pipeline) -> judgement.Recount:
+def recounting(spark: SparkSession, pipeline: Pipeline) -> Recount:
     """Reads ranges with Spark."""
     from pyspark.sql import functions as f
 

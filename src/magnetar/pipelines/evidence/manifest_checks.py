@@ -1,0 +1,117 @@
+"""Checks of the manifests themselves, and against Spark's checkpoint. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import pairwise
+
+from magnetar.client.read_position import START, ReadPosition
+from magnetar.pipelines.declaration.model import DEAD_LETTERS
+from magnetar.pipelines.evidence.discrepancy import Discrepancy
+from magnetar.pipelines.state.manifest import FIRST, Manifest
+
+
+def places(texts: Mapping[str, str]) -> dict[str, ReadPosition]:
+    """Of a manifest."""
+    return {topic: ReadPosition.parse(text) for topic, text in texts.items()}
+
+
+def check_chain(manifests: Sequence[Manifest], first: int = 0) -> list[Discrepancy]:
+    """From batch ``first`` on."""
+    found = []
+    expected = first
+    before: Manifest | None = None
+    for one in manifests:
+        if one.batch != expected:
+            gone = f"batch {expected}" if one.batch == expected + 1 else f"batches {expected} to {one.batch - 1}"
+            found.append(Discrepancy(gone, "the manifest is missing, while a later one is there"))
+            before = None
+        if one.digest() != one.fingerprint:
+            found.append(Discrepancy(f"batch {one.batch}", "the manifest was changed after it was written"))
+        seal = FIRST if one.batch == 0 else before.fingerprint if before is not None else None
+        if seal is not None and one.previous != seal:
+            found.append(
+                Discrepancy(
+                    f"batch {one.batch}", f"the manifest does not follow that of batch {one.batch - 1} as it is now"
+                )
+            )
+        expected, before = one.batch + 1, one
+    return found
+
+
+def check_ranges(
+    manifests: Sequence[Manifest],
+    starts: Mapping[str, Mapping[str, ReadPosition]],
+    logged: Callable[[int], Mapping[str, Mapping[str, ReadPosition]] | None],
+) -> list[Discrepancy]:
+    """``starts``: where each source began; ``logged``: the ends in Spark's checkpoint, None where it has none."""
+    found: list[Discrepancy] = []
+    before: Manifest | None = None
+    for one in manifests:
+        log = logged(one.batch)
+        for name, source in one.sources.items():
+            start, end = places(source.start), places(source.end)
+            where = f"batch {one.batch}, source {name}"
+            expected: Mapping[str, ReadPosition] | None = None
+            if one.batch == 0:
+                expected = starts.get(name, {})
+            elif before is not None and before.batch == one.batch - 1 and name in before.sources:
+                expected = places(before.sources[name].end)
+            if expected is not None:
+                found += _joined(where, expected, start)
+            for topic, place in end.items():
+                if place < start.get(topic, START):
+                    found.append(Discrepancy(where, f"{topic}: the range ends at {place}, before it begins"))
+            if log is not None and name in log and dict(log[name]) != end:
+                found.append(Discrepancy(where, "Spark's checkpoint has another end of this range"))
+        before = one
+    return found
+
+
+def _joined(
+    where: str, expected: Mapping[str, ReadPosition], start: Mapping[str, ReadPosition]
+) -> Iterator[Discrepancy]:
+    for topic in sorted(expected.keys() | start.keys()):
+        ended, begins = expected.get(topic, START), start.get(topic, START)
+        if begins > ended:
+            yield Discrepancy(where, f"{topic}: {ended} to {begins} was skipped")
+        elif begins < ended:
+            yield Discrepancy(where, f"{topic}: {begins} to {ended} was read twice")
+
+
+def check_counts(manifests: Sequence[Manifest]) -> list[Discrepancy]:
+    """In = out + dead + dropped, wherever rows are neither selected nor made on the way."""
+    found = []
+    for one in manifests:
+        where = f"batch {one.batch}"
+        for name, source in one.sources.items():
+            read, judged = sum(source.rows.values()), one.checks[name].rows if name in one.checks else -1
+            if read != judged:
+                found.append(Discrepancy(where, f"source {name}: {read} rows were read and {judged} judged"))
+        for name, check in one.checks.items():
+            told = sum(check.causes.values())
+            if told != check.dead + check.dropped:
+                found.append(Discrepancy(where, f"{name}: {check.dead + check.dropped} rows left, {told} with a cause"))
+        if (letters := one.outputs.get(DEAD_LETTERS)) is not None and letters.rows != one.dead:
+            found.append(
+                Discrepancy(where, f"{one.dead} rows were dead, and {letters.rows} were written as dead letters")
+            )
+        for name, output in one.outputs.items():
+            if output.of and (passed := one.checks[output.of[-1]].passed) != output.rows:
+                found.append(
+                    Discrepancy(
+                        where, f"sink {name}: {output.rows} rows were written of {passed} that passed {output.of[-1]}"
+                    )
+                )
+            for earlier, later in pairwise(output.of or ()):
+                passed, came = one.checks[earlier].passed, one.checks[later].rows
+                if passed != came:
+                    found.append(Discrepancy(where, f"{passed} rows passed {earlier} and {came} came to {later}"))
+    return found
+
+
+def check_last(manifests: Sequence[Manifest], committed: int, first: int = 0) -> list[Discrepancy]:
+    """The last manifest against the last micro-batch that Spark knows as finished, -1 if none is."""
+    if committed < first or (manifests and manifests[-1].batch >= committed):
+        return []
+    return [Discrepancy(f"batch {committed}", "Spark has finished it, and there is no manifest")]
