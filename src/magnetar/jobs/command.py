@@ -53,15 +53,15 @@ def audit(
 ) -> None:
     """Look for gaps, repetitions, damage and messages out of order; exit 1 if there are any."""
     from magnetar.jobs.reader.unit_reader import units
-    from magnetar.jobs.results import AuditFinding
-    from magnetar.jobs.verification.audit import audit as look
+    from magnetar.jobs.verification.audit import AuditFinding
+    from magnetar.jobs.verification.audit import audit as run_audit
 
     with errors_reported():
         check_file(out)
         way = access(url, data, token, patience)
         found = units(way, topic, least=cores)
         with session("audit", cores, memory) as spark:
-            result = look(spark, way, found, dense=dense)
+            result = run_audit(spark, way, found, dense=dense)
         if out is not None:
             summary = {"messages": result.messages, "producers": result.producers, "counts": result.counts}
             write_rows(out, AuditFinding, result.findings, {"job": "audit", "topic": topic, **summary})

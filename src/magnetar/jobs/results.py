@@ -13,22 +13,6 @@ SHOWN_MAX: Final = 100
 """Rows of a table on the terminal; files have all."""
 
 
-class AuditFinding(NamedTuple):
-    """One thing that is not as it should be."""
-
-    kind: str
-    topic: str
-    place: str
-    """ledger:entry:batch of the first message that it is about."""
-    until: str
-    """The last one, or the one it collides with; may be empty."""
-    producer: str
-    sequence: int | None
-    messages: int
-    """How many it is about, as far as that is known; entries where the messages are gone."""
-    detail: str
-
-
 def check_file(path: Path | None) -> None:
     """Check, before the work begins, that a result can be written there. Raises InvalidValueError."""
     if path is None:

@@ -9,7 +9,8 @@ import pyarrow.parquet as pq  # type: ignore[import-untyped]  # publishes no typ
 import pytest
 
 from magnetar.jobs.report import TopicReport
-from magnetar.jobs.results import AuditFinding, write_rows
+from magnetar.jobs.results import write_rows
+from magnetar.jobs.verification.audit import AuditFinding
 from magnetar.jobs.verification.comparison import Difference
 
 SUMMARY = {"job": "audit", "topic": "t", "messages": 7, "counts": {}}

@@ -24,7 +24,6 @@ import pyarrow.compute as pc  # type: ignore[import-untyped]  # publishes no typ
 from magnetar.client.read_position import ReadPosition
 from magnetar.jobs.reader.segment_reader import Missing
 from magnetar.jobs.reader.unit_reader import Access, Unit, read, spread
-from magnetar.jobs.results import AuditFinding
 from magnetar.jobs.verification.content_hash import COLUMNS, content_hashes
 from magnetar.jobs.verification.sequence_runs import (
     IdOverlap,
@@ -63,6 +62,22 @@ _REPEATS_SQL: Final = (
     "topic string, producer string, id bigint, content bigint, ledger bigint, entry bigint, batch bigint"
 )
 _ROWS: Final = 4_096
+
+
+class AuditFinding(NamedTuple):
+    """One thing that is wrong in a topic; its fields are the columns of the written result."""
+
+    kind: str
+    topic: str
+    place: str
+    """ledger:entry:batch of the first message that it is about."""
+    until: str
+    """The last one, or the one it collides with; may be empty."""
+    producer: str
+    sequence: int | None
+    messages: int
+    """How many it is about, as far as that is known; entries where the messages are gone."""
+    detail: str
 
 
 class IdCollision(NamedTuple):
