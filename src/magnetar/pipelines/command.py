@@ -1,4 +1,4 @@
-"""``magnetar pipeline``: arguments in, text and exit codes out. Everything else is imported by the commands."""
+"""``magnetar pipeline``: arguments, text and exit codes. The commands import everything else when they run."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def _say(line: str) -> None:
 
 @contextlib.contextmanager
 def _explained() -> Iterator[None]:
-    """Errors of ours as one paragraph and an exit code."""
+    """Turn our errors into one paragraph and an exit code."""
     from magnetar.pipelines.declaration.document import InvalidPipelineError
     from magnetar.pipelines.declaration.secrets import redact
 

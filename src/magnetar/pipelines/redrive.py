@@ -1,12 +1,12 @@
-"""Dead letters back to the topics they came from, each once, with their original bytes, key, properties and time.
+"""``magnetar pipeline replay``: puts dead letters back into the topics they came from, each once and unchanged.
 
-A replay is planned first: its number, the end of the dead-letter topic, and what was asked for, as a file in the
-checkpoint (``replays/<number>.json``). It takes the letters before its end that match, except those that an earlier
-replay took. So which letters it takes is a function of files, and one that was broken off is finished before the next
-one begins: it sends the same rows in the same order under the same name and numbers (`spark.sequences`), and what the
-broker has is skipped.
+They get their original bytes, key, properties and event time. A replay is planned first: its number, the end of the
+dead-letter topic, and its filter, as a file in the checkpoint (``replays/<number>.json``). It takes the letters before
+its end that match, except those that an earlier replay took. So which letters it takes is a function of files, and an
+interrupted replay is finished before the next one begins: it sends the same rows in the same order under the same name
+and numbers (`spark.sequences`), and what the broker has is skipped.
 
-A message goes to the topic-partition it was read from. A row that failed behind a step is replaced by the message it
+A message goes to the topic-partition it was read from. A row that failed after a step is replaced by the message it
 was made of, if the steps carried its position and the topic still has it. What is too large for one entry goes in
 chunks. Into the topics of a source that has a private key everything goes encrypted, for the public half of that key:
 nothing that came encrypted is put back in the clear.
@@ -55,7 +55,7 @@ from magnetar.spark.sink.task_sink import Numbering, TaskSink
 _log: Final = logging.getLogger(__name__)
 _ROWS: Final = 1_000
 _BYTES: Final = 32 << 20
-"""Of values that are held at a time, about."""
+"""Bytes of values that are held at a time, about."""
 
 
 class RedriveMessage(NamedTuple):
@@ -73,50 +73,52 @@ class RedriveMessage(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class RedrivePlan:
-    """What one replay takes."""
+    """Which dead letters one replay takes; stored as a file."""
 
     number: int
     end: dict[str, str]
     since_ms: int = 0
-    """Died (were published) then or later."""
+    """Only letters published then or later."""
     cause: str = ""
     done: bool = False
 
     def takes(self, found: RedriveMessage, one: DeadLetter) -> bool:
-        """Whether it is among them, apart from what others took."""
+        """Return whether the plan matches a dead letter, whatever earlier replays took."""
         before_end = found.at < ReadPosition.parse(self.end.get(found.topic, "-1:0"))
         return before_end and found.publish_time >= self.since_ms and self.cause in ("", one.cause)
 
 
 class RedriveResult(NamedTuple):
+    """Numbers of messages and rows of a replay."""
+
     sent: int
-    """Put back by this call."""
+    """Messages put back by this call."""
     known: int
-    """The broker had them from a call that was broken off."""
+    """Messages that the broker had from an interrupted call."""
     left: int
     """Rows without the position of a message."""
     gone: int
-    """Their topic does not have them any more."""
+    """Rows whose messages their topic no longer has."""
     closed: int
-    """Encrypted, and no key of their source opens them."""
+    """Encrypted messages that no key of their source opens."""
 
 
 def redrive_plans(checkpoint: PipelineCheckpoint) -> list[RedrivePlan]:
-    """All so far, in order."""
+    """Return all plans so far, in order."""
     directory = checkpoint.directory / "replays"
     found = [json.loads(path.read_text()) for path in directory.glob("*.json")] if directory.is_dir() else []
     return sorted((RedrivePlan(**one) for one in found), key=lambda one: one.number)
 
 
 def chosen(all_plans: list[RedrivePlan], plan: RedrivePlan, found: RedriveMessage, one: DeadLetter) -> bool:
-    """Whether ``plan`` takes it and no earlier one did."""
+    """Return whether ``plan`` takes a letter and no earlier plan did."""
     return plan.takes(found, one) and not any(
         other.takes(found, one) for other in all_plans if other.number < plan.number
     )
 
 
 def redrive(pipeline: Pipeline, *, since_ms: int = 0, cause: str = "") -> RedriveResult:
-    """Finish what was broken off, then take what is there now."""
+    """Finish interrupted replays, then take the dead letters that are there now."""
     if pipeline.dead_letter is None:
         raise InvalidValueError(f"pipeline {pipeline.name} has no dead-letter topic")
     checkpoint = PipelineCheckpoint(pipeline.checkpoint)
@@ -157,7 +159,7 @@ def _carried_out(
     options = sink_options({**given, "pulsar.producer.chunkingEnabled": "true"})
     sources = sources_by_topic(pipeline, checkpoint)
     counts = Counter[str]()
-    # One sender for what is open, and one for each source with a key.
+    # One sender for what is not encrypted, and one for each source with a key.
     for number, source in enumerate((None, *pipeline.topic_sources)):
         sending = options
         if source is not None:
@@ -184,23 +186,23 @@ def _carried_out(
 
 @dataclass
 class RedriveSelection:
-    """What one sender of a replay sends."""
+    """The messages that one sender of a replay sends."""
 
     pipeline: Pipeline
     lookup: Lookup
     sources: Mapping[str, TopicSource]
     """By topic-partition."""
     only: TopicSource | None
-    """The source with a key whose topics are meant; None: those of all others."""
+    """The source with a key whose topics this sender serves; None for the topics of all others."""
     all_plans: list[RedrivePlan]
     plan: RedrivePlan
     counts: Counter[str] = field(default_factory=Counter)
-    """By the names of `RedriveResult`: what cannot be sent."""
+    """What cannot be sent, by the names of `RedriveResult`."""
 
     def all(self) -> Iterator[RedriveMessage]:
-        """In the order of the dead-letter topic."""
+        """Yield the messages to send, in the order of the dead-letter topic."""
         for topic, end in sorted(self.plan.end.items()):
-            # Ours are open; others in this topic are none of our business.
+            # Our letters are not encrypted; messages of others in this topic are skipped.
             options = reader_options(self.pipeline, topic, {}, CryptoFailureAction.SKIP)
             for found in messages(self.lookup, topic, START, ReadPosition.parse(end), options):
                 one = parse_dead_letter(found.properties)
@@ -238,7 +240,8 @@ class RedriveSelection:
 
 
 def _original(lookup: Lookup, one: DeadLetter, options: SourceOptions) -> RedriveMessage | None:
-    """None if it is gone for good. Whatever may be otherwise in a minute is an error: a letter is taken only once."""
+    """Read an original message; None if it is gone for good. A transient failure raises: a letter is taken only
+    once."""
     at = one.position
     try:
         found = next(messages(lookup, one.topic, at, at._replace(batch=at.batch + 1), options), None)
@@ -258,7 +261,7 @@ def _original(lookup: Lookup, one: DeadLetter, options: SourceOptions) -> Redriv
 def messages(
     lookup: Lookup, topic: str, start: ReadPosition, end: ReadPosition, options: SourceOptions
 ) -> Iterator[RedriveMessage]:
-    """All of a range."""
+    """Yield all messages of a range."""
     for some in stored_messages(lookup, topic, start, end, options):
         yield from _rows_of(topic, some)
 

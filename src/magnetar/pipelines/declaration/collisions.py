@@ -1,4 +1,4 @@
-"""Parts of a file that are right by themselves and get into each other's way: what goes in a circle, or into one place.
+"""Parts of a file that are valid by themselves but conflict: cycles, and two things in one place.
 
 A topic sink whose topic a source reads would feed itself for ever; so would dead letters. A table that is written where
 a table source, another format or the checkpoint is would destroy it.
@@ -26,7 +26,7 @@ from magnetar.spark.options.topic_selection import matching
 
 
 def note_collisions(root: Item, pipeline: Pipeline) -> None:
-    """At the later one of two that collide."""
+    """Note a mistake at the later one of two parts that collide."""
     for sink in pipeline.sinks:
         place = root.at("sinks", sink.name)
         if isinstance(sink, TopicSink):
@@ -58,14 +58,14 @@ def _others(pipeline: Pipeline, sink: Sink) -> str:
 
 
 def _reading(pipeline: Pipeline, topic: str) -> Iterator[str]:
-    """Names of the sources that read it."""
+    """Yield the names of the sources that read a topic."""
     for source in pipeline.topic_sources:
         if _plain(topic) in _read(source, topic):
             yield source.name
 
 
 def _read(source: TopicSource, topic: str) -> set[str]:
-    """Topics of a source, by their full names; of a pattern, whether ``topic`` is one."""
+    """Return the full names of a source's topics; for a pattern, ``topic`` if it matches."""
     try:
         topics = source_options({"service.url": "pulsar://checked-elsewhere:6650", **_only_topics(source)}).topics
         name = TopicName.parse(topic).parent
@@ -73,7 +73,7 @@ def _read(source: TopicSource, topic: str) -> set[str]:
             return set(matching([name.fqn], topics.namespace, topics.expression))
         return {_plain(one) for one in (*topics.names, *(one for one, _ in topics.partitions))}
     except MagnetarError:
-        # It is told at the option.
+        # It is reported at the option.
         return set()
 
 
@@ -82,7 +82,7 @@ def _only_topics(source: TopicSource) -> dict[str, str]:
 
 
 def _plain(topic: str) -> str:
-    """The topic of a partition."""
+    """Return the topic of a partition."""
     try:
         return TopicName.parse(topic).parent.fqn
     except MagnetarError:
@@ -109,6 +109,6 @@ def _before(sinks: Sequence[Sink], sink: Sink) -> Sequence[Sink]:
 
 
 def _directory(path: str) -> str:
-    """Absolute; of another kind of URL as it is."""
+    """Return the absolute path; another kind of URL as it is."""
     path = path.removeprefix("file://")
     return path.rstrip("/") if not path or "://" in path else os.path.abspath(path)

@@ -1,7 +1,7 @@
-"""Columns and times in Spark's words, looked at without Spark: ``origin STRING, delay BIGINT`` and ``1 hour``.
+"""Column lists and intervals of Spark, checked without Spark: ``origin STRING, delay BIGINT`` and ``1 hour``.
 
-Of Spark's grammar this knows what a person writes; what it does not know it names, with the nearest word that it does.
-Spark has the last word when the pipeline runs.
+This covers the part of Spark's grammar that people write; an unknown word is reported with the nearest known one.
+Spark itself decides when the pipeline runs.
 """
 
 from __future__ import annotations
@@ -28,17 +28,19 @@ _DEPTH: Final = 50
 
 
 class DdlError(ValueError):
-    """What is wrong, in words that follow the text."""
+    """A column list is wrong; the text says what."""
 
 
 class DdlColumn(NamedTuple):
+    """A column of a column list."""
+
     name: str
     kind: str
     """The outermost word of its type, in lower case."""
 
 
 def columns_of(text: str) -> list[DdlColumn]:
-    """Raises DdlError."""
+    """Parse a column list. Raises DdlError."""
     words = _Words(text)
     found = words.columns("")
     seen: dict[str, str] = {}
@@ -49,7 +51,7 @@ def columns_of(text: str) -> list[DdlColumn]:
 
 
 def problem_of_interval(text: str) -> str | None:
-    """What is wrong with a time as ``10 minutes`` or ``1 hour 30 minutes``; None if nothing is."""
+    """Return what is wrong with an interval such as ``10 minutes`` or ``1 hour 30 minutes``; None if nothing is."""
     words = text.lower().removeprefix("interval ").split()
     hint = "write for instance 10 seconds, 1 hour or 1 day"
     if len(words) < 2 or len(words) % 2:
@@ -63,7 +65,7 @@ def problem_of_interval(text: str) -> str | None:
 
 
 class _Words:
-    """A text, word by word."""
+    """A text, read word by word."""
 
     def __init__(self, text: str) -> None:
         self._all = [match.group().strip() for match in _TOKEN.finditer(text) if match.group().strip()]
@@ -84,7 +86,7 @@ class _Words:
         return True
 
     def columns(self, end: str, depth: int = 0) -> list[DdlColumn]:
-        """Up to ``end``, which is taken."""
+        """Parse columns up to ``end``, which is consumed."""
         found: list[DdlColumn] = []
         while True:
             name = self._next()

@@ -1,8 +1,8 @@
-"""YAML with places: every value knows its file, line, column and key path, and mistakes are collected, not raised.
+"""YAML with positions: every value knows its file, line, column and key path; mistakes are collected, not raised.
 
 The text is composed into nodes and never constructed: a scalar is what was written, so ``header: true`` is the text
-"true" and no boolean that an option would have to be turned back into. A mapping tells which keys it may have; others
-are mistakes with the nearest known name. One look at a file gives all its mistakes.
+"true" and not a boolean that would have to be converted back for an option. Unknown keys of a mapping are mistakes,
+reported with the nearest known name. Reading a file once gives all its mistakes.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ _NOT_WORDS: Final = {
 }
 _DEPTH: Final = 40
 _VALUES_MAX: Final = 10_000
-"""Of parameters; aliases can make a small file a huge one."""
+"""Values of parameters, at most; aliases can make a small file a huge one."""
 
 
 class DocumentProblem(NamedTuple):
-    """One mistake."""
+    """One mistake in a file."""
 
     where: str
     """file:line:column"""
     path: str
-    """The key path, as in ``sources.flights.topic``."""
+    """The key path, for example ``sources.flights.topic``."""
     text: str
     """What is wrong and what to write instead."""
 
@@ -44,7 +44,7 @@ class DocumentProblem(NamedTuple):
 
 
 class InvalidPipelineError(InvalidValueError):
-    """A file with mistakes, one per line of the text."""
+    """A pipeline's file has mistakes, one per line of the text."""
 
     def __init__(self, problems: Iterable[DocumentProblem]) -> None:
         self.problems = tuple(problems)
@@ -52,7 +52,7 @@ class InvalidPipelineError(InvalidValueError):
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
-    """``did you mean ...?``, or what is known."""
+    """Return ``did you mean ...?``, or the known names."""
     names = sorted(set(known))
     near = difflib.get_close_matches(name, names, 1, 0.6)
     return f"did you mean {near[0]!r}?" if near else f"known are {', '.join(names)}" if names else "there is none"
@@ -89,7 +89,7 @@ class Item:
         return Item(node, f"{self.path}.{name}" if self.path else name, self._file, self.problems)
 
     def at(self, *names: str) -> Item:
-        """What stands below these keys, or the last that is there."""
+        """Return the item below these keys, or the last one that exists."""
         found = self
         for name in names:
             pairs = found._node.value if isinstance(found._node, yaml.MappingNode) else ()
@@ -100,7 +100,7 @@ class Item:
         return found
 
     def entries(self, what: str) -> dict[str, Item]:
-        """All keys of a mapping with any names; ``what`` they are, for the error."""
+        """Return all items of a mapping with any names; ``what`` they are, for the error."""
         node = self._node
         if not isinstance(node, yaml.MappingNode):
             self.problem(f"this must be a mapping of {what}")
@@ -119,7 +119,7 @@ class Item:
         return found
 
     def keys(self, known: Iterable[str], *, required: Iterable[str] = ()) -> dict[str, Item]:
-        """A mapping with known keys; unknown and missing ones are noted."""
+        """Return the items of a mapping with known keys; unknown and missing ones are noted."""
         names = list(known)
         found = self.entries(", ".join(names))
         for name in [name for name in found if name not in names]:
@@ -131,7 +131,7 @@ class Item:
         return found
 
     def text(self) -> str:
-        """What is written; empty (and noted) if that is nothing or no single value."""
+        """Return the text of a single value; empty, and noted, if there is none."""
         node = self._node
         if not isinstance(node, yaml.ScalarNode):
             self.problem("this must be a single value")
@@ -142,7 +142,7 @@ class Item:
         return str(node.value).strip()
 
     def words(self) -> str:
-        """The same for what is a text by its nature; a number, a date or yes and no must be in quotes to be one."""
+        """Return the text of a value that must be text; a number, a date or yes and no must be in quotes."""
         text = self.text()
         node = self._node
         if text and isinstance(node, yaml.ScalarNode) and node.style is None and node.tag in _NOT_WORDS:
@@ -151,11 +151,11 @@ class Item:
         return text
 
     def texts(self) -> list[str]:
-        """A list of values, or one."""
+        """Return the texts of a list of values, or of one."""
         return [one.text() for one in self.items()] if isinstance(self._node, yaml.SequenceNode) else [self.text()]
 
     def items(self) -> list[Item]:
-        """The elements of a list."""
+        """Return the elements of a list."""
         node = self._node
         if not isinstance(node, yaml.SequenceNode):
             self.problem("this must be a list, each element beginning with '- '")
@@ -163,7 +163,7 @@ class Item:
         return [Item(one, f"{self.path}[{index}]", self._file, self.problems) for index, one in enumerate(node.value)]
 
     def choice(self, choices: Iterable[str]) -> str:
-        """One of these words; the first one if it is none (and noted)."""
+        """Return one of these words; the first one, and noted, if it is none of them."""
         names = list(choices)
         text = self.text()
         if text and text not in names:
@@ -171,7 +171,7 @@ class Item:
         return text if text in names else names[0]
 
     def seconds(self) -> float:
-        """A duration as ``500 ms``, ``10 s``, ``5 min``, ``1 h``."""
+        """Return a duration such as ``500 ms``, ``10 s``, ``5 min``, ``1 h``, in seconds."""
         text = self.text()
         match = _DURATION.fullmatch(text)
         if match is None or match[2] not in _UNITS:
@@ -182,7 +182,7 @@ class Item:
         return float(match[1]) * _UNITS[match[2]]
 
     def plain(self) -> object:
-        """As JSON would have it: for parameters of functions; None (and noted) for what is too much."""
+        """Return the value as JSON would have it, for parameters of functions; None, and noted, if it is too large."""
         try:
             return _plain(self._node, 0, itertools.count())
         except InvalidValueError as error:
@@ -204,7 +204,7 @@ def _plain(node: yaml.Node, depth: int, counter: Iterator[int]) -> object:
 
 
 def read(text: str, file: str) -> Item:
-    """The root of a document. InvalidPipelineError if it is no YAML."""
+    """Return the root of a document. Raises InvalidPipelineError if it is not YAML."""
     try:
         node = yaml.compose(text, Loader=yaml.SafeLoader)
     except yaml.MarkedYAMLError as error:

@@ -1,4 +1,4 @@
-"""From the document to sources, steps, sinks and expectations; every mistake is noted at its place.
+"""Parses sources, steps, sinks and expectations of a document; every mistake is noted at its place.
 
 Options of ``format("pulsar")`` stand beside the pipeline's own keys, under the names of docs/spark.md, and are checked
 by the same code that the data source uses.
@@ -57,12 +57,12 @@ SINK_COLUMNS: Final = {
     "partition": "__partition",
     "deliver-at": "__deliverAt",
 }
-"""Keys of a topic sink and the columns of docs/spark.md that they make."""
+"""Keys of a topic sink, and the columns of docs/spark.md that they set."""
 VERIFY_KEY: Final = "decryption.privateKey"
-"""Of a topic sink: with what `verify` opens what the sink has encrypted."""
+"""Key of a topic sink with which `verify` opens what the sink has encrypted."""
 _KEYS: Final = (VERIFY_KEY, "encryption.publicKey")
 _WORDS: Final = frozenset({"path", "format", "topic", "topics", "topicsPattern", "subscription"})
-"""Whose values are texts by their nature."""
+"""Keys whose values must be text."""
 _FORMATS: Final = ("parquet", "delta", "iceberg", "noop", "console")
 _NEXT_TO_FROM: Final = re.compile(r"\b(?:FROM|JOIN)\s+([A-Za-z_]\w*)\b(?!\s*[.(`])", re.IGNORECASE)
 _SAID_BEFORE: Final = re.compile(r"\b([A-Za-z_]\w*)\s+AS\s*\(", re.IGNORECASE)
@@ -71,7 +71,7 @@ _NOT_SQL: Final = re.compile(r"--[^\n]*|/\*.*?\*/|'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]
 
 
 def pulsar_keys(side: str) -> list[str]:
-    """Options that stand beside the keys of a topic source or sink."""
+    """Return the options that may stand beside the keys of a topic source or sink."""
     return [
         option.title
         for key, option in OPTIONS.items()
@@ -100,7 +100,7 @@ def _checked_name(item: Item, name: str, pattern: re.Pattern[str]) -> None:
 
 
 def expectations(items: Mapping[str, Item], dead_letter: bool) -> tuple[Expectation, ...]:
-    """Those of the key ``expect``: a name to ``that`` and ``otherwise``."""
+    """Parse the key ``expect``: names with ``that`` and ``otherwise``."""
     found = []
     for name, item in (items["expect"].entries("expectations by name") if "expect" in items else {}).items():
         parts = item.keys(("that", "otherwise"), required=("that", "otherwise"))
@@ -115,7 +115,7 @@ def expectations(items: Mapping[str, Item], dead_letter: bool) -> tuple[Expectat
 
 
 def source(item: Item, name: str, pipeline: str, dead_letter: bool) -> Source | None:
-    """One of ``sources``; None if nothing can be made of it."""
+    """Parse one of ``sources``; None if it cannot be."""
     _checked_name(item, name, _NAME)
     if not item.is_mapping:
         item.problem("a source is a mapping, for instance with 'topic'")
@@ -174,7 +174,7 @@ def _topic_source(item: Item, name: str, pipeline: str, dead_letter: bool) -> To
 
 
 def _columns(item: Item) -> list[DdlColumn] | None:
-    """None, and noted, if these are none."""
+    """Parse a column list; None, and noted, if it is none."""
     text = item.text()
     try:
         found = columns_of(text) if text else None
@@ -190,7 +190,7 @@ def _columns(item: Item) -> list[DdlColumn] | None:
 def _check_watermark(
     parts: Mapping[str, Item], given: Watermark, columns: list[DdlColumn] | None, value: str, metadata: str
 ) -> None:
-    """``columns`` of the value: None if they are not known here."""
+    """Check a watermark's column and delay; ``columns`` are those of the value, None if they are unknown here."""
     if given.delay and (wrong := problem_of_interval(given.delay)):
         parts["delay"].problem(wrong)
     if columns is None or not given.column:
@@ -198,7 +198,7 @@ def _check_watermark(
     try:
         named = chosen_columns(metadata) if metadata else STANDARD
     except MagnetarError:
-        # It is told at the option.
+        # It is reported at the option.
         return
     kinds = {one.name: one.kind for one in columns}
     kinds |= {} if columns else {"value": "string" if value == "string" else "binary"}
@@ -214,12 +214,12 @@ def _check_watermark(
 
 
 def _without_hidden_keys(options: Mapping[str, str]) -> dict[str, str]:
-    """Keys that references stand for cannot be looked at yet; other options take the reference for a text."""
+    """Leave out keys that are references, which cannot be checked yet; other options take the reference as text."""
     return {title: text for title, text in options.items() if not (title in _KEYS and is_reference(text))}
 
 
 def _at_option(item: Item, items: Mapping[str, Item], text: str) -> None:
-    """A mistake at the option that the data source's error names, else at the whole."""
+    """Note a mistake at the option that the data source's error names, else at the whole item."""
     named = next((one for title, one in items.items() if f"'{title}'" in text), None)
     scalars = (one for one in items.values() if one.is_scalar)
     named = named or next((one for one in scalars if repr(one.text()) in text), None)
@@ -227,7 +227,7 @@ def _at_option(item: Item, items: Mapping[str, Item], text: str) -> None:
 
 
 def step(item: Item, known: list[str], dead_letter: bool) -> Step | None:
-    """One of ``steps``; ``known`` are the names that its SQL may use."""
+    """Parse one of ``steps``; ``known`` are the names that its SQL may use."""
     items = item.keys(("name", "sql", "python", "from", "with", "expect"), required=("name",))
     name = items["name"].text() if "name" in items else ""
     if name:
@@ -264,7 +264,7 @@ def step(item: Item, known: list[str], dead_letter: bool) -> Step | None:
 
 
 def _unknown_tables(sql: str, known: list[str]) -> list[str]:
-    """Names behind FROM and JOIN that look like a misspelt one of ours; others may be Spark's own tables."""
+    """Return names after FROM and JOIN that look like a misspelt known one; others may be Spark's own tables."""
     text = _NOT_SQL.sub(" ", sql)
     local = {one.lower() for one in (*known, *_SAID_BEFORE.findall(text))}
     used = dict.fromkeys(_NEXT_TO_FROM.findall(text))
@@ -272,7 +272,7 @@ def _unknown_tables(sql: str, known: list[str]) -> list[str]:
 
 
 def sink(item: Item, name: str, known: list[str], dead_letter: bool) -> Sink | None:
-    """One of ``sinks``."""
+    """Parse one of ``sinks``."""
     _checked_name(item, name, _SINK_NAME)
     if name == DEAD_LETTERS:
         item.problem(f"{name!r} is the name of the dead-letter topic's own output; choose another")

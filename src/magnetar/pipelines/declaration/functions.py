@@ -1,7 +1,7 @@
-"""``module:function`` of Python steps: found and called.
+"""Functions of Python steps, named ``module:function``: imported and checked.
 
 A function takes one DataFrame for each input, in order, and the parameters of ``with`` by name, and returns a
-DataFrame. It describes work and does none: it is called with streaming DataFrames to see what it does, and again for
+DataFrame. It describes work and does none: it is called with streaming DataFrames for the analysis, and again for
 each micro-batch. Modules are looked for beside the pipeline's file first.
 """
 
@@ -20,7 +20,7 @@ from magnetar.pipelines.declaration.document import nearest
 
 
 def problem_of_name(text: str) -> str | None:
-    """What is wrong with the form."""
+    """Return what is wrong with the form of a name; None if nothing is."""
     module, colon, name = text.partition(":")
     if not colon or not name.isidentifier() or not all(part.isidentifier() for part in module.split(".")):
         return f"{text!r} is no function; write module:function, for instance cleaning:without_cancelled"
@@ -28,7 +28,7 @@ def problem_of_name(text: str) -> str | None:
 
 
 def make_findable(directory: Path) -> None:
-    """Modules in ``directory`` can be imported here and by the processes that Spark starts from here."""
+    """Make modules in ``directory`` importable here and in the processes that Spark starts from here."""
     path = str(directory.resolve())
     if path not in sys.path:
         sys.path.insert(0, path)
@@ -38,7 +38,7 @@ def make_findable(directory: Path) -> None:
 
 
 def find(text: str) -> Callable[..., Any]:
-    """The function. InvalidValueError says which part is not there."""
+    """Import and return the function. InvalidValueError says which part is missing."""
     module, _, name = text.partition(":")
     try:
         found = importlib.import_module(module)
@@ -57,7 +57,7 @@ def find(text: str) -> Callable[..., Any]:
 
 
 def problem_of_call(function: Callable[..., Any], inputs: int, parameters: Mapping[str, object]) -> str | None:
-    """Whether it can be called so."""
+    """Return why a function cannot be called with these arguments; None if it can."""
     try:
         inspect.signature(function).bind(*[None] * inputs, **parameters)
     except TypeError as error:

@@ -1,4 +1,4 @@
-"""What a pipeline is, once its file is checked. Frozen; texts are as written, with references to secrets unresolved."""
+"""A pipeline, once its file is checked. Frozen; texts are as written, with references to secrets unresolved."""
 
 from __future__ import annotations
 
@@ -20,6 +20,8 @@ class Action(Enum):
 
 
 class Trigger(Enum):
+    """When micro-batches run."""
+
     CONTINUOUS = "continuous"
     INTERVAL = "interval"
     AVAILABLE_NOW = "available-now"
@@ -38,18 +40,20 @@ class Expectation:
 
 @dataclass(frozen=True, slots=True)
 class Watermark:
+    """How late rows of a source may be, by one of its columns."""
+
     column: str
     delay: str
 
 
 @dataclass(frozen=True, slots=True)
 class TopicSource:
-    """Rows that come: a stream of topics."""
+    """A stream of topics."""
 
     name: str
     where: str
     options: Mapping[str, str]
-    """Of format("pulsar"), by the names of docs/spark.md, without broker and subscription."""
+    """Options of format("pulsar"), by the names of docs/spark.md, without broker and subscription."""
     subscription: str
     value: str
     """binary, string or json (with ``fields``), decoded here; or schema: decoded by the data source."""
@@ -61,7 +65,7 @@ class TopicSource:
 
 @dataclass(frozen=True, slots=True)
 class TableSource:
-    """Rows that are there: any format of Spark, read again in every micro-batch."""
+    """A table in any format of Spark, read again in every micro-batch."""
 
     name: str
     where: str
@@ -73,6 +77,8 @@ class TableSource:
 
 @dataclass(frozen=True, slots=True)
 class SqlStep:
+    """A step that is a query over earlier sources and steps."""
+
     name: str
     where: str
     sql: str
@@ -81,6 +87,8 @@ class SqlStep:
 
 @dataclass(frozen=True, slots=True)
 class PythonStep:
+    """A step that is a function over earlier sources and steps."""
+
     name: str
     where: str
     function: str
@@ -92,7 +100,7 @@ class PythonStep:
 
 @dataclass(frozen=True, slots=True)
 class TopicSink:
-    """Effectively once."""
+    """A topic that rows are written to, effectively once."""
 
     name: str
     where: str
@@ -107,7 +115,7 @@ class TopicSink:
 
 @dataclass(frozen=True, slots=True)
 class TableSink:
-    """Files and tables: parquet, delta, iceberg."""
+    """A table that rows are written to: parquet, delta or iceberg."""
 
     name: str
     where: str
@@ -120,7 +128,7 @@ class TableSink:
 
 @dataclass(frozen=True, slots=True)
 class PlainSink:
-    """console or noop: nothing stays."""
+    """A sink that keeps nothing: console or noop."""
 
     name: str
     where: str
@@ -135,7 +143,7 @@ Sink = TopicSink | TableSink | PlainSink
 
 
 def target_of(sink: Sink) -> str:
-    """Topic, or format and path."""
+    """Return the topic of a sink, or its format and path."""
     if isinstance(sink, TopicSink):
         return sink.topic
     return f"{sink.format} {sink.path}" if isinstance(sink, TableSink) else sink.format
@@ -143,11 +151,13 @@ def target_of(sink: Sink) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Pipeline:
+    """A declared pipeline."""
+
     name: str
     file: str
     service_url: str
     token: str | None
-    """A reference."""
+    """A reference to the token (`secrets`)."""
     sources: tuple[Source, ...]
     steps: tuple[Step, ...]
     sinks: tuple[Sink, ...]
@@ -170,5 +180,5 @@ class Pipeline:
         return tuple(one for one in self.sinks if isinstance(one, TopicSink))
 
     def broker(self) -> dict[str, str]:
-        """Options of format("pulsar") for the connection; the token is still a reference."""
+        """Return the options of format("pulsar") for the connection; the token is still a reference."""
         return {"service.url": self.service_url, **({"token": self.token} if self.token is not None else {})}

@@ -1,4 +1,4 @@
-"""From a file to a `Pipeline`, or to all of its mistakes at once."""
+"""Parses a file into a `Pipeline`, or reports all of its mistakes at once."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _OUTPUT_MODES: Final = ("append", "update", "complete")
 
 
 def load(path: Path) -> Pipeline:
-    """Read and check a file. InvalidPipelineError with all mistakes."""
+    """Read and check a file. Raises InvalidPipelineError with all mistakes."""
     try:
         text = path.read_text()
     except (OSError, UnicodeDecodeError) as error:
@@ -43,7 +43,7 @@ def load(path: Path) -> Pipeline:
 
 
 def parse(text: str, file: str) -> Pipeline:
-    """The same from text; ``file`` is for the errors, and relative paths begin in its directory."""
+    """Check the text of a file; ``file`` is its path for errors, and relative paths begin in its directory."""
     root = read(text, file)
     items = root.keys(KEYS, required=_REQUIRED)
     name = items["name"].words() if "name" in items else ""
@@ -90,7 +90,7 @@ def parse(text: str, file: str) -> Pipeline:
 
 
 def problems_of_functions(pipeline: Pipeline) -> list[str]:
-    """What is wrong with the Python steps, which are imported for this."""
+    """Import the Python steps and return what is wrong with them."""
     functions.make_findable(Path(pipeline.file).parent)
     found = []
     for one in pipeline.steps:

@@ -1,7 +1,7 @@
-"""References to secrets: ``${env:NAME}`` and ``${file:/path}``, put in at the last moment and never printed.
+"""References to secrets: ``${env:NAME}`` and ``${file:/path}``, resolved at the last moment and never printed.
 
-A model keeps the text as it was written; only `resolve` gives values, to whoever connects. What it has given is known
-here, so that `redact` can take it out of texts that others have made, such as errors of Spark.
+A model keeps the text as it was written; only `resolve` returns values, when a connection is made. The values that it
+returned are remembered here, so that `redact` can remove them from texts of other origin, such as errors of Spark.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ from magnetar.model.errors import InvalidValueError
 
 _REFERENCE: Final = re.compile(r"\$\{([^}]*)\}")
 _SHORTEST: Final = 4
-"""Shorter values would take ordinary words out of texts."""
+"""Shorter values are not redacted: they would remove ordinary words."""
 
 _given: set[str] = set()
 
 
 def is_reference(text: str) -> bool:
-    """Whether the whole text is one reference."""
+    """Return whether the whole text is one reference."""
     return _REFERENCE.fullmatch(text) is not None
 
 
 def problem_of(text: str) -> str | None:
-    """What is wrong with the form of the references in a text; they need not exist yet."""
+    """Return what is wrong with the form of the references in a text; they need not exist yet."""
     for found in _REFERENCE.finditer(text):
         kind, colon, name = found[1].partition(":")
         if kind not in ("env", "file") or not colon or not name:
@@ -35,7 +35,7 @@ def problem_of(text: str) -> str | None:
 
 
 def resolve(text: str) -> str:
-    """With the values put in. InvalidValueError names the reference that leads nowhere."""
+    """Return the text with its references resolved. InvalidValueError names one that cannot be."""
     return _REFERENCE.sub(_value, text)
 
 
@@ -58,7 +58,7 @@ def _value(found: re.Match[str]) -> str:
 
 
 def redact(text: str) -> str:
-    """Without any secret that was given out in this process."""
+    """Return a text without any secret that was resolved in this process."""
     for value in sorted(_given, key=len, reverse=True):
         text = text.replace(value, "***")
     return text

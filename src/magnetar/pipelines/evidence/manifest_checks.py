@@ -12,12 +12,12 @@ from magnetar.pipelines.state.manifest import FIRST, Manifest
 
 
 def places(texts: Mapping[str, str]) -> dict[str, ReadPosition]:
-    """Of a manifest."""
+    """Parse the positions of a manifest."""
     return {topic: ReadPosition.parse(text) for topic, text in texts.items()}
 
 
 def check_chain(manifests: Sequence[Manifest], first: int = 0) -> list[Discrepancy]:
-    """From batch ``first`` on."""
+    """Check that the manifests are there from batch ``first`` on, unchanged, and in one chain."""
     found = []
     expected = first
     before: Manifest | None = None
@@ -44,7 +44,10 @@ def check_ranges(
     starts: Mapping[str, Mapping[str, ReadPosition]],
     logged: Callable[[int], Mapping[str, Mapping[str, ReadPosition]] | None],
 ) -> list[Discrepancy]:
-    """``starts``: where each source began; ``logged``: the ends in Spark's checkpoint, None where it has none."""
+    """Check that each micro-batch begins where the previous one ended, as Spark's checkpoint has it too.
+
+    ``starts``: where each source began; ``logged``: the ends in Spark's checkpoint, None where it has none.
+    """
     found: list[Discrepancy] = []
     before: Manifest | None = None
     for one in manifests:
@@ -80,7 +83,7 @@ def _joined(
 
 
 def check_counts(manifests: Sequence[Manifest]) -> list[Discrepancy]:
-    """In = out + dead + dropped, wherever rows are neither selected nor made on the way."""
+    """Check that every row is in a sink, dead or dropped, wherever rows are neither selected nor made on the way."""
     found = []
     for one in manifests:
         where = f"batch {one.batch}"
@@ -111,7 +114,7 @@ def check_counts(manifests: Sequence[Manifest]) -> list[Discrepancy]:
 
 
 def check_last(manifests: Sequence[Manifest], committed: int, first: int = 0) -> list[Discrepancy]:
-    """The last manifest against the last micro-batch that Spark knows as finished, -1 if none is."""
+    """Check that the last micro-batch that Spark has finished has a manifest; ``committed`` is -1 if there is none."""
     if committed < first or (manifests and manifests[-1].batch >= committed):
         return []
     return [Discrepancy(f"batch {committed}", "Spark has finished it, and there is no manifest")]

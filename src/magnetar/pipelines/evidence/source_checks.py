@@ -18,7 +18,7 @@ Recount = Callable[[str, Mapping[str, ReadPosition], Mapping[str, ReadPosition]]
 
 
 def runs(manifests: Sequence[Manifest]) -> Iterator[Sequence[Manifest]]:
-    """Stretches without a missing manifest."""
+    """Yield runs of manifests without a gap."""
     begin = 0
     for index in range(1, len(manifests) + 1):
         if index == len(manifests) or manifests[index].batch != manifests[index - 1].batch + 1:
@@ -27,7 +27,7 @@ def runs(manifests: Sequence[Manifest]) -> Iterator[Sequence[Manifest]]:
 
 
 def check_sources(manifests: Sequence[Manifest], recount: Recount) -> list[Discrepancy]:
-    """All rows are still there and the same."""
+    """Check that all rows that were read are still there and the same."""
     found: list[Discrepancy] = []
     for run in runs(manifests):
         for name in sorted({name for one in run for name in one.sources}):

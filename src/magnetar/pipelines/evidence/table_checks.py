@@ -17,7 +17,7 @@ def check_committed(
     whole: bool,
     under_way: Collection[int] = (),
 ) -> list[Discrepancy]:
-    """A table: rows of its commits by micro-batch. Without its ``whole`` history old ones may be unknown."""
+    """Check a table's commits, given as rows by micro-batch. Without its ``whole`` history old ones may be unknown."""
     known = {one.batch: one.outputs[name] for one in manifests if name in one.outputs}
     last, oldest = max(known, default=-1), min(commits, default=0)
     found = []
@@ -39,20 +39,20 @@ def check_committed(
 
 
 class TableRows(NamedTuple):
-    """What is in a table now of some micro-batches, whose rows may stand together."""
+    """What a table holds now of some micro-batches, whose rows may be in the same files."""
 
     batches: frozenset[int]
     rows: int
     print: int | None
-    """The sum of `rows.row_print`; None if the contents were not read."""
+    """The sum of `expressions.row_print`; None if the contents were not read."""
     remark: str = ""
-    """What was done to them."""
+    """What happened to the files."""
 
 
 def check_kept(
     manifests: Sequence[Manifest], name: str, tables: Iterable[TableRows], first: int = 0
 ) -> list[Discrepancy]:
-    """The rows of a table's files against the manifests, for micro-batches that have one."""
+    """Check the rows of a table's files against the manifests, for micro-batches that have one."""
     known = {one.batch: one.outputs[name] for one in manifests if name in one.outputs}
     found = []
     for there in tables:

@@ -1,8 +1,8 @@
 """The tables of a pipeline against its manifests: commits, files, rows, contents.
 
-Rows are read from the data files that the table's own log names, in Spark's tasks, and not through any engine's idea of
-the table, so what is missing or changed is told by file and micro-batch. Where files were put together since, their
-micro-batches are compared in total; where rows of others were put among them, they cannot be, and the report says so.
+Rows are read from the data files that the table's own log names, in Spark's tasks, and not through an engine, so what
+is missing or changed is known by file and micro-batch. Where files were merged since, their micro-batches are compared
+in total; where rows of other writers were merged with them, they cannot be, and the report says so.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _GROUP, _WRONG, _ROW = "group", "wrong", "row"
 
 
 class TableReport(NamedTuple):
-    """At one table."""
+    """What was found at one table."""
 
     line: str
     findings: list[Discrepancy]
@@ -49,23 +49,23 @@ class ManifestClaims(NamedTuple):
     """All that there are."""
     since: int
     under_way: Callable[[], Collection[int]]
-    """Asked when the table has been looked at."""
+    """Micro-batches that may be unfinished; called when the table has been read."""
 
 
-def verify_table(spark: SparkSession | None, sink: TableSink, app: str, told: ManifestClaims) -> TableReport:
-    """Without Spark rows are counted by the table's log, and not read."""
+def verify_table(spark: SparkSession | None, sink: TableSink, app: str, claims: ManifestClaims) -> TableReport:
+    """Check one table. Without Spark, rows are counted by the table's log and not read."""
     where = f"sink {sink.name}"
     options = {name: resolve(text) for name, text in sink.options.items()}
     try:
         table = open_table(lake_options(TableKind(sink.format), {**options, "path": sink.path}))
-        return _look(spark, table, sink, app, told)
+        return _look(spark, table, sink, app, claims)
     except Exception as error:
-        # Whatever a library says of a table that is damaged, this is where it belongs.
+        # A library may raise anything for a damaged table; it is a finding of that table.
         text = f"{sink.format} {sink.path} cannot be read: {type(error).__name__}: {str(error).partition(chr(10))[0]}"
         return TableReport(f"{where}: not read", [Discrepancy(where, text)], [])
 
 
-def _look(spark: SparkSession | None, table: Table, sink: TableSink, app: str, told: ManifestClaims) -> TableReport:
+def _look(spark: SparkSession | None, table: Table, sink: TableSink, app: str, claims: ManifestClaims) -> TableReport:
     where = f"sink {sink.name}"
     there = table.exists()
     history = table.history() if there else []
@@ -75,10 +75,10 @@ def _look(spark: SparkSession | None, table: Table, sink: TableSink, app: str, t
             commits.setdefault(one.batch, []).append(one.rows or 0)
     # Iceberg counts from 1.
     whole = not history or min(one.version for one in history) <= int(sink.format == TableKind.ICEBERG.value)
-    findings = check_committed(told.manifests, sink.name, commits, told.since, whole, told.under_way())
+    findings = check_committed(claims.manifests, sink.name, commits, claims.since, whole, claims.under_way())
     line = f"{where}: {len(commits):,} commits of {sink.format} {sink.path}"
-    written = {one.batch for one in told.manifests if sink.name in one.outputs and one.outputs[sink.name].rows}
-    written = {batch for batch in written if batch >= told.since}
+    written = {one.batch for one in claims.manifests if sink.name in one.outputs and one.outputs[sink.name].rows}
+    written = {batch for batch in written if batch >= claims.since}
     if not there:
         return TableReport(line, findings, [])
     try:
@@ -99,7 +99,7 @@ def _look(spark: SparkSession | None, table: Table, sink: TableSink, app: str, t
         unseen.append(f"{where}: rows of {named(mixed)}: they were put together with rows of others")
     clean = [one for one in ours if not one.others and all(file.places for file in one.files)]
     readable = [
-        one for one in clean if max(one.batches) >= told.since and not any(file.path in wrong for file in one.files)
+        one for one in clean if max(one.batches) >= claims.since and not any(file.path in wrong for file in one.files)
     ]
     if lost := {batch for one in ours if any(file.path in wrong for file in one.files) for batch in one.batches}:
         findings.append(Discrepancy(where, f"rows of {named(lost)} were in files that are gone or changed"))
@@ -109,12 +109,12 @@ def _look(spark: SparkSession | None, table: Table, sink: TableSink, app: str, t
         by_log = [
             TableRows(one.batches, sum(file.rows or 0 for file in one.files), None, _remark(one)) for one in clean
         ]
-        findings += check_kept(told.manifests, sink.name, by_log, told.since)
+        findings += check_kept(claims.manifests, sink.name, by_log, claims.since)
         return TableReport(f"{line}, {len(files):,} files", findings, unseen)
     now, broken = _read(spark, reader, readable)
     findings += [Discrepancy(where, f"{sink.path}: {text}") for text in broken]
-    findings += check_kept(told.manifests, sink.name, now, told.since)
-    if old := {one.batch for one in told.manifests if one.batch in written and one.outputs[sink.name].by != BY_NAMES}:
+    findings += check_kept(claims.manifests, sink.name, now, claims.since)
+    if old := {one.batch for one in claims.manifests if one.batch in written and one.outputs[sink.name].by != BY_NAMES}:
         unseen.append(
             f"{where}: contents of {named(old)}, whose manifests are of an earlier release; rows were counted"
         )
@@ -137,7 +137,7 @@ def _of_files(where: str, path: str, wrong: dict[str, str]) -> list[Discrepancy]
 
 
 def _read(spark: SparkSession, reader: FileReader, work: Sequence[FileGroup]) -> tuple[list[TableRows], list[str]]:
-    """Rows and prints of each group as its files have them, and what is wrong with files that cannot be read."""
+    """Return rows and prints of each group as its files have them, and what is wrong with files that cannot be read."""
     from pyspark.sql import functions as f
     from pyspark.sql.pandas.types import from_arrow_schema
     from pyspark.sql.types import IntegerType, StringType, StructField, StructType
@@ -167,7 +167,7 @@ def _read(spark: SparkSession, reader: FileReader, work: Sequence[FileGroup]) ->
 
 
 def _rows_of(reader: FileReader, batches: Iterator[Any]) -> Iterator[Any]:
-    """In a task: the rows of files, or what is wrong with them."""
+    """Yield, in a task, the rows of files, or what is wrong with them."""
     import pyarrow as pa  # type: ignore[import-untyped]  # publishes no types
 
     struct = pa.struct(list(reader.schema))

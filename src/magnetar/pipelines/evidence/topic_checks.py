@@ -15,30 +15,30 @@ from magnetar.spark.sink.sequence_ids import SequenceId
 
 
 class DeliveredRows:
-    """The rows of one output as they stand in its topic: fed message by message, in the order of each topic."""
+    """The rows of one output in its topic, collected message by message in the order of each topic."""
 
     def __init__(self, query: str, output: str) -> None:
         self._prefix = f"spark.{query}/{output}."
         self.rows: dict[tuple[int, int], bytearray] = {}
-        """By micro-batch and task: how often each row of the task is there (up to 255)."""
+        """How often each row is there (up to 255), by micro-batch and task."""
         self.prints: dict[int, int] = {}
         self.others = 0
-        """Messages of other producers."""
+        """Number of messages of other producers."""
         self.repeated: list[Discrepancy] = []
         self.sealed: dict[int, int] = {}
-        """By micro-batch: messages in entries that no key opens. Which rows they are is not known."""
+        """Messages in entries that no key opens, by micro-batch. Which rows they are is unknown."""
 
     @property
     def there(self) -> int:
-        """Messages of this output."""
+        """Number of messages of this output."""
         return sum(sum(one) for one in self.rows.values()) + sum(self.sealed.values())
 
     def is_ours(self, producer: str) -> bool:
-        """Whether this output sent it."""
+        """Return whether this output sent it."""
         return producer.startswith(self._prefix) and producer[len(self._prefix) :].isdecimal()
 
     def add(self, topic: str, at: ReadPosition, producer: str, sequence_id: int, number: int) -> None:
-        """``number``: the message's print."""
+        """Add a message; ``number`` is its print."""
         if not self.is_ours(producer) or sequence_id < 0:
             self.others += 1
             return
@@ -55,7 +55,7 @@ class DeliveredRows:
         self.prints[batch] = self.prints.get(batch, 0) + number
 
     def add_sealed(self, producer: str, sequence_id: int, count: int) -> None:
-        """An encrypted entry, or a chunk of an encrypted message, of which one counts (``count`` 1)."""
+        """Add an encrypted entry, or a chunk of an encrypted message; only one of its chunks has ``count`` 1."""
         if not self.is_ours(producer) or sequence_id < 0:
             self.others += count
             return
@@ -72,9 +72,10 @@ def check_delivered(
     contents: bool = True,
     under_way: Collection[int] = (),
 ) -> list[Discrepancy]:
-    """An output topic against all manifests from batch ``first`` on; without ``contents`` only which rows are there.
+    """Check an output topic against all manifests from batch ``first`` on; without ``contents`` only which rows are
+    there.
 
-    ``under_way``: micro-batches that the checkpoint knows besides, whose rows may be there or not.
+    ``under_way``: further micro-batches of the checkpoint, whose rows may be there or not.
     """
     found = list(seen.repeated)
     known = {one.batch: one.outputs[name] for one in manifests if name in one.outputs}

@@ -1,7 +1,7 @@
 """Collects the evidence of a pipeline and checks it: its manifests, its topics, its tables.
 
 Sources are read again with Spark, by the code that read them; output topics are read with the client, which shows the
-producer and number of every message; tables are read by file (`tables`). What could not be looked at is said: only what
+producer and number of every message; tables are read by file (`tables`). What could not be read is reported: only what
 was read is proven.
 """
 
@@ -35,19 +35,21 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _AS_STORED: Final = ("bytes", "string")
-"""Values that stand in the topic as they do in the files of a micro-batch."""
+"""Schemas whose values are the same in the topic as in the files of a micro-batch."""
 
 
 class VerifyReport(NamedTuple):
+    """What `verify` found."""
+
     lines: list[str]
-    """What was looked at."""
+    """What was checked."""
     findings: list[Discrepancy]
     unseen: list[str]
-    """What was not looked at, and why."""
+    """What was not checked, and why."""
 
 
 def verify(pipeline: Pipeline, spark: SparkSession | None, *, since: int = 0) -> VerifyReport:
-    """From batch ``since`` on; without Spark neither sources nor tables are read again."""
+    """Verify a pipeline from batch ``since`` on; without Spark neither sources nor tables are read again."""
     checkpoint = PipelineCheckpoint(pipeline.checkpoint)
     query = checkpoint.query_id()
     if query is None and checkpoint.manifest_numbers():
@@ -123,7 +125,7 @@ def _topics(pipeline: Pipeline) -> list[tuple[str, str]]:
 def _logged(
     checkpoint: PipelineCheckpoint, pipeline: Pipeline, manifests: list[Manifest]
 ) -> Callable[[int], Mapping[str, Mapping[str, ReadPosition]] | None]:
-    """Ends in Spark's log. Sources are told apart by their topics, since the log does not name them."""
+    """Return a function for the ends in Spark's log. Sources are known by their topics: the log does not name them."""
     there = set(checkpoint.batches())
     topics = {
         topic: name
@@ -146,7 +148,7 @@ def _logged(
 
 
 def recounting(spark: SparkSession, pipeline: Pipeline) -> Recount:
-    """Reads ranges with Spark."""
+    """Return a function that reads ranges again with Spark."""
     from pyspark.sql import functions as f
 
     by_name = {source.name: source for source in pipeline.topic_sources}
@@ -167,7 +169,7 @@ def recounting(spark: SparkSession, pipeline: Pipeline) -> Recount:
 
 
 def delivered(lookup: Lookup, topic: str, seen: DeliveredRows, options: SourceOptions) -> DeliveredRows:
-    """Every message of an output topic, from the first that is still there."""
+    """Collect every message of an output topic, from the first that is still there."""
     for name in partitions_there(lookup, topic):
         for messages in stored_messages(lookup, name, START, last_position(lookup, name), options):
             _feed(name, messages, seen)

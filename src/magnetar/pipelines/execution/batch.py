@@ -1,11 +1,11 @@
-"""One micro-batch, so that it can be repeated from any point.
+"""One micro-batch, which can be repeated from any point.
 
 1. If its manifest is there, everything is done.
 2. Its ranges are taken from Spark's offset log, its rows are read by range, judged and computed, and every output is
    stored as Parquet (``staged/<batch>``). Counts and prints go beside them, in one file that is written last: without
-   it the step begins anew, with it the step is done. An expectation with the action ``fail`` ends here: nothing has
+   it the step begins again, with it the step is done. An expectation with the action ``fail`` ends here: nothing has
    been sent.
-3. Every output is written from its files (`outputs`), which may happen again without effect.
+3. Every output is written from its files (`outputs`), which may be repeated without effect.
 4. The manifest is written, and the files are removed.
 
 Spark notes the micro-batch as finished afterwards, and repeats it if it could not.
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 _SPLIT: Final = {
-    # Files to tasks by these alone, and not by the number of cores that there happen to be.
+    # Files are assigned to tasks by these settings only, and not by the number of cores.
     "spark.sql.files.maxPartitionBytes": "128MB",
     "spark.sql.files.minPartitionNum": "1",
 }
@@ -45,7 +45,7 @@ class ExpectationError(MagnetarError):
 
 
 class BatchRun:
-    """For ``foreachBatch``; ``on_manifest`` gets every manifest."""
+    """The function of ``foreachBatch``; ``on_manifest`` is called with every manifest."""
 
     def __init__(
         self,
@@ -63,7 +63,7 @@ class BatchRun:
         self.busy = threading.Lock()
         """Held while a micro-batch is under way."""
         self.failure: BaseException | None = None
-        """Why the query ends, before Spark has wrapped it."""
+        """The error that ends the query, before Spark has wrapped it."""
 
     def __call__(self, frame: DataFrame, batch: int) -> None:
         with self.busy:
@@ -125,12 +125,12 @@ class BatchRun:
         self._on_manifest(manifest)
 
     def _keep_state(self, frame: DataFrame) -> None:
-        """The results of a repeated micro-batch are there, but Spark's state and watermark must come along."""
+        """Compute a repeated micro-batch for Spark's state and watermark only; its results are stored already."""
         if self._analysis.streamed is not None:
             frame.write.format("noop").mode("append").save()
 
     def _ranges(self, batch: int) -> dict[str, tuple[Places, Places]]:
-        """Start and end of each source; both are in Spark's log, except where the first one began."""
+        """Return start and end of each source; both are in Spark's log, except where the first micro-batch began."""
         order = self._analysis.order
         ends = self._checkpoint.ends(batch)
         before = self._checkpoint.ends(batch - 1) if batch else [self._starts.get(name) for name in order]
@@ -200,13 +200,13 @@ class BatchRun:
                 parts[DEAD_LETTERS] = self._stored(dead, DEAD_LETTERS, batch, "topic", self._pipeline.dead_letter)
             else:
                 parts[DEAD_LETTERS] = _part("topic", self._pipeline.dead_letter, 0, 0)
-        # The files are Spark's, which syncs none.
+        # Spark wrote the files, and syncs none.
         sync_tree(self._checkpoint.staged(batch))
         text = json.dumps({"rows": counted, "prints": prints, "checks": checks, "outputs": parts})
         write_whole(self._checkpoint.staged(batch) / STAGED, text)
 
     def _refuse(self, frames: Frames, checks: dict[str, dict[str, Any]]) -> None:
-        """An expectation with the action ``fail`` is not met."""
+        """Raise ExpectationError if an expectation with the action ``fail`` is not met."""
         from pyspark.sql import functions as f
 
         for name, part in checks.items():
@@ -235,7 +235,7 @@ class BatchRun:
             )
 
     def _stored(self, frame: DataFrame, name: str, batch: int, kind: str, target: str) -> dict[str, Any]:
-        """Write one output to files, and say what they hold."""
+        """Write one output to files, and return what they hold."""
         from pyspark.sql import functions as f
 
         path = str(self._checkpoint.staged(batch) / name)
@@ -285,7 +285,7 @@ def _part(kind: str, target: str, count: int, total: int) -> dict[str, Any]:
 
 
 def _judged(check: Check) -> tuple[dict[str, Any], dict[str, tuple[int, int]]]:
-    """Counts by outcome; and for a source rows and sum of prints by topic-partition."""
+    """Count rows by outcome, and for a source rows and sum of prints by topic-partition."""
     from pyspark.sql import functions as f
 
     outcome = expressions.OUTCOME + check.name

@@ -1,4 +1,4 @@
-"""Expressions over rows: decoding, what becomes of a row, its hash, its dead letter.
+"""Column expressions: a row decoded, judged, hashed, and made a dead letter.
 
 The outcome of a row at a place (source, step or sink) is a column ``__outcome_<place>``: null for a good row, else
 action and cause, as in ``dead-letter:has-origin``. Causes beside the names of expectations: ``decode`` for bytes that
@@ -30,7 +30,7 @@ _HIDDEN: Final = frozenset({RAW, ERROR, HASH, MARK})
 
 
 def metadata_of(source: TopicSource) -> str:
-    """The option ``metadata``: what the user wants, the position, and what a dead letter needs."""
+    """Return the option ``metadata``: what the user wants, the position, and what a dead letter needs."""
     wanted = source.options.get("metadata", "")
     chosen = {"__key", "__eventTime", "__messageProperties", *POSITION, *chosen_columns(wanted)}
     chosen |= set() if wanted else set(STANDARD)
@@ -38,7 +38,7 @@ def metadata_of(source: TopicSource) -> str:
 
 
 def hashed(frame: DataFrame) -> DataFrame:
-    """With `HASH`: 64 bits over all columns as they were read."""
+    """Add `HASH`: 64 bits over all columns as they were read."""
     from pyspark.sql import functions as f
 
     columns = [
@@ -52,7 +52,7 @@ def _is_simple(kind: DataType) -> bool:
 
 
 def decoded(frame: DataFrame, source: TopicSource) -> DataFrame:
-    """With the declared columns, `RAW` and `ERROR`."""
+    """Decode the value into the declared columns, and add `RAW` and `ERROR`."""
     from pyspark.sql import functions as f
 
     others = [name for name in frame.columns if name not in ("value", RAW, ERROR)]
@@ -79,7 +79,7 @@ def decoded(frame: DataFrame, source: TopicSource) -> DataFrame:
 
 
 def outcome_of(expectations: Sequence[Expectation], *, decode: Action | None, mark: Action | None) -> Column:
-    """The first thing that is wrong with a row; null if nothing is."""
+    """Return the column with the first thing that is wrong with a row; null if nothing is."""
     from pyspark.sql import functions as f
 
     found = []
@@ -94,7 +94,7 @@ def outcome_of(expectations: Sequence[Expectation], *, decode: Action | None, ma
 
 
 def good_rows(frame: DataFrame, place: str) -> DataFrame:
-    """What goes on, without the columns of this bookkeeping."""
+    """Return the good rows, without the columns that are added here."""
     from pyspark.sql import functions as f
 
     outcome = OUTCOME + place
@@ -110,7 +110,7 @@ def dead_letters(
     whole: bool,
     decoded_at_source: bool = False,
 ) -> DataFrame:
-    """Messages for the dead-letter topic; ``whole``: rows are still messages."""
+    """Return the messages for the dead-letter topic; ``whole``: the rows are still messages."""
     from pyspark.sql import functions as f
 
     outcome = f.col(OUTCOME + place)
@@ -160,7 +160,7 @@ def dead_letters(
 
 
 def sink_rows(frame: DataFrame, sink: TopicSink) -> DataFrame:
-    """The columns that format("pulsar") writes."""
+    """Return the columns that format("pulsar") writes."""
     from pyspark.sql import functions as f
 
     made = {SINK_COLUMNS[key]: f.expr(text) for key, text in sink.columns.items()}
@@ -173,7 +173,7 @@ def sink_rows(frame: DataFrame, sink: TopicSink) -> DataFrame:
 
 
 def message_print() -> Column:
-    """The hash of a message that `verify` computes from the topic: CRC-32 of key, a zero byte, value."""
+    """Return the hash of a message that `verify` computes from the topic: CRC-32 of key, a zero byte, value."""
     from pyspark.sql import functions as f
 
     def filled(name: str) -> Column:
@@ -183,7 +183,7 @@ def message_print() -> Column:
 
 
 def row_print(columns: Sequence[str], row: str | None = None) -> Column:
-    """The hash of a table's row: 64 bits over its columns as JSON, by name, without those that are null.
+    """Return the hash of a table's row: 64 bits over its columns as JSON, by name, without those that are null.
 
     So neither the order of columns nor columns that were added later make a difference. ``row``: the struct that has
     them.
@@ -196,7 +196,7 @@ def row_print(columns: Sequence[str], row: str | None = None) -> Column:
 
 
 def sums(column: Column) -> list[Column]:
-    """Two sums of 32 bits each that cannot overflow; `sum_of` puts them together."""
+    """Return two sums of 32 bits each that cannot overflow; `sum_of` combines them."""
     from pyspark.sql import functions as f
 
     return [
@@ -206,5 +206,5 @@ def sums(column: Column) -> list[Column]:
 
 
 def sum_of(high: int | None, low: int | None) -> int:
-    """Modulo 2^64 it is the sum of the 64-bit numbers."""
+    """Combine the two sums; modulo 2^64 it is the sum of the 64-bit numbers."""
     return ((high or 0) << 32) + (low or 0)

@@ -1,8 +1,8 @@
 """Sources, steps, sinks and dead letters as DataFrames: the same description for the stream and for one micro-batch.
 
 `Frames` is built from a function that gives a source's messages: as a stream (to see what keeps state, and to run what
-does), or as the range of one micro-batch. Names of sources and steps are temporary views for SQL. ``keep`` is told of
-every frame that is needed more than once, such as those whose rows are checked.
+does), or as the range of one micro-batch. Names of sources and steps are temporary views for SQL. ``keep`` is called
+with every frame that is needed more than once, such as those whose rows are checked.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ Read = Callable[[TopicSource], "DataFrame"]
 _REPLACED: Final = frozenset(
     {"topic", "topics", "topicsPattern", "assign", "startingOffsets", "startingTime", "endingOffsets", "endingTime"}
 )
-"""Options of a source that a range of its own takes the place of."""
+"""Options of a source that a given range replaces."""
 
 
 _ENDS: Final = ("\n\n", ";\n", "\nJVM stacktrace", "\n=== Streaming Query")
@@ -50,15 +50,15 @@ class Check(NamedTuple):
     """All rows, with their outcome."""
     dead: DataFrame | None
     whole: bool
-    """Rows are messages of a source."""
+    """Whether the rows are messages of a source."""
 
 
 class StepError(InvalidValueError):
-    """A step, expectation or sink that Spark does not understand; names its place in the file."""
+    """Spark does not understand a step, expectation or sink; the text names its place in the file."""
 
 
 def short(error: BaseException) -> str:
-    """What Spark says, without plan and trace."""
+    """Return Spark's error text without plan and trace."""
     text = str(error).strip()
     for end in _ENDS:
         text = text.split(end, 1)[0]
@@ -66,13 +66,13 @@ def short(error: BaseException) -> str:
 
 
 def stream(spark: SparkSession, pipeline: Pipeline, source: TopicSource) -> DataFrame:
-    """Its messages as they come."""
+    """Return a source's messages as a stream."""
     reader = spark.readStream.format("pulsar").options(**source_options(pipeline, source))
     return reader.option("subscription", source.subscription).load()
 
 
 def source_options(pipeline: Pipeline, source: TopicSource) -> dict[str, str]:
-    """Of format("pulsar"), with secrets."""
+    """Return a source's options of format("pulsar"), with secrets resolved."""
     given = {**pipeline.broker(), **source.options, "metadata": expressions.metadata_of(source)}
     if source.value == "schema":
         given["onDecodeError"] = "column"
@@ -88,7 +88,7 @@ def read_range(
     *,
     lossy: bool = False,
 ) -> DataFrame | None:
-    """The messages between two offsets; None if there can be none."""
+    """Return the messages between two offsets; None if there can be none."""
     ranges = {topic: (start.get(topic, START), place) for topic, place in end.items()}
     ranges = {topic: one for topic, one in ranges.items() if one[0] < one[1]}
     if not ranges:
@@ -117,7 +117,7 @@ class Frames:
         keep: Callable[[DataFrame], DataFrame] = lambda frame: frame,
         given: Mapping[str, DataFrame] | None = None,
     ) -> None:
-        """``given``: steps whose rows are known already."""
+        """Build all frames; ``given`` are steps whose rows are known already."""
         self._spark = spark
         self._pipeline = pipeline
         self._keep = keep
@@ -135,7 +135,7 @@ class Frames:
 
     @property
     def dead(self) -> DataFrame | None:
-        """All dead letters."""
+        """All dead letters, of every place that has some."""
         frames = [one.dead for one in self.checks.values() if one.dead is not None]
         whole = frames[0] if frames else None
         for frame in frames[1:]:
@@ -209,7 +209,7 @@ class Frames:
         decoded_at_source: bool = False,
     ) -> DataFrame:
         for one in expectations:
-            # One by one, so that an error is at its line.
+            # One by one, so that an error names its line.
             self._understood(
                 one.where,
                 f"{where}.expect.{one.name}",

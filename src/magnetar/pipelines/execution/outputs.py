@@ -1,4 +1,4 @@
-"""Sinks: one micro-batch's rows, stored in files already, to where they belong; once, however often it is done.
+"""Writes one micro-batch's rows, which are stored in files already, to their sinks; repetitions have no effect.
 
 What is written is named by application (query id and sink) and version (micro-batch). A topic's rows are sent as a
 batch write of these (`spark.writer`): read from the same files, they are the same rows in the same order. Tables keep
@@ -24,12 +24,12 @@ _SHOWN: Final = 20
 
 
 def application(query: str, output: str) -> str:
-    """Who writes: ``txnAppId``."""
+    """Return the ``txnAppId`` under which an output is written."""
     return f"{query}/{output}"
 
 
 def write(pipeline: Pipeline, sink: Sink, rows: DataFrame, query: str, batch: int) -> None:
-    """``rows`` come from files that are not written again."""
+    """Write ``rows``, which are read from files that do not change, to a sink."""
     app = application(query, sink.name)
     if isinstance(sink, TopicSink):
         options = {name: text for name, text in sink.options.items() if name != VERIFY_KEY}
@@ -45,14 +45,14 @@ def write(pipeline: Pipeline, sink: Sink, rows: DataFrame, query: str, batch: in
 def to_topic(
     pipeline: Pipeline, topic: str, rows: DataFrame, app: str, batch: int, options: dict[str, str] | None = None
 ) -> None:
-    """Effectively once."""
+    """Write rows to a topic, effectively once."""
     given = {name: resolve(text) for name, text in {**pipeline.broker(), **(options or {})}.items()}
     given |= {"topic": topic, "delivery": "effectively-once", "txnAppId": app, "txnVersion": str(batch)}
     rows.write.format("pulsar").options(**given).mode("append").save()
 
 
 def _to_table(sink: TableSink, rows: DataFrame, app: str, batch: int) -> None:
-    """Exactly once: the table's commit carries both."""
+    """Write rows to a table, exactly once: its commit carries query and micro-batch."""
     options = {name: resolve(text) for name, text in sink.options.items()}
     checked = lake_options(TableKind(sink.format), {**options, "path": sink.path})
     # A write of an older version would be left out, as what the table has.

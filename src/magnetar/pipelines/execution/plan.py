@@ -1,4 +1,4 @@
-"""What Spark's analysis says of a pipeline: which steps keep state, which rows pass whole, and the graph as text.
+"""Spark's analysis of a pipeline: which steps keep state, which rows pass unchanged, and the graph as text.
 
 A step without state (select, filter, a join with a table that is there) gives the same whether its rows come as a
 stream or as the range of one micro-batch. A step with state (aggregation, join of two streams, deduplication) needs the
@@ -43,22 +43,24 @@ _PASSING: Final = frozenset({"Project", "SubqueryAlias", "View", "Filter", "Even
 
 
 class Analysis(NamedTuple):
+    """A pipeline as Spark understands it."""
+
     frames: Frames
-    """Over streams."""
+    """The frames over streams."""
     streams: Mapping[str, DataFrame]
-    """Of each topic source, as it is read."""
+    """The stream of each topic source, as it is read."""
     streamed: str | None
-    """The step whose rows the stream brings; None: every micro-batch is computed from its range alone."""
+    """The step whose rows come from the stream; None if every micro-batch is computed from its range alone."""
     clock: DataFrame
-    """What the query runs over."""
+    """The frame that the query runs over."""
     order: tuple[str, ...]
     """Sources in the order of Spark's offset log."""
     chains: Mapping[str, tuple[str, ...] | None]
-    """Per sink, see ``of`` in `manifest`."""
+    """The checks of each sink's rows, see ``of`` in `manifest`."""
 
 
 def _nodes(plan: Any) -> Iterator[Any]:
-    """The plan's nodes, parents first."""
+    """Yield the plan's nodes, parents first."""
     yield plan
     children = plan.children()
     for index in range(children.size()):
@@ -70,7 +72,7 @@ def _analyzed(frame: DataFrame) -> Any:
 
 
 def state_of(frame: DataFrame) -> list[str]:
-    """What keeps state between micro-batches in the making of a frame."""
+    """Return what keeps state between micro-batches when a frame is computed."""
     found = []
     for node in _nodes(_analyzed(frame)):
         if not node.isStreaming():
@@ -84,7 +86,7 @@ def state_of(frame: DataFrame) -> list[str]:
 
 
 def _streams(frame: DataFrame) -> list[str]:
-    """Subscriptions of the streams that it reads, in Spark's order."""
+    """Return the subscriptions of the streams that a frame reads, in Spark's order."""
     return [
         node.extraOptions().get("subscription")
         for node in _nodes(_analyzed(frame))
@@ -93,7 +95,7 @@ def _streams(frame: DataFrame) -> list[str]:
 
 
 def _chain(frame: DataFrame) -> tuple[str, ...] | None:
-    """The checks that every row of the frame went through, if none was lost or made otherwise."""
+    """Return the checks that every row of the frame went through; None if rows were selected or made on the way."""
     found = []
     for node in _nodes(_analyzed(frame)):
         name = node.nodeName()
@@ -110,7 +112,7 @@ def _chain(frame: DataFrame) -> tuple[str, ...] | None:
 
 
 def analyse(spark: SparkSession, pipeline: Pipeline) -> Analysis:
-    """Raises StepError for what Spark does not understand, and for state in two places."""
+    """Analyse a pipeline. Raises StepError for what Spark does not understand, and for state in two places."""
     streams = {source.name: stream(spark, pipeline, source) for source in pipeline.topic_sources}
 
     def read(source: TopicSource) -> DataFrame:
@@ -137,12 +139,12 @@ def analyse(spark: SparkSession, pipeline: Pipeline) -> Analysis:
 
 
 def _rows_of(frames: Frames, name: str) -> DataFrame:
-    """A step's rows before they are checked."""
+    """Return a step's rows before they are checked."""
     return frames.checks[name].frame.drop(OUTCOME + name) if name in frames.checks else frames.views[name]
 
 
 def _ticks(streams: Mapping[str, DataFrame]) -> DataFrame:
-    """All streams; only their offsets are used, since a micro-batch reads its range itself."""
+    """Join all streams; only their offsets are used, since a micro-batch reads its range itself."""
     from pyspark.sql import functions as f
 
     clock: DataFrame | None = None
@@ -171,7 +173,7 @@ def _order(pipeline: Pipeline, clock: DataFrame, where: str) -> tuple[str, ...]:
 
 
 def _check_supported(spark: SparkSession, pipeline: Pipeline, frames: Frames) -> None:
-    """Spark's own rules for streams hold also for what is computed per micro-batch."""
+    """Apply Spark's own rules for streams also to what is computed per micro-batch."""
     from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]  # publishes no types
     from pyspark.errors import PySparkException
 
@@ -189,7 +191,7 @@ def _check_supported(spark: SparkSession, pipeline: Pipeline, frames: Frames) ->
 
 
 def guarantee(sink: Sink) -> str:
-    """What a sink promises, and why."""
+    """Return what a sink promises, and why."""
     if isinstance(sink, TopicSink):
         return (
             "effectively once: each micro-batch is stored first and sent under the query's id and its number, and the "
@@ -213,7 +215,7 @@ def _expect(lines: list[str], one: Any) -> None:
 
 
 def text(pipeline: Pipeline, analysis: Analysis) -> list[str]:
-    """The graph for people."""
+    """Return the graph as lines of text."""
     frames, lines = analysis.frames, [f"pipeline {pipeline.name} ({pipeline.file})"]
     trigger = pipeline.trigger.value + (f" {pipeline.interval:g} s" if pipeline.trigger is Trigger.INTERVAL else "")
     lines += [f"  broker {pipeline.service_url}, trigger {trigger}, checkpoint {pipeline.checkpoint}"]

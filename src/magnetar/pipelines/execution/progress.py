@@ -1,4 +1,4 @@
-"""What is shown while a pipeline runs: a table on a terminal, one line per micro-batch elsewhere.
+"""The display of a running pipeline: a table on a terminal, one line per micro-batch elsewhere.
 
 Counts come from the manifests of this run, lag from Spark's progress: the entries between the end of the last
 micro-batch and the end of the topics. Entries of a ledger that is not the last one cannot be counted from places, so
@@ -24,11 +24,11 @@ from magnetar.runtime.clock import steady_seconds
 from magnetar.spark.offset_json import from_json
 
 _WINDOW: Final = 30.0
-"""Rates are over the last so many seconds."""
+"""Rates are averages over so many seconds."""
 
 
 def lag(end: Mapping[str, ReadPosition], latest: Mapping[str, ReadPosition]) -> tuple[int, bool]:
-    """Entries not processed, and whether there are certainly more."""
+    """Return the number of entries not processed yet, and whether there are certainly more."""
     entries, more = 0, False
     for topic, last in latest.items():
         at = end.get(topic, START)
@@ -43,19 +43,19 @@ def lag(end: Mapping[str, ReadPosition], latest: Mapping[str, ReadPosition]) -> 
 
 
 def lag_text(end: Mapping[str, ReadPosition], latest: Mapping[str, ReadPosition]) -> str:
-    """For people."""
+    """Return the lag as text."""
     entries, more = lag(end, latest)
     return f"more than {entries:,} entries" if more else f"{entries:,} entries" if entries else "none"
 
 
 def places_of(text: Any) -> dict[str, ReadPosition]:
-    """An offset in Spark's progress: JSON, perhaps still a text; null before the first one and when repeated."""
+    """Parse an offset in Spark's progress: JSON, perhaps as a string; null before the first one and when repeated."""
     found = json.loads(text) if isinstance(text, str) else text
     return from_json(found) if isinstance(found, dict) else {}
 
 
 def outline(pipeline: Pipeline) -> list[str]:
-    """What runs, before anything has: sources, sinks, and where it keeps itself."""
+    """Return lines that say what will run: sources, sinks and checkpoint."""
     lines = [f"pipeline {pipeline.name} ({pipeline.file}) at {pipeline.service_url}"]
     for source in pipeline.sources:
         if isinstance(source, TopicSource):
@@ -74,7 +74,7 @@ def outline(pipeline: Pipeline) -> list[str]:
 
 
 class ProgressView:
-    """Fed by the micro-batches (`batch_done`, in their thread) and by the query's progress (`progressed`)."""
+    """The display, updated by micro-batches (`batch_done`, in their thread) and the query's progress (`progressed`)."""
 
     def __init__(self, pipeline: Pipeline, console: Console | None = None) -> None:
         self._pipeline = pipeline
@@ -102,11 +102,11 @@ class ProgressView:
             self._live.stop()
 
     def say(self, line: str) -> None:
-        """One line, above the table if there is one."""
+        """Print one line, above the table if there is one."""
         self._console.print(line, markup=False, highlight=False, soft_wrap=True)
 
     def batch_done(self, manifest: Manifest) -> None:
-        """A micro-batch is done."""
+        """Show that a micro-batch is done."""
         with self._lock:
             now = steady_seconds()
             self._recent = [one for one in self._recent if now - one[0] < _WINDOW] + [(now, manifest)]
@@ -123,7 +123,7 @@ class ProgressView:
             self.say(self.line(manifest))
 
     def progressed(self, progress: Any, order: Sequence[str]) -> None:
-        """Spark's latest progress."""
+        """Show Spark's latest progress."""
         found = {}
         for name, source in zip(order, progress.sources, strict=False):
             latest = places_of(source.latestOffset)
@@ -133,7 +133,7 @@ class ProgressView:
             self._lags.update(found)
 
     def line(self, manifest: Manifest) -> str:
-        """One micro-batch."""
+        """Return the line of one micro-batch."""
         seconds = (manifest.times["ended_ms"] - manifest.times["began_ms"]) / 1000
         outputs = ", ".join(
             f"{output.rows:,} to {name}"
@@ -144,7 +144,7 @@ class ProgressView:
         return f"batch {manifest.batch}: {manifest.rows_in:,} rows in {seconds:.1f} s: {outputs}{dropped}"
 
     def table(self) -> Table:
-        """All of it."""
+        """Return the table."""
         with self._lock:
             table = Table(title=f"pipeline {self._pipeline.name}", title_justify="left")
             for title in ("", "name", "rows/s", "rows", "lag"):

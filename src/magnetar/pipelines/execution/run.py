@@ -1,10 +1,10 @@
-"""The query of a pipeline: started, watched, stopped.
+"""The query of a pipeline: it is started, shown while it runs, and stopped.
 
-A signal (Ctrl-C, SIGTERM) lets the micro-batch that is under way end and stops then; a second one stops at once, which
-does no harm either, since a micro-batch is repeated from wherever it was. Java hears neither, so it does not matter
-whether the signal goes to this process or to its group. Where it goes to Spark's Python workers too (systemd), they end
-and the micro-batch fails, which is a stop like any other then. An error ends the query, and so does the
-command: whoever starts it again goes on where it was.
+A signal (Ctrl-C, SIGTERM) stops the query when the running micro-batch has ended; a second one stops it at once, which
+is safe too, since a micro-batch is repeated from any point. Java ignores both, so it does not matter whether the signal
+goes to this process or to its group. Where it goes to Spark's Python workers too (systemd), they end and the
+micro-batch fails, which then counts as a stop. An error ends the query and the command; the next start continues where
+it was.
 """
 
 from __future__ import annotations
@@ -46,11 +46,11 @@ _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 
 
 class PipelineFailedError(MagnetarError):
-    """The query has ended with an error; the text is for people."""
+    """The query has ended with an error; its text is the explanation."""
 
 
 class Stop:
-    """Set by signals."""
+    """A request to stop, set by signals."""
 
     def __init__(self) -> None:
         self.asked = threading.Event()
@@ -62,7 +62,7 @@ class Stop:
 
     @contextlib.contextmanager
     def listening(self) -> Iterator[None]:
-        """From now on; only in the main thread can signals be asked for."""
+        """Handle signals within this context; other threads than the main one cannot."""
         if threading.current_thread() is not threading.main_thread():
             yield
             return
@@ -75,24 +75,26 @@ class Stop:
                 signal.signal(number, handler)
 
     def listen(self) -> None:
-        """Once more: Spark's session takes Ctrl-C for itself when it starts."""
+        """Install the handlers again: Spark's session takes Ctrl-C for itself when it starts."""
         if threading.current_thread() is threading.main_thread():
             for number in _SIGNALS:
                 signal.signal(number, self)
 
 
 class RunOutcome(NamedTuple):
+    """What a run has done."""
+
     batches: int
     rows: int
     dead: int
     dropped: int
     stopped: bool
-    """By a signal."""
+    """Whether a signal stopped it."""
 
 
 @contextlib.contextmanager
 def session(pipeline: Pipeline, *, brief: bool = True) -> Iterator[SparkSession]:
-    """A session of this process with the settings of the file; Spark's own log goes into the checkpoint.
+    """Give a Spark session in this process with the settings of the file; Spark's own log goes into the checkpoint.
 
     ``brief``: for what takes minutes and not hours (`spark.session`).
     """
@@ -114,7 +116,8 @@ def session(pipeline: Pipeline, *, brief: bool = True) -> Iterator[SparkSession]
 
 
 def prepare(pipeline: Pipeline) -> PipelineCheckpoint:
-    """The checkpoint; a new one learns where each source begins, which the broker keeps as a durable subscription."""
+    """Return the checkpoint. A new one records where each source begins, kept in the broker as a durable
+    subscription."""
     checkpoint = PipelineCheckpoint(pipeline.checkpoint)
     identity = checkpoint.identity()
     if identity is None:
@@ -141,7 +144,7 @@ def prepare(pipeline: Pipeline) -> PipelineCheckpoint:
 
 
 def _keep_letters(pipeline: Pipeline, topic: str) -> None:
-    """A subscription that nobody reads: without any, brokers trim the topic, and delete it when it is idle."""
+    """Keep a subscription that no client reads: without one, brokers trim the topic, and delete it when it is idle."""
     with open_lookup(pipeline) as lookup:
         for name in topic_partitions(lookup, topics_by_name([topic]), create=True):
             with CheckpointSubscription(lookup, name, f"{pipeline.name}.{DEAD_LETTERS}") as anchor:
@@ -151,7 +154,7 @@ def _keep_letters(pipeline: Pipeline, topic: str) -> None:
 def run(
     spark: SparkSession, pipeline: Pipeline, watch: ProgressView, stop: Stop, trigger: Trigger | None = None
 ) -> RunOutcome:
-    """Until there is nothing more to do, or somebody stops it. PipelineFailedError says why it failed."""
+    """Run until there is nothing more to do, or a stop is requested. Raises PipelineFailedError with the reason."""
     with PipelineCheckpoint(pipeline.checkpoint).alone():
         return _run_alone(spark, pipeline, watch, stop, trigger)
 
@@ -180,10 +183,10 @@ def _run_alone(
     finally:
         if query.isActive:
             query.stop()
-    # What a signal has brought down is no failure, even if it fell before it could be stopped.
+    # A query that a signal ended has not failed, even if it ended before it could be stopped.
     stopped = stopped or stop.asked.is_set()
     if stopped and isinstance(batches.failure, MagnetarError):
-        # An error of ours says more than that processes have ended; it may be there again at the next start.
+        # An error of ours is more than a process that ended; it may occur again at the next start.
         watch.say(f"the last micro-batch has failed, the next run will repeat it: {redact(str(batches.failure))}")
     if not stopped and (batches.failure is not None or error is not None):
         watch.errors += 1
@@ -215,7 +218,7 @@ def _stop_between(query: Any, batches: BatchRun) -> None:
 
 
 def cause_of(error: BaseException) -> str:
-    """The innermost reason, without traces: of a task's Python error its last line."""
+    """Return the innermost reason, without traces: the last line of a task's Python error."""
     if isinstance(error, MagnetarError):
         return str(error)
     lines = str(error).splitlines()
@@ -227,7 +230,7 @@ def cause_of(error: BaseException) -> str:
 
 
 def explanation(pipeline: Pipeline, error: BaseException | None) -> str:
-    """One paragraph: what happened, where, what to do."""
+    """Return one paragraph: what happened, where, and what to do."""
     checkpoint = PipelineCheckpoint(pipeline.checkpoint)
     begun, done = max(checkpoint.batches(), default=-1), checkpoint.committed()
     where = f"in micro-batch {begun}" if begun > done else f"behind micro-batch {done}" if done >= 0 else "at its start"

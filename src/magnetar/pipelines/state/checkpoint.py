@@ -1,10 +1,10 @@
-"""The directory of one pipeline.
+"""The checkpoint directory of one pipeline.
 
     metadata, offsets/, commits/, state/   Spark's own: query id, the end of each micro-batch before it runs, and so on
     pipeline.json                          whose directory this is, and where each source began
     manifests/<batch>.json                 what was done (`manifest`)
     staged/<batch>/                        results of the micro-batch that is under way
-    replays/<number>.json                  what `replay` has put back
+    replays/<number>.json                  what ``magnetar pipeline replay`` has put back (`redrive`)
     lock                                   held by the process that runs or replays
 
 Files of ours are written beside their place, synchronised and renamed, so each is there whole or not at all. The start
@@ -30,11 +30,11 @@ from magnetar.spark.offset_log import parse_offset_log, parse_query_id
 
 Places = dict[str, ReadPosition]
 STAGED: Final = "staged.json"
-"""What says that the results of a micro-batch are stored."""
+"""The file whose presence says that the results of a micro-batch are stored."""
 
 
 class PipelineCheckpoint:
-    """Reads afresh each time; two processes may look, one may run."""
+    """A pipeline's checkpoint, read anew at each call: several processes may read it, one may run."""
 
     def __init__(self, directory: str) -> None:
         self.directory = Path(directory)
@@ -42,7 +42,7 @@ class PipelineCheckpoint:
 
     @contextlib.contextmanager
     def alone(self) -> Iterator[None]:
-        """Hold the directory: nobody else runs or replays meanwhile. ConflictError if somebody does."""
+        """Lock the directory: no other process runs or replays meanwhile. ConflictError if one does."""
         self.directory.mkdir(parents=True, exist_ok=True)
         with (self.directory / "lock").open("w") as file:
             try:
@@ -51,13 +51,13 @@ class PipelineCheckpoint:
                 raise ConflictError(
                     f"{self.directory} is in use: another process runs or replays this pipeline; wait for it or stop it"
                 ) from None
-            # Let go by the system when this process ends, however it does.
+            # The system releases it when this process ends, in whatever way.
             yield
 
     # Spark's part
 
     def query_id(self) -> str | None:
-        """None before the first start."""
+        """Return the query's id; None before the first start."""
         try:
             return parse_query_id((self.directory / "metadata").read_text(), f"{self.directory}/metadata")
         except FileNotFoundError:
@@ -66,21 +66,22 @@ class PipelineCheckpoint:
             raise InvalidValueError(f"{self.directory}/metadata is no file of Spark's: {error}") from None
 
     def batches(self) -> list[int]:
-        """Micro-batches that Spark has an end of: begun, perhaps not finished. Spark keeps the last hundred."""
+        """Return the micro-batches that Spark has begun and perhaps not finished. Spark keeps the last hundred."""
         return _numbers(self.directory / "offsets", "")
 
     def committed(self) -> int:
-        """The last micro-batch that Spark knows as finished; -1 if none."""
+        """Return the last micro-batch that Spark has finished; -1 if there is none."""
         return max(_numbers(self.directory / "commits", ""), default=-1)
 
     def hold(self, batch: int) -> None:
-        """Make durable what Spark has noted of a micro-batch, which it does not do itself: its range, and the query."""
+        """Sync what Spark has written of a micro-batch but does not sync itself: its range, and the query."""
         for path in (self.directory / "metadata", self.directory / "offsets" / str(batch)):
             sync(path)
             sync(path.parent)
 
     def ends(self, batch: int) -> list[Places | None]:
-        """Of each source, in Spark's order; None for one that has nothing yet. InvalidValueError for other files."""
+        """Return the end of each source, in Spark's order; None for one that has nothing yet. InvalidValueError for
+        other files."""
         path = self.directory / "offsets" / str(batch)
         try:
             lines = parse_offset_log(path.read_text(), str(path))
@@ -91,7 +92,7 @@ class PipelineCheckpoint:
     # ours
 
     def identity(self) -> dict[str, Any] | None:
-        """pipeline.json; None before the first start."""
+        """Read pipeline.json; None before the first start."""
         try:
             found: dict[str, Any] = json.loads((self.directory / "pipeline.json").read_text())
             return found
@@ -105,7 +106,7 @@ class PipelineCheckpoint:
         write_whole(self.directory / "pipeline.json", text + "\n")
 
     def starts(self) -> dict[str, Places]:
-        """Where each source began."""
+        """Return where each source began."""
         given = self.identity()
         if given is None:
             raise InvalidValueError(f"{self.directory} is no checkpoint of a pipeline: pipeline.json is missing")
@@ -115,7 +116,7 @@ class PipelineCheckpoint:
         }
 
     def manifest(self, batch: int) -> Manifest | None:
-        """One, if it is there."""
+        """Return the manifest of a micro-batch, if there is one."""
         found = self._read.get(batch)
         if found is None:
             path = self._manifest(batch)
@@ -127,7 +128,7 @@ class PipelineCheckpoint:
         return found
 
     def manifests(self) -> tuple[list[Manifest], list[str]]:
-        """All in order, and what is wrong with files that cannot be read."""
+        """Return all manifests in order, and what is wrong with files that cannot be read."""
         found, wrong = [], []
         for batch in self.manifest_numbers():
             try:
@@ -140,11 +141,11 @@ class PipelineCheckpoint:
         return found, wrong
 
     def manifest_numbers(self) -> list[int]:
-        """In order."""
+        """Return the micro-batches that have a manifest, in order."""
         return _numbers(self.directory / "manifests", ".json")
 
     def write(self, manifest: Manifest) -> Manifest:
-        """Sealed behind the one before; gives it as it was written."""
+        """Seal a manifest with the fingerprint of the previous one and write it; return it as it was written."""
         before = self.manifest(manifest.batch - 1) if manifest.batch else None
         if manifest.batch and before is None:
             raise InvalidValueError(f"{self._manifest(manifest.batch - 1)} is missing: somebody removed it")
@@ -164,17 +165,18 @@ class PipelineCheckpoint:
         return whole
 
     def under_way(self, last: int) -> set[int]:
-        """Micro-batches behind ``last`` that have a manifest, or whose results are stored and may be on their way."""
+        """Return micro-batches after ``last`` that have a manifest, or whose results are stored and may be being
+        written."""
         # In this order: results are removed when the manifest is there.
         waiting = {int(one.parent.name) for one in self.directory.glob(f"staged/*/{STAGED}")}
         return {batch for batch in waiting.union(self.manifest_numbers()) if batch > last}
 
     def staged(self, batch: int) -> Path:
-        """The directory for a micro-batch's results."""
+        """Return the directory for a micro-batch's results."""
         return self.directory / "staged" / str(batch)
 
     def remove_staged(self) -> None:
-        """Of all micro-batches."""
+        """Remove the results of all micro-batches."""
         shutil.rmtree(self.directory / "staged", ignore_errors=True)
 
     def _manifest(self, batch: int) -> Path:

@@ -1,7 +1,7 @@
 """The form of a dead letter: the original message with properties that say where it comes from and why. Pure.
 
-Value, key and event time are the original ones, properties too; ours are added, all beginning with `PREFIX`. A row that
-failed behind the first step is no message any more: its value is the row as JSON (kind ``row``), and it has a position
+Value, key, event time and properties are the original ones; ours are added, all beginning with `PREFIX`. A row that
+failed after the first step is no message any more: its value is the row as JSON (kind ``row``), and it has a position
 only if the steps carried ``__topic``, ``__ledgerId``, ``__entryId`` and ``__batchIndex`` along.
 """
 
@@ -26,7 +26,7 @@ POSITION: Final = f"{PREFIX}position"
 
 
 class DeadLetter(NamedTuple):
-    """What its properties say."""
+    """What a dead letter's properties say."""
 
     pipeline: str
     kind: str
@@ -43,7 +43,7 @@ class DeadLetter(NamedTuple):
 
 
 def parse_dead_letter(properties: KeyValues) -> DeadLetter | None:
-    """None for a message that is no dead letter of a pipeline."""
+    """Parse a message's properties; None if it is not a dead letter of a pipeline."""
     ours = {name: value for name, value in properties if name.startswith(PREFIX)}
     if NAME not in ours or KIND not in ours:
         return None

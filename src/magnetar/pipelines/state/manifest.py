@@ -1,4 +1,4 @@
-"""What is written down of each micro-batch, and how one manifest seals the one before it. Pure.
+"""The manifest of a micro-batch, and the chain in which each manifest seals the previous one. Pure.
 
     {"v": 1, "pipeline": "late", "query": "<id>", "batch": 3,
      "sources": {"flights": {"start": {"<topic-partition>": "12:400:0"}, "end": {...},
@@ -12,10 +12,10 @@ Ranges are half-open places, as in Spark's checkpoint (`spark.offsets`). A *prin
 rows, modulo 2^64: it does not depend on their order, and the print of many batches is the sum of theirs. ``of`` names
 the checks that the rows of an output went through, the source first, if every row that passed them is in the output;
 it is null if the rows were selected, joined or aggregated on the way. ``by`` is "names" where the print is that of
-`rows.row_print`, which can be computed again from a table.
+`expressions.row_print`, which can be computed again from a table.
 
 ``fingerprint`` is SHA-256 over ``previous`` and the rest in canonical form, and ``previous`` is the fingerprint of the
-batch before, so no manifest can be changed, left out or put in without the next one showing it.
+previous batch, so no manifest can be changed, left out or inserted without the next one showing it.
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ from magnetar.model.errors import InvalidValueError
 
 VERSION: Final = 1
 FIRST: Final = "0" * 64
-"""What the first manifest of a pipeline follows."""
+"""The ``previous`` of the first manifest."""
 BY_NAMES: Final = "names"
 _MASK: Final = (1 << 64) - 1
 
 
 class ManifestError(InvalidValueError):
-    """A file that is no manifest, or not of this version."""
+    """A file is no manifest, or not of this version."""
 
 
 def print_text(number: int) -> str:
-    """A sum of row hashes, as it is stored."""
+    """Return a sum of row hashes as it is stored."""
     return f"{number & _MASK:016x}"
 
 
@@ -59,7 +59,7 @@ class CheckPart:
     """What expectations and decoding made of the rows at one place."""
 
     rows: int
-    """That came."""
+    """Rows that arrived."""
     dead: int
     dropped: int
     causes: Mapping[str, int]
@@ -84,6 +84,8 @@ class OutputPart:
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
+    """What one micro-batch read, judged and wrote."""
+
     pipeline: str
     query: str
     batch: int
@@ -107,11 +109,11 @@ class Manifest:
         return sum(one.dropped for one in self.checks.values())
 
     def sealed(self) -> Manifest:
-        """With its fingerprint."""
+        """Return the manifest with its fingerprint."""
         return replace(self, fingerprint=self.digest())
 
     def digest(self) -> str:
-        """What the fingerprint must be."""
+        """Compute the fingerprint."""
         content = {name: value for name, value in asdict(self).items() if name not in ("previous", "fingerprint")}
         for part in content["outputs"].values():
             # Earlier releases did not have it.
@@ -122,12 +124,12 @@ class Manifest:
 
 
 def to_text(manifest: Manifest) -> str:
-    """As it is stored."""
+    """Encode a manifest as its file."""
     return json.dumps({"v": VERSION, **asdict(manifest)}, indent=1, ensure_ascii=False) + "\n"
 
 
 def from_text(text: str, where: str) -> Manifest:
-    """The reverse. ManifestError names ``where``."""
+    """Parse a manifest's file. Raises ManifestError that names ``where``."""
     try:
         given: dict[str, Any] = json.loads(text)
         if given.pop("v") != VERSION:

@@ -1,4 +1,4 @@
-"""What is known of a pipeline without running it: from its checkpoint, and from the broker if that answers."""
+"""``magnetar pipeline status``: what the checkpoint, and the broker if it answers, say of a pipeline."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ _RECENT = 10
 
 
 def open_lookup(pipeline: Pipeline) -> Lookup:
-    """With the secrets of the file."""
+    """Connect to the pipeline's broker, with the file's secrets resolved."""
     token = None if pipeline.token is None else resolve(pipeline.token)
     return Lookup(resolve(pipeline.service_url), token=token)
 
 
 def topic_partitions_of(lookup: Lookup, source: TopicSource) -> list[str]:
-    """What a source would read now."""
+    """Return the topic-partitions that a source would read now."""
     given = {"service.url": "pulsar://not-used:6650", "subscription": source.subscription, **source.options}
     return topic_partitions(lookup, source_options(given).topics, create=False)
 
 
 def partitions_there(lookup: Lookup, topic: str) -> list[str]:
-    """Topic-partitions of an output; none if nothing was ever written to it."""
+    """Return the topic-partitions of an output; none if nothing was ever written to it."""
     try:
         return topic_partitions(lookup, topics_by_name([topic]), create=False)
     except RefusedError as error:
@@ -44,7 +44,7 @@ def partitions_there(lookup: Lookup, topic: str) -> list[str]:
 
 
 def topics_of(pipeline: Pipeline) -> list[str]:
-    """Every topic of the file with its partitions, asked of the broker. ClientError if it does not answer."""
+    """Ask the broker for every topic of the file and return a line for each. ClientError if it does not answer."""
     lines = []
     with open_lookup(pipeline) as lookup:
         for source in pipeline.topic_sources:
@@ -63,7 +63,7 @@ def topics_of(pipeline: Pipeline) -> list[str]:
 
 
 def status(pipeline: Pipeline) -> list[str]:
-    """For people."""
+    """Return the status as lines of text."""
     checkpoint = PipelineCheckpoint(pipeline.checkpoint)
     identity = checkpoint.identity()
     if identity is None:

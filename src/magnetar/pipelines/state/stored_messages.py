@@ -1,6 +1,6 @@
 """Messages of topics as they were sent: chunks joined, encrypted ones opened with the keys that the file names.
 
-`replay` and `verify` read topics with the client, without Spark. A source's topics are opened with its
+`redrive` and `verify` read topics with the client, without Spark. A source's topics are opened with its
 ``decryption.privateKey``, an output with that of its sink; dead letters are never encrypted.
 """
 
@@ -31,7 +31,7 @@ _USED: Final = (_KEY, "chunkTimeoutMs", "operationTimeoutMs")
 def stored_messages(
     lookup: Lookup, topic: str, start: ReadPosition, end: ReadPosition, options: SourceOptions
 ) -> Iterator[ColumnBuilder]:
-    """All of a range, some at a time; what was given is not valid any more when the next one comes."""
+    """Yield all messages of a range, some at a time; each is valid until the next one is asked for."""
     found = ColumnBuilder()
     for block in range_blocks(options, lookup, Range(topic, start, end)):
         for _ in found.add(block):
@@ -42,25 +42,26 @@ def stored_messages(
 def reader_options(
     pipeline: Pipeline, topic: str, given: Mapping[str, str], failure: CryptoFailureAction = CryptoFailureAction.FAIL
 ) -> SourceOptions:
-    """How `stored_messages` reads a topic, with what a source or sink says; what was trimmed is left out."""
+    """Return how `stored_messages` reads a topic, with options of a source or sink; what was trimmed is left out."""
     options = {name: resolve(given[name]) for name in _USED if name in given}
     options |= {"service.url": resolve(pipeline.service_url), "topic": topic, "failOnDataLoss": "false"}
     return source_options({**options, "decryption.onFailure": failure.value})
 
 
 def has_key(source: TopicSource) -> bool:
-    """Whether it opens encrypted messages."""
+    """Return whether a source opens encrypted messages."""
     return _KEY in source.options
 
 
 def sources_by_topic(pipeline: Pipeline, checkpoint: PipelineCheckpoint) -> dict[str, TopicSource]:
-    """Which source has read a topic-partition; of two one with a key, so that nothing of it goes out in the clear."""
+    """Return which source has read each topic-partition; of two, one with a key, so that nothing leaves in the
+    clear."""
     topics: dict[str, set[str]] = {name: set(places) for name, places in checkpoint.starts().items()}
     for manifest in checkpoint.manifests()[0]:
         for name, part in manifest.sources.items():
             topics.setdefault(name, set()).update(part.end)
     for batch in checkpoint.batches()[-1:]:
-        # It may have no manifest yet, but dead letters. Sources are told apart by what they had before.
+        # It may have dead letters, but no manifest yet. Sources are known by the topics they had before.
         for ends in checkpoint.ends(batch):
             for known in topics.values():
                 if ends is not None and not known.isdisjoint(ends):
@@ -71,8 +72,7 @@ def sources_by_topic(pipeline: Pipeline, checkpoint: PipelineCheckpoint) -> dict
 
 
 def sealed_count(properties: KeyValues) -> int | None:
-    """How many messages are in one that no key has opened (`CryptoFailureAction.CONSUME`); None if it was opened, or
-    was open.
+    """Count the messages in an entry that no key has opened; None if it was opened or is not encrypted.
 
     Of a message in chunks the last one counts: after a crash between chunks the others may be there twice.
     """
