@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from magnetar.protocol.commands import SubType
-from magnetar.testing.rawclient import RawClient, RefusedError
+from magnetar.testing.rawclient import RawClient, RawClientError
 from tests.app.test_standalone import ports, standalone
 
 T = "persistent://public/default/t"
@@ -65,7 +65,7 @@ async def publish(client: RawClient, count: int) -> int:
     for i in range(count):
         try:
             await producer.publish(b"m" * 20_000)
-        except RefusedError as refused:
+        except RawClientError as refused:
             assert "the disk is full" in str(refused) or "No space left" in str(refused)
             return i
     return count

@@ -14,20 +14,20 @@ from magnetar.testing.history import (
     ConsumerLeft,
     ConsumerOpened,
     Delivered,
-    Place,
+    MessagePosition,
     Receipted,
     RedeliveryAsked,
     Sent,
 )
 from magnetar.testing.network import Link
-from magnetar.testing.rawclient import RawClient, RawConsumer, RawProducer, RefusedError, payload_of
+from magnetar.testing.rawclient import RawClient, RawClientError, RawConsumer, RawProducer, payload_of
 from tests.sim.world import World
 
-TROUBLE = (ConnectionError, RefusedError, TimeoutError)
+TROUBLE = (ConnectionError, RawClientError, TimeoutError)
 
 
-def place_of(message_id: c.MessageIdData) -> Place:
-    return Place(message_id.ledger, message_id.entry)
+def place_of(message_id: c.MessageIdData) -> MessagePosition:
+    return MessagePosition(message_id.ledger, message_id.entry)
 
 
 @dataclass(slots=True)
@@ -158,11 +158,11 @@ class Subscriber:
         self.habit = habit or Habit()
         self.stopped = False
         self.lives = 0
-        self.got: list[tuple[Place, str, int]] = []
+        self.got: list[tuple[MessagePosition, str, int]] = []
         """Everything delivered in the present life, in order: place, value, redelivery count."""
         self.connection: _Connection | None = None
         self.consumer: RawConsumer | None = None
-        self.acked: list[Place] = []
+        self.acked: list[MessagePosition] = []
         """What an ack was sent for in the present life."""
         self._todo: list[c.MessageIdData] = []
         self._asked: dict[int, tuple[c.MessageIdData, ...]] = {}

@@ -6,7 +6,7 @@ import asyncio
 
 from magnetar.protocol import commands as c
 from magnetar.testing.broker import HOST, PORT
-from magnetar.testing.rawclient import RawClient, RawConsumer, RefusedError, payload_of
+from magnetar.testing.rawclient import RawClient, RawClientError, RawConsumer, payload_of
 from tests.sim.world import World
 
 _KEEPER = "keeper"
@@ -18,7 +18,7 @@ async def _keeper(topic: str) -> RawConsumer:
             client = await RawClient.open(HOST, PORT)
             await client.connect()
             return await client.subscribe(topic, _KEEPER, initial_position=c.InitialPosition.Earliest)
-        except (ConnectionError, RefusedError, TimeoutError):  # perhaps a failing write was left over
+        except (ConnectionError, RawClientError, TimeoutError):  # perhaps a failing write was left over
             await asyncio.sleep(0.5)
 
 

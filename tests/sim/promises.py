@@ -14,7 +14,7 @@ from typing import Any, Final
 from magnetar.model.names import TopicName
 from magnetar.model.schemas import SchemaType
 from magnetar.protocol import commands as c
-from magnetar.testing.rawclient import RefusedError
+from magnetar.testing.rawclient import RawClientError
 from magnetar.testing.rawtransaction import RawTransaction
 from tests.sim.stage import FIRST_MESSAGES, SUB, Stage, answered, connection
 from tests.sim.world import T
@@ -279,7 +279,7 @@ async def _partitioned_by_default(stage: Stage) -> None:
 async def _partitions_on_demand(stage: Stage) -> None:
     answer = await stage.client.partitions("persistent://public/default/parted")
     if answer.error is not None:
-        raise RefusedError(answer.error, answer.message or "")
+        raise RawClientError(answer.error, answer.message or "")
     assert answer.partitions == 2
 
 

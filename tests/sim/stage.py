@@ -15,7 +15,7 @@ from magnetar.admin.ports import BrokerPorts, StatsOptions
 from magnetar.model.names import NamespaceName, TopicName
 from magnetar.protocol import commands as c
 from magnetar.testing.broker import HOST, PORT
-from magnetar.testing.rawclient import RawClient, RawConsumer, RawProducer, RefusedError, payload_of
+from magnetar.testing.rawclient import RawClient, RawClientError, RawConsumer, RawProducer, payload_of
 from tests.sim.world import T, World
 
 REST = "/admin/v2/persistent/public/default"
@@ -190,5 +190,5 @@ async def answered(client: RawClient, command: Any, kind: type[Any]) -> Any:
     """The answer to a request, whose error may stand in it."""
     answer = await client.request(command, kind)
     if getattr(answer, "error", None) is not None:
-        raise RefusedError(answer.error, answer.message or "")
+        raise RawClientError(answer.error, answer.message or "")
     return answer

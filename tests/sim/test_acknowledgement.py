@@ -11,7 +11,8 @@ from magnetar.storage.log import records
 from magnetar.storage.log.journal import Journal
 from magnetar.storage.log.write_group import DirtyCursor, Done
 from magnetar.storage.store import StoreSettings
-from magnetar.testing.history import Delivered, Order, Rules
+from magnetar.testing.history import Delivered
+from magnetar.testing.history_check import Order, Rules
 from tests.sim.clients import Habit, Publisher, Subscriber
 from tests.sim.world import T, World, caught, run_seed, run_seeds
 

@@ -19,7 +19,7 @@ from magnetar.model.errors import MetadataError
 from magnetar.protocol import commands as c
 from magnetar.storage.ledgers.managed_ledger import ManagedLedger
 from magnetar.storage.log.write_group import DirtyCursor, DirtyFeatureState, Done, Failed
-from magnetar.testing.rawclient import RefusedError
+from magnetar.testing.rawclient import RawClientError
 from tests.admin.fake_broker import FakeBroker
 from tests.sim import promises, promises_of_rest
 from tests.sim.promises import Promise
@@ -80,7 +80,7 @@ def asked_of_refusing_metadata(promise: Promise) -> Simulation:
             await promise.prepare(stage)
         before = await stage.facts()
         with refusing(world):
-            with pytest.raises((RefusedError, RefusedByRestError)):
+            with pytest.raises((RawClientError, RefusedByRestError)):
                 await promise.ask(stage)
             assert not (early := difference(before, await stage.facts())), f"refused and seen: {early}"
         await promise.ask(stage)

@@ -25,7 +25,7 @@ from magnetar.protocol.entries import (
     split_batch,
 )
 from magnetar.testing.broker import HOST, PORT
-from magnetar.testing.history import Place
+from magnetar.testing.history import MessagePosition
 from magnetar.testing.rawclient import RawClient, RawConsumer
 from tests.sim.clients import TROUBLE, place_of
 from tests.sim.world import T, World, caught, run_seeds
@@ -37,7 +37,7 @@ KEYS = tuple("abcdefgh")
 
 
 class Message(NamedTuple):
-    place: Place
+    place: MessagePosition
     number: int
     key: str
     value: bytes
@@ -58,7 +58,7 @@ def entry_of(world: World, number: int) -> tuple[bytes, int]:
     return build_entry(metadata, compress(kind, plain)), len(inside)
 
 
-def inside_of(place: Place, entry: bytes) -> list[Message]:
+def inside_of(place: MessagePosition, entry: bytes) -> list[Message]:
     metadata = metadata_of(entry)
     assert metadata.num_messages_in_batch is not None
     plain = decompress(metadata.compression, payload_of(entry), metadata.uncompressed_size, 1 << 20)
@@ -85,7 +85,7 @@ class Watcher:
 
     def __init__(self, world: World) -> None:
         self.world = world
-        self.log: dict[Place, list[Message]] = {}
+        self.log: dict[MessagePosition, list[Message]] = {}
 
     async def run(self) -> None:
         while True:

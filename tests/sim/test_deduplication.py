@@ -16,7 +16,7 @@ from magnetar.protocol import commands as c
 from magnetar.storage.ledgers.feature_state import FeatureState, StateChange
 from magnetar.testing.broker import HOST, PORT
 from magnetar.testing.faultfiles import Operation
-from magnetar.testing.rawclient import RawClient, RawProducer, RefusedError, make_entry
+from magnetar.testing.rawclient import RawClient, RawClientError, RawProducer, make_entry
 from tests.sim.contents import contents, keep
 from tests.sim.world import SMALL, T, World, caught, run_seeds
 
@@ -31,7 +31,7 @@ WRONG = (
     "changes are not replayed",
 )
 FAILING: tuple[Operation, ...] = ("append", "sync")
-TROUBLE = (ConnectionError, RefusedError, TimeoutError)
+TROUBLE = (ConnectionError, RawClientError, TimeoutError)
 
 
 class Resender:
@@ -161,7 +161,7 @@ class Rebatcher:
             try:
                 await self._life()
             except TROUBLE as error:
-                if isinstance(error, RefusedError) and "begins with messages that are stored" in str(error):
+                if isinstance(error, RawClientError) and "begins with messages that are stored" in str(error):
                     self.overlaps += 1
                     self._at = int(str(error).partition("stored up to ")[2].partition(";")[0]) + 1
                 await asyncio.sleep(self.world.rng.uniform(0.02, 0.2))

@@ -14,7 +14,8 @@ from magnetar.broker.topic.dispatch.delays import Delays, DelayState
 from magnetar.broker.topic.dispatch.dispatch_filter import DispatchRule
 from magnetar.config.settings import Settings
 from magnetar.protocol.commands import SubType
-from magnetar.testing.history import Delivered, Event, Order, Rules
+from magnetar.testing.history import Delivered, Event
+from magnetar.testing.history_check import Order, Rules
 from magnetar.testing.rawclient import RawProducer, make_entry
 from tests.sim.clients import Habit, Publisher, Subscriber
 from tests.sim.world import T, World, caught, run_seeds

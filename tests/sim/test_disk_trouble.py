@@ -15,7 +15,8 @@ from magnetar.storage.backends.committer import Committed, Committer
 from magnetar.storage.backends.files import Chunk, File
 from magnetar.storage.space.reserve import Reserve
 from magnetar.testing.faultfiles import FaultFileSystem, Operation
-from magnetar.testing.history import Crashed, Order, Receipted, Rules
+from magnetar.testing.history import Crashed, Receipted
+from magnetar.testing.history_check import Order, Rules
 from tests.sim.clients import Habit, Publisher, Subscriber
 from tests.sim.world import SMALL, T, World, caught, run_seeds
 

@@ -13,7 +13,8 @@ from magnetar.app.node import Broker
 from magnetar.protocol.commands import SubType
 from magnetar.storage.backends.files import FileSystem
 from magnetar.testing.faultfiles import FaultFileSystem
-from magnetar.testing.history import Crashed, Order, Rules
+from magnetar.testing.history import Crashed
+from magnetar.testing.history_check import Order, Rules
 from tests.sim.clients import Habit, Publisher, Subscriber
 from tests.sim.world import T, World, caught, run_seeds
 

@@ -14,7 +14,7 @@ from magnetar.model.errors import ServerError
 from magnetar.model.names import TopicName
 from magnetar.protocol import commands as c
 from magnetar.testing.broker import HOST, PORT
-from magnetar.testing.rawclient import RawClient, RefusedError, make_entry
+from magnetar.testing.rawclient import RawClient, RawClientError, make_entry
 from tests.sim.contents import contents, keep
 from tests.sim.world import T, World, caught, run_seeds
 
@@ -23,7 +23,7 @@ MODES = (
     c.ProducerAccessMode.ExclusiveWithFencing,
     c.ProducerAccessMode.WaitForExclusive,
 )
-TROUBLE = (ConnectionError, RefusedError, TimeoutError)
+TROUBLE = (ConnectionError, RawClientError, TimeoutError)
 
 
 class Leader:
@@ -45,7 +45,7 @@ class Leader:
         while not self.stopped:
             try:
                 await self._life()
-            except RefusedError as error:
+            except RawClientError as error:
                 self.refused.add(error.code)
                 if error.code is ServerError.ProducerFenced:
                     self._epoch = None  # as an application that makes a new producer

@@ -19,7 +19,7 @@ from magnetar.protocol import commands as c
 from magnetar.protocol.entries import messages_in
 from magnetar.protocol.generated import pulsar_pb2 as pb
 from magnetar.testing.broker import HOST, PORT
-from magnetar.testing.rawclient import RawClient, RawConsumer, RefusedError, payload_of
+from magnetar.testing.rawclient import RawClient, RawClientError, RawConsumer, payload_of
 from magnetar.testing.rawtransaction import RawTransaction
 from tests.sim.hostile_commands import COMMANDS, INTEGERS, Forge
 from tests.sim.world import T, World, caught, run_seeds
@@ -39,7 +39,7 @@ SAID_BY_CLIENTS = (
     "endTxn", "endTxnOnPartition", "endTxnOnSubscription", "tcClientConnectRequest", "watchTopicList",
     "watchTopicListClose", "ping",
 )  # fmt: skip
-TROUBLE = (ConnectionError, RefusedError, TimeoutError)
+TROUBLE = (ConnectionError, RawClientError, TimeoutError)
 
 
 class Witness:

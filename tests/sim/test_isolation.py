@@ -11,7 +11,7 @@ from magnetar.broker.connection.session import Session
 from magnetar.protocol import codec
 from magnetar.protocol import commands as c
 from magnetar.testing.broker import HOST, PORT
-from magnetar.testing.history import Order, Rules
+from magnetar.testing.history_check import Order, Rules
 from magnetar.testing.rawclient import RawClient, make_entry
 from tests.sim.clients import Habit, Publisher, Subscriber
 from tests.sim.world import T, World, caught, run_seeds

@@ -10,7 +10,7 @@ from magnetar.broker.delivery.sticky_keys.draining_hashes import DrainingHashesT
 from magnetar.broker.delivery.sticky_keys.sticky_replay import StickySortedOrdinals
 from magnetar.config.settings import Settings
 from magnetar.protocol.commands import SubType
-from magnetar.testing.history import Order, Rules
+from magnetar.testing.history_check import Order, Rules
 from tests.sim.clients import Habit, Publisher, Subscriber
 from tests.sim.world import T, World, caught, run_seeds
 

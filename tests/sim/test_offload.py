@@ -18,7 +18,7 @@ from magnetar.offload.parquet_archive import ParquetArchive
 from magnetar.protocol.commands import SubType
 from magnetar.storage.ledgers.archive import Offload
 from magnetar.storage.ledgers.managed_ledger import ManagedLedger
-from magnetar.testing.history import Rules
+from magnetar.testing.history_check import Rules
 from tests.sim.clients import Habit, Publisher, Subscriber
 from tests.sim.world import T, World, caught, run_seeds
 from tests.support.memory_object_store import MemoryObjectStore

@@ -12,7 +12,7 @@ from magnetar.broker.delivery.dispatchers.key_shared import KeyShared
 from magnetar.broker.delivery.dispatchers.shared import Shared
 from magnetar.broker.topic.dispatch.pump import Pump
 from magnetar.protocol.commands import SubType
-from magnetar.testing.history import Order, Rules
+from magnetar.testing.history_check import Order, Rules
 from tests.sim.clients import Habit, Publisher, Subscriber
 from tests.sim.world import T, World, caught, run_seeds
 

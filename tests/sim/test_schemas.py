@@ -14,7 +14,7 @@ from magnetar.model.names import TopicName
 from magnetar.model.schemas import SchemaDefinition, SchemaId, SchemaVersion
 from magnetar.protocol import commands as c
 from magnetar.testing.broker import HOST, PORT
-from magnetar.testing.rawclient import DisconnectedError, RawClient, RefusedError
+from magnetar.testing.rawclient import DisconnectedError, RawClient, RawClientError
 from tests.sim.world import World, caught, run_seeds
 
 TOPICS = [f"persistent://public/default/{name}" for name in ("a", "b")]
@@ -82,8 +82,8 @@ async def register(world: World, topic: str, ledger: Ledger, rounds: int) -> Non
                 producer = await client.producer(topic, schema=given)
                 version = producer.opened.schema_version
                 await producer.close()
-        except (DisconnectedError, TimeoutError, RefusedError) as error:
-            assert not isinstance(error, RefusedError) or error.code is ServerError.ServiceNotReady, error
+        except (DisconnectedError, TimeoutError, RawClientError) as error:
+            assert not isinstance(error, RawClientError) or error.code is ServerError.ServiceNotReady, error
             ledger.unanswered.add(data)
             client = await connection()
             continue

@@ -11,7 +11,7 @@ from magnetar.storage.ledgers.cursor import Cursor
 from magnetar.storage.log.journal import Journal
 from magnetar.storage.log.write_group import DirtyCursor, Done
 from magnetar.testing.broker import HOST, PORT
-from magnetar.testing.history import Place, Receipted
+from magnetar.testing.history import MessagePosition, Receipted
 from magnetar.testing.rawclient import RawClient, make_entry
 from tests.sim.clients import Publisher, place_of
 from tests.sim.world import T, World, caught, run_seeds
@@ -19,7 +19,7 @@ from tests.sim.world import T, World, caught, run_seeds
 S = "sub"
 
 
-def receipted(world: World) -> list[Place]:
+def receipted(world: World) -> list[MessagePosition]:
     return sorted(event.place for event in world.history if isinstance(event, Receipted))
 
 
@@ -56,7 +56,7 @@ async def by_time(world: World) -> None:
     client = await RawClient.open(HOST, PORT)
     await client.connect()
     producer = await client.producer(T)
-    entries: list[tuple[int, Place]] = []
+    entries: list[tuple[int, MessagePosition]] = []
     for i in range(60):
         entry = _entry(producer.name, i, publish_time_ms=1_000 * i)
         receipt = await producer.receipt(producer.send(b"", entry=entry))
@@ -75,7 +75,7 @@ def _entry(producer: str, sequence_id: int, publish_time_ms: int) -> bytes:
     return make_entry(b"x", producer=producer, sequence_id=sequence_id, publish_time_ms=publish_time_ms)
 
 
-async def first_deliveries(sub_type: SubType, count: int) -> list[Place]:
+async def first_deliveries(sub_type: SubType, count: int) -> list[MessagePosition]:
     """What a fresh consumer gets that acknowledges nothing."""
     client = await RawClient.open(HOST, PORT)
     await client.connect()

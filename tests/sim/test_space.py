@@ -17,7 +17,8 @@ from magnetar.storage.space import segment_cleaner
 from magnetar.storage.space.occupancy import Occupancy
 from magnetar.storage.store import LedgerStore
 from magnetar.testing.faultfiles import FaultFileSystem
-from magnetar.testing.history import Delivered, Order, Rules
+from magnetar.testing.history import Delivered
+from magnetar.testing.history_check import Order, Rules
 from tests.sim.clients import Habit, Publisher, Subscriber
 from tests.sim.world import SMALL, T, World, caught, run_seeds
 

@@ -13,8 +13,8 @@ from magnetar.broker.delivery.dispatchers.ranking import Ranking
 from magnetar.model.errors import ServerError
 from magnetar.protocol.commands import InitialPosition, SubType
 from magnetar.testing.broker import HOST, PORT
-from magnetar.testing.history import Order, Rules
-from magnetar.testing.rawclient import RawClient, RefusedError
+from magnetar.testing.history_check import Order, Rules
+from magnetar.testing.rawclient import RawClient, RawClientError
 from tests.sim.clients import Habit, Publisher, Subscriber
 from tests.sim.world import T, World, caught, run_seeds
 
@@ -35,7 +35,7 @@ async def exclusive(world: World) -> None:
             continue
         try:
             await other.subscribe(T, S, SubType.Exclusive)
-        except RefusedError as refused:
+        except RawClientError as refused:
             assert refused.code is ServerError.ConsumerBusy
         else:
             raise AssertionError("two consumers on an exclusive subscription")
@@ -46,7 +46,7 @@ async def exclusive(world: World) -> None:
     while taken is None:
         try:
             taken = await other.subscribe(T, S, SubType.Exclusive, initial_position=InitialPosition.Earliest)
-        except RefusedError:
+        except RawClientError:
             await asyncio.sleep(0.5)
         else:
             assert world.loop.time() - asked < 15

@@ -17,11 +17,11 @@ from magnetar.model.names import TopicName
 from magnetar.protocol.commands import InitialPosition
 from magnetar.storage.store import LedgerStore
 from magnetar.testing.broker import HOST, PORT
-from magnetar.testing.rawclient import RawClient, RefusedError
+from magnetar.testing.rawclient import RawClient, RawClientError
 from tests.sim.clients import Publisher
 from tests.sim.world import World, caught, run_seeds
 
-LOST = (ConnectionError, RefusedError, TimeoutError, MagnetarError, asyncio.CancelledError)
+LOST = (ConnectionError, RawClientError, TimeoutError, MagnetarError, asyncio.CancelledError)
 
 
 def ports_of(world: World) -> BrokerPorts:
@@ -35,7 +35,7 @@ async def terminated(world: World, name: TopicName) -> bool:
     await client.connect()
     try:
         await client.producer(name.fqn)
-    except RefusedError as refused:
+    except RawClientError as refused:
         assert refused.code is TopicTerminatedError.code, refused
         return True
     finally:

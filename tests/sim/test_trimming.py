@@ -10,7 +10,7 @@ from magnetar.broker.topic.topic import Topic
 from magnetar.broker.upkeep import unloaded_topics
 from magnetar.model.names import TopicName
 from magnetar.protocol.commands import SubType
-from magnetar.testing.history import Order, Rules
+from magnetar.testing.history_check import Order, Rules
 from tests.sim.clients import Habit, Publisher, Subscriber
 from tests.sim.test_disk_trouble import used_bytes
 from tests.sim.world import T, World, caught, run_seeds

@@ -16,7 +16,8 @@ from magnetar.config.settings import Settings
 from magnetar.offload.parquet_archive import ParquetArchive
 from magnetar.storage.store import StoreSettings
 from magnetar.testing.broker import BrokerMachine, Tamper
-from magnetar.testing.history import Crashed, Drained, Event, Rules, verify
+from magnetar.testing.history import Crashed, Drained, Event
+from magnetar.testing.history_check import Rules, verify
 from magnetar.testing.network import Network
 from magnetar.testing.simloop import Process, SimLoop, run_in
 from magnetar.testing.transport import Weather

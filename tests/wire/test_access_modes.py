@@ -9,7 +9,7 @@ import pytest
 from magnetar.model.errors import ServerError
 from magnetar.model.names import TopicName
 from magnetar.protocol import commands as c
-from magnetar.testing.rawclient import DisconnectedError, RawClient, RawProducer, RefusedError
+from magnetar.testing.rawclient import DisconnectedError, RawClient, RawClientError, RawProducer
 from tests.wire.bench import Wires, on_broker
 
 T = "persistent://public/default/t"
@@ -47,14 +47,14 @@ def test_shared_and_exclusive_refuse_each_other() -> None:
         client = await wires.open()
         shared = await take(client, "a", SHARED)
         assert shared.opened.topic_epoch is None
-        with pytest.raises(RefusedError, match=refusal("ProducerFenced", "Topic has existing shared producers")):
+        with pytest.raises(RawClientError, match=refusal("ProducerFenced", "Topic has existing shared producers")):
             await take(client, "b", EXCLUSIVE)
         await shared.close()
         assert (await take(client, "c", EXCLUSIVE)).opened.topic_epoch == 0
         owned = "Topic has an existing exclusive producer: c"
-        with pytest.raises(RefusedError, match=refusal("ProducerBusy", owned)):
+        with pytest.raises(RawClientError, match=refusal("ProducerBusy", owned)):
             await take(client, "d", SHARED)
-        with pytest.raises(RefusedError, match=refusal("ProducerFenced", owned)):
+        with pytest.raises(RawClientError, match=refusal("ProducerFenced", owned)):
             await take(client, "e", EXCLUSIVE)
 
     on_broker(test)
@@ -73,7 +73,7 @@ def test_the_queue_is_served_in_order_and_forgets_who_left() -> None:
         assert wires.world.machine.broker.service.topics[T].producers.waiting == 5
         await lost.close()
         await other.request(c.CommandCloseProducer(waiting[1].producer_id, other.new_id()), c.CommandSuccess)
-        with pytest.raises(RefusedError, match="existing exclusive producer: owner"):
+        with pytest.raises(RawClientError, match="existing exclusive producer: owner"):
             await take(other, "x", EXCLUSIVE)
         await first.close()
         answer = await promoted(other, waiting[0])
@@ -94,7 +94,7 @@ def test_who_waits_behind_shared_producers_follows_the_last_of_them() -> None:
         client = await wires.open()
         shared = [await take(client, name, SHARED) for name in ("a", "b")]
         waiting = await queue(client, "w")
-        with pytest.raises(RefusedError, match=refusal("ProducerBusy", "Topic has an existing exclusive producer: ")):
+        with pytest.raises(RawClientError, match=refusal("ProducerBusy", "Topic has an existing exclusive producer: ")):
             await take(client, "c", SHARED)
         await shared[0].close()
         assert not client.heard(c.CommandProducerSuccess)
@@ -141,11 +141,11 @@ def test_a_producer_that_comes_back_too_late_is_fenced_and_harms_nobody() -> Non
         third = await wires.open()
         moved = refusal("ProducerFenced", "Topic epoch has already moved. Current epoch: 1, Producer epoch: 0")
         for mode in (EXCLUSIVE, FENCING, WAIT):
-            with pytest.raises(RefusedError, match=moved):
+            with pytest.raises(RawClientError, match=moved):
                 await take(third, "a", mode, topic_epoch=0)
         back = await take(third, "b", EXCLUSIVE, topic_epoch=1)
         assert back.opened.topic_epoch == 1
-        with pytest.raises(RefusedError, match=moved):
+        with pytest.raises(RawClientError, match=moved):
             await take(third, "a", FENCING, topic_epoch=0)
         await back.publish(b"still here")
         await back.close()
@@ -231,7 +231,7 @@ def test_limits() -> None:
         await client.producer(T, "a")
         await client.producer(T, "b")
         limited = f"ProducerBusy: .*ProducerBusyException: Topic '{T}' reached max producers limit"
-        with pytest.raises(RefusedError, match=limited):
+        with pytest.raises(RawClientError, match=limited):
             await client.producer(T, "c")
 
     on_broker(test, maxProducersPerTopic=2)
@@ -239,7 +239,7 @@ def test_limits() -> None:
     async def same(wires: Wires) -> None:
         client = await wires.open()
         await client.producer(T, "a")
-        with pytest.raises(RefusedError, match="reached max same address producers limit"):
+        with pytest.raises(RawClientError, match="reached max same address producers limit"):
             await client.producer(T, "b")
 
     on_broker(same, maxSameAddressProducersPerTopic=1)

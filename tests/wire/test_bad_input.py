@@ -14,7 +14,7 @@ from magnetar.model.errors import ServerError
 from magnetar.protocol import codec
 from magnetar.protocol import commands as c
 from magnetar.protocol.frames import FRAME_PADDING
-from magnetar.testing.rawclient import RawClient, RefusedError, make_entry
+from magnetar.testing.rawclient import RawClient, RawClientError, make_entry
 from tests.wire.bench import Wires, on_broker
 
 T = "persistent://public/default/t"
@@ -136,7 +136,7 @@ def test_unknown_consumer_ids() -> None:
         await offender.hear(c.CommandPong)
         assert [type(each) for each in said] == [c.CommandPong]
         for command in (c.CommandUnsubscribe(7, 1), c.CommandSeek(7, 2, place), c.CommandGetLastMessageId(7, 3)):
-            with pytest.raises(RefusedError, match="MetadataError: Consumer not found"):
+            with pytest.raises(RawClientError, match="MetadataError: Consumer not found"):
                 await offender.request(command, c.CommandSuccess)
         stats = await offender.request(c.CommandConsumerStats(4, 7), c.CommandConsumerStatsResponse)
         assert stats.error is ServerError.ConsumerNotFound
@@ -153,7 +153,7 @@ def test_a_bad_checksum_is_told_and_the_producer_stays(caplog: pytest.LogCapture
         producer = await offender.producer(T)
         entry = bytearray(make_entry(b"m", producer="p", sequence_id=0))
         entry[-1] ^= 1
-        with pytest.raises(RefusedError, match="ChecksumError: Checksum failed on the broker"):
+        with pytest.raises(RawClientError, match="ChecksumError: Checksum failed on the broker"):
             await producer.receipt(producer.send(b"", entry=bytes(entry)))
         await producer.publish(b"whole")
 
@@ -167,9 +167,9 @@ def test_invalid_topic_names(name: str, caplog: pytest.LogCaptureFixture) -> Non
     """1.3.19: in the response of LOOKUP and PARTITIONED_METADATA, else as ERROR."""
 
     async def attack(wires: Wires, offender: RawClient) -> None:
-        with pytest.raises(RefusedError, match="InvalidTopicName: Invalid topic name: "):
+        with pytest.raises(RawClientError, match="InvalidTopicName: Invalid topic name: "):
             await offender.producer(name)
-        with pytest.raises(RefusedError, match="InvalidTopicName: Invalid topic name: "):
+        with pytest.raises(RawClientError, match="InvalidTopicName: Invalid topic name: "):
             await offender.subscribe(name, "s")
         for answer in (await offender.lookup(name), await offender.partitions(name)):
             assert answer.error is ServerError.InvalidTopicName
@@ -181,7 +181,7 @@ def test_invalid_topic_names(name: str, caplog: pytest.LogCaptureFixture) -> Non
 
 def test_what_is_switched_off_is_refused_by_name(caplog: pytest.LogCaptureFixture) -> None:
     async def attack(wires: Wires, offender: RawClient) -> None:
-        with pytest.raises(RefusedError, match="NotAllowedError: Transactions are not enabled"):
+        with pytest.raises(RawClientError, match="NotAllowedError: Transactions are not enabled"):
             await offender.request(c.CommandNewTxn(offender.new_id()), c.CommandSuccess)
 
     with caplog.at_level(logging.WARNING):
@@ -192,7 +192,7 @@ def test_what_is_switched_off_is_refused_by_name(caplog: pytest.LogCaptureFixtur
 def test_a_flood_of_faults_does_not_flood_the_log(caplog: pytest.LogCaptureFixture) -> None:
     async def attack(wires: Wires, offender: RawClient) -> None:
         for _ in range(100):
-            with pytest.raises(RefusedError):
+            with pytest.raises(RawClientError):
                 await offender.producer("kafka://a/b/" + "x" * 50_000)
         for _ in range(20):
             client = await wires.open()

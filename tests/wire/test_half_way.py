@@ -23,7 +23,14 @@ from magnetar.storage.ledgers.cursor import Cursor
 from magnetar.storage.ledgers.feature_state import FeatureState
 from magnetar.storage.ledgers.managed_ledger import ManagedLedger
 from magnetar.storage.log.journal import Journal
-from magnetar.testing.rawclient import DisconnectedError, RawClient, RawConsumer, RawProducer, RefusedError, payload_of
+from magnetar.testing.rawclient import (
+    DisconnectedError,
+    RawClient,
+    RawClientError,
+    RawConsumer,
+    RawProducer,
+    payload_of,
+)
 from magnetar.testing.rawtransaction import RawTransaction
 from tests.wire.bench import Wires, on_broker
 
@@ -35,7 +42,7 @@ STEPS: dict[type, tuple[str, ...]] = {
     Session: ("send",),
     Pump: ("turn",),
 }
-TROUBLE = (DisconnectedError, RefusedError, TimeoutError)
+TROUBLE = (DisconnectedError, RawClientError, TimeoutError)
 STEPS_MAX = 40
 
 

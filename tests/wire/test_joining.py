@@ -11,7 +11,7 @@ from magnetar.broker.topic.topic import Topic
 from magnetar.model.errors import ServerError
 from magnetar.model.names import TopicName
 from magnetar.protocol import commands as c
-from magnetar.testing.rawclient import RefusedError, payload_of
+from magnetar.testing.rawclient import RawClientError, payload_of
 from tests.wire.bench import Wires, on_broker
 
 T = "persistent://public/default/t"
@@ -49,7 +49,7 @@ def test_a_consumer_whose_topic_is_unloaded_before_its_cursor_is_durable_has_to_
             await asyncio.sleep(0.0001)
         assert not service.topics[T].subscriptions["s"].consumers, "the disk was quicker than this test"
         service.unload(TopicName.parse(T))
-        with pytest.raises(RefusedError) as refused:
+        with pytest.raises(RawClientError) as refused:
             await asking
         assert refused.value.code is ServerError.ServiceNotReady
         consumer = await client.subscribe(T, "s", initial_position=c.InitialPosition.Earliest)
@@ -94,7 +94,7 @@ def test_a_seek_that_finds_its_place_after_the_topic_was_unloaded_is_refused(mon
         again.flow(10)
         await again.ack((await again.receive()).message_id)
         waiting[0](0)
-        with pytest.raises(RefusedError) as refused:
+        with pytest.raises(RawClientError) as refused:
             await seeking
         assert refused.value.code is ServerError.ServiceNotReady
         assert service.topics[T].subscriptions["s"].cursor.backlog() == 0

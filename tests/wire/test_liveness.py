@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from magnetar.protocol import commands as c
-from magnetar.testing.rawclient import RawClient, RefusedError
+from magnetar.testing.rawclient import RawClient, RawClientError
 from tests.wire.bench import Wires, on_broker
 
 T = "persistent://public/default/t"
@@ -47,7 +47,7 @@ def test_a_living_holder_stays(take: Take, busy: str) -> None:
         holder, other = await wires.open(), await wires.open()
         await take(holder)
         asked = wires.now
-        with pytest.raises(RefusedError, match=busy):
+        with pytest.raises(RawClientError, match=busy):
             await take(other)
         assert wires.now - asked < 1.0
         assert (holder.pings, holder.lost.done()) == (1, False)
@@ -65,7 +65,7 @@ def test_any_command_is_a_sign_of_life(take: Take, busy: str) -> None:
         holder.on_command = lambda command: (
             holder.say(c.CommandLookupTopic(T, 99)) if isinstance(command, c.CommandPing) else None
         )
-        with pytest.raises(RefusedError, match=busy):
+        with pytest.raises(RawClientError, match=busy):
             await take(other)
         assert not holder.lost.done()
 

@@ -9,7 +9,7 @@ import pytest
 from magnetar.broker.topic.nonpersistent.fan_out import GROUP_ENTRIES_MAX
 from magnetar.model.errors import ServerError
 from magnetar.protocol import commands as c
-from magnetar.testing.rawclient import RawClient, RawConsumer, RefusedError, payload_of
+from magnetar.testing.rawclient import RawClient, RawClientError, RawConsumer, payload_of
 from tests.wire.bench import Wires, on_broker
 
 T = "non-persistent://public/default/t"
@@ -111,7 +111,7 @@ def test_a_subscription_ends_with_its_last_consumer() -> None:
         topic = wires.world.machine.broker.service.nonpersistent_topics.by_name[T]
         await consumer.close()
         assert list(topic.subscriptions) == ["s"]
-        with pytest.raises(RefusedError) as refused:
+        with pytest.raises(RawClientError) as refused:
             await second.last_message_id()
         assert refused.value.code is ServerError.UnknownError
         await other.close()
@@ -142,7 +142,7 @@ def test_an_idle_topic_is_collected() -> None:
 def test_non_persistent_topics_can_be_switched_off() -> None:
     async def test(wires: Wires) -> None:
         client = await wires.open()
-        with pytest.raises(RefusedError, match="unable to load non-persistent topic") as refused:
+        with pytest.raises(RawClientError, match="unable to load non-persistent topic") as refused:
             await client.producer(T)
         assert refused.value.code is ServerError.NotAllowedError
 

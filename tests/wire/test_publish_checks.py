@@ -10,7 +10,7 @@ import pytest
 from magnetar.model.names import NamespaceName, TopicName
 from magnetar.protocol import commands as c
 from magnetar.protocol.entries import EncryptionKey, EntryMetadata, build_entry
-from magnetar.testing.rawclient import RawClient, RawProducer, RefusedError
+from magnetar.testing.rawclient import RawClient, RawClientError, RawProducer
 from tests.wire.bench import Wires, on_broker
 
 T = "persistent://public/default/t"
@@ -94,7 +94,9 @@ def test_one_that_is_in_flight_is_unknown() -> None:
         client.on_command = heard.append
         say(producer, 1, entry, None)
         say(producer, 1, entry, None)
-        with pytest.raises(RefusedError, match=r"PersistenceError: \[.*/t\]\[p\]Cannot determine whether the message"):
+        with pytest.raises(
+            RawClientError, match=r"PersistenceError: \[.*/t\]\[p\]Cannot determine whether the message"
+        ):
             await producer.receipt(1)
         await producer.receipt(1)
         assert [type(command) for command in heard] == [c.CommandSendError, c.CommandSendReceipt]
@@ -133,7 +135,9 @@ def test_batches() -> None:
             assert receipt.message_id is not None
             assert receipt.message_id.entry == -1
             assert receipt.highest_sequence_id == (last or 0)
-        with pytest.raises(RefusedError, match=r"NotAllowedError: the batch of sequence ids 3 to 6 .* stored up to 4"):
+        with pytest.raises(
+            RawClientError, match=r"NotAllowedError: the batch of sequence ids 3 to 6 .* stored up to 4"
+        ):
             await send(producer, 3, highest=6)
         await send(producer, 5, highest=2)  # 3.3.3: nonsense counts as absent
         await send(producer, 6)
@@ -270,7 +274,7 @@ def test_messages_larger_than_the_policy_are_refused() -> None:
         entry = build_entry(EntryMetadata("p", 0, 1), bytes(100))
         policy(wires, "maxMessageSize", len(entry) - 1)
         say(producer, 0, entry, None)
-        with pytest.raises(RefusedError, match="NotAllowedError: Exceed maximum message size"):
+        with pytest.raises(RawClientError, match="NotAllowedError: Exceed maximum message size"):
             await producer.receipt(0)
         say(producer, 0, entry, None, is_chunk=True)
         await producer.receipt(0)
@@ -293,10 +297,10 @@ def test_encryption_is_required() -> None:
         resources = wires.world.machine.broker.service.resources
         resources.namespaces.update(NAMESPACE, encryption_required=True)
         assert (await client.hear(c.CommandCloseProducer)).producer_id == plain.producer_id
-        with pytest.raises(RefusedError, match=f"MetadataError: Encryption is required in {T}"):
+        with pytest.raises(RawClientError, match=f"MetadataError: Encryption is required in {T}"):
             await client.producer(T, "p")
         say(careful, 0, build_entry(EntryMetadata("q", 0, 1), b"m"), None)
-        with pytest.raises(RefusedError, match="MetadataError: Messages must be encrypted"):
+        with pytest.raises(RawClientError, match="MetadataError: Messages must be encrypted"):
             await careful.receipt(0)
         encrypted = EntryMetadata("q", 0, 1, encryption_keys=(EncryptionKey("k", b"v"),))
         say(careful, 0, build_entry(encrypted, b"m"), None)

@@ -11,7 +11,7 @@ import pytest
 from magnetar.model.errors import ServerError
 from magnetar.model.names import NamespaceName, TopicName
 from magnetar.protocol import commands as c
-from magnetar.testing.rawclient import RawClient, RefusedError
+from magnetar.testing.rawclient import RawClient, RawClientError
 from tests.wire.bench import Wires, on_broker
 
 T = "persistent://public/default/t"
@@ -32,7 +32,7 @@ A, MORE, MORE_DEFAULT = avro(a="string"), avro(a="string", b="int"), avro(a="str
 
 
 async def refused(client: RawClient, topic: str, schema: c.Schema | None, *, consumer: bool = False) -> str:
-    with pytest.raises(RefusedError) as error:
+    with pytest.raises(RawClientError) as error:
         if consumer:
             await client.subscribe(topic, "refused", schema=schema)
         else:
@@ -218,7 +218,7 @@ def test_any_definition_is_answered() -> None:
                     await client.subscribe(topic, "s", c.SubType.Shared, schema=schema)
                 else:
                     await client.producer(topic, schema=schema)
-            except RefusedError as error:
+            except RawClientError as error:
                 assert error.code is ServerError.IncompatibleSchema, error
 
     on_broker(test)

@@ -11,7 +11,7 @@ from magnetar.model.errors import NotAllowedError, ServerError
 from magnetar.model.names import TopicName
 from magnetar.model.topic_policies import SubscribeRate
 from magnetar.protocol import commands as c
-from magnetar.testing.rawclient import RawClient, RefusedError
+from magnetar.testing.rawclient import RawClient, RawClientError
 from tests.wire.bench import Wires, on_broker
 
 T = "persistent://public/default/t"
@@ -22,7 +22,7 @@ async def subscribed(client: RawClient, consumer_id: int, name: str, topic: str 
     request = c.CommandSubscribe(topic, "s", c.SubType.Shared, consumer_id, client.new_id(), consumer_name=name)
     try:
         await client.request(request, c.CommandSuccess)
-    except RefusedError as refused:
+    except RawClientError as refused:
         assert refused.code is ServerError.NotAllowedError
         assert refused.message == "Subscribe limited by subscribe rate limit per consumer."
         return False

@@ -6,7 +6,7 @@ import pytest
 
 from magnetar.model.errors import ServerError
 from magnetar.protocol import commands as c
-from magnetar.testing.rawclient import RawClient, RawConsumer, RefusedError, payload_of
+from magnetar.testing.rawclient import RawClient, RawClientError, RawConsumer, payload_of
 from tests.wire.bench import Wires, on_broker
 
 T = "persistent://public/default/t"
@@ -79,7 +79,7 @@ def test_no_initial_subscription_where_none_may_be_created() -> None:
 
     async def test(wires: Wires) -> None:
         client = await wires.open()
-        with pytest.raises(RefusedError, match="NotAllowedError: Could not create the initial subscription"):
+        with pytest.raises(RawClientError, match="NotAllowedError: Could not create the initial subscription"):
             await client.request(c.CommandProducer(T, 1, 1, initial_subscription_name="dlq"), c.CommandProducerSuccess)
         await client.request(c.CommandProducer(T, 1, 2), c.CommandProducerSuccess)
 
@@ -105,9 +105,9 @@ def test_a_producer_of_a_missing_topic_is_told_so() -> None:
 
     async def test(wires: Wires) -> None:
         client = await wires.open()
-        with pytest.raises(RefusedError, match=f"TopicNotFound: Topic not found {T}"):
+        with pytest.raises(RawClientError, match=f"TopicNotFound: Topic not found {T}"):
             await client.producer(T)
-        with pytest.raises(RefusedError, match=f"TopicNotFound: Topic {T} does not exist"):
+        with pytest.raises(RawClientError, match=f"TopicNotFound: Topic {T} does not exist"):
             await client.subscribe(T, "s")
 
     on_broker(test, allowAutoTopicCreation=False)
@@ -129,7 +129,7 @@ def test_key_shared_may_be_switched_off() -> None:
 
     async def test(wires: Wires) -> None:
         client = await wires.open()
-        with pytest.raises(RefusedError, match="Key_Shared subscription is disabled by broker") as refused:
+        with pytest.raises(RawClientError, match="Key_Shared subscription is disabled by broker") as refused:
             await client.subscribe(T, "s", c.SubType.Key_Shared)
         assert refused.value.code is ServerError.NotAllowedError
         await client.subscribe(T, "s", c.SubType.Shared)

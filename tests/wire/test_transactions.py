@@ -12,7 +12,7 @@ from magnetar.broker.topic.subscription.explanation import explain
 from magnetar.model.errors import ServerError
 from magnetar.protocol import commands as c
 from magnetar.protocol.entries import EntryMetadata, SingleMessageMetadata, build_entry, join_batch
-from magnetar.testing.rawclient import RawClient, RawConsumer, RawProducer, RefusedError, payload_of
+from magnetar.testing.rawclient import RawClient, RawClientError, RawConsumer, RawProducer, payload_of
 from magnetar.testing.rawtransaction import RawTransaction
 from tests.wire.bench import Wires, on_broker
 
@@ -78,7 +78,7 @@ def test_discovery() -> None:
         )
         assert other.error is not None
         assert [(await RawTransaction.begin(client)).id for _ in range(2)] == [(0, 0), (0, 1)]
-        with pytest.raises(RefusedError, match="Transaction coordinator with id 5 not found!"):
+        with pytest.raises(RawClientError, match="Transaction coordinator with id 5 not found!"):
             await RawTransaction.begin(client, tc_id=5)
 
     with_transactions(test)
@@ -136,7 +136,7 @@ def test_aborted_messages_are_never_seen(timed_out: bool) -> None:
         assert (await consumer.last_message_id()).last_message_id[:2] == seen[:2]
         assert backlog(wires) == 1
         for end in (txn.commit, txn.abort):
-            with pytest.raises(RefusedError, match=r"TransactionNotFound: .*txdID `\(0,0\)`not found "):
+            with pytest.raises(RawClientError, match=r"TransactionNotFound: .*txdID `\(0,0\)`not found "):
                 await end()
 
     with_transactions(test)
@@ -154,7 +154,7 @@ def test_acknowledgements_wait_for_the_end() -> None:
         assert backlog(wires) == 4
         for one in (txn, other):
             with pytest.raises(
-                RefusedError, match=r"TransactionConflict: .*\(ackSet is null\) in pending ack status\."
+                RawClientError, match=r"TransactionConflict: .*\(ackSet is null\) in pending ack status\."
             ):
                 await one.ack(consumer, ids[2], ids[1])
         await other.ack(consumer, ids[2])
@@ -167,7 +167,7 @@ def test_acknowledgements_wait_for_the_end() -> None:
         await txn.commit()
         assert backlog(wires) == 2
         third = await RawTransaction.begin(client)
-        with pytest.raises(RefusedError, match=r"TransactionConflict: .* already acked before\."):
+        with pytest.raises(RawClientError, match=r"TransactionConflict: .* already acked before\."):
             await third.ack(consumer, ids[0])
 
     with_transactions(test)
@@ -200,7 +200,7 @@ def test_parts_of_batches() -> None:
         (batch,) = await received(client, 1)
         txn, other = await RawTransaction.begin(client), await RawTransaction.begin(client)
         await txn.ack(consumer, batch._replace(ack_set=(0b1110,), batch_size=4))
-        with pytest.raises(RefusedError, match=r"batch message:.* \(ackSet with long\[\] size of 1\) in pending"):
+        with pytest.raises(RawClientError, match=r"batch message:.* \(ackSet with long\[\] size of 1\) in pending"):
             await other.ack(consumer, batch._replace(ack_set=(0b1100,), batch_size=4))
         await other.ack(consumer, batch._replace(ack_set=(0b1101,), batch_size=4))
         consumer.redeliver()
@@ -231,7 +231,7 @@ def test_cumulative_acknowledgements() -> None:
         await txn.ack(consumer, ids[1], cumulative=True)
         refused = "TransactionConflict: .* within range of current currentPosition"
         for one, upto in ((txn, 1), (txn, 0), (other, 3)):
-            with pytest.raises(RefusedError, match=refused):
+            with pytest.raises(RawClientError, match=refused):
                 await one.ack(consumer, ids[upto], cumulative=True)
         await other.ack(consumer, ids[0])
         await txn.ack(consumer, ids[2], cumulative=True)
@@ -242,7 +242,7 @@ def test_cumulative_acknowledgements() -> None:
         await other.abort()
         assert await texts(client) == ["3"]
         third = await RawTransaction.begin(client)
-        with pytest.raises(RefusedError, match="within range of cursor's markDeletePosition"):
+        with pytest.raises(RawClientError, match="within range of cursor's markDeletePosition"):
             await third.ack(consumer, ids[2], cumulative=True)
 
     with_transactions(test)
@@ -283,11 +283,11 @@ def test_what_is_not_open_is_refused() -> None:
         txn = await RawTransaction.begin(client)
         await txn.commit()
         for gone in (txn, RawTransaction(client, c.TxnId(0, 99)), RawTransaction(client, c.TxnId(7, 0))):
-            with pytest.raises(RefusedError, match=r"NotAllowedError: Transaction .* is not open"):
+            with pytest.raises(RawClientError, match=r"NotAllowedError: Transaction .* is not open"):
                 await gone.publish(producer, b"x")
-            with pytest.raises(RefusedError, match=r"TransactionNotFound|TransactionCoordinatorNotFound"):
+            with pytest.raises(RawClientError, match=r"TransactionNotFound|TransactionCoordinatorNotFound"):
                 await gone.ack(consumer, *ids)
-            with pytest.raises(RefusedError, match=r"TransactionNotFound|TransactionCoordinatorNotFound"):
+            with pytest.raises(RawClientError, match=r"TransactionNotFound|TransactionCoordinatorNotFound"):
                 await gone.add_partitions(T)
         assert (await producer.publish(b"plain")).entry == 1
 
@@ -351,11 +351,11 @@ def test_without_transactions() -> None:
     async def test(wires: Wires) -> None:
         client, producer, consumer = await stage(wires, count=1)
         ids = await received(client, 1)
-        with pytest.raises(RefusedError, match=r"NotAllowedError: Transactions are not enabled\."):
+        with pytest.raises(RawClientError, match=r"NotAllowedError: Transactions are not enabled\."):
             await RawTransaction.begin(client)
-        with pytest.raises(RefusedError, match=r"NotAllowedError: Transaction buffer disable!"):
+        with pytest.raises(RawClientError, match=r"NotAllowedError: Transaction buffer disable!"):
             await RawTransaction(client, c.TxnId(0, 0)).publish(producer, b"x")
-        with pytest.raises(RefusedError, match=r"NotAllowedError: .*Server don't support transaction ack!"):
+        with pytest.raises(RawClientError, match=r"NotAllowedError: .*Server don't support transaction ack!"):
             await RawTransaction(client, c.TxnId(0, 0)).ack(consumer, *ids)
 
     on_broker(test)

@@ -1,6 +1,7 @@
-"""Simulator and fakes, for magnetar's own tests and for users'. May import everything; nobody imports it.
+"""The simulator and its fakes, for magnetar's own tests and for users'. It may import everything; no product code imports it.
 
-Reading order: simloop (virtual time, processes, clock), diskmodel and faultfiles (what a disk forgets), transport and
-network (connections that break), machine (a computer that crashes and boots), rawclient (says what a test tells it),
-broker (the whole broker on such a computer), history (what clients saw, and whether it is allowed).
+Reading order: ``simloop`` (virtual time, processes, clock), ``executor_lane`` (disk work of threads), ``diskmodel`` and
+``faultfiles`` (what a disk forgets), ``transport`` and ``network`` (connections that break), ``machine`` (a computer that
+crashes and boots), ``rawclient`` and ``rawtransaction`` (a client that does exactly what a test says), ``broker`` (the
+whole broker on such a computer), ``history`` (what clients saw) and ``history_check`` (whether it is allowed).
 """

@@ -10,7 +10,7 @@ A failed sync says nothing about what was written, and the operating system may 
 changes it should have covered stay in *doubt* for ever: a later successful sync makes their length durable but does
 not vouch for their bytes.
 
-A directory (:class:`Directory`) is a map from name to inode and the changes since its last sync. At a crash each
+A directory (:class:`DiskDirectory`) is a map from name to inode and the changes since its last sync. At a crash each
 change happens or not, independently, except that a change needs all earlier changes on the names it touches. A
 directory's own name stands in the one above it: until that was synced a crash may take the directory with all in it.
 """
@@ -175,7 +175,7 @@ class DirectoryChange:
 
 
 @dataclass(slots=True)
-class Directory:
+class DiskDirectory:
     """Names now, names that a crash cannot take, and what happened between."""
 
     live: dict[str, Inode] = field(default_factory=dict)
@@ -212,10 +212,10 @@ class Directory:
         self._durable = dict(self.live)
         self._pending.clear()
 
-    def after_crash(self, rng: random.Random) -> Directory:
+    def after_crash(self, rng: random.Random) -> DiskDirectory:
         """A directory as it may be found, each file with a content that may be found."""
         if not self.named and rng.random() < 0.5:
-            return Directory(named=False)
+            return DiskDirectory(named=False)
         names = dict(self._durable)
         happens = rng.choice((0.0, 0.5, 0.5, 1.0))
         undone: set[str] = set()
@@ -225,7 +225,7 @@ class Directory:
             else:
                 undone.update(change.names)
         fresh = {name: inode.after_crash(rng) for name, inode in sorted(names.items(), key=lambda item: item[0])}
-        return Directory(live=fresh, _durable=dict(fresh), named=self.named)
+        return DiskDirectory(live=fresh, _durable=dict(fresh), named=self.named)
 
 
 def _rename(names: dict[str, Inode], change: DirectoryChange) -> None:

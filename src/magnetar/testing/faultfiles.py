@@ -26,7 +26,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from magnetar.storage.backends.files import Chunk, File, ReadBuffer
-from magnetar.testing.diskmodel import Directory, Inode
+from magnetar.testing.diskmodel import DiskDirectory, Inode
 
 Operation = Literal["open", "append", "sync", "read", "truncate", "rename", "remove", "sync_directory", "lock"]
 
@@ -77,7 +77,7 @@ class _Plan:
 class _Disk:
     """What all views share."""
 
-    def __init__(self, directory: Directory, rng: random.Random, faults: Faults) -> None:
+    def __init__(self, directory: DiskDirectory, rng: random.Random, faults: Faults) -> None:
         self.directory = directory
         self.rng = rng
         self.faults = faults
@@ -209,7 +209,7 @@ class FaultFileSystem:
     """
 
     def __init__(self, rng: random.Random, faults: Faults | None = None, *, new: bool = False) -> None:
-        self._disk = _Disk(Directory(named=not new), rng, faults or Faults())
+        self._disk = _Disk(DiskDirectory(named=not new), rng, faults or Faults())
 
     @property
     def faults(self) -> Faults:

@@ -3,7 +3,7 @@
 It runs in a simulation (:class:`~magnetar.testing.simloop.SimLoop` with a network) and against real sockets alike,
 as all it uses is ``loop.create_connection``. Every command that arrives goes, in order, to ``on_command`` and then to
 whoever waits for it, or into an inbox by type until somebody asks; only PING is answered by itself (SEMANTICS 12),
-unless ``answer_pings`` is off. Requests get their answer by request id; ERROR becomes :class:`RefusedError`; the end
+unless ``answer_pings`` is off. Requests get their answer by request id; ERROR becomes :class:`RawClientError`; the end
 of the connection fails everything that waits with :class:`DisconnectedError`.
 
 Entries are made here from a handful of metadata fields, on purpose without the product's own code for them:
@@ -53,7 +53,7 @@ ANSWERS = (
 """What a request can be answered with; AckResponse is apart, it shares no ids with them by habit of the clients."""
 
 
-class RefusedError(Exception):
+class RawClientError(Exception):
     """The broker answered ERROR, SEND_ERROR or an ACK_RESPONSE with an error."""
 
     def __init__(self, code: ServerError, message: str) -> None:
@@ -190,7 +190,7 @@ class RawClient(asyncio.Protocol):
         self.say(command)
         answer = await self.hear(*cast(tuple[type[Any], ...], ANSWERS), where=lambda a: a.request_id == request_id)
         if isinstance(answer, c.CommandError):
-            raise RefusedError(answer.error, answer.message)
+            raise RawClientError(answer.error, answer.message)
         if not isinstance(answer, kind):
             raise AssertionError(f"{command} was answered with {answer}")
         return answer
@@ -202,7 +202,7 @@ class RawClient(asyncio.Protocol):
         self.say(c.CommandConnect(version, protocol_version, **options))
         answer: Any = await self.hear(cast(type[Any], c.CommandConnected), c.CommandError)
         if isinstance(answer, c.CommandError):
-            raise RefusedError(answer.error, answer.message)
+            raise RawClientError(answer.error, answer.message)
         return cast(c.CommandConnected, answer)
 
     async def lookup(self, topic: str, *, authoritative: bool = False) -> c.CommandLookupTopicResponse:
@@ -270,7 +270,7 @@ class RawProducer:
         return sequence_id
 
     async def receipt(self, sequence_id: int | None = None) -> c.CommandSendReceipt:
-        """The next receipt of this producer, or the one of ``sequence_id``. Raises RefusedError for SEND_ERROR."""
+        """The next receipt of this producer, or the one of ``sequence_id``. Raises RawClientError for SEND_ERROR."""
 
         def mine(answer: Any) -> bool:
             wanted = sequence_id is None or answer.sequence_id == sequence_id
@@ -278,7 +278,7 @@ class RawProducer:
 
         answer: Any = await self.client.hear(cast(type[Any], c.CommandSendReceipt), c.CommandSendError, where=mine)
         if isinstance(answer, c.CommandSendError):
-            raise RefusedError(answer.error, answer.message)
+            raise RawClientError(answer.error, answer.message)
         return cast(c.CommandSendReceipt, answer)
 
     async def publish(self, payload: bytes, *, key: str = "") -> c.MessageIdData:
@@ -315,7 +315,7 @@ class RawConsumer:
         self.client.say(c.CommandAck(self.consumer_id, _ack_type(cumulative), ids, txn=txn, request_id=request_id))
         answer = await self.client.hear(c.CommandAckResponse, where=lambda answer: answer.request_id == request_id)
         if answer.error is not None:
-            raise RefusedError(answer.error, answer.message or "")
+            raise RawClientError(answer.error, answer.message or "")
 
     def redeliver(self, ids: Iterable[c.MessageIdData] = (), *, epoch: int | None = None) -> None:
         """Ask for these again, without ids for everything unacked."""

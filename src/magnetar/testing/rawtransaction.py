@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from magnetar.protocol import commands as c
-from magnetar.testing.rawclient import RawClient, RawConsumer, RawProducer, RefusedError
+from magnetar.testing.rawclient import RawClient, RawClientError, RawConsumer, RawProducer
 
 
 class RawTransaction:
@@ -60,5 +60,5 @@ class RawTransaction:
 
 def _checked(answer: Any) -> Any:
     if answer.error is not None:
-        raise RefusedError(answer.error, answer.message or "")
+        raise RawClientError(answer.error, answer.message or "")
     return answer

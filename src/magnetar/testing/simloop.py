@@ -31,14 +31,13 @@ from typing import Any, Final, Protocol, TypeVar, TypeVarTuple
 
 from typing_extensions import override
 
+from magnetar.testing.executor_lane import Job, Lane
+
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
 
 IDLE_TURNS_MAX: Final = 1_000_000
 """So many turns without the clock moving are an endless loop of callbacks."""
-
-_TICK: Final = 1e-7
-"""Least distance of two completions in one lane: asyncio's timer heap does not order equal times."""
 
 
 class SimulationError(Exception):
@@ -106,7 +105,7 @@ class SimLoop(asyncio.BaseEventLoop):
         self._virtual = _VirtualSelector(self)
         self._selector = self._virtual
         self._clock_resolution = 1e-9
-        self._lanes: dict[int, _Lane] = {}
+        self._lanes: dict[int, Lane] = {}
         self._any_dead = False
         self._unfinished: dict[asyncio.Task[Any], None] = {}  # in order of creation: asyncio's own set has none
         self.set_exception_handler(lambda _, context: self._note_failure(context))
@@ -184,10 +183,10 @@ class SimLoop(asyncio.BaseEventLoop):
         if getattr(executor, "_shutdown", False):
             raise RuntimeError("cannot schedule new futures after shutdown")
         if getattr(executor, "_max_workers", 0) == 1:
-            lane = self._lanes.setdefault(id(executor), _Lane(executor))
+            lane = self._lanes.setdefault(id(executor), Lane(executor))
         else:
-            lane = _Lane(executor)  # nothing else is in it: no order
-        job = _Job(self.create_future(), lambda: func(*args))
+            lane = Lane(executor)  # nothing else is in it: no order
+        job = Job(self.create_future(), lambda: func(*args))
         if lane.held is None:
             job.schedule(self, lane)
         else:
@@ -196,13 +195,13 @@ class SimLoop(asyncio.BaseEventLoop):
 
     def hold(self, executor: Any) -> None:
         """From now on nothing that is given to this executor of one thread begins: its disk hangs."""
-        lane = self._lanes.setdefault(id(executor), _Lane(executor))
+        lane = self._lanes.setdefault(id(executor), Lane(executor))
         if lane.held is None:
             lane.held = []
 
     def release(self, executor: Any) -> None:
         """The disk works again: what waits is done in the order in which it came."""
-        lane = self._lanes.setdefault(id(executor), _Lane(executor))
+        lane = self._lanes.setdefault(id(executor), Lane(executor))
         waiting, lane.held = lane.held or [], None
         for job in waiting:
             job.schedule(self, lane)
@@ -265,60 +264,6 @@ def _place(task: asyncio.Task[Any]) -> str:
         return "an unknown place"
     code = frame.f_code
     return f"{code.co_filename.rpartition('/')[2]}:{frame.f_lineno} ({code.co_qualname})"
-
-
-class _Lane:
-    """Where the one thread of an executor stands: when it is free, and when its last completion arrives."""
-
-    def __init__(self, executor: Any) -> None:
-        self.executor = executor  # keeps the id, our key, from being used again
-        self.free_at = 0.0
-        self.completed_at = 0.0
-        self.held: list[_Job] | None = None
-        """What waits while the lane is held."""
-
-
-class _Job:
-    """One call for a worker thread."""
-
-    def __init__(self, done: asyncio.Future[Any], work: Callable[[], Any]) -> None:
-        self.done = done
-        self._work = work
-        self._taken = False
-        self._result: Any = None
-        self._error: BaseException | None = None
-
-    def schedule(self, loop: SimLoop, lane: _Lane) -> None:
-        low, high = loop.disk_delay_s
-        spent = loop.rng.uniform(low, high)
-        taken_at = max(loop.time(), lane.free_at) + _TICK
-        worked_at = taken_at + spent * loop.rng.random() + _TICK
-        lane.free_at = worked_at
-        lane.completed_at = max(taken_at + spent, worked_at, lane.completed_at) + _TICK
-        loop.call_at(taken_at, self._take)
-        loop.call_at(worked_at, self._do)
-        loop.call_at(lane.completed_at, self._complete)
-
-    def _take(self) -> None:
-        self._taken = not self.done.cancelled()  # as with a real pool, only a job still in the queue can be cancelled
-
-    def _do(self) -> None:
-        if not self._taken:
-            return
-        try:
-            self._result = self._work()
-        except (KeyboardInterrupt, SystemExit):
-            raise
-        except BaseException as error:
-            self._error = error
-
-    def _complete(self) -> None:
-        if self.done.cancelled():
-            return
-        if self._error is not None:
-            self.done.set_exception(self._error)
-        else:
-            self.done.set_result(self._result)
 
 
 class Process:

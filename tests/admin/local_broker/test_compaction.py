@@ -19,7 +19,7 @@ from magnetar.protocol.entries import (
     metadata_of,
     split_batch,
 )
-from magnetar.testing.rawclient import RawConsumer, RefusedError, payload_of
+from magnetar.testing.rawclient import RawClientError, RawConsumer, payload_of
 from tests.admin.conftest import World
 from tests.admin.real_broker import TOPIC, RealBroker, real_broker
 
@@ -213,7 +213,7 @@ def test_who_may_not_read_compacted(tmp_path: Path) -> None:
     async def story(broker: RealBroker) -> None:
         client = await broker.client()
         for kind in (c.SubType.Shared, c.SubType.Key_Shared):
-            with pytest.raises(RefusedError) as refused:
+            with pytest.raises(RawClientError) as refused:
                 await client.subscribe(T, "s", kind, read_compacted=True)
             assert refused.value.code is ServerError.NotAllowedError
             assert refused.value.message == "readCompacted only allowed on failover or exclusive subscriptions"

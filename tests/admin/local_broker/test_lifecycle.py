@@ -13,7 +13,7 @@ import pytest
 from magnetar.model.errors import ServerError
 from magnetar.protocol import commands as c
 from magnetar.protocol.entries import EntryMetadata, build_entry
-from magnetar.testing.rawclient import RefusedError, payload_of
+from magnetar.testing.rawclient import RawClientError, payload_of
 from tests.admin.real_broker import TOPIC, RealBroker, real_broker
 
 T = "persistent://public/default/t"
@@ -49,8 +49,8 @@ async def publish(
     return places
 
 
-async def refused(opening: Awaitable[Any]) -> RefusedError:
-    with pytest.raises(RefusedError) as caught:
+async def refused(opening: Awaitable[Any]) -> RawClientError:
+    with pytest.raises(RawClientError) as caught:
         await opening
     return caught.value
 

@@ -12,7 +12,7 @@ import pytest
 from magnetar.model.errors import ServerError
 from magnetar.model.names import TopicName
 from magnetar.protocol import commands as c
-from magnetar.testing.rawclient import RefusedError
+from magnetar.testing.rawclient import RawClientError
 from tests.admin.conftest import World
 from tests.admin.real_broker import TOPIC, RealBroker, real_broker
 from tests.admin.rest_client import RestClient
@@ -179,7 +179,7 @@ def test_a_topic_takes_its_schema_along(tmp_path: Path, partitions: int) -> None
 
     async def after(broker: RealBroker) -> None:
         client = await broker.client()
-        with pytest.raises(RefusedError) as refused:
+        with pytest.raises(RawClientError) as refused:
             await client.producer(name, schema=wire_schema(avro("a").replace("int", "string")))
         assert refused.value.code is ServerError.IncompatibleSchema
         if partitions:

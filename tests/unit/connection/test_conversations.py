@@ -18,7 +18,7 @@ from magnetar.model.names import TopicName
 from magnetar.model.policies import Json
 from magnetar.protocol import commands as c
 from magnetar.testing.broker import HOST, PORT
-from magnetar.testing.rawclient import RawClient, RefusedError, make_entry
+from magnetar.testing.rawclient import RawClient, RawClientError, make_entry
 from tests.sim.world import T, World, run_seed
 from tests.support.connections import connected as listening
 from tests.support.connections import fake_service, hang_up
@@ -90,7 +90,7 @@ def test_a_name_in_use_is_free_once_its_owner_gives_no_sign_of_life(alive: bool)
         other = await connected()
         begun = world.loop.time()
         if alive:
-            with pytest.raises(RefusedError) as refused:
+            with pytest.raises(RawClientError) as refused:
                 await other.producer(T, "n")
             assert refused.value.code is ServerError.ProducerBusy
             assert "already connected" in refused.value.message
@@ -102,7 +102,7 @@ def test_a_name_in_use_is_free_once_its_owner_gives_no_sign_of_life(alive: bool)
             await producer.publish(b"mine now")
             await asyncio.sleep(1)
             assert owner.lost.done()
-        with pytest.raises(RefusedError):
+        with pytest.raises(RawClientError):
             await other.producer(T, "n")  # of one's own connection nobody is asked
 
     talk(simulation)
@@ -116,10 +116,10 @@ def test_an_exclusive_place_is_free_once_its_owner_gives_no_sign_of_life(alive: 
         held.flow(10)
         other = await connected()
         if alive:
-            with pytest.raises(RefusedError) as refused:
+            with pytest.raises(RawClientError) as refused:
                 await other.subscribe(T, "s")
             assert refused.value.code is ServerError.ConsumerBusy
-            with pytest.raises(RefusedError):
+            with pytest.raises(RawClientError):
                 await owner.subscribe(T, "s")
             await asyncio.sleep(20)
             assert not owner.lost.done(), "a sign of life is enough"
@@ -129,7 +129,7 @@ def test_an_exclusive_place_is_free_once_its_owner_gives_no_sign_of_life(alive: 
             producer = await other.producer(T)
             await producer.publish(b"x")
             await consumer.receive()
-        with pytest.raises(RefusedError):
+        with pytest.raises(RawClientError):
             await other.subscribe(T, "s", c.SubType.Shared)
         await asyncio.sleep(20)
         assert not other.heard(c.CommandSuccess), "refused and nothing else"
@@ -153,10 +153,10 @@ def test_what_is_opened_twice_is_the_same_and_what_is_reserved_is_refused() -> N
         await client.request(c.CommandSubscribe(T, "s", c.SubType.Shared, 1006, client.new_id()), c.CommandSuccess)
         assert len((await stats(world))["subscriptions"]["s"]["consumers"]) == 1
         for name in ("", "pulsar.dedup", "pulsar.repl.a"):
-            with pytest.raises(RefusedError) as refused:
+            with pytest.raises(RawClientError) as refused:
                 await client.subscribe(T, name)
             assert refused.value.code is ServerError.ProducerBusy
-        with pytest.raises(RefusedError) as refused:
+        with pytest.raises(RawClientError) as refused:
             await client.subscribe(T, "compacted", c.SubType.Shared, read_compacted=True)
         assert refused.value.code is ServerError.NotAllowedError
         assert set((await stats(world))["subscriptions"]) == {"s"}
@@ -226,7 +226,7 @@ def test_a_pattern_that_the_broker_does_not_evaluate_is_refused(allowed: bool, m
     async def simulation(world: World) -> None:
         client = await connected()
         watch = c.CommandWatchTopicList(client.new_id(), 7, NAMESPACE, "a" * (most + allowed))
-        with pytest.raises(RefusedError, match=f"Unable to create topic list watcher: .*{why}") as refused:
+        with pytest.raises(RawClientError, match=f"Unable to create topic list watcher: .*{why}") as refused:
             await client.request(watch, c.CommandWatchTopicListSuccess)
         assert refused.value.code is ServerError.NotAllowedError
         if allowed:
@@ -309,7 +309,7 @@ def test_what_a_consumer_is_told_of_itself_and_of_the_end() -> None:
         assert (found.consumer_name, found.available_permits, found.unacked_messages) == ("c", 0, 3)
         assert (found.msg_backlog, found.type, found.blocked_consumer_on_unacked_msgs) == (5, "Shared", False)
         for command in (c.CommandGetLastMessageId(99, client.new_id()), c.CommandUnsubscribe(99, client.new_id())):
-            with pytest.raises(RefusedError) as refused:
+            with pytest.raises(RawClientError) as refused:
                 await client.request(command, c.CommandSuccess)
             assert refused.value.code is ServerError.MetadataError
         for closing in (c.CommandCloseConsumer(99, client.new_id()), c.CommandCloseProducer(99, client.new_id())):
@@ -331,7 +331,7 @@ def test_without_transactions_every_command_of_theirs_is_refused_once() -> None:
             c.CommandEndTxnOnPartition(client.new_id(), txn, T, c.TxnAction.COMMIT),
         ]
         for command in commands:
-            with pytest.raises(RefusedError) as refused:
+            with pytest.raises(RawClientError) as refused:
                 await client.request(command, c.CommandSuccess)
             assert refused.value.code is ServerError.NotAllowedError
             await asyncio.sleep(0.1)
@@ -355,7 +355,7 @@ def test_coordinators_that_are_not_here_and_transactions_that_are_not_open() -> 
         )
         assert unknown.error is ServerError.TransactionNotFound
         producer = await client.producer(T)
-        with pytest.raises(RefusedError) as refused:
+        with pytest.raises(RawClientError) as refused:
             await producer.receipt(producer.send(b"x", txn=c.TxnId(0, 77)))
         assert refused.value.code is ServerError.NotAllowedError
         await asyncio.sleep(0.1)

@@ -17,18 +17,14 @@ from magnetar.testing.history import (
     Delivered,
     Drained,
     Event,
-    HistoryError,
-    Order,
-    Place,
+    MessagePosition,
     Receipted,
     RedeliveryAsked,
-    Rules,
     Sent,
     Sought,
     Subscribed,
-    check,
-    verify,
 )
+from magnetar.testing.history_check import HistoryError, Order, Rules, check, verify
 
 T, S = "persistent://public/default/t", "sub"
 
@@ -36,7 +32,7 @@ T, S = "persistent://public/default/t", "sub"
 def published(*values: str, key: str | None = None, start: int = 0) -> list[Event]:
     events: list[Event] = []
     for entry, value in enumerate(values, start):
-        events += [Sent(T, "p", value, key), Receipted(T, "p", value, Place(0, entry))]
+        events += [Sent(T, "p", value, key), Receipted(T, "p", value, MessagePosition(0, entry))]
     return events
 
 
@@ -45,11 +41,11 @@ def opened(*consumers: str) -> list[Event]:
 
 
 def got(entry: int, value: str, consumer: str = "c") -> Delivered:
-    return Delivered(T, S, consumer, Place(0, entry), value)
+    return Delivered(T, S, consumer, MessagePosition(0, entry), value)
 
 
 def acked(entry: int, consumer: str = "c", *, cumulative: bool = False) -> list[Event]:
-    place = Place(0, entry)
+    place = MessagePosition(0, entry)
     return [Acked(T, S, consumer, place, cumulative), AckConfirmed(T, S, place, cumulative)]
 
 
@@ -70,7 +66,7 @@ def test_a_correct_history_passes() -> None:
 
 def test_a_receipted_value_that_never_comes_is_missing() -> None:
     one_failure([*ABC, got(0, "a"), got(1, "b"), DONE], Rules(), "'c' at Place(ledger=0, entry=2, batch_index=-1) was")
-    late = [*published("a"), Subscribed(T, S, Place(0, 0)), *published("b", start=1), got(1, "b"), DONE]
+    late = [*published("a"), Subscribed(T, S, MessagePosition(0, 0)), *published("b", start=1), got(1, "b"), DONE]
     assert check(late, Rules()) == []
     unreceipted = [Sent(T, "p", "lost"), *ABC, got(0, "a"), got(1, "b"), got(2, "c"), DONE]
     assert check(unreceipted, Rules()) == []
@@ -78,19 +74,30 @@ def test_a_receipted_value_that_never_comes_is_missing() -> None:
 
 def test_values_and_places_belong_together() -> None:
     one_failure([*ABC, got(7, "never")], SHARED, "never sent")
-    clash = check([*ABC, Sent(T, "q", "d"), Receipted(T, "q", "d", Place(0, 2))], SHARED)
+    clash = check([*ABC, Sent(T, "q", "d"), Receipted(T, "q", "d", MessagePosition(0, 2))], SHARED)
     assert any("place holds 'c' already" in line for line in clash)
     one_failure([*ABC, got(5, "a")], SHARED, "value stands at 2 places")
-    retried = [*ABC, Sent(T, "p", "c"), Receipted(T, "p", "c", Place(0, 3)), got(2, "c"), got(3, "c")]
+    retried = [*ABC, Sent(T, "p", "c"), Receipted(T, "p", "c", MessagePosition(0, 3)), got(2, "c"), got(3, "c")]
     assert check(retried, Rules(retry_may_duplicate=True)) == []
 
 
 def test_receipts_ascend_per_producer_and_after_what_was_known() -> None:
     sent: list[Event] = [Sent(T, "p", "a"), Sent(T, "p", "b")]
-    one_failure([*sent, Receipted(T, "p", "a", Place(0, 5)), Receipted(T, "p", "b", Place(0, 4))], Rules(), "got first")
-    later: list[Event] = [Sent(T, "q", "z"), Receipted(T, "q", "z", Place(0, 1))]
-    one_failure([Sent(T, "p", "a"), Receipted(T, "p", "a", Place(0, 5)), *later], Rules(), "before it was sent")
-    together: list[Event] = [Sent(T, "p", "a"), Sent(T, "q", "z"), Receipted(T, "p", "a", Place(0, 5)), *later[1:]]
+    one_failure(
+        [*sent, Receipted(T, "p", "a", MessagePosition(0, 5)), Receipted(T, "p", "b", MessagePosition(0, 4))],
+        Rules(),
+        "got first",
+    )
+    later: list[Event] = [Sent(T, "q", "z"), Receipted(T, "q", "z", MessagePosition(0, 1))]
+    one_failure(
+        [Sent(T, "p", "a"), Receipted(T, "p", "a", MessagePosition(0, 5)), *later], Rules(), "before it was sent"
+    )
+    together: list[Event] = [
+        Sent(T, "p", "a"),
+        Sent(T, "q", "z"),
+        Receipted(T, "p", "a", MessagePosition(0, 5)),
+        *later[1:],
+    ]
     assert check(together, Rules()) == []
 
 
@@ -108,7 +115,7 @@ def test_order_of_a_topic_and_of_a_key() -> None:
 def test_a_key_has_one_owner_until_all_of_it_is_acked() -> None:
     keyed = [*published("a", "b", key="k"), *opened("c", "d"), got(0, "a")]
     one_failure([*keyed, got(1, "b", "d")], Rules(Order.KEY), "c still holds")
-    assert check([*keyed, Acked(T, S, "c", Place(0, 0)), got(1, "b", "d")], Rules(Order.KEY)) == []
+    assert check([*keyed, Acked(T, S, "c", MessagePosition(0, 0)), got(1, "b", "d")], Rules(Order.KEY)) == []
     assert check([*keyed, ConsumerLeft(T, S, "c"), got(0, "a", "d"), got(1, "b", "d")], Rules(Order.KEY)) == []
 
 
@@ -124,9 +131,9 @@ def test_a_confirmed_ack_is_final(cumulative: bool) -> None:
 
 
 def test_an_unconfirmed_ack_does_not_bind_but_counts_as_seen() -> None:
-    lost = [*ABC, got(0, "a"), Acked(T, S, "c", Place(0, 0)), Crashed(), got(0, "a")]
+    lost = [*ABC, got(0, "a"), Acked(T, S, "c", MessagePosition(0, 0)), Crashed(), got(0, "a")]
     assert check(lost, SHARED) == []
-    skipped = [*ABC, got(2, "c"), Acked(T, S, "c", Place(0, 2), cumulative=True), DONE]
+    skipped = [*ABC, got(2, "c"), Acked(T, S, "c", MessagePosition(0, 2), cumulative=True), DONE]
     assert check(skipped, SHARED) == []
 
 
@@ -139,14 +146,14 @@ def test_what_was_in_flight_when_the_ack_was_confirmed_may_be_excused() -> None:
 def test_duplicates_need_a_cause() -> None:
     first = [*ABC, ConsumerOpened(T, S, "d"), got(0, "a")]
     one_failure([*first, got(0, "a", "d")], SHARED, "without a cause, c holds it")
-    one_failure([*first, Acked(T, S, "c", Place(0, 0)), got(0, "a", "d")], SHARED, "without a cause")
+    one_failure([*first, Acked(T, S, "c", MessagePosition(0, 0)), got(0, "a", "d")], SHARED, "without a cause")
     one_failure([*first, ConsumerLeft(T, S, "d"), got(0, "a")], SHARED, "without a cause")
-    others = RedeliveryAsked(T, S, "c", frozenset({Place(0, 1)}))
+    others = RedeliveryAsked(T, S, "c", frozenset({MessagePosition(0, 1)}))
     one_failure([*first, others, got(0, "a")], SHARED, "without a cause")
     causes: list[Event] = [
         ConsumerLeft(T, S, "c"),
         RedeliveryAsked(T, S, "c"),
-        RedeliveryAsked(T, S, "c", frozenset({Place(0, 0)})),
+        RedeliveryAsked(T, S, "c", frozenset({MessagePosition(0, 0)})),
         ActiveChanged(T, S, "d"),
         Crashed(),
         Sought(T, S),
@@ -158,13 +165,13 @@ def test_duplicates_need_a_cause() -> None:
 def test_an_ack_of_an_entry_covers_its_whole_batch() -> None:
     batch: list[Event] = []
     for index, value in enumerate(("a", "b")):
-        batch += [Sent(T, "p", value), Receipted(T, "p", value, Place(0, 0, index))]
-    first = Delivered(T, S, "c", Place(0, 0, 0), "a")
-    second = Delivered(T, S, "c", Place(0, 0, 1), "b")
+        batch += [Sent(T, "p", value), Receipted(T, "p", value, MessagePosition(0, 0, index))]
+    first = Delivered(T, S, "c", MessagePosition(0, 0, 0), "a")
+    second = Delivered(T, S, "c", MessagePosition(0, 0, 1), "b")
     for cumulative in (False, True):
         events = [*batch, *opened("c"), first, second, *acked(0, cumulative=cumulative), Crashed(), second]
         one_failure(events, SHARED, "ack was confirmed")
-    half: list[Event] = [Acked(T, S, "c", Place(0, 0, 0)), AckConfirmed(T, S, Place(0, 0, 0))]
+    half: list[Event] = [Acked(T, S, "c", MessagePosition(0, 0, 0)), AckConfirmed(T, S, MessagePosition(0, 0, 0))]
     assert check([*batch, *opened("c"), first, second, *half, Crashed(), second], SHARED) == []
 
 
@@ -201,7 +208,7 @@ def _random_history(seed: int) -> list[Event]:
             held.clear()
         elif held:
             entry = rng.choice(sorted(held))
-            events.append(RedeliveryAsked(T, S, held.pop(entry), frozenset({Place(0, entry)})))
+            events.append(RedeliveryAsked(T, S, held.pop(entry), frozenset({MessagePosition(0, entry)})))
             waiting.append(entry)
     events += [got(entry, f"v{entry}") for entry in waiting]
     return [*events, DONE]

@@ -23,13 +23,12 @@ from magnetar.testing.history import (
     Delivered,
     Drained,
     Event,
-    Place,
+    MessagePosition,
     Receipted,
-    Rules,
     Sent,
     Subscribed,
-    check,
 )
+from magnetar.testing.history_check import Rules, check
 from magnetar.testing.machine import Machine
 from magnetar.testing.network import Network
 from magnetar.testing.simloop import SimLoop, SimulationError, run
@@ -124,7 +123,7 @@ class Writer(asyncio.Protocol):
         *lines, self._rest = (self._rest + data).split(b"\n")
         for line in lines:
             number, value = line.decode().split(" ", 1)
-            self._history.append(Receipted(T, "w", value, Place(0, int(number))))
+            self._history.append(Receipted(T, "w", value, MessagePosition(0, int(number))))
 
     @override
     def connection_lost(self, exc: Exception | None) -> None:
@@ -164,7 +163,7 @@ def simulate(seed: int, build: Build, *, faults: Faults | None = None, cut_power
             assert not booted.done()
         last = build(machine)
         for number, value in enumerate(last.lines):
-            history.append(Delivered(T, "s", "c", Place(0, number), value))
+            history.append(Delivered(T, "s", "c", MessagePosition(0, number), value))
         return check([*history, Drained(T, "s")], Rules())
 
     return run(seed, main(), limit_s=600)

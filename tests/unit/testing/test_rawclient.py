@@ -14,7 +14,7 @@ from magnetar.protocol import codec
 from magnetar.protocol import commands as c
 from magnetar.protocol.decoder import Decoder
 from magnetar.testing.network import Network
-from magnetar.testing.rawclient import DisconnectedError, RawClient, RefusedError, make_entry, payload_of
+from magnetar.testing.rawclient import DisconnectedError, RawClient, RawClientError, make_entry, payload_of
 from magnetar.testing.simloop import SimLoop, run
 
 TOPIC = "persistent://public/default/raw"
@@ -172,16 +172,16 @@ def test_publish_receive_and_ack() -> None:
 
 def test_refusals_are_errors_with_their_code() -> None:
     async def scenario(client: RawClient, broker: MiniBroker) -> None:
-        with pytest.raises(RefusedError, match="ProducerBusy: taken"):
+        with pytest.raises(RawClientError, match="ProducerBusy: taken"):
             await client.producer(BUSY)
         producer = await client.producer(TOPIC, "mine")
         damaged = make_entry(b"x", producer="mine", sequence_id=0)[:-1] + b"y"
-        with pytest.raises(RefusedError, match="ChecksumError"):
+        with pytest.raises(RawClientError, match="ChecksumError"):
             await producer.receipt(producer.send(b"", entry=damaged))
         consumer = await client.subscribe(TOPIC, "s")
-        with pytest.raises(RefusedError, match="NotAllowedError: nothing named"):
+        with pytest.raises(RawClientError, match="NotAllowedError: nothing named"):
             await consumer.ack()
-        with pytest.raises(RefusedError) as caught:
+        with pytest.raises(RawClientError) as caught:
             await client.connect("stranger")
         assert caught.value.code is ServerError.AuthenticationError
 
