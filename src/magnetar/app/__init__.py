@@ -1,6 +1,6 @@
 """Programs: the only place where objects are wired together.
 
-Reading order: ``main`` (the command line), ``standalone`` (a process that serves until it is stopped), ``node`` (a broker
-with its store, wired), ``data_directory`` (the directory, its lock, older formats), ``rest`` (the HTTP server),
-``collecting`` (garbage after mass deletion), ``explain`` and ``rescue`` (commands).
+Reading order: ``main`` (the command line), ``standalone`` (a process that serves until it is stopped), ``node`` (a
+broker with its store, wired), ``data_directory`` (the directory, its lock, older formats), ``rest`` (the HTTP
+server), ``collecting`` (garbage after mass deletion), ``explain`` and ``rescue`` (commands).
 """

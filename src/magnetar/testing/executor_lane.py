@@ -8,13 +8,22 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final
-
-if TYPE_CHECKING:
-    from magnetar.testing.simloop import SimLoop
+from random import Random
+from typing import Any, Final, Protocol
 
 _TICK: Final = 1e-7
 """The least distance of two completions in one lane: asyncio's timer heap does not order equal times."""
+
+
+class DrawnLoop(Protocol):
+    """A loop in virtual time that draws delays: what a job needs of :class:`magnetar.testing.simloop.SimLoop`."""
+
+    rng: Random
+    disk_delay_s: tuple[float, float]
+
+    def time(self) -> float: ...
+
+    def call_at(self, when: float, callback: Callable[[], object]) -> object: ...
 
 
 class Lane:
@@ -38,7 +47,7 @@ class Job:
         self._result: Any = None
         self._error: BaseException | None = None
 
-    def schedule(self, loop: SimLoop, lane: Lane) -> None:
+    def schedule(self, loop: DrawnLoop, lane: Lane) -> None:
         low, high = loop.disk_delay_s
         spent = loop.rng.uniform(low, high)
         taken_at = max(loop.time(), lane.free_at) + _TICK
