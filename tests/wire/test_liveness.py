@@ -82,7 +82,7 @@ def test_several_who_wait_for_one_frozen_holder() -> None:
         for other in others:
             other.say(c.CommandSubscribe(T, "s", c.SubType.Exclusive, 1, 1))
         answers = [type(await other.hear(c.CommandSuccess, c.CommandError)).__name__ for other in others]
-        assert sorted(answers) == ["Error", "Error", "Success"]
+        assert sorted(answers) == ["CommandError", "CommandError", "CommandSuccess"]
         assert dead.pings == 1
 
     on_broker(test)

@@ -30,7 +30,8 @@ FIXED = (
         "if chosen is not self.active:", "tests/unit/delivery/test_failover.py",
     ),
     (
-        "src/magnetar/broker/topic/dispatch/dispatch_filter.py", "Gate.pass_over", "if at == start:", "if at != start:",
+        "src/magnetar/broker/topic/dispatch/dispatch_filter.py", "DispatchFilter.pass_over",
+        "if at == start:", "if at != start:",
         "tests/unit/topic/dispatch/test_dispatch_filter.py",
     ),
     (

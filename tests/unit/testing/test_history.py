@@ -65,7 +65,9 @@ def test_a_correct_history_passes() -> None:
 
 
 def test_a_receipted_value_that_never_comes_is_missing() -> None:
-    one_failure([*ABC, got(0, "a"), got(1, "b"), DONE], Rules(), "'c' at Place(ledger=0, entry=2, batch_index=-1) was")
+    one_failure(
+        [*ABC, got(0, "a"), got(1, "b"), DONE], Rules(), "'c' at MessagePosition(ledger=0, entry=2, batch_index=-1) was"
+    )
     late = [*published("a"), Subscribed(T, S, MessagePosition(0, 0)), *published("b", start=1), got(1, "b"), DONE]
     assert check(late, Rules()) == []
     unreceipted = [Sent(T, "p", "lost"), *ABC, got(0, "a"), got(1, "b"), got(2, "c"), DONE]
