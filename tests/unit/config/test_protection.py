@@ -129,9 +129,8 @@ def test_every_effective_setting_has_a_reader(name: str) -> None:
 
 
 def test_settings_behind_policies_have_one_too() -> None:
-    """Those that only broker/policies/effective_policies.py reads become a member of TopicPolicies, which somebody must
-    obey."""
-    tree = ast.parse((SOURCE / POLICIES).read_text("utf-8"))
+    """Settings that only broker/policies/broker_policies.py reads become a member of TopicPolicies that others obey."""
+    tree = ast.parse((SOURCE / POLICIES / "broker_policies.py").read_text("utf-8"))
     made = next(node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef) and node.name == "of_broker")
     returned = next(node for node in ast.walk(made) if isinstance(node, ast.Return)).value
     assert isinstance(returned, ast.Call)
