@@ -17,7 +17,7 @@ from magnetar.admin.http.error_responses import UnexpectedErrors, http_failure, 
 from magnetar.admin.http.origins import HostNames, OriginCheck
 from magnetar.admin.ports import BrokerPorts
 from magnetar.admin.routes import brokers, clusters, lookups, metrics, not_implemented, schemas, tenants, transactions
-from magnetar.admin.routes.namespaces import namespace_policies, namespaces
+from magnetar.admin.routes.namespaces import namespace_operations, namespace_policies, namespaces
 from magnetar.admin.routes.topics import (
     backlog_quotas,
     compaction,
@@ -30,6 +30,7 @@ from magnetar.admin.routes.topics import (
     statistics,
     subscriptions,
     topic_policies,
+    topic_properties,
     topics,
 )
 from magnetar.config.settings import Settings
@@ -65,7 +66,9 @@ def _groups(ports: BrokerPorts, resources: Resources, settings: Settings) -> Ite
     yield topics.routes(ports.topics, ports.messages, resources)
     yield partitions.routes(ports.topics, ports.schemas, resources)
     yield schemas.routes(ports.schemas, resources)
-    yield lifecycle.routes(ports.topics, ports.operations, ports.subscriptions, resources)
+    yield lifecycle.routes(ports.topics, ports.operations, resources)
+    yield topic_properties.routes(ports.topics, ports.operations, resources)
+    yield namespace_operations.routes(ports.topics, ports.subscriptions, resources)
     yield cursors.routes(ports.topics, ports.subscriptions, resources)
     yield subscriptions.routes(ports.topics, ports.subscriptions, resources)
     yield explanations.routes(ports.topics, ports.statistics, resources)

@@ -11,7 +11,7 @@ from starlette.responses import Response
 from magnetar.admin.http.bodies import answer, done, listed, text_map_body
 from magnetar.admin.http.parameters import TOPIC, TOPICS, Flag, PathText, namespace_name, topic_name
 from magnetar.admin.ports import MessagesPort, TopicsPort
-from magnetar.admin.routes.lookups import bundle_of
+from magnetar.admin.routes.namespaces.bundles import bundle_of
 from magnetar.metadata.resources import Resources
 from magnetar.model.errors import (
     ConflictError,

@@ -1,0 +1,59 @@
+"""Properties of topics (rule 11.4.9); a partitioned topic has one set of them for all its partitions."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter, Request
+from starlette.responses import Response
+
+from magnetar.admin.http.bodies import answer, done, text_map_body
+from magnetar.admin.http.parameters import TOPIC, PathText, topic_name
+from magnetar.admin.ports import TopicOperationsPort, TopicsPort
+from magnetar.admin.routes.topics.topics import check_no_shadow, existing
+from magnetar.metadata.resources import Resources
+from magnetar.model.errors import (
+    NotAcceptableError,
+)
+from magnetar.model.names import TopicName
+
+
+def routes(topics: TopicsPort, operations: TopicOperationsPort, resources: Resources) -> APIRouter:
+    """All routes of this group."""
+    router = APIRouter(tags=["topics"])
+    partitioned, path = resources.partitioned, TOPIC + "/properties"
+
+    def properties_of(name: TopicName) -> dict[str, str]:
+        if not name.persistent:
+            raise NotAcceptableError("Need to provide a persistent topic name")
+        found = partitioned.get(name)
+        if found is not None:
+            return dict(found.properties)
+        return operations.topic_properties(existing(topics, resources, name))
+
+    async def store(name: TopicName, properties: dict[str, str]) -> Response:
+        check_no_shadow(properties)
+        if partitioned.get(name) is not None:
+            partitioned.set_properties(name, properties)
+        else:
+            await operations.set_topic_properties(name, properties)
+        return done()
+
+    @router.get(path)
+    async def get_properties(domain: PathText, tenant: PathText, namespace: PathText, topic: PathText) -> Response:
+        return answer(properties_of(topic_name(domain, tenant, namespace, topic)))
+
+    @router.put(path)
+    async def update_properties(
+        domain: PathText, tenant: PathText, namespace: PathText, topic: PathText, request: Request
+    ) -> Response:
+        name = topic_name(domain, tenant, namespace, topic)
+        return await store(name, {**properties_of(name), **await text_map_body(request)})
+
+    @router.delete(path)
+    async def remove_property(
+        domain: PathText, tenant: PathText, namespace: PathText, topic: PathText, key: str | None = None
+    ) -> Response:
+        name = topic_name(domain, tenant, namespace, topic)
+        left = {} if key is None else {k: value for k, value in properties_of(name).items() if k != key}
+        return await store(name, left)
+
+    return router
