@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from importlib.metadata import version
 from pathlib import Path
 
 import pytest
 
+from magnetar import __version__
 from tests.unit.pipelines.example import TEXT
 
 ALLOWED = {"typer", "typing_extensions", "shellingham", "annotated_doc", "click", "magnetar"}
@@ -136,4 +136,4 @@ def test_the_version() -> None:
     done = subprocess.run(
         [sys.executable, "-m", "magnetar.app.main", "--version"], capture_output=True, text=True, timeout=30, check=True
     )
-    assert done.stdout == f"magnetar {version('magnetar')}\n"
+    assert done.stdout == f"magnetar {__version__}\n"

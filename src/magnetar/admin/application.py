@@ -11,6 +11,7 @@ from fastapi import APIRouter, FastAPI
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 
+from magnetar import __version__
 from magnetar.admin.http import docs_page
 from magnetar.admin.http.encoded_path import EncodedPath
 from magnetar.admin.http.error_responses import UnexpectedErrors, http_failure, known_failure, wrong_parameter
@@ -40,7 +41,7 @@ from magnetar.model.errors import MagnetarError
 
 def create_app(ports: BrokerPorts, resources: Resources, settings: Settings) -> FastAPI:
     """The REST interface of one broker; its OpenAPI description is at /openapi.json."""
-    app = FastAPI(title="magnetar", version=brokers.VERSION, redirect_slashes=False, docs_url=None, redoc_url=None)
+    app = FastAPI(title="magnetar", version=__version__, redirect_slashes=False, docs_url=None, redoc_url=None)
     app.add_exception_handler(MagnetarError, known_failure)
     app.add_exception_handler(HTTPException, http_failure)
     app.add_exception_handler(RequestValidationError, wrong_parameter)

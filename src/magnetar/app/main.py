@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
+from magnetar import __version__
 from magnetar.app.explain import app as explain_app
 from magnetar.app.rescue import app as rescue_app
 from magnetar.model.errors import InvalidValueError, MagnetarError
@@ -27,9 +28,7 @@ app = commands("Apache Pulsar's messaging in Python.")
 
 def _say_version(wanted: bool) -> None:
     if wanted:
-        from importlib.metadata import version
-
-        print(f"magnetar {version('magnetar')}")
+        print(f"magnetar {__version__}")
         raise typer.Exit
 
 

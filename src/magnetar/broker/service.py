@@ -5,7 +5,6 @@ from __future__ import annotations
 import datetime
 import logging
 from random import Random
-from typing import Final
 
 from magnetar.broker.namespaces.partition_creation import PartitionCreator
 from magnetar.broker.namespaces.topic_changes import TopicChanges
@@ -44,8 +43,6 @@ from magnetar.runtime.log import RateLimitedLog
 from magnetar.storage.store import LedgerStore
 
 log = logging.getLogger(__name__)
-
-VERSION: Final = "0.1.0"
 
 
 class BrokerService:

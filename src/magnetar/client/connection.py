@@ -15,6 +15,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Final, TypeVar
 
+from magnetar import __version__
 from magnetar.client.address import Address
 from magnetar.client.errors import ClientError, ClientTimeoutError, ConnectionLostError, RefusedError
 from magnetar.model.errors import ProtocolError
@@ -25,7 +26,7 @@ from magnetar.runtime.clock import steady_seconds
 Answer = TypeVar("Answer")
 Read = TypeVar("Read", bytes, int)
 
-CLIENT_VERSION: Final = "magnetar-client-0.1.0"
+CLIENT_VERSION: Final = f"magnetar-client-{__version__}"
 PROTOCOL_VERSION: Final = 21
 DEFAULT_TIMEOUT: Final = 30.0
 _READ_SIZE: Final = 1 << 18

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from importlib.metadata import version as version_of
 from typing import Final
 
 from fastapi import APIRouter
@@ -16,7 +15,6 @@ from magnetar.admin.ports import BrokerPort
 from magnetar.config.settings import Settings
 from magnetar.model.errors import NotFoundError
 
-VERSION: Final = version_of("magnetar")
 COMPATIBLE_WITH: Final = "4.0.8"
 """The version of Apache Pulsar whose behaviour this broker follows; clients and tools read it as the broker's own."""
 

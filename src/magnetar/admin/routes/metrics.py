@@ -13,8 +13,8 @@ from typing import Final
 from fastapi import APIRouter
 from starlette.responses import Response, StreamingResponse
 
+from magnetar import __version__
 from magnetar.admin.ports import BrokerPort
-from magnetar.admin.routes.brokers import VERSION
 from magnetar.admin.routes.topic_metrics import TopicSeries, quoted
 from magnetar.config.settings import Settings
 from magnetar.runtime.tasks import in_turns
@@ -67,7 +67,7 @@ def _all(broker: BrokerPort, settings: Settings, topics: TopicSeries) -> Iterato
 def _of_broker(broker: BrokerPort, settings: Settings, topics: TopicSeries) -> Iterator[str]:
     cluster = quoted(settings.clusterName)
     own = f"cluster={cluster}"
-    yield _single("pulsar_version_info", f'{own},version="{VERSION}",commit=""', 1)
+    yield _single("pulsar_version_info", f'{own},version="{__version__}",commit=""', 1)
     yield _single("pulsar_broker_topics_count", own, topics.topics)
     yield _single("pulsar_broker_subscriptions_count", own, topics.subscriptions)
     yield _single("pulsar_broker_producers_count", own, topics.producers)

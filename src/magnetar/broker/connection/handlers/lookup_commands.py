@@ -6,11 +6,11 @@ from collections.abc import Iterator, Sequence
 from types import MappingProxyType
 from typing import Final
 
+from magnetar import __version__
 from magnetar.broker.connection.handlers.topic_list_answer import put_list
 from magnetar.broker.connection.session import Session
 from magnetar.broker.namespaces import lookup
 from magnetar.broker.namespaces.topic_directory import DOMAINS
-from magnetar.broker.service import VERSION
 from magnetar.model.errors import MagnetarError, ProtocolError
 from magnetar.model.names import Domain, NamespaceName, TopicName
 from magnetar.protocol import commands as c
@@ -34,7 +34,7 @@ def connect(session: Session, command: c.CommandConnect) -> None:
     session.greeted()
     session.send(
         c.CommandConnected(
-            f"Pulsar Server magnetar {VERSION}",
+            f"Pulsar Server magnetar {__version__}",
             min(command.protocol_version, PROTOCOL_VERSION),
             session.service.settings.maxMessageSize,
             c.FeatureFlags(
