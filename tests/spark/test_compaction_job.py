@@ -1,4 +1,4 @@
-"""Compaction by Spark, from the topic to the view in the broker."""
+"""Compaction by Spark, from the topic to the view in the broker, equals the broker's own."""
 
 from __future__ import annotations
 

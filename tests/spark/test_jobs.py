@@ -1,4 +1,4 @@
-"""Jobs at a real broker that keeps working: what they read is what the protocol gives."""
+"""Jobs at a real broker that keeps working read what the protocol gives."""
 
 from __future__ import annotations
 
@@ -71,7 +71,8 @@ async def by_both(url: str, directory: Path) -> tuple[list[Unit], Found, Found]:
 
 
 def test_the_same_as_by_protocol(tmp_path: Path) -> None:
-    """Several ledgers, an aborted and a committed transaction with their markers, and a producer that goes on."""
+    """The topic has several ledgers, an aborted and a committed transaction with their markers, and a running
+    producer."""
 
     async def story(broker: RealBroker, url: str) -> None:
         await asyncio.to_thread(publish, url, 0, 40)
@@ -114,7 +115,7 @@ def test_the_same_as_by_protocol(tmp_path: Path) -> None:
 
 
 def test_a_segment_that_is_gone_is_read_by_protocol(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As long as the broker has its entries; what it has trimmed as well is named exactly."""
+    """This works as long as the broker has its entries; what it has trimmed as well is named exactly."""
     # Entries that were moved would be found in the directory; here they were not.
     monkeypatch.setattr(segment_reader, "moved_pieces", lambda *_: [])
 
@@ -139,7 +140,7 @@ def test_a_segment_that_is_gone_is_read_by_protocol(tmp_path: Path, monkeypatch:
     tell(tmp_path, story)
 
 
-def test_rows_in_spark(spark: Any, tmp_path: Path) -> None:
+def test_a_frame_has_the_rows_of_the_topic(spark: Any, tmp_path: Path) -> None:
     async def story(broker: RealBroker, url: str) -> None:
         await asyncio.to_thread(publish, url, 0, 300, batch=11)
         assert (await broker.ask("PUT", f"{TOPIC}/t/unload"))[0] == 204
@@ -164,15 +165,15 @@ def entries_of(numbers: Sequence[int], *, name: str = "p", batch: int = 3, text:
 
 
 def send(url: str, entries: Sequence[Batch], topic: str = T) -> None:
-    """Entries as they are, in this order, whoever made them."""
+    """Append entries as they are, in this order, whichever producer they name."""
     with Lookup(url, timeout=10) as lookup, Producer(lookup, topic) as producer:
         for one in entries:
             producer.send(*one)
         producer.flush()
 
 
-def test_audit(spark: Any, tmp_path: Path) -> None:
-    """Everything that was put wrong on purpose is found, by name and place, and nothing else."""
+def test_audit_finds_every_planted_defect_and_nothing_else(spark: Any, tmp_path: Path) -> None:
+    """Every planted defect is found, by name and place, and nothing else."""
 
     async def story(broker: RealBroker, url: str) -> None:
         clean = entries_of(range(60))
@@ -221,8 +222,8 @@ def test_audit(spark: Any, tmp_path: Path) -> None:
     tell(tmp_path, story)
 
 
-def test_compare(spark: Any, tmp_path: Path) -> None:
-    """Two topics with other batches, and then some differences: found are exactly these."""
+def test_compare_finds_exactly_the_differences(spark: Any, tmp_path: Path) -> None:
+    """Two topics with other batches are equal; planted differences are found, and nothing else."""
 
     async def story(broker: RealBroker, url: str) -> None:
         a, b = T, "persistent://public/default/b"
@@ -255,8 +256,8 @@ def test_compare(spark: Any, tmp_path: Path) -> None:
     tell(tmp_path, story)
 
 
-def test_replay(spark: Any, tmp_path: Path) -> None:
-    """A backlog with holes, filtered, run three times, published once; the last time from other tasks."""
+def test_a_replay_that_runs_three_times_publishes_once(spark: Any, tmp_path: Path) -> None:
+    """A filtered backlog with holes is run three times, the last time in other tasks, and published once."""
 
     async def story(broker: RealBroker, url: str) -> None:
         client = await broker.client()
@@ -300,8 +301,8 @@ def _values(access: Access, topic: str) -> Iterator[tuple[bytes, bytes]]:
             yield from zip(batch.column("value").to_pylist(), batch.column("__key").to_pylist(), strict=True)
 
 
-def test_report(tmp_path: Path) -> None:
-    """Against what was sent, and at a broker that has just that."""
+def test_a_report_matches_what_was_sent(tmp_path: Path) -> None:
+    """The report of a fresh broker is compared with what was sent."""
 
     async def story(broker: RealBroker, url: str) -> None:
         client = await broker.client()

@@ -76,7 +76,7 @@ def test_a_stream_and_the_way_back_to_its_topic(
     assert len(after - before) == 100
     topic, place = next(iter(lake.positions(first).items()))
     assert lake.version_holding(topic, place) in (commits[1].version, commits[2].version)
-    # Another query with another type is told so, before it writes.
+    # Another query with another type fails before it writes.
     with pytest.raises(Exception, match="column 'id' is int32 in the table and string in the query"):
         spark.sql("SELECT 'x' AS id, 1 AS half").write.format(f"magnetar-{kind.value}").mode("append").options(
             partitionColumns=partitioning
@@ -94,7 +94,8 @@ def test_batch_writes_with_a_name_are_there_once(spark: Any, source: dict[str, s
 
 
 def test_changes_become_a_table(spark: Any, source: dict[str, str], tmp_path: Path) -> None:
-    """Thrice of each of ten keys, the last one of key 3 a tombstone; half of them later. One task writes."""
+    """Each of ten keys changes three times, the last change of key 3 is a tombstone; half come later. One task
+    writes."""
     changes = (
         "SELECT IF(id = 23, NULL, to_json(named_struct('total', id))) AS value, string(id % 10) AS __key "
         "FROM range({}, {}, 1, 1)"
@@ -118,7 +119,7 @@ def test_changes_become_a_table(spark: Any, source: dict[str, str], tmp_path: Pa
 
 
 def test_a_driver_is_killed_between_files_and_commit_and_after_the_commit(tmp_path: Path) -> None:
-    """An attempt of a task fails too. The query without transactions shows what would be repeated."""
+    """An attempt of a task fails too. A query without transactions shows what would be repeated."""
     halted = _drive(tmp_path, "halt", lambda: all((tmp_path / f"{name}.halted").exists() for name in QUERIES))
     assert halted, (tmp_path / "driver.log").read_text()[-4000:]
     assert _drive(tmp_path, "finish", lambda: False), (tmp_path / "driver.log").read_text()[-4000:]

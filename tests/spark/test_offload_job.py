@@ -1,4 +1,4 @@
-"""Offloading by Spark at a real broker: adopted ledger by ledger, read back, refused where it must be."""
+"""Ledgers offloaded by Spark are adopted by a real broker, read back, and refused where they must be."""
 
 from __future__ import annotations
 

@@ -165,9 +165,9 @@ sinks:
 
     dead = {}
     for one in stored(broker.url, "rows-dead"):
-        told = parse_dead_letter(one.properties)
-        assert told is not None
-        dead[told.cause] = one, told
+        reported = parse_dead_letter(one.properties)
+        assert reported is not None
+        dead[reported.cause] = one, reported
     assert dead["decode"][0].value == b"{bad" and dead["decode"][0].key == b"k4"
     assert dead["small"][0].value == b'{"n": 5000}' and dead["small"][1].detail == "n < 1000 is not true"
     assert dead["marked"][1].kind == "row" and dead["marked"][1].detail == "seven is not wanted"
@@ -175,7 +175,7 @@ sinks:
         at = dead["decode"][1].position
         options = source_options({"service.url": broker.url, "topic": "rows"})
         (original,) = messages(lookup, dead["decode"][1].topic, at, at._replace(batch=at.batch + 1), options)
-        # Somebody holds the dead letters: a subscription made now would stand at the end.
+        # A subscription holds the dead letters: one made now would stand at the end.
         for partition in range(PARTITIONS):
             with CheckpointSubscription(
                 lookup, f"{NAMESPACE}/rows-dead-partition-{partition}", "rows.dead-letters"
@@ -194,7 +194,7 @@ sinks:
 
 
 def _spoil(spark: Any, pipeline: Pipeline, url: str) -> None:
-    """What is wrong is told, with its place."""
+    """Verification reports what is wrong, with its place."""
     checkpoint = PipelineCheckpoint(pipeline.checkpoint)
     query = checkpoint.query_id()
     publish(url, "rows-out", ["forged"] * 3, f"spark.{query}/out.0", 99)
@@ -206,9 +206,9 @@ def _spoil(spark: Any, pipeline: Pipeline, url: str) -> None:
     rows = given["sources"]["numbers"]["rows"]
     rows[next(iter(rows))] += 1
     path.write_text(json.dumps(given))
-    told = [str(one) for one in verify(pipeline, spark).findings]
-    assert any(one.startswith("batch 1: the manifest was changed") for one in told)
-    assert any(one.startswith("batch 1, source numbers") and "has" in one and "now" in one for one in told)
+    reported = [str(one) for one in verify(pipeline, spark).findings]
+    assert any(one.startswith("batch 1: the manifest was changed") for one in reported)
+    assert any(one.startswith("batch 1, source numbers") and "has" in one and "now" in one for one in reported)
     path.unlink()
     assert str(verify(pipeline, None).findings[0]).startswith("batch 1: the manifest is missing")
     path.write_text(kept)
@@ -236,8 +236,8 @@ def processes_of(session: int) -> list[int]:
     return found
 
 
-def test_killed(spark: Any, broker: LiveBroker, tmp_path: Path) -> None:
-    """SIGKILL, then SIGTERM for all processes while micro-batches are under way; then to the end."""
+def test_a_killed_pipeline_loses_and_repeats_nothing(spark: Any, broker: LiveBroker, tmp_path: Path) -> None:
+    """SIGKILL, then SIGTERM for all processes come while micro-batches run; the last run goes to the end."""
     pipeline = declared(
         tmp_path, broker.url, "killed", "sinks:\n  out: {topic: killed-out, value: to_json(struct(n))}\n"
     )
@@ -268,8 +268,10 @@ def test_killed(spark: Any, broker: LiveBroker, tmp_path: Path) -> None:
     assert verify(pipeline, spark).findings == []
 
 
-def test_state(spark: Any, broker: LiveBroker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A step that keeps state comes from the stream; what is behind it, and dead letters, from the micro-batch."""
+def test_a_step_with_state_is_computed_by_the_stream(
+    spark: Any, broker: LiveBroker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A step that keeps state comes from the stream; what follows it, and dead letters, from the micro-batch."""
     rest = """
 output-mode: update
 steps:
@@ -299,17 +301,17 @@ sinks:
 
 
 def test_what_spark_does_not_understand(spark: Any, broker: LiveBroker, tmp_path: Path) -> None:
-    def told(rest: str) -> str:
+    def reported(rest: str) -> str:
         with pytest.raises(StepError) as caught:
             analyse(spark, declared(tmp_path, broker.url, "wrong", rest))
         return str(caught.value)
 
     sink = "sinks:\n  out: {format: noop}\n"
-    found = told(f"steps:\n  - name: s\n    sql: SELECT m FROM numbers\n{sink}")
+    found = reported(f"steps:\n  - name: s\n    sql: SELECT m FROM numbers\n{sink}")
     assert "wrong.yaml:19:10: steps.s" in found and "`m`" in found and "Project" not in found
     one, other = ("SELECT n, count(*) AS c FROM numbers GROUP BY n", "SELECT max(n) AS x FROM numbers")
     sinks = "sinks:\n  a: {from: a, format: noop}\n  b: {from: b, format: noop}\n"
-    found = told(
+    found = reported(
         f"output-mode: update\nsteps:\n  - {{name: a, sql: '{one}'}}\n  - {{name: b, sql: '{other}'}}\n{sinks}"
     )
     assert "steps a and b keep state" in found
@@ -326,7 +328,7 @@ def test_an_expectation_that_fails(spark: Any, broker: LiveBroker, tmp_path: Pat
 
 
 def test_values_that_the_source_decodes(spark: Any, broker: LiveBroker, tmp_path: Path) -> None:
-    """What it could not decode keeps its bytes; another bad row is found again by its position."""
+    """A value that could not be decoded keeps its bytes; another bad row is found again by its position."""
     rest = "sinks:\n  out: {topic: typed-out, value: CAST(value AS STRING)}\n"
     pipeline = declared(tmp_path, broker.url, "typed", rest)
     file = Path(pipeline.file)
@@ -341,8 +343,8 @@ def test_values_that_the_source_decodes(spark: Any, broker: LiveBroker, tmp_path
     assert back == [b"\0\0\0\1", b"\0\0\0\x09", b"\0\0\0\x09", b"xx", b"xx"]
 
 
-def test_large_and_encrypted(spark: Any, broker: LiveBroker, tmp_path: Path) -> None:
-    """What came in chunks and encrypted goes back so, byte by byte; who has no key counts what it cannot compare."""
+def test_large_and_encrypted_messages_go_back_as_they_came(spark: Any, broker: LiveBroker, tmp_path: Path) -> None:
+    """What came in chunks and encrypted goes back unchanged; `verify` without the key counts what it cannot compare."""
     private, public = pair()
     keys = {name: tmp_path / f"{name}.pem" for name in ("private", "public")}
     keys["private"].write_text(private)
@@ -397,7 +399,7 @@ sinks:
 
 
 def test_an_iceberg_table(spark: Any, broker: LiveBroker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A crash between the table's commit and the manifest, a restart, and `verify`; an old micro-batch is refused."""
+    """After a crash between the table's commit and the manifest `verify` passes; an old micro-batch is refused."""
     rest = f"""
 sinks:
   lake: {{format: iceberg, path: "{tmp_path}/ice", options: {{partitionColumns: "bucket(4, n)"}}}}

@@ -22,8 +22,8 @@ _PATIENCE = 240
 _QUICK = ("--driver-java-options", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
 
 
-def test_an_audit(broker: LiveBroker, tmp_path: Path) -> None:
-    """The same line as in docs/jobs.md: one producer that starts over is a finding, and the exit code says so."""
+def test_an_audit_through_spark_submit_has_its_exit_code(broker: LiveBroker, tmp_path: Path) -> None:
+    """The command line is that of docs/jobs.md: a producer that starts over is a finding, and the exit code says so."""
     with Lookup(broker.url) as lookup:
         topic, *_ = topic_partitions(lookup, topics_by_name(["submitted"]), create=True)
     publish(broker.url, 0, 50, topic=topic)

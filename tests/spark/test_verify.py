@@ -1,4 +1,4 @@
-"""`pipeline verify` says "proven" of what it has read only: every damage to a table or a checkpoint is noticed."""
+"""`pipeline verify` says "proven" only of what it has read: any damage to a table or a checkpoint is noticed."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ ROWS = 150
 """In three micro-batches."""
 
 
-def told(pipeline: Pipeline, spark: Any) -> list[str]:
+def findings(pipeline: Pipeline, spark: Any) -> list[str]:
     return [str(one) for one in verify(pipeline, spark).findings]
 
 
@@ -93,7 +93,7 @@ def truncated(files: list[Path]) -> None:
 
 
 def fewer_rows(files: list[Path]) -> None:
-    """As somebody would do it who also takes care of the length."""
+    """Damage a file without changing its length."""
     whole = pq.ParquetFile(files[0]).read()
     size = files[0].stat().st_size
     pq.write_table(whole.slice(1), files[0], compression="none")
@@ -117,21 +117,21 @@ def another_value(files: list[Path]) -> None:
 
 @pytest.mark.parametrize("damage", [gone, all_gone, truncated, fewer_rows, exchanged, another_value])
 def test_damaged_data_files_are_noticed(spark: Any, made: Pipeline, damage: Callable[[list[Path]], None]) -> None:
-    """In all kinds at once: each is reported by itself."""
+    """All kinds are damaged at once, and each is reported by itself."""
     kept = {one: one.read_bytes() for kind in KINDS for one in files_of(made, kind)}
     for kind in KINDS:
         damage(files_of(made, kind))
     try:
-        found = told(made, spark)
+        found = findings(made, spark)
         assert all(any(kind in one for one in found) for kind in KINDS), found
         if damage in (gone, all_gone, truncated):
             # The lengths are looked at without Spark, too.
-            found = told(made, None)
+            found = findings(made, None)
             assert all(any(kind in one for one in found) for kind in KINDS), found
     finally:
         for path, content in kept.items():
             path.write_bytes(content)
-    assert told(made, spark) == []
+    assert findings(made, spark) == []
 
 
 def test_a_log_that_is_gone_is_noticed(spark: Any, made: Pipeline) -> None:
@@ -139,7 +139,7 @@ def test_a_log_that_is_gone_is_noticed(spark: Any, made: Pipeline) -> None:
         place = Path(made.checkpoint).parent / kind / name
         place.rename(place.with_name("aside"))
         try:
-            assert any(kind in one for one in told(made, None)), kind
+            assert any(kind in one for one in findings(made, None)), kind
         finally:
             place.with_name("aside").rename(place)
 
@@ -151,30 +151,30 @@ def test_a_checkpoint_that_was_set_back_is_noticed(spark: Any, made: Pipeline, t
     try:
         # Only the newest manifest: Spark knows better.
         (directory / "manifests" / "2.json").unlink()
-        assert any(one.startswith("batch 2: Spark has finished it") for one in told(made, None))
+        assert any(one.startswith("batch 2: Spark has finished it") for one in findings(made, None))
         # Everything of the last micro-batch, as in a backup of before: the outputs know better.
         for name in ("offsets/2", "commits/2"):
             (directory / name).unlink()
-        found = told(made, None)
+        found = findings(made, None)
         assert len([one for one in found if "set back" in one]) == 1 + len(KINDS), found
         # While it is under way that is no finding.
         (directory / "staged" / "2").mkdir(parents=True)
         (directory / "staged" / "2" / "staged.json").write_text("{}")
-        assert told(made, None) == []
+        assert findings(made, None) == []
     finally:
         shutil.rmtree(directory)
         shutil.copytree(kept, directory)
 
 
 def test_upkeep_is_no_damage_and_deletes_of_others_are(spark: Any, made: Pipeline) -> None:
-    """Runs last: it changes the tables for good."""
+    """This test runs last: it changes the tables for good."""
     place = Path(made.checkpoint).parent
     for kind in KINDS:
         assert open_lake(str(place / kind), kind).compact().version is not None
     report = verify(made, spark)
     assert report.findings == [] and report.unseen == []
     DeltaTable(place / "delta").delete("n = 20")
-    (found,) = told(made, spark)
+    (found,) = findings(made, spark)
     assert "149 rows were written and 148 are there; files were rewritten or removed by version" in found
-    (found,) = told(made, None)
+    (found,) = findings(made, None)
     assert "149 rows were written and 148 are there" in found

@@ -101,15 +101,15 @@ def computed(work: CompactionPlan) -> list[dict[str, Any]]:
     said: list[LastEvent] = []
     unit_of: dict[int, int] = {}
     for number in range(len(work.units)):
-        keys, ear = key_events(unit_columns(work, number))
-        found = [*rows_of(keys), *ear.events()]
+        keys, collector = key_events(unit_columns(work, number))
+        found = [*rows_of(keys), *collector.events()]
         unit_of |= dict.fromkeys((event.place for event in found), number)
         said += found
-    places, heard = latest(said)
+    places, chunk_state = latest(said)
     for together in (1, 3, len(work.units)):
-        assert summed_up(work, together) == ({place: unit_of[place] for place in places}, heard)
+        assert summed_up(work, together) == ({place: unit_of[place] for place in places}, chunk_state)
     wanted = np.array(sorted(places), np.int64)
-    return [write_unit(work, number, wanted, heard) for number in range(len(work.units))]
+    return [write_unit(work, number, wanted, chunk_state) for number in range(len(work.units))]
 
 
 def summed_up(work: CompactionPlan, together: int) -> tuple[dict[int, int], ChunkState]:
@@ -150,7 +150,7 @@ async def by_broker(broker: RealBroker) -> list[bytes]:
 
 
 def test_the_job_makes_the_broker_s_own_view_twice(tmp_path: Path) -> None:
-    """First from the log, then from the view and the log behind it; ledgers in between are offloaded."""
+    """The first run reads the log, the second the view and the log after it; ledgers in between are offloaded."""
     ours, theirs = tmp_path / "ours", tmp_path / "theirs"
 
     async def by_job(broker: RealBroker) -> list[bytes]:

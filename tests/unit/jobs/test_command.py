@@ -28,7 +28,9 @@ def run(*arguments: str) -> tuple[int, str]:
         (["report", "a/b", "--admin", "http://127.0.0.1:1"], "http://127.0.0.1:1 does not answer"),
     ],
 )
-def test_one_sentence(arguments: list[str], text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bad_input_is_one_sentence_and_exit_code_2(
+    arguments: list[str], text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     code, output = run(*arguments)
     assert text in output
@@ -36,7 +38,7 @@ def test_one_sentence(arguments: list[str], text: str, tmp_path: Path, monkeypat
     assert not list(tmp_path.iterdir())
 
 
-def test_a_broker_that_is_down() -> None:
+def test_a_broker_that_is_down_is_one_sentence() -> None:
     port = free_port()
     code, output = run("audit", "t", "--url", f"pulsar://127.0.0.1:{port}", "--patience", "0.2")
     assert f"127.0.0.1:{port}" in output

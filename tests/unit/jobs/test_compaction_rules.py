@@ -1,4 +1,4 @@
-"""Compaction in halves, stretch by stretch, against the broker's own rules over the same entries."""
+"""Compaction in two passes, range by range, against the broker's own rules over the same entries."""
 
 from __future__ import annotations
 
@@ -73,20 +73,22 @@ def by_broker(stored: list[StoredEntry], dead: set[int], *, retain: bool) -> lis
 
 @settings(max_examples=150, deadline=None)
 @given(st.lists(st.one_of(entries, chunks, markers, raw), max_size=25), st.booleans(), st.data())
-def test_stretches_give_what_the_whole_gives(made: list[object], retain: bool, data: st.DataObject) -> None:
+def test_ranges_compacted_apart_give_the_result_of_the_broker(
+    made: list[object], retain: bool, data: st.DataObject
+) -> None:
     stored = [StoredEntry(10 + 2 * i, 7, i, 1, entry_of(one)) for i, one in enumerate(made)]
     dead = {one.ordinal for one in stored if data.draw(st.integers(0, 9)) == 0}
     alive = [one for one in stored if one.ordinal not in dead]
     cuts = sorted(data.draw(st.lists(st.integers(0, len(alive)), max_size=4)))
     parts = [alive[a:b] for a, b in zip([0, *cuts], [*cuts, len(alive)], strict=True)]
     said = [event for part in parts for event in events(part)[0]]
-    places, heard = latest(data.draw(st.permutations(said)))
-    kept = [one for part in parts for one in KnownSurvivors(places, heard, retain_keyless=retain).of(part)]
+    places, chunk_state = latest(data.draw(st.permutations(said)))
+    kept = [one for part in parts for one in KnownSurvivors(places, chunk_state, retain_keyless=retain).of(part)]
     assert kept == by_broker(stored, dead, retain=retain)
 
 
 def stretch_of(stored: list[StoredEntry], *, view: bool) -> EntryColumns:
-    """As columns; of a view with the places in front of the entries."""
+    """Return entries as columns; those of a view begin with their places."""
     datas = [pack(*one[:3], one.data) if view else one.data for one in stored]
     lengths = np.array([len(data) for data in datas], np.int64)
     numbers = np.array([one[:4] for one in stored], np.int64).reshape(-1, 4)
@@ -101,19 +103,19 @@ def stretch_of(stored: list[StoredEntry], *, view: bool) -> EntryColumns:
 
 @settings(max_examples=100, deadline=None)
 @given(st.lists(st.one_of(messages, entries, chunks, markers, raw), max_size=25), st.booleans(), st.booleans())
-def test_columns_give_what_single_looks_give(made: list[object], retain: bool, view: bool) -> None:
+def test_columns_give_what_single_entries_give(made: list[object], retain: bool, view: bool) -> None:
     stored = [StoredEntry(10 + 2 * i, 7, i, 1, entry_of(one)) for i, one in enumerate(made)]
     half = len(stored) // 2
     columns = [stretch_of(part, view=view) for part in (stored[:half], stored[half:]) if part]
-    keys, ear = entry_columns.key_events(columns)
-    said = [*rows_of(keys), *ear.events()]
-    assert (latest(said), ear.messages) == (latest(events(stored)[0]), events(stored)[1])
-    places, heard = latest(said)
+    keys, collector = entry_columns.key_events(columns)
+    said = [*rows_of(keys), *collector.events()]
+    assert (latest(said), collector.messages) == (latest(events(stored)[0]), events(stored)[1])
+    places, chunk_state = latest(said)
     wanted = np.array(sorted(places), np.int64)
-    found = list(entry_columns.compacted_entries(columns, wanted, heard, retain_keyless=retain))
+    found = list(entry_columns.compacted_entries(columns, wanted, chunk_state, retain_keyless=retain))
     stays = by_broker(stored, set(), retain=retain)
     assert [one for part in found for one in stored_of(part)] == stays
-    assert sum(part.messages for part in found) == sum(messages_of(one.data) for one in stays) <= ear.messages
+    assert sum(part.messages for part in found) == sum(messages_of(one.data) for one in stays) <= collector.messages
 
 
 def rows_of(keys: KeyTable) -> list[LastEvent]:
@@ -144,7 +146,7 @@ NAMES = st.lists(st.tuples(st.binary(max_size=40), st.booleans()), max_size=60)
 @settings(deadline=None)
 @given(st.lists(NAMES, max_size=3))
 def test_a_table_of_keys_is_a_dictionary(made: list[list[tuple[bytes, bool]]]) -> None:
-    """It grows, and finds again what it has."""
+    """The table grows, and finds again what it has."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(key_table, "_ROWS", 1)
         table = KeyTable()
@@ -171,11 +173,13 @@ def test_a_batch_that_ends_too_early_says_nothing() -> None:
     assert len(table) == 0
 
 
-def test_forgetting_deletions_is_noticed() -> None:
+def test_a_result_that_ignores_deletions_differs_from_the_broker() -> None:
     stored = [StoredEntry(i, 1, i, 1, single(Message("a", value))) for i, value in enumerate([b"x", b""])]
     said = [event for one in stored for event in events([one])[0]]
-    wrong, heard = latest([event for event in said if not event.over])
-    assert list(KnownSurvivors(wrong, heard, retain_keyless=False).of(stored)) != by_broker(stored, set(), retain=False)
-    right, heard = latest(said)
-    assert list(KnownSurvivors(right, heard, retain_keyless=False).of(stored)) == []
-    assert heard == ChunkState(frozenset(), frozenset())
+    wrong, chunk_state = latest([event for event in said if not event.over])
+    assert list(KnownSurvivors(wrong, chunk_state, retain_keyless=False).of(stored)) != by_broker(
+        stored, set(), retain=False
+    )
+    right, chunk_state = latest(said)
+    assert list(KnownSurvivors(right, chunk_state, retain_keyless=False).of(stored)) == []
+    assert chunk_state == ChunkState(frozenset(), frozenset())

@@ -1,4 +1,4 @@
-"""Digests differ exactly in the buckets whose messages differ, however messages are ordered and cut."""
+"""Digests differ exactly in the buckets whose messages differ, however messages are ordered and divided."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def digests(messages: list[tuple[DigestBucket, int]]) -> dict[DigestBucket, Buck
 
 
 @given(MESSAGES, MESSAGES, st.randoms(use_true_random=False))
-def test_differing_buckets(
+def test_digests_differ_exactly_in_buckets_whose_messages_differ(
     common: list[tuple[DigestBucket, int]], more: list[tuple[DigestBucket, int]], random: object
 ) -> None:
     left, right = list(common), [*common, *more]

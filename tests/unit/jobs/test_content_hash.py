@@ -1,4 +1,4 @@
-"""Numbers of contents: equal for equal messages, different as soon as anything that counts differs."""
+"""Hashes of contents are equal for equal messages, and different as soon as any part of the content differs."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from magnetar.jobs.verification.content_hash import content_hashes
 
-OCTETS = st.one_of(st.none(), st.binary(max_size=20))
+BYTES = st.one_of(st.none(), st.binary(max_size=20))
 ROW = st.tuples(
-    OCTETS, OCTETS, OCTETS, st.integers(0, 5), st.dictionaries(st.text(max_size=3), st.text(max_size=3), max_size=3)
+    BYTES, BYTES, BYTES, st.integers(0, 5), st.dictionaries(st.text(max_size=3), st.text(max_size=3), max_size=3)
 )
 MAP = pa.map_(pa.string(), pa.string())
 
@@ -30,7 +30,7 @@ def batch_of(rows: list[Any]) -> pa.RecordBatch:
 
 @settings(deadline=None)
 @given(st.lists(ROW, max_size=8))
-def test_equal_if_and_only_if_the_messages_are(rows: list[Any]) -> None:
+def test_hashes_are_equal_exactly_if_the_messages_are(rows: list[Any]) -> None:
     numbers = content_hashes(batch_of(rows)).tolist()
     for row, number in zip(rows, numbers, strict=True):
         alone = content_hashes(batch_of([row])).tolist()
@@ -41,7 +41,7 @@ def test_equal_if_and_only_if_the_messages_are(rows: list[Any]) -> None:
     assert len(set(numbers)) == len(distinct)
 
 
-def test_nothing_moves_between_the_parts() -> None:
+def test_a_part_moved_between_key_and_value_changes_the_hash() -> None:
     rows = [
         (b"ab", b"c", None, 0, {}),
         (b"a", b"bc", None, 0, {}),

@@ -1,4 +1,4 @@
-"""Sums of buckets are what a dictionary of sums would be."""
+"""The sums of buckets are those that a dictionary of sums has."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def _little_room() -> Iterator[None]:
 
 @settings(deadline=None)
 @given(PORTIONS)
-def test_sums(portions: list[list[tuple[str, int, int]]]) -> None:
+def test_sums_are_those_of_a_dictionary(portions: list[list[tuple[str, int, int]]]) -> None:
     found = DigestTable()
     want: dict[tuple[str, int], tuple[int, int, int]] = {}
     for portion in portions:

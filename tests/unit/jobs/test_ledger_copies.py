@@ -1,4 +1,4 @@
-"""Copies written from segments in columns: the same file as the broker's own, and read back like any piece."""
+"""Copies written from segments in columns are the broker's own files, and are read back like any piece."""
 
 from __future__ import annotations
 

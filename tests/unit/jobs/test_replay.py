@@ -19,8 +19,8 @@ WANTED = ReplayRequest(
 
 
 @given(st.integers(-1, 20), st.sets(st.integers(0, 20)), st.integers(0, 22))
-def test_backlog(mark: int, acked: set[int], end: int) -> None:
-    """One ledger of entries 0 to 21, against the set of those that nobody acknowledged."""
+def test_the_backlog_is_what_is_not_acknowledged(mark: int, acked: set[int], end: int) -> None:
+    """Ranges of one ledger of entries 0 to 21 equal the set of unacknowledged entries."""
     ranges = [f"(7:{number - 1}..7:{number}]" for number in sorted(acked) if number > mark]
     cursor = {"markDeletePosition": f"7:{mark}", "individuallyDeletedMessages": f"[{','.join(ranges)}]"}
     found = backlog(cursor, ReadPosition(7, end))
@@ -54,7 +54,7 @@ def test_a_plan_is_made_once(tmp_path: Path) -> None:
         load_or_make(path, WANTED, lambda: ranges)
 
 
-def test_bad_requests() -> None:
+def test_bad_requests_are_refused() -> None:
     with pytest.raises(InvalidValueError, match="cannot name a replay"):
         ReplayRequest("a b", "dlq", None, "t", None).checked()
     with pytest.raises(InvalidValueError, match="into itself"):

@@ -1,4 +1,4 @@
-"""What a report makes of the facts."""
+"""A report computed from given facts."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_what_other_policies_free() -> None:
 
 
 @given(st.integers(0, 12), st.integers(-1, 40))
-def test_sizes_before(ledger: int, entry: int) -> None:
+def test_sizes_before_a_place(ledger: int, entry: int) -> None:
     found = sizes_before(LEDGERS, ReadPosition(ledger, entry))
     entries = sum(one.entries for one in LEDGERS if one.id < ledger)
     entries += sum(min(max(entry, 0), one.entries) for one in LEDGERS if one.id == ledger)

@@ -17,7 +17,7 @@ SUMMARY = {"job": "audit", "topic": "t", "messages": 7, "counts": {}}
 
 
 @pytest.mark.parametrize("rows", [[], [AuditFinding("gap", "t", "1:2:0", "", "p", None, 3, "lost")]])
-def test_json(tmp_path: Path, rows: list[AuditFinding]) -> None:
+def test_json_has_the_summary_and_the_rows(tmp_path: Path, rows: list[AuditFinding]) -> None:
     path = tmp_path / "out.json"
     write_rows(path, AuditFinding, rows, SUMMARY)
     assert json.loads(path.read_text()) == {**SUMMARY, "rows": [one._asdict() for one in rows]}

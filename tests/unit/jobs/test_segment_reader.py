@@ -63,7 +63,7 @@ async def emptied(store: LedgerStore, segments: set[int]) -> None:
 
 @pytest.mark.parametrize("index", [True, False])
 def test_entries_that_the_broker_moved_are_read_where_they_are(tmp_path: Path, index: bool) -> None:
-    """Before and after a job has planned; with moved extents that stand behind younger ones."""
+    """They are found before and after a job has planned, also where moved extents stand after younger ones."""
 
     async def story() -> None:
         store, log, sent = await filled(tmp_path, 120)
@@ -104,7 +104,7 @@ def test_a_stopped_store_is_read_as_it_was_written(tmp_path: Path, group: int) -
 
 
 def test_a_running_store_is_read_up_to_its_last_write_but_one(tmp_path: Path) -> None:
-    """The last block may not be durable yet, so nobody may be shown it."""
+    """The last block may not be durable yet, so no reader may see it."""
 
     async def story() -> None:
         store = open_store(tmp_path)
@@ -139,7 +139,7 @@ def test_a_write_that_is_under_way_is_not_damage(tmp_path: Path) -> None:
 
 
 def test_segments_that_the_broker_removes(tmp_path: Path) -> None:
-    """Opened ones stay readable; one that is gone before it is opened is named exactly."""
+    """Opened segments stay readable; one that is gone before it is opened is named exactly."""
 
     async def story() -> None:
         store, log, sent = await filled(tmp_path, 120)
@@ -161,7 +161,7 @@ def test_segments_that_the_broker_removes(tmp_path: Path) -> None:
         assert left == [at for at in want if at not in lost]
         with pytest.raises(DataLossError, match=f"{T}: {gone[0].start.ledger}:{gone[0].start.entry} to before"):
             list(read(direct(tmp_path), gone[0]))
-        # a new look begins behind what was trimmed
+        # a new snapshot begins after what was trimmed
         again, missing = stored(direct(tmp_path), units(direct(tmp_path), "t"))
         assert not missing
         assert again[: len(want) - log.first] == want[log.first :]
@@ -202,7 +202,7 @@ def test_damage_is_named_and_the_rest_is_read(tmp_path: Path) -> None:
 
 
 def test_entries_that_a_recovery_does_not_find_are_missing(tmp_path: Path) -> None:
-    """Damage in a segment that no checkpoint covers yet."""
+    """The damage is in a segment that no checkpoint covers yet."""
 
     async def story() -> None:
         store = open_store(
@@ -277,7 +277,7 @@ def test_what_transactions_hide_is_left_out(tmp_path: Path) -> None:
 def test_any_range_of_any_store(
     tmp_path: Path, groups: list[int], segment: int, one: int, two: int, close: bool
 ) -> None:
-    """Against the model: the list of what was sent, cut at two places."""
+    """Any range equals that of the model: the list of what was sent, cut at two places."""
     shutil.rmtree(tmp_path / "ledgers", ignore_errors=True)
 
     async def story() -> None:
@@ -327,7 +327,7 @@ def test_pieces_are_cut_and_put_together(tmp_path: Path, monkeypatch: pytest.Mon
     asyncio.run(story())
 
 
-def test_bad_input(tmp_path: Path) -> None:
+def test_bad_input_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InvalidValueError, match="is no data directory of a magnetar broker"):
         units(direct(tmp_path), "t")
     with pytest.raises(InvalidValueError, match="neither a broker's address nor a data directory"):
@@ -344,7 +344,7 @@ def test_bad_input(tmp_path: Path) -> None:
 
 
 def test_a_store_that_runs_is_not_locked_out(tmp_path: Path) -> None:
-    """No lock is taken: a broker can start while somebody looks."""
+    """A reader takes no lock: a broker can start meanwhile."""
 
     async def story() -> None:
         store, _, _ = await filled(tmp_path, 3)

@@ -1,4 +1,4 @@
-"""Runs of sequence ids say what the list of all ids says."""
+"""Runs of sequence ids hold the same information as the list of all ids."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def runs_of(messages: list[tuple[str, int]], cuts: list[int], *, dense: bool) ->
 
 @settings(deadline=None)
 @given(MESSAGES, st.lists(st.integers(0, 40), max_size=4), st.booleans())
-def test_runs(messages: list[tuple[str, int]], cuts: list[int], dense: bool) -> None:
+def test_runs_hold_the_ids_of_all_messages(messages: list[tuple[str, int]], cuts: list[int], dense: bool) -> None:
     runs = runs_of(messages, cuts, dense=dense)
     want: list[SequenceRun] = []
     for producer in "abc":

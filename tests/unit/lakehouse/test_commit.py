@@ -1,4 +1,4 @@
-"""What the driver refuses to take for a repetition."""
+"""The driver refuses micro-batches that are not repetitions."""
 
 from __future__ import annotations
 

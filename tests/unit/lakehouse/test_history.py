@@ -1,4 +1,4 @@
-"""From versions to topic positions and back; what a checkpoint says."""
+"""Versions map to topic positions and back; a checkpoint gives query id and positions."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_the_version_that_holds_a_message(topic: str, place: ReadPosition, versi
     assert version_holding(COMMITS, topic, place) == version
 
 
-def test_the_version_that_is_meant() -> None:
+def test_a_version_is_found_by_number_by_time_or_as_the_last() -> None:
     assert newest(COMMITS, None, None) == 4
     assert newest(COMMITS, 2, None) == 2
     assert newest(COMMITS, None, "3999") == 2
@@ -75,7 +75,7 @@ def offset(**places: str) -> str:
     return json.dumps({"v": 1, "p": {name.replace("_", "-"): place for name, place in places.items()}})
 
 
-def test_an_offset_log() -> None:
+def test_positions_are_read_from_an_offset_log() -> None:
     log = "\n".join(
         ["v1", '{"batchWatermarkMs":0,"conf":{}}', offset(a="1:2:3@17"), "-", "41", '{"rate": 5}', offset(b="-1:0:0")]
     )
@@ -90,7 +90,7 @@ def test_an_offset_log() -> None:
         positions_of('v1\n{}\n{"v": 2, "p": {}}', "log")
 
 
-def test_a_checkpoint(tmp_path: Path) -> None:
+def test_a_checkpoint_gives_query_id_and_positions(tmp_path: Path) -> None:
     (tmp_path / "offsets").mkdir()
     (tmp_path / "metadata").write_text('{"id":"c6758721"}')
     (tmp_path / "offsets" / "3").write_text(f"v1\n{{}}\n{offset(a='1:2:0')}")

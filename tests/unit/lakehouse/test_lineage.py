@@ -1,4 +1,4 @@
-"""Which files hold the rows of which micro-batches, by the logs of real tables; and what a missing file looks like."""
+"""Files are assigned to micro-batches by the logs of real tables, and missing files are named."""
 
 from __future__ import annotations
 

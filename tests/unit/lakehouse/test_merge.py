@@ -1,4 +1,4 @@
-"""Change capture without Spark: micro-batches of last changes into a Delta table, against a dictionary."""
+"""Change capture without Spark: micro-batches of last changes merged into a Delta table, against a dictionary."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_positions_new_columns_and_types(tmp_path: Path) -> None:
     assert [row["more"] for row in open_lake(options.path).read().sort_by("Id").to_pylist()] == [None, "x"]
 
 
-def test_mistakes(tmp_path: Path) -> None:
+def test_mistakes_are_refused(tmp_path: Path) -> None:
     options = options_of(TableKind.DELTA, tmp_path)
     keyless = pa.table({"Id": pa.array([None], pa.int64()), "__deleted": [False]})
     with pytest.raises(InvalidValueError, match="micro-batch 3: 1 changes have no 'Id'"):

@@ -1,4 +1,4 @@
-"""Options: one table, errors with the way out; schemas that do not fit."""
+"""Options of the sinks: defaults, errors that say what to write instead, and their documentation."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_defaults_and_prefixes() -> None:
         ({"path": "t", "table": "name"}, "write namespace.name"),
     ],
 )
-def test_wrong_options(given: dict[str, str], message: str) -> None:
+def test_wrong_options_are_refused_with_a_hint(given: dict[str, str], message: str) -> None:
     with pytest.raises(InvalidValueError, match=message):
         lake_options(TableKind.PARQUET, given)
 

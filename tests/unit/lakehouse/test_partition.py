@@ -1,4 +1,4 @@
-"""Partition fields: their text, their values against pyiceberg's own, and rows into partitions."""
+"""Partition columns: their text, their values against pyiceberg's own, and rows split by partition."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ COLUMNS: dict[str, tuple[pa.DataType, IcebergType, Any]] = {
 }
 
 
-def test_text() -> None:
+def test_partition_columns_are_parsed() -> None:
     assert parse("country, day(at), bucket(16, key) ,hour( at )") == (
         PartitionColumn("country"),
         PartitionColumn("at", "day"),
@@ -36,7 +36,7 @@ def test_text() -> None:
 
 
 @pytest.mark.parametrize("text", ["week(at)", "bucket(key)", "bucket(0, key)", "a,", "day(at", "a, a"])
-def test_text_that_is_none(text: str) -> None:
+def test_text_that_is_no_partitioning_is_refused(text: str) -> None:
     with pytest.raises(InvalidValueError, match="option 'partitionColumns'"):
         parse(text)
 

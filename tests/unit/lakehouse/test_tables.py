@@ -1,4 +1,4 @@
-"""What each kind of table promises: exactly once, evolution, compaction, vacuum, history; by a driver's calls."""
+"""The promises of each kind of table, by a driver's calls: exactly once, evolution, compaction, vacuum, history."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_a_repeated_micro_batch_is_there_once(kind: TableKind, tmp_path: Path) -
 
 
 def test_without_a_transaction_the_same_crash_shows_repeats(kind: TableKind, tmp_path: Path) -> None:
-    """The wrong variant: what the test above would see if nothing looked at transactions."""
+    """A check of the test above: it would fail if transactions were ignored."""
     options = options_of(kind, tmp_path)
     for _ in range(2):
         open_table(options).commit(change_of(options, batch_of(TEN), None, query=None))

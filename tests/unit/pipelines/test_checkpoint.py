@@ -22,7 +22,7 @@ def spark_log(directory: Path, batch: int, *lines: str) -> None:
     write_whole(directory / "offsets" / str(batch), V1 + "\n".join(lines))
 
 
-def test_spark_s_part(tmp_path: Path) -> None:
+def test_ends_and_commits_are_read_from_the_files_of_spark(tmp_path: Path) -> None:
     checkpoint = PipelineCheckpoint(str(tmp_path))
     assert (checkpoint.query_id(), checkpoint.batches(), checkpoint.committed()) == (None, [], -1)
     write_whole(tmp_path / "metadata", '{"id":"q"}')
@@ -47,7 +47,7 @@ def test_only_one_may_run(tmp_path: Path) -> None:
         pass
 
 
-def test_begins(tmp_path: Path) -> None:
+def test_a_new_checkpoint_records_where_sources_begin(tmp_path: Path) -> None:
     checkpoint = PipelineCheckpoint(str(tmp_path))
     assert checkpoint.identity() is None
     checkpoint.begin("p", {"flights": {TOPIC: ReadPosition(3, 4)}})

@@ -1,4 +1,4 @@
-"""What `pipeline verify` says and how it ends: proven only if everything was looked at."""
+"""`pipeline verify` says "proven" only if everything was checked, and ends with its exit code."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Columns and times are understood as Spark does, and what is wrong with them is named."""
+"""Column lists and intervals are accepted as Spark does, and what is wrong with them is named."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from magnetar.pipelines.declaration.ddl import DdlError, columns_of, problem_of_
         ("名前 STRING", {"名前": "string"}),
     ],
 )  # fmt: skip
-def test_what_spark_takes(text: str, kinds: dict[str, str]) -> None:
+def test_columns_that_spark_takes_are_valid(text: str, kinds: dict[str, str]) -> None:
     assert dict(columns_of(text)) == kinds
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "problem"),
     [
         ("a BIGNT", "'BIGNT' is no type for the column 'a'; did you mean 'bigint'?"),
         ("a ARRAY<STRNG>", "did you mean 'string'?"),
@@ -44,21 +44,21 @@ def test_what_spark_takes(text: str, kinds: dict[str, str]) -> None:
         ("a " + "ARRAY<" * 80 + "INT", "nested too deeply"),
     ],
 )
-def test_what_it_does_not(text: str, told: str) -> None:
+def test_columns_that_spark_refuses_are_named(text: str, problem: str) -> None:
     with pytest.raises(DdlError) as caught:
         columns_of(text)
-    assert told in str(caught.value)
+    assert problem in str(caught.value)
 
 
 @pytest.mark.parametrize(
     "text", ["1 hour", "10 seconds", "INTERVAL 1 day 2 hours", "1.5 minutes", "0 seconds", "2 WEEKS"]
 )
-def test_times(text: str) -> None:
+def test_valid_intervals(text: str) -> None:
     assert problem_of_interval(text) is None
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "problem"),
     [
         ("1 fortnight", "'fortnight' in '1 fortnight' is no unit of time; known are day, hour"),
         ("1 hou", "did you mean 'hour'?"),
@@ -69,5 +69,5 @@ def test_times(text: str) -> None:
         ("one hour", "no number"),
     ],
 )
-def test_no_times(text: str, told: str) -> None:
-    assert told in (problem_of_interval(text) or "")
+def test_invalid_intervals_are_named(text: str, problem: str) -> None:
+    assert problem in (problem_of_interval(text) or "")

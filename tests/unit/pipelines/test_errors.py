@@ -1,4 +1,4 @@
-"""What is said when a pipeline fails: cause, place, next step; no traces, no secrets."""
+"""The explanation of a failed pipeline has cause, place and next step, and neither traces nor secrets."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ magnetar.client.bulk.data_loss.DataLossError: t: 1:2:0 to 1:9:0 is gone; set fai
 """
 
 
-def test_the_cause() -> None:
+def test_the_innermost_cause_is_shown() -> None:
     assert cause_of(InvalidValueError("this")) == "this"
     assert cause_of(RuntimeError(TRACE)).startswith("t: 1:2:0 to 1:9:0 is gone")
     assert cause_of(RuntimeError("no worker\n=== Streaming Query ===\nIdentifier: x")) == "RuntimeError: no worker"
     assert short(RuntimeError("[A] `m` is not there;\n'Project ['m]\n")) == "[A] `m` is not there"
 
 
-def test_one_paragraph(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failure_is_one_paragraph(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pipeline = parse(TEXT, str(tmp_path / "f.yaml"))
     monkeypatch.setenv("PIPELINE_PASSWORD", "swordfish")
     resolve("${env:PIPELINE_PASSWORD}")
@@ -49,8 +49,8 @@ def test_one_paragraph(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "behind micro-batch 3" in explanation(pipeline, None)
 
 
-def test_signals() -> None:
-    """The first asks, the second insists; afterwards everything is as before."""
+def test_the_first_signal_asks_and_the_second_insists() -> None:
+    """The first signal requests a stop, the second interrupts; afterwards the handlers are as before."""
     before = signal.getsignal(signal.SIGTERM)
     stop = Stop()
     with stop.listening():
@@ -69,11 +69,11 @@ def test_signals() -> None:
         (None, []),
     ],
 )
-def test_a_failure_beside_a_signal_is_told(
+def test_a_failure_beside_a_signal_is_reported(
     failure: Exception | None, said: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What a signal has brought down is none."""
-    pipeline, stop, told = parse(TEXT, str(tmp_path / "f.yaml")), Stop(), list[str]()
+    """A query that a signal ended has not failed, but its error is shown."""
+    pipeline, stop, lines = parse(TEXT, str(tmp_path / "f.yaml")), Stop(), list[str]()
     batches, query = SimpleNamespace(failure=failure), SimpleNamespace(isActive=False, exception=lambda: failure)
 
     def start(*_: Any) -> Any:
@@ -83,7 +83,7 @@ def test_a_failure_beside_a_signal_is_told(
     for name, value in {"prepare": None, "register": None, "analyse": None, "BatchRun": batches}.items():
         monkeypatch.setattr(module, name, lambda *_, value=value: value)
     monkeypatch.setattr(module, "_start", start)
-    monkeypatch.setattr(ProgressView, "say", lambda _, line: told.append(line))
+    monkeypatch.setattr(ProgressView, "say", lambda _, line: lines.append(line))
     spark: Any = None
     assert module.run(spark, pipeline, ProgressView(pipeline), stop).stopped
-    assert [part in " ".join(told) for part in said] == [True] * len(said) and bool(told) == bool(said)
+    assert [part in " ".join(lines) for part in said] == [True] * len(said) and bool(lines) == bool(said)

@@ -1,4 +1,4 @@
-"""Everything that can go wrong is found, at its place; what is right is left alone."""
+"""The checks find everything that can go wrong, at its place, and nothing in what is right."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def judge(manifests: list[Manifest], topic: Topic, sent: list[tuple[str, int, in
     ]
 
 
-def test_what_is_right() -> None:
+def test_a_right_history_has_no_findings() -> None:
     topic = Topic(5)
     assert judge(history(5), topic, messages(5)) == []
     assert topic.read == 5 * ROWS
@@ -111,7 +111,7 @@ def test_a_manifest_cannot_be_changed_or_taken_away(batches: int, data: st.DataO
     if data.draw(st.booleans()):
         wrong = replace(manifests[batch], times={**manifests[batch].times, "ended_ms": 1})
         if data.draw(st.booleans()):
-            wrong = wrong.sealed()  # by somebody who knows how
+            wrong = wrong.sealed()  # by someone who knows how
         manifests[batch] = wrong
         found = check_chain(manifests)
         # The last one of a chain can be sealed anew: nothing follows it yet.
@@ -123,14 +123,14 @@ def test_a_manifest_cannot_be_changed_or_taken_away(batches: int, data: st.DataO
 
 
 @pytest.mark.parametrize(
-    ("begins", "told"), [(9, "1:9:0 to 1:10:0 was read twice"), (12, "1:10:0 to 1:12:0 was skipped")]
+    ("begins", "findings"), [(9, "1:9:0 to 1:10:0 was read twice"), (12, "1:10:0 to 1:12:0 was skipped")]
 )
-def test_ranges_must_join(begins: int, told: str) -> None:
+def test_ranges_must_join(begins: int, findings: str) -> None:
     manifests = history(3)
     source = replace(manifests[1].sources["flights"], start={TOPIC: f"1:{begins}:0"})
     manifests[1] = replace(manifests[1], sources={"flights": source})
     (found,) = check_ranges(manifests, STARTS, lambda _: None)
-    assert found.where == "batch 1, source flights" and told in found.text
+    assert found.where == "batch 1, source flights" and findings in found.text
 
 
 def test_ranges_against_the_beginning_and_spark_s_log() -> None:
@@ -141,7 +141,7 @@ def test_ranges_against_the_beginning_and_spark_s_log() -> None:
     assert found.where == "batch 1, source flights"
 
 
-def test_counts() -> None:
+def test_counts_must_add_up() -> None:
     (one,) = history(1)
     short = replace(one, outputs={**one.outputs, "out": replace(one.outputs["out"], rows=7)})
     assert "7 rows were written of 8 that passed flights" in str(check_counts([short])[0])
@@ -161,15 +161,15 @@ def test_a_topic_that_is_gone_is_one_finding() -> None:
 def test_a_table_has_one_commit_of_each_micro_batch() -> None:
     manifests = history(3)
 
-    def told(commits: dict[int, list[int]], *, first: int = 0, whole: bool = True) -> list[str]:
+    def findings(commits: dict[int, list[int]], *, first: int = 0, whole: bool = True) -> list[str]:
         return [str(one) for one in check_committed(manifests, "out", commits, first, whole)]
 
     assert check_committed(manifests, "out", {0: [8], 1: [8], 2: [8], 3: [8]}, 0, True, {3}) == []
-    assert "no manifest tells" in told({0: [8], 1: [8], 2: [8], 3: [8]})[0]
-    assert "batch 1, output out: t: 8 rows were written, the commit has 0" in told({0: [8], 2: [8]})[0]
-    assert "committed 2 times" in told({0: [8], 1: [8, 8], 2: [8]})[0]
-    assert "no manifest tells" in told({0: [8], 1: [8], 2: [8], 5: [8]})[0]
-    assert told({2: [8]}, whole=False) == told({2: [8]}, first=2) == []
+    assert "no manifest tells" in findings({0: [8], 1: [8], 2: [8], 3: [8]})[0]
+    assert "batch 1, output out: t: 8 rows were written, the commit has 0" in findings({0: [8], 2: [8]})[0]
+    assert "committed 2 times" in findings({0: [8], 1: [8, 8], 2: [8]})[0]
+    assert "no manifest tells" in findings({0: [8], 1: [8], 2: [8], 5: [8]})[0]
+    assert findings({2: [8]}, whole=False) == findings({2: [8]}, first=2) == []
 
 
 def test_other_producers_are_counted_apart() -> None:
@@ -200,18 +200,18 @@ def test_rows_that_a_table_keeps_are_compared_by_what_stands_together() -> None:
     ]
     total = [int(one.outputs["out"].print, 16) for one in manifests]
 
-    def told(*tables: TableRows, first: int = 0) -> list[str]:
+    def findings(*tables: TableRows, first: int = 0) -> list[str]:
         return [str(one) for one in check_kept(manifests, "out", tables, first)]
 
-    assert told(TableRows(frozenset({0}), 8, total[0]), TableRows(frozenset({1, 2}), 16, total[1] + total[2])) == []
-    assert told(TableRows(frozenset({3}), 8, None)) == []
-    (less,) = told(TableRows(frozenset({1, 2}), 15, 0, "; by version 7"))
+    assert findings(TableRows(frozenset({0}), 8, total[0]), TableRows(frozenset({1, 2}), 16, total[1] + total[2])) == []
+    assert findings(TableRows(frozenset({3}), 8, None)) == []
+    (less,) = findings(TableRows(frozenset({1, 2}), 15, 0, "; by version 7"))
     assert less == "batches 1 to 2, output out: t: 16 rows were written and 15 are there; by version 7"
-    (other,) = told(TableRows(frozenset({3}), 8, total[3] + 1))
+    (other,) = findings(TableRows(frozenset({3}), 8, total[3] + 1))
     assert other.startswith("batch 3, output out: t: as many rows as were written, but with other contents")
-    assert told(TableRows(frozenset({0}), 7, 0), first=1) == []
+    assert findings(TableRows(frozenset({0}), 7, 0), first=1) == []
     # One that is under way has no manifest yet.
-    assert told(TableRows(frozenset({4}), 3, 0)) == []
+    assert findings(TableRows(frozenset({4}), 3, 0)) == []
 
 
 def test_what_an_earlier_release_wrote_keeps_its_fingerprint() -> None:

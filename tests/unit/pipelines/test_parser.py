@@ -1,4 +1,4 @@
-"""From YAML to a pipeline; every mistake at its place, with what to write instead."""
+"""A YAML file becomes a pipeline; every mistake is reported at its place, with what to write instead."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def problems(text: str) -> list[str]:
     return str(caught.value).splitlines()
 
 
-def test_the_whole(tmp_path: Path) -> None:
+def test_a_whole_file_is_parsed(tmp_path: Path) -> None:
     pipeline = parse(TEXT, str(tmp_path / "f.yaml"))
     flights, airports = pipeline.sources
     assert isinstance(flights, TopicSource) and isinstance(airports, TableSource)
@@ -44,7 +44,7 @@ def test_the_whole(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "where", "told"),
+    ("old", "new", "where", "problem"),
     [
         ("    topic: flights\n", "    topc: flights\n", "f.yaml:8:11: sources.flights.topc", "did you mean 'topic'?"),
         ("startingOffsets: earliest", "startingOffsets: erliest", "f.yaml:9:22: sources.flights", "is no offset"),
@@ -74,9 +74,9 @@ def test_the_whole(tmp_path: Path) -> None:
         ("sinks:\n  out:\n    topic: late\n", "sinks: {}\n", "f.yaml:20:8: sinks", "{format: noop}"),
     ],
 )
-def test_a_mistake(old: str, new: str, where: str, told: str) -> None:
+def test_a_mistake_is_reported_at_its_place(old: str, new: str, where: str, problem: str) -> None:
     found = problems(changed(old, new))
-    assert any(where in line and told in line for line in found), found
+    assert any(where in line and problem in line for line in found), found
 
 
 def test_several_mistakes_at_once() -> None:
@@ -114,18 +114,18 @@ def python_step(call: str, directory: Path, more: str = "") -> list[str]:
     return problems_of_functions(pipeline)
 
 
-def test_functions(tmp_path: Path) -> None:
+def test_wrong_functions_are_reported(tmp_path: Path) -> None:
     (tmp_path / "cleaning_steps.py").write_text("def clean(df, least=0):\n    return df\n")
     (tmp_path / "broken_steps.py").write_text("1 / 0\n")
     assert python_step("python: cleaning_steps:clean", tmp_path, "    with: {least: 5}\n") == []
-    (told,) = python_step("python: cleaning_steps:cleam", tmp_path)
-    assert "steps.late.python" in told and "did you mean 'clean'?" in told
+    (problem,) = python_step("python: cleaning_steps:cleam", tmp_path)
+    assert "steps.late.python" in problem and "did you mean 'clean'?" in problem
     assert "no module cleaning" in python_step("python: cleaning:clean", tmp_path)[0]
     assert "ZeroDivisionError" in python_step("python: broken_steps:x", tmp_path)[0]
-    (told,) = python_step(
+    (problem,) = python_step(
         "python: cleaning_steps:clean", tmp_path, "    from: [flights, airports]\n    with: {last: 5}\n"
     )
-    assert "cannot be called with 2 DataFrames and last" in told
+    assert "cannot be called with 2 DataFrames and last" in problem
 
 
 def test_parameters_keep_their_types(tmp_path: Path) -> None:
@@ -162,7 +162,7 @@ def test_every_word_is_documented() -> None:
     assert [word for word in words if word not in document] == []
 
 
-def test_the_command_tells_all_mistakes(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_the_command_reports_all_mistakes(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "f.yaml"
     file.write_text(changed("otherwise: dead-letter", "otherwise: dead").replace("topic: late", "tpic: late"))
     with pytest.raises(SystemExit) as ended:
@@ -183,7 +183,7 @@ SQL = "    sql: SELECT * FROM flights JOIN airports USING (origin) WHERE delay >
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "where", "told"),
+    ("old", "new", "where", "problem"),
     [
         # In a circle, or into one place.
         (OUT, "    topic: flights\n", "f.yaml:22:12: sinks.out.topic", "source flights reads this topic"),
@@ -245,9 +245,11 @@ SQL = "    sql: SELECT * FROM flights JOIN airports USING (origin) WHERE delay >
         ("    topic: late\n", "    topic: [late]\n", "sinks.out.topic", "must be a single value"),
     ],
 )  # fmt: skip
-def test_an_absurd_document(old: str, new: str, where: str, told: str, tmp_path: Path) -> None:
+def test_absurd_documents_are_refused_at_their_place(
+    old: str, new: str, where: str, problem: str, tmp_path: Path
+) -> None:
     found = problems(changed(old, new.replace("WORK", str(Path("work").absolute()))))
-    assert any(where in line and told in line for line in found), found
+    assert any(where in line and problem in line for line in found), found
 
 
 def test_a_small_file_that_means_a_huge_one_is_refused() -> None:

@@ -1,4 +1,4 @@
-"""What is shown while a pipeline runs."""
+"""The display of a running pipeline."""
 
 from __future__ import annotations
 
@@ -25,11 +25,13 @@ from tests.unit.pipelines.histories import TOPIC, history
         ((3, 5), (4, 2), "more than 2 entries"),
     ],
 )
-def test_lag(end: tuple[int, ...], latest: tuple[int, ...], text: str) -> None:
+def test_lag_counts_entries_and_says_when_there_are_more(
+    end: tuple[int, ...], latest: tuple[int, ...], text: str
+) -> None:
     assert lag_text({TOPIC: ReadPosition(*end)}, {TOPIC: ReadPosition(*latest)}) == text
 
 
-def test_places_of_progress() -> None:
+def test_offsets_of_progress_are_parsed() -> None:
     assert places_of('{"v": 1, "p": {"t": "1:2:3"}}') == {"t": ReadPosition(1, 2, 3)}
     assert places_of("null") == places_of(None) == {}
 

@@ -1,4 +1,4 @@
-"""Which dead letters a replay takes: each is taken once, whatever the replays ask for."""
+"""Replays of dead letters take each letter once, whatever their filters are."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def dead(number: int) -> RedriveMessage:
     return RedriveMessage(TOPIC, ReadPosition(1, number), b"x", None, 0, 100 + number, properties)
 
 
-def test_a_letter() -> None:
+def test_a_dead_letter_is_parsed() -> None:
     one = parse_dead_letter(dead(4).properties)
     assert one is not None
     assert (one.pipeline, one.cause, one.position, one.original) == (
@@ -109,7 +109,7 @@ def test_a_broker_that_is_away_has_lost_nothing(
 
 
 def test_a_replay_that_can_never_be_finished_says_how_to_go_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is told about shuffles is for queries."""
+    """The hint about shuffles is for queries, not for replays."""
 
     class Sink:
         def __init__(self, *_: Any) -> None: ...

@@ -1,4 +1,4 @@
-"""Which source a topic belongs to, and what is made of messages that no key opens."""
+"""Topics belong to sources, and messages that no key opens are counted."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def pipeline_of(directory: Path) -> Pipeline:
 
 
 def test_a_topic_of_a_source_with_a_key_is_known_before_the_first_manifest_that_has_it(tmp_path: Path) -> None:
-    """Its dead letters come before that manifest, and a crash may come between."""
+    """Its dead letters are written before that manifest, and a crash may come between."""
     pipeline, checkpoint = pipeline_of(tmp_path), PipelineCheckpoint(str(tmp_path))
     checkpoint.begin("small", {"flights": {T.format(0): ReadPosition(1, 0)}, "open": {"o": ReadPosition(2, 0)}})
     offsets = [
