@@ -18,7 +18,7 @@ class Address(NamedTuple):
 
 
 def parse_service_url(url: str) -> tuple[Address, ...]:
-    """All addresses of a service URL; InvalidValueError says what is wrong with it."""
+    """Return all addresses of a service URL; InvalidValueError says what is wrong with it."""
     scheme, separator, rest = url.strip().partition("://")
     if not separator:
         raise InvalidValueError(f"service URL {url!r} has no scheme; write pulsar://host:6650")

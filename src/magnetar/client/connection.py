@@ -1,6 +1,6 @@
 """One socket to one broker, for one thread: the sans-I/O client state with blocking reads and writes around it.
 
-Bytes are read only while somebody waits: in `request`, and in `receive`, which hands over the next pushes. A PING that
+Bytes are read only while a caller waits: in `request`, and in `receive`, which hands over the next pushes. A PING that
 arrives meanwhile is answered. Who stays away longer than the broker's patience (30 to 60 s) finds the connection
 closed, which is why readers and producers know how to go on with a new one.
 
@@ -33,7 +33,7 @@ _READ_SIZE: Final = 1 << 18
 _PARTS_MAX: Final = 1024
 """As many pieces as Linux takes in one write (IOV_MAX)."""
 MAX_FRAME_SIZE: Final = 1 << 28
-"""Brokers may be configured for messages larger than 5 MiB, and the decoder must know before it is told."""
+"""Brokers may be configured for messages larger than 5 MiB, and the decoder must know before the broker says so."""
 _FEATURES: Final = c.FeatureFlags(
     supports_auth_refresh=False,
     supports_broker_entry_metadata=True,
@@ -44,7 +44,10 @@ _FEATURES: Final = c.FeatureFlags(
 
 
 class Connection:
-    """Connected and greeted when made. Raises ConnectionLostError, ClientTimeoutError, RefusedError."""
+    """One connection to a broker, connected and greeted when it is made.
+
+    Raises ConnectionLostError, ClientTimeoutError, RefusedError.
+    """
 
     def __init__(
         self,
@@ -99,11 +102,11 @@ class Connection:
             self.max_message_size = greeting.max_message_size
 
     def new_request_id(self) -> int:
-        """For the request that is sent next."""
+        """Return an id for the request that is sent next."""
         return self._state.new_request_id()
 
     def new_handle(self) -> int:
-        """A producer or consumer id of this connection."""
+        """Return a new producer or consumer id of this connection."""
         self._next_handle += 1
         return self._next_handle - 1
 
@@ -124,15 +127,15 @@ class Connection:
         return answer
 
     def send(self, command: c.Command) -> None:
-        """A command nobody answers."""
+        """Send a command that has no answer."""
         self.write(self._state.send(command))
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
-        """Prepared frames."""
+        """Send prepared frames."""
         self._writing(lambda: self._socket.sendall(data))
 
     def write_all(self, parts: Sequence[bytes]) -> None:
-        """Prepared frames in pieces, which are not copied together."""
+        """Send prepared frames in pieces, which are not copied together."""
         self._writing(lambda: self._send_parts(deque(memoryview(part) for part in parts)))
 
     def _send_parts(self, parts: deque[memoryview]) -> None:
@@ -157,7 +160,7 @@ class Connection:
             raise ConnectionLostError(f"the connection to the broker at {self.address} broke: {error}") from None
 
     def receive(self, wait: float) -> list[c.Command]:
-        """What the broker has said on its own, in order; at most ``wait`` seconds for the first of it."""
+        """Return what the broker has sent on its own, in order; waits at most ``wait`` seconds for the first of it."""
         if not self._pushes:
             deadline = steady_seconds() + wait
             while not self._pushes and self._read(deadline - steady_seconds()):
@@ -165,21 +168,22 @@ class Connection:
         return self.take_pushes()
 
     def take_pushes(self) -> list[c.Command]:
-        """What has arrived on the broker's own accord and was read already."""
+        """Return what the broker has sent on its own and was read already."""
         pushes = list(self._pushes)
         self._pushes.clear()
         return pushes
 
     def take_held(self) -> bytes:
-        """The beginning of a frame that is not whole, for whoever reads on by `read_into`."""
+        """Return the beginning of a frame that is not whole, for a caller that reads on by `read_into`."""
         return self._state.take_held()
 
     def read_into(self, buffer: memoryview, wait: float) -> int:
-        """Bytes as they come, for `decode`; how many, 0 if none came in ``wait`` seconds."""
+        """Read bytes as they come, for `decode`; returns how many, 0 if none came in ``wait`` seconds."""
         return self._received(lambda: self._socket.recv_into(buffer), wait) or 0
 
     def read_more(self, buffer: memoryview) -> int:
-        """What else is here already; 0 at the end of the connection too, which the next to wait will be told."""
+        """Read what else is here already; 0 at the end of the connection too, which the next read that waits
+        reports."""
         try:
             self._socket.settimeout(0.0)
             return self._socket.recv_into(buffer)
@@ -187,12 +191,12 @@ class Connection:
             return 0
 
     def decode(self, data: bytes) -> list[c.Command]:
-        """Bytes that were read by `read_into`, as `receive` would have given them."""
+        """Decode bytes that were read by `read_into`, as `receive` would have given them."""
         self._take_in(data)
         return self.take_pushes()
 
     def hold(self, data: bytes) -> None:
-        """The reverse of `take_held`."""
+        """Take back the beginning of a frame, the reverse of `take_held`."""
         self._take_in(data)
 
     def _read(self, wait: float) -> bool:
@@ -203,7 +207,7 @@ class Connection:
         return bool(data)
 
     def _received(self, read: Callable[[], Read], wait: float) -> Read | None:
-        """What one read gives; None if nothing came in ``wait`` seconds."""
+        """Return what one read gives; None if nothing came in ``wait`` seconds."""
         if self.closed:
             raise ConnectionLostError(f"the connection to the broker at {self.address} is closed")
         try:
@@ -244,7 +248,7 @@ class Connection:
             self._answers[_request_id(arrival.request)] = command
 
     def close(self) -> None:
-        """The broker lets go of all producers and consumers of this connection; may be called twice."""
+        """Close the socket, with which the broker ends all its producers and consumers; may be called twice."""
         if not self.closed:
             self.closed = True
             if hasattr(self, "_socket"):
@@ -252,6 +256,6 @@ class Connection:
 
 
 def _request_id(request: c.Command) -> int:
-    """Of a command that is answered."""
+    """Return the request id of a command that is answered."""
     number: int = getattr(request, "request_id")  # noqa: B009 - the union of all commands does not have it
     return number

@@ -1,8 +1,8 @@
-"""What a client can meet. Three kinds, because callers do three things about them.
+"""The errors of the client, of three kinds, because callers do three things about them.
 
 * `ConnectionLostError`: connect again and go on; nothing is known to be wrong with the request.
 * `RefusedError`: the broker said no; its code tells whether waiting helps (`retriable`).
-* `ClientTimeoutError`: nobody answered; the text says who was asked what and for how long.
+* `ClientTimeoutError`: no answer came; the text says which broker was asked what and for how long.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ _RETRIABLE: Final = frozenset(
 _REASONS: Final = {
     ServerError.TopicNotFound: "there is no such topic; look at its name and namespace, or create it",
     ServerError.SubscriptionNotFound: "there is no such subscription",
-    ServerError.AuthenticationError: "the broker does not know who asks; look at the option 'token'",
-    ServerError.AuthorizationError: "whoever asks may not do this",
+    ServerError.AuthenticationError: "the broker does not know this client; look at the option 'token'",
+    ServerError.AuthorizationError: "this client is not permitted to do this",
     ServerError.ServiceNotReady: "the broker does not serve this topic yet; try again in a moment",
-    ServerError.ConsumerBusy: "somebody else is connected to this subscription",
+    ServerError.ConsumerBusy: "another consumer is connected to this subscription",
     ServerError.ProducerBusy: "a producer of this name is connected already",
     ServerError.TooManyRequests: "the broker has too much to do; try again in a moment",
     ServerError.TopicTerminatedError: "the topic was terminated: nothing can be published to it any more",
     ServerError.InvalidTopicName: "this cannot be the name of a topic",
 }
-"""What is said for a broker that only says the code."""
+"""The text for an error of which the broker gives only the code."""
 
 
 class ClientError(MagnetarError):
-    """Root of what the client raises."""
+    """The root of all errors that the client raises."""
 
 
 class ConnectionLostError(ClientError):
@@ -45,7 +45,7 @@ class ConnectionLostError(ClientError):
 
 
 class ClientTimeoutError(ClientError):
-    """No answer in time."""
+    """No answer came in time."""
 
 
 class RefusedError(ClientError):

@@ -1,4 +1,4 @@
-"""Which broker serves a topic, how many partitions it has (SEMANTICS 2), and connections to the brokers found.
+"""Lookup: which broker serves a topic, how many partitions it has (SEMANTICS 2), and connections to these brokers.
 
 A lookup goes to a broker of the service URL. Its answer is final ("connect"), or names another broker to ask
 ("redirect"), or fails. A broker behind a proxy is reached through the address that was asked, by naming it in CONNECT.
@@ -33,7 +33,7 @@ class Route(NamedTuple):
 
 
 class Lookup:
-    """For one service URL and one thread. Holds one connection for questions; owns no other."""
+    """The lookup of one service URL, for one thread. It holds one connection for questions and owns no other."""
 
     def __init__(self, service_url: str, *, timeout: float = DEFAULT_TIMEOUT, token: str | None = None) -> None:
         self._addresses = parse_service_url(service_url)
@@ -55,12 +55,12 @@ class Lookup:
             self._asked = None
 
     def connect(self, topic: str) -> Connection:
-        """A new connection to the broker that serves ``topic`` now; the caller owns it."""
+        """Return a new connection to the broker that serves ``topic`` now; the caller owns it."""
         route = self.patiently(lambda: self.route(topic))
         return Connection(route.address, timeout=self.timeout, token=self._token, proxy_to=route.proxy_to)
 
     def route(self, topic: str) -> Route:
-        """Ask until a broker says that it is the one."""
+        """Ask until a broker says that it serves the topic."""
         connection, owned, authoritative = self._question(), False, False
         try:
             for _ in range(_REDIRECTS_MAX):
@@ -92,7 +92,8 @@ class Lookup:
         raise ClientError(f"look up {topic}: {_REDIRECTS_MAX} redirects and no broker; is the cluster moving bundles?")
 
     def partition_count(self, topic: str, *, create: bool = True) -> int:
-        """0 for a topic without partitions; ``create`` lets the broker make a topic that is missing (SEMANTICS 2.8)."""
+        """Return the number of partitions, 0 for a topic without; ``create`` lets the broker make a topic that is
+        missing (SEMANTICS 2.8)."""
 
         def ask() -> int:
             connection = self._question()
@@ -111,7 +112,7 @@ class Lookup:
         return self.patiently(ask)
 
     def topics_of(self, namespace: str) -> list[str]:
-        """All persistent topics of a namespace, each partition as a topic of its own."""
+        """Return all persistent topics of a namespace, each partition as a topic of its own."""
 
         def ask() -> list[str]:
             connection = self._question()
@@ -125,7 +126,7 @@ class Lookup:
         return self.patiently(ask)
 
     def schema(self, topic: str, version: bytes | None) -> c.CommandGetSchemaResponse:
-        """What the registry has of a topic (SEMANTICS 10.9); None asks for the latest version."""
+        """Return what the schema registry has of a topic (SEMANTICS 10.9); None asks for the latest version."""
 
         def ask() -> c.CommandGetSchemaResponse:
             connection = self._question()
@@ -138,7 +139,7 @@ class Lookup:
         return self.patiently(ask)
 
     def patiently(self, attempt: Callable[[], Result]) -> Result:
-        """Again, with growing pauses, while the broker is away or says that it is not ready; then the last error."""
+        """Repeat an attempt, with growing pauses, while the broker is away or not ready; then raise the last error."""
         deadline = steady_seconds() + self.timeout
         pause = _FIRST_PAUSE
         while True:

@@ -40,7 +40,10 @@ class _Unconfirmed(NamedTuple):
 
 
 class Producer:
-    """On one topic or partition, for one thread. Use as a context manager, and `flush` before leaving it."""
+    """A producer on one topic or partition, for one thread.
+
+    Use it as a context manager, and `flush` before leaving it.
+    """
 
     def __init__(
         self,
@@ -86,11 +89,11 @@ class Producer:
         return self._connection.max_message_size
 
     def send(self, entry: bytes, messages: int, sequence_id: int, highest_sequence_id: int) -> None:
-        """Take one entry over; blocks while the window is full. Raises ClientTimeoutError, RefusedError."""
+        """Send one entry; blocks while the window is full. Raises ClientTimeoutError, RefusedError."""
         self._take(_Unconfirmed(sequence_id, highest_sequence_id, messages, entry))
 
     def send_chunks(self, entries: Sequence[bytes], sequence_id: int) -> None:
-        """One message, in that many entries."""
+        """Send one message in chunks, each an entry."""
         last = len(entries) - 1
         for number, entry in enumerate(entries):
             self._take(_Unconfirmed(sequence_id, sequence_id, int(number == last), entry, last > 0))
@@ -107,12 +110,13 @@ class Producer:
             self._wait_for_receipts()
 
     def flush(self) -> None:
-        """Every entry has its receipt when this returns."""
+        """Wait until every entry has its receipt."""
         while self._unconfirmed:
             self._wait_for_receipts()
 
     def ask_last_sequence_id(self) -> int:
-        """What the broker says now about this name, once all receipts are there; -1 if it does not remember any."""
+        """Return the last sequence id that the broker has of this name, once all receipts are there; -1 if it has
+        none."""
         assert not self._unconfirmed, "flush first"
         self.close()
         self._epoch += 1
@@ -214,7 +218,7 @@ class Producer:
             raise ConnectionLostError(f"{self.topic}: the broker closed producer {self.name}")
 
     def _reconnect(self, why: ConnectionLostError) -> None:
-        """The same name again, and everything without a receipt after it."""
+        """Open the same name again, and send everything again that has no receipt."""
         self._connection.close()
         self._frames, self._frame_bytes = [], 0
         if steady_seconds() - self._last_progress > self._send_timeout:

@@ -1,8 +1,8 @@
-"""A place in a topic's log: the point just before a message.
+"""A read position in a topic's log: the point just before a message.
 
-Ranges of places are half-open, so the end of one range is the start of the next. A place need not be where a message
-is: ``(ledger, entry + 1, 0)`` is after an entry even if the next one is in another ledger. Places order as the log
-does. Text form: ``ledger:entry:batch``.
+Ranges are half-open, so the end of one range is the start of the next. A position need not be where a message is:
+``(ledger, entry + 1, 0)`` is after an entry even if the next one is in another ledger. Positions order as the log does.
+Text form: ``ledger:entry:batch``.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from magnetar.protocol.commands import MessageIdData
 
 
 class ReadPosition(NamedTuple):
-    """Before message ``batch`` (from 0) of an entry; a single message is its entry's message 0."""
+    """The point before message ``batch`` (from 0) of an entry; a single message is its entry's message 0."""
 
     ledger: int
     entry: int
@@ -25,14 +25,14 @@ class ReadPosition(NamedTuple):
 
     @staticmethod
     def parse(text: str) -> ReadPosition:
-        """``ledger:entry`` or ``ledger:entry:batch``."""
+        """Parse ``ledger:entry`` or ``ledger:entry:batch``."""
         parts = text.split(":")
         try:
             numbers = [int(part) for part in parts]
         except ValueError:
             numbers = []
         if len(numbers) not in (2, 3) or min(numbers) < -1:
-            raise InvalidValueError(f"{text!r} is no place in a topic; write ledger:entry or ledger:entry:batch")
+            raise InvalidValueError(f"{text!r} is no position in a topic; write ledger:entry or ledger:entry:batch")
         position = ReadPosition(*numbers)
         return (
             START
@@ -46,5 +46,5 @@ START: Final = ReadPosition(-1, 0, 0)
 
 
 def after_entry(message_id: MessageIdData) -> ReadPosition:
-    """The place after the entry that a broker named; START if it named none (ledger -1)."""
+    """Return the position after the entry that a broker named; START if it named none (ledger -1)."""
     return ReadPosition(message_id.ledger, message_id.entry + 1) if message_id.ledger >= 0 else START

@@ -1,4 +1,4 @@
-"""Reading one topic from a place on, without a lasting trace at the broker (SEMANTICS 4.3.6)."""
+"""One reader of one topic at a broker: it starts at a read position and leaves no lasting trace (SEMANTICS 4.3.6)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ConsumerEnd: TypeAlias = c.CommandCloseConsumer | c.CommandTopicMigrated
 
 
 def consumer_ended(pushes: Iterable[c.Command]) -> bool:
-    """Whether one of them is that, where a connection has one consumer."""
+    """Whether the broker has ended the consumer of a connection that has only one."""
     return any(isinstance(push, ConsumerEnd) for push in pushes)
 
 
@@ -26,9 +26,9 @@ class ReaderSession:
     """One connection with one non-durable consumer; nothing of it stays at the broker when it is closed."""
 
     def __init__(self, lookup: Lookup, topic: str, start: ReadPosition, *, back: int = 0, at_end: bool = False) -> None:
-        """At ``start``, or at what was published ``back`` seconds ago.
+        """Begin at ``start``, or at what was published ``back`` seconds ago.
 
-        A start behind everything is, for Apache Pulsar, the beginning unless ``at_end``.
+        Apache Pulsar takes a start after everything for the beginning unless ``at_end``.
         """
         self.topic = topic
         self.connection: Connection = lookup.connect(topic)
@@ -65,11 +65,11 @@ class ReaderSession:
         self.connection.close()
 
     def last_position(self) -> ReadPosition:
-        """After the last message that can be read now; START if there is none."""
+        """Return the position after the last message that can be read now; START if there is none."""
         return after_entry(self._last().last_message_id)
 
     def placed_at(self) -> ReadPosition:
-        """Where the broker has placed it; START if it does not say."""
+        """Return where the broker has placed the reader; START if it does not say."""
         marked = self._last().consumer_mark_delete_position
         return START if marked is None else after_entry(marked)
 
@@ -81,18 +81,19 @@ class ReaderSession:
         )
 
     def flow(self, permits: int) -> None:
-        """The broker may send so many messages more; it sends entries whole."""
+        """Permit the broker that many more messages; it sends entries whole."""
         self.connection.send(c.CommandFlow(self.consumer_id, permits))
 
     def messages(self, wait: float) -> list[c.CommandMessage]:
-        """What comes in ``wait`` seconds, at the first of it; ConnectionLostError if the broker closes the consumer."""
+        """Return the first messages that come within ``wait`` seconds; ConnectionLostError if the broker ends the
+        consumer."""
         pushes = self.connection.receive(wait)
         if consumer_ended(pushes):
             raise ConnectionLostError(f"the broker does not serve the reader of {self.topic} any more")
         return [push for push in pushes if type(push) is c.CommandMessage]
 
     def next_messages(self) -> list[c.CommandMessage]:
-        """The same where something has to come, however slow the broker: ClientTimeoutError if it does not."""
+        """Return the next messages where some have to come, however slow the broker: ClientTimeoutError if none do."""
         deadline = steady_seconds() + self.connection.timeout
         while (left := deadline - steady_seconds()) > 0:
             if found := self.messages(left):

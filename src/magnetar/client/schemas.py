@@ -1,4 +1,4 @@
-"""Schemas of topics, asked over the broker's own port (SEMANTICS 10.9) and remembered by this process.
+"""The schemas of topics, asked for over the broker's own port (SEMANTICS 10.9) and remembered by this process.
 
 A version never changes, so it is asked for once; what is the latest is asked for each time.
 """
@@ -32,17 +32,17 @@ class Registry:
         self._name = f"{lookup.name} {self._topic}"
 
     def latest(self) -> Versioned | None:
-        """None: the topic has none, or there is no such topic."""
+        """Return the latest schema; None if the topic has none, or there is no such topic."""
         found = self._ask(None)
         # A schema that was deleted is a version without a type.
         return None if found is None or found.definition.type is SchemaType.NONE else found
 
     def numbered(self, version: int) -> SchemaDefinition:
-        """Raises InvalidValueError if there is no such version."""
+        """Return the schema of a version by its number. Raises InvalidValueError if there is no such version."""
         return self.version(version_bytes(version))
 
     def version(self, version: bytes) -> SchemaDefinition:
-        """As it stands in an entry. Raises InvalidValueError if there is no such version."""
+        """Return the schema of a version as an entry names it. Raises InvalidValueError if there is no such version."""
         key = self._name, version
         known = _known.get(key)
         if known is None:

@@ -40,7 +40,7 @@ def test_service_urls() -> None:
             parse_service_url(bad)
 
 
-def test_places() -> None:
+def test_read_positions() -> None:
     assert ReadPosition.parse("3:4") == ReadPosition(3, 4, 0)
     assert str(ReadPosition.parse("3:4:5")) == "3:4:5"
     assert ReadPosition.parse("-1:-1") == START
@@ -48,7 +48,7 @@ def test_places() -> None:
     assert after_entry(c.MessageIdData(-1, -1)) == START
     assert after_entry(c.MessageIdData(5, 7, batch_index=3)) == ReadPosition(5, 8)
     for bad in ("", "3", "a:b", "1:2:3:4", "-2:0"):
-        with pytest.raises(InvalidValueError, match="no place"):
+        with pytest.raises(InvalidValueError, match="no position"):
             ReadPosition.parse(bad)
 
 

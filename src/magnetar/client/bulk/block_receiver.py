@@ -1,4 +1,5 @@
-"""Receiving in bulk: large reads into buffers that are handed on, entries found by a kernel (`columnar.frames`).
+"""Blocks of entries from one connection: large reads into buffers that are handed on, entries found by a kernel
+(`columnar.frames`).
 
 For a connection with one consumer. Before anything is asked on it, `BlockReceiver.release` hands back the beginning
 of a frame that is not whole. A buffer is filled from its beginning to its end and never again, so blocks may be kept; a
@@ -25,7 +26,7 @@ _ENTRIES: Final = 4096
 
 
 class BlockReceiver:
-    """Of one consumer; for one thread."""
+    """Receives the entries of one consumer as blocks; for one thread."""
 
     def __init__(self, connection: Connection, consumer_id: int) -> None:
         self._connection = connection
@@ -41,7 +42,7 @@ class BlockReceiver:
         self._at, self._end = 0, len(held)
 
     def receive(self, wait: float) -> list[EntryBlock | c.Command]:
-        """What the broker has sent, in order; at most ``wait`` seconds for the first of it."""
+        """Return what the broker has sent, in order; waits at most ``wait`` seconds for the first of it."""
         items: list[EntryBlock | c.Command] = [*self._connection.take_pushes()]
         if held := self._connection.take_held():
             self._new_buffer(held, len(held))
@@ -55,14 +56,14 @@ class BlockReceiver:
         return items
 
     def release(self) -> None:
-        """The connection may be used for something else; `receive` goes on where that ends."""
+        """Let the connection be used for something else; `receive` goes on where that ends."""
         rest = bytes(self._buffer[self._at : self._end])
         self._at = self._end
         if rest:
             self._connection.hold(rest)
 
     def _walk(self, items: list[EntryBlock | c.Command]) -> None:
-        """Everything that is whole."""
+        """Append everything that is whole to ``items``."""
         while True:
             status, count, self._at, size = read_frames(
                 self._octets, self._at, self._end, MAX_FRAME_SIZE, self._consumer_id, self._table, CRC_TABLES

@@ -1,7 +1,7 @@
-"""A durable subscription as the anchor of a range: where to start for the first time, what may be trimmed.
+"""A durable subscription that holds a query's position: where to start for the first time, what may be trimmed.
 
-Nothing is ever received through it: no permits are given. Its mark-delete position is durable at the broker, so the
-place where it stands is the same for everybody who asks until it is moved, and data after it are kept. It is of type
+Nothing is ever received through it: no permits are given. Its mark-delete position is durable at the broker, so it is
+the same for all that ask until it is moved, and data after it are kept. It is of type
 Failover, since then two processes may hold it (an old driver that is not gone yet and its successor) and both may
 acknowledge cumulatively.
 
@@ -43,9 +43,9 @@ class CheckpointSubscription:
         self.close()
 
     def hold(self, start: ReadPosition | None) -> ReadPosition:
-        """Make the subscription unless it exists, at ``start`` (None: at the end), and say where it stands.
+        """Make the subscription unless it exists, at ``start`` (None: at the end), and return its position.
 
-        The same answer until `move_to`, whatever is published meanwhile and whoever asks.
+        The answer is the same until `move_to`, whatever is published meanwhile.
         """
         self._initial = c.InitialPosition.Latest if start is None else c.InitialPosition.Earliest
         if start is not None and start > START:
@@ -55,7 +55,7 @@ class CheckpointSubscription:
         return placed_at if start is None or placed_at[:2] != start[:2] else start
 
     def last(self) -> ReadPosition:
-        """After the last message that can be read now."""
+        """Return the position after the last message that can be read now."""
         return self._positions()[0]
 
     def move_to(self, position: ReadPosition) -> None:
@@ -81,13 +81,13 @@ class CheckpointSubscription:
         self._patiently(acknowledge)
 
     def close(self) -> None:
-        """Let go; the subscription stays."""
+        """Close the connection; the subscription stays."""
         if self._connection is not None:
             self._connection.close()
             self._connection = None
 
     def _positions(self) -> tuple[ReadPosition, ReadPosition]:
-        """After the last message, and where the subscription stands."""
+        """Return the position after the last message, and that of the subscription."""
 
         def ask(connection: Connection) -> tuple[ReadPosition, ReadPosition]:
             answer = connection.request(

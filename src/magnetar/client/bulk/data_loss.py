@@ -1,9 +1,9 @@
-"""What a reader did not get because it is gone: found by what comes instead, proven by one question to the broker.
+"""Data that a reader did not get because it is gone: found by what comes instead, proven by one question to the broker.
 
 A broker that has trimmed what a reader was about to read goes on with what is left and says nothing (SEMANTICS 4.3.2).
-On the wire such a jump looks like one over entries that nobody gets (transaction markers, aborted messages), so a jump
-alone proves nothing. But a second reader that asks to begin where the hole begins is told, as its mark-delete position,
-where it really stands: there if the entries still exist, behind them if they are gone.
+On the wire such a jump looks like one over entries that no reader gets (transaction markers, aborted messages), so a
+jump alone proves nothing. But a second reader that asks to begin where the hole begins learns from its mark-delete
+position where the broker has placed it: there if the entries still exist, after them if they are gone.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from magnetar.client.read_position import ReadPosition
 
 
 class Hole(NamedTuple):
-    """Nothing came for ``[start, stop)``."""
+    """A range ``[start, stop)`` for which nothing came."""
 
     start: ReadPosition
     stop: ReadPosition
 
 
 class DataGap(NamedTuple):
-    """What lies in ``[start, stop)`` of a topic is gone."""
+    """A range ``[start, stop)`` of a topic that is gone."""
 
     topic: str
     start: ReadPosition
@@ -46,9 +46,10 @@ class DataLossError(ClientError):
 
 
 def gaps(topic: str, holes: Sequence[Hole], placed_at: ReadPosition, end: ReadPosition) -> list[DataGap]:
-    """Which holes, in order, are gaps if a reader that asks for the beginning of the first one stands at ``placed_at``.
+    """Return the holes, in order, that are gaps if a reader that asks for the first one's beginning is at
+    ``placed_at``.
 
-    ``end`` of the range that is read is behind a message that existed.
+    ``end`` of the range that is read is after a message that existed.
     """
     found = []
     for hole in holes:

@@ -1,4 +1,4 @@
-"""What a limit has to know of an entry."""
+"""What a limit has to know of an entry: its messages, its size and its publish time."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ _STEP: Final = 5_000
 
 
 class EntryScan(NamedTuple):
-    """What was found."""
+    """What a scan has found."""
 
     entries: list[EntryInfo]
     end: ReadPosition
@@ -33,7 +33,7 @@ class EntryScan(NamedTuple):
 
 
 class EntryScanner:
-    """Of one topic or partition, for one thread."""
+    """Scans one topic or partition, for one thread."""
 
     def __init__(self, lookup: Lookup, topic: str) -> None:
         self._lookup = lookup
@@ -45,7 +45,7 @@ class EntryScanner:
         self._known: deque[EntryInfo] = deque()
 
     def scan(self, start: ReadPosition, until: ReadPosition, *, messages: int = 0, size: int = 0) -> EntryScan:
-        """From ``start`` up to ``until``, or up to so many messages or bytes if that is less; 0 is no limit."""
+        """Scan from ``start`` to ``until``, or to that many messages or bytes if that is less; 0 is no limit."""
         if not self._from <= start <= self._next:
             self.close()
             self._known.clear()
@@ -69,7 +69,7 @@ class EntryScanner:
         return EntryScan(list(self._known), min(self._next, until))
 
     def _read(self, wanted: int) -> list[EntryInfo]:
-        """What came next; waits a while for it."""
+        """Return the entries that came next; waits a while for them."""
         if self._session is None:
             self._session, self._permits = ReaderSession(self._lookup, self._topic, self._next), 0
         try:
@@ -97,14 +97,14 @@ class EntryScanner:
         return found
 
     def close(self) -> None:
-        """Let the connection go; the next survey makes another."""
+        """Close the connection; the next scan makes another."""
         if self._session is not None:
             self._session.connection.close()
             self._session = None
 
 
 def entries_at(lookup: Lookup, topic: str, position: ReadPosition, messages: int = 1) -> list[EntryInfo]:
-    """What stands there: the first entries with about so many messages, fewer if they do not come at once."""
+    """Return the first entries from a position on with about so many messages, fewer if they do not come at once."""
 
     def ask() -> list[EntryInfo]:
         with ReaderSession(lookup, topic, position) as session:

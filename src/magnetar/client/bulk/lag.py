@@ -1,4 +1,4 @@
-"""How far a reader is behind in one topic: in messages, if the broker tells their index, and in time.
+"""How far a reader is behind in one topic: in messages, if the broker shows their index, and in time.
 
 Two short looks at the log: what stands where the reader is, and what stands last. The index is the broker's running
 number of messages (Apache Pulsar: brokerEntryMetadataInterceptors and exposingBrokerEntryMetadataToClientEnabled).
@@ -18,7 +18,7 @@ _SILENCE: Final = 0.5
 
 
 class Lag(NamedTuple):
-    """Of a reader that has something to read."""
+    """The lag of a reader that has something to read."""
 
     messages: int | None
     """None: the broker does not say."""
@@ -27,7 +27,7 @@ class Lag(NamedTuple):
 
 
 def lag(lookup: Lookup, topic: str, at: ReadPosition, last: ReadPosition) -> Lag:
-    """Of who reads on at ``at``, before ``last``, the place after the topic's last message."""
+    """Return the lag of a reader at ``at``, before ``last``, the position after the topic's last message."""
     first = lookup.patiently(lambda: _look(lookup, topic, at))
     final = lookup.patiently(lambda: _look(lookup, topic, ReadPosition(last.ledger, max(last.entry - 1, 0))))
     if first is None:
@@ -41,12 +41,12 @@ def lag(lookup: Lookup, topic: str, at: ReadPosition, last: ReadPosition) -> Lag
 
 
 def _index(message: c.CommandMessage) -> int | None:
-    """Of its last message."""
+    """Return the broker's index of the entry's last message."""
     return None if message.broker_metadata is None else message.broker_metadata.index
 
 
 def _look(lookup: Lookup, topic: str, position: ReadPosition) -> c.CommandMessage | None:
-    """The first entry from a place on."""
+    """Return the first entry from a position on."""
     with ReaderSession(lookup, topic, position) as session:
         session.flow(1)
         for push in session.connection.receive(_SILENCE):

@@ -1,8 +1,8 @@
 """Where the ledgers of a topic begin and end, so that a long range can be cut into parts of known length.
 
-The protocol does not tell, but a session that is placed far behind the last entry of a ledger begins with the first
-entry of the next one, and a session that is placed there stands, by its mark-delete position, at the last entry of the
-one before. Two short sessions per ledger.
+The protocol has no question for this, but a reader that is placed far after the last entry of a ledger begins with the
+first entry of the next one, and a reader that is placed there has its mark-delete position at the last entry of the one
+before. Two short sessions per ledger.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _LEDGERS_MAX: Final = 1_000
 def split_by_ledger(
     lookup: Lookup, topic: str, start: ReadPosition, end: ReadPosition, most: int = _LEDGERS_MAX
 ) -> list[tuple[ReadPosition, ReadPosition]]:
-    """``[start, end)`` as parts that follow each other, each within one ledger as far as that can be found out.
+    """Return ``[start, end)`` as parts that follow each other, each within one ledger as far as that can be found out.
 
     After ``most`` of them the rest is one part, in several ledgers.
     """
@@ -34,8 +34,8 @@ def split_by_ledger(
         following = lookup.patiently(partial(_following, lookup, topic, start.ledger))
         if following is None or following[0] >= end:
             break
-        first, behind = following
-        stop = behind if behind.ledger == start.ledger else first
+        first, after = following
+        stop = after if after.ledger == start.ledger else first
         if start < stop:
             parts.append((start, stop))
         start = first
@@ -45,7 +45,7 @@ def split_by_ledger(
 
 
 def _following(lookup: Lookup, topic: str, ledger: int) -> tuple[ReadPosition, ReadPosition] | None:
-    """The first entry behind a ledger, and the place after that ledger's last one; None if nothing follows."""
+    """Return the first entry after a ledger, and the position after the ledger's last one; None if nothing follows."""
     with ReaderSession(lookup, topic, ReadPosition(ledger, _FAR)) as session:
         session.flow(1)
         pushes = [push for push in session.connection.receive(_SILENCE) if type(push) is c.CommandMessage]

@@ -28,7 +28,10 @@ _FAR: Final = ReadPosition(1 << 62, 0)
 
 
 def last_position(lookup: Lookup, topic: str) -> ReadPosition:
-    """After the last message that can be read now; START if there is none. ``topic`` is no partitioned one."""
+    """Return the position after the last message that can be read now; START if there is none.
+
+    ``topic`` is no partitioned one.
+    """
 
     def ask() -> ReadPosition:
         with ReaderSession(lookup, topic, START) as session:
@@ -38,7 +41,8 @@ def last_position(lookup: Lookup, topic: str) -> ReadPosition:
 
 
 def written_position(lookup: Lookup, topic: str) -> ReadPosition:
-    """After the last entry that is there, readable or not: markers and open transactions included."""
+    """Return the position after the last entry that is there, readable or not: markers and open transactions
+    included."""
 
     def ask() -> ReadPosition:
         with ReaderSession(lookup, topic, _FAR, at_end=True) as session:
@@ -48,7 +52,7 @@ def written_position(lookup: Lookup, topic: str) -> ReadPosition:
 
 
 def first_position(lookup: Lookup, topic: str) -> ReadPosition:
-    """Before the first entry that is still there; START if there is none."""
+    """Return the position before the first entry that is still there; START if there is none."""
 
     def ask() -> ReadPosition:
         with ReaderSession(lookup, topic, START) as session:
@@ -66,7 +70,7 @@ def first_position(lookup: Lookup, topic: str) -> ReadPosition:
 
 
 def _entries(session: ReaderSession, end: ReadPosition) -> Iterator[c.CommandMessage]:
-    """Everything from where the session begins up to ``end``, before which is a message."""
+    """Yield everything from where the session begins up to ``end``, before which is a message."""
     at = START
     while at < end:
         session.flow(_STEP)
@@ -86,8 +90,8 @@ def _entries(session: ReaderSession, end: ReadPosition) -> Iterator[c.CommandMes
 def _first(
     lookup: Lookup, topic: str, back: int, wanted: Callable[[c.CommandMessage], bool]
 ) -> tuple[c.CommandMessage | None, bool, ReadPosition]:
-    """The first entry that is wanted from ``back`` seconds ago on (0: from the beginning), whether it is the first of
-    all that were looked at, and where the topic ends."""
+    """Return the first entry that is wanted from ``back`` seconds ago on (0: from the beginning), whether it is the
+    first of all that were looked at, and where the topic ends."""
 
     def ask() -> tuple[c.CommandMessage | None, bool, ReadPosition]:
         with ReaderSession(lookup, topic, START, back=back) as session:
@@ -101,7 +105,8 @@ def _first(
 
 
 def position_at_time(lookup: Lookup, topic: str, time_ms: int, now_ms: int) -> ReadPosition:
-    """Before the first message that was published at that time or later; the end if there is none."""
+    """Return the position before the first message that was published at that time or later; the end if there is
+    none."""
 
     def late(message: c.CommandMessage) -> bool:
         return measure(message.entry).publish_time >= time_ms
@@ -118,17 +123,20 @@ def position_at_time(lookup: Lookup, topic: str, time_ms: int, now_ms: int) -> R
 
 
 def position_of_index(lookup: Lookup, topic: str, index: int) -> ReadPosition:
-    """Before the message with that index, or the first one behind it; the end if there is none. Reads up to there."""
+    """Return the position before the message with that index, or the first one after it; the end if there is none.
 
-    def behind(message: c.CommandMessage) -> bool:
+    Reads up to there.
+    """
+
+    def reached(message: c.CommandMessage) -> bool:
         if message.broker_metadata is None or message.broker_metadata.index is None:
             raise InvalidValueError(
-                f"{topic}: the broker does not tell the index of messages; begin at a place or a time, or set "
+                f"{topic}: the broker does not show the index of messages; begin at a position or a time, or set "
                 "brokerEntryMetadataInterceptors and exposingBrokerEntryMetadataToClientEnabled there"
             )
         return message.broker_metadata.index >= index
 
-    message, _, end = _first(lookup, topic, 0, behind)
+    message, _, end = _first(lookup, topic, 0, reached)
     if message is None:
         return end
     assert message.broker_metadata is not None and message.broker_metadata.index is not None, "just looked at"

@@ -5,8 +5,8 @@ and never keeps data from being trimmed. Permits are given generously: what limi
 bytes are read only when the caller asks for more. The connection serves nothing else and is closed at the end of the
 range, which costs less than taking back what was sent too much.
 
-The reader stops at a *place*: at the first entry at or after the end. Entries that nobody gets (markers, trimmed or
-compacted ones) therefore do no harm unless they are the last of the range; then the broker falls silent and is asked
+The reader stops at a *position*: at the first entry at or after the end. Entries that no reader gets (markers, trimmed
+or compacted ones) therefore do no harm unless they are the last of the range; then the broker falls silent and is asked
 for its last message, and if that lies before what was read already, the rest of the range is missing: an error, or the
 end if losses are allowed.
 
@@ -75,12 +75,15 @@ class RangeReader:
         self._quiet_since = 0.0
 
     def __iter__(self) -> Iterator[list[Entry]]:
-        """Lists of consecutive entries; an entry is given whole even if the range begins or ends inside it."""
+        """Yield lists of consecutive entries; an entry is given whole even if the range begins or ends inside it."""
         for block in self.blocks():
             yield [Entry(*block.stored(number)[:3]) for number in range(len(block))]
 
     def blocks(self) -> Iterator[EntryBlock]:
-        """The same without an object per entry. What lies outside of the range is marked as not wanted."""
+        """Yield the entries in blocks, without an object per entry.
+
+        What lies outside the range is marked as not wanted.
+        """
         if self._start >= self._end:
             return
         self._quiet_since = steady_seconds()
@@ -94,7 +97,7 @@ class RangeReader:
                 time.sleep(_PAUSE)
 
     def _blocks(self, session: ReaderSession) -> Iterator[EntryBlock]:
-        # Its kernels take a quarter of a second to load, and most who import this module only ask for places.
+        # Its kernels take a quarter of a second to load, and the driver imports this module too.
         from magnetar.client.bulk.block_receiver import BlockReceiver
 
         receiver = BlockReceiver(session.connection, session.consumer_id)
@@ -117,7 +120,7 @@ class RangeReader:
                 raise ConnectionLostError(f"the broker does not serve the reader of {self._topic} any more")
 
     def _take(self, items: list[EntryBlock | c.Command]) -> tuple[list[EntryBlock], bool, bool]:
-        """Entries inside the range, whether it is over, whether the broker ended the consumer."""
+        """Return entries inside the range, whether it is over, and whether the broker ended the consumer."""
         found: list[EntryBlock] = []
         for item in items:
             if isinstance(item, ConsumerEnd):
@@ -134,7 +137,8 @@ class RangeReader:
         return found, False, False
 
     def _inside(self, block: EntryBlock) -> tuple[int, int, bool]:
-        """Which entries of a block belong to the range and are new, and whether the range ends there; notes holes."""
+        """Return which entries of a block belong to the range and are new, and whether the range ends there; notes
+        holes."""
         table = block.table
         ledger, entry = table[:2, 0].tolist()
         last_ledger, last = table[:2, -1].tolist()
@@ -162,7 +166,7 @@ class RangeReader:
         return first, len(block), False
 
     def _alone(self, message: c.CommandMessage) -> EntryBlock:
-        """What did not come in a block. Its checksum counts only if it is inside the range."""
+        """Return a message that did not come in a block. Its checksum counts only if it is inside the range."""
         ledger, number = message.message_id[:2]
         if not message.checksum_ok and self._next[:2] <= (ledger, number) <= self._last_wanted():
             raise DataLossError(
@@ -170,12 +174,12 @@ class RangeReader:
                 "read around it with startingOffsets",
                 DataGap(self._topic, ReadPosition(ledger, number), ReadPosition(ledger, number + 1), certain=True),
             )
-        told = message.broker_metadata
-        index = told.index if told is not None and told.index is not None else NO_INDEX
+        shown = message.broker_metadata
+        index = shown.index if shown is not None and shown.index is not None else NO_INDEX
         return block_of([EntryBytes(ledger, number, message.entry, index)])
 
     def _trimmed(self, block: EntryBlock) -> EntryBlock:
-        """Messages before the start and from the end on are not wanted."""
+        """Mark messages before the start and from the end on as not wanted."""
         table = block.table
         if self._start.batch and tuple(table[:2, 0].tolist()) == self._start[:2]:
             table[FIRST, 0] = self._start.batch
@@ -200,11 +204,11 @@ class RangeReader:
             raise DataLossError(f"{gap}; set failOnDataLoss=false to go on without it", gap)
 
     def _last_wanted(self) -> tuple[int, int]:
-        """The entry after which nothing can follow in the range."""
+        """Return the entry after which nothing can follow in the range."""
         return (self._end.ledger, self._end.entry if self._end.batch else self._end.entry - 1)
 
     def _over(self, session: ReaderSession) -> bool:
-        """After silence: whether the rest of the range is gone; DataLossError if that must not be."""
+        """Return whether the rest of the range is gone, after silence; DataLossError if that must not be."""
         try:
             last = session.last_position()
         except RefusedError as refusal:

@@ -1,7 +1,7 @@
-"""What comes after a range: entries from a place on, without an end, and silence when there are no more at the moment.
+"""The tail of a topic: entries from a position on, without an end, and silence when there are no more at the moment.
 
-For who has read a range and needs something that was published behind it. Nothing is said about what is gone: it is not
-part of the range.
+It is for a reader that has read a range and needs something that was published after it. Gaps are not reported: they
+are not part of the range.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _SILENCE: Final = 0.2
 
 
 def tail_entries(lookup: Lookup, topic: str, start: ReadPosition) -> Generator[list[Entry], None, None]:
-    """Lists of consecutive entries; an empty one whenever nothing came for a while. For ever: the caller breaks off."""
+    """Yield lists of consecutive entries, an empty one whenever nothing came for a while, until the caller stops."""
     at = start
 
     def begin() -> ReaderSession:

@@ -84,7 +84,7 @@ def test_keys_in_any_case_as_spark_hands_them_over() -> None:
         ({"zzz": "1"}, "option 'zzz' is not known; a source has assign"),
         ({"startingOffsets": "middle"}, "'middle' is no offset: write earliest, latest"),
         ({"startingOffsets": '{"t": -5}'}, "-5 is no offset"),
-        ({"startingOffsets": '{"t": "x:y"}'}, "no place in a topic"),
+        ({"startingOffsets": '{"t": "x:y"}'}, "no position in a topic"),
         ({"endingOffsets": "earliest"}, "it can be latest or JSON"),
         ({"failOnDataLoss": "maybe"}, "it can be true, false"),
         ({"minPartitions": "-1"}, "a number from 0"),
