@@ -47,7 +47,9 @@ class ProducerOutbox:
         receipts = self._receipts
         if receipts.ledger != ledger:
             receipts = self._receipts = Receipts(self._producer_id, ledger)
-        self._out.put(receipts.run([r[1] for r in results], first_entry, [r[2] for r in results]))
+        self._out.put(
+            receipts.run([r.sequence_id for r in results], first_entry, [r.highest_sequence_id for r in results])
+        )
 
     def _turns_of_refusals(
         self, ledger: int, first_entry: int, results: Sequence[PendingEntry]
@@ -98,7 +100,7 @@ class ProducerOutbox:
         receipts = Receipts(self._producer_id, -1) if dropped else self._receipts
         if receipts.ledger != (place := -1 if dropped else 0):
             receipts = self._receipts = Receipts(self._producer_id, place)
-        self._out.put(receipts.alike([r[1] for r in results], place, [r[2] for r in results]))
+        self._out.put(receipts.alike([r.sequence_id for r in results], place, [r.highest_sequence_id for r in results]))
 
     def dropped(self, count: int) -> None:
         """The producer was let go before these were decided: nobody is told, but they wait no longer."""

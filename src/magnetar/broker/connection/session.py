@@ -143,7 +143,7 @@ class Session:
                     acknowledge(self, command)
                     if self.closed:
                         return
-                    if (ids := len(command[2])) > _FEW_IDS:  # type: ignore[index, misc, arg-type]  # it is an ACK
+                    if (ids := len(command.message_ids)) > _FEW_IDS:  # type: ignore[union-attr]  # it is an ACK
                         budget -= ids >> 2
                     continue
                 if kind is _SEND:

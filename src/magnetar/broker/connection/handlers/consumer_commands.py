@@ -30,17 +30,17 @@ _INT32_MAX: Final = (1 << 31) - 1
 
 def acknowledge(session: Session, ack: c.CommandAck) -> None:
     """ACK. For a consumer id that is not open: nothing, not even an answer (SEMANTICS 1.3.5)."""
-    held = session.consumers.get(ack[0])
+    held = session.consumers.get(ack.consumer_id)
     if held is None or held.__class__ is not OpenConsumer:
         return
-    ids = ack[2]
-    if len(ids) == 1 and ack[6] is None and ack[1] is c.AckType.Individual and ack[5] is None:
+    ids = ack.message_ids
+    if len(ids) == 1 and ack.request_id is None and ack.ack_type is c.AckType.Individual and ack.txn is None:
         message_id = ids[0]
         ledger = held.ledger
-        if message_id[0] == ledger.id and message_id[1] < ledger.entries and not message_id[4]:
+        if message_id.ledger == ledger.id and message_id.entry < ledger.entries and not message_id.ack_set:
             if not held.acks:
                 session.acking.append(held)
-            held.acks.append(ledger.ordinal + message_id[1])
+            held.acks.append(ledger.ordinal + message_id.entry)
             return
     session.hand_over_acks()
     _acknowledge(session, held, ack)

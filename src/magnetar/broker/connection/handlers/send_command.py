@@ -24,12 +24,12 @@ _FOR_GOOD: Final = frozenset((ServerError.NotAllowedError, ServerError.MetadataE
 
 def send(session: Session, message: c.CommandSend) -> None:
     """SEND: the receipt follows when the entry is durable."""
-    producer = session.producers.get(message[0])
+    producer = session.producers.get(message.producer_id)
     if producer is None or producer.__class__ is not Producer:
         _send_to_nobody(session, message)
         return
     try:
-        if not message[9] or message[5] is not None or message[7] is not None:
+        if not message.checksum_ok or message.txn is not None or message.message_id is not None:
             if (
                 message.txn is None
                 or not message.checksum_ok
@@ -42,7 +42,7 @@ def send(session: Session, message: c.CommandSend) -> None:
     except MagnetarError as refused:
         _refuse(session, message, refused.code, str(refused))
         return
-    if message[4]:
+    if message.is_chunk:
         _chunk_published(session, producer)
     session.pending_publishes += 1
 
