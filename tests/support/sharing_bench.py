@@ -177,7 +177,7 @@ class SharedBench(SharingBench):
     @override
     def round(self) -> bool:
         if self.model.waiting and not self.dispatcher.plan_replay():
-            assert not self.dispatcher.wanted(), "new entries before replay (5.5.5)"
+            assert not self.dispatcher.wanted(), "new entries before replay (rule 5.5.5)"
         return super().round()
 
 
@@ -192,7 +192,8 @@ class KeySharedBench(SharingBench):
 
     @override
     def before_delivery(self, key: str, ordinal: int) -> None:
-        """One consumer per key at a time, the owner; first deliveries of a key in order (5.6.9, 5.6.10, 5.6.15)."""
+        """One consumer per key at a time, the owner; first deliveries of a key in order (rules 5.6.9, 5.6.10,
+        5.6.15)."""
         model = self.model
         slot = model.slots[ordinal]
         assert self.owner(slot) == key

@@ -122,7 +122,7 @@ class Model:
             self.blocked = True
 
     def holder(self, slot: int) -> str | None:
-        """Who has entries of this slot out; at most one (5.6.15)."""
+        """Who has entries of this slot out; at most one (rule 5.6.15)."""
         holders = [n for n, c in self.consumers.items() if any(self.slots[o] == slot for o in c.out)]
         assert len(holders) <= 1, f"slot {slot} is out at {holders}"
         return holders[0] if holders else None

@@ -88,7 +88,7 @@ def test_the_queue_is_served_in_order_and_forgets_who_left() -> None:
 
 
 def test_who_waits_behind_shared_producers_follows_the_last_of_them() -> None:
-    """3.2.4; nobody else gets in meanwhile (3.2.1)."""
+    """3.2.4; nobody else gets in meanwhile (rule 3.2.1)."""
 
     async def test(wires: Wires) -> None:
         client = await wires.open()

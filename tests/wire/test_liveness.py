@@ -1,4 +1,4 @@
-"""Whoever wants the place of a silent client gets it after one unanswered PING, and not before (5.3.1, 3.1.2)."""
+"""Whoever wants the place of a silent client gets it after one unanswered PING, and not before (rules 5.3.1, 3.1.2)."""
 
 from __future__ import annotations
 

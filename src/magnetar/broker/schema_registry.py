@@ -72,7 +72,7 @@ class SchemaRegistry:
     # adding ------------------------------------------------------------------------------------------------------
 
     def add(self, topic: TopicName, definition: SchemaDefinition, *, by_client: bool) -> int:
-        """The version of this schema, a new one if it has none yet (10.4).
+        """The version of this schema, a new one if it has none yet (rule 10.4).
 
         Raises InvalidSchemaDataError, IncompatibleSchemaError.
         """
@@ -96,7 +96,7 @@ class SchemaRegistry:
         _require_follows(self.versions(topic), definition, self.strategy(topic))
 
     def require_readable(self, topic: TopicName, definition: SchemaDefinition) -> None:
-        """Whether a consumer with this schema may read the topic (10.7). Raises as :meth:`add` does."""
+        """Whether a consumer with this schema may read the topic (rule 10.7). Raises as :meth:`add` does."""
         require_valid(definition)
         strategy = self.strategy(topic)
         if strategy is CompatibilityStrategy.ALWAYS_COMPATIBLE:
@@ -114,14 +114,14 @@ class SchemaRegistry:
             require_follows_latest(versions[-1], definition, strategy)
 
     def require_schema_of_producer(self, topic: TopicName) -> None:
-        """A producer without a schema may come unless the topic has one and insists (10.12)."""
+        """A producer without a schema may come unless the topic has one and insists (rule 10.12)."""
         if self._policies.of(topic).schema_validation_enforced and self.versions(topic):
             raise IncompatibleSchemaError(_ENFORCED)
 
     # removing ----------------------------------------------------------------------------------------------------
 
     def delete(self, topic: TopicName) -> int:
-        """No schema from now on; the deletion is a version itself (10.11)."""
+        """No schema from now on; the deletion is a version itself (rule 10.11)."""
         return self._store.append(
             SchemaId.of(topic), SchemaDefinition(SchemaType.NONE), self._clock.now_ms(), deleted=True
         ).version

@@ -166,7 +166,7 @@ class BrokerService:
         return self.nonpersistent_topics.make(name)
 
     def create(self, name: TopicName) -> Topic:
-        """REST's creation of a topic. Raises ConflictError, NotFoundError, PreconditionFailedError (11.4.1)."""
+        """REST's creation of a topic. Raises ConflictError, NotFoundError, PreconditionFailedError (rule 11.4.1)."""
         self._check_creation(name)
         return self._load(name)
 
@@ -282,7 +282,7 @@ class BrokerService:
         self.changes.deleted(name)
 
     def delete_nonpersistent(self, name: TopicName) -> None:
-        """The same for a non-persistent topic, whoever is connected; fine if there is none (13.11)."""
+        """The same for a non-persistent topic, whoever is connected; fine if there is none (rule 13.11)."""
         self.nonpersistent_topics.remove(name)
         self._forget_schema(name)
 

@@ -33,7 +33,7 @@ from magnetar.transactions.operations import Op, parse_snapshot, replay
 log = logging.getLogger(__name__)
 
 TC_ID: Final = 0
-"""The only coordinator, as in Pulsar's standalone (9.2)."""
+"""The only coordinator, as in Pulsar's standalone (rule 9.2)."""
 ASSIGN_TOPIC: Final = "persistent://pulsar/system/transaction_coordinator_assign"
 LOG: Final = "internal://transaction-log/0"
 """No topic's name: no client can open or delete it."""
@@ -124,12 +124,12 @@ class TransactionCoordinator:
     # requests ----------------------------------------------------------------------------------------------------
 
     def require(self, tc_id: int) -> None:
-        """Raises TransactionCoordinatorNotFoundError for an id that is not ours (9.2, 9.6)."""
+        """Raises TransactionCoordinatorNotFoundError for an id that is not ours (rules 9.2, 9.6)."""
         if tc_id != TC_ID:
             raise TransactionCoordinatorNotFoundError(f"Transaction coordinator with id {tc_id} not found!")
 
     def begin(self, tc_id: int, ttl_ms: int, owner: str, done: Callable[[TxnId], None]) -> bool:
-        """Open one and say which; False: there are as many as there may be, and nobody is answered (9.4)."""
+        """Open one and say which; False: there are as many as there may be, and nobody is answered (rule 9.4)."""
         self.require(tc_id)
         begun = self.decisions.begin(self._clock.now_ms(), ttl_ms, owner)
         if begun is None:
@@ -140,7 +140,7 @@ class TransactionCoordinator:
         return True
 
     def add_partitions(self, txn: TxnId, topics: Sequence[str], owner: str | None, done: Done) -> None:
-        """``done`` when it is durable that the transaction sends to these topics (9.5)."""
+        """``done`` when it is durable that the transaction sends to these topics (rule 9.5)."""
         self.require(txn.most)
         names = [TopicName.parse(topic).fqn for topic in topics]
         self._note_if(self.decisions.add_partitions(txn, names, owner), done)
@@ -148,7 +148,7 @@ class TransactionCoordinator:
     def add_subscriptions(
         self, txn: TxnId, subscriptions: Sequence[tuple[str, str]], owner: str | None, done: Done
     ) -> None:
-        """``done`` when it is durable that the transaction acknowledges on these subscriptions (9.5)."""
+        """``done`` when it is durable that the transaction acknowledges on these subscriptions (rule 9.5)."""
         self.require(txn.most)
         names = [(TopicName.parse(topic).fqn, name) for topic, name in subscriptions]
         self._note_if(self.decisions.add_subscriptions(txn, names, owner), done)
@@ -168,7 +168,7 @@ class TransactionCoordinator:
             self._note(op)
 
     def end(self, txn: TxnId, *, commit: bool, owner: str | None, done: Done) -> None:
-        """Commit or abort; ``done`` when it is durable everywhere. Nothing of it is seen before (9.6, 9.10)."""
+        """Commit or abort; ``done`` when it is durable everywhere. Nothing of it is seen before (rules 9.6, 9.10)."""
         self.require(txn.most)
         found = self.decisions.get(txn, owner)
         op = self.decisions.end(txn, commit=commit, owner=owner)

@@ -1,4 +1,5 @@
-"""What a cumulative acknowledgement in a transaction names, for ids that exist and ids that do not (5.7.4, 9.12)."""
+"""What a cumulative acknowledgement in a transaction names, for ids that exist and ids that do not (rules 5.7.4,
+9.12)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Choice and change of the active consumer (SEMANTICS 5.4), and Exclusive (5.3)."""
+"""Choice and change of the active consumer (SEMANTICS 5.4), and Exclusive (rule 5.3)."""
 
 from __future__ import annotations
 
@@ -79,12 +79,12 @@ def test_stand_by_is_told_at_once_and_takes_over_later() -> None:
     failover.add(b)
     failover.activate()
     assert failover.add(c) == [ActiveChange(c, False)]
-    assert failover.redeliver(c, None) == [], "only the active one may ask (5.8.2)"
+    assert failover.redeliver(c, None) == [], "only the active one may ask (rule 5.8.2)"
     assert failover.redeliver(b, [3]) == [Do.REWIND]
     assert failover.remove(b) == [Do.ARM]
     assert failover.wanted() == 0
     assert failover.activate() == [Do.REWIND, ActiveChange(c, True)]
-    assert failover.wanted() == 7, "its FLOW was remembered (5.4.7)"
+    assert failover.wanted() == 7, "its FLOW was remembered (rule 5.4.7)"
 
 
 def test_better_rank_takes_over_from_the_running_one() -> None:

@@ -144,7 +144,8 @@ def step(bench: SharingBench, rng: random.Random) -> None:
 @pytest.mark.parametrize("seed", range(12))
 @pytest.mark.parametrize("kind", ["shared", "ranges", "ring"])
 def test_churn(kind: str, seed: int) -> None:
-    """Consumers come and go while entries are out; at the end everything gets through (5.6.15, 5.6.9 to 5.6.11)."""
+    """Consumers come and go while entries are out; at the end everything gets through (rules 5.6.15, 5.6.9 to
+    5.6.11)."""
     bench: SharingBench = SharedBench() if kind == "shared" else KeySharedBench(kind == "ring")
     rng = random.Random(seed)
     for _ in range(400):

@@ -144,7 +144,7 @@ def test_shares_cover_everything_once(make: Callable[[], Selector]) -> None:
     assert shares[-1][1] == highest
     for (_, end, owner), (start, _, other) in pairwise(shares):
         assert start == end + 1
-        assert make is HashRanges or owner != other, "adjacent ranges are joined (5.6.18)"
+        assert make is HashRanges or owner != other, "adjacent ranges are joined (rule 5.6.18)"
     for start, end, name in shares:
         for slot in (start, end):
             owned = selector.select(slot)

@@ -92,7 +92,7 @@ class ProducerOutbox:
             session.send(c.CommandSendError(self._producer_id, result.sequence_id, error.code, str(error)))
 
     def unstored(self, results: Sequence[PendingEntry], *, dropped: bool) -> None:
-        """SEND_RECEIPTs that all say 0:0, or -1:-1 (13.3), one write for all of them."""
+        """SEND_RECEIPTs that all say 0:0, or -1:-1 (rule 13.3), one write for all of them."""
         session = self._session
         session.pending_publishes -= len(results)
         if session.reading_paused:

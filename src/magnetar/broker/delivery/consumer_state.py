@@ -2,7 +2,7 @@
 
 Permits and unacknowledged counts are in MESSAGES, the pending map is per ENTRY: ordinal to the number of messages
 that were live when the entry was sent (SEMANTICS 5.2.1, 5.7.8). Permits that arrive while the consumer is blocked for
-too many unacknowledged messages are parked and count only when it is unblocked (5.9.10).
+too many unacknowledged messages are parked and count only when it is unblocked (rule 5.9.10).
 """
 
 from __future__ import annotations
@@ -45,18 +45,18 @@ class ConsumerState:
         self.connection = connection
         self.priority = priority
         self.description = f"Consumer{{consumerName={name}}}"
-        """How an error names it to another client (5.6.8)."""
+        """How an error names it to another client (rule 5.6.8)."""
         self.ranges = ranges
         """Hash ranges, both ends inclusive, that a STICKY or a key-range Exclusive consumer declared."""
         self.permits = 0
-        """May be negative after a batch or, single-active, after a read (5.1.10)."""
+        """May be negative after a batch or, single-active, after a read (rule 5.1.10)."""
         self.parked = 0
         self.unacked = 0
         self.pending: dict[int, int] = {}
         self.blocked = False
 
     def flow(self, permits: int) -> None:
-        """FLOW arrived; the caller has refused ``permits < 1`` (5.2.1)."""
+        """FLOW arrived; the caller has refused ``permits < 1`` (rule 5.2.1)."""
         if self.blocked:
             self.parked = min(self.parked + permits, PERMITS_MAX)
         else:
@@ -64,11 +64,11 @@ class ConsumerState:
 
     @property
     def available(self) -> bool:
-        """Whether an entry may be given to it now (5.5.2)."""
+        """Whether an entry may be given to it now (rule 5.5.2)."""
         return self.permits > 0 and not self.blocked and self.connection.writable
 
     def unblock(self) -> None:
-        """Permits parked meanwhile start to count (5.8.6)."""
+        """Permits parked meanwhile start to count (rule 5.8.6)."""
         self.blocked = False
         self.permits = min(self.permits + self.parked, PERMITS_MAX)
         self.parked = 0

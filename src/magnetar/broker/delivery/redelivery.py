@@ -20,7 +20,7 @@ class RedeliveryCounts:
         self.counts: dict[int, int] = {}
 
     def bump(self, ordinals: Iterable[int]) -> None:
-        """One more redelivery of each: a nack or an acknowledgement timeout, never a disconnect (5.8.4)."""
+        """One more redelivery of each: a nack or an acknowledgement timeout, never a disconnect (rule 5.8.4)."""
         counts = self.counts
         for ordinal in ordinals:
             counts[ordinal] = counts.get(ordinal, 0) + 1

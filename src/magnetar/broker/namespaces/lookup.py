@@ -54,7 +54,7 @@ def partition_count(
     exists: bool,
     may_create: bool,
 ) -> int:
-    """Partitions of a topic, 0 for a plain one; creates a partitioned one where policy says so (2.7, 2.8, 2.13).
+    """Partitions of a topic, 0 for a plain one; creates a partitioned one where policy says so (rules 2.7, 2.8, 2.13).
 
     ``room``: whether the namespace may have so many more topics. Raises TopicNotFoundError, NotAllowedError,
     MetadataError.
@@ -90,7 +90,7 @@ def topics_hash(names: Sequence[str]) -> str:
 def selecting(
     pieces: Sequence[Sequence[str]], pattern: str | None, known_hash: str | None, settings: Settings
 ) -> Generator[int, None, TopicList]:
-    """Filter a sorted list by pattern (2.17) and say whether anything changed since ``known_hash`` (2.18).
+    """Filter a sorted list by pattern (rule 2.17) and say whether anything changed since ``known_hash`` (rule 2.18).
 
     In steps; each yields how many names it looked at, some hundred at most.
     """

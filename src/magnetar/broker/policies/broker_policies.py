@@ -76,7 +76,7 @@ def of_broker(settings: Settings) -> TopicPolicies:
 
 
 def for_system_topics(broker: TopicPolicies, settings: Settings) -> TopicPolicies:
-    """Nobody limits, expires or deletes what the broker itself needs (8.2)."""
+    """Nobody limits, expires or deletes what the broker itself needs (rule 8.2)."""
     return TopicPolicies(
         schema_compatibility_strategy=settings.systemTopicSchemaCompatibilityStrategy,
         inactive_topics=InactiveTopics(delete=False),

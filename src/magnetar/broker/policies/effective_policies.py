@@ -69,7 +69,7 @@ class EffectivePolicies:
         return found
 
     def auto_topic_creation(self, namespace: NamespaceName) -> AutoTopicCreation:
-        """Whether and how a topic of this namespace is created by use (2.12)."""
+        """Whether and how a topic of this namespace is created by use (rule 2.12)."""
         override = NamespacePolicies(self._namespace_policies(namespace)).auto_topic_creation
         if override is not None:
             return override

@@ -111,7 +111,7 @@ class Upkeep:
         return dropped
 
     async def retain(self) -> int:
-        """Let go of what the topics' retention no longer keeps (4.4); how many ledgers went."""
+        """Let go of what the topics' retention no longer keeps (rule 4.4); how many ledgers went."""
         now = self._service.clock.now_ms()
         dropped = await self._each(
             "retention",
@@ -138,7 +138,7 @@ class Upkeep:
         return released
 
     async def expire(self) -> int:
-        """Let go of unacknowledged messages that are older than their time to live (4.5); how many entries."""
+        """Let go of unacknowledged messages that are older than their time to live (rule 4.5); how many entries."""
         return await self._each("expiry", lambda topic: self._expire(topic) if topic.policies.message_ttl_s else None)
 
     async def _expire(self, topic: Topic) -> int:
@@ -146,7 +146,7 @@ class Upkeep:
         return sum([await expire(subscription, before) for subscription in list(topic.subscriptions.values())])
 
     async def check_quotas(self) -> None:
-        """Backlog quotas (4.6)."""
+        """Backlog quotas (rule 4.6)."""
         await self._each("backlog quota", lambda topic: self._check_quota(topic) if topic.quotas.any else None)
 
     async def _check_quota(self, topic: Topic) -> int:

@@ -142,7 +142,7 @@ def redeliver(session: Session, command: c.CommandRedeliverUnacknowledgedMessage
 
 
 def close_consumer(session: Session, command: c.CommandCloseConsumer) -> None:
-    """CLOSE_CONSUMER: SUCCESS, also for an unknown id (1.3.9); what was not acknowledged goes to others."""
+    """CLOSE_CONSUMER: SUCCESS, also for an unknown id (rule 1.3.9); what was not acknowledged goes to others."""
     held = session.consumers.pop(command.consumer_id, None)
     if isinstance(held, PendingOpen):
         held.cancelled = True

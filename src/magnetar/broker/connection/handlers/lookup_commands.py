@@ -55,7 +55,7 @@ def pong(session: Session, command: c.CommandPong) -> None:
 
 
 def look_up(session: Session, command: c.CommandLookupTopic) -> None:
-    """LOOKUP: always us (SEMANTICS 2.3); does not create the topic (2.5)."""
+    """LOOKUP: always us (SEMANTICS 2.3); does not create the topic (rule 2.5)."""
     service = session.service
     try:
         name = TopicName.parse(command.topic)
@@ -105,7 +105,7 @@ def partitioned_metadata(session: Session, command: c.CommandPartitionedTopicMet
 
 
 def topics_of_namespace(session: Session, command: c.CommandGetTopicsOfNamespace) -> Iterator[int]:
-    """GET_TOPICS_OF_NAMESPACE (SEMANTICS 2.16–2.18). A malformed namespace closes the connection (1.3.19)."""
+    """GET_TOPICS_OF_NAMESPACE (SEMANTICS 2.16–2.18). A malformed namespace closes the connection (rule 1.3.19)."""
     try:
         namespace = NamespaceName.parse(command.namespace)
     except MagnetarError as error:

@@ -174,7 +174,7 @@ def _busy(
     *,
     retry: bool,
 ) -> None:
-    """The name is taken: by a dead connection perhaps, so that one has to give a sign of life (3.1.2)."""
+    """The name is taken: by a dead connection perhaps, so that one has to give a sign of life (rule 3.1.2)."""
     holder = topic.producers.holder(command.producer_name or "")
     other = holder.connection.session if holder is not None else None
     if not retry or not isinstance(other, Session) or other is session:
@@ -191,7 +191,7 @@ def _busy(
 
 
 def close_producer(session: Session, command: c.CommandCloseProducer) -> None:
-    """CLOSE_PRODUCER: SUCCESS when what it sent is durable, also for an unknown id (1.3.9)."""
+    """CLOSE_PRODUCER: SUCCESS when what it sent is durable, also for an unknown id (rule 1.3.9)."""
     held = session.producers.pop(command.producer_id, None)
     if isinstance(held, PendingOpen):
         held.cancel()

@@ -65,7 +65,7 @@ def version_for_producer(registry: SchemaRegistry, topic: TopicName, schema: c.S
 
 
 def admit_consumer(registry: SchemaRegistry, topic: SchemaTopic, schema: c.Schema | None) -> None:
-    """Check the schema a consumer brings; on a topic that nobody uses yet it becomes the topic's (10.7, 10.8).
+    """Check the schema a consumer brings; on a topic that nobody uses yet it becomes the topic's (rules 10.7, 10.8).
 
     Raises IncompatibleSchemaError, InvalidSchemaDataError.
     """

@@ -120,7 +120,7 @@ class _Joining:
         return {**dict(command.subscription_properties), **(REPLICATED if command.replicate_subscription_state else {})}
 
     def _check_rate(self) -> None:
-        """Stored topics only, as in Apache Pulsar (14.6)."""
+        """Stored topics only, as in Apache Pulsar (rule 14.6)."""
         session, command, topic = self._session, self._command, self._topic
         if topic.name.persistent:
             who = ConsumerIdentifier(topic.name.fqn, session.host, command.consumer_name or "", command.consumer_id)

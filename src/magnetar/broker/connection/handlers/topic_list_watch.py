@@ -89,7 +89,7 @@ def _pattern(session: Session, pattern: str) -> TopicPattern:
 
 
 def close_watch(session: Session, command: c.CommandWatchTopicListClose) -> None:
-    """WATCH_TOPIC_LIST_CLOSE: SUCCESS, also for an unknown id (1.3.17)."""
+    """WATCH_TOPIC_LIST_CLOSE: SUCCESS, also for an unknown id (rule 1.3.17)."""
     held = session.watches.pop(command.watcher_id, None)
     if held is not None:
         held.close()

@@ -1,8 +1,8 @@
 """Commands of transactions: the coordinator's, and SEND and ACK with a transaction's id (SEMANTICS 9).
 
 Every request is answered in its own response type, with the error in it; only a broker without transactions answers
-ERROR (9.1). What a transaction has sent or acknowledged makes its topic a participant, whether or not the client has
-added it before; a transaction that is not open is refused (docs/decisions/007).
+ERROR (rule 9.1). What a transaction has sent or acknowledged makes its topic a participant, whether or not the client
+has added it before; a transaction that is not open is refused (docs/decisions/007).
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def owner_of(session: Session) -> str:
 
 
 def connect_coordinator(session: Session, command: c.CommandTcClientConnectRequest) -> None:
-    """TC_CLIENT_CONNECT_REQUEST (9.2)."""
+    """TC_CLIENT_CONNECT_REQUEST (rule 9.2)."""
     coordinator = _coordinator(session, command.request_id)
     if coordinator is None:
         return
@@ -69,7 +69,7 @@ def connect_coordinator(session: Session, command: c.CommandTcClientConnectReque
 
 
 def begin(session: Session, command: c.CommandNewTxn) -> None:
-    """NEW_TXN: ``txn_ttl_seconds`` are milliseconds (9.3). Above the limit nobody is answered (9.4)."""
+    """NEW_TXN: ``txn_ttl_seconds`` are milliseconds (rule 9.3). Above the limit nobody is answered (rule 9.4)."""
     coordinator = _coordinator(session, command.request_id)
     if coordinator is None:
         return
@@ -107,7 +107,7 @@ def _on_open(
 
 
 def add_partitions(session: Session, command: c.CommandAddPartitionToTxn) -> None:
-    """ADD_PARTITION_TO_TXN (9.5)."""
+    """ADD_PARTITION_TO_TXN (rule 9.5)."""
     _on_open(
         session, command, c.CommandAddPartitionToTxnResponse,
         lambda coordinator, done: coordinator.add_partitions(
@@ -117,7 +117,7 @@ def add_partitions(session: Session, command: c.CommandAddPartitionToTxn) -> Non
 
 
 def add_subscriptions(session: Session, command: c.CommandAddSubscriptionToTxn) -> None:
-    """ADD_SUBSCRIPTION_TO_TXN (9.5)."""
+    """ADD_SUBSCRIPTION_TO_TXN (rule 9.5)."""
     names = [(one.topic, one.subscription) for one in command.subscriptions]
     _on_open(
         session, command, c.CommandAddSubscriptionToTxnResponse,
@@ -126,7 +126,7 @@ def add_subscriptions(session: Session, command: c.CommandAddSubscriptionToTxn) 
 
 
 def end(session: Session, command: c.CommandEndTxn) -> None:
-    """END_TXN: answered when the end is durable, and seen, everywhere (9.6)."""
+    """END_TXN: answered when the end is durable, and seen, everywhere (rule 9.6)."""
     commit = command.action is not c.TxnAction.ABORT
     _on_open(
         session, command, c.CommandEndTxnResponse,
@@ -145,7 +145,7 @@ def end_on_subscription(session: Session, command: c.CommandEndTxnOnSubscription
 
 
 def _end_on(session: Session, response: Callable[..., Any], request_id: int, txn: c.TxnId) -> None:
-    """What is not open here needs no end (9.15); what is ends as a whole, or it would be half of one."""
+    """What is not open here needs no end (rule 9.15); what is ends as a whole, or it would be half of one."""
     coordinator = _coordinator(session, request_id)
     if coordinator is None:
         return
@@ -192,7 +192,7 @@ def why_refused(session: Session, producer: Producer, txn: c.TxnId) -> str:
 
 
 def acknowledge(session: Session, held: OpenConsumer, ack: c.CommandAck, txn: c.TxnId) -> None:
-    """ACK of a transaction: reserved until it ends (9.12)."""
+    """ACK of a transaction: reserved until it ends (rule 9.12)."""
 
     def answer(error: MagnetarError | None = None) -> None:
         if ack.request_id is None:
@@ -249,7 +249,7 @@ def _reserve(
 
 
 def _until(held: OpenConsumer, subscription: Subscription, message_id: c.MessageIdData) -> PartialBatch:
-    """An id that does not exist acknowledges what stands before its place (5.7.4)."""
+    """An id that does not exist acknowledges what stands before its place (rule 5.7.4)."""
     ordinal = held.exact(message_id)
     if ordinal is None:
         return PartialBatch(held.topic.log.ordinal(Position(message_id.ledger, message_id.entry)) - 1, 0, 0)

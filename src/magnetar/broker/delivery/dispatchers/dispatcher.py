@@ -22,9 +22,9 @@ class Dispatcher(ABC):
     key_slot: Callable[[bytes], int] | None = None
     """How to cut a sticky key into a slot; None: this dispatcher does not look at keys, pass ``slots=None``."""
     unacked = 0
-    """Messages out and not acknowledged; stays 0 for the single-active types (5.7.5)."""
+    """Messages out and not acknowledged; stays 0 for the single-active types (rule 5.7.5)."""
     blocked = False
-    """Too many unacknowledged messages on the whole subscription (5.9.10)."""
+    """Too many unacknowledged messages on the whole subscription (rule 5.9.10)."""
 
     @property
     def in_replay(self) -> int:
@@ -40,7 +40,7 @@ class Dispatcher(ABC):
         """A consumer left: what it had and did not acknowledge belongs to the others."""
 
     def flow(self, consumer: ConsumerState, permits: int) -> None:
-        """More permits; remembered for a consumer that is not active now (5.4.7)."""
+        """More permits; remembered for a consumer that is not active now (rule 5.4.7)."""
         consumer.flow(permits)
 
     def set_limits(self, limits: DispatchLimits) -> None:
@@ -104,7 +104,7 @@ class Dispatcher(ABC):
         """REDELIVER of these entries, or of everything the consumer has (None)."""
 
     def redelivery_counts(self) -> dict[int, int]:
-        """Ordinal to redelivery count; empty for the types that do not track it (5.8.3)."""
+        """Ordinal to redelivery count; empty for the types that do not track it (rule 5.8.3)."""
         return {}
 
     @abstractmethod

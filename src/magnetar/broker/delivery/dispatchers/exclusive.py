@@ -2,9 +2,10 @@
 
 Nothing is remembered per entry: the cursor knows what is acknowledged, and a redelivery is a rewind (SEMANTICS 5.7.5,
 5.8.2). A read asks for as many entries as there are permits, at most ``read_max``, and all of it is sent, so permits
-may go far below zero on batches (5.1.10). How many pieces storage hands it over in makes no difference to that.
+may go far below zero on batches (rule 5.1.10). How many pieces storage hands it over in makes no difference to that.
 
-An Exclusive consumer may declare hash ranges; the entries of other keys are then skipped, not acknowledged (5.3.2).
+An Exclusive consumer may declare hash ranges; the entries of other keys are then skipped, not acknowledged (rule
+5.3.2).
 """
 
 from __future__ import annotations
@@ -30,12 +31,12 @@ class SingleActiveConsumer(Dispatcher):
         self.consumers = []
         self.active: ConsumerState | None = None
         self.waiting = False
-        """Between the choice of an active consumer and its activation; nothing is sent meanwhile (5.4.6)."""
+        """Between the choice of an active consumer and its activation; nothing is sent meanwhile (rule 5.4.6)."""
         self._read_max = read_max
         self._ranges: list[tuple[int, int]] = []
         """Hash ranges of the active consumer, if it declared any: ascending, apart."""
         self._allowance = 0
-        """Entries of the current read that are still to be sent, however few permits are left by now (5.1.10)."""
+        """Entries of the current read that are still to be sent, however few permits are left by now (rule 5.1.10)."""
 
     @override
     def new_turn(self) -> None:
@@ -82,7 +83,7 @@ class SingleActiveConsumer(Dispatcher):
 
     @override
     def redeliver(self, consumer: ConsumerState, ordinals: Iterable[int] | None) -> list[Instruction]:
-        """Only the active consumer may ask, and it gets everything unacknowledged, whatever it named (5.8.2)."""
+        """Only the active consumer may ask, and it gets everything unacknowledged, whatever it named (rule 5.8.2)."""
         return [Do.REWIND] if consumer is self.active else []
 
     @override

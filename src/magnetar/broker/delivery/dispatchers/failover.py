@@ -2,7 +2,7 @@
 
 Who is active follows from the members alone, so every join and leave asks the :class:`Ranking` again.
 
-A change takes effect after a delay (5.4.6): the old consumer gets nothing more at once, and when the delay is over
+A change takes effect after a delay (rule 5.4.6): the old consumer gets nothing more at once, and when the delay is over
 the cursor rewinds, everybody is told, and the new one is served. Another change meanwhile does not start it anew.
 """
 

@@ -2,7 +2,8 @@
 
 A sticky key is cut into a slot, a :class:`Selector` says who owns the slot. An entry that its owner cannot take (no
 permits, blocked, slot draining, nobody owns it, or an older entry of the slot waits) waits, and reading goes on until
-too many wait (SEMANTICS 5.6.9 to 5.6.11). With ``ordered=False`` (allowOutOfOrderDelivery) no guard applies (5.6.13).
+too many wait (SEMANTICS 5.6.9 to 5.6.11). With ``ordered=False`` (allowOutOfOrderDelivery) no guard applies (rule
+5.6.13).
 """
 
 from __future__ import annotations
@@ -229,7 +230,7 @@ class KeyShared(MultipleConsumers):
 
     @property
     def look_ahead_full(self) -> bool:
-        """Too many wait: nothing new is read (5.6.11)."""
+        """Too many wait: nothing new is read (rule 5.6.11)."""
         return len(self._waiting) >= self._look_ahead
 
     def slot_of(self, ordinal: int) -> int:

@@ -3,7 +3,7 @@
 An entry given away is pending on exactly one consumer until it is acknowledged, asked for again, or its consumer
 leaves; then it is queued for replay. Too many unacknowledged messages block a consumer, and at a higher count the
 whole subscription; both resume at half the limit (SEMANTICS 5.9.10). When the last consumer leaves, replay and
-redelivery counts are forgotten, and the next one starts with a rewind (5.5.4).
+redelivery counts are forgotten, and the next one starts with a rewind (rule 5.5.4).
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ class MultipleConsumers(Dispatcher):
     # -- events ------------------------------------------------------------------------------------------------
 
     def _enter(self, consumer: ConsumerState) -> list[Instruction]:
-        """Into the list, in join order, stable by priority (5.5.1)."""
+        """Into the list, in join order, stable by priority (rule 5.5.1)."""
         at = len(self.consumers)
         while at and self.consumers[at - 1].priority > consumer.priority:
             at -= 1
@@ -124,7 +124,7 @@ class MultipleConsumers(Dispatcher):
 
     @override
     def acknowledged(self, consumer: ConsumerState, ordinals: Iterable[int]) -> bool:
-        """Acknowledgements are credited to whoever holds the entry, not to whoever sent them (5.7.4)."""
+        """Acknowledgements are credited to whoever holds the entry, not to whoever sent them (rule 5.7.4)."""
         unblocked = False
         counts = self._redelivered.counts
         slotted = self.key_slot is not None
@@ -176,7 +176,7 @@ class MultipleConsumers(Dispatcher):
 
     @override
     def partly_acknowledged(self, consumer: ConsumerState, ordinal: int, live: int) -> bool:
-        """A batch that was acknowledged in part counts its redeliveries anew (5.8.3)."""
+        """A batch that was acknowledged in part counts its redeliveries anew (rule 5.8.3)."""
         self._redelivered.forget(ordinal)
         owner: ConsumerState | None = consumer if ordinal in consumer.pending else None
         if owner is None:
@@ -189,7 +189,7 @@ class MultipleConsumers(Dispatcher):
 
     @override
     def redeliver(self, consumer: ConsumerState, ordinals: Iterable[int] | None) -> list[Instruction]:
-        """What is pending on ``consumer`` goes out again, one redelivery more; the rest is ignored (5.8.1)."""
+        """What is pending on ``consumer`` goes out again, one redelivery more; the rest is ignored (rule 5.8.1)."""
         pending = consumer.pending
         if ordinals is None:
             again = list(pending)

@@ -20,7 +20,7 @@ from magnetar.model.ordinals import SortedOrdinals
 
 
 class Shared(MultipleConsumers):
-    """Round robin over available consumers; replay before new entries (5.5.5)."""
+    """Round robin over available consumers; replay before new entries (rule 5.5.5)."""
 
     def __init__(self, limits: DispatchLimits | None = None) -> None:
         super().__init__(limits)

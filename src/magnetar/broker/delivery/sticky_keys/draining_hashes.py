@@ -2,7 +2,7 @@
 
 One consumer at most holds entries of a slot (SEMANTICS 5.6.15). When the assignment changes, a slot whose holder is no
 longer its owner is draining: its entries go to nobody until the holder has none left, by acknowledgement, redelivery
-or leaving; if the slot comes back to its holder, draining ends at once (5.6.9). Other slots are not affected.
+or leaving; if the slot comes back to its holder, draining ends at once (rule 5.6.9). Other slots are not affected.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from magnetar.broker.delivery.consumer_state import ConsumerState
 
 
 class DrainingHash(NamedTuple):
-    """One line of the statistics (5.6.17)."""
+    """One line of the statistics (rule 5.6.17)."""
 
     slot: int
     unacked: int

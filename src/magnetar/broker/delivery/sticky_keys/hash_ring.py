@@ -168,7 +168,7 @@ class HashRing:
         return ring_slot(key)
 
     def ranges(self) -> dict[ConsumerState, list[tuple[int, int]]]:
-        """Slots 1 to 65535; adjacent ranges of one consumer are joined (5.6.18)."""
+        """Slots 1 to 65535; adjacent ranges of one consumer are joined (rule 5.6.18)."""
         result: dict[ConsumerState, list[tuple[int, int]]] = {}
         points = sorted(self._queues)
         if not points:

@@ -40,7 +40,7 @@ class Selector(Protocol):
         ...
 
     def ranges(self) -> dict[ConsumerState, list[tuple[int, int]]]:
-        """What everyone owns, both ends inclusive, ascending; for statistics (5.6.17, 5.6.18)."""
+        """What everyone owns, both ends inclusive, ascending; for statistics (rules 5.6.17, 5.6.18)."""
         ...
 
 

@@ -2,7 +2,7 @@
 
 Two indexes, so that one stuck consumer with thousands of waiting entries costs the others nothing:
 
-* per slot, ascending: the head of a slot must go before the rest of it, and before anything new of it (5.6.10);
+* per slot, ascending: the head of a slot must go before the rest of it, and before anything new of it (rule 5.6.10);
 * per owner, ascending: what it should get next. Draining slots and slots without an owner are not in it.
 """
 
