@@ -10,7 +10,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -24,24 +24,33 @@ from magnetar.client.read_position import START
 from magnetar.columnar.entries.encryption import UndecryptableError
 from magnetar.lakehouse import open_lake
 from magnetar.model.errors import InvalidValueError
-from magnetar.pipelines.declaration.model import Pipeline, Trigger
-from magnetar.pipelines.declaration.parser import parse, problems_of_functions
+from magnetar.pipelines.declaration.model import Pipeline
+from magnetar.pipelines.declaration.parser import parse
 from magnetar.pipelines.evidence.verify import verify
 from magnetar.pipelines.execution import batch, outputs
 from magnetar.pipelines.execution.frames import StepError
 from magnetar.pipelines.execution.plan import analyse, text
-from magnetar.pipelines.execution.progress import ProgressView
-from magnetar.pipelines.execution.run import PipelineFailedError, Stop, run
-from magnetar.pipelines.redrive import RedriveMessage, messages, redrive
+from magnetar.pipelines.execution.run import PipelineFailedError
+from magnetar.pipelines.redrive import messages, redrive
 from magnetar.pipelines.state.checkpoint import PipelineCheckpoint
 from magnetar.pipelines.state.dead_letter import parse_dead_letter
 from magnetar.pipelines.state.status import partitions_there
 from magnetar.pipelines.state.stored_messages import reader_options
 from magnetar.spark.options.sink_options import sink_options
 from magnetar.spark.options.source_options import source_options
-from magnetar.spark.options.topic_selection import topic_partitions, topics_by_name
-from magnetar.spark.sink.task_sink import Numbering, TaskSink
+from magnetar.spark.sink.task_sink import TaskSink
 from tests.spark.conftest import PARTITIONS
+from tests.support.declared_pipeline import (
+    NAMESPACE,
+    ROWS,
+    OnPurposeError,
+    declared,
+    fail,
+    finish,
+    keep,
+    publish,
+    stored,
+)
 from tests.support.encrypted_entries import pair
 from tests.support.live_broker import LiveBroker
 
@@ -50,78 +59,6 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas"),
     pytest.mark.filterwarnings("ignore::ResourceWarning"),
 ]
-NAMESPACE = "persistent://public/default"
-ROWS = 90
-STEPS = """
-def doubled(frame, factor):
-    from pyspark.sql import functions as f
-
-    mark = f.when(f.col("n") == 7, "seven is not wanted")
-    return frame.withColumn("n2", f.col("n") * factor).withColumn("__deadLetter", mark)
-"""
-
-
-def declared(directory: Path, url: str, name: str, rest: str) -> Pipeline:
-    """A pipeline that reads JSON with a number n and a key."""
-    head = f"""
-name: {name}
-broker: {{service.url: "{url}"}}
-checkpoint: work
-dead-letter: {name}-dead
-trigger: available-now
-sources:
-  numbers:
-    topic: {name}
-    startingOffsets: earliest
-    maxMessagesPerTrigger: 60
-    value: json
-    fields: n BIGINT, at TIMESTAMP
-    expect:
-      small: {{that: n < 1000, otherwise: dead-letter}}
-      not eleven: {{that: n <> 11, otherwise: drop}}
-"""
-    (directory / f"{name}_steps.py").write_text(STEPS)
-    file = directory / f"{name}.yaml"
-    file.write_text(head + rest)
-    pipeline = parse(file.read_text(), str(file))
-    assert not problems_of_functions(pipeline)
-    return pipeline
-
-
-def publish(url: str, topic: str, values: list[str], name: str | None = None, number: int = 0) -> None:
-    rows = pa.RecordBatch.from_pydict({"value": values, "__key": [f"k{len(value)}" for value in values]})
-    options = sink_options({"service.url": url, "topic": f"{NAMESPACE}/{topic}"})
-    TaskSink(options, None if name is None else Numbering(name, number)).run(iter([rows]))
-
-
-def stored(url: str, topic: str) -> Iterator[RedriveMessage]:
-    with Lookup(url) as lookup:
-        for index in range(PARTITIONS):
-            partition = f"{NAMESPACE}/{topic}-partition-{index}"
-            options = source_options({"service.url": url, "topic": topic})
-            yield from messages(lookup, partition, START, last_position(lookup, partition), options)
-
-
-def keep(url: str, topic: str) -> None:
-    """A subscription; without any a topic goes when it is idle for a minute."""
-    with Lookup(url) as lookup:
-        for name in topic_partitions(lookup, topics_by_name([f"{NAMESPACE}/{topic}"]), create=True):
-            with CheckpointSubscription(lookup, name, "keep") as anchor:
-                anchor.hold(START)
-
-
-def finish(spark: Any, pipeline: Pipeline) -> ProgressView:
-    watch = ProgressView(pipeline)
-    run(spark, pipeline, watch, Stop(), Trigger.AVAILABLE_NOW)
-    return watch
-
-
-class OnPurposeError(Exception):
-    """Injected."""
-
-
-def fail(*_: object, **__: object) -> None:
-    raise OnPurposeError("here")
 
 
 def test_crashes_bad_records_and_replay(

@@ -18,7 +18,7 @@ from magnetar.lakehouse.model.lineage import live_files
 from magnetar.pipelines.declaration.model import Pipeline
 from magnetar.pipelines.evidence.verify import verify
 from magnetar.pipelines.state.checkpoint import PipelineCheckpoint
-from tests.spark.test_pipelines import declared, finish, keep, publish
+from tests.support.declared_pipeline import declared, finish, keep, publish
 from tests.support.live_broker import LiveBroker
 
 pytestmark = [
