@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from magnetar.jobs.reader.ledger_copies import write_copy
-from magnetar.jobs.reader.topic_ledgers import LedgerInfo, LedgerPiece, TopicLedgers, read_directory
+from magnetar.jobs.reader.topic_ledgers import LedgerInfo, SegmentPiece, TopicLedgers, read_directory
 from magnetar.jobs.rest import Rest, RestRefusedError, path_of
 from magnetar.model.errors import InvalidValueError, TopicNotFoundError
 from magnetar.model.names import TopicName
@@ -42,7 +42,7 @@ class CopyTask(NamedTuple):
     ledgers: str
     """Directory of the segments."""
     info: LedgerInfo
-    pieces: tuple[LedgerPiece, ...]
+    pieces: tuple[SegmentPiece, ...]
     url: str
     """The object store, as the workers reach it."""
     name: str

@@ -28,7 +28,7 @@ WEEK: Final = 168.0
 _SIGNS: Final = {TableKind.PARQUET: "_magnetar_log", TableKind.DELTA: "_delta_log", TableKind.ICEBERG: "metadata"}
 
 
-class VerifyResult(NamedTuple):
+class TableVerification(NamedTuple):
     """What `Lake.verify` found."""
 
     files: int
@@ -80,7 +80,7 @@ class Lake:
         None."""
         return version_holding(self.history(), topic, ReadPosition.parse(place), query)
 
-    def verify(self) -> VerifyResult:
+    def verify(self) -> TableVerification:
         """Read every file that the newest version names, and check that it is there with its length and its rows.
 
         The content of rows is not compared with anything; `magnetar pipeline verify` does that for its tables.
@@ -102,7 +102,7 @@ class Lake:
             rows += count
             if file.rows not in (None, count):
                 wrong[file.path] = f"has {count:,} rows, and the table's log says {file.rows:,}"
-        return VerifyResult(len(files), rows, wrong, elsewhere)
+        return TableVerification(len(files), rows, wrong, elsewhere)
 
     def compact(self) -> FileCompaction:
         """Merge small files into large ones; streams may run meanwhile."""

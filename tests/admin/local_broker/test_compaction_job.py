@@ -13,7 +13,7 @@ import pytest
 
 from magnetar.jobs.compaction import job
 from magnetar.jobs.compaction.entry_columns import key_events
-from magnetar.jobs.compaction.job import CompactionPlan, plan, unit_columns, write_unit
+from magnetar.jobs.compaction.job import CompactionJobPlan, plan, unit_columns, write_unit
 from magnetar.jobs.compaction.rules import CHUNKED, KEY, ChunkState, LastEvent, latest
 from magnetar.jobs.rest import Rest, RestRefusedError
 from magnetar.model.errors import ConflictError
@@ -89,14 +89,14 @@ async def everything(log: ManagedLedger) -> list[bytes]:
     return out
 
 
-async def planned(broker: RealBroker, path: Path) -> CompactionPlan:
+async def planned(broker: RealBroker, path: Path) -> CompactionJobPlan:
     rest = Rest(broker.node.broker.service.web_service_url)
     made = await asyncio.to_thread(plan, rest, path / "data", T)
     assert made is not None
     return made
 
 
-def computed(work: CompactionPlan) -> list[dict[str, Any]]:
+def computed(work: CompactionJobPlan) -> list[dict[str, Any]]:
     """What Spark does, in one place."""
     said: list[LastEvent] = []
     unit_of: dict[int, int] = {}
@@ -112,7 +112,7 @@ def computed(work: CompactionPlan) -> list[dict[str, Any]]:
     return [write_unit(work, number, wanted, chunk_state) for number in range(len(work.units))]
 
 
-def summed_up(work: CompactionPlan, together: int) -> tuple[dict[int, int], ChunkState]:
+def summed_up(work: CompactionJobPlan, together: int) -> tuple[dict[int, int], ChunkState]:
     """Places that stay and their units, and the rest, from rows as they travel: of so many units together."""
     last: dict[tuple[int, bytes], tuple[int, int]] = {}
     for first in range(0, len(work.units), together):
@@ -131,7 +131,7 @@ def summed_up(work: CompactionPlan, together: int) -> tuple[dict[int, int], Chun
     return stays, ChunkState(frozenset(chunks), job._last_in_chunks(in_chunks, ended))
 
 
-def handed_over(work: CompactionPlan, rows: list[dict[str, Any]]) -> None:
+def handed_over(work: CompactionJobPlan, rows: list[dict[str, Any]]) -> None:
     job._hand_over(work, [row for row in rows if row["entries"]], 0)
 
 
@@ -190,7 +190,7 @@ def test_what_is_refused(tmp_path: Path) -> None:
         assert work.horizon == 80, "the open ledger is left out"
         rows = [row for row in await asyncio.to_thread(computed, work) if row["entries"]]
 
-        async def refused(reason: str, work: CompactionPlan, rows: list[dict[str, Any]]) -> None:
+        async def refused(reason: str, work: CompactionJobPlan, rows: list[dict[str, Any]]) -> None:
             with pytest.raises((RestRefusedError, ConflictError), match=reason):
                 await asyncio.to_thread(handed_over, work, rows)
 

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 from magnetar.pipelines.command import app
 from magnetar.pipelines.evidence import verify
 from magnetar.pipelines.evidence.discrepancy import Discrepancy
-from magnetar.pipelines.evidence.verify import VerifyReport
+from magnetar.pipelines.evidence.verify import PipelineReport
 from tests.unit.pipelines.example import TEXT
 
 
@@ -37,7 +37,7 @@ def test_how_verify_ends(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     (tmp_path / "f.yaml").write_text(TEXT)
-    monkeypatch.setattr(verify, "verify", lambda *_, **__: VerifyReport(["7 manifests"], findings, unseen))
+    monkeypatch.setattr(verify, "verify", lambda *_, **__: PipelineReport(["7 manifests"], findings, unseen))
     done = CliRunner().invoke(app, ["verify", str(tmp_path / "f.yaml"), "--no-sources"])
     assert (done.exit_code, done.output.startswith("7 manifests\n")) == (code, True)
     assert said in done.output and ("proven" in done.output) == (code == 0)
@@ -45,6 +45,6 @@ def test_how_verify_ends(
 
 def test_since_narrows_what_is_proven(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "f.yaml").write_text(TEXT)
-    monkeypatch.setattr(verify, "verify", lambda *_, **__: VerifyReport([], [], []))
+    monkeypatch.setattr(verify, "verify", lambda *_, **__: PipelineReport([], [], []))
     done = CliRunner().invoke(app, ["verify", str(tmp_path / "f.yaml"), "--no-sources", "--since", "5"])
     assert done.exit_code == 0 and "proven since micro-batch 5: nothing skipped" in done.output

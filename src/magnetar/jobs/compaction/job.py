@@ -58,7 +58,7 @@ _EVENT_ROWS: Final = 10_000
 """Rows of a record batch, at most."""
 
 
-class CompactionPlan(NamedTuple):
+class CompactionJobPlan(NamedTuple):
     """What to compact; it is pickled and sent to workers."""
 
     rest: Rest
@@ -89,7 +89,7 @@ class CompactionResult(NamedTuple):
     seconds: float
 
 
-def plan(rest: Rest, directory: Path, topic: str, to: str | None = None) -> CompactionPlan | None:
+def plan(rest: Rest, directory: Path, topic: str, to: str | None = None) -> CompactionJobPlan | None:
     """Ask the broker what to compact; None if there is nothing. ``topic`` is without partitions, or one partition.
 
     ``to``: the broker's ``offloadUrl`` as the workers reach it. Raises RestRefusedError, InvalidValueError,
@@ -119,13 +119,13 @@ def plan(rest: Rest, directory: Path, topic: str, to: str | None = None) -> Comp
     url = to or said["url"]
     object_store_at(url)
     folder = f"compaction/{folder_of(name)}/{secrets.token_hex(8)}"
-    return CompactionPlan(
+    return CompactionJobPlan(
         rest, name.fqn, said["generation"], said["horizon"], said["retainKeyless"], tuple(units), len(before), url,
         folder,
     )  # fmt: skip
 
 
-def compact(spark: SparkSession, plan: CompactionPlan) -> CompactionResult:
+def compact(spark: SparkSession, plan: CompactionJobPlan) -> CompactionResult:
     """Compact a topic. Raises RestRefusedError (409 if another run finished meanwhile), ConflictError,
     PySparkException."""
     began = time.perf_counter()
@@ -146,7 +146,7 @@ def compact(spark: SparkSession, plan: CompactionPlan) -> CompactionResult:
     return CompactionResult(plan.topic, messages, stayed, count, size, time.perf_counter() - began)
 
 
-def _passes(spark: SparkSession, plan: CompactionPlan) -> tuple[int, list[dict[str, Any]]]:
+def _passes(spark: SparkSession, plan: CompactionJobPlan) -> tuple[int, list[dict[str, Any]]]:
     """Run both passes; return the number of messages read, and a row of `_FILES` for every unit, in order."""
     from pyspark.sql import functions as f
 
@@ -199,7 +199,7 @@ def _rows(event: LastEvent, number: int) -> list[tuple[int, bytes, int, int, int
     return rows
 
 
-def _events(spark: SparkSession, plan: CompactionPlan) -> DataFrame:
+def _events(spark: SparkSession, plan: CompactionJobPlan) -> DataFrame:
     """Run the first pass: rows of all units' events, and one for each unit itself."""
     count = len(plan.units)
     # Neighbouring units in one task: an event of a key that a later unit replaces is never shuffled.
@@ -221,7 +221,7 @@ def _events(spark: SparkSession, plan: CompactionPlan) -> DataFrame:
 class UnitGroup:
     """Neighbouring units, read in order by one task, and the last events of their keys."""
 
-    def __init__(self, plan: CompactionPlan) -> None:
+    def __init__(self, plan: CompactionJobPlan) -> None:
         self.keys, self._collector = KeyTable(), EventCollector()
         self._plan = plan
         self._units: list[int] = []
@@ -281,7 +281,7 @@ def _of_keys(keys: Keys, units: NDArray[np.int64]) -> Any:
     return pa.RecordBatch.from_arrays(columns, _NAMES)
 
 
-def _second_pass(plan: CompactionPlan, chunk_state: ChunkState) -> Callable[[Any], Any]:
+def _second_pass(plan: CompactionJobPlan, chunk_state: ChunkState) -> Callable[[Any], Any]:
     """Return the function that writes one unit's file from its places that stay."""
 
     def run(table: Any) -> Any:
@@ -295,7 +295,9 @@ def _second_pass(plan: CompactionPlan, chunk_state: ChunkState) -> Callable[[Any
     return run
 
 
-def write_unit(plan: CompactionPlan, number: int, places: NDArray[np.int64], chunk_state: ChunkState) -> dict[str, Any]:
+def write_unit(
+    plan: CompactionJobPlan, number: int, places: NDArray[np.int64], chunk_state: ChunkState
+) -> dict[str, Any]:
     """Write what stays of a unit to a file, if anything stays; return a row of `_FILES`. ``places`` ascend."""
     name = _file_name(plan, number)
     row: dict[str, Any] = {"unit": number, "name": name, "digest": "", "entries": 0, "bytes": 0, "messages": 0}
@@ -327,7 +329,7 @@ def write_unit(plan: CompactionPlan, number: int, places: NDArray[np.int64], chu
     return {**row, "digest": facts.digest, "entries": facts.entries, "bytes": facts.bytes}
 
 
-def unit_columns(plan: CompactionPlan, number: int) -> Iterator[EntryColumns]:
+def unit_columns(plan: CompactionJobPlan, number: int) -> Iterator[EntryColumns]:
     """Yield a unit's entries. Raises DataLossError if one cannot be read."""
     unit = plan.units[number]
     base = unit.piece.base if unit.piece is not None else unit.copy.base if unit.copy is not None else 0
@@ -337,11 +339,11 @@ def unit_columns(plan: CompactionPlan, number: int) -> Iterator[EntryColumns]:
         yield of_view(block) if number < plan.from_view else of_topic(block, base)
 
 
-def _file_name(plan: CompactionPlan, number: int) -> str:
+def _file_name(plan: CompactionJobPlan, number: int) -> str:
     return f"{plan.folder}/{number:06d}.parquet"
 
 
-def _hand_over(plan: CompactionPlan, files: Sequence[dict[str, Any]], removed: int) -> None:
+def _hand_over(plan: CompactionJobPlan, files: Sequence[dict[str, Any]], removed: int) -> None:
     """Hand the files to the broker; return when it has made them the view."""
     path = f"{path_of(plan.topic)}/compaction"
     given = [{name: row[name] for name in ("unit", "name", "digest", "entries", "bytes")} for row in files]

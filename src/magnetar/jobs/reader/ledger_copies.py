@@ -14,7 +14,7 @@ from magnetar.columnar.entries.block import ENTRY_END, ENTRY_START
 from magnetar.columnar.entries.metadata import METADATA_ROWS, PUBLISH_TIME, read_metadata
 from magnetar.columnar.kernels.compiled import Int64Array, Uint8Array, copy_bytes, kernel
 from magnetar.jobs.reader.segment_reader import Entries, Missing, read_piece
-from magnetar.jobs.reader.topic_ledgers import CopiedLedger, LedgerInfo, LedgerPiece
+from magnetar.jobs.reader.topic_ledgers import CopiedLedger, LedgerInfo, SegmentPiece
 from magnetar.model.errors import PersistenceError
 from magnetar.offload.format import NO_TIME, LedgerFileInfo, LedgerWriter, buffers
 from magnetar.offload.object_store import ObjectStore
@@ -51,7 +51,7 @@ def read_copy(copy: CopiedLedger) -> Iterator[Entries | Missing]:
 
 
 def write_copy(
-    ledgers: Path, pieces: Sequence[LedgerPiece], info: LedgerInfo, topic: str, place: ObjectStore, name: str
+    ledgers: Path, pieces: Sequence[SegmentPiece], info: LedgerInfo, topic: str, place: ObjectStore, name: str
 ) -> tuple[LedgerFileInfo, int]:
     """Write a sealed ledger as an object of that name, durable and not recorded anywhere yet; return facts and size.
 
@@ -73,7 +73,7 @@ def write_copy(
         raise
 
 
-def _fill(writer: LedgerWriter, ledgers: Path, pieces: Sequence[LedgerPiece], info: LedgerInfo, topic: str) -> None:
+def _fill(writer: LedgerWriter, ledgers: Path, pieces: Sequence[SegmentPiece], info: LedgerInfo, topic: str) -> None:
     expected = 0
     for piece in pieces:
         # what is hidden from readers (markers, what aborted transactions wrote) is part of the ledger

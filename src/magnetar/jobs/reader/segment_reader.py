@@ -21,7 +21,7 @@ from crc32c import crc32c
 from magnetar.client.read_position import ReadPosition
 from magnetar.columnar.kernels.compiled import kernel
 from magnetar.jobs.reader.snapshot import FrozenFiles
-from magnetar.jobs.reader.topic_ledgers import LedgerPiece, moved_pieces
+from magnetar.jobs.reader.topic_ledgers import SegmentPiece, moved_pieces
 from magnetar.model.errors import MagnetarError
 from magnetar.storage.backends.segment_names import index_name, segment_name
 from magnetar.storage.log import records
@@ -85,7 +85,7 @@ class Missing(NamedTuple):
         return f"{self.start.ledger}:{self.start.entry} to before {self.stop.ledger}:{self.stop.entry}: {self.why}"
 
 
-def read_piece(ledgers: Path, piece: LedgerPiece) -> Iterator[Entries | Missing]:
+def read_piece(ledgers: Path, piece: SegmentPiece) -> Iterator[Entries | Missing]:
     """Yield the entries of a piece in order, hidden ones left out. Raises SegmentGoneError, OSError."""
     try:
         file = _SegmentFile(ledgers / segment_name(piece.segment))
@@ -98,7 +98,7 @@ def read_piece(ledgers: Path, piece: LedgerPiece) -> Iterator[Entries | Missing]
         file.close()
 
 
-def _elsewhere(ledgers: Path, piece: LedgerPiece) -> Iterator[Entries | Missing]:
+def _elsewhere(ledgers: Path, piece: SegmentPiece) -> Iterator[Entries | Missing]:
     """Read a piece whose segment is gone: the broker moved what it held, or removed it."""
     found = moved_pieces(ledgers, piece)
     gone = f"{segment_name(piece.segment)} was removed by the broker"
@@ -175,7 +175,7 @@ class _ExtentTable(NamedTuple):
     lengths: NDArray[np.int64]
 
 
-def _extent_table(ledgers: Path, piece: LedgerPiece) -> _ExtentTable:
+def _extent_table(ledgers: Path, piece: SegmentPiece) -> _ExtentTable:
     """Take the offsets from the piece, from the segment's index, or, if that is unreadable, from the segment itself."""
     places = _offsets_of_piece(piece) if piece.places is not None else _offsets_of_index(ledgers, piece)
     if places is None:
@@ -187,12 +187,12 @@ def _extent_table(ledgers: Path, piece: LedgerPiece) -> _ExtentTable:
     return _ExtentTable(firsts[cut], np.array(places.offsets[cut], np.int64), np.array(places.lengths[cut], np.int64))
 
 
-def _offsets_of_piece(piece: LedgerPiece) -> ExtentOffsets:
+def _offsets_of_piece(piece: SegmentPiece) -> ExtentOffsets:
     data = piece.places or b""
     return ExtentOffsets.from_bytes(data, len(data) // 20)
 
 
-def _offsets_of_index(ledgers: Path, piece: LedgerPiece) -> ExtentOffsets | None:
+def _offsets_of_index(ledgers: Path, piece: SegmentPiece) -> ExtentOffsets | None:
     """Read the segment's index; None if it cannot be used."""
     try:
         index = SegmentIndex(piece.segment, (ledgers / index_name(piece.segment)).read_bytes())
@@ -201,7 +201,7 @@ def _offsets_of_index(ledgers: Path, piece: LedgerPiece) -> ExtentOffsets | None
         return None
 
 
-def _offsets_of_scan(ledgers: Path, piece: LedgerPiece) -> ExtentOffsets:
+def _offsets_of_scan(ledgers: Path, piece: SegmentPiece) -> ExtentOffsets:
     """Find the extents by scanning the segment; damaged ones are left out."""
     places = ExtentOffsets()
     with FrozenFiles(ledgers) as files:
@@ -218,7 +218,7 @@ def _offsets_of_scan(ledgers: Path, piece: LedgerPiece) -> ExtentOffsets:
 class _PieceReader:
     """Reads the entries of one piece."""
 
-    def __init__(self, file: _SegmentFile, piece: LedgerPiece, table: _ExtentTable) -> None:
+    def __init__(self, file: _SegmentFile, piece: SegmentPiece, table: _ExtentTable) -> None:
         self._file = file
         self._piece = piece
         self._table = table

@@ -24,7 +24,7 @@ from magnetar.transactions.feature_state import TRANSACTIONS, TransactionFeature
 _TOPICS: Final = "persistent://"
 
 
-class LedgerPiece(NamedTuple):
+class SegmentPiece(NamedTuple):
     """The part of one ledger that lies in one segment."""
 
     log: int
@@ -89,7 +89,7 @@ class TopicLedgers(NamedTuple):
     """Ordinal after the last entry that readers get."""
     ledgers: tuple[LedgerInfo, ...]
     """Oldest first; the last one is open."""
-    pieces: tuple[LedgerPiece, ...]
+    pieces: tuple[SegmentPiece, ...]
     """Ascending; between two that do not meet entries are missing, or in ``copies``."""
     copies: tuple[CopiedLedger, ...] = ()
     """Ascending."""
@@ -120,7 +120,7 @@ class TopicLedgers(NamedTuple):
         return max(self.end, self.first)
 
 
-class DataDirectory(NamedTuple):
+class DirectoryContents(NamedTuple):
     """What a data directory held at one instant."""
 
     path: Path
@@ -159,7 +159,7 @@ class _RecoveryHome:
     def copy_needed(self, offload: Offload) -> None: ...
 
 
-def read_directory(directory: Path) -> DataDirectory:
+def read_directory(directory: Path) -> DirectoryContents:
     """Read a data directory's newest state, even while a broker uses it.
 
     Raises InvalidValueError, PersistenceError, OSError.
@@ -167,12 +167,12 @@ def read_directory(directory: Path) -> DataDirectory:
     ledgers = ledgers_of(directory)
     with DirectorySnapshot(ledgers) as files:
         found = recover(files, _RecoveryHome())
-        return DataDirectory(
+        return DirectoryContents(
             ledgers, {log.name: _topic_ledgers(log) for log in found.logs.values()}, tuple(found.damage)
         )
 
 
-def moved_pieces(ledgers: Path, piece: LedgerPiece) -> list[LedgerPiece]:
+def moved_pieces(ledgers: Path, piece: SegmentPiece) -> list[SegmentPiece]:
     """Return where the entries of a piece lie now if its segment is gone, ascending; removed ones are left out.
 
     Raises PersistenceError, OSError as :func:`read_directory` does.
@@ -217,10 +217,10 @@ def _copies(log: ManagedLedger, end: int, hidden: _HiddenEntries) -> Iterator[Co
             )
 
 
-def _piece(span: Span, base: int, first: int, stop: int, hidden: _HiddenEntries) -> LedgerPiece:
+def _piece(span: Span, base: int, first: int, stop: int, hidden: _HiddenEntries) -> SegmentPiece:
     places = None if span.places is None else span.places.to_bytes()
     unseen = hidden.within(first, stop)
-    return LedgerPiece(span.log, span.ledger, base, span.segment, span.first, first, stop, span.bytes, places, unseen)
+    return SegmentPiece(span.log, span.ledger, base, span.segment, span.first, first, stop, span.bytes, places, unseen)
 
 
 class _HiddenEntries:

@@ -19,7 +19,13 @@ from magnetar.client.bulk.ledger_ranges import split_by_ledger
 from magnetar.client.bulk.positions import first_position, last_position
 from magnetar.client.lookup import Lookup
 from magnetar.client.read_position import START, ReadPosition
-from magnetar.jobs.reader.topic_ledgers import CopiedLedger, DataDirectory, LedgerPiece, TopicLedgers, read_directory
+from magnetar.jobs.reader.topic_ledgers import (
+    CopiedLedger,
+    DirectoryContents,
+    SegmentPiece,
+    TopicLedgers,
+    read_directory,
+)
 from magnetar.model.errors import InvalidValueError, TopicNotFoundError
 from magnetar.model.ids import Position
 from magnetar.model.names import TopicName
@@ -62,7 +68,7 @@ class Unit(NamedTuple):
     """Bytes as stored; 0 if unknown."""
     ledgers: str = ""
     """Directory of the segments, if it is read directly."""
-    piece: LedgerPiece | None = None
+    piece: SegmentPiece | None = None
     """Where the entries lie; None to read by protocol."""
     lost: str = ""
     """Why none of it can be read, if that is known already."""
@@ -126,7 +132,7 @@ def _of(places: Mapping[str, ReadPosition] | ReadPosition | None, partition: str
 
 
 def _direct_only(
-    directory: DataDirectory,
+    directory: DirectoryContents,
     name: str,
     start: Mapping[str, ReadPosition] | ReadPosition,
     stop: Mapping[str, ReadPosition] | ReadPosition | None,
@@ -142,7 +148,7 @@ def _direct_only(
 
 
 def direct_units(
-    directory: DataDirectory, log: TopicLedgers, start: ReadPosition, stop: ReadPosition | None, border: int
+    directory: DirectoryContents, log: TopicLedgers, start: ReadPosition, stop: ReadPosition | None, border: int
 ) -> Iterator[Unit]:
     """Yield units of what lies in segments, or in copies of ledgers, below the ordinal ``border``."""
     first = log.ordinal(Position(start.ledger, start.entry))
@@ -164,7 +170,7 @@ def direct_units(
 
 
 def _parts(
-    directory: DataDirectory, log: TopicLedgers, piece: LedgerPiece, start: ReadPosition, stop: ReadPosition | None
+    directory: DirectoryContents, log: TopicLedgers, piece: SegmentPiece, start: ReadPosition, stop: ReadPosition | None
 ) -> Iterator[Unit]:
     """Cut a piece into units, by its entries' average size."""
     count = piece.stop - piece.first

@@ -38,7 +38,7 @@ _AS_STORED: Final = ("bytes", "string")
 """Schemas whose values are the same in the topic as in the files of a micro-batch."""
 
 
-class VerifyReport(NamedTuple):
+class PipelineReport(NamedTuple):
     """What `verify` found."""
 
     lines: list[str]
@@ -48,7 +48,7 @@ class VerifyReport(NamedTuple):
     """What was not checked, and why."""
 
 
-def verify(pipeline: Pipeline, spark: SparkSession | None, *, since: int = 0) -> VerifyReport:
+def verify(pipeline: Pipeline, spark: SparkSession | None, *, since: int = 0) -> PipelineReport:
     """Verify a pipeline from batch ``since`` on; without Spark neither sources nor tables are read again."""
     checkpoint = PipelineCheckpoint(pipeline.checkpoint)
     query = checkpoint.query_id()
@@ -104,7 +104,7 @@ def verify(pipeline: Pipeline, spark: SparkSession | None, *, since: int = 0) ->
             lines.append(looked.line)
         elif isinstance(sink, PlainSink):
             lines.append(f"sink {sink.name}: {sink.format} keeps nothing")
-    return VerifyReport(lines, findings, unseen)
+    return PipelineReport(lines, findings, unseen)
 
 
 def _unseen(seen: DeliveredRows, schema: str, contents: bool) -> Iterator[str]:
