@@ -3,7 +3,7 @@
 May import spark, lakehouse, client, model. In reading order:
 
 * ``declaration``  from a YAML file to a `Pipeline`, or to all of its mistakes; without Spark
-* ``state``        what a pipeline leaves behind: checkpoint, manifests, dead letters, status; without Spark
+* ``state``        what a pipeline writes besides its output: checkpoint, manifests, dead letters; without Spark
 * ``execution``    the pipeline as a streaming query, micro-batch by micro-batch
 * ``evidence``     ``verify``: was anything skipped, repeated or changed
 * ``redrive``      ``replay``: dead letters back to the topics they came from, each once; without Spark

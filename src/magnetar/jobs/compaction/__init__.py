@@ -2,7 +2,7 @@
 
 In reading order:
 
-* ``rules``              which entries stay, in two halves that many tasks can work on
+* ``rules``              which entries stay, divided so that many tasks can apply it
 * ``key_table``          the last event of every key, by kernels
 * ``compacted_entries``  what of an entry stays, and how the compacted ledger has it, by kernels
 * ``entry_columns``      a unit's entries as columns, for both passes

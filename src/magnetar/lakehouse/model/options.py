@@ -53,6 +53,8 @@ _SPARK_KEYS: Final = frozenset({"queryname", "checkpointlocation", "outputmode"}
 
 @dataclass(frozen=True, slots=True)
 class LakeOptions:
+    """The checked options of a sink; pickled and sent to tasks."""
+
     kind: TableKind
     path: str
     partitioning: tuple[PartitionColumn, ...] = ()
@@ -66,13 +68,13 @@ class LakeOptions:
     """txnAppId and txnVersion."""
     table: tuple[str, str] | None = None
     checkpoint: str | None = None
-    """The streaming query's, if Spark told."""
+    """The streaming query's checkpoint directory, if Spark passes it on."""
     storage: dict[str, str] = field(default_factory=dict)
     catalog: dict[str, str] = field(default_factory=dict)
 
 
 def lake_options(kind: TableKind, given: Mapping[str, str]) -> LakeOptions:
-    """Checked. Raises InvalidValueError."""
+    """Check the options of a sink. Raises InvalidValueError."""
     table = OptionTable(given, _fault)
     path = table.get("path")
     if path is None:
@@ -106,7 +108,7 @@ def _identifier(text: str | None) -> tuple[str, str] | None:
 
 
 def _fault(key: str) -> str | None:
-    """What is wrong with a key."""
+    """Return what is wrong with a key; None if nothing is."""
     lower = key.lower()
     if lower in OPTIONS or lower in _SPARK_KEYS or lower.startswith(_PREFIXES):
         return None

@@ -210,8 +210,8 @@ def read(text: str, file: str) -> Item:
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         place = f"{file}:{mark.line + 1}:{mark.column + 1}" if mark is not None else file
-        told = "; ".join(part for part in (error.context, error.problem) if part)
-        raise InvalidPipelineError([DocumentProblem(place, "", f"this is no YAML: {told}")]) from None
+        text = "; ".join(part for part in (error.context, error.problem) if part)
+        raise InvalidPipelineError([DocumentProblem(place, "", f"this is no YAML: {text}")]) from None
     except yaml.YAMLError as error:
         raise InvalidPipelineError([DocumentProblem(file, "", f"this is no YAML: {error}")]) from None
     if node is None:

@@ -92,9 +92,11 @@ def check_counts(manifests: Sequence[Manifest]) -> list[Discrepancy]:
             if read != judged:
                 found.append(Discrepancy(where, f"source {name}: {read} rows were read and {judged} judged"))
         for name, check in one.checks.items():
-            told = sum(check.causes.values())
-            if told != check.dead + check.dropped:
-                found.append(Discrepancy(where, f"{name}: {check.dead + check.dropped} rows left, {told} with a cause"))
+            with_cause = sum(check.causes.values())
+            if with_cause != check.dead + check.dropped:
+                found.append(
+                    Discrepancy(where, f"{name}: {check.dead + check.dropped} rows left, {with_cause} with a cause")
+                )
         if (letters := one.outputs.get(DEAD_LETTERS)) is not None and letters.rows != one.dead:
             found.append(
                 Discrepancy(where, f"{one.dead} rows were dead, and {letters.rows} were written as dead letters")

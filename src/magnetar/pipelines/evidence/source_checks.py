@@ -39,15 +39,15 @@ def _compared(run: Sequence[Manifest], name: str, recount: Recount) -> list[Disc
     parts = [one.sources[name] for one in run if name in one.sources]
     if not parts:
         return []
-    told: dict[str, tuple[int, int]] = {}
+    written: dict[str, tuple[int, int]] = {}
     for part in parts:
         for topic, rows in part.rows.items():
-            before = told.get(topic, (0, 0))
-            told[topic] = before[0] + rows, before[1] + int(part.prints[topic], 16)
+            before = written.get(topic, (0, 0))
+            written[topic] = before[0] + rows, before[1] + int(part.prints[topic], 16)
     now = recount(name, places(parts[0].start), places(parts[-1].end))
     wrong = [
         topic
-        for topic, (rows, total) in told.items()
+        for topic, (rows, total) in written.items()
         if (now.get(topic, (0, 0))[0], print_text(now.get(topic, (0, 0))[1])) != (rows, print_text(total))
     ]
     if not wrong:
@@ -60,7 +60,7 @@ def _compared(run: Sequence[Manifest], name: str, recount: Recount) -> list[Disc
     where = f"batch {run[0].batch}" + (f" to {run[-1].batch}" if len(run) > 1 else "") + f", source {name}"
     found = []
     for topic in sorted(wrong):
-        rows, there = told[topic][0], now.get(topic, (0, 0))[0]
+        rows, there = written[topic][0], now.get(topic, (0, 0))[0]
         between = f"{parts[0].start.get(topic, str(START))} to {parts[-1].end.get(topic)}"
         text = (
             f"the range {between} had {rows} rows and has {there} now" if rows != there else f"rows of {between} differ"

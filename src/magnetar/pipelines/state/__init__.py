@@ -1,4 +1,4 @@
-"""What a pipeline leaves behind, in its checkpoint and in topics; needs no Spark.
+"""What a pipeline writes besides its output: checkpoint, manifests and dead letters; needs no Spark.
 
 In reading order:
 
