@@ -2,7 +2,7 @@
 
 Written by hand on purpose: the generator must not share code with the broker that it measures, and it needs to know
 where in a frame each field lies. A frame is ``[u32 size][u32 command size][BaseCommand]`` and, for SEND and MESSAGE,
-``[u16 0x0e01][u32 crc32c][u32 metadata size][metadata][payload]`` (SEMANTICS 1.1.1 to 1.1.3).
+``[u16 0x0e01][u32 crc32c][u32 metadata size][metadata][payload]`` (rules 1.1.1 to 1.1.3).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ BYTES = 2
 
 
 class Command(IntEnum):
-    """BaseCommand types; each is also the field number of its body (SEMANTICS 1.1.11)."""
+    """BaseCommand types; each is also the field number of its body (rule 1.1.11)."""
 
     CONNECT = 2
     CONNECTED = 3

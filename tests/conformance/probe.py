@@ -1,7 +1,7 @@
 """One question to a broker.
 
-A probe is a function that talks to a broker and returns what it saw as JSON. It is registered with an id, the rule of
-SEMANTICS that it tests and the profile (set of broker settings) that it needs. Topics carry the probe's id in their
+A probe is a function that talks to a broker and returns what it saw as JSON. It is registered with an id, the rules of
+the book that it shows and the profile (set of broker settings) that it needs. Topics carry the probe's id in their
 names, which are the same in every run, because hash rings make some answers depend on names: a broker that is asked
 must be empty. Probes of one broker must not see each other, so each keeps to its own topics.
 """

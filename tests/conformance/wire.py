@@ -146,7 +146,7 @@ class Wire:
     """One connection. Not connected in Pulsar's sense until `connect` was called.
 
     A thread of its own reads it, so that the broker's PINGs are answered while the probe looks elsewhere: a broker that
-    wants to know whether a connection is still alive must not find it dead (SEMANTICS 5.3.1). `deaf` stops that.
+    wants to know whether a connection is still alive must not find it dead (rule 5.3.1). `deaf` stops that.
     """
 
     def __init__(self, raw: socket.socket) -> None:

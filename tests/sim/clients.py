@@ -271,7 +271,7 @@ class Subscriber:
     def _nack(self, consumer: RawConsumer, picked: list[c.MessageIdData]) -> None:
         places = frozenset(map(place_of, picked))
         if self.sub_type in (c.SubType.Exclusive, c.SubType.Failover):
-            # whatever is named, everything comes again (SEMANTICS 5.8.2)
+            # whatever is named, everything comes again (rule 5.8.2)
             places = frozenset()
             self._todo.clear()
             self._rewinds += 1

@@ -123,7 +123,7 @@ class BatchWriter:
             self.producer_name,
             first,
             publish_time,
-            # The first message's key stands for the batch (SEMANTICS 3.5.2).
+            # The first message's key stands for the batch (rule 3.5.2).
             partition_key=text,
             partition_key_b64_encoded=encoded,
             ordering_key=None if ordering is None else ordering[start],

@@ -1,7 +1,7 @@
 """A small, slow model of Shared and Key_Shared, written without looking at the dispatchers.
 
 It counts permits, parked permits, unacknowledged messages and owners itself, entry by entry, and refuses a delivery
-that the rules forbid (SEMANTICS 5.1.10, 5.2.1, 5.5, 5.6.9 to 5.6.15, 5.8, 5.9.10).
+that the rules forbid (rules 5.1.10, 5.2.1, 5.5, 5.6.9 to 5.6.15, 5.8, 5.9.10).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Producer access modes and topic epochs, frame by frame (SEMANTICS 3.2)."""
+"""Producer access modes and topic epochs, frame by frame (rules of 3.2)."""
 
 from __future__ import annotations
 

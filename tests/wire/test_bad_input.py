@@ -1,4 +1,4 @@
-"""What clients may do wrong: the answer or closure of SEMANTICS, a log line that says why, nobody else touched.
+"""What clients may do wrong: the answer or closure that the rules name, a log line that says why, nobody else touched.
 
 Every case runs beside a bystander on a connection of its own, which publishes and consumes before and after.
 """
@@ -71,7 +71,7 @@ CLOSING: dict[str, tuple[bytes, str]] = {
 
 @pytest.mark.parametrize("case", CLOSING)
 def test_closes_without_a_reply(case: str, caplog: pytest.LogCaptureFixture) -> None:
-    """SEMANTICS 1.1.7, 1.2.1, 1.3.19, 3.3.1."""
+    """Rules 1.1.7, 1.2.1, 1.3.19, 3.3.1."""
     data, reason = CLOSING[case]
 
     async def attack(wires: Wires, offender: RawClient) -> None:
@@ -237,7 +237,7 @@ def test_a_fault_of_our_own_costs_one_connection(
 
 @pytest.mark.parametrize("permits", [0, 1 << 31, (1 << 32) - 1])
 def test_permits_that_are_none_end_their_own_connection(permits: int) -> None:
-    """To Apache Pulsar, whose integers have a sign, those from 2^31 on are negative (SEMANTICS 5.2.1)."""
+    """To Apache Pulsar, whose integers have a sign, those from 2^31 on are negative (rule 5.2.1)."""
 
     async def test(wires: Wires) -> None:
         client, other = await wires.open(), await wires.open()

@@ -192,7 +192,7 @@ def test_a_killed_broker_costs_nothing_but_time(tmp_path: Path) -> None:
 
 
 def test_a_quiet_client_is_let_in_again(tmp_path: Path) -> None:
-    """Who does not answer PING is cut off (SEMANTICS 1.2): the next use connects anew."""
+    """Who does not answer PING is cut off (rules of 1.2): the next use connects anew."""
     with live_broker(tmp_path, keepAliveIntervalSeconds=1) as broker, Lookup(broker.url, timeout=10) as lookup:
         topic = f"{NAMESPACE}/quiet"
         anchor = CheckpointSubscription(lookup, topic, "anchor")

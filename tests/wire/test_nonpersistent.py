@@ -1,4 +1,4 @@
-"""Non-persistent topics through frames (SEMANTICS 13)."""
+"""Non-persistent topics through frames (rules of group 13)."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ Kind = pulsar.ConsumerType
     "kind", [Kind.Exclusive, Kind.Shared, Kind.Failover, Kind.KeyShared], ids=lambda kind: kind.name
 )
 def test_what_was_not_acknowledged_comes_again(client: Any, topic: str, kind: Any) -> None:
-    """SEMANTICS 5.3.3, 5.5.4, 5.9.14: to the next consumer, and only that."""
+    """Rules 5.3.3, 5.5.4, 5.9.14: to the next consumer, and only that."""
     first = client.subscribe(topic, "s", kind)
     producer = client.create_producer(topic)
     publish(producer, 10, partition_key="k")

@@ -1,4 +1,4 @@
-"""The official client against our broker: delayed messages, chunked messages (SEMANTICS 7, 3.6)."""
+"""The official client against our broker: delayed messages, chunked messages (rules of 3.6 and group 7)."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ def put(server: Server, path: str, body: bytes) -> None:
     "kind", [Kind.Exclusive, Kind.Shared, Kind.Failover, Kind.KeyShared], ids=lambda kind: kind.name
 )
 def test_messages_pass_to_who_is_there(client: Any, topic: str, kind: Any) -> None:
-    """SEMANTICS 13.2, 13.5, 13.6"""
+    """Rules 13.2, 13.5, 13.6"""
     name = f"non-persistent://public/default/{topic}"
     producer = client.create_producer(name)
     publish(producer, 3)

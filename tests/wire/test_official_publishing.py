@@ -23,7 +23,7 @@ CODECS = [getattr(pulsar.CompressionType, name) for name in ("NONE", "LZ4", "ZLi
 @pytest.mark.parametrize("batching", [False, True], ids=["plain", "batched"])
 @pytest.mark.parametrize("codec", CODECS, ids=lambda codec: codec.name)
 def test_compression(client: Any, topic: str, codec: Any, batching: bool) -> None:
-    """SEMANTICS 3.7; properties, keys and empty payloads survive."""
+    """Rules of 3.7; properties, keys and empty payloads survive."""
     consumer = client.subscribe(topic, "s")
     producer = client.create_producer(topic, compression_type=codec, batching_enabled=batching)
     # the client's own zlib refuses to unpack nothing into nothing

@@ -1,4 +1,4 @@
-"""Deduplication, encryption and size of messages, as clients see them (SEMANTICS 3.1.7, 3.3.7, 3.4)."""
+"""Deduplication, encryption and size of messages, as clients see them (rules 3.1.7, 3.3.7, 3.4)."""
 
 from __future__ import annotations
 

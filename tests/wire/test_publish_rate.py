@@ -1,4 +1,4 @@
-"""publishRate makes connections wait (SEMANTICS 14.6), in virtual time."""
+"""publishRate makes connections wait (rule 14.6), in virtual time."""
 
 from __future__ import annotations
 

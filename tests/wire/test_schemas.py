@@ -1,4 +1,4 @@
-"""Schemas in commands: versions in answers, who is refused, bad input (SEMANTICS 10)."""
+"""Schemas in commands: versions in answers, who is refused, bad input (rules of group 10)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""subscribeRate (SEMANTICS 14.6 {probe subscribe-rate}), in virtual time."""
+"""subscribeRate (rule 14.6 {probe subscribe-rate}), in virtual time."""
 
 from __future__ import annotations
 

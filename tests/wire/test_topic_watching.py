@@ -1,4 +1,4 @@
-"""WATCH_TOPIC_LIST through frames (SEMANTICS 2.19)."""
+"""WATCH_TOPIC_LIST through frames (rule 2.19)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Transactions as a client sees them (SEMANTICS 9)."""
+"""Transactions as a client sees them (rules of group 9)."""
 
 from __future__ import annotations
 

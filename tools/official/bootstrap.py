@@ -1,7 +1,7 @@
 """What the official suite expects to exist before it runs, created through REST.
 
 The suite's own start script makes the cluster's address known, the tenants `public` and `private` and the namespaces
-`public/default`, `public/default-2` and `private/auth` (SEMANTICS 16.2). Here each is created if it is missing. A
+`public/default`, `public/default-2` and `private/auth` (rule 16.2). Here each is created if it is missing. A
 broker without these routes, or one that needs no such step, is no reason to stop: every answer is reported instead.
 """
 
@@ -12,7 +12,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Mapping
 
-# Settings that the suite's broker runs with (SEMANTICS 16.2).
+# Settings that the suite's broker runs with (rule 16.2).
 SETTINGS: Mapping[str, str] = {
     "maxMessageSize": "1024000",
     "acknowledgmentAtBatchIndexLevelEnabled": "true",

@@ -95,7 +95,7 @@ class Broker:
         self.connections = Connections()
 
     def _instance(self, rng: Random) -> int:
-        """A number that no earlier life of this broker had: part of generated producer names (SEMANTICS 3.1.1)."""
+        """A number that no earlier life of this broker had: part of generated producer names (rule 3.1.1)."""
         record = self._metadata.get(_INSTANCE_PATH)
         number = 0 if record is None else int(record.data) + 1
         try:

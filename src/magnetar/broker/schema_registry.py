@@ -1,4 +1,4 @@
-"""The schema registry: who may add which version to what, by the policies of the topic (SEMANTICS 10).
+"""The schema registry: who may add which version to what, by the policies of the topic (rules of group 10).
 
 Versions are added synchronously and durable when a call returns, so whoever answers a client afterwards may promise
 them. Nothing here is asked per message: a producer and a consumer each ask once, when they come.

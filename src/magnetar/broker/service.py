@@ -111,7 +111,7 @@ class BrokerService:
     # names and time ----------------------------------------------------------------------------------------------
 
     def new_producer_name(self) -> str:
-        """Unique in the cluster: ``<cluster>-<instance>-<counter>`` (SEMANTICS 3.1.1)."""
+        """Unique in the cluster: ``<cluster>-<instance>-<counter>`` (rule 3.1.1)."""
         name = f"{self.settings.clusterName}-{self._instance}-{self._producer_names}"
         self._producer_names += 1
         return name
@@ -137,7 +137,7 @@ class BrokerService:
     def topic_for(self, name: TopicName, *, create: bool) -> Topic:
         """The topic that a producer or consumer asked for.
 
-        Raises TopicNotFoundError, ServiceNotReadyError, NotAllowedError (SEMANTICS 2.9–2.13).
+        Raises TopicNotFoundError, ServiceNotReadyError, NotAllowedError (rules 2.9 to 2.13).
         """
         topic = self.topics.get(name.fqn)
         if topic is not None:
@@ -262,7 +262,7 @@ class BrokerService:
         return self.directory.partitions_of(topic)
 
     def delete(self, name: TopicName, *, force: bool) -> None:
-        """Delete a topic with its subscriptions (SEMANTICS 4.7.2). Raises NotFoundError, PreconditionFailedError."""
+        """Delete a topic with its subscriptions (rule 4.7.2). Raises NotFoundError, PreconditionFailedError."""
         topic = self.find(name)
         if topic is None:
             raise NotFoundError(f"Topic {name.fqn} not found")
@@ -301,7 +301,7 @@ class BrokerService:
             log.error("topic %s is deleted, its schema is still there (DELETE it by REST): %s", name.fqn, error)
 
     def unload(self, name: TopicName) -> None:
-        """Let go of a topic: clients look it up again, its state is rebuilt (SEMANTICS 4.2.5)."""
+        """Let go of a topic: clients look it up again, its state is rebuilt (rule 4.2.5)."""
         topic = self.find(name)
         if topic is None:
             raise NotFoundError(f"Topic {name.fqn} not found")

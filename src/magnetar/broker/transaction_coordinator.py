@@ -3,7 +3,7 @@
 The pure decisions are in :mod:`magnetar.transactions.coordinator`. Here they are written down, beside the log
 ``internal://transaction-log/0``, and answered when that is durable. An end is noted at the
 coordinator and at every topic that took part in one turn of the loop, so in one block (docs/decisions/007). A topic
-that is gone by then counts as ended (SEMANTICS 9.15).
+that is gone by then counts as ended (rule 9.15).
 
 A transaction that nobody ends is aborted when its time is over, by the injected clock, so also if it ran out while the
 broker was down.

@@ -1,4 +1,4 @@
-"""Lookup: which broker serves a topic, how many partitions it has (SEMANTICS 2), and connections to these brokers.
+"""Lookup: which broker serves a topic, how many partitions it has (rules of group 2), and connections to these brokers.
 
 A lookup goes to a broker of the service URL. Its answer is final ("connect"), or names another broker to ask
 ("redirect"), or fails. A broker behind a proxy is reached through the address that was asked, by naming it in CONNECT.
@@ -93,7 +93,7 @@ class Lookup:
 
     def partition_count(self, topic: str, *, create: bool = True) -> int:
         """Return the number of partitions, 0 for a topic without; ``create`` lets the broker make a topic that is
-        missing (SEMANTICS 2.8)."""
+        missing (rule 2.8)."""
 
         def ask() -> int:
             connection = self._question()
@@ -126,7 +126,7 @@ class Lookup:
         return self.patiently(ask)
 
     def schema(self, topic: str, version: bytes | None) -> c.CommandGetSchemaResponse:
-        """Return what the schema registry has of a topic (SEMANTICS 10.9); None asks for the latest version."""
+        """Return what the schema registry has of a topic (rule 10.9); None asks for the latest version."""
 
         def ask() -> c.CommandGetSchemaResponse:
             connection = self._question()

@@ -1,4 +1,4 @@
-"""Raw entries under one producer name, each with a receipt (SEMANTICS 3).
+"""Raw entries under one producer name, each with a receipt (rules of group 3).
 
 The caller builds whole entries (`protocol.batches` does it in bulk) and numbers them with growing sequence ids. Frames
 are collected and written together; a window of entries and bytes without receipt bounds memory and keeps the broker's
@@ -55,7 +55,7 @@ class Producer:
         schema: c.Schema | None = None,
         encrypted: bool = False,
     ) -> None:
-        """``schema`` is registered if it is new; the broker refuses what may not follow (SEMANTICS 10.4).
+        """``schema`` is registered if it is new; the broker refuses what may not follow (rule 10.4).
 
         ``encrypted`` says that all entries will be; a namespace may demand it.
         """

@@ -1,4 +1,4 @@
-"""One reader of one topic at a broker: it starts at a read position and leaves no lasting trace (SEMANTICS 4.3.6)."""
+"""One reader of one topic at a broker: it starts at a read position and leaves no lasting trace (rule 4.3.6)."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class ReaderSession:
         self.consumer_id = self.connection.new_handle()
         first = c.MessageIdData(-1, -1)
         if start.ledger >= 0:
-            # With a batch index the broker begins with that entry, without one after it (SEMANTICS 4.3.6).
+            # With a batch index the broker begins with that entry, without one after it (rule 4.3.6).
             first = c.MessageIdData(start.ledger, start.entry, batch_index=start.batch)
         try:
             self.connection.request(

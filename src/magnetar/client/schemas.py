@@ -1,4 +1,4 @@
-"""The schemas of topics, asked for over the broker's own port (SEMANTICS 10.9) and remembered by this process.
+"""The schemas of topics, asked for over the broker's own port (rule 10.9) and remembered by this process.
 
 A version never changes, so it is asked for once; what is the latest is asked for each time.
 """

@@ -1,4 +1,4 @@
-"""KEY_VALUE (SEMANTICS 10.13): two schemas in one, as the columns ``key`` and ``value``.
+"""KEY_VALUE (rule 10.13): two schemas in one, as the columns ``key`` and ``value``.
 
 INLINE, both are in the value: ``[u32 size][key][u32 size][value]``, where a size of -1 is null. SEPARATED, the key is
 the message's. A part that is a record becomes a struct. Each part is read with its own half of the writer's schema.

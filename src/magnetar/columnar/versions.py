@@ -32,7 +32,7 @@ def version_text(version: bytes | None) -> str:
 
 def groups(runs: Runs) -> Iterator[tuple[bytes | None, NDArray[np.int64] | None]]:
     """Each version and the rows that have it; None for the rows if all have."""
-    # Empty is "none", too (SEMANTICS 10.3).
+    # Empty is "none", too (rule 10.3).
     runs = [(count, version or None) for count, version in runs]
     versions = list(dict.fromkeys(version for count, version in runs if count))
     if len(versions) == 1:

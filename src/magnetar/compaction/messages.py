@@ -1,4 +1,4 @@
-"""What compaction needs to know of an entry, and batches of which only some messages stay (SEMANTICS 4.7.4, 14.13).
+"""What compaction needs to know of an entry, and batches of which only some messages stay (rules 4.7.4, 14.13).
 
 Observed on Apache Pulsar 4.0.8: in a batch a message that goes is replaced by an empty one with ``compacted_out``, the
 others keep their index; the batch is compressed as it was and its ``uncompressed_size`` set. An unbatched message is

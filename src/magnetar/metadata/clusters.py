@@ -1,4 +1,4 @@
-"""Clusters by name (SEMANTICS 11.2.1)."""
+"""Clusters by name (rule 11.2.1)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Namespaces and their policies (SEMANTICS 11.3)."""
+"""Namespaces and their policies (rules of 11.3)."""
 
 from __future__ import annotations
 

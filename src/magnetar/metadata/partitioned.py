@@ -1,4 +1,4 @@
-"""Which topics are partitioned, and into how many (SEMANTICS 2.13, 2.14, 11.4.1).
+"""Which topics are partitioned, and into how many (rules 2.13, 2.14, 11.4.1).
 
 Only the count and the properties; the partitions are ordinary topics. While some of them are being made, the record
 notes the first that may be missing (``unmade``), so that a crash in between is noticed and mended. Who removes the

@@ -1,6 +1,6 @@
 """Everything administrators name, in one place: clusters, tenants, namespaces, partitioned topics, topic policies.
 
-Opening loads all of it into memory and makes sure that what Pulsar's standalone comes with is there (SEMANTICS
+Opening loads all of it into memory and makes sure that what Pulsar's standalone comes with is there (rule
 14.16): its cluster, the tenants ``public`` and ``pulsar``, the namespaces ``public/default`` and ``pulsar/system``.
 """
 

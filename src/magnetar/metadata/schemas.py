@@ -1,4 +1,4 @@
-"""Versions of schemas (SEMANTICS 10.2, 10.3, 10.11): one record for each, so that a version once given stays as it is.
+"""Versions of schemas (rules 10.2, 10.3, 10.11): one record for each, so that a version once given stays as it is.
 
 ::
 

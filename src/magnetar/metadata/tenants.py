@@ -1,4 +1,4 @@
-"""Tenants by name (SEMANTICS 11.2.3)."""
+"""Tenants by name (rule 11.2.3)."""
 
 from __future__ import annotations
 

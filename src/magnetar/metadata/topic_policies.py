@@ -1,4 +1,4 @@
-"""The policies that topics have of their own, as JSON by the names of their REST routes (SEMANTICS 8.5).
+"""The policies that topics have of their own, as JSON by the names of their REST routes (rule 8.5).
 
 They stand in the metadata store and nowhere else: a change is durable when its request is answered, whatever happens
 next. Apache Pulsar keeps them as messages of the namespace's ``__change_events`` topic, which can be read late after a

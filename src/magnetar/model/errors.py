@@ -1,4 +1,4 @@
-"""One tree of errors. Each class knows its wire code (ServerError, SEMANTICS 1.3.20) and its HTTP status.
+"""One tree of errors. Each class knows its wire code (ServerError, rule 1.3.20) and its HTTP status.
 
 Raise the most exact class with a message that names what, where and the next step; the connection and the REST
 server turn it into an answer, nobody else inspects it.
@@ -64,7 +64,7 @@ class UnsupportedPatternError(InvalidTopicNameError):
 
 
 class InvalidNamespaceNameError(MagnetarError):
-    """On the wire it closes the connection (SEMANTICS 1.3.19)."""
+    """On the wire it closes the connection (rule 1.3.19)."""
 
     status = 412
 

@@ -1,6 +1,6 @@
 """Hashes that decide routing: murmur3, Java's string hash, and the sticky slots of Key_Shared.
 
-``murmur3_31`` is MurmurHash3 x86 32-bit with seed 0, sign bit cleared; all official clients agree on it (SEMANTICS
+``murmur3_31`` is MurmurHash3 x86 32-bit with seed 0, sign bit cleared; all official clients agree on it (rule
 6.7.5). Two key spaces are cut from it (0.4):
 
 * range and STICKY mode: ``h % 65536``, and 0 is moved to 1;

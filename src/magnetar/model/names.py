@@ -1,6 +1,6 @@
 """Names of namespaces and topics: parsing, partitions, and the texts a bad name is refused with.
 
-Forms (SEMANTICS 2.1)::
+Forms (rule 2.1)::
 
     t                                    persistent://public/default/t
     tenant/ns/t                          persistent://tenant/ns/t

@@ -1,4 +1,4 @@
-"""Records stored and sent as JSON, with Pulsar's field names (SEMANTICS 11.2, 11.3.2).
+"""Records stored and sent as JSON, with Pulsar's field names (rules 11.2, 11.3.2).
 
 They stay plain JSON objects, so that a policy that has no effect yet is still kept and shown; what the broker acts on
 is read through the small views at the end.

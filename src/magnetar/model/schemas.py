@@ -1,4 +1,4 @@
-"""What a schema is to everybody: its type, its definition, and a version of it as it is kept (SEMANTICS 10.1, 10.3)."""
+"""What a schema is to everybody: its type, its definition, and a version of it as it is kept (rules 10.1, 10.3)."""
 
 from __future__ import annotations
 

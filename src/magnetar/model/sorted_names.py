@@ -117,5 +117,5 @@ def checksum_of(names: Sequence[str], before: int, *, first: bool) -> int:
 
 
 def hex_digest(checksum: int) -> str:
-    """As Guava prints it: little-endian bytes in hex (SEMANTICS 2.18)."""
+    """As Guava prints it: little-endian bytes in hex (rule 2.18)."""
     return checksum.to_bytes(4, "little").hex()

@@ -1,4 +1,4 @@
-"""Topics that the broker keeps for itself (SEMANTICS 8.1): hidden unless asked for, and not for clients to make."""
+"""Topics that the broker keeps for itself (rule 8.1): hidden unless asked for, and not for clients to make."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Patterns for topic names, as clients send them: compiled by RE2, so that a stranger's pattern costs linear time.
 
-The pattern is matched against a name without its scheme and without ``-partition-<n>``, as a whole (SEMANTICS 2.17).
+The pattern is matched against a name without its scheme and without ``-partition-<n>``, as a whole (rule 2.17).
 Clients write the scheme in front of the pattern or behind an anchor (Java: ``^persistent://tenant/ns/.*$``), a group or
 a quotation; wherever it stands, it is taken out, what was in front of it stays.
 

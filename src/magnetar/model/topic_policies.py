@@ -1,4 +1,4 @@
-"""What holds for one topic, whoever said it: the topic itself, its namespace or the broker (SEMANTICS 8.4, 8.5).
+"""What holds for one topic, whoever said it: the topic itself, its namespace or the broker (rules 8.4, 8.5).
 
 Values only. :mod:`magnetar.broker.policies` makes them; a loaded topic has one and gets a new one when something
 changes, so features compare what they had with what they get.

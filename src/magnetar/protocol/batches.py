@@ -37,9 +37,9 @@ class Batch(NamedTuple):
 
 
 def key_text(key: bytes, *, base64_always: bool = False) -> tuple[str, bool]:
-    """A key as the wire wants it, and whether that is base64: only for keys that are no UTF-8 (SEMANTICS 3.8).
+    """A key as the wire wants it, and whether that is base64: only for keys that are no UTF-8 (rules of 3.8).
 
-    ``base64_always``: for those of KEY_VALUE, SEPARATED (SEMANTICS 10.13).
+    ``base64_always``: for those of KEY_VALUE, SEPARATED (rule 10.13).
     """
     if not base64_always:
         try:

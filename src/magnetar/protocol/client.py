@@ -1,4 +1,4 @@
-"""The client's side of a connection: request ids, and which answer belongs to which request (SEMANTICS 1.1.12, 1.3).
+"""The client's side of a connection: request ids, and which answer belongs to which request (rules 1.1.12, 1.3).
 
 `send` turns a command into bytes and remembers it if it wants an answer. `receive` turns bytes into commands and
 `match` judges each and finds its request: an arrival with a request is its answer, one without is a push (a message,
@@ -133,7 +133,7 @@ class ClientConnection:
         if kind is not c.CommandError and ANSWERS[type(request)] is not kind:
             raise ProtocolError(f"{kind.__name__} as the answer to {type(request).__name__}")
         if not (isinstance(command, c.CommandProducerSuccess) and not command.producer_ready):
-            # A producer that waits for exclusive access is told twice (SEMANTICS 3.2.4).
+            # A producer that waits for exclusive access is told twice (rule 3.2.4).
             del self._requests[request_id]
         return Arrival(command, request)
 

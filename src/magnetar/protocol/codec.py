@@ -318,7 +318,7 @@ def _body(command: c.Command) -> bytes:
 
 
 def encode_broker_metadata(metadata: c.BrokerEntryMetadata | None) -> bytes:
-    """Magic, size and metadata that stand before an entry (SEMANTICS 1.1.6); nothing for None."""
+    """Magic, size and metadata that stand before an entry (rule 1.1.6); nothing for None."""
     if metadata is None:
         return b""
     body = pb.BrokerEntryMetadata()

@@ -1,4 +1,4 @@
-"""Payload compression exactly as Pulsar's clients do it (SEMANTICS 3.7).
+"""Payload compression exactly as Pulsar's clients do it (rules of 3.7).
 
     LZ4     a raw block: no frame, no length, the size comes from uncompressed_size
     ZLIB    an RFC 1950 stream
@@ -32,7 +32,7 @@ class CompressionType(IntEnum):
 
 
 class DamagedPayloadError(MagnetarError):
-    """A message that cannot be unpacked; a consumer acknowledges it with ``reason`` (SEMANTICS 3.7.8)."""
+    """A message that cannot be unpacked; a consumer acknowledges it with ``reason`` (rule 3.7.8)."""
 
     def __init__(self, text: str, reason: ValidationError) -> None:
         super().__init__(text)
@@ -89,7 +89,7 @@ def _unpack(cramjam: ModuleType, kind: CompressionType, data: bytes, size: int) 
         # Zero would mean without limit; one byte more than promised is enough to see a lie.
         return zlib.decompressobj().decompress(data, size + 1)
     if size == 0:
-        # Some writers send nothing at all, others the codec's own empty form (SEMANTICS 3.7.6).
+        # Some writers send nothing at all, others the codec's own empty form (rule 3.7.6).
         return b""
     if kind is CompressionType.SNAPPY and cramjam.snappy.decompress_raw_len(data) != size:
         raise ValueError("the block has another size")

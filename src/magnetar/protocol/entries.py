@@ -3,7 +3,7 @@
     entry   [u16 0x0e01][u32 crc32c][u32 metadata size][MessageMetadata][payload]
     batch   payload, decrypted and decompressed = ([u32 size][SingleMessageMetadata][payload_size bytes])...
 
-A message is a batch if the field num_messages_in_batch is present, even with 1 (SEMANTICS 1.1.9), hence None here for
+A message is a batch if the field num_messages_in_batch is present, even with 1 (rule 1.1.9), hence None here for
 "not a batch". A broker looks at few fields of an entry and never rewrites one: `publish_time` and `sticky_key` are made
 for that, `metadata_of` and the rest for clients.
 """
@@ -71,7 +71,7 @@ class EntryMetadata:
 
 @dataclass(frozen=True, slots=True)
 class SingleMessageMetadata:
-    """What a message in a batch keeps for itself (SEMANTICS 3.5.3); the payload's size is that of the payload."""
+    """What a message in a batch keeps for itself (rule 3.5.3); the payload's size is that of the payload."""
 
     properties: KeyValues = ()
     partition_key: str | None = None
@@ -175,7 +175,7 @@ DELIVER_AT: Final = b"\x98\x01"
 
 
 def deliver_at(entry: bytes) -> int:
-    """When it wants to be delivered (SEMANTICS 7.1), 0 if at once; never fails. Cheap for entries that say nothing."""
+    """When it wants to be delivered (rule 7.1), 0 if at once; never fails. Cheap for entries that say nothing."""
     if entry.find(DELIVER_AT, 10, 10 + (entry[7] << 16 | entry[8] << 8 | entry[9])) < 0:
         return 0
     try:
@@ -185,7 +185,7 @@ def deliver_at(entry: bytes) -> int:
 
 
 _UUID: Final = b"\xd2\x01"
-"""How field 26, uuid, begins on the wire: every chunk has it (SEMANTICS 3.6.2)."""
+"""How field 26, uuid, begins on the wire: every chunk has it (rule 3.6.2)."""
 
 
 def chunk_of(entry: bytes) -> tuple[str, bool] | None:
@@ -212,7 +212,7 @@ def is_encrypted(entry: bytes) -> bool:
 
 
 def sticky_key(entry: bytes) -> bytes:
-    """What Key_Shared hashes (SEMANTICS 5.6.1); never fails, an unreadable entry has NONE_KEY."""
+    """What Key_Shared hashes (rule 5.6.1); never fails, an unreadable entry has NONE_KEY."""
     try:
         raw = _raw_metadata(entry)
     except ProtocolError:

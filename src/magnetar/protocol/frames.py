@@ -1,4 +1,4 @@
-"""Framing of the wire (SEMANTICS 1.1): sizes, magic numbers, checksum, and where one frame ends.
+"""Framing of the wire (rules of 1.1): sizes, magic numbers, checksum, and where one frame ends.
 
     simple frame    [u32 total][u32 command size][BaseCommand]
     payload frame   [u32 total][u32 command size][BaseCommand][entry]           SEND and MESSAGE only
@@ -21,7 +21,7 @@ from magnetar.model.errors import ProtocolError
 MAX_MESSAGE_SIZE: Final = 5 * 1024 * 1024
 FRAME_PADDING: Final = 10 * 1024
 MAX_FRAME_SIZE: Final = MAX_MESSAGE_SIZE + FRAME_PADDING
-"""5,253,120 bytes with the size field (SEMANTICS 1.1.7)."""
+"""5,253,120 bytes with the size field (rule 1.1.7)."""
 
 CHECKSUM_MAGIC: Final = 0x0E01
 BROKER_METADATA_MAGIC: Final = 0x0E02
@@ -124,7 +124,7 @@ class FrameSplitter:
 
 
 def check_total(total: int, max_frame_size: int) -> None:
-    """Refuse a frame that is too large or cannot hold its command's size (SEMANTICS 1.1.7)."""
+    """Refuse a frame that is too large or cannot hold its command's size (rule 1.1.7)."""
     if total + 4 > max_frame_size:
         raise ProtocolError(f"a frame of {total + 4} bytes is larger than the {max_frame_size} allowed")
     if total < 4:

@@ -4,7 +4,7 @@ What clients and brokers really send of these (few fields, in any order, no nest
 the time that protobuf objects take. Anything else goes to the codec, which is also the judge of what is malformed: a
 reader here gives up on whatever it does not know for sure, so both ways give the same commands (tests compare them).
 
-The entry of a payload frame is cut out whole; its checksum is verified and reported, not enforced (SEMANTICS 1.1.5).
+The entry of a payload frame is cut out whole; its checksum is verified and reported, not enforced (rule 1.1.5).
 """
 
 from __future__ import annotations

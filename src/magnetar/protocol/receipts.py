@@ -3,7 +3,7 @@
     total size, command size | 08 07 3a n | 08 producer | 10 sequence | 1a m 08 ledger 10 entry | 20 highest
 
 `n` and `m` count the bytes after them. Everything but the three varying numbers is prepared per producer and ledger,
-once for every pair of lengths. highest_sequence_id is always there (SEMANTICS 3.3.2), a partition never.
+once for every pair of lengths. highest_sequence_id is always there (rule 3.3.2), a partition never.
 """
 
 from __future__ import annotations
@@ -75,5 +75,5 @@ class Receipts:
 
 
 def receipt(producer_id: int, sequence_id: int, ledger: int, entry: int, highest_sequence_id: int = 0) -> bytes:
-    """One receipt on its own, for instance the one of a duplicate: ledger and entry -1 (SEMANTICS 3.4.3)."""
+    """One receipt on its own, for instance the one of a duplicate: ledger and entry -1 (rule 3.4.3)."""
     return Receipts(producer_id, ledger)(sequence_id, entry, highest_sequence_id)

@@ -1,4 +1,4 @@
-"""The broker's side of a connection: which commands a client may send, and when (SEMANTICS 1.2.1).
+"""The broker's side of a connection: which commands a client may send, and when (rule 1.2.1).
 
     NEW --CONNECT--> GREETED --accept()--> OPEN
                        | challenge() allows one AUTH_RESPONSE, in GREETED and, for a refresh, in OPEN

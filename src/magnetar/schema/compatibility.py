@@ -1,4 +1,4 @@
-"""Which definition may follow which, and which are one and the same (SEMANTICS 10.4-10.7).
+"""Which definition may follow which, and which are one and the same (rules 10.4 to 10.7).
 
 Error texts begin as Apache Pulsar's and then say which version is in the way, at which field and by which rule.
 """

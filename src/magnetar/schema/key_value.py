@@ -1,4 +1,4 @@
-"""Schemas of key and value in one (SEMANTICS 10.13)::
+"""Schemas of key and value in one (rule 10.13)::
 
     schema data = [i32 length][key's schema][i32 length][value's schema]        length -1 = none
 

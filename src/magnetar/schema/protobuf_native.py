@@ -1,4 +1,4 @@
-"""Schemas of protobuf messages as they are (SEMANTICS 10.14): JSON with the descriptors and the root message's name.
+"""Schemas of protobuf messages as they are (rule 10.14): JSON with the descriptors and the root message's name.
 
 ::
 

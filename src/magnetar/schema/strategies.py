@@ -1,4 +1,4 @@
-"""Compatibility strategies (SEMANTICS 10.6): which versions are compared, and who must be able to read whom."""
+"""Compatibility strategies (rule 10.6): which versions are compared, and who must be able to read whom."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ Promises checked:
 * *no invention*: what is delivered was sent;
 * *order* (by rule): first deliveries of a subscription ascend per topic, or per key; between two causes for redelivery
   a consumer sees ascending places;
-* *one owner per key* (rule ``KEY``, SEMANTICS 5.6.15): no consumer gets a key while another holds unacked ones;
+* *one owner per key* (rule ``KEY``, rule 5.6.15): no consumer gets a key while another holds unacked ones;
 * *acked stays acked*: after ``AckConfirmed`` the entry is not delivered again, unless the rules excuse it;
 * *duplicates only with a cause*: an entry is delivered again to a subscription only after something that allows it: its
   consumer left or asked for redelivery, a crash, a seek.
@@ -95,7 +95,7 @@ class RedeliveryAsked:
 
 @dataclass(frozen=True, slots=True)
 class ActiveChanged:
-    """Failover: another consumer is the active one and gets everything unacked (SEMANTICS 5.4.6)."""
+    """Failover: another consumer is the active one and gets everything unacked (rule 5.4.6)."""
 
     topic: str
     subscription: str
@@ -135,7 +135,7 @@ class AckConfirmed:
 
 @dataclass(frozen=True, slots=True)
 class Sought:
-    """The cursor was moved: delivery starts again behind ``before``, acks are forgotten (SEMANTICS 5.9.4)."""
+    """The cursor was moved: delivery starts again behind ``before``, acks are forgotten (rule 5.9.4)."""
 
     topic: str
     subscription: str

@@ -2,7 +2,7 @@
 
 It runs in a simulation (:class:`~magnetar.testing.simloop.SimLoop` with a network) and against real sockets alike,
 as all it uses is ``loop.create_connection``. Every command that arrives goes, in order, to ``on_command`` and then to
-whoever waits for it, or into an inbox by type until somebody asks; only PING is answered by itself (SEMANTICS 12),
+whoever waits for it, or into an inbox by type until somebody asks; only PING is answered by itself (rules of group 12),
 unless ``answer_pings`` is off. Requests get their answer by request id; ERROR becomes :class:`RawClientError`; the end
 of the connection fails everything that waits with :class:`DisconnectedError`.
 
@@ -198,7 +198,7 @@ class RawClient(asyncio.Protocol):
     async def connect(
         self, version: str = "magnetar-raw", protocol_version: int = 21, **options: Any
     ) -> c.CommandConnected:
-        """The handshake (SEMANTICS 1.2)."""
+        """The handshake (rules of 1.2)."""
         self.say(c.CommandConnect(version, protocol_version, **options))
         answer: Any = await self.hear(cast(type[Any], c.CommandConnected), c.CommandError)
         if isinstance(answer, c.CommandError):
@@ -310,7 +310,7 @@ class RawConsumer:
         self.client.say(c.CommandAck(self.consumer_id, _ack_type(cumulative), ids))
 
     async def ack(self, *ids: c.MessageIdData, cumulative: bool = False, txn: c.TxnId | None = None) -> None:
-        """Say ACK and wait for ACK_RESPONSE (SEMANTICS 1.3.5)."""
+        """Say ACK and wait for ACK_RESPONSE (rule 1.3.5)."""
         request_id = self.client.new_id()
         self.client.say(c.CommandAck(self.consumer_id, _ack_type(cumulative), ids, txn=txn, request_id=request_id))
         answer = await self.client.hear(c.CommandAckResponse, where=lambda answer: answer.request_id == request_id)
@@ -322,7 +322,7 @@ class RawConsumer:
         self.client.say(c.CommandRedeliverUnacknowledgedMessages(self.consumer_id, tuple(ids), epoch))
 
     async def seek(self, to: c.MessageIdData | None = None, *, publish_time_ms: int | None = None) -> None:
-        """Move the cursor; the broker then closes the consumer (SEMANTICS 5.9)."""
+        """Move the cursor; the broker then closes the consumer (rules of 5.9)."""
         command = c.CommandSeek(self.consumer_id, self.client.new_id(), to, publish_time_ms)
         await self.client.request(command, c.CommandSuccess)
 

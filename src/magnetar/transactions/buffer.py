@@ -1,4 +1,4 @@
-"""Which entries of one topic belong to open transactions, and which are hidden for ever. Pure (SEMANTICS 9.9, 9.10).
+"""Which entries of one topic belong to open transactions, and which are hidden for ever. Pure (rules 9.9, 9.10).
 
 Everything is an ordinal. Entries of an open transaction wait, and all entries behind the first of them wait with them;
 entries of an aborted one and the marker that ends one are hidden: consumers never see them.

@@ -1,4 +1,4 @@
-"""The coordinator's decisions: which transactions there are, who takes part, who may end them (SEMANTICS 9.3-9.8).
+"""The coordinator's decisions: which transactions there are, who takes part, who may end them (rules 9.3 to 9.8).
 
 Pure. Open transactions are all that is ever on disk: an end is one block (docs/decisions/007), and a transaction that
 has ended is forgotten. Between its decision and that block being durable it is COMMITTING or ABORTING.

@@ -1,4 +1,4 @@
-"""The entry that says how a transaction ended: COMMIT or ABORT in its metadata, no payload (SEMANTICS 9.10).
+"""The entry that says how a transaction ended: COMMIT or ABORT in its metadata, no payload (rule 9.10).
 
 Our own reading never needs it (docs/decisions/007); it is there because entry ids are counted with it.
 """

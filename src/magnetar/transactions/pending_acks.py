@@ -1,4 +1,4 @@
-"""Acknowledgements that open transactions hold reserved on one subscription. Pure (SEMANTICS 9.12, 9.14).
+"""Acknowledgements that open transactions hold reserved on one subscription. Pure (rules 9.12, 9.14).
 
 A reserved entry is neither sent nor acknowledged. Two transactions may hold different messages of one batch, never the
 same one; a cumulative acknowledgement belongs to one transaction at a time and only moves forward. The caller has

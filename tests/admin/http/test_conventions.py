@@ -1,4 +1,4 @@
-"""What holds for every route (SEMANTICS 11.1), what is not built, health and metrics, and the server itself."""
+"""What holds for every route (rules of 11.1), what is not built, health and metrics, and the server itself."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""JSON bodies: read strictly, coerced as Apache Pulsar's parser does (SEMANTICS 11.1.4)."""
+"""JSON bodies: read strictly, coerced as Apache Pulsar's parser does (rule 11.1.4)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The topic that tells of changed policies, through REST and sockets (SEMANTICS 8.1, 8.2)."""
+"""The topic that tells of changed policies, through REST and sockets (rules 8.1, 8.2)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Compaction through REST and real sockets (SEMANTICS 4.7.4, 4.7.5, 5.9.12, 5.9.13)."""
+"""Compaction through REST and real sockets (rules 4.7.4, 4.7.5, 5.9.12, 5.9.13)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The health check's own topic: used, hidden, never growing (SEMANTICS 8.1, 8.7)."""
+"""The health check's own topic: used, hidden, never growing (rules 8.1, 8.7)."""
 
 from __future__ import annotations
 

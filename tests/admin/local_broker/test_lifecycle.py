@@ -1,4 +1,4 @@
-"""Ends, properties and upkeep of topics over REST, seen by real clients (SEMANTICS 4.5-4.7, 8.2, 11.4, 11.5, 16.4)."""
+"""Ends, properties and upkeep of topics over REST, seen by real clients (rules 4.5 to 4.7, 8.2, 11.4, 11.5, 16.4)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The REST interface on the real broker: what it changes is there for clients, and survives (SEMANTICS 11.4, 11.5)."""
+"""The REST interface on the real broker: what it changes is there for clients, and survives (rules 11.4, 11.5)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Non-persistent topics over REST, beside real clients (SEMANTICS 13.8, 13.10, 13.11)."""
+"""Non-persistent topics over REST, beside real clients (rules 13.8, 13.10, 13.11)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Statistics of a whole broker against a recount of what its clients saw (SEMANTICS 5.10, 11.4.11, 4.2.6).
+"""Statistics of a whole broker against a recount of what its clients saw (rules 5.10, 11.4.11, 4.2.6).
 
 Random publishing, permits, acknowledgements, redelivery and leaving on three subscriptions; the recount knows only
 frames. A request and its answer on each connection make sure that everything sent before has arrived.

@@ -1,4 +1,4 @@
-"""REST's look at stored messages and backlogs (SEMANTICS 11.5.3, 11.5.5)."""
+"""REST's look at stored messages and backlogs (rules 11.5.3, 11.5.5)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Transactions over REST, on a real broker (SEMANTICS 9.17, 9.18)."""
+"""Transactions over REST, on a real broker (rules 9.17, 9.18)."""
 
 from __future__ import annotations
 

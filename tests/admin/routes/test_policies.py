@@ -1,4 +1,4 @@
-"""Policies of namespaces and topics over REST: shown as set, refused as Pulsar does (SEMANTICS 4.4-4.6, 8, 11.3).
+"""Policies of namespaces and topics over REST: shown as set, refused as Pulsar does (rules of 4.4 to 4.6, 11.3).
 
 Bodies, statuses and texts were seen on Apache Pulsar 4.0.8.
 """

@@ -1,4 +1,4 @@
-"""Clusters, tenants, namespaces over REST: SEMANTICS 11.1, 11.2, 11.3 and the reasons Apache Pulsar gave."""
+"""Clusters, tenants, namespaces over REST: rules 11.1, 11.2, 11.3 and the reasons Apache Pulsar gave."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""/admin/v2/schemas (SEMANTICS 10.11, 10.16), and what removes schemas."""
+"""/admin/v2/schemas (rules 10.11, 10.16), and what removes schemas."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Topics, partitions, subscriptions, statistics, look-ups over REST: SEMANTICS 11.4, 11.5, 2.14, 2.20."""
+"""Topics, partitions, subscriptions, statistics, look-ups over REST: rules 11.4, 11.5, 2.14, 2.20."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Transactions: the coordinator, isolation, reserved acknowledgements, what REST shows (SEMANTICS 9)."""
+"""Transactions: the coordinator, isolation, reserved acknowledgements, what REST shows (rules of group 9)."""
 
 from __future__ import annotations
 

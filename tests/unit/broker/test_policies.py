@@ -1,4 +1,4 @@
-"""What holds for a topic: the resolver against a naive model, and who is told of changes (SEMANTICS 8.4)."""
+"""What holds for a topic: the resolver against a naive model, and who is told of changes (rule 8.4)."""
 
 from __future__ import annotations
 

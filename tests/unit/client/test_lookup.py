@@ -1,4 +1,4 @@
-"""Finding a topic's broker (SEMANTICS 2.3 to 2.8)."""
+"""Finding a topic's broker (rules 2.3 to 2.8)."""
 
 from __future__ import annotations
 

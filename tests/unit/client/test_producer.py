@@ -172,7 +172,7 @@ def test_the_window_blocks_until_receipts_come(monkeypatch: pytest.MonkeyPatch) 
 
 @pytest.mark.parametrize("stored", [False, True], ids=["in part", "as a whole"])
 def test_a_message_in_chunks_goes_on_where_receipts_ended(stored: bool) -> None:
-    """The broker knows of such a message when it has the last chunk, and not before (SEMANTICS 3.4.7)."""
+    """The broker knows of such a message when it has the last chunk, and not before (rule 3.4.7)."""
 
     def breaks(link: Link) -> None:
         opens(link, last=4)

@@ -1,4 +1,4 @@
-"""The last message of a batch that is still there, of entries that can and cannot be looked into (SEMANTICS 5.9.12)."""
+"""The last message of a batch that is still there, of entries that can and cannot be looked into (rule 5.9.12)."""
 
 from __future__ import annotations
 

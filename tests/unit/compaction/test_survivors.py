@@ -1,4 +1,4 @@
-"""What compaction keeps, against the last message per key of the log itself (SEMANTICS 4.7.4, 14.13)."""
+"""What compaction keeps, against the last message per key of the log itself (rules 4.7.4, 14.13)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The index of delayed messages against a dictionary, through dumps and trims (SEMANTICS 7)."""
+"""The index of delayed messages against a dictionary, through dumps and trims (rules of group 7)."""
 
 from __future__ import annotations
 

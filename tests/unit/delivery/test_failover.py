@@ -1,4 +1,4 @@
-"""Choice and change of the active consumer (SEMANTICS 5.4), and Exclusive (rule 5.3)."""
+"""Choice and change of the active consumer (rules of 5.4), and Exclusive (rule 5.3)."""
 
 from __future__ import annotations
 

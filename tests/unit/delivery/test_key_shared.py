@@ -1,4 +1,4 @@
-"""Key_Shared rule by rule (SEMANTICS 5.6.9 to 5.6.14)."""
+"""Key_Shared rule by rule (rules 5.6.9 to 5.6.14)."""
 
 from __future__ import annotations
 

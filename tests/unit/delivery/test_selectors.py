@@ -1,4 +1,4 @@
-"""Who owns a slot: the three ways to divide the key space (SEMANTICS 5.6.4 to 5.6.8, 0.1 to 0.4, 15)."""
+"""Who owns a slot: the three ways to divide the key space (rules 5.6.4 to 5.6.8, 0.1 to 0.4 and group 15)."""
 
 from __future__ import annotations
 

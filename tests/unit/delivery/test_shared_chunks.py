@@ -1,4 +1,4 @@
-"""All chunks of a message at one consumer, whatever happens (SEMANTICS 3.6.6, 5.2.3).
+"""All chunks of a message at one consumer, whatever happens (rules 3.6.6, 5.2.3).
 
 The churn of whole subscriptions runs on a log in which every third message is chunked and chunks of several messages
 interleave; a witness judges every delivery. Before it the single rules.

@@ -1,4 +1,4 @@
-"""Tenants, namespaces, partition counts: SEMANTICS 11.2, 11.3, 11.4.1, 14.16 and the texts of the reference table."""
+"""Tenants, namespaces, partition counts: rules 11.2, 11.3, 11.4.1, 14.16 and the texts of the reference table."""
 
 from __future__ import annotations
 

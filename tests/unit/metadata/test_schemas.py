@@ -1,4 +1,4 @@
-"""Versions of schemas as they are kept: numbers, durability, what a crash in a purge leaves (SEMANTICS 10.3, 10.11)."""
+"""Versions of schemas as they are kept: numbers, durability, what a crash in a purge leaves (rules 10.3, 10.11)."""
 
 from __future__ import annotations
 

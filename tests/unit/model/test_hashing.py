@@ -1,4 +1,4 @@
-"""Hashes against the vectors of SEMANTICS 15."""
+"""Hashes against the vectors of rules of group 15."""
 
 from __future__ import annotations
 

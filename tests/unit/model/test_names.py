@@ -1,4 +1,4 @@
-"""Names: SEMANTICS 1.3.19, 2.1, 2.2."""
+"""Names: rules 1.3.19, 2.1, 2.2."""
 
 from __future__ import annotations
 

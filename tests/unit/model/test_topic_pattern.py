@@ -1,4 +1,4 @@
-"""Patterns of topic names: SEMANTICS 2.17, and what clients of each language send."""
+"""Patterns of topic names: rule 2.17, and what clients of each language send."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Entries, batches and compression: round trips, what a broker looks at, and damage (SEMANTICS 1.1.9, 3.7, 5.6.1)."""
+"""Entries, batches and compression: round trips, what a broker looks at, and damage (rules 1.1.9, 3.7, 5.6.1)."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_entry_round_trip(metadata: e.EntryMetadata, payload: bytes) -> None:
 
 
 def test_a_batch_of_one_is_not_a_single_message() -> None:
-    """SEMANTICS 1.1.9: presence of the field counts, not its value."""
+    """Rule 1.1.9: presence of the field counts, not its value."""
     assert e.metadata_of(e.build_entry(e.EntryMetadata("p", 0, 1), b"")).num_messages_in_batch is None
     assert (
         e.metadata_of(e.build_entry(e.EntryMetadata("p", 0, 1, num_messages_in_batch=1), b"")).num_messages_in_batch
@@ -53,7 +53,7 @@ def test_a_batch_of_one_is_not_a_single_message() -> None:
     ],
 )
 def test_sticky_key(metadata: e.EntryMetadata, key: bytes) -> None:
-    """SEMANTICS 5.6.1."""
+    """Rule 5.6.1."""
     assert e.sticky_key(e.build_entry(metadata, b"x")) == key
 
 
@@ -99,12 +99,12 @@ def test_compression_round_trip(kind: CompressionType, data: bytes) -> None:
 
 @pytest.mark.parametrize("kind", list(CompressionType))
 def test_empty_payload(kind: CompressionType) -> None:
-    """SEMANTICS 3.7.6, also from a writer that sends nothing at all."""
+    """Rule 3.7.6, also from a writer that sends nothing at all."""
     assert decompress(kind, compress(kind, b""), 0, MAX) == b""
 
 
 def test_exact_encodings() -> None:
-    """SEMANTICS 3.7.2-3.7.5, read back by other means than the ones under test."""
+    """Rules 3.7.2 to 3.7.5, read back by other means than the ones under test."""
     data = b"magnetar " * 50
     assert zlib.decompress(compress(CompressionType.ZLIB, data)) == data
     lz4 = compress(CompressionType.LZ4, data)

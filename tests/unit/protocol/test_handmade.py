@@ -28,7 +28,7 @@ def test_varint_is_what_protobuf_reads(value: int) -> None:
 @settings(deadline=None)
 @given(numbers, numbers, numbers, numbers, numbers)
 def test_receipt(producer: int, sequence: int, ledger: int, entry: int, highest: int) -> None:
-    """highest_sequence_id is always present, a partition never (SEMANTICS 3.3.2)."""
+    """highest_sequence_id is always present, a partition never (rule 3.3.2)."""
     frame = receipt(producer, sequence, ledger, entry, highest)
     expected = CommandSendReceipt(producer, sequence, MessageIdData(ledger, entry), highest)
     assert Decoder().feed(frame) == [expected]

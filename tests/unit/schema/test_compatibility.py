@@ -1,4 +1,4 @@
-"""Which definition may follow which, by strategy and by type (SEMANTICS 10.4-10.7)."""
+"""Which definition may follow which, by strategy and by type (rules 10.4 to 10.7)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Limits of topics and subscriptions, also when a policy changes them (SEMANTICS 5.1.5, 5.1.6, 5.9.10)."""
+"""Limits of topics and subscriptions, also when a policy changes them (rules 5.1.5, 5.1.6, 5.9.10)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The coordinator's decisions against a dictionary (SEMANTICS 9.3-9.8)."""
+"""The coordinator's decisions against a dictionary (rules 9.3 to 9.8)."""
 
 from __future__ import annotations
 

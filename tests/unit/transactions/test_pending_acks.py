@@ -1,4 +1,4 @@
-"""Reserved acknowledgements against a dictionary of single messages (SEMANTICS 9.12)."""
+"""Reserved acknowledgements against a dictionary of single messages (rule 9.12)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reading request bodies as Pulsar takes them (SEMANTICS 11.1.4) and writing answers.
+"""Reading request bodies as Pulsar takes them (rule 11.1.4) and writing answers.
 
 A body may be missing or ``null``; numbers and booleans come bare; ``application/vnd...+json`` is JSON too.
 """

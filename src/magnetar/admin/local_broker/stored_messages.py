@@ -1,6 +1,6 @@
 """Single stored messages of a topic, and a backlog read through: what REST's look at the data itself is made of.
 
-An entry is shown as Apache Pulsar 4.0.8 shows it (SEMANTICS 11.5.3): its payload uncompressed, a batch still as one,
+An entry is shown as Apache Pulsar 4.0.8 shows it (rule 11.5.3): its payload uncompressed, a batch still as one,
 and its metadata in headers. What is encrypted stays as it is, and so does what cannot be unpacked or read: a header
 says why. Metadata that nobody can read are shown as a part of the payload.
 """

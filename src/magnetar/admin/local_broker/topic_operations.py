@@ -48,7 +48,7 @@ class LocalTopicOperations:
 
 
 async def _terminate(topic: Topic) -> JsonObject:
-    """The last message's id; entry -1 of the open ledger if there is none (SEMANTICS 4.7.1)."""
+    """The last message's id; entry -1 of the open ledger if there is none (rule 4.7.1)."""
     await durable(topic.termination.terminate)
     position = topic.log.position(topic.log.end - 1) if topic.log.end else topic.log.position(-1)
     return {

@@ -1,4 +1,4 @@
-"""What REST shows of transactions, in the shapes of Apache Pulsar 4.0.8 (SEMANTICS 9.17)."""
+"""What REST shows of transactions, in the shapes of Apache Pulsar 4.0.8 (rule 9.17)."""
 
 from __future__ import annotations
 

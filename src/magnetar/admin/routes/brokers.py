@@ -1,4 +1,4 @@
-"""/admin/v2/brokers: who is there, and is it well (SEMANTICS 11.2.4)."""
+"""/admin/v2/brokers: who is there, and is it well (rule 11.2.4)."""
 
 from __future__ import annotations
 

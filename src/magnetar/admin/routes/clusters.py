@@ -1,4 +1,4 @@
-"""/admin/v2/clusters (SEMANTICS 11.2.1)."""
+"""/admin/v2/clusters (rule 11.2.1)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who serves a topic, over HTTP (SEMANTICS 2.20, 14.15)."""
+"""Who serves a topic, over HTTP (rules 2.20, 14.15)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""/metrics in the Prometheus text format, with Pulsar's names (SEMANTICS 14.11). Only series that are true.
+"""/metrics in the Prometheus text format, with Pulsar's names (rule 14.11). Only series that are true.
 
 A hundred thousand topics make millions of lines, seconds of work: it is done in pieces, between which the broker serves
 its clients (:mod:`magnetar.admin.routes.topic_metrics`).

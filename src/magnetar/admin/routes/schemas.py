@@ -1,4 +1,4 @@
-"""/admin/v2/schemas: versions of a topic's schema, and whether another one would fit (SEMANTICS 10.16).
+"""/admin/v2/schemas: versions of a topic's schema, and whether another one would fit (rule 10.16).
 
 A schema belongs to the topic with all its partitions and needs no topic to be registered.
 """

@@ -1,4 +1,4 @@
-"""/admin/v2/tenants (SEMANTICS 11.2.3)."""
+"""/admin/v2/tenants (rule 11.2.3)."""
 
 from __future__ import annotations
 

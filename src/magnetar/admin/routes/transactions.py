@@ -1,4 +1,4 @@
-"""Transactions over REST (SEMANTICS 9.17). 503 on a broker that has none."""
+"""Transactions over REST (rule 9.17). 503 on a broker that has none."""
 
 from __future__ import annotations
 

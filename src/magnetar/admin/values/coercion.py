@@ -1,4 +1,4 @@
-"""From JSON to the type that is wanted, as Apache Pulsar's parser does it (SEMANTICS 11.1.4).
+"""From JSON to the type that is wanted, as Apache Pulsar's parser does it (rule 11.1.4).
 
 A number may come in quotes or as ``3.0`` (Pulsar cuts off what is not 0 there, we refuse it); a flag may come in quotes
 or as a number; a text may come as a number or a flag. Everything else is refused with a text that names what was

@@ -1,4 +1,4 @@
-"""One set of statistics for a partitioned topic, from those of its partitions (SEMANTICS 11.4.12).
+"""One set of statistics for a partitioned topic, from those of its partitions (rule 11.4.12).
 
 Numbers add up; averages are averaged; moments in time and what names a single client are left out, as in Pulsar.
 Publishers and consumers are matched by their place in the lists, subscriptions by name.

@@ -2,7 +2,7 @@
 
 ``data_received`` does what a wake-up brings in one go, up to a bound: no task, no timer and no hop per message. What is
 left waits for the connection's next turn (:mod:`magnetar.broker.connection.bounds.turns`) and for a client that takes
-its answers; the socket is not read meanwhile. One timer per connection watches for silence (SEMANTICS 12.10).
+its answers; the socket is not read meanwhile. One timer per connection watches for silence (rule 12.10).
 """
 
 from __future__ import annotations

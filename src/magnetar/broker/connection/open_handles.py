@@ -53,7 +53,7 @@ class OpenConsumer:
         """Acknowledged in this wake-up, not handed over yet."""
 
     def exact(self, message_id: c.MessageIdData) -> int | None:
-        """Ordinal of an entry that exists, or None (SEMANTICS 5.7.4)."""
+        """Ordinal of an entry that exists, or None (rule 5.7.4)."""
         ordinal = self.log.exact_ordinal(Position(message_id.ledger, message_id.entry))
         if ordinal is not None:
             self.ledger = self.topic.log.table.holding(ordinal)

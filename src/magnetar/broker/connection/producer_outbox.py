@@ -84,7 +84,7 @@ class ProducerOutbox:
             self._log.barrier(self._all_before_decided, lambda error: self._refusals.clear())
 
     def failed(self, results: Sequence[PendingEntry], error: PersistenceError) -> None:
-        """SEND_ERROR for each (SEMANTICS 3.3.5)."""
+        """SEND_ERROR for each (rule 3.3.5)."""
         session = self._session
         session.pending_publishes -= len(results)
         session.resume_reading()

@@ -1,6 +1,6 @@
 """One client's session: what it has opened, who answers its commands, and whether it is still alive.
 
-Commands are handled in the order they came (SEMANTICS 1.1.12); a handler that has to wait (for the disk, for another
+Commands are handled in the order they came (rule 1.1.12); a handler that has to wait (for the disk, for another
 connection's sign of life) remembers what it needs in a callback and answers later. A handler's MagnetarError becomes
 the ERROR of that request; a ProtocolError closes this connection and nobody else notices.
 
@@ -32,7 +32,7 @@ from magnetar.runtime.teardown import call_all
 log = logging.getLogger(__name__)
 
 PROBE_SECONDS: Final = 5.0
-"""How long a silent connection gets to prove that it is alive (SEMANTICS 5.3.1, 3.1.2)."""
+"""How long a silent connection gets to prove that it is alive (rules 5.3.1, 3.1.2)."""
 
 LEAVE_AT_ONCE: Final = 50
 """Producers, consumers and watches of a lost connection that leave in one turn: a consumer among a thousand Key_Shared
@@ -95,7 +95,7 @@ class Session:
         self.watches: dict[int, OpenWatch] = {}
         """By watcher id, WATCH_TOPIC_LIST."""
         self.recently_closed: dict[int, float] = {}
-        """Producers that we closed, and when (loop time): their sends in flight are ignored (SEMANTICS 3.3.1)."""
+        """Producers that we closed, and when (loop time): their sends in flight are ignored (rule 3.3.1)."""
         self.pending_publishes = 0
         self.journal = service.store.journal
         self.reading_paused = False
@@ -354,7 +354,7 @@ class Session:
         return not self._not_reading
 
     def pause_reading(self) -> None:
-        """Its messages wait for the disk (SEMANTICS 3.3.10)."""
+        """Its messages wait for the disk (rule 3.3.10)."""
         self.reading_paused = True
         self.stop_reading(PUBLISHES)
 
@@ -364,7 +364,7 @@ class Session:
         self.read_again(PUBLISHES)
 
     def throttle(self, seconds: float) -> None:
-        """Take no more from this client for so long: it publishes faster than it may (SEMANTICS 14.6)."""
+        """Take no more from this client for so long: it publishes faster than it may (rule 14.6)."""
         until = self.loop.time() + seconds
         if self._throttled_until is None:
             self.loop.call_at(until, self._throttle_over)

@@ -1,7 +1,7 @@
 """One consumer as dispatchers see it: permits, unacknowledged entries, rank.
 
 Permits and unacknowledged counts are in MESSAGES, the pending map is per ENTRY: ordinal to the number of messages
-that were live when the entry was sent (SEMANTICS 5.2.1, 5.7.8). Permits that arrive while the consumer is blocked for
+that were live when the entry was sent (rules 5.2.1, 5.7.8). Permits that arrive while the consumer is blocked for
 too many unacknowledged messages are parked and count only when it is unblocked (rule 5.9.10).
 """
 

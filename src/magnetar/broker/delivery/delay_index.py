@@ -1,4 +1,4 @@
-"""Which entries of a topic are not due yet, and which become due next (SEMANTICS 7). Pure; times are given.
+"""Which entries of a topic are not due yet, and which become due next (rules of group 7). Pure; times are given.
 
 Theory of operation. One index serves all subscriptions of a topic: an entry is in it exactly as long as it is not due,
 so "closed" needs no state per subscription. Two views are kept:

@@ -21,7 +21,7 @@ class Slice(NamedTuple):
 
 
 class ActiveChange(NamedTuple):
-    """Tell ``consumer`` of a Failover subscription whether it is the active one (SEMANTICS 5.4.5)."""
+    """Tell ``consumer`` of a Failover subscription whether it is the active one (rule 5.4.5)."""
 
     consumer: ConsumerState
     active: bool

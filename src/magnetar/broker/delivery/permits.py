@@ -1,7 +1,7 @@
 """How many entries a number of permits buys.
 
 Permits are messages, entries are indivisible: the last entry may overshoot by its batch size less one, never more
-(SEMANTICS 5.1.10).
+(rule 5.1.10).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """How often entries went out again.
 
-The counts live in memory only: an unload or the last consumer's leave forgets them (SEMANTICS 5.8.3, 5.8.4).
+The counts live in memory only: an unload or the last consumer's leave forgets them (rules 5.8.3, 5.8.4).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Who serves a topic, how many partitions it has, which topics a namespace has (SEMANTICS 2)."""
+"""Who serves a topic, how many partitions it has, which topics a namespace has (rules of group 2)."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ class TopicList(NamedTuple):
 
 
 def require_namespace(resources: Resources, name: TopicName) -> None:
-    """Raises TopicNotFoundError (SEMANTICS 2.9)."""
+    """Raises TopicNotFoundError (rule 2.9)."""
     if not resources.namespaces.exists(name.namespace):
         raise TopicNotFoundError("Namespace not found")
 
 
 def require_listener(advertised_listener: str | None) -> None:
-    """Only the default listener exists. Raises ServiceNotReadyError (SEMANTICS 2.4)."""
+    """Only the default listener exists. Raises ServiceNotReadyError (rule 2.4)."""
     if advertised_listener:
         raise ServiceNotReadyError(f"the broker do not have {advertised_listener} listener")
 
@@ -83,7 +83,7 @@ def partition_count(
 
 
 def topics_hash(names: Sequence[str]) -> str:
-    """CRC32C over the sorted names (SEMANTICS 2.18)."""
+    """CRC32C over the sorted names (rule 2.18)."""
     return hex_digest(checksum_of(sorted(names), 0, first=True)) if names else "00000000"
 
 

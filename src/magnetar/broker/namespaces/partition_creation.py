@@ -3,7 +3,7 @@
 A topic is grown in three steps: the metadata names the new partitions and notes the first that may not be there yet;
 each partition is made with the durable subscriptions that the first of the old ones has, from its start; when all of it
 is on disk the note is removed. A message cannot come between: whoever uses a noted partition has it made whole first.
-After a crash the note is still there, and what it names is made while clients are served already (SEMANTICS 2.14).
+After a crash the note is still there, and what it names is made while clients are served already (rule 2.14).
 
 However many are to be made, a few are made at a time, each few durable before the next, and between them others are
 served, the broker may stop, and the topic may be deleted, which ends it. What asks for more than a broker serves (an

@@ -1,4 +1,4 @@
-"""Which stored topics come and go, told to those who watch a namespace (SEMANTICS 2.19).
+"""Which stored topics come and go, told to those who watch a namespace (rule 2.19).
 
 Whatever makes or deletes a topic (a client's first use, REST, growth, collection) passes
 :class:`magnetar.broker.service.BrokerService`, which reports it here. Changes are gathered for a moment and told

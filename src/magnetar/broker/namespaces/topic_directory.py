@@ -1,4 +1,4 @@
-"""Which topics exist, by namespace, sorted and ready to be listed (SEMANTICS 2.16).
+"""Which topics exist, by namespace, sorted and ready to be listed (rule 2.16).
 
 Stored and non-persistent ones, loaded or not, every partition for itself. Whatever makes or deletes a topic passes
 :class:`magnetar.broker.service.BrokerService`, which says so here; at start all stored names come at once. Topics of

@@ -1,4 +1,4 @@
-"""Lists of a namespace's topics that match a pattern, kept up to date for those who watch them (SEMANTICS 2.19).
+"""Lists of a namespace's topics that match a pattern, kept up to date for those who watch them (rule 2.19).
 
 Whoever watches with the same pattern shares one list. A change costs the pattern one look at each new name and the hash
 one pass over what stands behind the change; each watcher gets the same new and deleted names and hash.

@@ -1,4 +1,4 @@
-"""The policies that are in effect for each topic and namespace now (SEMANTICS 8.4, decision 006).
+"""The policies that are in effect for each topic and namespace now (rule 8.4, decision 006).
 
 :class:`EffectivePolicies` remembers the answers, one object for all topics of a namespace that have no policies of
 their own, and notifies the broker which topics may have new ones.

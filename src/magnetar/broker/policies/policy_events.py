@@ -1,4 +1,4 @@
-"""``__change_events`` of a namespace: every change of a topic's own policies, told as a message (SEMANTICS 8.1, 8.4).
+"""``__change_events`` of a namespace: every change of a topic's own policies, told as a message (rules 8.1, 8.4).
 
 The policies themselves stand in the metadata store (decision 006); nothing here is ever read back to find out what
 holds. The topic is for those who watch: a reader gets each change in order, with readCompacted the last word on every

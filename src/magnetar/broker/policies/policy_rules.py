@@ -1,4 +1,4 @@
-"""Which level decides each policy of a topic: the topic itself, its namespace or the broker (SEMANTICS 8.4, decision
+"""Which level decides each policy of a topic: the topic itself, its namespace or the broker (rule 8.4, decision
 006).
 
 ``resolve`` is the whole rule and pure: one table says for each field of :class:`TopicPolicies` under which name the

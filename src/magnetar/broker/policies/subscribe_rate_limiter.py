@@ -1,4 +1,4 @@
-"""How often one consumer may subscribe to one topic (SEMANTICS 14.6): its policy ``subscribeRate``.
+"""How often one consumer may subscribe to one topic (rule 14.6): its policy ``subscribeRate``.
 
 A consumer is known by its host, name and id. From its first SUBSCRIBE on it has so many in a period; then the next
 period begins with the next one. Pure but for its memory, which is that of one period.

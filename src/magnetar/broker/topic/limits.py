@@ -1,4 +1,4 @@
-"""Who may subscribe: the limits of a topic, in the order in which Pulsar asks them (SEMANTICS 5.1.5, 5.1.6).
+"""Who may subscribe: the limits of a topic, in the order in which Pulsar asks them (rules 5.1.5, 5.1.6).
 
 A subscription's own limit is asked when the consumer joins it. Limits that change hold for those who come from then on.
 """

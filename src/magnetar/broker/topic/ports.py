@@ -156,7 +156,7 @@ class SubscriptionCursor(Protocol):
         ...
 
     def trimmed(self) -> None:
-        """The log lost its front: jump to the first retained entry (SEMANTICS 4.3.2)."""
+        """The log lost its front: jump to the first retained entry (rule 4.3.2)."""
         ...
 
 

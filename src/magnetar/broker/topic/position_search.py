@@ -1,4 +1,4 @@
-"""Finding an entry by binary search over a log: the first that does not stand before what is wanted (SEMANTICS 5.9.2).
+"""Finding an entry by binary search over a log: the first that does not stand before what is wanted (rule 5.9.2).
 
 Publish times are the producers' and may step back; like Apache Pulsar's, the search then finds one of the borders. An
 entry that cannot be read says nothing: the next one that can speaks for it.

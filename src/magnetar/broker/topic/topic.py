@@ -162,7 +162,7 @@ class Topic:
             start = stop
 
     def _failed(self, extent: PendingExtent, error: PersistenceError) -> None:
-        """The disk refused: errors for these entries, then every producer has to come again (SEMANTICS 3.3.5)."""
+        """The disk refused: errors for these entries, then every producer has to come again (rule 3.3.5)."""
         for result in cast("list[PendingEntry]", extent.tags):
             if result.producer.open:
                 result.producer.connection.failed((result,), error)
@@ -182,7 +182,7 @@ class Topic:
     ) -> Subscription:  # fmt: skip
         """The subscription of that name, made at ``ordinal()`` if missing; ``done`` when it is durable.
 
-        Raises NotAllowedError if it exists with the other durability (SEMANTICS 0.12) or there are too many (5.1.6).
+        Raises NotAllowedError if it exists with the other durability (rule 0.12) or there are too many (5.1.6).
         """
         if self.closed:
             raise ServiceNotReadyError("Topic is temporarily unavailable")
@@ -205,7 +205,7 @@ class Topic:
         return self._attach(cursor, durable=durable, created=True)
 
     def check_consumer(self, sub_type: SubType) -> None:
-        """Whether one more consumer may come. Raises NotAllowedError, ConsumerBusyError (SEMANTICS 5.1.5, 5.1.6)."""
+        """Whether one more consumer may come. Raises NotAllowedError, ConsumerBusyError (rules 5.1.5, 5.1.6)."""
         check_consumer(self.name.fqn, self.policies, sub_type, self.consumer_count())
 
     def create_subscription(
@@ -255,13 +255,13 @@ class Topic:
             subscription.let_through(ordinals, reason)
 
     def transacting(self) -> TopicTransactions:
-        """The topic's part in transactions (SEMANTICS 9)."""
+        """The topic's part in transactions (rules of group 9)."""
         if self.transactions is None:
             self.transactions = TopicTransactions(self.name.fqn, self.log, self, self.clock.now_ms)
         return self.transactions
 
     def consumer_gone(self, subscription: SubscriptionApi) -> None:
-        """A consumer has left; a non-durable subscription goes with its last one (SEMANTICS 4.3.2)."""
+        """A consumer has left; a non-durable subscription goes with its last one (rule 4.3.2)."""
         if not subscription.durable and not subscription.consumers:
             if self.subscriptions.get(subscription.name) is subscription:
                 del self.subscriptions[subscription.name]
@@ -345,7 +345,7 @@ class Topic:
             first_since(self.log, publish_time_ms, done)
 
     def last_visible(self) -> int:
-        """Ordinal of the last entry that consumers may see (SEMANTICS 5.9.12); below ``log.first`` if there is none."""
+        """Ordinal of the last entry that consumers may see (rule 5.9.12); below ``log.first`` if there is none."""
         return (
             last_visible(self.dispatch_rules, self.log.first, self.log.end) if self.dispatch_rules else self.log.end - 1
         )
@@ -375,7 +375,7 @@ class Topic:
     # upkeep ------------------------------------------------------------------------------------------------------
 
     def trim(self) -> int:
-        """Drop ledgers that all durable subscriptions have consumed; how many (SEMANTICS 4.2.2, 4.2.3).
+        """Drop ledgers that all durable subscriptions have consumed; how many (rules 4.2.2, 4.2.3).
 
         If the topic retains more than that, :func:`apply_retention` lets go instead.
         """
@@ -395,7 +395,7 @@ class Topic:
         return dropped
 
     def _readers_jump(self) -> None:
-        """Non-durable cursors in what is gone go on behind it, and count what they lost (SEMANTICS 4.3.2)."""
+        """Non-durable cursors in what is gone go on behind it, and count what they lost (rule 4.3.2)."""
         if self.transactions is not None:
             self.transactions.trimmed(self.log.first)
         for subscription in self.subscriptions.values():

@@ -1,4 +1,4 @@
-"""Compaction unasked: topics whose backlog since the last run has reached their threshold (SEMANTICS 4.7.5).
+"""Compaction unasked: topics whose backlog since the last run has reached their threshold (rule 4.7.5).
 
 A topic with a threshold has the cursor ``__compaction`` from the moment it is loaded or gets the policy, so nothing is
 trimmed that was never compacted.

@@ -1,4 +1,4 @@
-"""Is this broker well? A message goes through a topic of its own, to the disk and back (SEMANTICS 8.1, 8.7).
+"""Is this broker well? A message goes through a topic of its own, to the disk and back (rules 8.1, 8.7).
 
 The topic lies in a namespace that nobody made and no list shows, named after the broker: ``pulsar/<host:port>``, or
 with the cluster in between as names were once written. Each check lets go of what the one before left, ledger and all:

@@ -1,4 +1,4 @@
-"""Topics and subscriptions that nobody uses any more (SEMANTICS 4.5.6, 4.7.3).
+"""Topics and subscriptions that nobody uses any more (rules 4.5.6, 4.7.3).
 
 A topic is in use while it has a producer, or a subscription (mode delete_when_no_subscriptions) or a connected consumer
 or a backlog (mode delete_when_subscriptions_caught_up). After ``max_inactive_s`` without use it is deleted, but not

@@ -99,7 +99,7 @@ class Upkeep:
     # the passes --------------------------------------------------------------------------------------------------
 
     async def trim(self) -> int:
-        """Drop closed ledgers that every durable subscription has consumed (SEMANTICS 4.2.2); how many."""
+        """Drop closed ledgers that every durable subscription has consumed (rule 4.2.2); how many."""
         unstored = self._service.nonpersistent_topics
         async for one in in_turns(list(unstored.by_name.values())):
             unstored.collect_one(one)

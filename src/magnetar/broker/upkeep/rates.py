@@ -1,4 +1,4 @@
-"""Rates for statistics: what the counters gained in the last period, per second (SEMANTICS 11.4.13).
+"""Rates for statistics: what the counters gained in the last period, per second (rule 11.4.13).
 
 Nothing is done per message. Every ``statsUpdateFrequencyInSecs`` one timer reads the counters of all topics, producers,
 subscriptions and consumers, divides what they gained by the time that went by, and remembers them for the next time.
@@ -29,7 +29,7 @@ class Throughput(NamedTuple):
     redelivered: float = 0.0
     acked: float = 0.0
     dropped: float = 0.0
-    """Of non-persistent topics (SEMANTICS 13.8)."""
+    """Of non-persistent topics (rule 13.8)."""
     chunks: float = 0.0
     """In or out."""
 

@@ -6,7 +6,7 @@ Failover, since then two processes may hold it (an old driver that is not gone y
 acknowledge cumulatively.
 
 When a topic is unloaded (a broker's load manager does that at any time), the broker says so and keeps the connection,
-on which the subscription means nothing from then on: acknowledgements there are not even answered (SEMANTICS 4.2.5). So
+on which the subscription means nothing from then on: acknowledgements there are not even answered (rule 4.2.5). So
 what has arrived is looked at before each use, and nothing that went wrong on a connection is tried on it again.
 """
 

@@ -1,6 +1,6 @@
 """Data that a reader did not get because it is gone: found by what comes instead, proven by one question to the broker.
 
-A broker that has trimmed what a reader was about to read goes on with what is left and says nothing (SEMANTICS 4.3.2).
+A broker that has trimmed what a reader was about to read goes on with what is left and says nothing (rule 4.3.2).
 On the wire such a jump looks like one over entries that no reader gets (transaction markers, aborted messages), so a
 jump alone proves nothing. But a second reader that asks to begin where the hole begins learns from its mark-delete
 position where the broker has placed it: there if the entries still exist, after them if they are gone.

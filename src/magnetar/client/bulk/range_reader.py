@@ -1,6 +1,6 @@
 """Every entry of a range of one topic, in bulk.
 
-A non-durable subscription is placed at the start of the range (SEMANTICS 4.3.6); it exists only while the reader does
+A non-durable subscription is placed at the start of the range (rule 4.3.6); it exists only while the reader does
 and never keeps data from being trimmed. Permits are given generously: what limits the broker is the socket, because
 bytes are read only when the caller asks for more. The connection serves nothing else and is closed at the end of the
 range, which costs less than taking back what was sent too much.

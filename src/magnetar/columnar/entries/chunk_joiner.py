@@ -1,4 +1,4 @@
-"""Chunks of large messages, back into whole ones (SEMANTICS 3.6, 6.6).
+"""Chunks of large messages, back into whole ones (rules 3.6, 6.6).
 
 A producer that splits a message sends its chunks in order, each as an entry, all with the same uuid; chunks of several
 producers stand between each other in the log. A message that is whole is given as the entry it would have been without

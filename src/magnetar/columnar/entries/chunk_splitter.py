@@ -1,4 +1,4 @@
-"""One message that is larger than the broker takes, as chunks (SEMANTICS 3.6.2): what `chunks` puts together again.
+"""One message that is larger than the broker takes, as chunks (rule 3.6.2): what `chunks` puts together again.
 
 The message is compressed as a whole, cut into pieces that fit with their metadata, and each piece is encrypted for
 itself. All chunks have the message's sequence id, and their uuid follows from producer and sequence id, so an attempt

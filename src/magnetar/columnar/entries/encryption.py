@@ -1,4 +1,4 @@
-"""End-to-end encryption as Pulsar's clients do it (SEMANTICS 6.11): who has no key sees no payload, brokers neither.
+"""End-to-end encryption as Pulsar's clients do it (rules of 6.11): who has no key sees no payload, brokers neither.
 
 A payload, compressed already, is encrypted with AES-256-GCM under a data key that its producer made up; the 12 bytes of
 nonce are the metadata's encryption_param, the 16 bytes of tag stand behind the ciphertext. The data key travels with

@@ -2,7 +2,7 @@
 
 Most are so already and pass untouched, at the price of looking for two bytes. Encrypted ones are decrypted, and chunks
 are joined; both become the entry that the producer would have sent without encryption and chunks, so whatever decodes
-entries need not know. The order is that of Pulsar's clients (SEMANTICS 1.1.10): each entry is decrypted, chunks are
+entries need not know. The order is that of Pulsar's clients (rule 1.1.10): each entry is decrypted, chunks are
 joined, then the whole is unpacked.
 
 What no key opens follows Pulsar's CryptoFailureAction (6.11.2): an error, left out, or given as it is
@@ -112,7 +112,7 @@ class EntryOpener:
 
 
 def is_chunk(metadata: EntryMetadata) -> bool:
-    """A message that fits one piece is none, whatever it says (SEMANTICS 3.6.2)."""
+    """A message that fits one piece is none, whatever it says (rule 3.6.2)."""
     return metadata.uuid is not None and metadata.chunk_id is not None and (metadata.num_chunks_from_msg or 0) > 1
 
 

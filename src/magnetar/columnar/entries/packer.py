@@ -83,7 +83,7 @@ def spans_of(array: Any) -> ByteSpans:
 
 
 def keys_of(array: Any, *, base64: bool = False) -> ByteSpans:
-    """The same for keys, as they travel: those that are no UTF-8 as base64 (SEMANTICS 3.8), or all."""
+    """The same for keys, as they travel: those that are no UTF-8 as base64 (rules of 3.8), or all."""
     if array is None or (pa.types.is_string(array.type) and not base64):
         return spans_of(array)
     if not base64:
@@ -223,7 +223,7 @@ class Packer:
             self.producer_name,
             first,
             publish_time,
-            # The first message's key stands for the batch (SEMANTICS 3.5.2).
+            # The first message's key stands for the batch (rule 3.5.2).
             partition_key=None if key is None else key.decode(),
             partition_key_b64_encoded=key is not None and bool(rows.keys.present[row] == _BASE64),
             ordering_key=rows.ordering_keys.of(row),

@@ -1,4 +1,4 @@
-"""JSON values to columns, by the schema that is declared for them in Avro's words (SEMANTICS 10.14).
+"""JSON values to columns, by the schema that is declared for them in Avro's words (rule 10.14).
 
 All values of a batch are one document for Arrow's reader, one line each: ``{"v": <value>}``. A value that breaks out of
 its line is found before (`columnar.json.line_scan`), so it cannot shift its neighbours. The values that spoil a batch

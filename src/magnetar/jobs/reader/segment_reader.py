@@ -66,7 +66,7 @@ class Entries(NamedTuple):
     """Where in ``data`` it begins."""
     lengths: NDArray[np.int64]
     indexes: NDArray[np.int64] | None
-    """Message index of its first message (SEMANTICS 1.1.6), if it is known."""
+    """Message index of its first message (rule 1.1.6), if it is known."""
     counts: NDArray[np.int64] | None = None
     """Number of messages that the broker counts for it, if that is known."""
 

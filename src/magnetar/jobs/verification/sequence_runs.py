@@ -1,6 +1,6 @@
 """Sequence ids of producers, condensed to runs: what an audit keeps of millions of messages. Pure.
 
-A producer's sequence ids grow from message to message (SEMANTICS 3.1), so a range of a topic is, for each producer,
+A producer's sequence ids grow from message to message (rules of 3.1), so a range of a topic is, for each producer,
 one *run*: first id, last id, how many, from where to where. A new run begins where an id does not grow; with ``dense``
 also where one is left out. A clean topic of any size gives a handful of runs, and everything that is wrong shows
 between runs:

@@ -1,4 +1,4 @@
-"""Handshake, keep-alive and the two plain answers (SEMANTICS 1.2, 12)."""
+"""Handshake, keep-alive and the two plain answers (rules of 1.2 and group 12)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class AuthMethod(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class FeatureFlags:
-    """What a side can do (SEMANTICS 1.2.5); None is "not said", which readers take as no."""
+    """What a side can do (rule 1.2.5); None is "not said", which readers take as no."""
 
     supports_auth_refresh: bool | None = None
     supports_broker_entry_metadata: bool | None = None
@@ -90,7 +90,7 @@ class CommandSuccess:
 
 @dataclass(frozen=True, slots=True)
 class CommandError:
-    """A request failed; ``request_id`` -1 for the handshake itself (SEMANTICS 1.2.3)."""
+    """A request failed; ``request_id`` -1 for the handshake itself (rule 1.2.3)."""
 
     request_id: int
     error: ServerError

@@ -1,4 +1,4 @@
-"""Consumers: subscribing, permits, messages, acknowledgement, seek, statistics (SEMANTICS 5)."""
+"""Consumers: subscribing, permits, messages, acknowledgement, seek, statistics (rules of group 5)."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class CommandSubscribe:
 
 @dataclass(frozen=True, slots=True)
 class BrokerEntryMetadata:
-    """What the broker adds to an entry on request (SEMANTICS 1.1.6)."""
+    """What the broker adds to an entry on request (rule 1.1.6)."""
 
     broker_timestamp: int | None = None
     index: int | None = None
@@ -75,7 +75,7 @@ class CommandMessage(NamedTuple):
 
 
 class CommandAck(NamedTuple):
-    """``request_id`` asks for a ``CommandAckResponse`` (SEMANTICS 1.3.5)."""
+    """``request_id`` asks for a ``CommandAckResponse`` (rule 1.3.5)."""
 
     consumer_id: int
     ack_type: AckType
@@ -141,7 +141,7 @@ class CommandCloseConsumer:
 
 @dataclass(frozen=True, slots=True)
 class CommandRedeliverUnacknowledgedMessages:
-    """No ids: everything (SEMANTICS 5.8)."""
+    """No ids: everything (rules of 5.8)."""
 
     consumer_id: int
     message_ids: tuple[MessageIdData, ...] = ()
@@ -156,7 +156,7 @@ class CommandConsumerStats:
 
 @dataclass(frozen=True, slots=True)
 class CommandConsumerStatsResponse:
-    """Rates are per second; SEMANTICS 1.3.12."""
+    """Rates are per second; rule 1.3.12."""
 
     request_id: int
     error: ServerError | None = None

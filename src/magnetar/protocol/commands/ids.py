@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import NamedTuple, TypeAlias
 
 KeyValues: TypeAlias = tuple[tuple[str, str], ...]
-"""Repeated KeyValue: order kept, duplicates kept (SEMANTICS 3.8.5)."""
+"""Repeated KeyValue: order kept, duplicates kept (rule 3.8.5)."""
 
 KeyLongValues: TypeAlias = tuple[tuple[str, int], ...]
 """Repeated KeyLongValue."""

@@ -1,4 +1,4 @@
-"""Who serves a topic, how many partitions it has, which topics a namespace has (SEMANTICS 2)."""
+"""Who serves a topic, how many partitions it has, which topics a namespace has (rules of group 2)."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class NamespaceMode(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class CommandPartitionedTopicMetadata:
-    """``metadata_auto_creation_enabled`` None is true, from a client that does not know it (SEMANTICS 2.8)."""
+    """``metadata_auto_creation_enabled`` None is true, from a client that does not know it (rule 2.8)."""
 
     topic: str
     request_id: int
@@ -82,7 +82,7 @@ class CommandGetTopicsOfNamespace:
 
 @dataclass(frozen=True, slots=True)
 class CommandGetTopicsOfNamespaceResponse:
-    """``filtered`` and ``changed`` are always on the wire (SEMANTICS 2.16 to 2.18)."""
+    """``filtered`` and ``changed`` are always on the wire (rules 2.16 to 2.18)."""
 
     request_id: int
     topics: tuple[str, ...]

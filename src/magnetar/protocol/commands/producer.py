@@ -1,4 +1,4 @@
-"""Producers: opening, sending, receipts, closing (SEMANTICS 3)."""
+"""Producers: opening, sending, receipts, closing (rules of group 3)."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class CommandProducer:
 
 @dataclass(frozen=True, slots=True)
 class CommandProducerSuccess:
-    """``schema_version``, empty without a schema, and ``producer_ready`` are always on the wire (SEMANTICS 3.1.4)."""
+    """``schema_version``, empty without a schema, and ``producer_ready`` are always on the wire (rule 3.1.4)."""
 
     request_id: int
     producer_name: str
@@ -55,7 +55,7 @@ class CommandProducerSuccess:
 class CommandSend(NamedTuple):
     """One entry from a producer.
 
-    ``entry`` always begins with magic and checksum; the decoder added them if the client did not send any (SEMANTICS
+    ``entry`` always begins with magic and checksum; the decoder added them if the client did not send any (rule
     1.1.4). ``checksum_ok`` false asks for a SEND_ERROR (1.1.5); encoding ignores it.
     """
 

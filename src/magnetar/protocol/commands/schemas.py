@@ -1,4 +1,4 @@
-"""Schemas as they travel, and the two commands of the registry (SEMANTICS 10)."""
+"""Schemas as they travel, and the two commands of the registry (rules of group 10)."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Schema:
 
 @dataclass(frozen=True, slots=True)
 class CommandGetSchema:
-    """``schema_version`` None asks for the latest; empty bytes are an error (SEMANTICS 10.9)."""
+    """``schema_version`` None asks for the latest; empty bytes are an error (rule 10.9)."""
 
     request_id: int
     topic: str

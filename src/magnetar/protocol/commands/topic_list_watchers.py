@@ -1,4 +1,4 @@
-"""Watching which topics of a namespace match a pattern (SEMANTICS 2.19)."""
+"""Watching which topics of a namespace match a pattern (rule 2.19)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Transactions: the coordinator's commands and those it sends to brokers (SEMANTICS 9)."""
+"""Transactions: the coordinator's commands and those it sends to brokers (rules of group 9)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""KEY_VALUE in the sink: the columns ``key`` and ``value`` as two schemas in one (SEMANTICS 10.13).
+"""KEY_VALUE in the sink: the columns ``key`` and ``value`` as two schemas in one (rule 10.13).
 
 Each is a struct, written as Avro or JSON, or one of the plain types; without a word which, its column's type says it.
 INLINE, both go into the message's value. SEPARATED, the key is the message's, always as base64, as Java clients write

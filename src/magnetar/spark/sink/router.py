@@ -6,7 +6,7 @@ number of milliseconds), ``__orderingKey`` (binary or string), ``__messageProper
 refused, since leaving them out silently would lose them.
 
 A key always goes to the same partition: its hash modulo the number of partitions, JavaStringHash by default as Java
-clients do, or Murmur3 (SEMANTICS 6.7.4, 6.7.5). Rows without a key go to the partitions in turn, a batch's worth each.
+clients do, or Murmur3 (rules 6.7.4, 6.7.5). Rows without a key go to the partitions in turn, a batch's worth each.
 All of this is a function of the rows and their ordinals, so a replayed task routes as before.
 """
 

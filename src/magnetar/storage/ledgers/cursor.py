@@ -3,7 +3,7 @@
 A durable cursor's changes join the journal's next group: an acknowledgment that somebody waits for is durable when its
 callback runs, any other one within the journal's ``ack_delay``. Between whole states (CURSOR records, at creation,
 after a seek, in every checkpoint) only changes are written (ACKS records). A non-durable cursor has the same face and
-no journal (SEMANTICS 4.3.2).
+no journal (rule 4.3.2).
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class Cursor:
         return self.acked.mark_delete
 
     def acknowledge(self, ordinals: Sequence[int], durable: Done | None = None) -> None:
-        """Acknowledge single entries; unknown and repeated ones change nothing (SEMANTICS 5.7.4)."""
+        """Acknowledge single entries; unknown and repeated ones change nothing (rule 5.7.4)."""
         acked, end = self.acked, self._log.end
         add = acked.add
         fresh = self._fresh
@@ -78,7 +78,7 @@ class Cursor:
         self._changed(durable)
 
     def acknowledge_until(self, ordinal: int, durable: Done | None = None) -> None:
-        """Acknowledge everything up to ``ordinal`` (SEMANTICS 5.7.3)."""
+        """Acknowledge everything up to ``ordinal`` (rule 5.7.3)."""
         if self.acked.add_until(min(ordinal, self._log.end - 1)) and self.has_partial_batches:
             for partial in [o for o in self._partial if o <= self.acked.mark_delete]:
                 del self._partial[partial]
@@ -88,7 +88,7 @@ class Cursor:
     def acknowledge_indexes(
         self, ordinal: int, remaining: Sequence[int], batch_size: int, durable: Done | None = None
     ) -> bool:
-        """Of a batch, keep only the messages whose bit is set in ``remaining`` (64-bit words, SEMANTICS 5.7.6, 5.7.7).
+        """Of a batch, keep only the messages whose bit is set in ``remaining`` (64-bit words, rules 5.7.6, 5.7.7).
 
         True when nothing is left, which acknowledges the entry.
         """
@@ -129,7 +129,7 @@ class Cursor:
         return () if live is None else _words(live)
 
     def reset(self, ordinal: int, durable: Done | None = None) -> None:
-        """Seek: ``ordinal`` is the next to be read, later acknowledgments are forgotten (SEMANTICS 5.9.4)."""
+        """Seek: ``ordinal`` is the next to be read, later acknowledgments are forgotten (rule 5.9.4)."""
         self.acked.replace(ordinal - 1)
         self._partial.clear()
         self._dirty_partial.clear()
@@ -242,7 +242,7 @@ def _bits(words: Sequence[int]) -> int:
 
 
 def _words(bits: int) -> tuple[int, ...]:
-    """Java's BitSet.toLongArray: trailing zero words are left out (SEMANTICS 5.7.6)."""
+    """Java's BitSet.toLongArray: trailing zero words are left out (rule 5.7.6)."""
     words = []
     while bits:
         words.append(bits & _WORD_MASK)

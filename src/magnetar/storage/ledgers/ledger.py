@@ -1,6 +1,6 @@
 """The ledgers that make one topic's endless log, and the two ways to name an entry.
 
-Outside, an entry is (ledger, entry) as in Apache Pulsar (SEMANTICS 4.1). Inside, it is its ordinal: its number in the
+Outside, an entry is (ledger, entry) as in Apache Pulsar (rules of 4.1). Inside, it is its ordinal: its number in the
 log, counted from the first entry ever written, dense across ledgers. Each ledger knows the ordinal of its first entry,
 so one subtraction leads from one name to the other; ordinals make cursors, backlogs and redelivery plain integers.
 """
@@ -56,7 +56,7 @@ class Ledger:
 
 
 class Rollover:
-    """When a ledger is full (SEMANTICS 4.2.1; settings managedLedgerMax…)."""
+    """When a ledger is full (rule 4.2.1; settings managedLedgerMax…)."""
 
     __slots__ = ("bytes_max", "entries_max", "max_ms", "min_ms")
 
@@ -126,7 +126,7 @@ class LedgerTable:
         return Position(ledger.id, max(ordinal - ledger.ordinal, -1))
 
     def ordinal(self, position: Position, end: int) -> int:
-        """Ordinal of the first entry at or behind ``position``, at most ``end`` (SEMANTICS 5.9.7)."""
+        """Ordinal of the first entry at or behind ``position``, at most ``end`` (rule 5.9.7)."""
         i = bisect_right(self._ids, position.ledger) - 1
         if i < 0:
             return self.first

@@ -289,7 +289,7 @@ class ManagedLedger:
         return self.table.position(ordinal)
 
     def ordinal(self, position: Position) -> int:
-        """Ordinal of the first entry at or behind ``position``; at most ``end`` (SEMANTICS 5.9.7)."""
+        """Ordinal of the first entry at or behind ``position``; at most ``end`` (rule 5.9.7)."""
         return max(self.table.ordinal(position, self.end), self.first)
 
     def exact_ordinal(self, position: Position) -> int | None:
@@ -333,7 +333,7 @@ class ManagedLedger:
     # trimming ----------------------------------------------------------------------------------------------------
 
     def trim(self, keep_from: int, hidden_bytes: int | None = None) -> int:
-        """Drop closed ledgers at the front that end at or below ``keep_from``; how many (SEMANTICS 4.2.2).
+        """Drop closed ledgers at the front that end at or below ``keep_from``; how many (rule 4.2.2).
 
         With ``hidden_bytes`` exactly: what is left below ``keep_from`` in its ledger, of that size, is hidden.
         """

@@ -3,7 +3,7 @@
 Theory of operation. Everything up to ``mark_delete`` is acknowledged. Above it, single acknowledgments set bits in
 chunks of 4,096; whenever the bit just above the mark is set, the mark moves over all that follow. Nothing is capped:
 a mark stuck under 100 million later acknowledgments costs 12.5 MB, 100,000 scattered holes at most 50 MB and in
-practice (holes near each other) far less (SEMANTICS 4.3.4 names the cap that Apache Pulsar has).
+practice (holes near each other) far less (rule 4.3.4 names the cap that Apache Pulsar has).
 """
 
 from __future__ import annotations

@@ -110,7 +110,7 @@ class ExtentHead(NamedTuple):
     entry: int
     ordinal: int
     message_index: int
-    """Message index of the first message (SEMANTICS 1.1.6)."""
+    """Message index of the first message (rule 1.1.6)."""
     published_ms: int
     entries: int
     """How many."""
@@ -327,7 +327,7 @@ class CursorState(NamedTuple):
     mark_delete: int
     ranges: Sequence[tuple[int, int]]
     partial: Sequence[tuple[int, Sequence[int]]]
-    """Batches acknowledged in part: ordinal and the 64-bit words of what is left (SEMANTICS 5.7.6)."""
+    """Batches acknowledged in part: ordinal and the 64-bit words of what is left (rule 5.7.6)."""
 
 
 def cursor_state(state: CursorState) -> bytes:

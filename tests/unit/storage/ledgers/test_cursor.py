@@ -1,4 +1,4 @@
-"""A cursor without a journal (SEMANTICS 4.3.2): the same acknowledgements, and nothing kept for a disk."""
+"""A cursor without a journal (rule 4.3.2): the same acknowledgements, and nothing kept for a disk."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Backlog quotas of one topic on the real store, against sums over a list of sizes (SEMANTICS 4.6)."""
+"""Backlog quotas of one topic on the real store, against sums over a list of sizes (rules of 4.6)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a topic lets go of, and that it says how many ledgers that were (SEMANTICS 4.2.2, 4.2.3, 4.3.2)."""
+"""What a topic lets go of, and that it says how many ledgers that were (rules 4.2.2, 4.2.3, 4.3.2)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Delayed messages of a whole topic on the real store: restart, policy, acknowledgement, statistics (SEMANTICS 7)."""
+"""Delayed messages of a whole topic on the real store: restart, policy, acknowledgement, stats (rules of group 7)."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ def test_one_slice_per_run() -> None:
 
 
 def test_an_epoch_goes_out_in_slices_too() -> None:
-    """SEMANTICS 5.8.5: Java's Exclusive and Failover consumers always have one; that must not cost a call per entry."""
+    """Rule 5.8.5: Java's Exclusive and Failover consumers always have one; that must not cost a call per entry."""
     stand = Stand()
     stand.log.append(*[1] * 120)
     consumer, connection = stand.join(sub_type=SubType.Exclusive, permits=1000, epoch=3)

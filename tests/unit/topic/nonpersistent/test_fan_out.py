@@ -1,4 +1,4 @@
-"""How many entries of one connection may be on their way through non-persistent topics (SEMANTICS 13.3)."""
+"""How many entries of one connection may be on their way through non-persistent topics (rule 13.3)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Non-persistent subscriptions against a model that looks at one message after the other (SEMANTICS 13.4 to 13.6)."""
+"""Non-persistent subscriptions against a model that looks at one message after the other (rules 13.4 to 13.6)."""
 
 from __future__ import annotations
 

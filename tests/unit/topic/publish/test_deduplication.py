@@ -1,4 +1,4 @@
-"""Which producers deduplication forgets: who was away for too long, and who is too many (SEMANTICS 3.4)."""
+"""Which producers deduplication forgets: who was away for too long, and who is too many (rules of 3.4)."""
 
 from __future__ import annotations
 

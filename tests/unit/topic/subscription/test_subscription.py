@@ -1,4 +1,4 @@
-"""Subscription rules that need cursor, dispatcher and connections together (SEMANTICS 5)."""
+"""Subscription rules that need cursor, dispatcher and connections together (rules of group 5)."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def test_exclusive_resends_what_is_not_acknowledged() -> None:
 
 
 def test_redeliveries_are_counted_anew_after_a_part_was_acknowledged() -> None:
-    """SEMANTICS 5.8.3 as Apache Pulsar 4.0.8 has it (probe batch-ack-in-steps)."""
+    """Rule 5.8.3 as Apache Pulsar 4.0.8 has it (probe batch-ack-in-steps)."""
     stand = Stand(acknowledgment_at_batch_index_level_enabled=True)
     consumer, connection = stand.join(permits=100)
     stand.append(3)

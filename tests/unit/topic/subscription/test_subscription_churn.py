@@ -2,7 +2,7 @@
 
 Random events from a seed on a whole subscription with storage's own cursor. Every delivery is judged when it happens:
 no acknowledged entry, nobody else has it out, one holder per key and first deliveries of a key in order on Key_Shared
-(SEMANTICS 5.6.9, 5.6.10, 5.6.15). In the end every entry must have been acknowledged.
+(rules 5.6.9, 5.6.10, 5.6.15). In the end every entry must have been acknowledged.
 """
 
 from __future__ import annotations

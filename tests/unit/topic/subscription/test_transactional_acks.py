@@ -1,4 +1,4 @@
-"""What a transaction's end does to a subscription that stands in memory (SEMANTICS 9.12)."""
+"""What a transaction's end does to a subscription that stands in memory (rule 9.12)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Cumulative acknowledgements in transactions, on a disk: who may reserve what, what an end does (SEMANTICS 9.12)."""
+"""Cumulative acknowledgements in transactions, on a disk: who may reserve what, what an end does (rule 9.12)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ledgers and cursors of a topic in the shape of Apache Pulsar 4.0.8 (SEMANTICS 4.2.6).
+"""Ledgers and cursors of a topic in the shape of Apache Pulsar 4.0.8 (rule 4.2.6).
 
 As in Pulsar the open ledger shows neither entries nor bytes in ``ledgers``; they are in ``currentLedger...``. Cursors
 live in the journal here, not in ledgers of their own, hence the -1.

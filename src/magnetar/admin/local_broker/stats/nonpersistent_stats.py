@@ -1,4 +1,4 @@
-"""Statistics of a non-persistent topic in the shape of Apache Pulsar 4.0.8 (SEMANTICS 13.8).
+"""Statistics of a non-persistent topic in the shape of Apache Pulsar 4.0.8 (rule 13.8).
 
 The names of a stored topic's statistics, what comes of storing always 0, and ``msgDropRate``: of a subscription what
 nobody could take, of a publisher what was refused on the way in, of the topic that of its publishers together.

@@ -1,4 +1,4 @@
-"""Statistics of subscriptions and consumers in the shape of Apache Pulsar 4.0.8 (SEMANTICS 5.10)."""
+"""Statistics of subscriptions and consumers in the shape of Apache Pulsar 4.0.8 (rules of 5.10)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Statistics of one topic in the shape of Apache Pulsar 4.0.8 (SEMANTICS 11.4.10, 11.4.11).
+"""Statistics of one topic in the shape of Apache Pulsar 4.0.8 (rules 11.4.10, 11.4.11).
 
 Counters are those of this moment, rates those of the last period (:mod:`magnetar.broker.upkeep.rates`). Members that
 Pulsar leaves out because they are null are left out; members of features that are not built have the value that Pulsar
@@ -106,7 +106,7 @@ async def _backlog(topic: Topic, options: StatsOptions) -> JsonObject:
 
 
 def epoch_shown(producers: Producers) -> JsonObject:
-    """Left out while there was no exclusive producer (SEMANTICS 3.2.8)."""
+    """Left out while there was no exclusive producer (rule 3.2.8)."""
     epoch = producers.epoch.current
     return {} if epoch is None else {"topicEpoch": epoch}
 

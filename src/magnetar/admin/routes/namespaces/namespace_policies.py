@@ -1,4 +1,4 @@
-"""Policies of namespaces: /admin/v2/namespaces/{tenant}/{namespace}/{policy} (SEMANTICS 11.3.4, 11.3.5).
+"""Policies of namespaces: /admin/v2/namespaces/{tenant}/{namespace}/{policy} (rules 11.3.4, 11.3.5).
 
 One table, one handler per method. A policy that has no effect here is kept and shown like the others: tools that set
 a namespace up read back what they wrote.

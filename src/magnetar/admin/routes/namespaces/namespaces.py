@@ -1,4 +1,4 @@
-"""/admin/v2/namespaces: life, topic lists (SEMANTICS 11.3)."""
+"""/admin/v2/namespaces: life, topic lists (rules of 11.3)."""
 
 from __future__ import annotations
 

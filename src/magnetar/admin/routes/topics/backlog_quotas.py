@@ -1,4 +1,4 @@
-"""Backlog quotas of namespaces and topics, one of each type (SEMANTICS 4.6.1, 11.3.6)."""
+"""Backlog quotas of namespaces and topics, one of each type (rules 4.6.1, 11.3.6)."""
 
 from __future__ import annotations
 

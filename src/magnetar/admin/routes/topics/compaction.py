@@ -1,4 +1,4 @@
-"""Compaction: begin it, ask how it went (SEMANTICS 4.7.4, 11.4.6)."""
+"""Compaction: begin it, ask how it went (rules 4.7.4, 11.4.6)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Expiry by hand, resets to a message, and properties of subscriptions (SEMANTICS 11.5.2, 11.5.5, 11.5.6)."""
+"""Expiry by hand, resets to a message, and properties of subscriptions (rules 11.5.2, 11.5.5, 11.5.6)."""
 
 from __future__ import annotations
 

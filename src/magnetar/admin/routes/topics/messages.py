@@ -1,4 +1,4 @@
-"""A look at stored messages (SEMANTICS 11.5.3, 11.5.5): by number in a backlog, from an end, by id; a backlog's sum."""
+"""A look at stored messages (rules 11.5.3, 11.5.5): by number in a backlog, from an end, by id; a backlog's sum."""
 
 from __future__ import annotations
 

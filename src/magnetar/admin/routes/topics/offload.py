@@ -1,4 +1,4 @@
-"""Offloading: begin it, ask how it went (SEMANTICS 11.4.6), and adopt copies that a job wrote (magnetar's own)."""
+"""Offloading: begin it, ask how it went (rule 11.4.6), and adopt copies that a job wrote (magnetar's own)."""
 
 from __future__ import annotations
 

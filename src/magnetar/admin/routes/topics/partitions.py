@@ -1,4 +1,4 @@
-"""Partitioned topics: create, grow, show, delete (SEMANTICS 11.4.1, 2.14)."""
+"""Partitioned topics: create, grow, show, delete (rules 11.4.1, 2.14)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Statistics of topics (SEMANTICS 11.4.4, 11.4.11, 11.4.12)."""
+"""Statistics of topics (rules 11.4.4, 11.4.11, 11.4.12)."""
 
 from __future__ import annotations
 

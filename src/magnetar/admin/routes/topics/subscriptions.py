@@ -1,4 +1,4 @@
-"""Subscriptions of a topic (SEMANTICS 11.5.1); on a partitioned topic, of all its partitions."""
+"""Subscriptions of a topic (rule 11.5.1); on a partitioned topic, of all its partitions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Policies of single topics: {topic path}/{policy} (SEMANTICS 8.3-8.6, 11.4.8).
+"""Policies of single topics: {topic path}/{policy} (rules 8.3 to 8.6, 11.4.8).
 
 GET answers what the topic itself says, ``?applied=true`` what holds for it; ``?isGlobal=true`` reads and writes the
 policy beside the local one that gives way to it. A partition's policies are its parent's.

@@ -1,4 +1,4 @@
-"""Topics without partitions, and lists of topics (SEMANTICS 11.4.1, 11.4.2, 4.7.2)."""
+"""Topics without partitions, and lists of topics (rules 11.4.1, 11.4.2, 4.7.2)."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def routes(topics: TopicsPort, messages: MessagesPort, resources: Resources) -> 
             )
         if not name.persistent and not topics.topic_exists(name):
             resources.require_namespace(name)
-            return done()  # as Apache Pulsar has it (SEMANTICS 13.11)
+            return done()  # as Apache Pulsar has it (rule 13.11)
         existing(topics, resources, name)
         clients = 0 if force else topics.clients_of(name)
         if clients:

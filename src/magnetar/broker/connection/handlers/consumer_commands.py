@@ -1,4 +1,4 @@
-"""Consumers' commands: subscribe, permits, acknowledgements, redelivery, seek (SEMANTICS 5).
+"""Consumers' commands: subscribe, permits, acknowledgements, redelivery, seek (rules of group 5).
 
 The acknowledgements of one wake-up are gathered per consumer and handed over together; any other command first has
 them handed over, so the order is the client's.
@@ -29,7 +29,7 @@ _INT32_MAX: Final = (1 << 31) - 1
 
 
 def acknowledge(session: Session, ack: c.CommandAck) -> None:
-    """ACK. For a consumer id that is not open: nothing, not even an answer (SEMANTICS 1.3.5)."""
+    """ACK. For a consumer id that is not open: nothing, not even an answer (rule 1.3.5)."""
     held = session.consumers.get(ack.consumer_id)
     if held is None or held.__class__ is not OpenConsumer:
         return
@@ -124,7 +124,7 @@ def _acknowledge_until(held: OpenConsumer, ack: c.CommandAck, done: Callable[[],
 
 
 def flow(session: Session, command: c.CommandFlow) -> None:
-    """FLOW: permits must be positive, but whatever an unknown consumer is given is ignored (SEMANTICS 5.2.1)."""
+    """FLOW: permits must be positive, but whatever an unknown consumer is given is ignored (rule 5.2.1)."""
     held = session.consumers.get(command.consumer_id)
     if isinstance(held, OpenConsumer):
         if not 0 < command.permits <= _INT32_MAX:
@@ -133,7 +133,7 @@ def flow(session: Session, command: c.CommandFlow) -> None:
 
 
 def redeliver(session: Session, command: c.CommandRedeliverUnacknowledgedMessages) -> Iterator[int]:
-    """REDELIVER_UNACKNOWLEDGED_MESSAGES (SEMANTICS 5.8)."""
+    """REDELIVER_UNACKNOWLEDGED_MESSAGES (rules of 5.8)."""
     held = session.consumers.get(command.consumer_id)
     ids = command.message_ids
     if isinstance(held, OpenConsumer):
@@ -152,7 +152,7 @@ def close_consumer(session: Session, command: c.CommandCloseConsumer) -> None:
 
 
 def unsubscribe(session: Session, command: c.CommandUnsubscribe) -> None:
-    """UNSUBSCRIBE: the last consumer deletes the subscription (SEMANTICS 5.9.9)."""
+    """UNSUBSCRIBE: the last consumer deletes the subscription (rule 5.9.9)."""
     held = session.consumers.get(command.consumer_id)
     if not isinstance(held, OpenConsumer):
         session.error(command.request_id, ServerError.MetadataError, "Consumer not found")
@@ -173,7 +173,7 @@ def unsubscribe(session: Session, command: c.CommandUnsubscribe) -> None:
 
 
 def seek(session: Session, command: c.CommandSeek) -> None:
-    """SEEK: CLOSE_CONSUMER first, then SUCCESS when the new position is durable (SEMANTICS 5.9)."""
+    """SEEK: CLOSE_CONSUMER first, then SUCCESS when the new position is durable (rules of 5.9)."""
     held = session.consumers.get(command.consumer_id)
     if not isinstance(held, OpenConsumer):
         session.error(command.request_id, ServerError.MetadataError, "Consumer not found")
@@ -204,7 +204,7 @@ def seek(session: Session, command: c.CommandSeek) -> None:
 
 
 def last_message_id(session: Session, command: c.CommandGetLastMessageId) -> None:
-    """GET_LAST_MESSAGE_ID (SEMANTICS 5.9.12): the batch index needs the entry's metadata."""
+    """GET_LAST_MESSAGE_ID (rule 5.9.12): the batch index needs the entry's metadata."""
     held = session.consumers.get(command.consumer_id)
     if not isinstance(held, OpenConsumer):
         session.error(command.request_id, ServerError.MetadataError, "Consumer not found")
@@ -251,7 +251,7 @@ def last_message_id(session: Session, command: c.CommandGetLastMessageId) -> Non
 
 
 def consumer_stats(session: Session, command: c.CommandConsumerStats) -> None:
-    """CONSUMER_STATS (SEMANTICS 1.3.12)."""
+    """CONSUMER_STATS (rule 1.3.12)."""
     held = session.consumers.get(command.consumer_id)
     if not isinstance(held, OpenConsumer):
         session.send(

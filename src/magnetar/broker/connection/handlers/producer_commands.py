@@ -1,4 +1,4 @@
-"""PRODUCER and CLOSE_PRODUCER: admitting a producer to its topic, and letting it go (SEMANTICS 3)."""
+"""PRODUCER and CLOSE_PRODUCER: admitting a producer to its topic, and letting it go (rules of group 3)."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def open_producer(session: Session, command: c.CommandProducer) -> None:
 def _check_schema(
     session: Session, command: c.CommandProducer, topic: TopicApi, pending: PendingOpen, error: MagnetarError | None
 ) -> None:
-    """Before anything else: a producer whose schema is refused leaves nothing behind (SEMANTICS 3.1.10)."""
+    """Before anything else: a producer whose schema is refused leaves nothing behind (rule 3.1.10)."""
     if error is None and not pending.cancelled and not session.closed:
         try:
             pending.schema_version = version_for_producer(session.service.schemas, topic.name, command.schema)
@@ -62,7 +62,7 @@ def _check_schema(
 def _subscribe_first(
     session: Session, command: c.CommandProducer, topic: TopicApi, pending: PendingOpen, error: MagnetarError | None
 ) -> None:
-    """The subscription that a producer brings along exists before its first message (SEMANTICS 3.1.9)."""
+    """The subscription that a producer brings along exists before its first message (rule 3.1.9)."""
     name = command.initial_subscription_name
     if (
         error is not None
@@ -117,7 +117,7 @@ def _admit(
 def _enter(
     session: Session, command: c.CommandProducer, topic: TopicApi, pending: PendingOpen, name: str, *, retry: bool
 ) -> None:
-    """Ask the topic, which may let the producer wait for others to leave (SEMANTICS 3.2.4)."""
+    """Ask the topic, which may let the producer wait for others to leave (rule 3.2.4)."""
     if pending.cancelled or session.closed:
         return
     info = ProducerInfo(

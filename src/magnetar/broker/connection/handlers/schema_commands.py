@@ -1,4 +1,4 @@
-"""Schemas on the wire: the registry's two commands, and what PRODUCER and SUBSCRIBE bring along (SEMANTICS 10).
+"""Schemas on the wire: the registry's two commands, and what PRODUCER and SUBSCRIBE bring along (rules of group 10).
 
 Texts of refused producers repeat themselves as Apache Pulsar's do, so that whoever looks for them finds them.
 """
@@ -99,7 +99,7 @@ def definition_of(schema: c.Schema) -> SchemaDefinition:
 
 
 def get_schema(session: Session, command: c.CommandGetSchema) -> None:
-    """GET_SCHEMA (SEMANTICS 10.9); the latest version may be a deletion, which has type None."""
+    """GET_SCHEMA (rule 10.9); the latest version may be a deletion, which has type None."""
     try:
         name = TopicName.parse(command.topic)
         found = _wanted(session.service.schemas, name, command.schema_version)
@@ -131,7 +131,7 @@ def _wanted(registry: SchemaRegistry, name: TopicName, version: bytes | None) ->
 
 
 def get_or_create_schema(session: Session, command: c.CommandGetOrCreateSchema) -> None:
-    """GET_OR_CREATE_SCHEMA (SEMANTICS 10.10): as a producer would, but type None stands for no schema."""
+    """GET_OR_CREATE_SCHEMA (rule 10.10): as a producer would, but type None stands for no schema."""
     schema = None if command.schema.type is SchemaType.NONE else command.schema
     try:
         name = TopicName.parse(command.topic)

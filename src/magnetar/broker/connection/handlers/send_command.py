@@ -1,4 +1,4 @@
-"""SEND: the hottest handler of the broker: one dictionary look-up, a few comparisons, one append (SEMANTICS 3.3)."""
+"""SEND: the hottest handler of the broker: one dictionary look-up, a few comparisons, one append (rules of 3.3)."""
 
 from __future__ import annotations
 

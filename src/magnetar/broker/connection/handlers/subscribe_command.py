@@ -1,4 +1,4 @@
-"""SUBSCRIBE: find or make the topic, find or make the subscription, join it (SEMANTICS 5.1, 4.3).
+"""SUBSCRIBE: find or make the topic, find or make the subscription, join it (rules 5.1, 4.3).
 
 Three waits may lie between the command and its SUCCESS: the topic's birth, the cursor's, and the sign of life of an
 Exclusive consumer that holds the place.
@@ -127,7 +127,7 @@ class _Joining:
             session.service.subscribe_rate_limiter.check(topic.policies.subscribe_rate, who, session.loop.time())
 
     def _first_ordinal(self) -> int:
-        """Where a cursor that does not exist yet begins (SEMANTICS 4.3.5, 4.3.6).
+        """Where a cursor that does not exist yet begins (rules 4.3.5, 4.3.6).
 
         The entry that a start id names is delivered, batched or not: the client drops what it has seen already.
         """
@@ -197,7 +197,7 @@ class _Joining:
         session.send(c.CommandSuccess(command.request_id))
 
     def _busy(self, subscription: SubscriptionApi, busy: ConsumerBusyError, *, retry: bool) -> None:
-        """An Exclusive consumer holds the place: it has to give a sign of life (SEMANTICS 5.3.1)."""
+        """An Exclusive consumer holds the place: it has to give a sign of life (rule 5.3.1)."""
         active = subscription.active_consumer
         connection = active.connection if active is not None else None
         wanted = self._command.sub_type

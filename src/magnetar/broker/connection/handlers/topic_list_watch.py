@@ -1,4 +1,4 @@
-"""WATCH_TOPIC_LIST: the topics of a namespace that match a pattern, and what changes (SEMANTICS 2.19).
+"""WATCH_TOPIC_LIST: the topics of a namespace that match a pattern, and what changes (rule 2.19).
 
 Stored topics only, as in Apache Pulsar, whatever scheme the pattern names. Watches with the same pattern share one list
 (:mod:`magnetar.broker.namespaces.watched_lists`), so each update carries the hash of all of it; a watch ends with

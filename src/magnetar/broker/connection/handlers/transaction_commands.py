@@ -1,4 +1,4 @@
-"""Commands of transactions: the coordinator's, and SEND and ACK with a transaction's id (SEMANTICS 9).
+"""Commands of transactions: the coordinator's, and SEND and ACK with a transaction's id (rules of group 9).
 
 Every request is answered in its own response type, with the error in it; only a broker without transactions answers
 ERROR (rule 9.1). What a transaction has sent or acknowledged makes its topic a participant, whether or not the client

@@ -1,6 +1,6 @@
 """Exclusive: one consumer gets everything in order.
 
-Nothing is remembered per entry: the cursor knows what is acknowledged, and a redelivery is a rewind (SEMANTICS 5.7.5,
+Nothing is remembered per entry: the cursor knows what is acknowledged, and a redelivery is a rewind (rules 5.7.5,
 5.8.2). A read asks for as many entries as there are permits, at most ``read_max``, and all of it is sent, so permits
 may go far below zero on batches (rule 5.1.10). How many pieces storage hands it over in makes no difference to that.
 

@@ -2,7 +2,7 @@
 
 A sticky key is cut into a slot, a :class:`Selector` says who owns the slot. An entry that its owner cannot take (no
 permits, blocked, slot draining, nobody owns it, or an older entry of the slot waits) waits, and reading goes on until
-too many wait (SEMANTICS 5.6.9 to 5.6.11). With ``ordered=False`` (allowOutOfOrderDelivery) no guard applies (rule
+too many wait (rules 5.6.9 to 5.6.11). With ``ordered=False`` (allowOutOfOrderDelivery) no guard applies (rule
 5.6.13).
 """
 

@@ -2,7 +2,7 @@
 
 An entry given away is pending on exactly one consumer until it is acknowledged, asked for again, or its consumer
 leaves; then it is queued for replay. Too many unacknowledged messages block a consumer, and at a higher count the
-whole subscription; both resume at half the limit (SEMANTICS 5.9.10). When the last consumer leaves, replay and
+whole subscription; both resume at half the limit (rule 5.9.10). When the last consumer leaves, replay and
 redelivery counts are forgotten, and the next one starts with a rewind (rule 5.5.4).
 """
 

@@ -1,4 +1,4 @@
-"""Who of a Failover subscription's consumers is first (SEMANTICS 5.4.1 to 5.4.3). Pure.
+"""Who of a Failover subscription's consumers is first (rules 5.4.1 to 5.4.3). Pure.
 
 Only consumers of the best (lowest) priority count:
 

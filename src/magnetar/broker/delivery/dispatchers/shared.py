@@ -1,4 +1,4 @@
-"""Shared: any entry to any consumer, in turns of up to ``round_robin_messages`` (SEMANTICS 5.5).
+"""Shared: any entry to any consumer, in turns of up to ``round_robin_messages`` (rules of 5.5).
 
 The next consumer is found as 5.5.1 says: somebody available of a better priority than the current slot first, then
 round robin within the level, then the first available of a lower level.

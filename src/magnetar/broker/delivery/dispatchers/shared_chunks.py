@@ -1,4 +1,4 @@
-"""Shared, on a topic with chunked messages: all chunks of one message go to one consumer (SEMANTICS 3.6.6).
+"""Shared, on a topic with chunked messages: all chunks of one message go to one consumer (rule 3.6.6).
 
 The first chunk that goes out chooses the consumer as for any other entry; the others follow it, also when chunks of
 several messages interleave. A chunk whose consumer cannot take it now is parked for it, and reading goes on: neither

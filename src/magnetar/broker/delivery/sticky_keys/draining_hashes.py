@@ -1,6 +1,6 @@
 """Who holds unacknowledged entries of which slot, and which slots are draining.
 
-One consumer at most holds entries of a slot (SEMANTICS 5.6.15). When the assignment changes, a slot whose holder is no
+One consumer at most holds entries of a slot (rule 5.6.15). When the assignment changes, a slot whose holder is no
 longer its owner is draining: its entries go to nobody until the holder has none left, by acknowledgement, redelivery
 or leaving; if the slot comes back to its holder, draining ends at once (rule 5.6.9). Other slots are not affected.
 """

@@ -1,4 +1,4 @@
-"""AUTO_SPLIT by ranges: a newcomer takes the lower half of the biggest range (SEMANTICS 5.6.4 to 5.6.6).
+"""AUTO_SPLIT by ranges: a newcomer takes the lower half of the biggest range (rules 5.6.4 to 5.6.6).
 
 The state is one ascending list of upper bounds with an owner each; a range reaches from the bound below it, exclusive,
 to its own, inclusive. The topmost bound is always 65536. A heap knows the biggest range; what it says of ranges that

@@ -1,4 +1,4 @@
-"""AUTO_SPLIT by consistent hashing: 100 points per consumer on a ring of 65,535 slots (SEMANTICS 0.1 to 0.3, 5.6.7).
+"""AUTO_SPLIT by consistent hashing: 100 points per consumer on a ring of 65,535 slots (rules 0.1 to 0.3, 5.6.7).
 
 A slot belongs to the first point at or after it, wrapping to the lowest. Several consumers may hash to one point: the
 first to come owns it, the others queue behind and take over when it leaves. Consumers of one name are told apart by a

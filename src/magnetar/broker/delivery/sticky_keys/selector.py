@@ -36,7 +36,7 @@ class Selector(Protocol):
         ...
 
     def key_slot(self, key: bytes) -> int:
-        """Where a sticky key falls (SEMANTICS 0.4)."""
+        """Where a sticky key falls (rule 0.4)."""
         ...
 
     def ranges(self) -> dict[ConsumerState, list[tuple[int, int]]]:

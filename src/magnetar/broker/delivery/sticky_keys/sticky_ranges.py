@@ -1,4 +1,4 @@
-"""STICKY: consumers declare the slots they want, both ends inclusive (SEMANTICS 5.6.8).
+"""STICKY: consumers declare the slots they want, both ends inclusive (rule 5.6.8).
 
 Bounds are not checked, as Apache Pulsar does not; slots that nobody declared keep their messages undelivered. Only how
 many ranges there are is: no more than slots (:func:`check_count`).

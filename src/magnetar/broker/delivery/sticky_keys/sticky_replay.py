@@ -1,4 +1,4 @@
-"""Key_Shared's replay queue: entries read or returned that their owner could not take yet (SEMANTICS 5.6.11).
+"""Key_Shared's replay queue: entries read or returned that their owner could not take yet (rule 5.6.11).
 
 Two indexes, so that one stuck consumer with thousands of waiting entries costs the others nothing:
 

@@ -1,4 +1,4 @@
-"""Backlog quotas (SEMANTICS 4.6): what happens when subscriptions leave too much behind, or for too long.
+"""Backlog quotas (rules of 4.6): what happens when subscriptions leave too much behind, or for too long.
 
 The size counts the bytes behind the mark-delete position of the slowest durable subscription, the age the time since
 its oldest message was published; both exactly. A topic over its quota either lets all producers go and admits none

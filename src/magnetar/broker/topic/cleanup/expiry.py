@@ -1,4 +1,4 @@
-"""Messages that wait too long for their consumers (SEMANTICS 4.5): what expires counts as acknowledged.
+"""Messages that wait too long for their consumers (rules of 4.5): what expires counts as acknowledged.
 
 Of each subscription the messages in front expire, up to the first that is not older than the limit: by its publish
 time, whatever stands behind it. Every message is looked at once per subscription, when its turn has come.

@@ -1,4 +1,4 @@
-"""Which acknowledged messages are kept, and for how long (SEMANTICS 4.4): decided message by message.
+"""Which acknowledged messages are kept, and for how long (rules of 4.4): decided message by message.
 
 From the front, an entry that every durable subscription has acknowledged is let go if it is older than the time limit,
 or if at least the size limit lies behind it; at the first one that is not, everything stays. How old an entry is: its

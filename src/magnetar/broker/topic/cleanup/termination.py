@@ -1,4 +1,4 @@
-"""The end of a topic's log: nothing is published behind it, for ever (SEMANTICS 4.7.1).
+"""The end of a topic's log: nothing is published behind it, for ever (rule 4.7.1).
 
 That the topic is terminated is a property of its log, durable with the answer. Entries that producers had under way are
 in front of it in the journal: the last message id is known when the property is durable.

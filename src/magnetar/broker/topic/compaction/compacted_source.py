@@ -1,4 +1,4 @@
-"""A topic as a compacted reader sees it: the view up to its horizon, the log from there on (SEMANTICS 5.9.13).
+"""A topic as a compacted reader sees it: the view up to its horizon, the log from there on (rule 5.9.13).
 
 To the pump it is a log with gaps: a run may begin behind what was asked for, and one without entries says only where
 to go on. The place in the view is searched on disk once and then follows from the last read; what was read last is kept

@@ -21,7 +21,7 @@ class RemainingMessages(NamedTuple):
     """What an acknowledgement leaves of a batch, cut to what there is."""
 
     words: tuple[int, ...]
-    """Bit i is set: message i stays unacknowledged (SEMANTICS 5.7.6)."""
+    """Bit i is set: message i stays unacknowledged (rule 5.7.6)."""
     size: int
     """Messages of the batch; what lies behind is nothing."""
 

@@ -29,7 +29,7 @@ class Consumer:
         self.connection = connection
         self.consumer_id = consumer_id
         self.epoch = epoch
-        """Echoed in MESSAGE; None: the client does not use epochs (SEMANTICS 5.8.5)."""
+        """Echoed in MESSAGE; None: the client does not use epochs (rule 5.8.5)."""
         self.info = info
         """Shown in statistics as it is: address, clientVersion, connectedSince, metadata."""
         self.entries_out = 0

@@ -1,4 +1,4 @@
-"""Delayed delivery of one topic: notices it at publish, keeps it on disk, closes what is not due (SEMANTICS 7).
+"""Delayed delivery of one topic: notices it at publish, keeps it on disk, closes what is not due (rules of group 7).
 
 Theory of operation. A message with deliver_at_time is stored like any other. That it is delayed, and until when, goes
 into the annex ``delays`` in the same group as the entry itself: a restart reads that, not the backlog. While entries

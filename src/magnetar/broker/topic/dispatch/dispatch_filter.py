@@ -10,7 +10,7 @@ An ordinal is
 * **closed**: passed over now. It stays in the backlog. The feature that closed it calls ``Subscription.let_through``
   when it opens, or nobody will send it before the next rewind;
 * **dead**: closed, and not for any consumer ever: the broker acknowledges it itself when the pump comes along
-  (SEMANTICS 5.9.15: markers, entries of aborted transactions).
+  (rule 5.9.15: markers, entries of aborted transactions).
 
 Replays are asked too: an entry that was closed while it was out is taken from the replay queue instead of sent.
 

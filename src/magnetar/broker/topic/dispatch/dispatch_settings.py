@@ -12,7 +12,7 @@ from magnetar.broker.delivery.dispatch_limits import DispatchLimits
 
 @dataclass(frozen=True, slots=True)
 class DispatchSettings:
-    """Defaults are those of Apache Pulsar 4.0.8 (SEMANTICS 5.2.5, 5.4.6, 5.6.11, 5.9.10)."""
+    """Defaults are those of Apache Pulsar 4.0.8 (rules 5.2.5, 5.4.6, 5.6.11, 5.9.10)."""
 
     dispatcher_max_read_batch_size: int = 100
     dispatcher_max_read_size_bytes: int = 5 << 20

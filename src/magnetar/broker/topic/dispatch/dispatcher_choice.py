@@ -47,7 +47,7 @@ def _selector(meta: KeySharedMeta, settings: DispatchSettings) -> Selector:
 
 
 def check_joins(active: SubType, active_meta: KeySharedMeta, joining: SubType, meta: KeySharedMeta) -> None:
-    """Raise unless the connecting consumer wants what the subscription is (SEMANTICS 5.1.2, 5.1.3)."""
+    """Raise unless the connecting consumer wants what the subscription is (rules 5.1.2, 5.1.3)."""
     prefix = "Subscription is of different type. Active subscription"
     if active is not joining:
         raise ConsumerBusyError(

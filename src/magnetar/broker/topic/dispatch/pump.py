@@ -1,6 +1,6 @@
 """Reads for a dispatcher and sends what it decides: the inner loop of a subscription.
 
-One round: replay first (SEMANTICS 5.5.5), then new entries from ``read_at``. What memory has is sent in the same turn
+One round: replay first (rule 5.5.5), then new entries from ``read_at``. What memory has is sent in the same turn
 of the loop; after ``turn_entries_max`` entries the rest waits for the next turn, so one subscription cannot starve the
 others. At most one disk read is under way; when it returns, the loop goes on. There is no task and no callback per
 entry: work is done on runs and slices of runs.

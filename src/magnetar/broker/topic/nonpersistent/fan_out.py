@@ -5,7 +5,7 @@ messages of one wake-up leave in one write per socket, and no message costs a ho
 see the order of publishing.
 
 To the connection this looks like a log with nothing in it (``first == end == 0``) but the place 0:0 that every message
-and receipt names (SEMANTICS 13.3, 13.5). A connection may have ``limit`` entries more than one on their way; what goes
+and receipt names (rules 13.3, 13.5). A connection may have ``limit`` entries more than one on their way; what goes
 beyond is dropped and its receipt says -1:-1. A full group leaves at once, so only limits below the size of a group, or
 several topics on one connection, ever drop anything.
 """

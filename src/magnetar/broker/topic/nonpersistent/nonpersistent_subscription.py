@@ -1,6 +1,6 @@
 """A subscription of a non-persistent topic: whoever has permits when a message passes gets it, nobody later.
 
-The dispatchers of persistent subscriptions choose (SEMANTICS 13.4), with settings that take away what needs a memory:
+The dispatchers of persistent subscriptions choose (rule 13.4), with settings that take away what needs a memory:
 every entry counts as acknowledged when it was sent, one entry at a time goes round, a Failover consumer takes over at
 once and without ACTIVE_CONSUMER_CHANGE, and entries that Key_Shared would keep for their owner are dropped. What
 nobody got is counted. Acknowledgements, redelivery and seek are no-ops that are answered (13.5, 13.11).

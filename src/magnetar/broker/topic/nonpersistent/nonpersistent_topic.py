@@ -1,4 +1,4 @@
-"""A non-persistent topic (SEMANTICS 13): producers, subscriptions and a passage between them.
+"""A non-persistent topic (rules of group 13): producers, subscriptions and a passage between them.
 
 It exists from its first client, or its creation over REST, until it is deleted, collected for being idle, or the
 broker ends; nothing of it is stored. Offers the connection what :class:`magnetar.broker.topic.topic.Topic` does, as

@@ -1,4 +1,4 @@
-"""Whether a topic has ever had chunked messages (SEMANTICS 3.6): one durable fact, known from the first chunk on.
+"""Whether a topic has ever had chunked messages (rules of 3.6): one durable fact, known from the first chunk on.
 
 Only then is every entry that goes out asked whether it is a chunk. The fact stands in the annex ``chunks`` in the same
 group as the first chunk, so a Shared subscription keeps messages together after a restart as well.

@@ -1,4 +1,4 @@
-"""Deduplication of one topic while it is on: what was sent twice is kept once (SEMANTICS 3.4).
+"""Deduplication of one topic while it is on: what was sent twice is kept once (rules of 3.4).
 
 Streaming queries may be down for days and rely on what is remembered of them (docs/spark.md): producers whose names
 begin as theirs do are remembered for longer, and counted by themselves, so that nobody else's push them out.
@@ -53,7 +53,7 @@ class Deduplication:
         """Since when producers are not connected, as far as this life of the topic knows."""
 
     def last_sequence_id(self, name: str) -> int:
-        """What PRODUCER_SUCCESS says (SEMANTICS 3.1.5)."""
+        """What PRODUCER_SUCCESS says (rule 3.1.5)."""
         return self._ids.last(name)
 
     def settled(self, name: str) -> bool:
@@ -140,7 +140,7 @@ class Deduplication:
 
 
 def _is_last_chunk(entry: bytes) -> bool:
-    """All chunks of a message have its sequence id; only the last one says that it is there (SEMANTICS 3.4.7)."""
+    """All chunks of a message have its sequence id; only the last one says that it is there (rule 3.4.7)."""
     try:
         metadata = metadata_of(entry)
     except ProtocolError:

@@ -1,4 +1,4 @@
-"""One producer on one topic (SEMANTICS 3.1, 3.3).
+"""One producer on one topic (rules 3.1, 3.3).
 
 A producer belongs to a client's connection, which takes the results. Publishing is one call per entry, ``publish``,
 chosen when the producer is admitted and again when the topic's policies change: most topics check nothing and pay
@@ -22,7 +22,7 @@ class PendingEntry(NamedTuple):
     producer: Producer
     sequence_id: int
     highest_sequence_id: int
-    """0 if the SEND had none (SEMANTICS 3.3.2)."""
+    """0 if the SEND had none (rule 3.3.2)."""
 
 
 class ProducerConnection(Protocol):
@@ -34,7 +34,7 @@ class ProducerConnection(Protocol):
         ...
 
     def receipts(self, ledger: int, first_entry: int, results: Sequence[PendingEntry]) -> None:
-        """Consecutive entries are durable; ledger and entry -1 for one that was there already (SEMANTICS 3.4.3)."""
+        """Consecutive entries are durable; ledger and entry -1 for one that was there already (rule 3.4.3)."""
         ...
 
     def failed(self, results: Sequence[PendingEntry], error: PersistenceError) -> None:
@@ -50,11 +50,11 @@ class ProducerConnection(Protocol):
         ...
 
     def close(self) -> None:
-        """The topic lets the producer go: CLOSE_PRODUCER (SEMANTICS 1.3.9)."""
+        """The topic lets the producer go: CLOSE_PRODUCER (rule 1.3.9)."""
         ...
 
     def fence(self) -> None:
-        """Another one took its place; it is not told, its next message ends the connection (SEMANTICS 3.2.3)."""
+        """Another one took its place; it is not told, its next message ends the connection (rule 3.2.3)."""
         ...
 
 

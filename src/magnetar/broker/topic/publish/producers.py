@@ -1,4 +1,4 @@
-"""Who may publish to a topic at the same time: names, access modes, limits (SEMANTICS 3.1.2, 3.1.6, 3.2).
+"""Who may publish to a topic at the same time: names, access modes, limits (rules 3.1.2, 3.1.6, 3.2).
 
 Shared producers are many, each with a name of its own. An exclusive one is alone; it becomes so when its topic epoch is
 durable, and is told only then, so that after a crash nobody holds an epoch that somebody else is given again. Who wants

@@ -38,7 +38,7 @@ class PublishChecks:
         self, topic: str, producers: Producers, policies: TopicPolicies, clock: Clock, settings: PublishSettings,
         log: ManagedLedger | None = None,
     ) -> None:  # fmt: skip
-        """Without ``log`` nothing is deduplicated (SEMANTICS 3.1.5)."""
+        """Without ``log`` nothing is deduplicated (rule 3.1.5)."""
         self._topic = topic
         self._log = log
         self._producers = producers

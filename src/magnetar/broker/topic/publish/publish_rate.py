@@ -1,4 +1,4 @@
-"""How fast clients may publish to one topic (SEMANTICS 14.6): its policy ``publishRate``.
+"""How fast clients may publish to one topic (rule 14.6): its policy ``publishRate``.
 
 A token bucket for messages and one for bytes, each as large as what may come in a second. What has arrived is taken,
 never refused; then the connection is read no further until both buckets hold something again. So every producer of

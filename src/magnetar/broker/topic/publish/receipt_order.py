@@ -38,7 +38,7 @@ class OrderedReceipts:
         self._last = entry
 
     def duplicate(self, again: PendingEntry) -> None:
-        """A receipt with ids -1, when it is its turn (SEMANTICS 3.4.3)."""
+        """A receipt with ids -1, when it is its turn (rule 3.4.3)."""
         if self._last is None:
             self._connection.receipts(-1, -1, (again,))
         else:

@@ -1,4 +1,4 @@
-"""What deduplication knows of a topic's producers: the highest sequence id of each (SEMANTICS 3.4). Pure.
+"""What deduplication knows of a topic's producers: the highest sequence id of each (rules of 3.4). Pure.
 
 Two numbers per name: *pushed* includes what is in flight, *persisted* only what is durable. A message is judged by
 both. The persisted ones are an annex of the log (:mod:`magnetar.storage.ledgers.feature_state`): they are written in
@@ -33,7 +33,7 @@ class Verdict(Enum):
     OVERLAP = "overlap"
     """A batch that begins with what is on disk and ends with what is not."""
     UNKNOWN = "unknown"
-    """The first one of that id is still in flight (SEMANTICS 3.4.4)."""
+    """The first one of that id is still in flight (rule 3.4.4)."""
 
 
 class SequenceIds:

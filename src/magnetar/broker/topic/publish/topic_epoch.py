@@ -1,4 +1,4 @@
-"""Which generation of exclusive producers a topic is in; outlives restarts (SEMANTICS 3.2.5)."""
+"""Which generation of exclusive producers a topic is in; outlives restarts (rule 3.2.5)."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Acknowledgements of consumers: the cursor is told, the dispatcher lets go, the consumer's counters grow.
 
 Every one is answered, also where it means nothing: from a consumer that is gone (after a seek its ids mean nothing,
-SEMANTICS 5.9.4), of parts of batches while that is off (5.7.7) or that nobody can believe, cumulative where there is no
+rule 5.9.4), of parts of batches while that is off (5.7.7) or that nobody can believe, cumulative where there is no
 order (5.5.6). Those of transactions are in :mod:`magnetar.broker.topic.subscription.transactional_acks`.
 """
 

@@ -3,7 +3,7 @@
 Lives on the event loop of its topic; every method returns at once. What comes in (consumers, permits, acknowledgements,
 appended entries) goes to the dispatcher, whose instructions are carried out here, and to the :class:`Pump`, which reads
 and sends; acknowledgements come by way of :class:`Acknowledgements`. A connection never calls back from within a call.
-The only timer is the activation delay of Failover (SEMANTICS 5.4.6); the pump has another one for reads that failed.
+The only timer is the activation delay of Failover (rule 5.4.6); the pump has another one for reads that failed.
 
 Ids are ordinals: the connection converts, and must drop the id of an entry that does not exist rather than snap it
 (5.7.4).

@@ -1,4 +1,4 @@
-"""What a subscription shows of itself: the live values of SEMANTICS 5.10, read at the moment of asking.
+"""What a subscription shows of itself: the live values of section 5.10 of the rule book, read at the moment of asking.
 
 Rates are not here: whoever wants one keeps the last counter.
 """

@@ -1,7 +1,7 @@
 """What transactions do to entries that consumers have: set aside, acknowledged at a commit, sent again after an abort.
 
 As a rule of Apache Pulsar's, an abort counts as a redelivery, and acknowledging in a transaction does not make an
-entry's redeliveries forgotten; a commit does (SEMANTICS 9.12, 5.8.3).
+entry's redeliveries forgotten; a commit does (rules 9.12, 5.8.3).
 """
 
 from __future__ import annotations

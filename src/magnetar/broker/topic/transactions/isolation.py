@@ -1,4 +1,4 @@
-"""What transactions say at the gate of a subscription (SEMANTICS 9.10, 9.12).
+"""What transactions say at the gate of a subscription (rules 9.10, 9.12).
 
 :class:`ReadCommittedRule` stands at every subscription of a topic that took part in a transaction: nothing from the
 first entry of the oldest open transaction on is read, aborted entries and markers are dead. :class:`PendingAckRule`
