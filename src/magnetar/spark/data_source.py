@@ -1,4 +1,4 @@
-"""``format("pulsar")``: what Spark is told about the data source, and how it is registered.
+"""``format("pulsar")``: the data source that Spark calls, and how it is registered.
 
     from magnetar.spark import register
     register(spark)
@@ -33,21 +33,24 @@ if TYPE_CHECKING:
 
 
 class PulsarSource(DataSource):
-    """Batch and streaming, source and sink. Spark makes one for every use; options are checked then."""
+    """The data source: batch and streaming, source and sink.
+
+    Spark makes one for every use; options are checked then.
+    """
 
     @classmethod
     def name(cls) -> str:
-        """What stands in ``format(...)``."""
+        """Return the name for ``format(...)``."""
         return "pulsar"
 
     def schema(self) -> str:
-        """Fixed by the options ``value`` and ``metadata``."""
+        """Return the columns, which the options ``value`` and ``metadata`` fix."""
         options = resolved(source_options(self.options))
         settle("planner")
         return sql_schema(value_decoder(options).schema, chosen_columns(options.metadata))
 
     def reader(self, schema: StructType) -> BatchReader:
-        """For ``spark.read``."""
+        """Return the reader of ``spark.read``."""
         check_batch(self.options)
         options = self._source(schema)
         settle("planner")
@@ -55,17 +58,17 @@ class PulsarSource(DataSource):
         return kind(options, arrow_schema(value_decoder(options).schema, chosen_columns(options.metadata)))
 
     def streamReader(self, schema: StructType) -> StreamReader:
-        """For ``spark.readStream``."""
+        """Return the reader of ``spark.readStream``."""
         return StreamReader(self._source(schema))
 
     def writer(self, schema: StructType, overwrite: bool) -> BatchWriter:
-        """For ``df.write.mode("append")``."""
+        """Return the writer of ``df.write.mode("append")``."""
         options = sink_options(self.options)
         check_schema(options, schema, overwrite)
         return BatchWriter(options)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> StreamWriter:
-        """For ``df.writeStream``; ``overwrite`` is the output mode complete."""
+        """Return the writer of ``df.writeStream``; ``overwrite`` is the output mode complete."""
         options = sink_options(self.options)
         check_schema(options, schema, overwrite)
         # Spark asks twice per micro-batch, in two processes.
@@ -93,7 +96,7 @@ def register(spark: SparkSession) -> None:
 
 
 def is_here(spark: SparkSession) -> bool:
-    """It is a session of this process, and not one of Spark Connect."""
+    """Return whether it is a session of this process, and not one of Spark Connect."""
     return type(spark).__module__ == "pyspark.sql.session"
 
 

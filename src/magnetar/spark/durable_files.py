@@ -1,8 +1,8 @@
 """Files that are there after a loss of power: synced before anything else relies on them.
 
-A file system may keep a name without what was written under it, and what was written without its name. So whoever says
-"it is all there" (a list, a marker, a manifest) does so in this order: sync what it speaks of and the directories that
-name it, write the saying beside, sync it, rename it, sync the directory. Only local directories need that; object
+A file system may keep a name without what was written under it, and what was written without its name. So code that
+says "it is all there" (a list, a marker, a manifest) does so in this order: sync what it speaks of and the directories
+that name it, write the saying beside, sync it, rename it, sync the directory. Only local directories need that; object
 stores answer when an object is durable. Files of other machines on a shared file system are theirs to sync, and NFS
 does so when they are closed.
 """
@@ -20,7 +20,7 @@ _NO_SUCH_THING: Final = (errno.EINVAL, errno.EBADF, errno.ENOTSUP)
 
 
 def sync(path: Path) -> None:
-    """A file's contents, or the names in a directory, where the file system has that."""
+    """Sync a file's contents, or the names in a directory, where the file system has that."""
     file = os.open(path, os.O_RDONLY)
     try:
         os.fsync(file)  # noqa: TID251  # storage.files is the broker's; this is no part of it
@@ -33,7 +33,7 @@ def sync(path: Path) -> None:
 
 
 def sync_tree(directory: Path) -> None:
-    """Everything below, with its name."""
+    """Sync everything below, with its name."""
     for position, _, names in os.walk(directory, topdown=False):
         for name in names:
             sync(Path(position) / name)
@@ -41,7 +41,7 @@ def sync_tree(directory: Path) -> None:
 
 
 def make_directory(directory: Path) -> None:
-    """With all parents; those that are new are durable."""
+    """Make a directory with all parents; those that are new are durable."""
     missing = [one for one in (directory, *directory.parents) if not one.exists()]
     directory.mkdir(parents=True, exist_ok=True)
     for one in reversed(missing):
@@ -49,7 +49,7 @@ def make_directory(directory: Path) -> None:
 
 
 def write_whole(path: Path, text: str) -> None:
-    """Atomic and durable."""
+    """Write a file that is there whole or not at all, also after a loss of power."""
     make_directory(path.parent)
     beside = path.with_name(f".{path.name}.new")
     beside.write_text(text)

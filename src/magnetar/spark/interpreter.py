@@ -30,7 +30,7 @@ _settled: set[str] = set()
 
 
 def settle(who: str) -> None:
-    """What is imported by now is no garbage, and is not searched for any from now on; counts once for each ``who``."""
+    """Exclude what is imported by now from garbage collection; counts once for each ``who``."""
     if who not in _settled:
         _settled.add(who)
         gc.collect()
@@ -38,7 +38,7 @@ def settle(who: str) -> None:
 
 
 def without_archives(path: Sequence[str], installed: Sequence[str]) -> list[str]:
-    """``path`` less the archives that belong to a pyspark in one of the folders of ``installed``."""
+    """Return ``path`` less the archives that belong to a pyspark in one of the folders of ``installed``."""
     return [entry for entry in path if not _is_doubled(Path(entry), installed)]
 
 
@@ -50,13 +50,13 @@ def _is_doubled(entry: Path, installed: Sequence[str]) -> bool:
 
 
 def of_session() -> str:
-    """The command beside this interpreter; the interpreter itself where the command was not installed."""
+    """Return the command beside this interpreter; the interpreter itself where the command was not installed."""
     command = Path(sys.executable).parent / COMMAND
     return str(command) if os.access(command, os.X_OK) else sys.executable
 
 
 def main() -> None:
-    """``-m MODULE ARGUMENTS`` in this process, as the interpreter would; anything else is the interpreter's."""
+    """Run ``-m MODULE ARGUMENTS`` in this process, as the interpreter would; anything else is the interpreter's."""
     given = os.environ.get("PYTHONPATH", "").split(os.pathsep)
     os.environ["PYTHONPATH"] = os.pathsep.join(without_archives(given, sys.path))
     if sys.argv[1:2] != ["-m"] or len(sys.argv) < 3:

@@ -1,4 +1,4 @@
-"""The Java that Spark runs on: whether there is one, said in one sentence if not."""
+"""The Java that Spark runs on: whether there is one, and one sentence that says what to do if not."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _FIX: Final = (
 
 
 def check_java() -> None:
-    """NotFoundError if Spark would find no Java; takes no time, since it does not start it."""
+    """Check that Spark will find Java, without starting it. Raises NotFoundError."""
     home = os.environ.get("JAVA_HOME")
     if home:
         if not os.access(os.path.join(home, "bin", "java"), os.X_OK):
@@ -29,7 +29,7 @@ def check_java() -> None:
 
 
 def explain_failed_start() -> str | None:
-    """Why Spark's Java ended at once, if it is too old or does not run; None if it seems to be right."""
+    """Return why Spark's Java ended at once, if it is too old or does not run; None if it seems to be right."""
     home = os.environ.get("JAVA_HOME")
     java = os.path.join(home, "bin", "java") if home else "java"
     try:

@@ -32,7 +32,7 @@ Cuts = Mapping[str, Sequence[ReadPosition]]
 def to_json(
     positions: Mapping[str, ReadPosition], tasks: tuple[int, int] | None = None, cuts: Cuts | None = None
 ) -> dict[str, Any]:
-    """What Spark stores; ``tasks`` are the least and the most that are wanted, 0 is "no limit"."""
+    """Return what Spark stores; ``tasks`` are the least and the most that are wanted, 0 is "no limit"."""
     found: dict[str, Any] = {"v": VERSION, "p": {topic: str(positions[topic]) for topic in sorted(positions)}}
     if tasks is not None:
         found["n"] = list(tasks)
@@ -42,7 +42,7 @@ def to_json(
 
 
 def tasks_of(offset: Mapping[str, Any], otherwise: tuple[int, int]) -> tuple[int, int]:
-    """The ``tasks`` that went into an offset."""
+    """Return the ``tasks`` that went into an offset."""
     least, most = offset.get("n", otherwise)
     return int(least), int(most)
 
@@ -58,7 +58,8 @@ def own_offset(given: Any) -> dict[str, Any] | None:
 
 
 def from_json(offset: Mapping[str, Any]) -> dict[str, ReadPosition]:
-    """What Spark gives back; InvalidValueError for a checkpoint of another source or a later version."""
+    """Return the positions of an offset that Spark gives back; InvalidValueError for a checkpoint of another source or
+    a later version."""
     version, positions = offset.get("v"), offset.get("p")
     if version != VERSION or not isinstance(positions, dict):
         raise InvalidValueError(
@@ -69,5 +70,5 @@ def from_json(offset: Mapping[str, Any]) -> dict[str, ReadPosition]:
 
 
 def cuts_of(offset: Mapping[str, Any]) -> dict[str, list[ReadPosition]]:
-    """Where the micro-batch that ends at this offset is cut; nothing if it does not say."""
+    """Return where the micro-batch that ends at this offset is cut; nothing if it does not say."""
     return {topic: [ReadPosition.parse(text) for text in texts] for topic, texts in offset.get("c", {}).items()}

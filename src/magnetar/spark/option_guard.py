@@ -1,8 +1,8 @@
-"""Refuses wrong options where they are given: in the driver's Python, at ``load()``, ``start()`` and ``save()``.
+"""Options that are checked where they are given: in the driver's Python, at ``load()``, ``start()`` and ``save()``.
 
-Spark makes a Python data source in a process of its own, tells it keys in lower case only, and not whether it is for a
+Spark makes a Python data source in a process of its own, gives it keys in lower case only, and not whether it is for a
 stream. So a mistake came as the last line of a Java trace, and for streams only once the query was running. `guard`
-wraps Spark's four readers and writers once; what they are told is kept as it was written, and the checks of a format
+wraps Spark's four readers and writers once; what they are given is kept as it was written, and the checks of a format
 look at it before Spark does. Sessions without `register`, and those of Spark Connect, find the same mistakes later.
 """
 
@@ -21,7 +21,7 @@ _MODE: Final = "_magnetar_mode"
 
 
 class FormatChecks(NamedTuple):
-    """Of one format; each raises InvalidValueError. None: that use is left to Spark."""
+    """The checks of one format; each raises InvalidValueError. None: that use is left to Spark."""
 
     read: OptionCheck | None = None
     read_stream: OptionCheck | None = None
@@ -35,7 +35,7 @@ _checks: Final[dict[str, FormatChecks]] = {}
 
 
 def guard(format: str, checks: FormatChecks) -> None:
-    """From now on, in this process."""
+    """Check the options of a format from now on, in this process."""
     from pyspark.sql.readwriter import DataFrameReader, DataFrameWriter
     from pyspark.sql.streaming.readwriter import DataStreamReader, DataStreamWriter
 
@@ -49,7 +49,7 @@ def guard(format: str, checks: FormatChecks) -> None:
 
 
 def wrap(kind: Any, last: str, use: str) -> None:
-    """``kind`` remembers what it is told, and its method ``last`` looks at that first."""
+    """Let ``kind`` remember what it is given, and its method ``last`` check that first."""
     plain_format, plain_option, plain_options, plain_last = (
         getattr(kind, name) for name in ("format", "option", "options", last)
     )
@@ -97,12 +97,12 @@ def wrap(kind: Any, last: str, use: str) -> None:
 
 
 def _note(reader: Any, given: Mapping[str, Any]) -> None:
-    """As Spark has it: a later one of the same name, whatever its case, counts."""
+    """Note options as Spark does: a later one of the same name, whatever its case, counts."""
     before: dict[str, str] = getattr(reader, _GIVEN, {})
     names = {key.lower() for key in given}
     kept = {key: value for key, value in before.items() if key.lower() not in names}
-    told = {key: _text(value) for key, value in given.items() if value is not None}
-    setattr(reader, _GIVEN, kept | told)
+    noted = {key: _text(value) for key, value in given.items() if value is not None}
+    setattr(reader, _GIVEN, kept | noted)
 
 
 def _text(value: Any) -> str:

@@ -1,4 +1,4 @@
-"""The end of a process that we started."""
+"""The end of a process that this one started."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""What a running query says of its Pulsar sources: rates, and how far behind they are.
+"""What a running query reports of its Pulsar sources: rates, and how far behind they are.
 
 Spark's progress of a micro-batch holds, for each source, where it began, where it ended and what the source says is the
 latest; in that our stream writes how far it is behind (`lag_json`). `progress_of` reads all this from the progress as
-Spark's listeners and ``query.lastProgress`` give it; `watch` calls somebody with it after every micro-batch.
+Spark's listeners and ``query.lastProgress`` give it; `watch` calls a function with it after every micro-batch.
 
 The listener has nothing to acknowledge: the stream moves its subscriptions itself when Spark asks it for the next end,
 which Spark does while a query idles, too.
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class SourceProgress(NamedTuple):
-    """Of one source in one micro-batch."""
+    """The progress of one source in one micro-batch."""
 
     query: str
     """Its name, or its id if it has none."""
@@ -37,13 +37,13 @@ class SourceProgress(NamedTuple):
     behind: tuple[str, ...]
     """Topic-partitions that have more than was read."""
     messages_behind: int | None
-    """Of all of them; None if the broker does not tell, or nobody has looked yet."""
+    """Of all of them; None if the broker does not show it, or it was not looked at yet."""
     ms_behind: int | None
     """Age of the oldest message that was not read, by its publish time; None as above."""
 
 
 def lag_json(found: Mapping[str, Lag], now_ms: int) -> dict[str, dict[str, int]]:
-    """What stands under "lag" in the latest offset."""
+    """Return the value of "lag" in the latest offset."""
     return {
         name: {
             **({} if one.messages is None else {"messages": one.messages}),
@@ -54,7 +54,8 @@ def lag_json(found: Mapping[str, Lag], now_ms: int) -> dict[str, dict[str, int]]
 
 
 def progress_of(progress: Mapping[str, Any]) -> list[SourceProgress]:
-    """Of those sources that are ours; ``progress`` is Spark's, as a dict (``json.loads(progress.json)``)."""
+    """Return the progress of those sources that are ours; ``progress`` is Spark's, as a dict
+    (``json.loads(progress.json)``)."""
     found = []
     for source in progress.get("sources", ()):
         end, latest = own_offset(source.get("endOffset")), own_offset(source.get("latestOffset"))
@@ -62,9 +63,9 @@ def progress_of(progress: Mapping[str, Any]) -> list[SourceProgress]:
             continue
         read, known = from_json(end), from_json(latest) if latest is not None else {}
         behind = tuple(sorted(name for name, position in known.items() if read.get(name, START) < position))
-        told = (latest or {}).get("lag", {})
-        messages = [told.get(name, {}).get("messages") for name in behind]
-        ages = [told.get(name, {}).get("ms") for name in behind]
+        lags = (latest or {}).get("lag", {})
+        messages = [lags.get(name, {}).get("messages") for name in behind]
+        ages = [lags.get(name, {}).get("ms") for name in behind]
         found.append(
             SourceProgress(
                 str(progress.get("name") or progress.get("id")),
@@ -80,8 +81,8 @@ def progress_of(progress: Mapping[str, Any]) -> list[SourceProgress]:
     return found
 
 
-def watch(spark: SparkSession, tell: Callable[[SourceProgress], None]) -> StreamingQueryListener:
-    """Call ``tell`` after every micro-batch of every query of a session; ``spark.streams.removeListener`` ends it."""
+def watch(spark: SparkSession, report: Callable[[SourceProgress], None]) -> StreamingQueryListener:
+    """Call ``report`` after every micro-batch of every query of a session; ``spark.streams.removeListener`` ends it."""
     from pyspark.sql.streaming.listener import StreamingQueryListener
 
     class Listener(StreamingQueryListener):
@@ -93,13 +94,13 @@ def watch(spark: SparkSession, tell: Callable[[SourceProgress], None]) -> Stream
         def onQueryProgress(self, event: Any) -> None:
             """A micro-batch has ended."""
             for one in progress_of(json.loads(event.progress.json)):
-                tell(one)
+                report(one)
 
         def onQueryIdle(self, event: Any) -> None:
             """Nothing has changed."""
 
         def onQueryTerminated(self, event: Any) -> None:
-            """The last progress has been told."""
+            """The last progress has been reported."""
 
     listener = Listener()
     spark.streams.addListener(listener)

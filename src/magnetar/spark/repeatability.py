@@ -32,7 +32,7 @@ _written: dict[str, int] = {}
 
 
 def note_source_read() -> None:
-    """This task reads from a stream; does nothing outside a task."""
+    """Note that this task reads from a stream; does nothing outside a task."""
     context = TaskContext.get()
     if context is None:
         return
@@ -48,7 +48,7 @@ def note_source_read() -> None:
 
 
 def is_repeatable() -> bool:
-    """Whether this task reads from a stream of ours as well."""
+    """Return whether this task reads from a stream of ours as well."""
     context = TaskContext.get()
     if context is None:
         return False
@@ -65,6 +65,6 @@ def _prefix(context: TaskContext) -> str:
 
 
 def _directory() -> Path:
-    """The executor's own, which goes with it; the same for all of its Python processes."""
+    """Return the executor's own directory, which goes with it; the same for all of its Python processes."""
     own = SparkFiles.getRootDirectory()
     return Path(own if own and os.access(own, os.W_OK) else tempfile.gettempdir())

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _JAVA_EXIT: Final = 10.0
 
 SETTINGS: Final[dict[str, str]] = {
-    # A Python task costs 12 ms over a unix socket and 51 ms over TCP (PIPELINES 2.4).
+    # A Python task costs 12 ms over a unix socket and 51 ms over TCP.
     "spark.python.unix.domain.socket.enabled": "true",
     # Hours and days are cut in this zone, whatever the machine's is.
     "spark.sql.session.timeZone": "UTC",
@@ -79,7 +79,7 @@ def local_session(
     deaf: bool = False,
     settings: dict[str, str] | None = None,
 ) -> SparkSession:
-    """One for this process, with `register` done; ``brief`` for what runs a minute and not for hours.
+    """Return the session of this process, with `register` done; ``brief`` for what runs a minute and not for hours.
 
     ``deaf``: Java does not hear SIGTERM, which systemd sends to all processes, and shells to a group; it ends with this
     process, which can end in good order then. ``settings`` go before all else; with ``spark.master`` it runs elsewhere
@@ -121,7 +121,7 @@ def local_session(
 
 @contextlib.contextmanager
 def errors_into(path: Path) -> Iterator[None]:
-    """What this process's children say on stderr goes into a file; they keep that for life."""
+    """Send what this process's children write to stderr into a file; they keep that for life."""
     kept = os.dup(2)
     with path.open("w") as log:
         os.dup2(log.fileno(), 2)
@@ -133,7 +133,7 @@ def errors_into(path: Path) -> Iterator[None]:
 
 
 def end_session(spark: SparkSession) -> None:
-    """Stop the session and the Java process behind it, and wait until that has ended; may be called twice."""
+    """Stop the session and its Java process, and wait until that has ended; may be called twice."""
     from pyspark import SparkContext
 
     gateway = SparkContext._gateway

@@ -23,7 +23,7 @@ _good: Final[set[str]] = set()
 
 
 def settle_workers(context: Any) -> None:
-    """For a SparkContext: in local mode the workers run this Python, or one that was named and has what they need.
+    """Let the workers of a SparkContext in local mode run this Python, or one that was named and has what they need.
 
     On a cluster this process cannot look (docs/clusters.md). InvalidValueError says what to set.
     """
@@ -41,7 +41,7 @@ def settle_workers(context: Any) -> None:
 
 
 def problem_of(python: str) -> str:
-    """What is wrong with an interpreter for workers of this process; empty if nothing is."""
+    """Return what is wrong with an interpreter for workers of this process; empty if nothing is."""
     found = shutil.which(python)
     if found is None:
         return "which is not there"

@@ -23,7 +23,7 @@ _PEM: Final = "-----BEGIN "
 
 @dataclass(frozen=True, slots=True)
 class Decryption:
-    """What a reader has for encrypted messages."""
+    """The private keys of a reader, and what it does with messages that no key opens."""
 
     keys: dict[str, str] = field(repr=False)
     """Names to PEM texts; the empty name is for all."""
@@ -31,7 +31,7 @@ class Decryption:
 
 
 def decryption(private_key: str | None, on_failure: str | None) -> Decryption | None:
-    """From the two options; None if neither is given. Raises InvalidValueError."""
+    """Return the keys that the two options give; None if neither is given. Raises InvalidValueError."""
     if private_key is None and on_failure is None:
         return None
     try:
@@ -46,14 +46,14 @@ def decryption(private_key: str | None, on_failure: str | None) -> Decryption | 
 
 @dataclass(frozen=True, slots=True)
 class Encryption:
-    """For whom a sink encrypts."""
+    """The public keys for which a sink encrypts."""
 
     keys: dict[str, str]
     """Names, which readers see, to PEM texts."""
 
 
 def encryption(public_key: str | None) -> Encryption | None:
-    """From the option; None if it is not given. Raises InvalidValueError."""
+    """Return the keys that the option gives; None if it is not given. Raises InvalidValueError."""
     if public_key is None:
         return None
     keys = {name or DEFAULT_NAME: text for name, text in pem_texts("encryption.publicKey", public_key).items()}
@@ -62,17 +62,17 @@ def encryption(public_key: str | None) -> Encryption | None:
 
 
 def encryption_like(found: Decryption) -> Encryption:
-    """For the very keys that a reader has."""
+    """Return the public keys that belong to a reader's private ones."""
     return Encryption({name or DEFAULT_NAME: public_of(name, text) for name, text in found.keys.items()})
 
 
 def sealing(found: Encryption | None) -> Seal | None:
-    """What encrypts the entries of one producer, under a data key of its own."""
+    """Return what encrypts the entries of one producer, under a data key of its own."""
     return None if found is None else Encryptor(found.keys).encrypt
 
 
 def pem_texts(title: str, text: str) -> dict[str, str]:
-    """Names to PEM texts, from one (its name is `ANY`) or JSON of several. Raises InvalidValueError."""
+    """Return names to PEM texts, from one (its name is `ANY`) or JSON of several. Raises InvalidValueError."""
     if not text.startswith("{"):
         return {ANY: _pem(title, text)}
     try:

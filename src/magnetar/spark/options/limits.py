@@ -6,19 +6,19 @@ from typing import NamedTuple
 
 
 class ReadLimits(NamedTuple):
-    """0 is none."""
+    """What a micro-batch may have at most; 0 is no limit."""
 
     messages: int = 0
     size: int = 0
 
 
 class TaskSizes(NamedTuple):
-    """The most that a task should have; 0 is no limit."""
+    """What a task should have at most; 0 is no limit."""
 
     messages: int = 0
     size: int = 0
     """Bytes as stored."""
 
     def weight(self, messages: float, size: float) -> float:
-        """What part of a task that is."""
+        """Return which part of a task that many messages and bytes are."""
         return max(messages / self.messages if self.messages else 0.0, size / self.size if self.size else 0.0)

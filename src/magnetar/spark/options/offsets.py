@@ -21,13 +21,13 @@ class NamedOffset(Enum):
 
 
 class TimeOffset(NamedTuple):
-    """The first message that was published then or later."""
+    """An offset given as a publish time: the first message that was published then or later."""
 
     ms: int
 
 
 class IndexOffset(NamedTuple):
-    """The message with that running number of the topic."""
+    """An offset given as the broker's running number of a message."""
 
     number: int
 
@@ -36,7 +36,7 @@ OffsetSpec = NamedOffset | TimeOffset | IndexOffset | ReadPosition
 
 
 def parse_offset(given: object) -> OffsetSpec:
-    """One offset in the user's JSON, or a word alone; InvalidValueError says what can be written."""
+    """Parse one offset of the user's JSON, or a word alone; InvalidValueError says what can be written."""
     if isinstance(given, int) and not isinstance(given, bool) and given >= 0:
         return IndexOffset(given)
     text = given.strip() if isinstance(given, str) else ""
@@ -56,7 +56,7 @@ def parse_offset(given: object) -> OffsetSpec:
 
 
 def parse_time(text: str) -> int:
-    """Milliseconds since 1970, from such a number or ISO 8601; without a zone it is UTC."""
+    """Return milliseconds since 1970, from such a number or ISO 8601; without a zone it is UTC."""
     if text.isdecimal():
         return int(text)
     try:

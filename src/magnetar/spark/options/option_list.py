@@ -108,7 +108,7 @@ _SPARK_KEYS: Final = frozenset({"queryname", "checkpointlocation", "path", "outp
 
 
 def fault(key: str, side: str) -> str | None:
-    """What is wrong with a key."""
+    """Return what is wrong with a key for a source or a sink; None if nothing is."""
     option = OPTIONS.get(key.lower())
     if option is not None:
         return None if _has(option, side) else f"option {option.title!r} has no meaning for a {side}"

@@ -1,6 +1,6 @@
-"""The options that somebody gave, in any case, with look-ups that check what they find.
+"""The options that were given, in any case, with look-ups that check what they find.
 
-Which keys there are is the caller's knowledge: he says of a key what is wrong with it, before anything is looked up,
+Which keys there are is the caller's knowledge: it says what is wrong with a key, before anything is looked up,
 because a misspelt option that is ignored reads or writes the wrong thing silently. `unknown` is the usual complaint.
 """
 
@@ -13,7 +13,7 @@ from magnetar.model.errors import InvalidValueError
 
 
 class OptionTable:
-    """Look-ups are by title, as people write it; a value of blanks is as good as none.
+    """Look-ups by title, as people write it; a value of blanks is as good as none.
 
     ``fault`` says what is wrong with a key (as it was given), or None. All look-ups, and the making of the table, raise
     InvalidValueError.
@@ -31,7 +31,7 @@ class OptionTable:
         return value.strip() if value and value.strip() else None
 
     def choice(self, title: str, choices: tuple[str, ...], default: str) -> str:
-        """One of the choices, written as they are, whatever the case of what was given."""
+        """Return one of the choices, written as they are, whatever the case of what was given."""
         value = self.get(title)
         if value is None:
             return default
@@ -52,19 +52,20 @@ class OptionTable:
         return int(value)
 
     def application(self) -> tuple[str, int] | None:
-        """txnAppId and txnVersion: who writes, and which of its writes this is."""
+        """Return txnAppId and txnVersion: the writing application, and which of its writes this is."""
         name, version = self.get("txnAppId"), self.get("txnVersion")
         if (name is None) != (version is None):
             raise InvalidValueError("the options 'txnAppId' and 'txnVersion' belong together: give both or none")
         return None if name is None else (name, self.number("txnVersion", 0, 0))
 
     def prefixed(self, prefix: str) -> dict[str, str]:
-        """All whose keys begin so (in lower case), by what follows; as they were given."""
+        """Return the options whose keys begin with ``prefix`` (in lower case), by what follows; values as they were
+        given."""
         return {key[len(prefix) :]: value for key, value in self._values.items() if key.startswith(prefix)}
 
 
 def unknown(key: str, titles: Iterable[str], known: Callable[[str], str]) -> str:
-    """The complaint about a key, with the nearest of the titles, or else what ``known`` makes of their list."""
+    """Return the complaint about a key, with the nearest of the titles, or else what ``known`` makes of their list."""
     by_key = {title.lower(): title for title in titles}
     near = difflib.get_close_matches(key.lower(), by_key, 1, 0.6)
     hint = f"did you mean {by_key[near[0]]!r}?" if near else known(", ".join(sorted(by_key.values())))

@@ -43,7 +43,7 @@ class SinkOptions:
     operation_timeout: float
     token: str | None
     schema: str | None = None
-    """None: the column ``value`` is bytes or text, and the broker is told no schema."""
+    """None: the column ``value`` is bytes or text, and the broker gets no schema."""
     value_schema: str | None = None
     value_message: str | None = None
     encryption: Encryption | None = None
@@ -52,7 +52,7 @@ class SinkOptions:
 
 
 def sink_options(given: Mapping[str, str]) -> SinkOptions:
-    """For writing, checked. Raises InvalidValueError."""
+    """Return the options of a sink, checked. Raises InvalidValueError."""
     table = OptionTable(given, lambda key: fault(key, "sink"))
     topic = table.get("topic")
     compression = table.choice("pulsar.producer.compressionType", tuple(kind.name for kind in CompressionType), "NONE")
@@ -110,5 +110,5 @@ def _pair(table: OptionTable) -> PairOptions:
 
 
 def _absolute(directory: str | None) -> str | None:
-    """Of the driver, which reads the options: tasks work in directories of their own."""
+    """Make a path absolute in the driver, which reads the options: tasks work in directories of their own."""
     return directory if directory is None or ":" in directory.partition("/")[0] else str(Path(directory).absolute())

@@ -26,13 +26,13 @@ from magnetar.spark.options.value_options import KINDS, ValueOptions
 
 
 class TopicOffsets(NamedTuple):
-    """One for all, with exceptions for single topics or topic-partitions."""
+    """One offset for all topics, with exceptions for single topics or topic-partitions."""
 
     general: OffsetSpec
     exceptions: dict[str, OffsetSpec]
 
     def of(self, name: str) -> OffsetSpec:
-        """The one of a topic-partition."""
+        """Return the offset of a topic-partition."""
         parent = TopicName.parse(name).parent.fqn
         return self.exceptions.get(name, self.exceptions.get(parent, self.general))
 
@@ -69,7 +69,7 @@ class SourceOptions:
 
 
 def source_options(given: Mapping[str, str]) -> SourceOptions:
-    """For reading, checked. Raises InvalidValueError."""
+    """Return the options of a source, checked. Raises InvalidValueError."""
     table = OptionTable(given, lambda key: fault(key, "source"))
     if table.get("maxTriggerDelayMs") is not None and table.get("minMessagesPerTrigger") is None:
         raise InvalidValueError("option 'maxTriggerDelayMs' has no meaning without 'minMessagesPerTrigger'")
@@ -100,12 +100,12 @@ def source_options(given: Mapping[str, str]) -> SourceOptions:
 
 
 def open_lookup(options: SourceOptions) -> Lookup:
-    """Connections are made by those who use them, in their own process."""
+    """Return a lookup for the process that calls; connections do not travel with options."""
     return Lookup(options.service_url, timeout=options.operation_timeout, token=options.token)
 
 
 def check_stream(options: SourceOptions) -> str:
-    """For ``spark.readStream``: the subscription; raises InvalidValueError."""
+    """Check the options of ``spark.readStream`` and return the subscription; raises InvalidValueError."""
     if options.push_down:
         raise InvalidValueError("option 'pushDownFilters' has no meaning for a stream: Spark pushes no filters there")
     if options.subscription is None:
@@ -118,7 +118,7 @@ def check_stream(options: SourceOptions) -> str:
 
 
 def check_batch(given: Mapping[str, str]) -> None:
-    """For ``spark.read``: raises InvalidValueError, which names all options that only streams have."""
+    """Check the options of ``spark.read``: InvalidValueError names all that only streams have."""
     keys = {key.lower() for key, value in given.items() if value and value.strip()}
     if wrong := [title for title in STREAMS_ONLY if title.lower() in keys]:
         named = ", ".join(map(repr, wrong))
@@ -130,7 +130,7 @@ def check_batch(given: Mapping[str, str]) -> None:
 
 
 def for_batch(options: Mapping[str, str]) -> dict[str, str]:
-    """The same options of a source without those that only streams have (`STREAMS_ONLY`)."""
+    """Return the options of a source without those that only streams have (`STREAMS_ONLY`)."""
     titles = {title.lower() for title in STREAMS_ONLY}
     return {key: value for key, value in options.items() if key.lower() not in titles}
 
@@ -150,7 +150,7 @@ def _value(table: OptionTable) -> ValueOptions:
 
 
 def _topics(table: OptionTable) -> TopicSelection:
-    """From the one option of four that is given."""
+    """Return the topics that the one option of four names."""
     given = [title for title in ("topic", "topics", "topicsPattern", "assign") if table.get(title) is not None]
     if len(given) != 1:
         found = f"; given are {', '.join(given)}" if given else ""

@@ -27,12 +27,12 @@ class TopicSelection(NamedTuple):
 
 
 def topics_by_name(names: Iterable[str]) -> TopicSelection:
-    """By name."""
+    """Select topics by name."""
     return TopicSelection(names=tuple(_full(name.strip()) for name in names))
 
 
 def topics_by_pattern(text: str) -> TopicSelection:
-    """``[persistent://]tenant/namespace/expression``, or an expression alone for public/default."""
+    """Select topics by ``[persistent://]tenant/namespace/expression``, or an expression alone for public/default."""
     try:
         rest = without_scheme(text).removeprefix("^")
     except InvalidTopicNameError as error:
@@ -53,7 +53,7 @@ def topics_by_pattern(text: str) -> TopicSelection:
 
 
 def topics_by_partition(text: str) -> TopicSelection:
-    """JSON of topics to lists of partition numbers."""
+    """Select partitions by JSON of topics to lists of partition numbers."""
     try:
         given = json.loads(text)
     except ValueError:
@@ -70,7 +70,8 @@ def topics_by_partition(text: str) -> TopicSelection:
 
 
 def topic_partitions(lookup: Lookup, topics: TopicSelection, *, create: bool) -> list[str]:
-    """The internal topics that are there now: partitions, or topics that have none; ``create`` makes missing ones."""
+    """Return the internal topics that are there now: partitions, or topics that have none; ``create`` makes missing
+    ones."""
     found: list[str] = []
     names = list(topics.names)
     if topics.expression:
@@ -88,13 +89,13 @@ def topic_partitions(lookup: Lookup, topics: TopicSelection, *, create: bool) ->
 
 
 def matching(names: Iterable[str], namespace: str, expression: str) -> list[str]:
-    """Topics of the namespace whose local name matches, partitions as their topic."""
+    """Return topics of the namespace whose local name matches, partitions as their topic."""
     wanted = TopicPattern(rf"\Q{namespace}\E/(?:{expression})")
     return sorted({TopicName.parse(name).parent.fqn for _, piece in wanted.chosen(names) for name in piece})
 
 
 def check_known(given: Iterable[str], names: Iterable[str], title: str) -> None:
-    """Offsets must speak of topics that are read, or of their partitions; the nearest name is part of the error."""
+    """Refuse offsets of topics, or partitions, that are not read; the nearest name is part of the error."""
     known = sorted({*names, *(TopicName.parse(name).parent.fqn for name in names)})
     for name in sorted(given):
         if name not in known:

@@ -43,7 +43,7 @@ HALF_KINDS: Final = ("avro", "json", "string", "bytes", *PRIMITIVES)
 
 
 class PairOptions(NamedTuple):
-    """For writing KEY_VALUE."""
+    """How a sink writes KEY_VALUE values."""
 
     separated: bool = False
     """The key is the message's, and not in its value."""
@@ -57,7 +57,7 @@ class PairOptions(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ValueOptions:
-    """For reading. `resolved` in `magnetar.spark.source.reading.value_schemas` puts in the definition."""
+    """How a source reads values. `value_schemas.resolved` puts in the definition."""
 
     kind: str = "binary"
     version: int | None = None
@@ -73,7 +73,7 @@ class ValueOptions:
     """What it is called in errors."""
 
     def check(self) -> None:
-        """Raises InvalidValueError if options do not go together."""
+        """Check that the options go together. Raises InvalidValueError."""
         structured = self.kind in (*STRUCTURED, "auto")
         if self.version is not None and not structured:
             raise InvalidValueError(f"option 'schemaVersion' has no meaning with value={self.kind}")
@@ -97,7 +97,10 @@ class ValueOptions:
 
 
 def given_definition(kind: str, given: str, message: str | None) -> SchemaDefinition:
-    """Of the option ``valueSchema``, and ``valueMessage`` with kind protobuf. Raises InvalidValueError."""
+    """Return the schema that ``valueSchema`` gives, and ``valueMessage`` with kind protobuf.
+
+    Raises InvalidValueError.
+    """
     if kind != "protobuf":
         return SchemaDefinition(SchemaType.AVRO if kind == "avro" else SchemaType.JSON, schema_text(given).encode())
     assert message is not None, "the options' checks have seen to it"
@@ -109,12 +112,12 @@ def given_definition(kind: str, given: str, message: str | None) -> SchemaDefini
 
 
 def schema_text(given: str, title: str = "valueSchema") -> str:
-    """What stands in the option of that title, or in the file that it names. Raises InvalidValueError."""
+    """Return the text in the option of that title, or in the file that it names. Raises InvalidValueError."""
     return schema_bytes(given, title).decode(errors="replace")
 
 
 def schema_bytes(given: str, title: str = "valueSchema") -> bytes:
-    """The same for what may be no text."""
+    """Return the bytes in the option of that title, or in the file that it names."""
     if given.lstrip()[:1] in ("{", "[", '"'):
         return given.encode()
     try:

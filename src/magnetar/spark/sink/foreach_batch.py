@@ -1,4 +1,4 @@
-"""Effectively once behind a shuffle: a micro-batch is stored as files first, and sent from the files.
+"""Effectively once after a shuffle: a micro-batch is stored as files first, and sent from the files.
 
 What a shuffle brings into a task, and in which order, may differ when Spark repeats a micro-batch, so its rows cannot
 be numbered as they come. Files that are written once and then read give the same rows every time. So for micro-batch n:
@@ -6,7 +6,7 @@ be numbered as they come. Files that are written once and then read give the sam
 1. unless ``directory/<query id>/n`` is complete, write the result there (Parquet), replacing what an earlier
    attempt left. Spark's marker of success says that all was written; in a local directory all is made durable then,
    and a marker of ours says so (`durability`);
-2. send the files as a batch write of application "query id" and version n (`spark.writer`);
+2. send the files as a batch write of application "query id" and version n (`writers`);
 3. remove ``directory/<query id>/n-1``: Spark never repeats a micro-batch once the next one has begun.
 
     query = result.writeStream.foreachBatch(staged("/data/stage", {"service.url": ..., "topic": ...})).start()
@@ -40,7 +40,7 @@ _SPLIT: Final = {
 
 
 def staged(directory: str, options: Mapping[str, str]) -> Callable[[DataFrame, int], None]:
-    """What to give to ``foreachBatch``; ``options`` are those of the sink, checked now."""
+    """Return what to give to ``foreachBatch``; ``options`` are those of the sink, checked now."""
     given = {**options, "delivery": "effectively-once"}
     sink_options(given)
 
@@ -70,7 +70,7 @@ def staged(directory: str, options: Mapping[str, str]) -> Callable[[DataFrame, i
 
 
 def query_of(result: DataFrame) -> str:
-    """The id of the query whose micro-batch this is."""
+    """Return the id of the query whose micro-batch this is."""
     query = result.sparkSession.sparkContext.getLocalProperty(_QUERY_ID)
     if not query:
         raise InvalidValueError("this is for foreachBatch of a streaming query; there is no query here")
@@ -78,14 +78,14 @@ def query_of(result: DataFrame) -> str:
 
 
 def make_durable(directory: Path) -> None:
-    """What Spark has written, and then the marker that it is."""
+    """Make durable what Spark has written, and then the marker that it is."""
     sync_tree(directory)
     sync(directory.parent)
     write_whole(directory / _OURS, "")
 
 
 def _local(spark: SparkSession, path: str) -> Path | None:
-    """The directory, if it is one and nothing that other machines keep durable."""
+    """Return the directory, if it is a local one and not a store that other machines keep durable."""
     position = spark._jvm.org.apache.hadoop.fs.Path(path)  # type: ignore[union-attr]  # there is a JVM in a driver
     uri = position.getFileSystem(spark._jsc.hadoopConfiguration()).makeQualified(position).toUri()
     return Path(uri.getPath()) if uri.getScheme() == "file" else None

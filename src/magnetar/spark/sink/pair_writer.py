@@ -41,7 +41,7 @@ Way = Callable[[SchemaDefinition, Any, str], Write]
 
 
 def definition_of(columns: Any, options: PairOptions) -> SchemaDefinition:
-    """The schema of two columns. Raises InvalidValueError if options and columns do not fit."""
+    """Return the schema of two columns. Raises InvalidValueError if options and columns do not fit."""
     given = (options.key, options.key_schema), (options.value, options.value_schema)
     halves = [
         _half(name, columns.field(name).type, kind, text) for name, (kind, text) in zip(HALVES, given, strict=True)
@@ -87,10 +87,10 @@ def _check_record(name: str, arrow: Any, kind: str) -> None:
 
 
 class PairWriter:
-    """For record batches with one type of ``key`` and ``value``."""
+    """Writes record batches with one type of ``key`` and ``value``."""
 
     def __init__(self, definition: SchemaDefinition, columns: Any, way: Way) -> None:
-        """``columns``: pa.Schema. Raises InvalidValueError if they do not fit."""
+        """Take ``columns``, a pa.Schema. Raises InvalidValueError if they do not fit."""
         if sorted(columns.names) != list(HALVES):
             raise InvalidValueError(
                 f"a KEY_VALUE schema takes the columns 'key' and 'value', these are {', '.join(columns.names)}"
@@ -102,7 +102,7 @@ class PairWriter:
         }
 
     def write(self, columns: dict[str, Any]) -> dict[str, Any]:
-        """The columns ``value``, and ``__key`` if it is apart, of bytes. Rows without both are tombstones."""
+        """Return the columns ``value``, and ``__key`` if it is apart, of bytes. Rows without both are tombstones."""
         from magnetar.columnar.key_value import join_pairs
 
         key, value = (self._one(name, columns[name]) for name in HALVES)

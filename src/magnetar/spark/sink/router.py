@@ -54,12 +54,12 @@ class Rows(NamedTuple):
 
     @property
     def target(self) -> str:
-        """The internal topic that is written."""
+        """Return the internal topic that is written."""
         return self.topic if self.partition < 0 else TopicName.parse(self.topic).partition(self.partition).fqn
 
 
 def check_columns(types: dict[str, str], topic: str | None) -> None:
-    """Whether rows of these columns (name to Spark's name of the type) can be written; InvalidValueError if not."""
+    """Check that rows of these columns (name to Spark's name of the type) can be written. Raises InvalidValueError."""
     if "value" not in types:
         raise InvalidValueError(
             "the sink needs a column 'value'; for instance .selectExpr('to_json(struct(*)) AS value')"
@@ -74,7 +74,7 @@ def check_columns(types: dict[str, str], topic: str | None) -> None:
 
 
 class Router:
-    """Record batches of one task to `Rows`; counts the task's rows."""
+    """Turns record batches of one task into `Rows`; counts the task's rows."""
 
     def __init__(
         self, topic: str | None, partition_count: Callable[[str], int], *, murmur: bool = False, run: int = 1_000
@@ -89,7 +89,7 @@ class Router:
         """Whether all keys travel so, which also says where they go (KEY_VALUE, SEPARATED)."""
 
     def split(self, batch: Any) -> Iterator[Rows]:
-        """The rows of one batch by topic and partition; order within each is kept."""
+        """Yield the rows of one batch by topic and partition; order within each is kept."""
         count = batch.num_rows
         first, self.ordinal = self.ordinal, self.ordinal + count
         columns = dict(zip(batch.schema.names, batch.columns, strict=True))
@@ -144,7 +144,7 @@ class Router:
 
 
 def _named(topic: str, given: Any, routes: NDArray[Any], partitions: int, chosen: NDArray[Any] | None) -> NDArray[Any]:
-    """Partitions by column where it says one. What it says of rows of other topics is their business."""
+    """Return partitions from the column where it has one. Its values in rows of other topics do not count."""
     numbers = pc.fill_null(given.cast(pa.int64()), -1).to_numpy(zero_copy_only=False)
     says = numbers[given.is_valid().to_numpy(zero_copy_only=False) & (True if chosen is None else chosen)]
     if len(says) and not (says.min() >= 0 and says.max() < partitions):

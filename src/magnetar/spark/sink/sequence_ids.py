@@ -47,7 +47,7 @@ class UnreplayableError(MagnetarError):
 
 
 def digest_bits(row: int) -> int:
-    """How many there are in the id of that row."""
+    """Return how many bits the digest has in the id of that row."""
     return _FINE_BITS if row < FINE_ROWS else _COARSE_BITS
 
 
@@ -59,12 +59,12 @@ class SequenceId(NamedTuple):
     digest: int = 0
 
     def number(self) -> int:
-        """As the broker keeps it."""
+        """Return the id as the broker keeps it."""
         return self.batch << _PART_BITS | _part(self.row) | self.digest
 
     @staticmethod
     def of(number: int) -> SequenceId:
-        """The reverse of `number`; not for -1."""
+        """Take an id apart, the reverse of `number`; not for -1."""
         batch, part = number >> _PART_BITS, number & ((1 << _PART_BITS) - 1)
         if part < _COARSE:
             return SequenceId(batch, part >> _FINE_BITS, part & ((1 << _FINE_BITS) - 1))
@@ -77,7 +77,7 @@ def _part(row: int) -> int:
 
 
 def first_number(batch: int) -> int:
-    """The id of a micro-batch's row 0."""
+    """Return the id of a micro-batch's row 0."""
     if not 0 <= batch < _BATCHES:
         raise InvalidValueError(
             f"micro-batch {batch}: sequence ids hold {_BATCHES} of them; start the query with a new checkpoint"
@@ -86,14 +86,14 @@ def first_number(batch: int) -> int:
 
 
 def numbers(first: int, rows: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The ids of rows of a micro-batch whose row 0 has the id ``first``; all before `FINE_ROWS`, or none."""
+    """Return the ids of rows of a micro-batch whose row 0 has the id ``first``; all before `FINE_ROWS`, or none."""
     if len(rows) and rows[0] >= FINE_ROWS:
         return first + _COARSE - (FINE_ROWS << _COARSE_BITS) + (rows << _COARSE_BITS)
     return first + (rows << _FINE_BITS)
 
 
 def check_rows(rows: int) -> None:
-    """A task has so many rows by now."""
+    """Refuse more rows of a task than ids have room for. Raises InvalidValueError."""
     if rows > ROWS:
         raise InvalidValueError(
             f"a task has more than {ROWS} rows in one micro-batch; set maxMessagesPerTrigger, or minPartitions"
@@ -101,7 +101,8 @@ def check_rows(rows: int) -> None:
 
 
 class StoredRows:
-    """What the broker had of one producer when an attempt began: judged against the rows of this attempt, in order."""
+    """The rows that the broker had of one producer when an attempt began, compared with the rows of this attempt, in
+    order."""
 
     def __init__(self, last: int, batch: int, where: str) -> None:
         self._stored = SequenceId.of(last) if last >= 0 else None
@@ -122,7 +123,10 @@ class StoredRows:
         return self._open
 
     def stored_of(self, ids: list[int]) -> int:
-        """How many of these rows are stored already; a prefix, since ids grow. UnreplayableError if it cannot be."""
+        """Return how many of these rows are stored already; a prefix, since ids grow.
+
+        UnreplayableError if it cannot be.
+        """
         stored = self._stored
         if not self._open or stored is None:
             return 0
@@ -137,7 +141,7 @@ class StoredRows:
         raise self._unlike()
 
     def compare(self, row: int, digest: int) -> None:
-        """The digest of everything up to the row with id ``row``; ends the matter if that is the last stored one."""
+        """Compare the digest of everything up to the row with id ``row``, if that is the last stored one."""
         stored = self._stored
         if self._open and stored is not None and row == stored._replace(digest=0).number():
             if digest != stored.digest:
@@ -145,7 +149,7 @@ class StoredRows:
             self._open = False
 
     def finish(self) -> None:
-        """All rows have come. UnreplayableError if the last stored one was not among them."""
+        """End the comparison when all rows have come. UnreplayableError if the last stored one was not among them."""
         if self._open:
             raise self._unlike()
 

@@ -3,7 +3,7 @@
     <directory>/<query id>/<micro-batch>/<task>-<random>.arrow     rows, as an Arrow file
     <directory>/<query id>/<micro-batch>/settled.json              which of the files are the micro-batch, in order
 
-Tasks store, the driver settles and sends. Whoever settles first decides: a repetition finds the list of the first
+Tasks store, the driver settles and sends. The first attempt to settle decides: a repetition finds the list of the first
 attempt and sends that, whatever its own tasks have stored, with the same names and numbers (`sequences`), so what the
 broker has already is skipped. A micro-batch is removed when the next one is sent, since Spark does not repeat it then.
 
@@ -39,7 +39,7 @@ class StagingArea:
         self._local = isinstance(self._files, pa_fs.LocalFileSystem)
 
     def put(self, batch: int, task: int, batches: Iterator[Any]) -> str | None:
-        """Store one task's record batches; the file's path, None if there are no rows."""
+        """Store one task's record batches and return the file's path, None if there are no rows."""
         filled = (one for one in batches if one.num_rows)
         first = next(filled, None)
         if first is None:
@@ -59,7 +59,7 @@ class StagingArea:
         return path
 
     def settle(self, batch: int, paths: list[str]) -> list[str]:
-        """Which files are the micro-batch: these, unless an earlier attempt has settled it."""
+        """Return which files are the micro-batch: these, unless an earlier attempt has settled it."""
         settled = f"{self._root}/{batch}/{_SETTLED}"
         if self._files.get_file_info(settled).type != pa_fs.FileType.NotFound:
             with self._files.open_input_stream(settled) as stream:
@@ -68,7 +68,7 @@ class StagingArea:
         names = [path.rpartition("/")[2] for path in sorted(paths)]
         self._make_directory(batch)
         if self._local:
-            # The files' names: of the directories it may be that nobody has lived to sync them.
+            # The files' names: the process that made the directories may have died before it synced them.
             for position in list(Path(settled).parents)[:3]:
                 sync(position)
             write_whole(Path(settled), json.dumps(names))
@@ -80,7 +80,7 @@ class StagingArea:
         return [f"{self._root}/{batch}/{name}" for name in names]
 
     def read(self, paths: list[str]) -> Iterator[Any]:
-        """The record batches of these files."""
+        """Yield the record batches of these files."""
         for path in paths:
             with self._files.open_input_file(path) as file, pa.ipc.open_file(file) as reader:
                 for index in range(reader.num_record_batches):

@@ -1,9 +1,10 @@
 """What a Spark task does to write: rows to entries, entries to the broker, done when all are stored.
 
 With a `Numbering` the task writes effectively once: under a name of its own that every attempt of the task has, with
-sequence ids that every attempt gives to the same rows, and behind what the broker has already (`spark.sequences`). That
-needs deduplication at the broker. Nobody can ask for that over the broker's port; but a producer whose name the broker
-remembers after its first entry proves it, and so a name that the broker does not know is checked once it has sent one.
+sequence ids that every attempt gives to the same rows, and after what the broker has already (`sequence_ids`). That
+needs deduplication at the broker. No client can ask for that over the broker's port; but a producer whose name the
+broker remembers after its first entry proves it, and so a name that the broker does not know is checked once it has
+sent one.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ class Published(NamedTuple):
 
 
 class _Target:
-    """One topic or partition that the task writes."""
+    """One topic or partition that the task writes to."""
 
     def __init__(
         self, lookup: Lookup, options: SinkOptions, topic: str, numbering: Numbering | None, values: ValueWriter | None
@@ -98,7 +99,7 @@ class _Target:
             self.unproven = False
 
     def prove(self) -> None:
-        """The first entry is sent: the broker must remember it."""
+        """Check, once the first entry is sent, that the broker remembers it."""
         self.producer.flush()
         if self.producer.ask_last_sequence_id() < 0:
             raise NotAllowedError(deduplication_is_off(self.producer.topic))
@@ -107,7 +108,7 @@ class _Target:
 
 
 def deduplication_is_off(topic: str) -> str:
-    """Says how to turn it on."""
+    """Return the text that says how to turn deduplication on."""
     namespace = TopicName.parse(topic).namespace.text
     return (
         f"{topic}: the broker does not remember what this query has sent, because deduplication is off there. Turn it "
@@ -118,7 +119,7 @@ def deduplication_is_off(topic: str) -> str:
 
 
 class TaskSink:
-    """Producers of one task, one for each topic or partition it meets."""
+    """The producers of one task, one for each topic or partition it meets."""
 
     def __init__(self, options: SinkOptions, numbering: Numbering | None) -> None:
         self._options = options
@@ -153,7 +154,7 @@ class TaskSink:
             return Published(sum(target.producer.messages_confirmed for target, _ in self._open.values()), skipped)
 
     def known(self, last_sequence_id: int, batch: int, where: str) -> StoredRows:
-        """What an attempt of this task has to go on from."""
+        """Return what an attempt of this task has to go on from."""
         return StoredRows(last_sequence_id, batch, where)
 
     def _opened(self, rows: Rows, stack: ExitStack) -> tuple[_Target, StoredRows | None]:
@@ -170,7 +171,7 @@ class TaskSink:
         return found
 
     def _send(self, rows: Rows, stack: ExitStack) -> int:
-        """How many rows the broker had already."""
+        """Send rows and return how many of them the broker had already."""
         target, known = self._opened(rows, stack)
         if known is None:
             self._send_numbered(target, rows, rows.picked, rows.ordinals)
@@ -184,7 +185,7 @@ class TaskSink:
         )
 
     def _resume(self, target: _Target, known: StoredRows, rows: Rows, part: slice) -> int:
-        """Skip what the broker has, send the rest; how many rows were skipped."""
+        """Skip what the broker has, send the rest, and return how many rows were skipped."""
         picked, ids = rows.picked[part], numbers(self._first, rows.ordinals[part])
         target.packer.digest_bits = digest_bits(int(rows.ordinals[part.start]))
         skip = 0
@@ -208,7 +209,7 @@ class TaskSink:
                 target.prove()
 
     def _send_large(self, target: _Target, batch: Batch, limit: int) -> None:
-        """In chunks, if it is one message and the options allow it. InvalidValueError."""
+        """Send in chunks, if it is one message and the options allow it. Raises InvalidValueError."""
         what, smaller = "a message", "compress (pulsar.producer.compressionType)"
         if batch.messages > 1:
             what, smaller = f"a batch of {batch.messages} messages", "lower pulsar.producer.batchingMaxBytes"

@@ -23,7 +23,7 @@ _OF_STREAMS: Final = frozenset({"staging", "repeatable", "delivery"})
 
 
 def updates(given: Mapping[str, str]) -> Callable[[DataFrame, int], None]:
-    """What to give to ``foreachBatch`` for a sink with these options. InvalidValueError if nothing is promised so."""
+    """Return what to give to ``foreachBatch`` for a sink with these options. Raises InvalidValueError."""
     options = sink_options(given)
     plain = {
         key: value

@@ -1,4 +1,4 @@
-"""The sink's option ``schema``: columns to values, and what the broker is told of them.
+"""The sink's option ``schema``: columns to values, and the schema that the broker registers for them.
 
 The value's columns are those whose names do not begin with two underscores. A row that is null in all of them is a
 message without value, as it would be read. The schema is registered when a producer is opened; a broker that does not
@@ -36,7 +36,7 @@ def is_value(name: str) -> bool:
 
 
 class ValueWriter:
-    """For one task, whose record batches have the same columns."""
+    """Writes the values of one task, whose record batches have the same columns."""
 
     def __init__(self, options: SinkOptions, lookup: Lookup) -> None:
         assert options.schema is not None, "value_writer has seen to it"
@@ -53,7 +53,7 @@ class ValueWriter:
         """Known with the first batch."""
 
     def encoded(self, batch: Any) -> Any:
-        """The batch with one column ``value`` of bytes in position of the value's columns."""
+        """Return the batch with one column ``value`` of bytes in place of the value's columns."""
         names = [name for name in batch.schema.names if is_value(name)]
         columns = {name: batch.column(name) for name in names}
         if self._write is None:
@@ -77,7 +77,7 @@ class ValueWriter:
         return lambda columns: {"value": way(columns, _any_valid(columns))}
 
     def command(self) -> c.Schema | None:
-        """For opening a producer; bytes are no schema on the wire."""
+        """Return the schema for opening a producer; bytes are no schema on the wire."""
         found = self.definition
         if found is None or found.type is SchemaType.BYTES:
             return None
@@ -107,7 +107,7 @@ class ValueWriter:
         return SchemaDefinition(kind, json.dumps(document_of(columns), separators=(",", ":")).encode())
 
     def explained(self, refusal: RefusedError, topic: str) -> Exception:
-        """Why the broker did not take the schema, as exactly as can be found out."""
+        """Return why the broker did not take the schema, as exactly as can be found out."""
         latest = Registry(self._lookup, topic).latest()
         why = ""
         if latest is not None and self.definition is not None:
@@ -116,20 +116,20 @@ class ValueWriter:
 
 
 def value_writer(options: SinkOptions, lookup: Lookup) -> ValueWriter | None:
-    """None without the option ``schema``."""
+    """Return the writer of the option ``schema``; None without it."""
     if options.schema is None:
         return None
     return ValueWriter(options, lookup)
 
 
 def _any_valid(columns: dict[str, Any]) -> Any:
-    """NDArray[bool]: the rows that are not null in all columns."""
+    """Return an NDArray[bool]: the rows that are not null in all columns."""
     valid = [column.is_valid().to_numpy(zero_copy_only=False) for column in columns.values()]
     return np.logical_or.reduce(valid)
 
 
 def check_value_columns(options: SinkOptions, types: dict[str, str]) -> dict[str, str]:
-    """The columns that the sink sees behind `ValueWriter.encoded`. Raises InvalidValueError."""
+    """Return the columns that the sink sees after `ValueWriter.encoded`. Raises InvalidValueError."""
     kind, given, message, topic = options.schema, options.value_schema, options.value_message, options.topic
     names = [name for name in types if is_value(name)]
     if kind == "protobuf" and (given is None or message is None):
@@ -150,7 +150,7 @@ def check_value_columns(options: SinkOptions, types: dict[str, str]) -> dict[str
 
 
 def _way(definition: SchemaDefinition, columns: Any, name: str = "value") -> Write:
-    """How values of a schema are written; modules are imported when they are needed."""
+    """Return how values of a schema are written; modules are imported when they are needed."""
     kind = definition.type
     if kind in (SchemaType.STRING, SchemaType.BYTES, SchemaType.NONE):
         _check_bytes(kind, columns, name)

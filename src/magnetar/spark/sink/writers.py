@@ -3,10 +3,10 @@
 A stream writes effectively once unless the option ``delivery`` says at-least-once: the task is named by the query's id
 (from its checkpoint) and the task's number, its rows are numbered by micro-batch and row. Spark hands neither to a
 Python sink, but both are in the task's local properties. A batch write has no such identity; with the options
-``txnAppId`` and ``txnVersion`` it has one, for whoever can repeat the same rows in the same order.
+``txnAppId`` and ``txnVersion`` it has one, if the application can repeat the same rows in the same order.
 
-That holds for rows that come straight from a stream of ours (`straight`); others are refused, or with the option
-``staging`` stored by the tasks and sent by the driver (`stage`).
+That holds for rows that come from a stream of ours without a shuffle (`repeatability`); others are refused, or with the
+option ``staging`` stored by the tasks and sent by the driver (`staging_area`).
 
 Spark runs a task that fails again, and after a crash of the driver the last micro-batch as a whole.
 """
@@ -38,13 +38,13 @@ _BATCH_ID: Final = "streaming.sql.batchId"
 
 @dataclass
 class SentCommit(WriterCommitMessage):
-    """What one task did."""
+    """The commit message of a task that has sent its rows."""
 
     published: Published
 
 
 def check_schema(options: SinkOptions, schema: StructType, overwrite: bool) -> None:
-    """Raises InvalidValueError when rows of ``schema`` cannot be written."""
+    """Check that rows of ``schema`` can be written. Raises InvalidValueError."""
     if overwrite:
         raise InvalidValueError(
             "a topic cannot be overwritten: use .mode('append'), in streams .outputMode('update') or 'append'"
@@ -57,7 +57,7 @@ def check_schema(options: SinkOptions, schema: StructType, overwrite: bool) -> N
 
 @dataclass
 class StagedCommit(WriterCommitMessage):
-    """What one task has stored, to be sent by the driver."""
+    """The commit message of a task that has stored its rows, to be sent by the driver."""
 
     query: str
     path: str | None
@@ -65,7 +65,7 @@ class StagedCommit(WriterCommitMessage):
 
 
 def repeatable_only(batches: Iterator[Any]) -> Iterator[Any]:
-    """The same, unless there are rows that did not come straight from a stream of ours: UnreplayableError."""
+    """Yield the same batches; UnreplayableError if rows did not come straight from a stream of ours."""
     checked = False
     for batch in batches:
         if not checked and batch.num_rows:
@@ -82,7 +82,7 @@ def repeatable_only(batches: Iterator[Any]) -> Iterator[Any]:
 
 
 class BatchWriter(DataSourceArrowWriter):
-    """For ``df.write``."""
+    """The writer of ``df.write``."""
 
     task_sink: ClassVar[type[TaskSink]] = TaskSink
 
@@ -99,7 +99,7 @@ class BatchWriter(DataSourceArrowWriter):
         self._options = options
 
     def write(self, iterator: Iterator[Any]) -> WriterCommitMessage:
-        """One task's rows."""
+        """Write one task's rows."""
         numbering = None
         if self._options.app is not None and self._options.once is not False:
             context = TaskContext.get()
@@ -109,14 +109,14 @@ class BatchWriter(DataSourceArrowWriter):
         return SentCommit(self.task_sink(self._options, numbering).run(iterator))
 
     def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
-        """Nothing: what a task has sent is there."""
+        """Do nothing: what a task has sent is there."""
 
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
-        """Nothing: a topic takes nothing back."""
+        """Do nothing: a topic takes nothing back."""
 
 
 class StreamWriter(DataSourceStreamArrowWriter):
-    """For ``df.writeStream``."""
+    """The writer of ``df.writeStream``."""
 
     task_sink: ClassVar[type[TaskSink]] = TaskSink
 
@@ -126,7 +126,7 @@ class StreamWriter(DataSourceStreamArrowWriter):
         self._options = options
 
     def write(self, iterator: Iterator[Any]) -> WriterCommitMessage:
-        """One task's rows of one micro-batch."""
+        """Write one task's rows of one micro-batch."""
         options = self._options
         if options.once is False:
             return SentCommit(self.task_sink(options, None).run(iterator))
@@ -138,19 +138,19 @@ class StreamWriter(DataSourceStreamArrowWriter):
         return SentCommit(self.task_sink(options, Numbering(f"spark.{query}.{task}", batch)).run(iterator))
 
     def _identity(self) -> tuple[str, int, int]:
-        """Query, micro-batch and task."""
+        """Return query, micro-batch and task."""
         context = TaskContext.get()
         query = context.getLocalProperty(_QUERY_ID) if context is not None else None
         batch = context.getLocalProperty(_BATCH_ID) if context is not None else None
         if context is None or query is None or batch is None:
             raise InvalidValueError(
-                "this Spark does not tell a task its query and micro-batch, without which rows cannot be numbered; "
+                "this Spark does not give a task its query and micro-batch, without which rows cannot be numbered; "
                 "use Spark 4.3, or the option delivery=at-least-once"
             )
         return query, int(batch), context.partitionId()
 
     def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:
-        """What tasks have sent is there; what they have stored is sent now, under one name, in the order of tasks."""
+        """Send what tasks have stored (what they have sent is there), under one name, in the order of tasks."""
         staged = [message for message in messages if isinstance(message, StagedCommit)]
         if self._options.staging is None or not staged:
             return
@@ -163,4 +163,4 @@ class StreamWriter(DataSourceStreamArrowWriter):
         stage.forget_before(batchId)
 
     def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:
-        """Nothing: a topic takes nothing back."""
+        """Do nothing: a topic takes nothing back."""

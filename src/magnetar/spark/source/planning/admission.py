@@ -1,10 +1,10 @@
-"""How far the next micro-batch goes: pure arithmetic over what stands in the log (docs/decisions/009).
+"""How far the next micro-batch goes: pure arithmetic over the entries of the log (docs/decisions/009).
 
-Input is, per topic-partition, the extents (entries with their numbers of messages, bytes and publish time) from where
-the query is on. All partitions advance to one publish time: entries are admitted in the order of their publish times
-until a limit is reached, so that a watermark does not run ahead of a partition that lags. A limit that falls inside an
-entry ends the micro-batch inside that entry, at a message: places are half-open and know the index in a batch, so the
-rest of the entry is the beginning of the next micro-batch, and nothing is left out or repeated.
+Input is, per topic-partition, the entries (with their numbers of messages, bytes and publish time) from where the query
+is on. All partitions advance to one publish time: entries are admitted in the order of their publish times until a
+limit is reached, so that a watermark does not run ahead of a partition that lags. A limit that falls inside an entry
+ends the micro-batch inside that entry, at a message: positions are half-open and know the index in a batch, so the rest
+of the entry is the beginning of the next micro-batch, and nothing is left out or repeated.
 
 Every micro-batch has at least one message, whatever its size. Publish times come from producers' clocks; one that goes
 backwards within a partition counts as standing still.
@@ -22,7 +22,7 @@ from magnetar.spark.options.limits import ReadLimits
 
 
 class _Piece(NamedTuple):
-    """What is left of an extent, in the order of admission."""
+    """What is left of an entry, in the order of admission."""
 
     time: int
     topic: str
@@ -32,7 +32,7 @@ class _Piece(NamedTuple):
     """Message from which on; > 0 if a micro-batch ended inside."""
     stop: int
     whole: int
-    """Messages of the extent."""
+    """Messages of the entry."""
     size: int
 
 
@@ -50,7 +50,7 @@ def _pieces(topic: str, entries: Sequence[EntryInfo], start: ReadPosition, end: 
 
 
 def waiting(entries: Sequence[EntryInfo], start: ReadPosition, end: ReadPosition) -> tuple[int, int]:
-    """Messages and bytes between two places."""
+    """Return the messages and bytes between two positions."""
     messages = size = 0
     for piece in _pieces("", entries, start, end):
         messages += piece.stop - piece.first
@@ -64,9 +64,9 @@ def admit(
     end: Mapping[str, ReadPosition],
     limits: ReadLimits,
 ) -> dict[str, ReadPosition]:
-    """Where the micro-batch ends that begins at ``start``, at most at ``end``.
+    """Return where the micro-batch ends that begins at ``start``, at most at ``end``.
 
-    ``entries`` must know everything between the two. Where all of it is admitted, the answer is ``end`` itself, behind
+    ``entries`` must know everything between the two. Where all of it is admitted, the answer is ``end`` itself, after
     entries that hold no messages for readers.
     """
     found = {topic: start.get(topic, START) for topic in {*start, *end}}
@@ -85,13 +85,13 @@ def admit(
             if room > 0:
                 found[piece.topic] = ReadPosition(piece.ledger, piece.entry, piece.first + room)
             return found
-        found[piece.topic] = _behind(piece, end[piece.topic])
+        found[piece.topic] = _after(piece, end[piece.topic])
         messages += count
         size += piece.size * count // max(piece.whole, 1)
     return {topic: max(end.get(topic, START), position) for topic, position in found.items()}
 
 
-def _behind(piece: _Piece, end: ReadPosition) -> ReadPosition:
+def _after(piece: _Piece, end: ReadPosition) -> ReadPosition:
     if piece.stop < piece.whole:
         return end
     return ReadPosition(piece.ledger, piece.entry + 1)

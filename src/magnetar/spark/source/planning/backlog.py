@@ -1,8 +1,8 @@
 """What a stream without limits takes of a large backlog, and where its ranges are cut into tasks.
 
 A query that was away for a week should not take the week in one micro-batch. Exact limits want every entry read ahead
-(`client.scan`), which is too much for somebody who asked for none. So this estimates: entries are counted by their
-numbers, ledger by ledger (`client.borders`), and their size is that of a few at the beginning. A query that keeps up
+(`EntryScanner`), which is too much for a query without limits. So this estimates: entries are counted by their
+numbers, ledger by ledger (`split_by_ledger`), and their size is that of a few at the beginning. A query that keeps up
 has so few entries before it that nothing is asked at all.
 
 If the estimate is above the allowance, each topic-partition is cut after its share, and all of them are taken up to the
@@ -33,7 +33,7 @@ LedgerParts = Sequence[tuple[ReadPosition, ReadPosition]]
 
 
 class BacklogEstimate(NamedTuple):
-    """What lies before a query in one topic-partition."""
+    """What one topic-partition has that a query has not read yet."""
 
     parts: LedgerParts
     entry_bytes: int
@@ -41,26 +41,26 @@ class BacklogEstimate(NamedTuple):
 
     @property
     def size(self) -> float:
-        """Bytes, about; infinite if there are more ledgers than were looked at."""
+        """Return about how many bytes it has; infinite if there are more ledgers than were looked at."""
         counts = [entry_count(part) for part in self.parts]
         return sum(float("inf") if count is None else count * self.entry_bytes for count in counts)
 
 
 def entry_count(part: tuple[ReadPosition, ReadPosition]) -> int | None:
-    """In a part of one ledger; None if it spans several."""
+    """Return the number of entries in a part of one ledger; None if it spans several."""
     start, stop = part
     return max(stop.entry - start.entry, 1) if start.ledger == stop.ledger else None
 
 
 def is_small(start: Mapping[str, ReadPosition], end: Mapping[str, ReadPosition]) -> bool:
-    """Whether nothing has to be asked: there is little for sure."""
+    """Return whether nothing has to be asked, because there is little for sure."""
     news = [(start.get(name, START), position) for name, position in end.items() if start.get(name, START) < position]
     counts = [entry_count(part) for part in news]
     return None not in counts and sum(count or 0 for count in counts) <= FEW
 
 
 def position_after_share(estimate: BacklogEstimate, share: int) -> ReadPosition | None:
-    """Where about ``share`` bytes end; None if there are not so many, or nobody knows where that is."""
+    """Return where about ``share`` bytes end; None if there are not so many, or if it is not known where that is."""
     room = max(share // max(estimate.entry_bytes, 1), 1)
     for number, part in enumerate(estimate.parts):
         count = entry_count(part)
@@ -75,7 +75,7 @@ def position_after_share(estimate: BacklogEstimate, share: int) -> ReadPosition 
 def backlog_estimates(
     lookup: Lookup, start: Mapping[str, ReadPosition], end: Mapping[str, ReadPosition]
 ) -> dict[str, BacklogEstimate]:
-    """Of every topic-partition that has something new."""
+    """Return the estimate of every topic-partition that has something new."""
     found = {}
     for name, last in end.items():
         first = start.get(name, START)
@@ -95,7 +95,7 @@ def bounded_end(
     end: Mapping[str, ReadPosition],
     allowance: int,
 ) -> dict[str, ReadPosition]:
-    """Where a micro-batch of about ``allowance`` bytes ends; ``end`` if there is no more than that."""
+    """Return where a micro-batch of about ``allowance`` bytes ends; ``end`` if there is no more than that."""
     if sum(estimate.size for estimate in found.values()) <= allowance:
         return dict(end)
     share = allowance // len(found)

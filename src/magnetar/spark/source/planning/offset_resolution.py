@@ -11,7 +11,7 @@ from magnetar.spark.options.offsets import IndexOffset, NamedOffset, OffsetSpec,
 
 
 def resolve(lookup: Lookup, name: str, at: OffsetSpec) -> ReadPosition:
-    """What the user wrote as a place in one topic-partition."""
+    """Return the position in one topic-partition of an offset that the user wrote."""
     if isinstance(at, TimeOffset):
         return position_at_time(lookup, name, at.ms, SystemClock().now_ms())
     if isinstance(at, IndexOffset):
@@ -22,10 +22,10 @@ def resolve(lookup: Lookup, name: str, at: OffsetSpec) -> ReadPosition:
 
 
 def resolve_end(lookup: Lookup, name: str, at: OffsetSpec, *, strict: bool) -> ReadPosition:
-    """The same for the end of a batch read: never behind what can be read now (the last stable position).
+    """Resolve the end of a batch read: never after what can be read now (the last stable position).
 
-    Between there and a later place that was asked for are markers, aborted messages and open transactions: nothing that
-    a reader gets. DataLossError if the place is behind everything that was ever written, unless that may be.
+    Between there and a later position that was asked for are markers, aborted messages and open transactions: nothing
+    that a reader gets. DataLossError if the position is after everything that was ever written, unless that may be.
     """
     position = resolve(lookup, name, at)
     if not isinstance(at, ReadPosition) or position <= (last := last_position(lookup, name)):
@@ -39,10 +39,10 @@ def resolve_end(lookup: Lookup, name: str, at: OffsetSpec, *, strict: bool) -> R
 
 
 def resolve_start(lookup: Lookup, name: str, at: OffsetSpec, *, strict: bool) -> ReadPosition:
-    """The same for the start of a read. DataLossError if it is behind everything that was ever written, unless that
-    may be: nothing would come, and nothing would say why.
+    """Resolve the start of a read. DataLossError if it is after everything that was ever written, unless that may be:
+    nothing would come, and nothing would say why.
 
-    A time may lie ahead, and so may the place and the index of the next message.
+    A time may lie ahead, and so may the position and the index of the next message.
     """
     position = resolve(lookup, name, at)
     if not strict:
@@ -60,12 +60,13 @@ def resolve_start(lookup: Lookup, name: str, at: OffsetSpec, *, strict: bool) ->
         return position
     raise DataLossError(
         f"{name}: startingOffsets says {what}. It was made anew, or this is of another topic; set failOnDataLoss=false "
-        "to wait for what comes behind it"
+        "to wait for what comes after it"
     )
 
 
 def end_if_beyond(lookup: Lookup, name: str, position: ReadPosition, last: ReadPosition) -> ReadPosition | None:
-    """Where the topic ends, if ``position`` is after everything that was ever written; ``last`` is what can be read."""
+    """Return where the topic ends, if ``position`` is after everything that was ever written; ``last`` is what can be
+    read."""
     if position <= last:
         return None
     return written if position > (written := written_position(lookup, name)) else None

@@ -1,11 +1,11 @@
 """From offsets to tasks: pure, and a function of its arguments only.
 
 Spark replays a micro-batch with the same offsets after a failure, and a sink that numbers its rows relies on getting
-the same tasks then (PIPELINES 4.4). So nothing here looks at load, time or the broker.
+the same tasks then. So nothing here looks at load, time or the broker.
 
 One range per topic-partition that has something new, cut where the caller says: if more tasks are wanted, at the
-ledgers that the driver has asked the broker for (`client.borders`). With fewer ranges than ``least``, the largest that
-lie within one ledger are halved until there are enough: only there the number of entries is known from the places
+ledgers that the driver has asked the broker for (`split_by_ledger`). With fewer ranges than ``least``, the largest that
+lie within one ledger are halved until there are enough: only there the number of entries is known from the positions
 alone. With more ranges than ``most``, they are dealt out to that many tasks, largest first.
 """
 
@@ -29,7 +29,7 @@ class Range(NamedTuple):
 
     @property
     def entries(self) -> int | None:
-        """How many entries at most; None if it spans ledgers."""
+        """Return how many entries it has at most; None if it spans ledgers."""
         if self.start.ledger != self.end.ledger:
             return None
         return self.end.entry - self.start.entry + (1 if self.end.batch else 0)
@@ -40,7 +40,7 @@ Task = tuple[Range, ...]
 
 
 def tasks_of(ranges: list[Range], *, least: int = 0, most: int = 0) -> list[Task]:
-    """Ranges split or put together; 0 is "no limit"."""
+    """Return the tasks for ranges, split or put together; 0 is "no limit"."""
     ranges = sorted(one for one in ranges if one.start < one.end)
     while len(ranges) < least:
         index, halves = _largest_split(ranges)
@@ -60,25 +60,28 @@ def plan(
     most: int = 0,
     cuts: Cuts | None = None,
 ) -> list[Task]:
-    """Tasks for everything between two offsets; 0 is "no limit". A topic ``start`` lacks is read from its start."""
+    """Return the tasks for everything between two offsets; 0 is "no limit".
+
+    A topic ``start`` lacks is read from its start.
+    """
     whole = [Range(topic, start.get(topic, START), end[topic]) for topic in sorted(end)]
     ranges = [part for one in whole for part in cut(one, (cuts or {}).get(one.topic, ()))]
     return tasks_of(ranges, least=least, most=most or merged(len(ranges), least))
 
 
 def cut(one: Range, positions: Sequence[ReadPosition]) -> list[Range]:
-    """At those places that lie inside."""
+    """Cut a range at those positions that lie inside."""
     inside = sorted({position for position in positions if one.start < position < one.end})
     return [Range(one.topic, *pair) for pair in itertools.pairwise([one.start, *inside, one.end])]
 
 
 def merged(ranges: int, least: int) -> int:
-    """Into how many tasks at most so many ranges are put: many small ledgers make no more than were asked for."""
+    """Return how many tasks to put ranges into at most: many small ledgers make no more than were asked for."""
     return least if ranges > least > 0 else 0
 
 
 def _largest_split(ranges: list[Range]) -> tuple[int, list[Range]]:
-    """Which range to halve, and its halves; none if no range is known to have two entries."""
+    """Return which range to halve, and its halves; none if no range is known to have two entries."""
     sizes = [one.entries or 0 for one in ranges]
     if not sizes or max(sizes) < 2:
         return 0, []
@@ -89,7 +92,7 @@ def _largest_split(ranges: list[Range]) -> tuple[int, list[Range]]:
 
 
 def _dealt(ranges: list[Range], most: int) -> list[Task]:
-    """Each range to the task that has least so far; unknown sizes count as the largest known one."""
+    """Give each range to the task that has least so far; unknown sizes count as the largest known one."""
     known = max((one.entries or 0 for one in ranges), default=0) or 1
     sized = sorted(((one.entries or known, one) for one in ranges), key=lambda pair: (-pair[0], pair[1]))
     estimate: list[tuple[int, int]] = [(0, task) for task in range(most)]

@@ -1,4 +1,4 @@
-"""Filters that Spark pushes into a batch read: pure, over the names of Spark's filter classes (PIPELINES 1.1).
+"""Filters that Spark pushes into a batch read: pure, over the names of Spark's filter classes.
 
 They serve three ends. `Pushed.keeps_topic` leaves out topic-partitions. `Pushed.window` says between which entries
 and publish times anything can be wanted, so that ranges are made smaller and entries dropped before they are unpacked.
@@ -36,7 +36,7 @@ _TEXTUAL: Final = {
 
 
 class Condition(NamedTuple):
-    """One of the filters, all of which must be true."""
+    """One of the filters, all of which must be true for a row."""
 
     column: str
     test: str
@@ -46,7 +46,7 @@ class Condition(NamedTuple):
 
 
 class Window(NamedTuple):
-    """What can be wanted, all ends inclusive."""
+    """The entries and times that can be wanted, all ends inclusive."""
 
     first_ledger: int = 0
     last_ledger: int = _LAST
@@ -56,7 +56,7 @@ class Window(NamedTuple):
     last_ms: int = _LAST
 
     def keeps(self, ledger: int, entry: int, publish_time: int) -> bool:
-        """Whether rows of that entry can be wanted."""
+        """Return whether rows of that entry can be wanted."""
         return (
             self.first_ledger <= ledger <= self.last_ledger
             and self.first_entry <= entry <= self.last_entry
@@ -66,13 +66,13 @@ class Window(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Pushed:
-    """What was understood; empty keeps everything."""
+    """The filters that were understood; without any, everything is kept."""
 
     conditions: tuple[Condition, ...] = ()
     window: Window = field(default=Window())
 
     def keeps_topic(self, topic: str) -> bool:
-        """Whether any row of a topic-partition can be wanted."""
+        """Return whether any row of a topic-partition can be wanted."""
         row = {
             "__topic": pa.array([topic], pa.string()),
             "__partition": pa.array([TopicName.parse(topic).partition_index], pa.int32()),
@@ -81,7 +81,7 @@ class Pushed:
         return all((_truth(row[one.column], one).to_pylist() == [True]) for one in known)
 
     def rows(self, batch: Any) -> Any:
-        """The rows of a pa.RecordBatch for which all conditions are true."""
+        """Return the rows of a pa.RecordBatch for which all conditions are true."""
         mask = None
         for one in self.conditions:
             truth = _truth(batch.column(one.column), one)
@@ -93,7 +93,8 @@ EVERYTHING: Final = Pushed()
 
 
 def understood(filters: Sequence[Any], schema: Any) -> tuple[Pushed, list[Any]]:
-    """Spark's filters over a pa.Schema: what is applied here, and the filters that Spark has to apply itself."""
+    """Split Spark's filters over a pa.Schema into what is applied here and the filters that Spark has to apply
+    itself."""
     conditions, left = [], []
     for one in filters:
         condition = _condition(one, schema)
@@ -123,7 +124,7 @@ def _condition(given: Any, schema: Any) -> Condition | None:
 
 
 def _truth(column: Any, one: Condition) -> Any:
-    """True, false or null for each element. Raises KeyError or pa.ArrowException for what is not understood."""
+    """Return true, false or null for each element. Raises KeyError or pa.ArrowException for what is not understood."""
     kind = column.type
     if one.test == "IsNull":
         found = pc.is_null(column)
@@ -144,7 +145,7 @@ def _truth(column: Any, one: Condition) -> Any:
 
 
 def _in(column: Any, values: list[Any]) -> Any:
-    """Null IN anything is null, and so is what is not found in a list with a null."""
+    """Evaluate IN: null IN anything is null, and so is what is not found in a list with a null."""
     known = pa.array([value for value in values if value is not None], column.type)
     null = pa.scalar(None, pa.bool_())
     found = pc.is_in(column, value_set=known)
@@ -172,7 +173,7 @@ _NARROWING: Final = frozenset(
 
 
 def _span(one: Condition) -> tuple[int, int]:
-    """Between which numbers (for times microseconds) it can be true."""
+    """Return between which numbers (for times microseconds) a condition can be true."""
     if one.negated:
         return -_LAST, _LAST
     if one.test == "In":

@@ -20,7 +20,7 @@ _FAR: Final = 1 << 62
 
 
 def filtered_range(lookup: Lookup, pushed: Pushed, one: Range) -> Range:
-    """The same range or less of it; empty if nothing of it can be wanted."""
+    """Return the range or less of it; empty if nothing of it can be wanted."""
     if pushed.window == Window() or one.start >= one.end:
         return one
     start, end = window_bounds(pushed.window)
@@ -37,7 +37,7 @@ def filtered_range(lookup: Lookup, pushed: Pushed, one: Range) -> Range:
 
 
 def window_bounds(window: Window) -> tuple[ReadPosition, ReadPosition]:
-    """Between which places the entries are; START and far behind everything if they can be anywhere."""
+    """Return between which positions the entries are; START and far after everything if they can be anywhere."""
     if window.first_ledger > window.last_ledger or window.first_entry > window.last_entry:
         return START, START
     start = (

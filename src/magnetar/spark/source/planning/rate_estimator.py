@@ -1,6 +1,6 @@
 """How many messages a micro-batch may have so that it takes about as long as the user wants: ``targetTriggerMs``.
 
-Spark has no adaptive limit for structured streaming (PIPELINES 6), and the source sees little: when it planned a
+Spark has no adaptive limit for structured streaming, and the source sees little: when it planned a
 micro-batch, and when Spark asks for the next one, which it does once the first is done. Idle time is what passes
 between that question and the next plan, and is not counted. The rate is the average of what micro-batches showed,
 later ones weighing more; the first one is small.
@@ -11,7 +11,7 @@ is done. That is seen by time that does not follow the number of messages: more 
 that took as long. Then the limit grows, more with each time, until it does follow.
 
 Pure: times are given. Nothing of this has to be repeatable, since a repeated micro-batch has its end from the
-checkpoint (`stream`).
+checkpoint (`stream_reader`).
 """
 
 from __future__ import annotations
@@ -46,10 +46,10 @@ class _Seen(NamedTuple):
 
 
 class RateEstimator:
-    """Of one query, in one process."""
+    """Estimates the rate of one query, in one process."""
 
     def __init__(self, target: float) -> None:
-        """``target``: seconds that a micro-batch should take."""
+        """Take as ``target`` the seconds that a micro-batch should take."""
         self._target = target
         self._rate: float | None = None
         """Messages per second."""
@@ -59,19 +59,19 @@ class RateEstimator:
 
     @property
     def messages(self) -> int:
-        """Of the next micro-batch, at most; never 0."""
+        """Return how many messages the next micro-batch may have; never 0."""
         return FIRST if self._rate is None else max(int(self._rate * self._target), 1)
 
     def within(self, limits: ReadLimits) -> ReadLimits:
-        """The user's limits, and this one."""
+        """Return the user's limits with this one."""
         return limits._replace(messages=min(limits.messages or self.messages, self.messages))
 
     def begin(self, messages: int, now: float) -> None:
-        """A micro-batch with so many messages is planned; ``now`` in seconds."""
+        """Note that a micro-batch with that many messages is planned; ``now`` in seconds."""
         self._planned = _Planned(messages, messages >= self.messages, now)
 
     def finish(self, now: float) -> None:
-        """Spark asks for what follows it. Does nothing if that was said before."""
+        """Note that Spark asks for what follows it. Does nothing if that was noted before."""
         planned, self._planned = self._planned, None
         if planned is None or not planned.messages:
             return
@@ -84,7 +84,7 @@ class RateEstimator:
             self._rate = max(self._rate, self._grown(_Seen(planned.messages, seconds)) / self._target)
 
     def _grown(self, seen: _Seen) -> float:
-        """How many messages it should be because they do not seem to take the time; 0 if they do."""
+        """Return how many messages it should be if they do not seem to take the time; 0 if they do."""
         before = self._before
         too_long = self._target if before is None else max(self._target, before.seconds * _STILL)
         if before is not None and seen.messages < before.messages and seen.seconds >= too_long:

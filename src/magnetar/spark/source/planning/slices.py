@@ -48,7 +48,7 @@ class EntryRun(NamedTuple):
 def runs_by_entry(
     entries: Iterable[EntryInfo], start: ReadPosition, end: ReadPosition, sizes: TaskSizes
 ) -> list[EntryRun]:
-    """Of entries that are known, between two places."""
+    """Return the runs of entries that are known, between two positions."""
     found = []
     for one in entries:
         at = ReadPosition(one.ledger, one.entry)
@@ -63,7 +63,10 @@ def runs_by_entry(
 def runs_by_ledger(
     lookup: Lookup, topic: str, start: ReadPosition, end: ReadPosition, sizes: TaskSizes
 ) -> list[EntryRun]:
-    """Estimated. Two short sessions per ledger to find them, and one for each of a few that are looked into."""
+    """Estimate the runs of a range, one for each ledger.
+
+    This takes two short sessions per ledger to find them, and one for each of a few that are looked into.
+    """
     first = first_position(lookup, topic) if start == START else start
     parts = split_by_ledger(lookup, topic, first, end) if first < end else []
     step = -(-len(parts) // _SAMPLES) or 1
@@ -72,7 +75,7 @@ def runs_by_ledger(
         if number % step == 0 and (sample := entries_at(lookup, topic, begin, _SAMPLE)):
             count = len(sample)
             weight = sizes.weight(sum(one.messages for one in sample) / count, sum(one.size for one in sample) / count)
-        # The last part may be in several ledgers, and nobody knows how many entries that is.
+        # The last part may be in several ledgers, and it is not known how many entries that is.
         entries = stop.entry - begin.entry + (1 if stop.batch else 0) if begin.ledger == stop.ledger else 1
         found.append(EntryRun(begin, max(entries, 1), weight))
     return found
@@ -81,7 +84,8 @@ def runs_by_ledger(
 def slices(
     runs: Mapping[str, Sequence[EntryRun]], *, least: int = 0, most: int = 0, tasks_max: int = TASKS_MAX
 ) -> dict[str, list[ReadPosition]]:
-    """Where to slice the topics' ranges: each into as many tasks as its weight, more if there are fewer than ``least``.
+    """Return where to slice the topics' ranges: each into as many tasks as its weight, more if there are fewer than
+    ``least``.
 
     ``most`` (0: no limit) comes before that: no more slices then, unless there are more topics; `planner` deals these.
     """
@@ -96,7 +100,7 @@ def slices(
 
 
 def _allotted(weights: Mapping[str, float], counts: Mapping[str, int], wanted: int) -> dict[str, int]:
-    """About ``wanted`` slices in all, by weight; each topic has at least one."""
+    """Return about ``wanted`` slices in all, by weight; each topic has at least one."""
     total, have = sum(weights.values()), sum(counts.values())
     if have == wanted or not total:
         return dict(counts)
@@ -105,19 +109,19 @@ def _allotted(weights: Mapping[str, float], counts: Mapping[str, int], wanted: i
 
 
 def even_cuts(runs: Sequence[EntryRun], count: int) -> list[ReadPosition]:
-    """The ``count - 1`` positions, or fewer, that cut the runs into parts of about equal weight."""
+    """Return the ``count - 1`` positions, or fewer, that cut the runs into parts of about equal weight."""
     share = sum(run.entries * run.weight for run in runs) / count
     found: set[ReadPosition] = set()
     before, number = 0.0, 1
     for run, following in itertools.zip_longest(runs, runs[1:]):
-        behind = before + run.entries * run.weight
-        while run.weight and number < count and (target := number * share) < behind:
+        after = before + run.entries * run.weight
+        while run.weight and number < count and (target := number * share) < after:
             offset = round((target - before) / run.weight)
             if offset < run.entries:
                 found.add(ReadPosition(run.first.ledger, run.first.entry + offset))
             elif following is not None:
-                # Behind the last entry of a ledger is the same as before the first of the next one.
+                # After the last entry of a ledger is the same as before the first of the next one.
                 found.add(following.first)
             number += 1
-        before = behind
+        before = after
     return sorted(position for position in found if position[:2] > runs[0].first[:2])

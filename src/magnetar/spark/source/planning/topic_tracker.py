@@ -38,7 +38,7 @@ _LAG_INTERVAL: Final = 5.0
 
 
 class TopicTracker:
-    """Of one stream."""
+    """Tracks the topics of one stream."""
 
     def __init__(self, options: SourceOptions, subscription: str) -> None:
         self._options = options
@@ -54,7 +54,7 @@ class TopicTracker:
         self._lags_asked = float("-inf")
 
     def initial(self) -> dict[str, ReadPosition]:
-        """Where the query began: the same until the subscriptions are moved, whatever is published."""
+        """Return where the query began: the same until the subscriptions are moved, whatever is published."""
         starting = (
             self._options.starting if self._options.starting is not None else TopicOffsets(NamedOffset.LATEST, {})
         )
@@ -65,12 +65,12 @@ class TopicTracker:
     def _hold(self, name: str, at: OffsetSpec) -> ReadPosition:
         if at is NamedOffset.LATEST:
             return self._subscription_of(name).hold(None)
-        # Resolved once: the next to ask is told where the subscription stands.
+        # Resolved once: whatever asks next gets the position of the subscription.
         strict = self._options.fail_on_data_loss
         return self._subscription_of(name).hold(resolve_start(self._lookup, name, at, strict=strict))
 
     def latest(self) -> dict[str, ReadPosition]:
-        """After the last message of each topic-partition, new ones included."""
+        """Return the position after the last message of each topic-partition, new ones included."""
         now = steady_seconds()
         if now - self._asked > _FRESH:
             if now - self._discovered > _DISCOVERY_INTERVAL:
@@ -82,7 +82,7 @@ class TopicTracker:
         return self._last
 
     def bound_now(self) -> dict[str, ReadPosition]:
-        """What there is now, but nothing from endingOffsets or endingTime on.
+        """Return the end of what there is now, but nothing from endingOffsets or endingTime on.
 
         Makes no subscriptions: who asks does not know yet whether a query begins (`initial`) or goes on (`latest`).
         """
@@ -97,7 +97,7 @@ class TopicTracker:
         }
 
     def check_there(self, start: Mapping[str, ReadPosition]) -> None:
-        """A topic of the checkpoint that is gone, or was made anew, is a loss; DataLossError if that must not be."""
+        """Look for topics of the checkpoint that are gone or were made anew; DataLossError if that must not be."""
         if not self._options.fail_on_data_loss:
             return
         for name, position in start.items():
@@ -117,7 +117,7 @@ class TopicTracker:
             )
 
     def waiting(self, start: Mapping[str, ReadPosition], end: Mapping[str, ReadPosition], enough: int) -> int:
-        """How many messages are between two offsets; need not go on counting at ``enough``."""
+        """Return how many messages are between two offsets; need not go on counting at ``enough``."""
         total = 0
         for name, position in end.items():
             first = start.get(name, START)
@@ -129,7 +129,7 @@ class TopicTracker:
     def admit(
         self, start: Mapping[str, ReadPosition], end: Mapping[str, ReadPosition], limits: ReadLimits
     ) -> dict[str, ReadPosition]:
-        """Where the next micro-batch ends."""
+        """Return where the next micro-batch ends."""
         found = {
             name: self._scanner(name).scan(start.get(name, START), position, messages=limits.messages, size=limits.size)
             for name, position in end.items()
@@ -141,7 +141,8 @@ class TopicTracker:
     def bound(
         self, start: Mapping[str, ReadPosition], end: Mapping[str, ReadPosition], least: int, allowance: int
     ) -> tuple[dict[str, ReadPosition], dict[str, list[ReadPosition]]]:
-        """Where a micro-batch without limits ends, and where it is cut for at least so many tasks (`spark.backlog`)."""
+        """Return where a micro-batch without limits ends, and where it is cut for at least that many tasks
+        (`backlog`)."""
         if is_small(start, end):
             return dict(end), {}
         found = backlog_estimates(self._lookup, start, end)
@@ -161,7 +162,8 @@ class TopicTracker:
         *,
         known: bool,
     ) -> dict[str, list[ReadPosition]]:
-        """Where a micro-batch is cut into tasks of a size; ``known`` says that `admit` has looked at its entries."""
+        """Return where a micro-batch is cut into tasks of a size; ``known`` says that `admit` has looked at its
+        entries."""
         runs = {}
         for name, position in end.items():
             if (first := start.get(name, START)) >= position:
@@ -174,28 +176,28 @@ class TopicTracker:
         return slices({name: some for name, some in runs.items() if some}, least=least, most=most)
 
     def lags(self, end: Mapping[str, ReadPosition]) -> dict[str, Lag]:
-        """How far behind a query is that has read up to ``end``; looked at from time to time only."""
+        """Return how far behind a query is that has read up to ``end``; looked at from time to time only."""
         if steady_seconds() - self._lags_asked > _LAG_INTERVAL:
             last = self.latest()
             behind = {name: end.get(name, START) for name, position in last.items() if end.get(name, START) < position}
             try:
                 self._lags = {name: lag(self._lookup, name, position, last[name]) for name, position in behind.items()}
             except ClientError as error:
-                # This is for people only; whoever reads says what is wrong, if it matters.
+                # This is for people only; the tasks that read say what is wrong, if it matters.
                 log.warning("how far %s is behind is not known: %s", self._subscription, error)
                 self._lags = {}
             self._lags_asked = steady_seconds()
         return self._lags
 
     def move_to(self, positions: Mapping[str, ReadPosition]) -> None:
-        """Everything before is processed."""
+        """Move the subscriptions: everything before is processed."""
         for name, position in positions.items():
             if self._moved.get(name) != position and name in self._subscriptions:
                 self._subscriptions[name].move_to(position)
                 self._moved[name] = position
 
     def close(self) -> None:
-        """Let the connections go; the subscriptions stay."""
+        """Close the connections; the subscriptions stay."""
         for subscription in self._subscriptions.values():
             subscription.close()
         for scanner in self._scanners.values():

@@ -1,4 +1,4 @@
-"""Entries to Arrow record batches, in the exact form Spark wants: types, order and nullability (PIPELINES 1.4).
+"""Entries to Arrow record batches, in the exact form Spark wants: types, order and nullability.
 
 The columns of the value come first (`magnetar.columnar.values`), then the metadata columns that were asked for, in the
 order of `METADATA`. There is
@@ -71,7 +71,8 @@ STANDARD: Final = ("__key", "__topic", "__messageId", "__publishTime", "__eventT
 
 
 def chosen_columns(text: str) -> tuple[str, ...]:
-    """The option ``metadata``: empty (the standard six), all, none, or names with commas, in the table's order."""
+    """Return the columns of the option ``metadata``: empty (the standard six), all, none, or names with commas, in the
+    table's order."""
     if not text:
         return STANDARD
     if text.lower() in ("all", "none"):
@@ -86,12 +87,12 @@ def chosen_columns(text: str) -> tuple[str, ...]:
 
 
 def sql_schema(values: Any, metadata: tuple[str, ...]) -> str:
-    """The schema as Spark's DDL; ``values`` is the pa.Schema of what a value gives."""
+    """Return the schema as Spark's DDL; ``values`` is the pa.Schema of what a value gives."""
     return ", ".join([sql_columns(values), *(f"`{name}` {METADATA[name].sql}" for name in metadata)])
 
 
 def arrow_schema(values: Any, metadata: tuple[str, ...]) -> Any:
-    """The same as an Arrow schema."""
+    """Return the schema as an Arrow schema."""
     return pa.schema([*values, *(pa.field(name, METADATA[name].arrow) for name in metadata)])
 
 
@@ -99,7 +100,7 @@ class ArrowDecoder:
     """Turns the entries of one topic or partition into record batches."""
 
     def __init__(self, topic: str, values: ValueDecoder, metadata: tuple[str, ...], **limits: int) -> None:
-        """``limits`` are those of `columnar.messages.ColumnBuilder`."""
+        """Take ``limits`` as `columnar.messages.ColumnBuilder` has them."""
         # Kernels take a quarter of a second to load, and the driver needs only schemas.
         from magnetar.columnar.entries.column_builder import ColumnBuilder
 
@@ -113,16 +114,16 @@ class ArrowDecoder:
     def add(
         self, ledger: int, entry: int, data: bytes, first: int = 0, stop: int | None = None, index: int = NO_INDEX
     ) -> Iterator[Any]:
-        """One entry's messages ``[first, stop)``; see `add_block`."""
+        """Add one entry's messages ``[first, stop)``; see `add_block`."""
         return self.add_block(block_of([EntryBytes(ledger, entry, data, index)], first, ALL if stop is None else stop))
 
     def add_block(self, block: EntryBlock) -> Iterator[Any]:
-        """Gives a record batch whenever enough has come together."""
+        """Add entries; yields a record batch whenever enough has come together."""
         for _ in self._messages.add(block):
             yield self._batch()
 
     def flush(self) -> Iterator[Any]:
-        """What is left, if anything."""
+        """Yield what is left, if anything."""
         if len(self._messages):
             yield self._batch()
         self._messages.clear()

@@ -24,7 +24,7 @@ from magnetar.spark.source.reading.read_task import ReadTask, read_task
 
 
 def _by_ledger(lookup: Lookup, one: Range) -> list[Range]:
-    """Only ranges within one ledger can be split, so the planner has to know where ledgers begin and end."""
+    """Return a range as ranges within one ledger, which alone can be split."""
     start = first_position(lookup, one.topic) if one.start == START else one.start
     return [Range(one.topic, *part) for part in split_by_ledger(lookup, one.topic, start, one.end)]
 
@@ -38,16 +38,17 @@ def _sliced(lookup: Lookup, ranges: list[Range], options: SourceOptions) -> list
 
 
 class BatchReader(DataSourceReader):
-    """For ``spark.read``: from startingOffsets (earliest) to endingOffsets (latest when the job is planned)."""
+    """The reader of ``spark.read``: from startingOffsets (earliest) to endingOffsets (latest when the job is
+    planned)."""
 
     def __init__(self, options: SourceOptions, schema: Any) -> None:
-        """``schema``: pa.Schema of the rows."""
+        """Take ``schema``, the pa.Schema of the rows."""
         self._options = options
         self._schema = schema
         self._pushed = EVERYTHING
 
     def partitions(self) -> list[InputPartition]:
-        """Asks the broker where the topics end now."""
+        """Plan the tasks; asks the broker where the topics end now."""
         options, pushed = self._options, self._pushed
         starting = options.starting if options.starting is not None else TopicOffsets(NamedOffset.EARLIEST, {})
         ending = options.ending if options.ending is not None else TopicOffsets(NamedOffset.LATEST, {})
@@ -74,13 +75,13 @@ class BatchReader(DataSourceReader):
         return [ReadTask(task) for task in tasks] or [ReadTask(())]
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
-        """One task's record batches."""
-        assert isinstance(partition, ReadTask), f"planned by somebody else: {partition}"
+        """Yield one task's record batches."""
+        assert isinstance(partition, ReadTask), f"not planned by this reader: {partition}"
         return read_task(self._options, partition.ranges, self._pushed)
 
 
 class FilteringBatchReader(BatchReader):
-    """With the option ``pushDownFilters``.
+    """The reader with the option ``pushDownFilters``.
 
     A class of its own, since Spark refuses a reader with this method while the setting
     spark.sql.python.filterPushdown.enabled is off. And an option, since Spark 4.3 keeps what was planned with pushed

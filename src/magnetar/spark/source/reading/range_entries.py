@@ -1,7 +1,7 @@
 """The entries of a range as they can be decoded: chunks joined, encrypted ones opened (`columnar.opening`).
 
 A message in chunks belongs to the range in which its first chunk is. If the others are not all in the range, they are
-looked for behind it. There the reader meets one of three things: the last chunk; an entry that was published so long
+looked for after it. There the reader meets one of three things: the last chunk; an entry that was published so long
 after the newest chunk that no more are to be expected; or the end of the topic, where it waits ``chunkTimeoutMs`` for
 what a producer may be about to send. Then the message is left out and the log says so. Nothing of this asks when the
 reader runs, except the wait at the end, so a range gives the same messages when it is read again, unless a producer
@@ -37,7 +37,7 @@ log = logging.getLogger(__name__)
 SKEW: Final = 10
 """Publish times are those of several clocks: a chunk is late for sure after so many times ``chunkTimeoutMs``."""
 _BREATH: Final = 1.0
-"""A single look behind the range counts for so many seconds of silence at most."""
+"""A single look after the range counts for so many seconds of silence at most."""
 _STALLED: Final = 10.0
 """Seconds of silence before the end of the topic after which the rest, up to there, is nothing that readers get."""
 
@@ -45,7 +45,7 @@ _STALLED: Final = 10.0
 def range_blocks(
     options: SourceOptions, lookup: Lookup, one: Range, window: Window = EVERYTHING.window
 ) -> Iterator[EntryBlock]:
-    """Blocks of entries of the range; messages of an entry that are outside of it are marked as not wanted.
+    """Yield blocks of entries of the range; messages of an entry that are outside of it are marked as not wanted.
 
     Entries outside ``window`` are left out.
     """
@@ -82,7 +82,7 @@ def _wanted(window: Window, whole: ReadableEntry) -> bool:
 def _plain(
     opener: EntryOpener, one: Range, block: EntryBlock, apart: list[int], window: Window
 ) -> Iterator[EntryBlock]:
-    """The block without those that are ``apart``, which are opened one by one."""
+    """Yield the block without those that are ``apart``, which are opened one by one."""
     first = 0
     for number in apart:
         if first < number:
@@ -103,7 +103,7 @@ def _alone(one: Range, whole: ReadableEntry, last_index: int = NO_INDEX) -> Entr
 
 
 def opener_of(options: SourceOptions, topic: str) -> EntryOpener:
-    """What the options say about keys and chunks, for one topic or partition."""
+    """Return what opens entries of one topic or partition, by the options for keys and chunks."""
     decryption = options.decryption
     return EntryOpener(
         topic,
@@ -115,7 +115,7 @@ def opener_of(options: SourceOptions, topic: str) -> EntryOpener:
 
 
 def _rest(options: SourceOptions, lookup: Lookup, one: Range, opener: EntryOpener) -> Iterator[list[ReadableEntry]]:
-    """What completes the messages that began in the range."""
+    """Yield what completes the messages that began in the range."""
     joiner, quiet = opener.joiner, 0.0
     tail = last_position(lookup, one.topic)
     at = ReadPosition(one.end.ledger, one.end.entry + (1 if one.end.batch else 0))
@@ -138,7 +138,7 @@ def _rest(options: SourceOptions, lookup: Lookup, one: Range, opener: EntryOpene
             if joiner.newest != newest or whole or (found and not caught_up):
                 quiet = 0.0
             else:
-                # A connection that is made anew takes its time, in which nobody could have been heard.
+                # A connection that is made anew takes its time, in which nothing could have arrived.
                 quiet += min(waited, _BREATH)
             if quiet > (options.chunk_timeout if caught_up else max(options.chunk_timeout, _STALLED)):
                 joiner.give_up()

@@ -20,13 +20,13 @@ from magnetar.spark.source.reading.value_schemas import value_decoder
 
 @dataclass
 class ReadTask(InputPartition):
-    """What travels to a worker."""
+    """The part of a plan that travels to a worker."""
 
     ranges: Task
 
 
 def read_task(options: SourceOptions, task: Task, pushed: Pushed = EVERYTHING) -> Iterator[Any]:
-    """Arrow record batches of all ranges of one task."""
+    """Yield Arrow record batches of all ranges of one task."""
     with open_lookup(options) as lookup:
         for one in task:
             yield from map(pushed.rows, _read_range(options, lookup, one, pushed.window))

@@ -1,9 +1,9 @@
 """The streaming source.
 
-Offsets are places; ranges between two offsets are read by the tasks, as in batch mode. Where the query began is kept at
-the broker by a durable subscription per topic-partition: Spark asks for the initial offset again when batch 0 is
-repeated, and an answer that moves with the topic would lose what lies between (PIPELINES 1.2). It also keeps what is
-not processed from being trimmed, and shows the backlog to the broker's tools.
+Offsets are read positions; ranges between two offsets are read by the tasks, as in batch mode. Where the query began is
+kept at the broker by a durable subscription per topic-partition: Spark asks for the initial offset again when batch 0
+is repeated, and an answer that moves with the topic would lose what lies between. It also keeps what is not processed
+from being trimmed, and shows the backlog to the broker's tools.
 
 Spark says that a micro-batch is processed one micro-batch late (`commit`), and not at all of the last one. But it asks
 for the next end (`latestOffset`) only when everything before the start that it gives is processed and noted in its
@@ -45,7 +45,7 @@ from magnetar.spark.source.reading.read_task import ReadTask, read_task
 
 
 class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """For ``spark.readStream``."""
+    """The reader of ``spark.readStream``."""
 
     def __init__(self, options: SourceOptions) -> None:
         self._subscription = check_stream(options)
@@ -66,11 +66,11 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return self._tracker
 
     def initialOffset(self) -> dict[str, Any]:
-        """The same until the first batch is committed."""
+        """Return where the query began: the same until the first micro-batch is committed."""
         return to_json(self._live().initial())
 
     def getDefaultReadLimit(self) -> ReadLimit:
-        """What the options say, as far as Spark has a word for it; `latestOffset` goes by the options."""
+        """Return the limits of the options, as far as Spark has a word for them; `latestOffset` goes by the options."""
         messages, size = self._limits()
         if messages:
             return ReadMaxRows(messages)
@@ -81,11 +81,14 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return ReadMaxBytes(self._options.backlog_bytes) if self._options.backlog_bytes else ReadAllAvailable()
 
     def _limits(self) -> ReadLimits:
-        """Of the next micro-batch."""
+        """Return the limits of the next micro-batch."""
         return self._options.limits if self._pace is None else self._pace.within(self._options.limits)
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
-        """Never behind ``start``; with Trigger.AvailableNow never beyond what there was at first, or a bound."""
+        """Return the end of the next micro-batch.
+
+        It is never before ``start``; with Trigger.AvailableNow never after what there was at first, or a bound.
+        """
         if self._target is None and self._options.ending is not None:
             raise InvalidValueError(
                 "the options 'endingOffsets' and 'endingTime' are for queries that end: use "
@@ -125,14 +128,15 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return to_json(end, (least, most), cuts)
 
     def _waits(self, live: TopicTracker, start: Mapping[str, ReadPosition], end: Mapping[str, ReadPosition]) -> bool:
-        """Whether there are too few messages for a micro-batch yet; not when no more can be expected."""
+        """Return whether there are too few messages for a micro-batch yet; not when no more can be expected."""
         least = self._options.least_messages
         if not least or self._target is not None or steady_seconds() - self._planned > self._options.trigger_delay:
             return False
         return live.waiting(start, end, least) < least
 
     def reportLatestOffset(self) -> dict[str, Any] | None:
-        """For Spark's progress: how far the topics go, and how far behind the micro-batch that was planned last is."""
+        """Return, for Spark's progress, how far the topics go, and how far behind the micro-batch that was planned last
+        is."""
         live = self._live()
         found = to_json(live.latest())
         if self._end is not None and (lags := live.lags(self._end)):
@@ -140,27 +144,27 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return found
 
     def prepareForTriggerAvailableNow(self) -> None:
-        """What is there now is what this run reads, up to endingOffsets."""
+        """Note what is there now: this run reads that, up to endingOffsets."""
         self._target = self._live().bound_now()
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
-        """A function of its arguments only, so that a repeated micro-batch has the tasks it had."""
+        """Plan the tasks: a function of the arguments only, so that a repeated micro-batch has the tasks it had."""
         least, most = tasks_of(end, (self._options.min_partitions, self._options.max_partitions))
         tasks = plan(from_json(start), from_json(end), least=least, most=most, cuts=cuts_of(end))
         return [ReadTask(task) for task in tasks] or [ReadTask(())]
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
-        """One task's record batches."""
+        """Yield one task's record batches."""
         note_source_read()
-        assert isinstance(partition, ReadTask), f"planned by somebody else: {partition}"
+        assert isinstance(partition, ReadTask), f"not planned by this reader: {partition}"
         return read_task(self._options, partition.ranges)
 
     def commit(self, end: dict[str, Any]) -> None:
-        """Everything before ``end`` is processed: the subscription moves, the broker may trim."""
+        """Move the subscriptions: everything before ``end`` is processed, and the broker may trim it."""
         self._live().move_to(from_json(end))
 
     def stop(self) -> None:
-        """Spark does not always call it; the broker notices the end of the process."""
+        """Close the connections. Spark does not always call it; the broker notices the end of the process."""
         if self._tracker is not None:
             self._tracker.close()
             self._tracker = None

@@ -30,7 +30,7 @@ _VERSION = "version "
 
 
 def resolved(options: SourceOptions) -> SourceOptions:
-    """With the reader's schema. Asks the registry only if that is where it comes from."""
+    """Return the options with the reader's schema; asks the registry only if that is where it comes from."""
     value = options.value
     if value.kind in ("binary", "string") or value.definition is not None:
         return options
@@ -46,7 +46,8 @@ def resolved(options: SourceOptions) -> SourceOptions:
 
 
 def matching(options: SourceOptions, given: list[str]) -> SourceOptions:
-    """`resolved`, for a plan whose columns were fixed a moment ago: if the registry has gone on since, as it was then.
+    """Return `resolved` options for a plan whose columns were fixed a moment ago: if the registry has gone on since, as
+    it was then.
 
     ``given``: the plan's columns as `column_texts` has them.
     """
@@ -62,13 +63,13 @@ def matching(options: SourceOptions, given: list[str]) -> SourceOptions:
 
 
 def column_texts(options: SourceOptions) -> list[str]:
-    """Name and type of each column, as Spark shows them."""
+    """Return name and type of each column, as Spark shows them."""
     values = [f"{field.name} {sql_type(field.type).replace('`', '')}" for field in value_decoder(options).schema]
     return [*values, *(f"{name} {METADATA[name].sql}" for name in chosen_columns(options.metadata))]
 
 
 def value_decoder(options: SourceOptions, lookup: Lookup | None = None, topic: str = "") -> ValueDecoder:
-    """For one topic's messages; without a topic, for the schema only."""
+    """Return the decoder of one topic's messages; without a topic, for the schema only."""
     value = options.value
     if value.definition is None:
         return ValueDecoder(Text() if value.kind == "string" else Binary(), value.on_error, value.on_new_schema)
@@ -77,7 +78,10 @@ def value_decoder(options: SourceOptions, lookup: Lookup | None = None, topic: s
 
 
 def _values(definition: SchemaDefinition, writers: Writers | None, label: str) -> Values:
-    """Modules are imported when they are needed: they bring numba, ptars and the like with them."""
+    """Return how values of a schema are read.
+
+    Modules are imported when they are needed: they bring numba, ptars and the like with them.
+    """
     kind = definition.type
     if kind in (SchemaType.NONE, SchemaType.BYTES):
         return Binary()
@@ -134,7 +138,7 @@ def _half(definition: SchemaDefinition, which: int) -> SchemaDefinition:
 
 
 def _registered(lookup: Lookup, names: list[str], value: ValueOptions) -> tuple[SchemaDefinition, str]:
-    """Of all topics, if they have the same one."""
+    """Return the schema of all topics, if they have the same one."""
     found: dict[str, Versioned] = {}
     for topic in dict.fromkeys(TopicName.parse(name).parent.fqn for name in names):
         registry = Registry(lookup, topic)
