@@ -228,7 +228,7 @@ def test_policies_the_broker_acts_on(resources: Resources) -> None:
 
 
 def test_partitions_only_grow(resources: Resources) -> None:
-    """2.14 and 11.4.1."""
+    """The number of partitions can only grow (rules 2.14, 11.4.1)."""
     topics, topic = resources.partitioned, TopicName.parse("t")
     assert topics.count(topic) == 0
     assert refused(lambda: topics.create(topic, 0)) == (406, "Number of partitions should be more than 0")
@@ -252,7 +252,8 @@ def test_partitions_only_grow(resources: Resources) -> None:
 
 
 def test_partitions_that_are_to_be_made_are_noted_until_they_are() -> None:
-    """2.14: in the record itself, so the note outlives the process."""
+    """The record of a topic notes the partitions that are to be made, so that the note outlives the process (rule
+    2.14)."""
     store = MemoryMetadataStore()
     topic, unstored = TopicName.parse("t"), TopicName.parse("non-persistent://public/default/n")
 

@@ -23,7 +23,7 @@ BINARY = SchemaDefinition(SchemaType.KEY_VALUE, b"\0\0\0\0\xff\xfe", {"key.schem
 
 
 def test_whose_schema_it_is() -> None:
-    """10.2"""
+    """All partitions share the schema of their topic (rule 10.2)."""
     for name in ("t", "t-partition-3", "non-persistent://public/default/t"):
         assert SchemaId.of(TopicName.parse(name)) == ID
     strange = SchemaId.of(TopicName.parse("persistent://public/default/a b%2F"))

@@ -71,7 +71,7 @@ def test_java_string_hash(text: str, value: int) -> None:
 
 
 def test_ring_points() -> None:
-    """15.4."""
+    """The points of a consumer are those of the vector (rule 15.4)."""
     points = ring_points("orders-aggregator-pod-2345-consumer", 0, 100)
     assert len(points) == 100
     assert (points[0], points[1], points[2], points[99]) == (42111, 2183, 50957, 29037)

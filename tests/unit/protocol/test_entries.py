@@ -33,7 +33,7 @@ def test_entry_round_trip(metadata: e.EntryMetadata, payload: bytes) -> None:
 
 
 def test_a_batch_of_one_is_not_a_single_message() -> None:
-    """Rule 1.1.9: presence of the field counts, not its value."""
+    """The presence of num_messages_in_batch makes a batch, not its value (rule 1.1.9)."""
     assert e.metadata_of(e.build_entry(e.EntryMetadata("p", 0, 1), b"")).num_messages_in_batch is None
     assert (
         e.metadata_of(e.build_entry(e.EntryMetadata("p", 0, 1, num_messages_in_batch=1), b"")).num_messages_in_batch
@@ -53,7 +53,7 @@ def test_a_batch_of_one_is_not_a_single_message() -> None:
     ],
 )
 def test_sticky_key(metadata: e.EntryMetadata, key: bytes) -> None:
-    """Rule 5.6.1."""
+    """The key of an entry is its ordering key, its key, its producer and sequence id, or NONE_KEY (rule 5.6.1)."""
     assert e.sticky_key(e.build_entry(metadata, b"x")) == key
 
 
@@ -99,12 +99,13 @@ def test_compression_round_trip(kind: CompressionType, data: bytes) -> None:
 
 @pytest.mark.parametrize("kind", list(CompressionType))
 def test_empty_payload(kind: CompressionType) -> None:
-    """Rule 3.7.6, also from a writer that sends nothing at all."""
+    """An empty payload survives every codec, also from a writer that sends nothing at all (rule 3.7.6)."""
     assert decompress(kind, compress(kind, b""), 0, MAX) == b""
 
 
 def test_exact_encodings() -> None:
-    """Rules 3.7.2 to 3.7.5, read back by other means than the ones under test."""
+    """The encodings are exactly those of the codecs, read back by other means than the ones under test (rules 3.7.2 to
+    3.7.5)."""
     data = b"magnetar " * 50
     assert zlib.decompress(compress(CompressionType.ZLIB, data)) == data
     lz4 = compress(CompressionType.LZ4, data)

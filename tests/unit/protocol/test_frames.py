@@ -55,7 +55,7 @@ def test_golden(text: str, command: Command) -> None:
 
 
 def test_checksum_vector() -> None:
-    """Rule 1.1.3: "123456789" -> 0xE3069283."""
+    """The CRC32C of "123456789" is 0xE3069283 (rule 1.1.3)."""
     assert frames.with_checksum(b"123456789")[:6] == bytes.fromhex("0e01e3069283")
     assert frames.checksum_holds(ENTRY)
     assert not frames.checksum_holds(ENTRY[:-1] + b"0")
@@ -78,14 +78,14 @@ def test_send_golden() -> None:
 
 
 def test_send_without_checksum_gets_one() -> None:
-    """Rule 1.1.4."""
+    """A SEND without a checksum is given one (rule 1.1.4)."""
     assert sent(BODY) == sent(ENTRY)
     empty = bytes(4)
     assert sent(empty).entry == frames.with_checksum(empty)
 
 
 def test_wrong_checksum_is_told_not_raised() -> None:
-    """Rule 1.1.5."""
+    """A wrong checksum is reported with the command and raises nothing (rule 1.1.5)."""
     damaged = ENTRY[:-1] + b"0"
     assert not sent(damaged).checksum_ok
     assert sent(damaged).entry == damaged
@@ -102,7 +102,7 @@ def test_send_without_an_entry_is_malformed(entry: bytes) -> None:
 
 
 def test_message_with_broker_metadata() -> None:
-    """Rule 1.1.6: before the entry and outside its checksum."""
+    """Broker entry metadata stand before the entry and outside of its checksum (rule 1.1.6)."""
     command = bytes.fromhex("0809 4a08 0801 1204 0803 1004")
     before = bytes.fromhex("0e02 00000004 0805 1006")
     frame = (4 + len(command) + len(before) + len(ENTRY)).to_bytes(4, "big") + len(command).to_bytes(4, "big")
@@ -113,7 +113,7 @@ def test_message_with_broker_metadata() -> None:
 
 
 def test_frame_limit_counts_the_size_field() -> None:
-    """Rule 1.1.7: 5,253,120 bytes with the size field."""
+    """The greatest frame has 5,253,120 bytes with its size field (rule 1.1.7)."""
     assert frames.MAX_FRAME_SIZE == 5_253_120
     fits = send_frame(BODY + bytes(frames.MAX_FRAME_SIZE - len(send_frame(BODY))))
     assert fits[:4] == (5_253_116).to_bytes(4, "big")

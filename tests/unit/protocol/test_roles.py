@@ -94,7 +94,7 @@ def test_answers_find_their_requests_in_any_order() -> None:
 
 
 def test_waiting_producer_is_answered_twice() -> None:
-    """Rule 3.2.4 (rule 1.3.2)."""
+    """A producer that waits gets PRODUCER_SUCCESS twice for one request (rules 3.2.4, 1.3.2)."""
     client, _ = pair()
     producer = c.CommandProducer("t", 1, client.new_request_id())
     client.send(producer)
@@ -116,7 +116,7 @@ def test_pushes_and_late_answers() -> None:
 
 
 def test_ack_wants_an_answer_only_with_a_request_id() -> None:
-    """Rule 1.3.5."""
+    """An ACK has an answer only if it has a request id (rule 1.3.5)."""
     client, _ = pair()
     client.send(c.CommandAck(1, c.AckType.Individual, ()))
     assert client.open_requests() == []
@@ -146,7 +146,7 @@ def test_what_a_broker_must_not_say() -> None:
 
 
 def test_refused_handshake() -> None:
-    """Rule 1.2.3: ERROR with request id -1 (rule 1.3.1)."""
+    """A refused handshake is answered with ERROR and request id -1 (rules 1.2.3, 1.3.1)."""
     client = ClientConnection()
     client.send(c.CommandConnect("test", 21))
     refusal = c.CommandError(-1, ServerError.AuthenticationError, "Failed to authenticate")

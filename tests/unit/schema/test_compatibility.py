@@ -96,7 +96,7 @@ def test_the_refusal_names_version_field_and_rule() -> None:
     "strategy", [each for each in CompatibilityStrategy if each is not CompatibilityStrategy.ALWAYS_COMPATIBLE]
 )
 def test_another_type_never_follows(strategy: CompatibilityStrategy) -> None:
-    """10.5"""
+    """A schema of another type is never compatible (rule 10.5)."""
     for new in (SchemaDefinition(SchemaType.STRING), SchemaDefinition(SchemaType.JSON, A.data)):
         text = f"Incompatible schema: exists schema type AVRO, new schema type {new.type.name}"
         assert refusal(A, new, strategy) == text
@@ -112,7 +112,7 @@ def test_the_same_bytes_follow_unless_all_versions_are_asked() -> None:
 
 
 def test_what_consumers_are_checked_by() -> None:
-    """10.7"""
+    """A consumer's schema is checked by the strategy's own rule for consumers (rule 10.7)."""
     latest = {
         CompatibilityStrategy.BACKWARD,
         CompatibilityStrategy.FORWARD,
@@ -140,7 +140,7 @@ def old_json(name: str, properties: str = "{}") -> SchemaDefinition:
 
 
 def test_json_in_its_old_form() -> None:
-    """10.14"""
+    """JSON schemas in the form before protocol version 13 are compared, too (rule 10.14)."""
     new_form = SchemaDefinition(SchemaType.JSON, A.data)
     changed = old_json("urn:x", '{"a":{"type":"string"}}')
     assert follows(versions(old_json("urn:x")), changed, CompatibilityStrategy.FULL)
@@ -156,7 +156,7 @@ def pair(value: SchemaDefinition, key_type: str = "STRING") -> SchemaDefinition:
 
 
 def test_pairs_are_compared_part_by_part() -> None:
-    """10.6"""
+    """KEY_VALUE schemas are compared part by part (rule 10.6)."""
     assert follows(versions(pair(A)), pair(MORE_DEFAULT), CompatibilityStrategy.FULL)
     text = refusal(pair(A), pair(MORE), CompatibilityStrategy.FULL)
     assert "the new schema cannot read the value of version 0: field b" in text
@@ -165,7 +165,8 @@ def test_pairs_are_compared_part_by_part() -> None:
 
 
 def test_which_are_the_same() -> None:
-    """10.4: as Avro where there is one, else byte by byte, and always of one type."""
+    """Schemas are the same as parsed Avro where there is any, otherwise byte by byte, and always of one type (rule
+    10.4)."""
     spaced = SchemaDefinition(SchemaType.AVRO, json.dumps(json.loads(A.data), indent=2).encode())
     found = same(versions(MORE, A), spaced)
     assert found is not None

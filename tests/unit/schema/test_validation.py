@@ -83,7 +83,7 @@ def test_the_largest_is_read_and_compared_in_bearable_time() -> None:
 
 
 def test_pairs() -> None:
-    """10.13"""
+    """The definition of a pair is taken apart into those of its key and value (rule 10.13)."""
     pair = key_value.join(b"", RECORD)
     require_valid(SchemaDefinition(SchemaType.KEY_VALUE, pair, {"value.schema.type": "AVRO"}))
     minus = b"\xff\xff\xff\xff" + pair[4:]
@@ -110,7 +110,7 @@ def test_any_bytes_are_a_pair_or_refused(data: bytes) -> None:
 
 
 def test_pairs_as_text() -> None:
-    """10.16"""
+    """Pairs are shown and taken as JSON text over REST (rule 10.16)."""
     text = '{"key":"","value":{"type":"record","name":"R","fields":[{"name":"a","type":"int"}]}}'
     data = key_value.from_text(text)
     assert data == key_value.join(b"", RECORD)
@@ -133,7 +133,7 @@ def native(root: str = "google.protobuf.StringValue", **changes: object) -> Sche
 
 
 def test_protobuf_native() -> None:
-    """10.14"""
+    """A ProtobufNative schema needs its descriptors and the name of the root message (rule 10.14)."""
     require_valid(native())
     for definition, says in (
         (native("x.Y"), "rootMessageTypeName 'x.Y' is not defined"),

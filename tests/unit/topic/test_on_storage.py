@@ -89,7 +89,7 @@ def test_catch_up_from_disk_and_holes_after_a_restart(tmp_path: Path) -> None:
 
 
 def test_reader_behind_a_trim_jumps(tmp_path: Path) -> None:
-    """4.3.2"""
+    """A reader under which the log was trimmed continues at the first entry (rule 4.3.2)."""
 
     async def main() -> None:
         store = opened(tmp_path)

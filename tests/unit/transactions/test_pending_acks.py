@@ -102,7 +102,7 @@ TestPending = Machine.TestCase
 
 
 def test_an_ack_set_says_what_stays() -> None:
-    """5.7.6: signed words come as they are on the wire."""
+    """The words of an ack_set say what stays; they are signed on the wire (rule 5.7.6)."""
     part = partial_batch(3, (-2,), 0)
     assert (part.taken, part.size) == (1, 64)
     assert part.left == ((1 << 64) - 2,)

@@ -138,7 +138,8 @@ def test_patience_ends(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_trimmed_beginning_is_an_error_or_told() -> None:
-    """4.3.2: the broker goes on with what is left; only a question shows that the rest is gone."""
+    """The broker continues with what is left of a trimmed range; only a question shows that the rest is gone (rule
+    4.3.2)."""
     scripts = lookups(2), serving(4, 5, start=at(2, 0)), standing(at(2, 0), (5, 3))
     gap = DataGap(TOPIC, ReadPosition(5, 2), ReadPosition(5, 4), certain=True)
     with scripted_broker(*scripts) as url, pytest.raises(DataLossError, match="between 5:2:0 and 5:4:0 is") as error:

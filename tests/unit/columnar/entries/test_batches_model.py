@@ -81,7 +81,7 @@ def test_a_batch_is_cut_by_bytes_before_it_grows_too_large() -> None:
 
 
 def test_the_first_key_stands_for_the_batch() -> None:
-    """Rule 3.5.2."""
+    """The metadata of a batch carry the key of its first message (rule 3.5.2)."""
     (batch,) = BatchWriter("p").pack(1, [b"a", b"b"], [0, 1], [b"k1", b"k2"])
     assert metadata_of(batch.entry).partition_key == "k1"
 

@@ -73,7 +73,7 @@ def join(joiner: ChunkJoiner, *entries: bytes) -> list[bytes]:
 
 
 def test_what_is_sent_again_and_what_is_missing() -> None:
-    """6.6.4: a first chunk begins anew, a chunk that is known is left out, a gap ends the message."""
+    """A first chunk begins the message anew, a known chunk is left out, and a gap ends the message (rule 6.6.4)."""
     a, b, c = chunks("u", b"abcdef", 3)
     assert join(ChunkJoiner(PATIENCE), a, b, a, b, c) == [b"abcdef"]
     assert join(ChunkJoiner(PATIENCE), a, b, b, c) == [b"abcdef"]

@@ -24,7 +24,7 @@ def plain(connection: FakeConnection) -> list[tuple[int, int]]:
 @pytest.mark.parametrize("active", list(SubType))
 @pytest.mark.parametrize("joining", list(SubType))
 def test_types_do_not_mix(active: SubType, joining: SubType) -> None:
-    """5.1.1, 5.1.2"""
+    """A consumer of another type is refused while others are connected (rules 5.1.1, 5.1.2)."""
     stand = Stand(active_consumer_failover_delay_ms=0)
     first, _ = stand.join("a", active)
     if active is joining and active is not SubType.Exclusive:
@@ -45,7 +45,7 @@ def test_types_do_not_mix(active: SubType, joining: SubType) -> None:
 
 
 def test_key_shared_modes_do_not_mix() -> None:
-    """5.1.3"""
+    """A Key_Shared consumer of another mode is refused (rule 5.1.3)."""
     sticky = KeySharedMeta(KeySharedMode.STICKY, (IntRange(0, 100),))
     stand = Stand()
     stand.join("a", SubType.Key_Shared, key_shared=sticky)
@@ -70,7 +70,7 @@ def test_key_shared_modes_do_not_mix() -> None:
 
 
 def test_refused_consumer_leaves_no_trace() -> None:
-    """5.6.8: never joins; and a first consumer that is refused does not set the type."""
+    """A refused consumer never joins, and a first one that is refused does not set the type (rule 5.6.8)."""
     stand = Stand()
     with pytest.raises(ConsumerAssignError):
         stand.join("a", SubType.Key_Shared, key_shared=KeySharedMeta(KeySharedMode.STICKY))
@@ -89,7 +89,7 @@ def test_sticky_conflict_names_the_other() -> None:
 
 
 def test_consumer_limit() -> None:
-    """5.1.6"""
+    """One consumer too many is refused (rule 5.1.6)."""
     stand = Stand(max_consumers_per_subscription=2)
     stand.join("a")
     stand.join("b")
@@ -101,7 +101,8 @@ def test_consumer_limit() -> None:
 
 
 def test_exclusive_resends_what_is_not_acknowledged() -> None:
-    """5.3.3, 5.7.3, 5.8.2, 5.8.3: a rewind, always count 0."""
+    """A redelivery request on Exclusive rewinds the cursor, and the count stays 0 (rules 5.3.3, 5.7.3, 5.8.2,
+    5.8.3)."""
     stand = Stand()
     stand.append_many(10)
     consumer, connection = stand.join("a", SubType.Exclusive, permits=100)
@@ -117,7 +118,8 @@ def test_exclusive_resends_what_is_not_acknowledged() -> None:
 
 
 def test_redeliveries_are_counted_anew_after_a_part_was_acknowledged() -> None:
-    """Rule 5.8.3 as Apache Pulsar 4.0.8 has it (probe batch-ack-in-steps)."""
+    """Acknowledging a part of a batch begins its redelivery count anew, as Apache Pulsar 4.0.8 does (rule 5.8.3; probe
+    `batch-ack-in-steps`)."""
     stand = Stand(acknowledgment_at_batch_index_level_enabled=True)
     consumer, connection = stand.join(permits=100)
     stand.append(3)
@@ -130,7 +132,7 @@ def test_redeliveries_are_counted_anew_after_a_part_was_acknowledged() -> None:
 
 
 def test_epoch_is_echoed() -> None:
-    """5.8.5"""
+    """MESSAGE echoes the epoch of the consumer (rule 5.8.5)."""
     stand = Stand()
     stand.append_many(2)
     consumer, connection = stand.join("a", SubType.Exclusive, permits=100, epoch=0)
@@ -139,7 +141,8 @@ def test_epoch_is_echoed() -> None:
 
 
 def test_failover_waits_then_serves_then_switches() -> None:
-    """5.4.5, 5.4.6, 5.4.7, 5.4.8"""
+    """Failover waits, serves its active consumer, and switches to the next with everything unacknowledged (rules 5.4.5,
+    5.4.6, 5.4.7, 5.4.8)."""
 
     async def run() -> None:
         stand = Stand(active_consumer_failover_delay_ms=20)
@@ -187,7 +190,7 @@ def test_old_active_one_gets_nothing_during_the_switch() -> None:
 
 
 def test_backlog_over_three_idle_consumers() -> None:
-    """5.5.3: chunks of 20."""
+    """A backlog goes to idle consumers in runs of 20 (rule 5.5.3)."""
     stand = Stand()
     stand.append_many(100)
     members = [stand.join(name) for name in "abc"]
@@ -216,7 +219,8 @@ def test_priorities_as_in_5_5_1() -> None:
 
 
 def test_redelivery_counts() -> None:
-    """5.8.1, 5.8.3, 5.8.4: a nack counts, a disconnect does not, the last one's leave forgets."""
+    """A negative acknowledgement counts, a disconnect does not, and the leaving of the last consumer forgets the counts
+    (rules 5.8.1, 5.8.3, 5.8.4)."""
     stand = Stand()
     stand.append_many(5)
     a, a_connection = stand.join("a", permits=100)
@@ -233,7 +237,7 @@ def test_redelivery_counts() -> None:
 
 
 def test_foreign_and_unknown_acks() -> None:
-    """5.7.4"""
+    """Acknowledgements of other consumers' messages count; those of unknown ones are no error (rule 5.7.4)."""
     stand = Stand()
     stand.append_many(5)
     a, _ = stand.join("a", permits=100)
@@ -246,7 +250,7 @@ def test_foreign_and_unknown_acks() -> None:
 
 
 def test_cumulative_ack_is_ignored_but_answered() -> None:
-    """5.5.6"""
+    """A cumulative acknowledgement on Shared is ignored and answered without error (rule 5.5.6)."""
     stand = Stand()
     stand.append_many(5)
     a, _ = stand.join("a", permits=100)
@@ -257,7 +261,7 @@ def test_cumulative_ack_is_ignored_but_answered() -> None:
 
 
 def test_permits_overshoot_by_one_batch_at_most() -> None:
-    """5.1.10"""
+    """Shared exceeds the permits by one batch at most (rule 5.1.10)."""
     stand = Stand()
     stand.append(*[10] * 20)
     a, connection = stand.join("a", permits=15)
@@ -266,7 +270,8 @@ def test_permits_overshoot_by_one_batch_at_most() -> None:
 
 
 def test_blocked_on_unacked_messages() -> None:
-    """5.9.10: at the limit no more, FLOW is parked, resumes at half."""
+    """At the limit of unacknowledged messages no more comes, FLOW is kept aside, and half of the limit resumes (rule
+    5.9.10)."""
     stand = Stand(max_unacked_messages_per_consumer=10)
     stand.append_many(30)
     a, connection = stand.join("a", permits=12)
@@ -299,7 +304,7 @@ def test_subscription_blocked_on_unacked_messages() -> None:
 
 @pytest.mark.parametrize("sub_type", [SubType.Shared, SubType.Exclusive])
 def test_batch_index_acks(sub_type: SubType) -> None:
-    """5.7.7, 5.7.8: only live messages are charged; the rest comes back with its ack set."""
+    """Only live messages of a batch are charged, and the rest comes back with its ack_set (rules 5.7.7, 5.7.8)."""
     stand = Stand(acknowledgment_at_batch_index_level_enabled=True)
     stand.append(10, 10, 1)
     a, connection = stand.join("a", sub_type, permits=100)
@@ -320,7 +325,7 @@ def test_batch_index_acks(sub_type: SubType) -> None:
 
 
 def test_batch_index_acks_switched_off() -> None:
-    """5.7.7"""
+    """Without batch index acknowledgement an ack_set changes nothing (rule 5.7.7)."""
     stand = Stand()
     stand.append(10, 10)
     a, _ = stand.join("a", SubType.Exclusive, permits=100)
@@ -348,7 +353,7 @@ def test_cumulative_ack_into_a_batch() -> None:
 
 @pytest.mark.parametrize("ring", [True, False])
 def test_key_shared_newcomer_waits_only_for_draining_keys(ring: bool) -> None:
-    """5.6.9"""
+    """A new consumer waits only for the keys that drain (rule 5.6.9)."""
     stand = Stand(keys=20, subscription_key_shared_use_consistent_hashing=ring)
     stand.append_many(40)
     a, a_connection = stand.join("a", SubType.Key_Shared, permits=1000)
@@ -370,7 +375,7 @@ def test_key_shared_newcomer_waits_only_for_draining_keys(ring: bool) -> None:
 
 
 def test_key_shared_uncovered_slots_wait() -> None:
-    """5.6.8"""
+    """Messages of a slot without an owner wait (rule 5.6.8)."""
     stand = Stand(keys=4)
     stand.append_many(8)
     low = KeySharedMeta(KeySharedMode.STICKY, (IntRange(0, 32767),))
@@ -385,7 +390,8 @@ def test_key_shared_uncovered_slots_wait() -> None:
 
 
 def test_seek_disconnects_and_resets() -> None:
-    """5.9.1, 5.9.3, 5.9.4, 5.9.6"""
+    """A seek closes the consumers, resets the cursor to the given id and forgets acknowledgements (rules 5.9.1, 5.9.3,
+    5.9.4, 5.9.6)."""
     stand = Stand(acknowledgment_at_batch_index_level_enabled=True)
     stand.append(1, 4, 1)
     a, a_connection = stand.join("a", permits=100)
@@ -406,7 +412,7 @@ def test_seek_disconnects_and_resets() -> None:
 
 
 def test_seek_while_seeking(monkeypatch: pytest.MonkeyPatch) -> None:
-    """5.9.5"""
+    """A seek during another one is refused (rule 5.9.5)."""
     stand = Stand()
     stand.append_many(3)
     monkeypatch.setattr(stand.cursor, "reset", lambda ordinal, durable=None: None)
@@ -426,7 +432,7 @@ def test_seek_leaves_failover_stand_by_connected() -> None:
 
 
 def test_unsubscribe_rule() -> None:
-    """5.9.9"""
+    """Only the sole consumer may unsubscribe, unless it forces the others out (rule 5.9.9)."""
     stand = Stand()
     a, _ = stand.join("a")
     stand.subscription.check_unsubscribe(a)
@@ -439,7 +445,7 @@ def test_unsubscribe_rule() -> None:
 
 
 def test_end_of_topic() -> None:
-    """5.9.11"""
+    """The consumers of a drained subscription are notified that the topic has ended (rule 5.9.11)."""
     stand = Stand()
     stand.append_many(2)
     a, connection = stand.join("a", permits=10)
@@ -455,7 +461,8 @@ def test_end_of_topic() -> None:
 
 @pytest.mark.parametrize(("created", "told"), [(True, 1), (False, 0)])
 def test_end_of_topic_when_subscribing_late(created: bool, told: int) -> None:
-    """5.9.11: a new subscription hears it after its first FLOW, a drained one not again."""
+    """A new subscription of a terminated topic is notified after its first FLOW, a drained one not again
+    (rule 5.9.11)."""
     stand = Stand(created=created, terminated=True)
     consumer, connection = stand.join("a")
     assert connection.ended == 0
@@ -487,7 +494,7 @@ def test_skipped_entries_do_not_come_back() -> None:
 
 
 def test_statistics() -> None:
-    """5.10"""
+    """The statistics of a subscription and its consumers are those of what happened (rules of 5.10)."""
     stand = Stand()
     fresh = stand.subscription.stats()
     assert (fresh.type, fresh.backlog_entries, fresh.messages_out, fresh.last_mark_delete_advanced_ms) == (
