@@ -23,14 +23,14 @@ from magnetar.protocol.commands import TxnId
 
 
 class LookupAnswer(NamedTuple):
-    """Where a topic is served."""
+    """Addresses of the broker that serves a topic."""
 
     broker_url: str
     http_url: str
 
 
 class StatsOptions(NamedTuple):
-    """What a caller of statistics asked for (11.4.4)."""
+    """Query parameters of a request for statistics (rule 11.4.4)."""
 
     precise_backlog: bool = False
     subscription_backlog_size: bool = True
@@ -43,15 +43,15 @@ class TopicsPort(Protocol):
     """Topics and partitions: whether they exist, making and removing them, and the policies that hold for them."""
 
     def topics_of(self, namespace: NamespaceName) -> Iterable[TopicName]:
-        """Every topic that exists, loaded or not, of both domains; partitions one by one, never their parent."""
+        """Every topic that exists, loaded or not, of both domains; partitions, but never their parent."""
         ...
 
     def names_of(self, namespace: NamespaceName, domains: Sequence[Domain], *, system: bool) -> Sequence[Sequence[str]]:
-        """The same by their full names, sorted, in pieces of some hundred; ``system``: with the broker's own."""
+        """Full names of topics, sorted, in pieces of some hundred; ``system`` includes the broker's own topics."""
         ...
 
     def topic_exists(self, topic: TopicName) -> bool:
-        """Whether that very topic (a plain one or one partition) exists, loaded or not."""
+        """Whether a plain topic or a partition exists, loaded or not."""
         ...
 
     def partitions_of(self, topic: TopicName) -> list[TopicName]:
@@ -59,11 +59,11 @@ class TopicsPort(Protocol):
         ...
 
     def clients_of(self, topic: TopicName) -> int:
-        """Producers and consumers connected to it."""
+        """The number of producers and consumers that are connected to a topic."""
         ...
 
     async def partition_count(self, topic: TopicName, *, auto_create: bool) -> int:
-        """As PARTITIONED_METADATA (2.7, 2.8): 0 = not partitioned. Raises TopicNotFoundError."""
+        """What PARTITIONED_METADATA answers; 0 is not partitioned (rules 2.7, 2.8). Raises TopicNotFoundError."""
         ...
 
     def room_for(self, namespace: NamespaceName, topics: int) -> bool:
@@ -71,11 +71,11 @@ class TopicsPort(Protocol):
         ...
 
     def policies_of(self, topic: TopicName) -> TopicPolicies:
-        """What holds for a topic, loaded or not, whoever said it."""
+        """The policies that apply to a topic, loaded or not, from whatever level they come."""
         ...
 
     async def policies_in_force(self) -> None:
-        """Return when all topics have heard of the policies that were changed."""
+        """Return when all topics apply the policies that were changed."""
         ...
 
     async def create_topic(self, topic: TopicName, properties: Mapping[str, str]) -> None:
@@ -91,7 +91,7 @@ class TopicsPort(Protocol):
         ...
 
     async def unload_topic(self, topic: TopicName) -> None:
-        """Close it for its clients, who come back; nothing is lost (16.4)."""
+        """Close a topic; its clients reconnect, and nothing is lost (rule 16.4)."""
         ...
 
 
@@ -99,23 +99,23 @@ class TopicOperationsPort(Protocol):
     """What changes one existing topic or its properties."""
 
     async def terminate(self, topic: TopicName) -> JsonObject:
-        """No message follows; the id of the last one (4.7.1)."""
+        """End a topic: no message follows. Returns the id of the last one (rule 4.7.1)."""
         ...
 
     async def truncate(self, topic: TopicName) -> None:
-        """Acknowledge and let go of everything."""
+        """Acknowledge and delete everything that is stored."""
         ...
 
     async def trim(self, topic: TopicName) -> None:
-        """Let go of what retention does not keep."""
+        """Delete what retention does not keep."""
         ...
 
     def topic_properties(self, topic: TopicName) -> dict[str, str]:
-        """Texts a user keeps beside the topic."""
+        """The user's properties of a topic."""
         ...
 
     async def set_topic_properties(self, topic: TopicName, properties: Mapping[str, str]) -> None:
-        """Replace them; durable on return."""
+        """Replace the properties; durable on return."""
         ...
 
     async def compact_topic(self, topic: TopicName) -> None:
@@ -123,7 +123,7 @@ class TopicOperationsPort(Protocol):
         ...
 
     async def compaction_status(self, topic: TopicName) -> JsonObject:
-        """``status`` (NOT_RUN, RUNNING, SUCCESS, ERROR) and ``lastError`` (4.7.4)."""
+        """``status`` (NOT_RUN, RUNNING, SUCCESS, ERROR) and ``lastError`` (rule 4.7.4)."""
         ...
 
 
@@ -134,52 +134,52 @@ class SubscriptionsPort(Protocol):
     """
 
     async def subscriptions_of(self, topic: TopicName) -> list[str]:
-        """Names, in the order they were made."""
+        """Names of the subscriptions, in the order in which they were made."""
         ...
 
     async def create_subscription(
         self, topic: TopicName, name: str, start: Position, properties: Mapping[str, str], *, replicated: bool
     ) -> None:
-        """Durable; begins at ``start`` (ids.EARLIEST, ids.LATEST or at a message). Creates a missing topic.
+        """Make a durable subscription that begins at ``start`` (ids.EARLIEST, ids.LATEST or a message).
 
-        Raises ConflictError "Subscription already exists for topic".
+        A missing topic is created. Raises ConflictError "Subscription already exists for topic".
         """
         ...
 
     async def delete_subscription(self, topic: TopicName, name: str, *, force: bool) -> None:
-        """Raises PreconditionFailedError "Subscription has active connected consumers" unless ``force``."""
+        """Delete a subscription; unless ``force``, raises PreconditionFailedError if it has consumers."""
         ...
 
     async def skip(self, topic: TopicName, name: str, entries: int | None) -> None:
-        """Acknowledge the next ``entries`` unacknowledged entries, None: all. Raises SubscriptionNotFoundError."""
+        """Acknowledge the next ``entries`` unacknowledged entries, or all for None."""
         ...
 
     async def skip_unreadable(self, topic: TopicName, name: str) -> int:
-        """Acknowledge the damaged entries that it waits for; how many. Raises SubscriptionNotFoundError."""
+        """Acknowledge the damaged entries that stop the subscription; return how many."""
         ...
 
     async def expire(self, topic: TopicName, name: str, seconds: int) -> bool:
-        """Whether messages older than that were let go. Raises SubscriptionNotFoundError, as those below."""
+        """Acknowledge messages older than ``seconds``; return whether there were any."""
         ...
 
     async def expire_until(self, topic: TopicName, name: str, position: Position, excluded: bool) -> bool:
-        """The same up to a message, it included unless ``excluded``."""
+        """Acknowledge messages up to ``position``, included unless ``excluded``; return whether there were any."""
         ...
 
     async def reset_cursor(self, topic: TopicName, name: str, publish_time_ms: int) -> None:
-        """Go to the first entry published at or after that time. Raises SubscriptionNotFoundError."""
+        """Move the cursor to the first entry published at or after that time."""
         ...
 
     async def reset_to(self, topic: TopicName, name: str, position: Position, excluded: bool) -> None:
-        """That message is the next, or the one behind it if ``excluded``."""
+        """Make that message the next one, or the one after it if ``excluded``."""
         ...
 
     def subscription_properties(self, topic: TopicName, name: str) -> dict[str, str]:
-        """Texts a user keeps beside the subscription."""
+        """The user's properties of a subscription."""
         ...
 
     async def set_subscription_properties(self, topic: TopicName, name: str, properties: Mapping[str, str]) -> None:
-        """Replace them; durable on return."""
+        """Replace the properties; durable on return."""
         ...
 
 
@@ -187,15 +187,15 @@ class MessagesPort(Protocol):
     """Message ids and single stored entries of a topic."""
 
     async def last_message_id(self, topic: TopicName) -> JsonObject:
-        """Of the last message (11.4.5)."""
+        """The id of the last message (rule 11.4.5)."""
         ...
 
     async def message_id_since(self, topic: TopicName, publish_time_ms: int) -> JsonObject:
-        """Of the first entry published at or after that time (11.4.5)."""
+        """The id of the first entry published at or after that time (rule 11.4.5)."""
         ...
 
     async def peek(self, topic: TopicName, name: str, number: int) -> StoredMessage:
-        """Raises SubscriptionNotFoundError, NotFoundError."""
+        """The ``number``-th unacknowledged entry of a subscription. Raises SubscriptionNotFoundError, NotFoundError."""
         ...
 
     async def examine(self, topic: TopicName, number: int, *, from_start: bool) -> StoredMessage:
@@ -203,7 +203,7 @@ class MessagesPort(Protocol):
         ...
 
     async def message(self, topic: TopicName, position: Position) -> StoredMessage:
-        """Raises NotFoundError."""
+        """The entry at ``position``. Raises NotFoundError."""
         ...
 
 
@@ -211,19 +211,19 @@ class StatisticsPort(Protocol):
     """Statistics of one topic or subscription, as JSON."""
 
     async def topic_stats(self, topic: TopicName, options: StatsOptions) -> JsonObject:
-        """11.4.11, loading the topic if need be."""
+        """Statistics of a topic, which is loaded if necessary (rule 11.4.11)."""
         ...
 
     async def internal_stats(self, topic: TopicName) -> JsonObject:
-        """Ledgers and cursors of the topic."""
+        """Ledgers and cursors of a topic."""
         ...
 
     async def analyze_backlog(self, topic: TopicName, name: str, start: Position | None) -> JsonObject:
-        """What is not acknowledged, counted; from ``start`` on. Raises SubscriptionNotFoundError."""
+        """Count unacknowledged messages by reading them, from ``start`` on. Raises SubscriptionNotFoundError."""
         ...
 
     async def explain(self, topic: TopicName, name: str) -> JsonObject:
-        """Why a subscription is quiet. Raises SubscriptionNotFoundError."""
+        """Why nothing arrives on a subscription. Raises SubscriptionNotFoundError."""
         ...
 
     async def unacknowledged(self, topic: TopicName, name: str, slot: int | None, key: str | None) -> JsonObject:
@@ -235,7 +235,7 @@ class BrokerPort(Protocol):
     """The broker itself, and the numbers that /metrics shows."""
 
     def lookup(self, topic: TopicName, listener: str | None) -> LookupAnswer:
-        """Raises ServiceNotReadyError "the broker do not have <listener> listener"."""
+        """The broker that serves a topic. Raises ServiceNotReadyError "the broker do not have <listener> listener"."""
         ...
 
     def broker_id(self) -> str:
@@ -243,11 +243,11 @@ class BrokerPort(Protocol):
         ...
 
     async def check_health(self, *, with_cluster: bool) -> None:
-        """Raises if a message cannot make its way through this broker now; ``with_cluster``: which heartbeat topic."""
+        """Send a message through this broker; raise if it is lost. ``with_cluster`` picks the heartbeat topic."""
         ...
 
     def connections(self) -> int:
-        """Open client connections."""
+        """The number of open client connections."""
         ...
 
     def held_by_connections(self) -> Mapping[str, int]:
@@ -255,15 +255,15 @@ class BrokerPort(Protocol):
         ...
 
     def stuck_total(self) -> int:
-        """Subscriptions that stood still and were healed since the start."""
+        """The number of stuck subscriptions that were healed since the start."""
         ...
 
     def counters(self) -> Iterable[TopicCounters]:
-        """One per loaded topic, counted when it is asked for."""
+        """The numbers of every loaded topic, each counted when it is reached."""
         ...
 
     def storage(self) -> StorageCounters:
-        """Of the store below all topics."""
+        """The numbers of the store below all topics."""
         ...
 
 
@@ -301,7 +301,7 @@ class SchemasPort(Protocol):
 
 
 class TransactionsPort(Protocol):
-    """Transactions; :mod:`magnetar.admin.local_broker.transaction_views` describes shapes and errors."""
+    """Transactions as JSON; :mod:`magnetar.admin.local_broker.transaction_views` describes shapes and errors."""
 
     def coordinators(self) -> list[Json]: ...
     def coordinator_stats(self) -> JsonObject: ...
@@ -318,7 +318,7 @@ class TransactionsPort(Protocol):
 
 
 class OffloadsPort(Protocol):
-    """Offloaded ledgers; see :mod:`magnetar.admin.local_broker.offload_views` for shapes and errors."""
+    """Offloaded ledgers; :mod:`magnetar.admin.local_broker.offload_views` describes shapes and errors."""
 
     def begin(self, name: TopicName, until: Position) -> None: ...
     def status(self, name: TopicName) -> JsonObject: ...

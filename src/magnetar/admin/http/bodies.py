@@ -1,4 +1,4 @@
-"""Reading request bodies as Pulsar takes them (rule 11.1.4) and writing answers.
+"""Request bodies, read as Pulsar reads them (rule 11.1.4), and answers.
 
 A body may be missing or ``null``; numbers and booleans come bare; ``application/vnd...+json`` is JSON too.
 """
@@ -20,7 +20,7 @@ from magnetar.model.errors import InvalidValueError, MagnetarError
 from magnetar.model.policies import Json, JsonObject
 
 BODY_BYTES_MAX: Final = 1 << 20
-"""No administrative body comes near it; what is longer is refused before it fills memory."""
+"""Longer bodies are refused before they fill memory; no administrative body comes near this length."""
 
 
 class UnsupportedMediaTypeError(MagnetarError):
@@ -32,7 +32,7 @@ class BodyTooLargeError(MagnetarError):
 
 
 async def raw_body(request: Request) -> bytes:
-    """As it was sent. Raises BodyTooLargeError."""
+    """Return the body as it was sent. Raises BodyTooLargeError."""
     body = bytearray()
     async for chunk in request.stream():
         body += chunk
@@ -42,7 +42,7 @@ async def raw_body(request: Request) -> bytes:
 
 
 async def json_body(request: Request) -> Json:
-    """The body, ``None`` if there is none. Raises InvalidValueError if it is not JSON."""
+    """Return the parsed body, ``None`` for an empty one. Raises InvalidValueError if it is not JSON."""
     body = await raw_body(request)
     if not body.strip():
         return None
@@ -53,7 +53,7 @@ async def json_body(request: Request) -> Json:
 
 
 async def object_body(request: Request) -> JsonObject | None:
-    """A JSON object, or ``None`` if the body is missing or null."""
+    """Return the body as a JSON object, ``None`` if it is missing or null. Raises InvalidValueError."""
     value = await json_body(request)
     if value is not None and not isinstance(value, dict):
         raise InvalidValueError(f"expected a JSON object, got {excerpt(value)}")
@@ -61,12 +61,12 @@ async def object_body(request: Request) -> JsonObject | None:
 
 
 async def text_map_body(request: Request) -> dict[str, str]:
-    """A JSON object of texts; empty if the body is missing or null."""
+    """Return the body as a JSON object of texts, an empty one if it is missing or null."""
     return coercion.texts(await json_body(request))
 
 
 class JsonAnswer(JSONResponse):
-    """Compact UTF-8. A lone surrogate (older versions stored them) goes out escaped, as Java writes it."""
+    """Compact UTF-8 JSON. A lone surrogate (older versions stored them) goes out escaped, as Java writes it."""
 
     @override
     def render(self, content: Any) -> bytes:
@@ -82,7 +82,7 @@ def answer(value: object, status: int = 200) -> Response:
 
 
 def listed(pieces: Iterable[Sequence[str]]) -> Response:
-    """A JSON list of texts; a long one piece by piece, between which the broker serves others."""
+    """A JSON list of texts; a long one is sent piece by piece, and other requests are served in between."""
     if isinstance(pieces, list) and len(pieces) <= 1:
         return answer([text for piece in pieces for text in piece])
     return StreamingResponse(_streamed(pieces), media_type="application/json")
@@ -99,11 +99,11 @@ async def _streamed(pieces: Iterable[Sequence[str]]) -> AsyncIterator[str]:
 
 
 def done(status: int = 204) -> Response:
-    """Success with nothing to say."""
+    """Success without a body."""
     return Response(status_code=status)
 
 
 def wrong_method(*allowed: str) -> Response:
-    """405, which names what is allowed."""
+    """405, with the allowed methods in the reason and in the header."""
     methods = ", ".join(allowed)
     return JsonAnswer({"reason": f"this path takes {methods} only"}, 405, {"allow": methods})

@@ -1,4 +1,4 @@
-"""One HTTP connection with an end: requests that do not become whole, answers that nobody takes, idle keep-alive.
+"""One HTTP connection with time limits for requests that stay incomplete and for answers that are not read.
 
 uvicorn ends only connections that are idle between two requests. Here a connection that has not sent a whole request
 for REQUEST_SECONDS, from its beginning or from the first byte of the next one, is ended, and so is one that takes no
@@ -27,7 +27,7 @@ REQUEST_SECONDS: Final = 20.0
 
 
 class HttpConnection(H11Protocol):
-    """``release`` is called when the connection is lost."""
+    """A connection of uvicorn with those limits; ``release`` is called when the connection is lost."""
 
     def __init__(
         self,

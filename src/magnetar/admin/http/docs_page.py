@@ -1,4 +1,4 @@
-"""``/docs``: every route on one page, made here: no scripts, nothing from elsewhere (decision 021)."""
+"""``/docs``: every route on one static page, without scripts and without anything from other hosts (decision 021)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _POLICY: Final = (
 
 
 def routes(app: FastAPI) -> APIRouter:
-    """The page of ``app``, built when it is first asked for."""
+    """The route of the page that describes ``app``; the page is built for the first request."""
     router = APIRouter()
     pages: list[str] = []
 

@@ -10,7 +10,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 
 class EncodedPath:
-    """Replaces the decoded path of a request by the one that was sent, less a slash at its end.
+    """Replaces the decoded path of a request by the one that was sent, without a slash at its end.
 
     Such a slash changes nothing in Apache Pulsar either; one that is part of a name is sent as ``%2F`` and stays.
     """

@@ -22,20 +22,20 @@ _SHOWN = 200
 
 
 async def known_failure(request: Request, error: Exception) -> Response:
-    """An error we raised on purpose."""
+    """Answer an error of ours with its own status."""
     status = error.status if isinstance(error, MagnetarError) else 500
     return JsonAnswer({"reason": str(error)}, status)
 
 
 async def http_failure(request: Request, error: Exception) -> Response:
-    """An error of the framework: unknown method and the like."""
+    """Answer an error of the framework, such as an unknown method."""
     if not isinstance(error, HTTPException):
         return await known_failure(request, error)
     return JsonAnswer({"reason": str(error.detail)}, error.status_code, error.headers)
 
 
 async def wrong_parameter(request: Request, error: Exception) -> Response:
-    """A part of the path or of the query that is not of the type it should have."""
+    """Answer 400 for a part of the path or of the query that has the wrong type."""
     found = error.errors()[0] if isinstance(error, RequestValidationError) and error.errors() else {}
     where, *names = found.get("loc", ("request",))
     what = f"{where} parameter {'.'.join(map(str, names))}" if names else str(where)
@@ -44,7 +44,7 @@ async def wrong_parameter(request: Request, error: Exception) -> Response:
 
 
 class UnexpectedErrors:
-    """Innermost wrapper: a bug becomes one answer and one log entry, and the connection goes on."""
+    """The innermost middleware: a bug becomes one answer and one log entry, and the connection stays open."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app

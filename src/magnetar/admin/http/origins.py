@@ -1,7 +1,7 @@
-"""Who may ask: what a web page can make a browser send is refused, what programs send passes (decision 021).
+"""Origins: requests that a web page can make a browser send are refused, those of programs pass (decision 021).
 
 :func:`refusal` judges the facts of one request and knows nothing of ASGI; :class:`OriginCheck` collects those facts,
-answers for what is refused, and puts the headers on every answer that keep browsers from using it in other ways.
+answers refused requests, and adds to every answer the headers that keep browsers from using it in other ways.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from magnetar.admin.http.bodies import answer
 from magnetar.config.settings import Settings
 
 OPEN_TO_LINKS: Final = frozenset(("/docs",))
-"""May be linked to from elsewhere: says the same to everybody and does nothing."""
+"""The path that other sites may link to: its answer is the same for everyone and changes nothing."""
 
 _FORMS: Final = frozenset(("application/x-www-form-urlencoded", "multipart/form-data", "text/plain"))
 _READING: Final = frozenset(("GET", "HEAD"))
@@ -36,7 +36,7 @@ _SHOWN: Final = 100
 
 
 class RequestOrigin(NamedTuple):
-    """What a request says about where it comes from; an absent header is ``None``."""
+    """What a request reports about where it comes from; an absent header is ``None``."""
 
     method: str
     path: str
@@ -47,14 +47,14 @@ class RequestOrigin(NamedTuple):
 
 
 class Refusal(NamedTuple):
-    """Status and reason."""
+    """Status and reason of a refused request."""
 
     status: int
     reason: str
 
 
 class HostNames:
-    """The host names this broker goes by."""
+    """The host names under which this broker may be asked."""
 
     def __init__(self, listed: Iterable[str], *, on_loopback: bool) -> None:
         self._listed = frozenset(map(_name, filter(None, listed)))
@@ -62,7 +62,7 @@ class HostNames:
 
     @staticmethod
     def of(settings: Settings) -> HostNames:
-        """Those that the settings allow and, unless bound to the loopback, the machine's."""
+        """The names that the settings allow and, unless the port is bound to the loopback, those of the machine."""
         on_loopback = is_loopback(settings.bindAddress)
         machine = () if on_loopback else (socket.gethostname(), socket.getfqdn())
         listed = (name.strip() for name in settings.webServiceAllowedHosts.split(","))
@@ -82,7 +82,7 @@ class HostNames:
 
 
 def refusal(asked: RequestOrigin, names: HostNames) -> Refusal | None:
-    """Why the request is not served, or ``None``."""
+    """Return why the request is refused, ``None`` if it is served."""
     if asked.host is not None and not names.include(asked.host):
         return Refusal(
             403,
@@ -102,7 +102,7 @@ def refusal(asked: RequestOrigin, names: HostNames) -> Refusal | None:
 
 
 def is_loopback(address: str) -> bool:
-    """Whether nobody but this machine reaches what is bound to ``address``."""
+    """Whether only this machine reaches a port that is bound to ``address``."""
     if address == "localhost":
         return True
     try:
@@ -121,7 +121,7 @@ def _from_elsewhere(asked: RequestOrigin) -> bool:
 
 
 def _place(origin: str) -> str | None:
-    """Host and port of an Origin, as a Host header gives them; ``None`` for ``null`` and nonsense."""
+    """Host and port of an Origin in the form of a Host header; ``None`` for ``null`` and malformed ones."""
     try:
         parts = urlsplit(origin)
     except ValueError:
@@ -131,7 +131,7 @@ def _place(origin: str) -> str | None:
 
 
 def _name(host: str) -> str:
-    """Without the port, a final dot and capitals."""
+    """The host name without port and final dot, in small letters."""
     host = host.strip().lower()
     if host.startswith("["):
         return host[1:].partition("]")[0]
@@ -148,7 +148,7 @@ def _is_address(name: str) -> bool:
 
 
 class OriginCheck:
-    """ASGI: in front of the whole application."""
+    """ASGI middleware around the whole application."""
 
     def __init__(self, app: ASGIApp, names: HostNames) -> None:
         self._app = app
@@ -185,7 +185,7 @@ _OF_INTEREST: Final = (b"host", b"origin", b"sec-fetch-site", b"content-type")
 
 
 def _unreadable(scope: Scope) -> Refusal | None:
-    """Paths and queries are UTF-8, percent-encoded or not; two hosts are one too many."""
+    """Refuse paths and queries that are not UTF-8, percent-encoded or not, and requests with two Host headers."""
     if sum(name == b"host" for name, _ in scope["headers"]) > 1:
         return Refusal(400, "more than one Host header")
     for what, raw in (("path", scope.get("raw_path") or b""), ("query", scope.get("query_string") or b"")):

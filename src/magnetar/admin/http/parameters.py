@@ -28,7 +28,7 @@ NAMESPACE: Final = "/admin/v2/namespaces/{tenant}/{namespace}"
 
 
 class WordConvertor(Convertor[str]):
-    """A path part that is one of these words."""
+    """Matches a path part that is one of the given words."""
 
     def __init__(self, words: Iterable[str]) -> None:
         self.regex = "|".join(words)  # type: ignore[misc]  # a class variable there, one per instance here
@@ -43,7 +43,7 @@ class WordConvertor(Convertor[str]):
 
 
 class OtherWordConvertor(WordConvertor):
-    """A path part that is none of these words."""
+    """Matches a path part that is none of the given words."""
 
     def __init__(self, words: Iterable[str]) -> None:
         self.regex = rf"(?!(?:{'|'.join(words)})(?:/|$))[^/]+"  # type: ignore[misc]  # as above
@@ -54,14 +54,14 @@ register_url_convertor("domain", WordConvertor(("persistent", "non-persistent"))
 
 
 def namespace_name(tenant: str, namespace: str) -> NamespaceName:
-    """Raises PreconditionFailedError with Pulsar's text."""
+    """The name of a namespace from two parts of a path. Raises PreconditionFailedError with Pulsar's text."""
     if not is_valid_entity(tenant) or not is_valid_entity(namespace):
         raise PreconditionFailedError("Namespace name is not valid")
     return NamespaceName.parse(f"{tenant}/{namespace}")
 
 
 def topic_name(domain: str, tenant: str, namespace: str, topic: str) -> TopicName:
-    """Raises PreconditionFailedError with Pulsar's text."""
+    """The name of a topic from four parts of a path. Raises PreconditionFailedError with Pulsar's text."""
     within = namespace_name(tenant, namespace)
     if "/" in topic:
         # domain://tenant/namespace/a/b would read as a legacy name with a cluster

@@ -1,6 +1,6 @@
 """uvicorn inside the broker's event loop: no signal handlers, no worker threads, no log set-up of its own.
 
-The port is bound apart, because building the application takes several times as long as starting a
+The port is bound separately, because building the application takes several times as long as starting a
 broker: requests that come meanwhile wait in the socket. Connections are accepted and counted by
 :mod:`magnetar.runtime.acceptor`.
 """
@@ -26,11 +26,11 @@ from magnetar.runtime.tasks import TaskGroup
 
 _limited = RateLimitedLog(logging.getLogger(__name__))
 _IDLE_SECONDS: Final = 5
-"""A connection without a request is closed after so long."""
+"""Seconds after which a connection without a request is closed."""
 
 
 class _Server(uvicorn.Server):
-    """Leaves the signals to the program it runs in, and accepting to an :class:`Acceptor`."""
+    """Leaves signals to the program it runs in, and new connections to an :class:`Acceptor`."""
 
     def __init__(self, config: uvicorn.Config, listening: socket.socket, connection_limit: ConnectionLimit) -> None:
         super().__init__(config)
@@ -61,7 +61,7 @@ class AdminServer:
     """The REST interface on one listening socket."""
 
     def __init__(self, app: ASGIApp, listening: socket.socket, connection_limit: ConnectionLimit) -> None:
-        """Takes the socket over."""
+        """Takes over the listening socket."""
         config = uvicorn.Config(
             app, log_config=None, access_log=False, lifespan="off", ws="none", http="h11",
             timeout_graceful_shutdown=5, timeout_keep_alive=_IDLE_SECONDS,
@@ -86,7 +86,7 @@ class AdminServer:
 
 
 def _few_warnings(record: logging.LogRecord) -> bool:
-    """What uvicorn warns of are clients' faults: a few lines of a kind."""
+    """Let a few of uvicorn's warnings of each kind through: they are about clients' faults."""
     if record.levelno != logging.WARNING:
         return True
     _limited.warning(record.msg, "%s", record.getMessage())

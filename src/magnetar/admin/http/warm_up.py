@@ -1,7 +1,7 @@
-"""The first request of an application, made before there is one.
+"""A first request to an application, before clients send any.
 
-FastAPI builds routes when they are first looked at: half a second that the thread which builds the application can
-spend, and the broker's event loop cannot.
+FastAPI builds its routes during the first request. That takes half a second, which the thread that builds the
+application can spend and the broker's event loop cannot.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from starlette.types import ASGIApp, Message, Scope
 
 
 def prepare(app: ASGIApp) -> None:
-    """Ask for a path that does not exist; every route is looked at for that. Not in a thread with a running loop."""
+    """Request a path that does not exist, for which every route is tried. Not for a thread with a running loop."""
     asyncio.run(_ask_for_nothing(app))
 
 

@@ -1,6 +1,6 @@
 """The broker of this very process, as the REST interface needs it: all its ports.
 
-Everything runs on the broker's event loop. What changes something answers when the change is durable.
+Everything runs on the broker's event loop. Methods that change something return when the change is durable.
 """
 
 from __future__ import annotations

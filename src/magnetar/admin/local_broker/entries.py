@@ -13,7 +13,7 @@ from magnetar.storage.ledgers.managed_ledger import ManagedLedger
 
 
 async def entry_at(log: ManagedLedger, ordinal: int) -> bytes:
-    """The entry, from memory or disk; that of ``log.first`` if it was trimmed. Raises what reading raised."""
+    """Read one entry from memory or disk; a trimmed one is replaced by that of ``log.first``. Raises read errors."""
     run = log.cached(ordinal, 1, 1)
     if run is not None:
         return run.entries[0]
@@ -22,13 +22,13 @@ async def entry_at(log: ManagedLedger, ordinal: int) -> bytes:
 
 
 async def publish_time_at(log: ManagedLedger, ordinal: int) -> int:
-    """When the producer sent that entry; of one that cannot be read, when its ledger was opened."""
+    """The publish time of an entry; that of its ledger's opening if the entry cannot be read."""
     time = stored_publish_time(await entry_at(log, ordinal))
     return log.table.holding(ordinal).opened_ms if time is None else time
 
 
 async def message_id_at(topic: Topic, ordinal: int) -> JsonObject:
-    """Of the last message in an entry, as REST shows ids; -1:-1 before the first entry."""
+    """The id of the last message in an entry, as REST shows ids; -1:-1 before the first entry."""
     log = topic.log
     if ordinal < log.first:
         return _message_id(-1, -1, topic.name.partition_index, None)
@@ -38,7 +38,7 @@ async def message_id_at(topic: Topic, ordinal: int) -> JsonObject:
 
 
 def position_id(topic: Topic, ordinal: int) -> JsonObject:
-    """Of an entry that need not be there yet; nothing is read."""
+    """The id of an entry that may not exist yet; nothing is read."""
     position = topic.log.position(ordinal)
     return _message_id(position.ledger, position.entry, topic.name.partition_index, None)
 

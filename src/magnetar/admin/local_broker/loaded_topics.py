@@ -1,4 +1,4 @@
-"""Topics by name, loaded if need be, and waiting until what was changed is on the disk."""
+"""Topics by name, loaded if necessary, and waiting until changes are on the disk."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Failed = Callable[[PersistenceError], None]
 
 
 async def durable(register: Callable[[Done, Failed], None]) -> None:
-    """Until the first of the two callbacks that ``register`` was given is called: the change is durable, or lost."""
+    """Wait for one of the two callbacks that ``register`` is given: durable, or a raised PersistenceError."""
     try:
         async with asyncio.timeout(_DURABLE_SECONDS):
             await settled(register)
@@ -38,21 +38,21 @@ class LoadedTopics:
         self.service = service
 
     def topic(self, name: TopicName) -> Topic:
-        """Raises TopicNotFoundError."""
+        """Return the persistent topic, loading it if necessary. Raises TopicNotFoundError."""
         found = self.service.find(name)
         if found is None:
             raise TopicNotFoundError(f"Topic {name.fqn} not found")
         return found
 
     def nonpersistent(self, name: TopicName) -> NonPersistentTopic:
-        """Raises TopicNotFoundError."""
+        """Return the non-persistent topic. Raises TopicNotFoundError."""
         found = self.service.nonpersistent_topics.by_name.get(name.fqn)
         if found is None:
             raise TopicNotFoundError(f"Topic {name.fqn} not found")
         return found
 
     def nonpersistent_subscription(self, topic: TopicName, name: str) -> NonPersistentSubscription:
-        """Raises TopicNotFoundError, SubscriptionNotFoundError."""
+        """Return a subscription of a non-persistent topic. Raises TopicNotFoundError, SubscriptionNotFoundError."""
         found = self.nonpersistent(topic).subscriptions.get(name)
         if found is None:
             raise SubscriptionNotFoundError(f"Subscription {name} not found for topic {topic.fqn}")
@@ -64,7 +64,7 @@ class LoadedTopics:
 
 
 def subscription_of(topic: Topic, name: str) -> Subscription:
-    """Raises SubscriptionNotFoundError."""
+    """Return a subscription of a persistent topic. Raises SubscriptionNotFoundError."""
     found = topic.subscriptions.get(name)
     if found is None:
         raise SubscriptionNotFoundError(f"Subscription {name} not found for topic {topic.name.fqn}")

@@ -1,4 +1,4 @@
-"""What REST shows of offloaded ledgers, and asks for (:class:`magnetar.admin.ports.OffloadsPort`)."""
+"""Offloaded ledgers of this process, for REST."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from magnetar.storage.ledgers.managed_ledger import ManagedLedger
 
 
 class OffloadViews:
-    """Over the broker of this process."""
+    """Implements :class:`magnetar.admin.ports.OffloadsPort`."""
 
     def __init__(self, service: BrokerService) -> None:
         self._service = service
@@ -34,7 +34,7 @@ class OffloadViews:
         self._service.offloader.begin(self._topic(name), until)
 
     def status(self, name: TopicName) -> JsonObject:
-        """As Apache Pulsar 4.0.8 shows it, also while there was none."""
+        """The state of the last run in the shape of Apache Pulsar 4.0.8, also before any run."""
         self._topic(name)
         found = self._service.offloader.status(name)
         at = found.first_unoffloaded
@@ -44,7 +44,7 @@ class OffloadViews:
         return {"status": found.status, "lastError": found.last_error, "firstUnoffloadedMessage": first}
 
     def ledgers(self, name: TopicName) -> JsonObject:
-        """Every ledger: where its copy is, or whether one could be made; and the place for copies."""
+        """Every ledger with the place of its copy, or whether it can be copied; and the object store for copies."""
         managed = self._topic(name).log
         return {
             "url": self._service.settings.offloadUrl,
@@ -63,10 +63,10 @@ class OffloadViews:
         return _copy(copy)
 
     async def plan_compaction(self, name: TopicName) -> JsonObject:
-        """What a job has to read and where its result goes. Raises ConflictError during a run."""
+        """The plan of a compaction job: what it reads and where its result goes. Raises ConflictError during a run."""
         topic = self._topic(name)
         plan, log = topic.compaction().plan(), topic.log
-        # who looks at the directory from outside counts a block when there is one behind it (docs/disk.md)
+        # a reader of the directory counts a block only if another one follows it (docs/disk.md)
         await durable(lambda done, failed: log.barrier(done, failed))
         await durable(lambda done, _: log.write_birth(done))
         return {
@@ -82,7 +82,7 @@ class OffloadViews:
         }
 
     def adopt_view(self, name: TopicName, given: JsonObject) -> None:
-        """Begin to take over what a job computed. Raises ConflictError, InvalidValueError, PreconditionFailedError."""
+        """Begin to adopt the view of a job. Raises ConflictError, InvalidValueError, PreconditionFailedError."""
         files = given.get("files")
         if not isinstance(files, list):
             raise InvalidValueError('expected "files" as a list')

@@ -1,8 +1,8 @@
-"""Single stored messages of a topic, and a backlog read through: what REST's look at the data itself is made of.
+"""Single stored messages of a topic, and the count of a backlog by reading it.
 
 An entry is shown as Apache Pulsar 4.0.8 shows it (rule 11.5.3): its payload uncompressed, a batch still as one,
-and its metadata in headers. What is encrypted stays as it is, and so does what cannot be unpacked or read: a header
-says why. Metadata that nobody can read are shown as a part of the payload.
+and its metadata in headers. An encrypted payload stays as it is, and so does one that cannot be uncompressed or
+read: a header gives the reason. Unreadable metadata are shown as a part of the payload.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from magnetar.protocol.stored_metadata import read_metadata
 _ENTRIES_PER_TURN: Final = 1000
 _SIZE_MAX: Final = 64 << 20
 UNREADABLE: Final = "X-Magnetar-Unreadable"
-"""Why the payload is shown as it is stored."""
+"""The header that gives the reason why the payload is shown as it is stored."""
 
 
 async def peek(topic: Topic, subscription: Subscription, number: int) -> StoredMessage:
@@ -60,7 +60,7 @@ async def examine(topic: Topic, number: int, *, from_start: bool) -> StoredMessa
 
 
 async def by_id(topic: Topic, position: Position) -> StoredMessage:
-    """Exactly that entry. Raises NotFoundError."""
+    """The entry at exactly that position. Raises NotFoundError."""
     ordinal = topic.log.exact_ordinal(position)
     if ordinal is None or ordinal >= topic.log.end:
         raise NotFoundError("Message id not found")
@@ -68,7 +68,7 @@ async def by_id(topic: Topic, position: Position) -> StoredMessage:
 
 
 async def analyze(topic: Topic, subscription: Subscription, start: Position | None, most: int) -> JsonObject:
-    """Count what is not acknowledged, from ``start`` on if that lies behind; at most ``most`` entries."""
+    """Count unacknowledged entries and messages, from ``start`` on if given, by reading at most ``most`` entries."""
     log, cursor = topic.log, subscription.cursor
     at = cursor.mark_delete + 1
     if start is not None:
@@ -124,7 +124,7 @@ async def _shown(topic: Topic, ordinal: int) -> StoredMessage:
 
 
 def headers_of(metadata: EntryMetadata, stored_size: int) -> dict[str, str]:
-    """Whatever is set, and a few that always are."""
+    """Headers for all metadata that are set, and a few that are always there."""
     about = {
         "PROPERTY": json.dumps(dict(metadata.properties), separators=(",", ":")),
         "publish-time": _instant(metadata.publish_time),
@@ -161,12 +161,12 @@ def headers_of(metadata: EntryMetadata, stored_size: int) -> dict[str, str]:
 
 
 def _line(text: str) -> str:
-    """A header is one line of Latin letters: the rest is escaped as in JSON."""
+    """A text as one line of Latin letters, as headers have to be; other characters are escaped as in JSON."""
     return text.encode("ascii", "backslashreplace").decode().replace("\r", "\\r").replace("\n", "\\n")
 
 
 def _instant(ms: int) -> str:
-    """Zeros at the end are left out, as Apache Pulsar does."""
+    """A time in ISO format without zeros at the end, as Apache Pulsar writes it."""
     try:
         at = datetime.datetime.fromtimestamp(ms / 1000, datetime.UTC)
     except (ValueError, OverflowError, OSError):

@@ -1,4 +1,4 @@
-"""What a subscription answers to those who ask why nothing arrives, as JSON."""
+"""Why nothing arrives on a subscription, as JSON."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _IDS_MAX = 1_000
 
 
 def explanation(subscription: Subscription) -> JsonObject:
-    """Findings, the most telling first, and the numbers behind them."""
+    """The findings, the most significant first, and the numbers they come from."""
     stats = subscription.stats()
     findings = explain(subscription)
     ahead = subscription.next_ahead()
@@ -46,7 +46,7 @@ def explanation(subscription: Subscription) -> JsonObject:
 
 
 async def of_hash(subscription: Subscription, log: ManagedLedger, slot: int | None, key: str | None) -> JsonObject:
-    """Of a Key_Shared hash, or of the hash of a key: owner, holder, unacknowledged and waiting messages.
+    """Owner, holder, unacknowledged and waiting messages of a Key_Shared hash or of the hash of a key.
 
     Entries of other keys with the same hash are left out if a key is given. Raises PreconditionFailedError.
     """

@@ -135,14 +135,14 @@ def _nth_unacknowledged(subscription: Subscription, count: int, last: int) -> in
 
 
 async def _expire_older(topic: Topic, subscription: Subscription, seconds: int) -> bool:
-    """Whether any message was older than that, and now counts as acknowledged (11.5.6)."""
+    """Acknowledge messages older than ``seconds``; return whether there were any (rule 11.5.6)."""
     gone = await expire(subscription, topic.clock.now_ms() - seconds * 1000)
     await durable(topic.log.barrier)
     return gone > 0
 
 
 async def _expire_until(topic: Topic, subscription: Subscription, position: Position, *, excluded: bool) -> bool:
-    """The same by a message's id."""
+    """Acknowledge messages up to ``position``; return whether there were any."""
     exact = topic.log.exact_ordinal(position)
     last = topic.log.ordinal(position) - 1 if exact is None or excluded else exact
     gone = subscription.expire_until(last) if last > subscription.cursor.mark_delete else 0
@@ -151,7 +151,7 @@ async def _expire_until(topic: Topic, subscription: Subscription, position: Posi
 
 
 async def _reset_to(topic: Topic, subscription: Subscription, position: Position, *, excluded: bool) -> None:
-    """The message at ``position`` is the next one, or the one behind it."""
+    """Make the message at ``position`` the next one, or the one after it if ``excluded``."""
     exact = topic.log.exact_ordinal(position)
     ordinal = topic.log.ordinal(position) if exact is None else exact + excluded
     await durable(lambda done, _: subscription.seek_to(ordinal, done))

@@ -1,4 +1,4 @@
-"""What changes one existing topic of this process, or its properties."""
+"""Operations that change one existing topic of this process, or its properties."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class LocalTopicOperations:
 
 
 async def _terminate(topic: Topic) -> JsonObject:
-    """The last message's id; entry -1 of the open ledger if there is none (rule 4.7.1)."""
+    """Terminate; return the id of the last message, entry -1 of the open ledger if there is none (rule 4.7.1)."""
     await durable(topic.termination.terminate)
     position = topic.log.position(topic.log.end - 1) if topic.log.end else topic.log.position(-1)
     return {
@@ -61,7 +61,7 @@ async def _terminate(topic: Topic) -> JsonObject:
 
 
 async def _truncate(topic: Topic) -> None:
-    """Everything that is stored now is acknowledged and let go."""
+    """Acknowledge and delete everything that is stored now."""
     log = topic.log
     await durable(log.barrier)
     end = log.end
@@ -73,7 +73,7 @@ async def _truncate(topic: Topic) -> None:
 
 
 async def _trim(topic: Topic) -> int:
-    """What upkeep does once in a while, now; how many ledgers went."""
+    """Apply retention now instead of at the next periodic run; return the number of deleted ledgers."""
     if topic.policies.retention == Retention(0, 0):
         dropped = topic.trim()
     else:

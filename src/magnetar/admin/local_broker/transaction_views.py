@@ -1,4 +1,4 @@
-"""What REST shows of transactions, in the shapes of Apache Pulsar 4.0.8 (rule 9.17)."""
+"""Transactions for REST, in the shapes of Apache Pulsar 4.0.8 (rule 9.17)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from magnetar.transactions.pending_acks import PendingAcks, TransactionAcks
 
 
 class TransactionViews:
-    """Over one :class:`BrokerService` with transactions."""
+    """Implements :class:`magnetar.admin.ports.TransactionsPort` over a broker with transactions."""
 
     def __init__(self, service: BrokerService) -> None:
         self._service = service
@@ -28,11 +28,11 @@ class TransactionViews:
     # the coordinator ---------------------------------------------------------------------------------------------
 
     def coordinators(self) -> list[Json]:
-        """Which there are, and where."""
+        """The coordinators with their brokers; there is one."""
         return [{"id": TC_ID, "brokerServiceUrl": self._service.service_url}]
 
     def coordinator_stats(self) -> JsonObject:
-        """Of the only one."""
+        """State and counts of the only coordinator."""
         coordinator = self._coordinator
         began, ended = coordinator.recovered_ms
         return {
@@ -45,12 +45,12 @@ class TransactionViews:
         }
 
     def transaction(self, txn: TxnId) -> JsonObject:
-        """Raises TransactionCoordinatorNotFoundError, TransactionNotFoundError."""
+        """Metadata of one transaction. Raises TransactionCoordinatorNotFoundError, TransactionNotFoundError."""
         self._coordinator.require(txn.most)
         return self._metadata(self._coordinator.decisions.get(txn))
 
     def slow(self, older_ms: int) -> JsonObject:
-        """Those that have been open for longer than that."""
+        """Transactions that have been open for longer than ``older_ms``."""
         border = self._service.clock.now_ms() - older_ms
         return {txn_text(t.id): self._metadata(t) for t in self._coordinator.open if t.opened_ms < border}
 
@@ -75,7 +75,7 @@ class TransactionViews:
         }
 
     async def abort(self, txn: TxnId) -> None:
-        """Whoever opened it; returns when it is durable."""
+        """Abort a transaction of any owner; return when that is durable."""
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._coordinator.end(
             txn, commit=False, owner=None, done=lambda: None if done.done() else done.set_result(None)
@@ -103,7 +103,7 @@ class TransactionViews:
         }
 
     def in_buffer(self, name: TopicName, txn: TxnId) -> JsonObject:
-        """Raises TopicNotFoundError."""
+        """Messages of one transaction in a topic. Raises TopicNotFoundError."""
         return _in_buffer(self._topic(name), txn)
 
     def pending_acks(self, name: TopicName, subscription: str, *, low_water_marks: bool) -> JsonObject:
@@ -127,7 +127,7 @@ class TransactionViews:
         return _held(topic, subscription, txn)
 
     def position(self, name: TopicName, subscription: str, position: Position, batch_index: int | None) -> JsonObject:
-        """Whether a message is reserved. Raises TopicNotFoundError, SubscriptionNotFoundError."""
+        """Whether a pending acknowledgement holds a message. Raises TopicNotFoundError, SubscriptionNotFoundError."""
         topic = self._topic(name)
         cursor = _subscription(topic, subscription).cursor
         if topic.transactions is None:
@@ -187,7 +187,7 @@ def _text(topic: Topic, ordinal: int) -> str:
 
 
 def _before(topic: Topic, ordinal: int) -> str:
-    """The place of the entry before this one; of an empty ledger, its place before the first."""
+    """The position before this one; in an empty ledger, the one before its first entry."""
     log = topic.log
     if ordinal > log.first:
         return _text(topic, ordinal - 1)

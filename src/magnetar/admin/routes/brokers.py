@@ -1,4 +1,4 @@
-"""/admin/v2/brokers: who is there, and is it well (rule 11.2.4)."""
+"""/admin/v2/brokers: the list of brokers, health, version and configuration (rule 11.2.4)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ register_url_convertor(
 
 
 def routes(broker: BrokerPort, settings: Settings) -> APIRouter:
-    """All routes of this group."""
+    """Build the routes of this group."""
     router = APIRouter(prefix="/admin/v2/brokers", tags=["brokers"])
 
     @router.get("")
@@ -65,7 +65,7 @@ def routes(broker: BrokerPort, settings: Settings) -> APIRouter:
 
 
 def _text(text: str) -> Response:
-    """Bare text that Pulsar labels as JSON."""
+    """A bare text, labelled as JSON as Pulsar does it."""
     return PlainTextResponse(text, media_type="application/json")
 
 

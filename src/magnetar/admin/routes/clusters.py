@@ -1,4 +1,4 @@
-"""/admin/v2/clusters (rule 11.2.1)."""
+"""/admin/v2/clusters: clusters and their addresses (rule 11.2.1)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from magnetar.model.policies import JsonObject
 
 
 def routes(resources: Resources) -> APIRouter:
-    """All routes of this group."""
+    """Build the routes of this group."""
     router = APIRouter(prefix="/admin/v2/clusters", tags=["clusters"])
     clusters = resources.clusters
 
@@ -45,7 +45,7 @@ def routes(resources: Resources) -> APIRouter:
 
 
 def _data(body: JsonObject | None) -> JsonObject:
-    """Texts, flags and numbers, and lists of texts. Raises InvalidValueError."""
+    """Check the members of a cluster: texts, flags, numbers and lists of texts. Raises InvalidValueError."""
     for name, value in (body or {}).items():
         items = value if isinstance(value, list) else [value]
         if any(isinstance(item, list | dict) for item in items):

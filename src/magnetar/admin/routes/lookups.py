@@ -1,4 +1,4 @@
-"""Who serves a topic, over HTTP (rules 2.20, 14.15)."""
+"""Topic lookup over HTTP (rules 2.20, 14.15)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PATH = "/lookup/v2/topic/{domain:domain}/{tenant}/{namespace}/{topic}"
 
 
 def routes(broker: BrokerPort, resources: Resources) -> APIRouter:
-    """All routes of this group."""
+    """Build the routes of this group."""
     router = APIRouter(tags=["lookup"])
 
     @router.get(PATH)
@@ -35,7 +35,7 @@ def routes(broker: BrokerPort, resources: Resources) -> APIRouter:
         try:
             found = broker.lookup(name, listenerName or listener)
         except ServiceNotReadyError as error:
-            # Pulsar has no better word for an unknown listener over HTTP than an internal error
+            # over HTTP Pulsar answers an unknown listener with an internal error
             raise MagnetarError(f"\n --- An unexpected error occurred in the server ---\n\nMessage: {error}") from error
         return answer(
             {

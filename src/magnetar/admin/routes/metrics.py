@@ -1,7 +1,7 @@
-"""/metrics in the Prometheus text format, with Pulsar's names (rule 14.11). Only series that are true.
+"""/metrics in the Prometheus text format, with Pulsar's names (rule 14.11). No series is a placeholder.
 
-A hundred thousand topics make millions of lines, seconds of work: it is done in pieces, between which the broker serves
-its clients (:mod:`magnetar.admin.routes.topic_metrics`).
+A hundred thousand topics make millions of lines, which take seconds: the work is done in pieces, between which the
+broker serves its clients (:mod:`magnetar.admin.routes.topic_metrics`).
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ _STORAGE: Final = {
     "magnetar_journal_failing": ("gauge", "failing"),
     "magnetar_journal_sync_data": ("gauge", "sync_data"),
 }
-"""``magnetar_journal_sync_data`` 0 is journalSyncData=false: receipts do not wait for the disk."""
+"""Series of the journal; ``magnetar_journal_sync_data`` is 0 if receipts do not wait for the disk (journalSyncData)."""
 
 
 def routes(broker: BrokerPort, settings: Settings) -> APIRouter:
-    """All routes of this group."""
+    """Build the routes of this group."""
     router = APIRouter(tags=["metrics"])
 
     @router.get("/metrics")

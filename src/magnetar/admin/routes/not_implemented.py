@@ -1,7 +1,7 @@
-"""Routes of Apache Pulsar 4.0.8 that are not built here: 501 with a reason, where silence would look like an error.
+"""Routes of Apache Pulsar 4.0.8 that are not built here: 501 with a reason, where 404 would look like an error.
 
-``pulsar_routes.tsv`` lists every path with its methods. It is read when the first unknown request comes, so a broker
-that is asked only for what it has never pays for it.
+``pulsar_routes.tsv`` lists every path with its methods. It is read for the first unknown request, so most brokers
+never read it.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ _METHODS = ("GET", "PUT", "POST", "DELETE", "PATCH", "HEAD", "OPTIONS")
 
 
 def route() -> Route:
-    """Takes everything that no other route took; must stand last."""
+    """The route that takes every path that no other route took; it must be the last one."""
     return Route("/{path:path}", _unknown, methods=list(_METHODS), include_in_schema=False)
 
 
 @cache
 def known_routes() -> list[tuple[re.Pattern[str], str, frozenset[str]]]:
-    """Pattern, path as documented, methods; paths with fewer parameters first."""
+    """Pattern, documented path and methods of every route of Pulsar, those with fewer parameters first."""
     text = files("magnetar.admin.routes").joinpath("pulsar_routes.tsv").read_text("utf-8")
     rows = [line.split("\t") for line in text.splitlines()[1:]]
     rows.sort(key=lambda row: row[0].count("{"))

@@ -1,6 +1,6 @@
-"""/admin/v2/schemas: versions of a topic's schema, and whether another one would fit (rule 10.16).
+"""/admin/v2/schemas: versions of a topic's schema, and compatibility of a new one (rule 10.16).
 
-A schema belongs to the topic with all its partitions and needs no topic to be registered.
+A schema belongs to a topic with all its partitions; it can be registered before the topic exists.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from magnetar.schema import key_value
 
 PATH: Final = "/admin/v2/schemas/{tenant}/{namespace}/{topic}"
 _NO_LEDGER: Final = -1
-"""Versions stand in the metadata store, not in a ledger."""
+"""Shown as ledger id: versions are kept in the metadata store, not in a ledger."""
 
 
 def routes(schemas: SchemasPort, resources: Resources) -> APIRouter:
-    """All routes of this group."""
+    """Build the routes of this group."""
     router = APIRouter(tags=["schemas"])
     _reading(router, schemas)
     _asking(router, schemas, resources)
@@ -122,7 +122,7 @@ def _require_namespace(resources: Resources, topic: TopicName) -> None:
 
 
 async def _definition(request: Request) -> SchemaDefinition:
-    """The body ``{"type", "schema", "properties"}``."""
+    """Parse the body ``{"type", "schema", "properties"}``."""
     body = await object_body(request)
     if body is None:
         raise InvalidValueError('expected {"type": ..., "schema": ..., "properties": {...}} as the body')

@@ -1,4 +1,4 @@
-"""/admin/v2/tenants (rule 11.2.3)."""
+"""/admin/v2/tenants: tenants with their roles and clusters (rule 11.2.3)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from magnetar.model.policies import JsonObject
 
 
 def routes(topics: TopicsPort, schemas: SchemasPort, resources: Resources, settings: Settings) -> APIRouter:
-    """All routes of this group."""
+    """Build the routes of this group."""
     router = APIRouter(prefix="/admin/v2/tenants", tags=["tenants"])
     tenants = resources.tenants
 
@@ -57,7 +57,7 @@ def routes(topics: TopicsPort, schemas: SchemasPort, resources: Resources, setti
 
 
 def _info(body: JsonObject | None) -> JsonObject | None:
-    """Roles and clusters as lists of texts: what is neither must not pass for none. Raises InvalidValueError."""
+    """Check that roles and clusters are lists of texts. Raises InvalidValueError."""
     if body is None:
         return None
     found: JsonObject = {}

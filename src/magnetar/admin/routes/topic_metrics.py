@@ -1,6 +1,6 @@
 """The series of topics and subscriptions at /metrics, in pieces: a hundred thousand topics make millions of lines.
 
-The text format wants all lines of a name together, so the numbers of all topics are noted first. With
+The text format requires all lines of a name together, so the numbers of all topics are collected first. With
 ``exposeTopicLevelMetricsInPrometheus=false`` those of a namespace are added up as they come, and nothing is noted.
 """
 
@@ -49,7 +49,7 @@ _PER_COMPACTED: Final = {
     "pulsar_compaction_compacted_entries_size": "bytes",
 }
 _Row = tuple[str, Any]
-"""Labels, and what has the numbers as attributes."""
+"""Labels, and the object that has the numbers as attributes."""
 
 
 class TopicSeries:
@@ -60,11 +60,11 @@ class TopicSeries:
         self._per_topic = per_topic
         self._rows: list[_Row] = []
         self._sums: dict[str, SimpleNamespace] = {}
-        """By namespace."""
+        """Sums by namespace."""
         self.topics = self.subscriptions = self.producers = self.consumers = 0
 
     def add(self, counters: TopicCounters) -> None:
-        """One topic; cheap."""
+        """Add one topic's numbers."""
         self.topics += 1
         self.subscriptions += len(counters.subscriptions)
         self.producers += counters.producers
@@ -88,7 +88,7 @@ class TopicSeries:
         return f"cluster={self._cluster},namespace={quoted(namespace)}"
 
     def lines(self) -> Iterator[str]:
-        """All of them, in pieces."""
+        """All lines, in pieces."""
         rows = [(self._of_namespace(namespace), sums) for namespace, sums in self._sums.items()]
         yield from _family("pulsar_topics_count", rows, attrgetter("topics"))
         if not self._per_topic:
@@ -120,7 +120,7 @@ def _average(topic: TopicCounters) -> float:
 
 
 def _inner(rows: Sequence[_Row], parts: Callable[[Any], Sequence[_Row]]) -> Callable[[], Iterator[_Row | None]]:
-    """Rows of what topics hold, made again for each name instead of kept; None for a topic that holds nothing."""
+    """The rows of all topics, made anew for each name instead of kept; None for a topic without rows."""
 
     def made() -> Iterator[_Row | None]:
         for labels, topic in rows:
@@ -136,7 +136,7 @@ def _inner(rows: Sequence[_Row], parts: Callable[[Any], Sequence[_Row]]) -> Call
 def _family(
     name: str, rows: Sequence[_Row] | Callable[[], Iterator[_Row | None]], value: Callable[[Any], float]
 ) -> Iterator[str]:
-    """The lines of one name, in pieces, empty ones where many topics have nothing to show."""
+    """The lines of one name, in pieces; pieces are empty where many topics have no lines."""
     yield f"# TYPE {name} gauge\n"
     piece: list[str] = []
     for looked_at, row in enumerate(rows() if callable(rows) else rows, 1):
@@ -150,6 +150,6 @@ def _family(
 
 
 def quoted(text: str) -> str:
-    """A label's value."""
+    """The escaped value of a label."""
     escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
     return f'"{escaped}"'

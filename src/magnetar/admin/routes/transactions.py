@@ -21,7 +21,7 @@ _TXN = "{mostSigBits}/{leastSigBits}"
 
 
 def routes(transactions: TransactionsPort | None) -> APIRouter:
-    """All routes of this group."""
+    """Build the routes of this group."""
     router = APIRouter(tags=["transactions"], prefix=_BASE)
     _of_coordinators(router, transactions)
     _of_topics(router, transactions)

@@ -1,7 +1,7 @@
-"""From JSON to the type that is wanted, as Apache Pulsar's parser does it (rule 11.1.4).
+"""Coercion of JSON values to the expected type, as Apache Pulsar's parser does it (rule 11.1.4).
 
-A number may come in quotes or as ``3.0`` (Pulsar cuts off what is not 0 there, we refuse it); a flag may come in quotes
-or as a number; a text may come as a number or a flag. Everything else is refused with a text that names what was
+A number may come in quotes or as ``3.0`` (Pulsar truncates other fractions, magnetar refuses them); a flag may come in
+quotes or as a number; a text may come as a number or a flag. Everything else is refused with a text that names what was
 expected and what was found.
 """
 
@@ -20,7 +20,7 @@ _FLAGS: Final = {"true": True, "True": True, "TRUE": True, "false": False, "Fals
 
 
 def number(value: Json, what: str = "a whole number", *, most: int = LONG_MAX) -> int:
-    """A whole number that a Java ``long`` (or what ends at ``most``) holds."""
+    """A whole number in the range of a Java ``long``, or up to ``most``."""
     found: int | None = None
     quoted = isinstance(value, str) and _QUOTED.fullmatch(value.strip())
     if quoted or (isinstance(value, float) and value.is_integer()):
@@ -35,12 +35,12 @@ def number(value: Json, what: str = "a whole number", *, most: int = LONG_MAX) -
 
 
 def small_number(value: Json, what: str = "a whole number") -> int:
-    """A whole number that a Java ``int`` holds."""
+    """A whole number in the range of a Java ``int``."""
     return number(value, what, most=INT_MAX)
 
 
 def fraction(value: Json, what: str = "a number") -> float:
-    """Any number."""
+    """A number of any kind."""
     if isinstance(value, str):
         try:
             return float(number(value, what))
@@ -52,7 +52,7 @@ def fraction(value: Json, what: str = "a number") -> float:
 
 
 def flag(value: Json, what: str = "true or false") -> bool:
-    """true or false."""
+    """A flag."""
     if isinstance(value, bool):
         return value
     if isinstance(value, int):
@@ -74,7 +74,7 @@ def text(value: Json, what: str = "a text") -> str:
 
 
 def texts(value: Json, what: str = "a JSON object whose values are all texts") -> dict[str, str]:
-    """Texts by name; a member that is null is left out, as is the whole object."""
+    """An object of texts; a null member is left out, and null is an empty object."""
     if value is None:
         return {}
     if not isinstance(value, dict):

@@ -9,7 +9,7 @@ from magnetar.model.names import TopicName
 
 
 class TopicCounters(NamedTuple):
-    """Live numbers of one loaded topic, for /metrics. Must be cheap: no disk, no copying of lists."""
+    """Present numbers of one loaded topic, for /metrics. Making them must be cheap: no disk, no copying of lists."""
 
     topic: TopicName
     producers: int
@@ -25,11 +25,11 @@ class TopicCounters(NamedTuple):
     storage_bytes: int
     subscriptions: Sequence[SubscriptionCounters]
     compaction: CompactionCounters | None = None
-    """None for a topic that has nothing to do with it."""
+    """None for a topic without compaction."""
 
 
 class CompactionCounters(NamedTuple):
-    """Of one topic since it was loaded, and of its present view."""
+    """Compaction of one topic since it was loaded, and the size of its present view."""
 
     removed: int
     succeeded: int
@@ -40,13 +40,13 @@ class CompactionCounters(NamedTuple):
 
 
 class SubscriptionCounters(NamedTuple):
-    """Live numbers of one subscription, for /metrics."""
+    """Present numbers of one subscription, for /metrics."""
 
     name: str
     consumers: int
     backlog: int
     backlog_due: int
-    """Without what waits for its time."""
+    """The backlog without delayed messages."""
     unacked: int
     messages_out: int
     bytes_out: int
@@ -57,10 +57,10 @@ class SubscriptionCounters(NamedTuple):
 
 
 class StorageCounters(NamedTuple):
-    """Live numbers of the embedded store, for /metrics."""
+    """Present numbers of the embedded store, for /metrics."""
 
     sync_data: bool
-    """journalSyncData: receipts wait for the disk."""
+    """Whether receipts wait for the disk (journalSyncData)."""
     failing: bool
     writes: int
     syncs: int

@@ -1,4 +1,4 @@
-"""One JSON document, read strictly: what could not be stored, shown or sent on is refused before anybody sees it.
+"""One JSON document, read strictly: values that could not be stored, shown or sent on are refused.
 
 UTF-8 only; no lone surrogates, whether escaped or not; no NaN, Infinity or number beyond 64 bits; no member twice; at
 most ``LEVELS_MAX`` levels. Errors name the place inside the document.
@@ -20,7 +20,7 @@ _SHOWN: Final = 80
 
 
 def read_document(body: bytes) -> Json:
-    """Raises InvalidValueError."""
+    """Parse a document. Raises InvalidValueError."""
     try:
         text = body.decode("utf-8")
         value: Json = _DECODER.decode(text)
@@ -73,7 +73,7 @@ _DECODER: Final = json.JSONDecoder(
 
 
 def _check(document: Json, *, may_be_surrogate: bool) -> None:
-    """Levels and surrogates; a loop, because the levels are what is to be bounded."""
+    """Check levels and surrogates, in a loop instead of a recursion because the levels are not bounded yet."""
     waiting: list[tuple[Json, str, int]] = [(document, "", 1)]
     while waiting:
         value, place, level = waiting.pop()

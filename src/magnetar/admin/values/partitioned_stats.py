@@ -1,6 +1,6 @@
 """One set of statistics for a partitioned topic, from those of its partitions (rule 11.4.12).
 
-Numbers add up; averages are averaged; moments in time and what names a single client are left out, as in Pulsar.
+Numbers add up; averages are averaged; points in time and names of single clients are left out, as in Pulsar.
 Publishers and consumers are matched by their place in the lists, subscriptions by name.
 """
 
@@ -26,7 +26,7 @@ _NEVER: Final = "1970-01-01T00:00:00Z"
 
 
 def aggregate(parts: Sequence[JsonObject]) -> JsonObject:
-    """Topic statistics of all ``parts`` together."""
+    """Return the topic statistics of all ``parts`` together."""
     result = _merged(parts)
     result["publishers"] = [
         {key: value for key, value in _merged(same).items() if key in _PUBLISHER}

@@ -1,4 +1,4 @@
-"""What a policy's body may be: functions from what was sent to what is stored, or an error with Pulsar's text.
+"""Bodies of policies: functions from JSON to the value that is stored, or an error with Pulsar's text.
 
 Bodies are taken as Pulsar's parser takes them: a number may come in quotes, members of an object that it does not know
 are dropped, missing ones get their defaults.
@@ -19,7 +19,7 @@ from magnetar.model.topic_policies import ALL_SUBSCRIPTION_TYPES, QuotaPolicy
 Check = Callable[[Json], Json]
 
 QUOTA_LIMITS: Final = {"destination_storage": "limitSize", "message_age": "limitTime"}
-"""Types of backlog quotas, and which of the two limits counts for each."""
+"""Types of backlog quotas, each with the limit that counts for it."""
 STRATEGIES: Final = (
     *("UNDEFINED", "ALWAYS_INCOMPATIBLE", "ALWAYS_COMPATIBLE", "BACKWARD", "FORWARD", "FULL"),
     *("BACKWARD_TRANSITIVE", "FORWARD_TRANSITIVE", "FULL_TRANSITIVE"),
@@ -45,7 +45,7 @@ whole: Final = coercion.number
 
 
 def count(refusal: str, most: int = INT_MAX) -> Check:
-    """A number that is not negative; ``refusal`` says so."""
+    """A check for a number that is not negative; ``refusal`` is the error's text."""
 
     def check(value: Json) -> Json:
         number = whole(value, most=most)
@@ -57,7 +57,7 @@ def count(refusal: str, most: int = INT_MAX) -> Check:
 
 
 def offload_seconds(value: Json) -> Json:
-    """-1: never. The text is Apache Pulsar's (11.1.3)."""
+    """Seconds, -1 for never; the error's text is Apache Pulsar's (rule 11.1.3)."""
     number = whole(value)
     if number < -1:
         raise PreconditionFailedError("Invalid value for offloadThresholdInSecond")
@@ -79,7 +79,7 @@ def group(value: Json) -> Json:
 
 
 def one_of(*choices: str) -> Check:
-    """One of these words."""
+    """A check for one of these words."""
 
     def check(value: Json) -> Json:
         if value not in choices:
@@ -90,7 +90,7 @@ def one_of(*choices: str) -> Check:
 
 
 def members(**defaults: Json) -> Check:
-    """An object with these members, each of the type of its default."""
+    """A check for an object with these members, each of the type of its default."""
 
     def check(value: Json) -> Json:
         given = mapping(value)
@@ -100,7 +100,7 @@ def members(**defaults: Json) -> Check:
 
 
 def mapping(value: Json) -> JsonObject:
-    """An object. Raises InvalidValueError."""
+    """An object, as it was sent. Raises InvalidValueError."""
     if not isinstance(value, dict):
         raise InvalidValueError(f"expected a JSON object, got {excerpt(value)}")
     return value
@@ -112,7 +112,7 @@ def texts(value: Json) -> Json:
 
 
 def words(choices: frozenset[str] | None = None) -> Check:
-    """A list of texts, of these if given; stored sorted, each once."""
+    """A check for a list of texts, limited to ``choices`` if given; stored sorted, without duplicates."""
 
     def check(value: Json) -> Json:
         if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
@@ -149,7 +149,7 @@ def _or(value: Json, default: Json) -> Json:
 
 
 def retention(value: Json) -> Json:
-    """4.4.2."""
+    """A retention policy (rule 4.4.2)."""
     given = mapping(value)
     minutes = whole(_or(given.get("retentionTimeInMinutes"), 0), "retentionTimeInMinutes", most=INT_MAX)
     size = whole(_or(given.get("retentionSizeInMB"), 0), "retentionSizeInMB")
@@ -162,7 +162,7 @@ def retention(value: Json) -> Json:
 
 
 def backlog_quota(value: Json, refused: str) -> JsonObject:
-    """4.6.1; ``refused`` begins the error's text."""
+    """A backlog quota (rule 4.6.1); ``refused`` begins the error's text."""
     given = mapping(value)
     try:
         policy = QuotaPolicy(given.get("policy"))
@@ -176,7 +176,7 @@ def backlog_quota(value: Json, refused: str) -> JsonObject:
 
 
 def fits(quota: Json, kept: Json) -> bool:
-    """Whether retention keeps more than the quota lets pile up (4.4.3); what is missing restricts nothing."""
+    """Whether retention keeps more than the quota allows (rule 4.4.3); a missing one restricts nothing."""
     if not isinstance(quota, dict) or not isinstance(kept, dict):
         return True
     minutes, size = whole(kept.get("retentionTimeInMinutes", 0)), whole(kept.get("retentionSizeInMB", 0))
@@ -186,7 +186,7 @@ def fits(quota: Json, kept: Json) -> bool:
 
 
 def persistence(value: Json) -> Json:
-    """Kept and shown: there are no bookies here (11.3.2)."""
+    """A persistence policy, which is stored and shown without effect: there are no bookies here (rule 11.3.2)."""
     found = mapping(members(**PERSISTENCE)(value))
     ensemble, write, ack = (
         whole(found[name]) for name in ("bookkeeperEnsemble", "bookkeeperWriteQuorum", "bookkeeperAckQuorum")
@@ -201,7 +201,7 @@ def persistence(value: Json) -> Json:
 
 
 def entry_filters(value: Json) -> Json:
-    """There are none: any name is unknown."""
+    """Entry filters: magnetar has none, so every name is unknown."""
     names = [name.strip() for name in str(text(mapping(value).get("entryFilterNames", ""))).split(",") if name.strip()]
     if names:
         raise InvalidValueError(f"Entry filter '{names[0]}' not found")
@@ -209,7 +209,7 @@ def entry_filters(value: Json) -> Json:
 
 
 def auto_topic_creation(value: Json) -> Json:
-    """2.12, 11.1.3."""
+    """A policy for automatic creation of topics (rules 2.12, 11.1.3)."""
     given = mapping(value)
     stored: JsonObject = {"allowAutoTopicCreation": flag(given.get("allowAutoTopicCreation", False))}
     kind, partitions = given.get("topicType"), given.get("defaultNumPartitions")

@@ -1,7 +1,7 @@
 """Ledgers and cursors of a topic in the shape of Apache Pulsar 4.0.8 (rule 4.2.6).
 
 As in Pulsar the open ledger shows neither entries nor bytes in ``ledgers``; they are in ``currentLedger...``. Cursors
-live in the journal here, not in ledgers of their own, hence the -1.
+are kept in the journal here and have no ledgers of their own, hence the -1.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ def _cursor(subscription: Subscription, log: ManagedLedger, waits: bool) -> Json
 
 
 def _gaps(subscription: Subscription, log: ManagedLedger) -> JsonObject:
-    """Damaged entries: ours, shown only where there are any."""
+    """Damaged entries, a member of magnetar's own that is shown only where there are any."""
     unreadable = subscription.unreadable
     if unreadable.waiting is None and not unreadable.skipped:
         return {}
@@ -105,7 +105,7 @@ def _gaps(subscription: Subscription, log: ManagedLedger) -> JsonObject:
 
 
 def _properties(subscription: Subscription) -> JsonObject:
-    """Of the cursor, not of the subscription: here only the compactor's has any."""
+    """Properties of the cursor, not of the subscription; only the compactor's cursor has any."""
     compacted = subscription.cursor.properties.get(VIEW_PROPERTY)
     return {} if compacted is None else {"CompactedTopicLedger": ViewFacts.from_property(compacted).ledger}
 
@@ -123,7 +123,7 @@ def acknowledged_ranges(log: ManagedLedger, ranges: list[tuple[int, int]]) -> li
 
 
 def _waits(subscription: Subscription, log: ManagedLedger) -> bool:
-    """Somebody has permits and there is nothing to read."""
+    """Whether a consumer has permits and there is nothing to read."""
     stats = subscription.stats()
     return stats.read_at >= log.end and any(consumer.available_permits > 0 for consumer in stats.consumers)
 

@@ -1,7 +1,8 @@
 """Statistics of a non-persistent topic in the shape of Apache Pulsar 4.0.8 (rule 13.8).
 
-The names of a stored topic's statistics, what comes of storing always 0, and ``msgDropRate``: of a subscription what
-nobody could take, of a publisher what was refused on the way in, of the topic that of its publishers together.
+The members are those of a persistent topic, with 0 for all that has to do with storage, and ``msgDropRate``: for a
+subscription the messages that no consumer could take, for a publisher those that were refused when they arrived, for
+the topic the sum of its publishers.
 """
 
 from __future__ import annotations
@@ -157,7 +158,7 @@ def nonpersistent_internal_stats(topic: NonPersistentTopic) -> JsonObject:
 
 
 def nonpersistent_counters(topic: NonPersistentTopic, rates: Rates) -> TopicCounters:
-    """For /metrics."""
+    """The numbers that /metrics shows."""
     rate = rates.of(topic)
     return TopicCounters(
         topic=topic.name,

@@ -18,7 +18,7 @@ from magnetar.storage.ledgers.managed_ledger import ManagedLedger
 async def subscription_stats(
     subscription: Subscription, log: ManagedLedger, rates: Rates, options: StatsOptions
 ) -> JsonObject:
-    """One member of ``subscriptions``."""
+    """One member of ``subscriptions`` in the answer to ``GET .../stats``."""
     stats = subscription.stats()
     consumers = subscription.consumers
     replicated = is_replicated(subscription.cursor.properties)
@@ -85,11 +85,11 @@ NEVER_COUNTED = (
     "dispatchThrottledMsgEventsByBrokerLimit",
     "dispatchThrottledBytesEventsByBrokerLimit",
 )
-"""Nothing is filtered or throttled yet."""
+"""Members about filtering and throttling, which do not exist here yet."""
 
 
 def delivered(rate: Throughput, counted: SubscriptionStats | ConsumerStats) -> JsonObject:
-    """What went out, of a subscription or a consumer."""
+    """Rates and counters of outgoing messages of a subscription or a consumer."""
     return {
         "msgRateOut": rate.messages_out,
         "msgThroughputOut": rate.bytes_out,
@@ -102,7 +102,7 @@ def delivered(rate: Throughput, counted: SubscriptionStats | ConsumerStats) -> J
 
 
 def consumer_shown(stats: ConsumerStats, rate: Throughput, *, key_shared: bool) -> JsonObject:
-    """One member of ``consumers``."""
+    """One member of ``consumers`` in the answer to ``GET .../stats``."""
     of_keys: JsonObject = {}
     draining: JsonObject = {}
     if key_shared:

@@ -11,7 +11,7 @@ from magnetar.broker.upkeep.rates import Rates
 
 
 def topic_counters(topic: Topic, rates: Rates) -> TopicCounters:
-    """Now."""
+    """The numbers of one loaded topic at this moment."""
     rate = rates.of(topic)
     subscriptions = [_subscription(subscription, rates) for subscription in topic.subscriptions.values()]
     return TopicCounters(

@@ -1,6 +1,6 @@
 """Statistics of one topic in the shape of Apache Pulsar 4.0.8 (rules 11.4.10, 11.4.11).
 
-Counters are those of this moment, rates those of the last period (:mod:`magnetar.broker.upkeep.rates`). Members that
+Counters are as of now, rates as of the last period (:mod:`magnetar.broker.upkeep.rates`). Members that
 Pulsar leaves out because they are null are left out; members of features that are not built have the value that Pulsar
 shows for a feature that is not used.
 """
@@ -50,7 +50,7 @@ async def topic_stats(topic: Topic, rates: Rates, options: StatsOptions, broker_
 
 
 def _transactions(topic: Topic) -> JsonObject:
-    """Those that sent here: open now, ended since the topic was loaded (9.18)."""
+    """Transactions that sent to this topic: open ones, and those ended since it was loaded (rule 9.18)."""
     buffer = None if topic.transactions is None else topic.transactions.buffer
     return {
         "ongoingTxnCount": 0 if buffer is None else len(buffer.open),
@@ -106,13 +106,13 @@ async def _backlog(topic: Topic, options: StatsOptions) -> JsonObject:
 
 
 def epoch_shown(producers: Producers) -> JsonObject:
-    """Left out while there was no exclusive producer (rule 3.2.8)."""
+    """The topic epoch; it is left out before the first exclusive producer (rule 3.2.8)."""
     epoch = producers.epoch.current
     return {} if epoch is None else {"topicEpoch": epoch}
 
 
 def _oldest(topic: Topic) -> JsonObject:
-    """As the last check of the age quota saw it (4.6.8)."""
+    """The oldest message of the backlog, as of the last check of the age quota (rule 4.6.8)."""
     published = topic.quotas.oldest_published_ms
     if published < 0:
         return {"oldestBacklogMessageAgeSeconds": -1}
@@ -123,7 +123,7 @@ def _oldest(topic: Topic) -> JsonObject:
 
 
 def publisher_shown(producer: Producer, rates: Rates) -> JsonObject:
-    """One member of ``publishers``."""
+    """One member of ``publishers`` in the answer to ``GET .../stats``."""
     info, rate = producer.info, rates.of(producer)
     return {
         "accessMode": info.access_mode.name,
@@ -142,7 +142,7 @@ def publisher_shown(producer: Producer, rates: Rates) -> JsonObject:
 
 
 def average(size: float, messages: float) -> float:
-    """Bytes per message."""
+    """The average number of bytes per message."""
     return size / messages if messages else 0.0
 
 

@@ -15,7 +15,7 @@ from magnetar.model.policies import Json
 
 
 def bundle_of(resources: Resources, topic: TopicName) -> str:
-    """The piece of the hash space the name falls in, by CRC-32; everything is one piece for an unknown namespace."""
+    """The bundle into which a topic's name falls, by CRC-32; an unknown namespace has one bundle."""
     if not resources.namespaces.exists(topic.namespace):
         return "0x00000000_0xffffffff"
     found = resources.namespaces.policies(topic.namespace)["bundles"]
@@ -27,7 +27,7 @@ def bundle_of(resources: Resources, topic: TopicName) -> str:
 
 
 def check_bundle(resources: Resources, name: NamespaceName, bundle: str) -> None:
-    """Raises PreconditionFailedError unless it is one of the namespace's pieces."""
+    """Raises PreconditionFailedError unless ``bundle`` is one of the namespace's bundles."""
     found: Json = resources.namespaces.policies(name)["bundles"]
     listed = found.get("boundaries") if isinstance(found, dict) else None
     boundaries = [str(text) for text in listed] if isinstance(listed, list) else []

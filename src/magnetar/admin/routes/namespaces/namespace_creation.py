@@ -1,6 +1,6 @@
-"""What a namespace may be created with: each policy is checked as if it were set alone.
+"""Policies given with a new namespace: each is checked as if it were set alone.
 
-Unchecked, a list where an object belongs would stay in the metadata and fail whoever uses it, for every topic.
+Without the check, a list where an object belongs would stay in the metadata and fail every use of the namespace.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _BUNDLES_MAX: Final = 1 << 16
 
 
 def checked(wanted: JsonObject, cluster: str) -> JsonObject:
-    """Those members that are policies. Raises InvalidValueError, which names the member."""
+    """Return the checked policies among the members. Raises InvalidValueError, which names the member."""
     found: JsonObject = {}
     for name, value in wanted.items():
         if name in POLICY_FIELDS and value is not None:
@@ -48,7 +48,7 @@ def _quotas(value: Json) -> Json:
 
 
 def _bundles(value: Json) -> Json:
-    """Boundaries from 0x00000000 to 0xffffffff, growing, or only how many."""
+    """Bundles: ascending boundaries from 0x00000000 to 0xffffffff, or only their number."""
     given = v.mapping(value)
     listed = given.get("boundaries")
     if not listed:

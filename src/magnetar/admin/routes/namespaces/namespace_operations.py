@@ -21,7 +21,7 @@ _TOPICS_PER_TURN: Final = 20
 
 
 def routes(topics: TopicsPort, subscriptions: SubscriptionsPort, resources: Resources) -> APIRouter:
-    """All routes of this group."""
+    """Build the routes of this group."""
     router = APIRouter(tags=["topics"])
 
     def topics_of(tenant: str, namespace: str, bundle: str | None = None) -> Iterator[TopicName]:
@@ -30,11 +30,11 @@ def routes(topics: TopicsPort, subscriptions: SubscriptionsPort, resources: Reso
         if bundle is not None:
             check_bundle(resources, name, bundle)
         persistent = (topic for topic in topics.topics_of(name) if topic.persistent)
-        # looked at one by one as it is their turn: there may be very many
+        # one by one, when the loop below reaches them: there may be very many
         return (topic for topic in persistent if bundle is None or bundle == bundle_of(resources, topic))
 
     async def there(names: Iterable[TopicName]) -> AsyncIterator[TopicName]:
-        """Some of the many may go before it is their turn."""
+        """Those of ``names`` that still exist when they are reached."""
         async for topic in in_turns(names, _TOPICS_PER_TURN):
             if topics.topic_exists(topic):
                 yield topic
@@ -42,7 +42,7 @@ def routes(topics: TopicsPort, subscriptions: SubscriptionsPort, resources: Reso
     async def clear(names: Iterable[TopicName], subscription: str | None) -> Response:
         async for topic in there(names):
             for name in await subscriptions.subscriptions_of(topic):
-                # what compaction has not read yet is nobody's backlog
+                # the cursor of compaction is not a user's backlog
                 if subscription == name or (subscription is None and name != COMPACTION_SUBSCRIPTION):
                     await subscriptions.skip(topic, name, None)
         return done()

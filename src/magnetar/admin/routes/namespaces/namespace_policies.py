@@ -1,7 +1,7 @@
 """Policies of namespaces: /admin/v2/namespaces/{tenant}/{namespace}/{policy} (rules 11.3.4, 11.3.5).
 
-One table, one handler per method. A policy that has no effect here is kept and shown like the others: tools that set
-a namespace up read back what they wrote.
+One table describes them, and one handler per method serves them. A policy that has no effect here is stored and shown
+like the others, because tools that set up a namespace read back what they wrote.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ from magnetar.model.policies import Json, JsonObject
 
 class _Policy(NamedTuple):
     key: str
-    """Where it stands in the namespace's policies; ``key.cluster``: one value for each cluster."""
+    """Its member of the namespace's policies; ``key.cluster`` holds one value for each cluster."""
     check: v.Check
     method: str = "POST"
     unset: Json = None
-    """What GET answers while it is not set; None: 200 without a body."""
+    """What GET answers while it is not set; for None, 200 without a body."""
     removable: bool = True
     status: int = 204
     remove: str = ""
-    """Name of the route that removes it, where that is not its own."""
+    """The name of the route that removes it, where that is another one."""
 
 
 def _count(key: str, name: str, method: str = "POST", unset: Json = None) -> _Policy:
@@ -101,16 +101,16 @@ POLICIES: Final[dict[str, _Policy]] = {
     "subscriptionTypesEnabled": _Policy("subscription_types_enabled", v.subscription_types, unset=[]),
 }  # fmt: skip
 _FROM_BROKER: Final = "isAllowAutoUpdateSchema"
-"""GET answers the broker's word while the namespace says nothing."""
+"""The policy for which GET answers the broker's setting while the namespace sets nothing."""
 _ALSO_NO_CONTENT: Final = frozenset(("antiAffinity", "schemaAutoUpdateCompatibilityStrategy"))
-"""GET answers 204 while they are not set."""
+"""Policies for which GET answers 204 while they are not set."""
 
 register_url_convertor("namespace_policy", WordConvertor(POLICIES))
 _PATH: Final = NAMESPACE + "/{policy:namespace_policy}"
 
 
 def routes(topics: TopicsPort, resources: Resources, settings: Settings) -> APIRouter:
-    """All routes of this group."""
+    """Build the routes of this group."""
     router = APIRouter(tags=["namespace policies"])
     _reading(router, resources, settings)
     _writing(router, topics, resources, settings)

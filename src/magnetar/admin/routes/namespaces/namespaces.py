@@ -1,4 +1,4 @@
-"""/admin/v2/namespaces: life, topic lists (rules of 11.3)."""
+"""/admin/v2/namespaces: namespaces and lists of their topics (rule 11.3)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _DOMAINS: Final[Mapping[str, Sequence[Domain]]] = {
 
 
 def routes(topics: TopicsPort, schemas: SchemasPort, resources: Resources, settings: Settings) -> APIRouter:
-    """All routes of this group."""
+    """Build the routes of this group."""
     router = APIRouter(tags=["namespaces"])
     _life(router, topics, schemas, resources, settings)
     _contents(router, topics, resources)

@@ -1,4 +1,4 @@
-"""Removing topics together with what they consist of: partitions, then their count; whole namespaces by force."""
+"""Removal of partitioned topics with their partitions, and of whole namespaces by force."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ AT_ONCE: Final = 20
 
 
 def batched(topics: Iterable[TopicName]) -> Iterator[list[TopicName]]:
-    """Some at a time."""
+    """Split ``topics`` into lists of at most ``AT_ONCE``."""
     rest = iter(topics)
     while some := list(islice(rest, AT_ONCE)):
         yield some
 
 
 def is_empty(topics: TopicsPort, resources: Resources, namespace: NamespaceName) -> bool:
-    """Whether nothing of a user's is in the namespace."""
+    """Whether the namespace holds no topic of a user."""
     no_topics = all(map(is_system_topic, topics.topics_of(namespace)))
     return no_topics and not resources.partitioned.of_namespace(namespace)
 
@@ -33,7 +33,10 @@ def is_empty(topics: TopicsPort, resources: Resources, namespace: NamespaceName)
 async def remove_partitioned(
     topics: TopicsPort, schemas: SchemasPort, resources: Resources, topic: TopicName, *, force: bool
 ) -> None:
-    """Raises PreconditionFailedError, having removed nothing, if a client is connected and ``force`` is not set."""
+    """Remove a partitioned topic.
+
+    Unless ``force``, raises PreconditionFailedError if a client is connected, and removes nothing.
+    """
     existing = topics.partitions_of(topic)
     if not force and any(map(topics.clients_of, existing)):
         raise PreconditionFailedError("Topic has active producers/subscriptions")
@@ -48,7 +51,7 @@ async def remove_partitioned(
 
 
 def forget_schemas(resources: Resources, namespace: NamespaceName) -> None:
-    """Those that were registered for topics that never came into being."""
+    """Remove schemas that were registered for topics that never existed."""
     schemas = resources.schemas
     tenant, _, local_name = namespace.text.partition("/")
     for schema in schemas.of_namespace(tenant, local_name):
@@ -58,10 +61,10 @@ def forget_schemas(resources: Resources, namespace: NamespaceName) -> None:
 async def remove_namespace(
     topics: TopicsPort, schemas: SchemasPort, resources: Resources, namespace: NamespaceName
 ) -> None:
-    """With everything in it."""
+    """Remove a namespace with everything in it."""
     for topic in resources.partitioned.of_namespace(namespace):
         await remove_partitioned(topics, schemas, resources, topic, force=True)
-    # what tells of the others' end goes last, or it would come back to tell
+    # system topics go last: events about the others' end would create them again
     for last in (False, True):
         for some in batched(one for one in topics.topics_of(namespace) if is_system_topic(one) == last):
             await asyncio.gather(*(topics.delete_topic(one, force=True) for one in some if topics.topic_exists(one)))

@@ -23,7 +23,7 @@ QuotaType = Literal["destination_storage", "message_age"]
 
 
 def routes(topics: TopicsPort, resources: Resources, settings: Settings) -> APIRouter:
-    """All routes of this group."""
+    """Build the routes of this group."""
     router = APIRouter(tags=["backlog quotas"])
     _of_namespaces(router, topics, resources)
     _of_topics(router, topics, resources, settings)

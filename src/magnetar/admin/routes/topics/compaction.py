@@ -1,4 +1,4 @@
-"""Compaction: begin it, ask how it went (rules 4.7.4, 11.4.6)."""
+"""Compaction: begin a run, and its status (rules 4.7.4, 11.4.6)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from magnetar.model.names import TopicName
 def routes(
     topics: TopicsPort, operations: TopicOperationsPort, offloads: OffloadsPort, resources: Resources
 ) -> APIRouter:
-    """All routes of this group."""
+    """Build the routes of this group."""
     router = APIRouter(tags=["compaction"])
 
     @router.put(TOPIC + "/compaction")

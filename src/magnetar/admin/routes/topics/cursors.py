@@ -1,4 +1,4 @@
-"""Expiry by hand, resets to a message, and properties of subscriptions (rules 11.5.2, 11.5.5, 11.5.6)."""
+"""Expiry of messages, resets to a message, and properties of subscriptions (rules 11.5.2, 11.5.5, 11.5.6)."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class _Target(NamedTuple):
 
 
 def routes(topics: TopicsPort, subscriptions: SubscriptionsPort, resources: Resources) -> APIRouter:
-    """All routes of this group."""
+    """Build the routes of this group."""
     router = APIRouter(tags=["subscriptions"])
     _expiring(router, topics, subscriptions, resources)
     _resetting(router, topics, subscriptions, resources)
@@ -130,14 +130,14 @@ def _properties(router: APIRouter, topics: TopicsPort, subscriptions: Subscripti
 
 
 def _stored(topics: list[TopicName], what: str) -> list[TopicName]:
-    """The topics, if something of them is stored. Raises NotAllowedError with Pulsar's text."""
+    """Return ``topics`` if they are persistent. Raises NotAllowedError with Pulsar's text."""
     if any(not topic.persistent for topic in topics):
         raise NotAllowedError(f"{what} on a non-persistent topic is not allowed")
     return topics
 
 
 def _target(body: Json) -> _Target:
-    """A message id with, perhaps, ``isExcluded``; ``"earliest"``, ``"latest"``."""
+    """Parse a message id, which may have ``isExcluded``, or ``"earliest"`` or ``"latest"``."""
     if body == "earliest":
         return _Target(EARLIEST, False)
     if body in (None, "latest"):

@@ -1,4 +1,4 @@
-"""Why is nothing arriving, and where are the messages of a key: routes of our own."""
+"""Why nothing arrives, and where the messages of a key are: routes of magnetar's own."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from magnetar.model.names import TopicName
 
 
 def routes(topics: TopicsPort, statistics: StatisticsPort, resources: Resources) -> APIRouter:
-    """All routes of this group."""
+    """Build the routes of this group."""
     router = APIRouter(tags=["subscriptions"])
 
     @router.get(TOPIC + "/subscription/{subscription}/explain")
@@ -46,7 +46,7 @@ def routes(topics: TopicsPort, statistics: StatisticsPort, resources: Resources)
 
 
 def _served(topics: TopicsPort, resources: Resources, topic: TopicName) -> TopicName:
-    """``topic`` if it exists and has no partitions, of which each has its own answer. Raises TopicNotFoundError."""
+    """Return ``topic`` if it exists and is not partitioned; each partition is asked. Raises TopicNotFoundError."""
     if count := resources.partitioned.count(topic):
         raise TopicNotFoundError(
             f"Topic {topic.fqn} has {count} partitions, of which each is explained by itself, as "

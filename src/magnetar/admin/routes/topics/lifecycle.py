@@ -22,7 +22,7 @@ from magnetar.model.errors import (
 
 
 def routes(topics: TopicsPort, operations: TopicOperationsPort, resources: Resources) -> APIRouter:
-    """All routes of this group."""
+    """Build the routes of this group."""
     router = APIRouter(tags=["topics"])
     partitioned = resources.partitioned
 

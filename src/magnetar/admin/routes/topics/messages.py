@@ -1,4 +1,4 @@
-"""A look at stored messages (rules 11.5.3, 11.5.5): by number in a backlog, from an end, by id; a backlog's sum."""
+"""Stored messages (rules 11.5.3, 11.5.5): by number in a backlog or from an end, by id; counts of a backlog."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def routes(topics: TopicsPort, messages: MessagesPort, statistics: StatisticsPort, resources: Resources) -> APIRouter:
-    """All routes of this group."""
+    """Build the routes of this group."""
     router = APIRouter(tags=["messages"])
 
     def stored(what: str, domain: str, tenant: str, namespace: str, topic: str) -> TopicName:

@@ -1,4 +1,4 @@
-"""Offloading: begin it, ask how it went (rule 11.4.6), and adopt copies that a job wrote (magnetar's own)."""
+"""Offloading: begin a run, its status (rule 11.4.6), and adoption of copies that a job wrote (magnetar's own)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from magnetar.model.names import TopicName
 
 
 def routes(topics: TopicsPort, offloads: OffloadsPort, resources: Resources) -> APIRouter:
-    """All routes of this group."""
+    """Build the routes of this group."""
     router = APIRouter(tags=["offload"])
 
     def one(domain: str, tenant: str, namespace: str, topic: str) -> TopicName:

@@ -21,7 +21,7 @@ PATH = TOPIC + "/partitions"
 
 
 def routes(topics: TopicsPort, schemas: SchemasPort, resources: Resources) -> APIRouter:
-    """All routes of this group."""
+    """Build the routes of this group."""
     router = APIRouter(tags=["partitioned topics"])
     _reading(router, topics, resources)
     _changing(router, topics, schemas, resources)
@@ -126,7 +126,7 @@ def _changing(router: APIRouter, topics: TopicsPort, schemas: SchemasPort, resou
 
 
 def check_served(topic: TopicName, count: int) -> None:
-    """Raises NotAcceptableError for a topic that an earlier version gave more partitions than a broker serves."""
+    """Raises NotAcceptableError for more partitions than a broker serves; older versions allowed them."""
     if count > PARTITIONS_MAX:
         raise NotAcceptableError(
             f"{topic.fqn} is said to have {count} partitions, a broker serves {PARTITIONS_MAX}: delete it"
@@ -134,7 +134,7 @@ def check_served(topic: TopicName, count: int) -> None:
 
 
 async def make_missing(topics: TopicsPort, resources: Resources, topic: TopicName) -> None:
-    """What the metadata notes as not made yet, that of an earlier attempt included."""
+    """Make the partitions that the metadata lists as missing, those of an earlier attempt included."""
     partitioned = resources.partitioned
     first, end = partitioned.unmade(topic), partitioned.count(topic)
     if first is not None:
@@ -143,7 +143,7 @@ async def make_missing(topics: TopicsPort, resources: Resources, topic: TopicNam
 
 
 def _wanted(body: Json) -> PartitionedTopic:
-    """A bare count, or an object with count and properties (content type application/vnd.partitioned-topic-...)."""
+    """Parse a bare count, or an object with count and properties (type application/vnd.partitioned-topic-...)."""
     if not isinstance(body, dict):
         return PartitionedTopic(number(body, "the number of partitions"))
     count = number(body.get("partitions"), '"partitions"')

@@ -35,7 +35,7 @@ Options = Annotated[StatsOptions, Depends(_options)]
 
 
 def routes(topics: TopicsPort, statistics: StatisticsPort, resources: Resources) -> APIRouter:
-    """All routes of this group."""
+    """Build the routes of this group."""
     router = APIRouter(tags=["statistics"])
 
     @router.get(TOPIC + "/stats")

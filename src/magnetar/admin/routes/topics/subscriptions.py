@@ -22,7 +22,7 @@ from magnetar.model.policies import Json
 
 
 def routes(topics: TopicsPort, subscriptions: SubscriptionsPort, resources: Resources) -> APIRouter:
-    """All routes of this group."""
+    """Build the routes of this group."""
     router = APIRouter(tags=["subscriptions"])
 
     @router.get(TOPIC + "/subscriptions")
@@ -122,7 +122,7 @@ class _Start(NamedTuple):
 
 
 def _start(body: Json) -> _Start:
-    """Nothing, ``"latest"``, ``"earliest"``, or an object: a message id, properties, or both."""
+    """Parse a body that is empty, ``"latest"``, ``"earliest"``, or an object with a message id, properties or both."""
     if body is None or body == "latest":
         return _Start(LATEST)
     if body == "earliest":

@@ -1,7 +1,7 @@
 """Policies of single topics: {topic path}/{policy} (rules 8.3 to 8.6, 11.4.8).
 
-GET answers what the topic itself says, ``?applied=true`` what holds for it; ``?isGlobal=true`` reads and writes the
-policy beside the local one that gives way to it. A partition's policies are its parent's.
+GET answers what is set on the topic itself, ``?applied=true`` what applies to it; ``?isGlobal=true`` reads and writes
+the global policy, which the local one overrides. A partition's policies are its parent's.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ _DISABLED: Final = "Topic level policies is disabled, to enable the topic level 
 class _Policy(NamedTuple):
     check: v.Check
     applied: Callable[[TopicPolicies], Json] | None = None
-    """What ``?applied=true`` answers; None: there is no such question."""
+    """What ``?applied=true`` answers; None where the parameter does not exist."""
     unset: int = 200
-    """Status of GET while the topic says nothing."""
+    """The status of GET while the topic sets nothing."""
     method: str = "POST"
     default: Json = None
-    """Answered with it, where Pulsar answers something all the same."""
+    """The body of that answer, where Pulsar sends one."""
     removable: bool = True
 
 
@@ -46,7 +46,7 @@ def _count(refusal: str, applied: Callable[[TopicPolicies], Json] | None = None,
 
 
 def rate_json(rate: DispatchRate) -> Json:
-    """As REST shows it."""
+    """A dispatch rate as REST shows it."""
     return {
         "dispatchThrottlingRateInMsg": rate.messages,
         "dispatchThrottlingRateInByte": rate.bytes,
@@ -84,7 +84,7 @@ _ONE_COPY: Final[Mapping[str, Json]] = {
     **dict.fromkeys(("bookkeeperEnsemble", "bookkeeperWriteQuorum", "bookkeeperAckQuorum"), 1),
     "managedLedgerMaxMarkDeleteRate": 0.1,
 }
-"""What Apache Pulsar's standalone answers; one disk is what there is here."""
+"""What Apache Pulsar's standalone answers for a single disk."""
 _UNACKED: Final = "maxUnackedNum must be 0 or more"
 POLICIES: Final[dict[str, _Policy]] = {
     "autoSubscriptionCreation": _Policy(
@@ -126,7 +126,7 @@ _PATH: Final = TOPIC + "/{policy:topic_policy}"
 
 
 def routes(topics: TopicsPort, resources: Resources, settings: Settings) -> APIRouter:
-    """All routes of this group."""
+    """Build the routes of this group."""
     router = APIRouter(tags=["topic policies"])
     _reading(router, topics, resources, settings)
     _writing(router, topics, resources, settings)
@@ -137,7 +137,7 @@ def routes(topics: TopicsPort, resources: Resources, settings: Settings) -> APIR
 def policy_topic(
     topics: TopicsPort, resources: Resources, settings: Settings, domain: str, tenant: str, namespace: str, topic: str
 ) -> TopicName:
-    """An existing topic of either kind, if topics may have policies. Raises NotAllowedError, TopicNotFoundError."""
+    """The name of an existing topic that may have policies. Raises NotAllowedError, TopicNotFoundError."""
     name = topic_name(domain, tenant, namespace, topic)
     if not settings.topicLevelPoliciesEnabled:
         raise NotAllowedError(_DISABLED)
@@ -227,7 +227,7 @@ def _set(
 
 
 def _check_retention(topics: TopicsPort, name: TopicName, value: Json) -> None:
-    """It must keep more than every quota that holds for the topic (4.4.3)."""
+    """Raises unless retention keeps more than every quota that applies to the topic (rule 4.4.3)."""
     holds = topics.policies_of(name)
     for limit, quota in (("limitSize", holds.size_quota), ("limitTime", holds.age_quota)):
         if not v.fits({limit: quota.limit}, value):
@@ -238,7 +238,7 @@ def _check_retention(topics: TopicsPort, name: TopicName, value: Json) -> None:
 
 
 def _dispatch_rates(router: APIRouter, topics: TopicsPort, resources: Resources, settings: Settings) -> None:
-    """Of single subscriptions: one object by their names."""
+    """Routes of dispatch rates of single subscriptions, which are one object by name."""
     path = TOPIC + "/{subscription}/dispatchRate"
     stored = "subscriptionDispatchRates"
 

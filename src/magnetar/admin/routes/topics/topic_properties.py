@@ -17,7 +17,7 @@ from magnetar.model.names import TopicName
 
 
 def routes(topics: TopicsPort, operations: TopicOperationsPort, resources: Resources) -> APIRouter:
-    """All routes of this group."""
+    """Build the routes of this group."""
     router = APIRouter(tags=["topics"])
     partitioned, path = resources.partitioned, TOPIC + "/properties"
 

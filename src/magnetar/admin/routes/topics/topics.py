@@ -31,7 +31,7 @@ _DOMAINS: Final[Mapping[str, Domain]] = {"persistent": "persistent", "non-persis
 
 
 def existing(topics: TopicsPort, resources: Resources, topic: TopicName) -> TopicName:
-    """``topic`` if it exists as a plain topic or a partition. Raises TopicNotFoundError."""
+    """Return ``topic`` if it exists as a plain topic or a partition. Raises TopicNotFoundError."""
     if topics.topic_exists(topic):
         return topic
     resources.require_namespace(topic)
@@ -41,7 +41,7 @@ def existing(topics: TopicsPort, resources: Resources, topic: TopicName) -> Topi
 
 
 def parts_of(topics: TopicsPort, resources: Resources, topic: TopicName) -> list[TopicName]:
-    """The topic, or the existing partitions if it has any. Raises TopicNotFoundError."""
+    """Return the topic itself, or its existing partitions if it has any. Raises TopicNotFoundError."""
     count = resources.partitioned.count(topic)
     if count:
         return topics.partitions_of(topic)
@@ -49,7 +49,7 @@ def parts_of(topics: TopicsPort, resources: Resources, topic: TopicName) -> list
 
 
 def routes(topics: TopicsPort, messages: MessagesPort, resources: Resources) -> APIRouter:
-    """All routes of this group."""
+    """Build the routes of this group."""
     router = APIRouter(tags=["topics"])
 
     @router.get(TOPICS)
@@ -61,7 +61,7 @@ def routes(topics: TopicsPort, messages: MessagesPort, resources: Resources) -> 
         resources.namespaces.policies(name)
         pieces: Iterable[Sequence[str]] = topics.names_of(name, [_DOMAINS[domain]], system=includeSystemTopic)
         if bundle is not None:
-            # one that does not exist has no topics, as in Pulsar
+            # a bundle that does not exist has no topics, as in Pulsar
             pieces = (
                 [one for one in piece if bundle == bundle_of(resources, TopicName.stored(one))] for piece in pieces
             )
@@ -137,7 +137,7 @@ def _check_stored(resources: Resources, topic: TopicName, what: str) -> None:
 
 
 def check_no_shadow(properties: Mapping[str, str]) -> None:
-    """A shadow topic shows the messages of another one; made here, it would stay empty. Raises NotAvailableError."""
+    """Refuse shadow topics, which would stay empty here. Raises NotAvailableError."""
     if _SHADOW_SOURCE in properties:
         raise NotAvailableError(
             f"shadow topics are not available yet in magnetar: property {_SHADOW_SOURCE} is refused"
@@ -145,7 +145,7 @@ def check_no_shadow(properties: Mapping[str, str]) -> None:
 
 
 def check_not_system(topic: TopicName) -> None:
-    """Nobody but the broker makes those (8.2). Raises InvalidValueError or ConflictError, as Pulsar does."""
+    """Refuse system topics, which only the broker makes (rule 8.2). Raises InvalidValueError or ConflictError."""
     if is_reserved(topic):
         raise InvalidValueError("Cannot create topic in system topic format!")
     if is_system_topic(topic):
