@@ -22,11 +22,11 @@ class Wires:
         return self.world.loop.time()
 
     async def silent(self) -> RawClient:
-        """A connection on which nothing was said."""
+        """A connection that has sent nothing yet."""
         return await RawClient.open(HOST, PORT)
 
     async def open(self, *, answer_pings: bool = True) -> RawClient:
-        """A connection behind its handshake; one that does not answer PING is frozen to the broker's eyes."""
+        """A connection after its handshake; one that does not answer PING looks dead to the broker."""
         client = await RawClient.open(HOST, PORT, answer_pings=answer_pings)
         await client.connect()
         return client

@@ -13,7 +13,7 @@ from tools.servers import magnetar
 from tools.servers.process import Server
 
 SETTINGS = {"acknowledgmentAtBatchIndexLevelEnabled": "true", "maxMessageSize": "1024000"}
-"""As the official client's own suite has them."""
+"""The settings that the official client's own test suite uses."""
 
 PATIENCE_MS = 10_000
 SILENCE_MS = 300
@@ -34,7 +34,7 @@ def client(server: Server) -> Iterator[Any]:
 
 @pytest.fixture
 def topic(request: pytest.FixtureRequest) -> str:
-    """A topic of the test's own."""
+    """A topic that only this test uses."""
     return re.sub(r"[^a-z0-9]+", "-", f"{Path(request.node.path).stem}-{request.node.name}".lower())
 
 
@@ -56,5 +56,5 @@ def nothing_more(consumer: Any) -> None:
 
 
 def publish(producer: Any, count: int, **options: Any) -> list[Any]:
-    """So many messages, "0" and so on; their ids."""
+    """Publish ``count`` messages, "0" and so on; returns their ids."""
     return [producer.send(str(number).encode(), **options) for number in range(count)]

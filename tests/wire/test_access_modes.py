@@ -24,7 +24,7 @@ async def take(client: RawClient, name: str, mode: c.ProducerAccessMode, **optio
 
 
 async def queue(client: RawClient, name: str, **options: Any) -> c.CommandProducer:
-    """WaitForExclusive behind somebody: the first answer says that it has to wait."""
+    """Opens a WaitForExclusive producer that has to wait, as its first answer says."""
     command = c.CommandProducer(T, client.new_id(), client.new_id(), name, producer_access_mode=WAIT, **options)
     answer = await client.request(command, c.CommandProducerSuccess)
     assert not answer.producer_ready
@@ -41,7 +41,8 @@ def refusal(error: str, text: str) -> str:
 
 
 def test_shared_and_exclusive_refuse_each_other() -> None:
-    """3.2.1, 3.2.2."""
+    """Shared producers are refused while an exclusive one is connected, and the other way round (rules 3.2.1 and
+    3.2.2)."""
 
     async def test(wires: Wires) -> None:
         client = await wires.open()
@@ -61,7 +62,8 @@ def test_shared_and_exclusive_refuse_each_other() -> None:
 
 
 def test_the_queue_is_served_in_order_and_forgets_who_left() -> None:
-    """3.2.4: the owner leaves, by CLOSE_PRODUCER or with its connection."""
+    """Waiting producers are promoted in order when the owner leaves, by CLOSE_PRODUCER or with its connection (rule
+    3.2.4)."""
 
     async def test(wires: Wires) -> None:
         owner, other = await wires.open(), await wires.open()
@@ -87,8 +89,9 @@ def test_the_queue_is_served_in_order_and_forgets_who_left() -> None:
     on_broker(test)
 
 
-def test_who_waits_behind_shared_producers_follows_the_last_of_them() -> None:
-    """3.2.4; nobody else gets in meanwhile (rule 3.2.1)."""
+def test_a_waiting_producer_follows_the_last_of_the_shared_ones() -> None:
+    """A producer that waits for shared ones is promoted after the last of them, and no other gets in meanwhile (rules
+    3.2.1 and 3.2.4)."""
 
     async def test(wires: Wires) -> None:
         client = await wires.open()
@@ -104,8 +107,9 @@ def test_who_waits_behind_shared_producers_follows_the_last_of_them() -> None:
     on_broker(test)
 
 
-def test_fencing_takes_the_place_of_everybody() -> None:
-    """3.2.3: the owner is told nothing and loses its connection with the next message; the queue is refused."""
+def test_fencing_takes_the_place_of_all_producers() -> None:
+    """ExclusiveWithFencing takes over at once: the owner loses its connection with its next message, waiting producers
+    are refused (rule 3.2.3)."""
 
     async def test(wires: Wires) -> None:
         old, waiting, new = await wires.open(), await wires.open(), await wires.open()
@@ -129,8 +133,11 @@ def test_fencing_takes_the_place_of_everybody() -> None:
     on_broker(test)
 
 
-def test_a_producer_that_comes_back_too_late_is_fenced_and_harms_nobody() -> None:
-    """3.2.5, 3.2.6. Apache Pulsar lets a late ExclusiveWithFencing throw out the owner first; here the owner stays."""
+def test_a_producer_that_comes_back_too_late_is_fenced() -> None:
+    """A producer whose topic epoch is outdated is fenced (rules 3.2.5 and 3.2.6).
+
+    Apache Pulsar lets a late ExclusiveWithFencing throw out the owner first; here the owner stays.
+    """
 
     async def test(wires: Wires) -> None:
         first, second = await wires.open(), await wires.open()
@@ -168,7 +175,7 @@ def test_a_late_waiter_is_passed_over() -> None:
 
 
 def test_the_epoch_outlives_power_loss_and_unload() -> None:
-    """3.2.5."""
+    """The topic epoch is durable: power loss and unloading keep it (rule 3.2.5)."""
 
     async def test(wires: Wires) -> None:
         client = await wires.open()
@@ -204,7 +211,7 @@ def test_unloading_a_topic_refuses_its_queue() -> None:
 
 
 def test_a_newcomer_is_fenced_before_its_own_epoch_is_durable() -> None:
-    """Two requests at once: each is answered, and one of them owns the topic."""
+    """Of two requests at once each is answered, and one of them owns the topic."""
 
     async def test(wires: Wires) -> None:
         one, two = await wires.open(), await wires.open()
@@ -224,7 +231,7 @@ def test_a_newcomer_is_fenced_before_its_own_epoch_is_durable() -> None:
 
 
 def test_limits() -> None:
-    """3.1.6."""
+    """Producers above the limits of a topic are refused (rule 3.1.6)."""
 
     async def test(wires: Wires) -> None:
         client = await wires.open()

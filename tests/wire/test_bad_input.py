@@ -1,4 +1,5 @@
-"""What clients may do wrong: the answer or closure that the rules name, a log line that says why, nobody else touched.
+"""Bad input of clients: the answer or closure that the rules name, a log line with the reason, no other client
+affected.
 
 Every case runs beside a bystander on a connection of its own, which publishes and consumes before and after.
 """
@@ -71,7 +72,7 @@ CLOSING: dict[str, tuple[bytes, str]] = {
 
 @pytest.mark.parametrize("case", CLOSING)
 def test_closes_without_a_reply(case: str, caplog: pytest.LogCaptureFixture) -> None:
-    """Rules 1.1.7, 1.2.1, 1.3.19, 3.3.1."""
+    """Broken frames and commands that are not allowed close the connection (rules 1.1.7, 1.2.1, 1.3.19 and 3.3.1)."""
     data, reason = CLOSING[case]
 
     async def attack(wires: Wires, offender: RawClient) -> None:
@@ -92,7 +93,7 @@ def test_closes_without_a_reply(case: str, caplog: pytest.LogCaptureFixture) -> 
     ids=lambda each: type(each).__name__,
 )
 def test_a_command_before_connect_closes(first: c.Command, caplog: pytest.LogCaptureFixture) -> None:
-    """1.2.1; PING alone is answered."""
+    """Any command before CONNECT closes the connection without an answer; PING alone is answered (rule 1.2.1)."""
 
     async def attack(wires: Wires, offender: RawClient) -> None:
         early = await wires.silent()
@@ -110,7 +111,7 @@ def test_a_command_before_connect_closes(first: c.Command, caplog: pytest.LogCap
 
 
 def test_no_permits_close_the_connection_of_a_consumer_that_exists(caplog: pytest.LogCaptureFixture) -> None:
-    """5.2.1"""
+    """FLOW with no permits closes the connection of a consumer that exists (rule 5.2.1)."""
 
     async def attack(wires: Wires, offender: RawClient) -> None:
         consumer = await offender.subscribe(T, "offender")
@@ -122,8 +123,9 @@ def test_no_permits_close_the_connection_of_a_consumer_that_exists(caplog: pytes
     assert "FLOW of 0 permits" in caplog.text
 
 
-def test_unknown_consumer_ids() -> None:
-    """1.3.5 to 1.3.9, 5.2.1: what has no answer is ignored, even FLOW 0 and an ACK that asks for an answer."""
+def test_commands_for_unknown_consumer_ids_are_ignored() -> None:
+    """Commands that have no answer are ignored for unknown consumer ids, even FLOW 0 and an ACK that asks for an answer
+    (rules 1.3.5 to 1.3.9 and 5.2.1)."""
 
     async def attack(wires: Wires, offender: RawClient) -> None:
         place = c.MessageIdData(1, 1)
@@ -146,8 +148,8 @@ def test_unknown_consumer_ids() -> None:
     beside_a_bystander(attack)
 
 
-def test_a_bad_checksum_is_told_and_the_producer_stays(caplog: pytest.LogCaptureFixture) -> None:
-    """1.1.5"""
+def test_a_bad_checksum_is_refused_and_the_producer_stays(caplog: pytest.LogCaptureFixture) -> None:
+    """A wrong checksum is answered with SEND_ERROR; the producer and the connection stay open (rule 1.1.5)."""
 
     async def attack(wires: Wires, offender: RawClient) -> None:
         producer = await offender.producer(T)
@@ -164,7 +166,8 @@ def test_a_bad_checksum_is_told_and_the_producer_stays(caplog: pytest.LogCapture
 
 @pytest.mark.parametrize("name", ["a/b", "kafka://a/b/c", "persistent://public/default/", "persistent://a/b@d/t"])
 def test_invalid_topic_names(name: str, caplog: pytest.LogCaptureFixture) -> None:
-    """1.3.19: in the response of LOOKUP and PARTITIONED_METADATA, else as ERROR."""
+    """A malformed topic name is refused in the response of LOOKUP and PARTITIONED_METADATA, else as ERROR (rule
+    1.3.19)."""
 
     async def attack(wires: Wires, offender: RawClient) -> None:
         with pytest.raises(RawClientError, match="InvalidTopicName: Invalid topic name: "):
@@ -218,7 +221,7 @@ def test_whole_commands_before_the_bad_bytes_still_count() -> None:
 def test_a_fault_of_our_own_costs_one_connection(
     after: bytes, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """A handler that fails in a way nobody thought of: logged with its trace, and only its client goes."""
+    """A handler that fails unexpectedly is logged with its trace, and only its client is disconnected."""
 
     def breaks(*_: object) -> None:
         raise RuntimeError("not thought of")
@@ -237,7 +240,7 @@ def test_a_fault_of_our_own_costs_one_connection(
 
 @pytest.mark.parametrize("permits", [0, 1 << 31, (1 << 32) - 1])
 def test_permits_that_are_none_end_their_own_connection(permits: int) -> None:
-    """To Apache Pulsar, whose integers have a sign, those from 2^31 on are negative (rule 5.2.1)."""
+    """Permits from 2^31 on, negative numbers to Apache Pulsar, close the connection (rule 5.2.1)."""
 
     async def test(wires: Wires) -> None:
         client, other = await wires.open(), await wires.open()

@@ -55,7 +55,7 @@ class Steps:
 
     def __init__(self) -> None:
         self.left: int | None = None
-        """Calls until one fails; None: none does."""
+        """Calls that are left until one fails; None: none does."""
         self.after = False
         self.failed = False
 
@@ -165,7 +165,7 @@ COMMANDS: dict[str, Act] = {
 
 
 async def works_for_others(wires: Wires, topic: str) -> None:
-    """What the first left does not stand in anybody's way."""
+    """What the first client left is in no other's way."""
     client = await wires.open()
     coordinator = wires.world.machine.broker.service.coordinator
     await asyncio.sleep(1.5)  # an end that is decided is carried on

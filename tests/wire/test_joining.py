@@ -1,4 +1,4 @@
-"""A consumer that is being admitted while its subscription or topic goes away under it."""
+"""Consumers that are being admitted while their subscription or topic goes away."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ N = "non-persistent://public/default/t"
 
 @pytest.mark.parametrize("topic", [T, N])
 def test_a_reader_that_takes_the_place_of_a_dead_one_is_served(topic: str) -> None:
-    """5.3.1 and 4.3.2: a non-durable subscription goes with its last consumer; who waited for that gets a new one."""
+    """A consumer that waited for a dead reader's place gets a new subscription, since the non-durable one went with its
+    last consumer (rules 4.3.2 and 5.3.1)."""
 
     async def test(wires: Wires) -> None:
         frozen = await wires.open(answer_pings=False)
@@ -36,7 +37,8 @@ def test_a_reader_that_takes_the_place_of_a_dead_one_is_served(topic: str) -> No
 
 
 def test_a_consumer_whose_topic_is_unloaded_before_its_cursor_is_durable_has_to_come_again() -> None:
-    """It is refused with a code that makes clients try again, never left on a subscription that nobody serves."""
+    """The consumer is refused with a code that makes clients try again, and never left on a subscription that is not
+    served."""
 
     async def test(wires: Wires) -> None:
         client = await wires.open()
@@ -78,7 +80,8 @@ def test_a_consumer_whose_subscription_is_deleted_meanwhile_gets_a_new_one() -> 
 
 
 def test_a_seek_that_finds_its_place_after_the_topic_was_unloaded_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    """5.9.2: searching by time may ask the disk; the cursor belongs to another subscription by then."""
+    """A seek by time that had to read the disk is refused if the topic was unloaded meanwhile: its cursor belongs to
+    another subscription by then (rule 5.9.2)."""
     waiting: list[Callable[[int], None]] = []
     monkeypatch.setattr(Topic, "find_time", lambda self, time_ms, done, reader=None: waiting.append(done))
 

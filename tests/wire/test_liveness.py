@@ -1,4 +1,5 @@
-"""Whoever wants the place of a silent client gets it after one unanswered PING, and not before (rules 5.3.1, 3.1.2)."""
+"""A client that wants the place of a silent one gets it after one unanswered PING, and not before (rules 3.1.2 and
+5.3.1)."""
 
 from __future__ import annotations
 
@@ -57,7 +58,7 @@ def test_a_living_holder_stays(take: Take, busy: str) -> None:
 
 @pytest.mark.parametrize(("take", "busy"), PLACES)
 def test_any_command_is_a_sign_of_life(take: Take, busy: str) -> None:
-    """12.10: not only PONG counts."""
+    """Any command that is received counts as a sign of life, not only PONG (rule 12.10)."""
 
     async def test(wires: Wires) -> None:
         holder, other = await wires.open(answer_pings=False), await wires.open()

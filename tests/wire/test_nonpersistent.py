@@ -29,13 +29,14 @@ async def texts(consumer: RawConsumer, count: int) -> list[str]:
 
 
 async def arrived(consumer: RawConsumer) -> None:
-    """What the consumer said before has reached the broker."""
+    """Waits until what the consumer sent before has reached the broker."""
     client = consumer.client
     await client.request(c.CommandConsumerStats(client.new_id(), consumer.consumer_id), c.CommandConsumerStatsResponse)
 
 
 def test_messages_pass_and_nothing_touches_the_disk() -> None:
-    """13.2, 13.3, 13.5: one write per socket for all of a wake-up, ids 0:0, no journal write, no stored topic."""
+    """All messages of a wake-up leave in one write per socket, with ids 0:0, and nothing is written to the journal or
+    stored (rules 13.2, 13.3 and 13.5)."""
 
     async def test(wires: Wires) -> None:
         service = wires.world.machine.broker.service
@@ -64,7 +65,7 @@ def test_messages_pass_and_nothing_touches_the_disk() -> None:
 
 
 def test_a_connection_with_too_many_on_their_way_loses_the_rest_in_order() -> None:
-    """13.3: the receipt of a dropped message says -1:-1, receipts keep the order."""
+    """The receipt of a dropped message carries -1:-1, and receipts keep the order (rule 13.3)."""
 
     async def test(wires: Wires) -> None:
         sender = await wires.open()
@@ -102,7 +103,7 @@ def test_the_default_limit_drops_nothing_of_one_topic() -> None:
 
 
 def test_a_subscription_ends_with_its_last_consumer() -> None:
-    """13.6"""
+    """A subscription of a non-persistent topic ends with its last consumer (rule 13.6)."""
 
     async def test(wires: Wires) -> None:
         client, other = await wires.open(), await wires.open()
@@ -122,7 +123,7 @@ def test_a_subscription_ends_with_its_last_consumer() -> None:
 
 
 def test_an_idle_topic_is_collected() -> None:
-    """13.10: not while a client is there, and after the policy's time without any."""
+    """A topic is removed after the policy's time without a client, and never while one is connected (rule 13.10)."""
 
     async def test(wires: Wires) -> None:
         by_name = wires.world.machine.broker.service.nonpersistent_topics.by_name

@@ -20,7 +20,7 @@ Kind = pulsar.ConsumerType
     "kind", [Kind.Exclusive, Kind.Shared, Kind.Failover, Kind.KeyShared], ids=lambda kind: kind.name
 )
 def test_what_was_not_acknowledged_comes_again(client: Any, topic: str, kind: Any) -> None:
-    """Rules 5.3.3, 5.5.4, 5.9.14: to the next consumer, and only that."""
+    """What a consumer did not acknowledge goes to the next one, and only that (rules 5.3.3, 5.5.4 and 5.9.14)."""
     first = client.subscribe(topic, "s", kind)
     producer = client.create_producer(topic)
     publish(producer, 10, partition_key="k")
@@ -35,7 +35,8 @@ def test_what_was_not_acknowledged_comes_again(client: Any, topic: str, kind: An
 
 
 def test_exclusive_is_busy_and_failover_takes_over(client: Any, topic: str) -> None:
-    """5.3.1, 5.4.8"""
+    """A second Exclusive consumer is refused, a second Failover consumer takes over when the first leaves (rules 5.3.1
+    and 5.4.8)."""
     client.subscribe(topic, "exclusive")
     with pytest.raises(pulsar.ConsumerBusy):
         client.subscribe(topic, "exclusive")
@@ -51,7 +52,7 @@ def test_exclusive_is_busy_and_failover_takes_over(client: Any, topic: str) -> N
 
 
 def test_what_is_too_long_is_refused_with_its_reason_and_not_repeated(client: Any, topic: str) -> None:
-    """A code that the client repeats would end in a TimeOut of 30 seconds that says nothing."""
+    """Refusals carry a code that the client reports at once instead of repeating the request for 30 seconds."""
     with pytest.raises(pulsar.NotAllowedError):
         client.subscribe(topic, "s" * 4097)
     with pytest.raises(pulsar.NotAllowedError):
@@ -69,7 +70,8 @@ def _whoever_gets(consumers: list[Any]) -> tuple[Any, Any]:
 
 
 def test_shared_spreads_and_key_shared_keeps_keys_together(client: Any, topic: str) -> None:
-    """5.5.3, 5.6.15"""
+    """Shared spreads messages over its consumers, Key_Shared gives all messages of a key to one (rules 5.5.3 and
+    5.6.15)."""
     shared = [client.subscribe(topic, "shared", Kind.Shared) for _ in range(2)]
     keyed = [client.subscribe(topic, "keyed", Kind.KeyShared) for _ in range(2)]
     producer = client.create_producer(topic)
@@ -94,7 +96,7 @@ def _drained(consumer: Any) -> list[str]:
 
 
 def test_negative_acknowledgement_counts(client: Any, topic: str) -> None:
-    """5.8.3"""
+    """A message that was acknowledged negatively comes again with its redelivery count (rule 5.8.3)."""
     consumer = client.subscribe(topic, "s", Kind.Shared, negative_ack_redelivery_delay_ms=100)
     publish(client.create_producer(topic), 1)
     counts = []
@@ -105,8 +107,8 @@ def test_negative_acknowledgement_counts(client: Any, topic: str) -> None:
     assert counts == [0, 1, 2]
 
 
-def test_indexes_of_a_batch(client: Any, topic: str) -> None:
-    """5.7.7, 5.7.8: acknowledged messages of a batch stay away, the rest of it comes again."""
+def test_a_batch_is_acknowledged_in_part(client: Any, topic: str) -> None:
+    """Acknowledged messages of a batch are not delivered again, the rest of the batch is (rules 5.7.7 and 5.7.8)."""
     options = {"batch_index_ack_enabled": True, "consumer_type": Kind.Shared}
     consumer = client.subscribe(topic, "s", **options)
     producer = client.create_producer(topic, batching_enabled=True, batching_max_publish_delay_ms=1000)
@@ -124,7 +126,8 @@ def test_indexes_of_a_batch(client: Any, topic: str) -> None:
 
 
 def test_seek_by_id_and_by_time(client: Any, topic: str) -> None:
-    """5.9.1, 5.9.2; the client itself drops the message that it seeks unless asked for it."""
+    """A seek by id or by time goes to its message, which the client itself drops unless it asked for it (rules 5.9.1
+    and 5.9.2)."""
     consumer = client.subscribe(topic, "s", start_message_id_inclusive=True)
     producer = client.create_producer(topic)
     ids = publish(producer, 3)
@@ -143,8 +146,9 @@ def test_seek_by_id_and_by_time(client: Any, topic: str) -> None:
     nothing_more(consumer)
 
 
-def test_readers(client: Any, topic: str) -> None:
-    """4.3.6, 5.9.12: from the start, behind a message, at a message, and whether there is more."""
+def test_readers_start_anywhere_and_know_whether_there_are_more(client: Any, topic: str) -> None:
+    """A reader starts at the first message, after a message or at one, and knows whether there are more (rules 4.3.6
+    and 5.9.12)."""
     producer = client.create_producer(topic, batching_enabled=True)
     for number in range(6):
         producer.send_async(str(number).encode(), None)
@@ -165,7 +169,7 @@ def test_readers(client: Any, topic: str) -> None:
 
 
 def test_unsubscribe(client: Any, topic: str) -> None:
-    """5.9.9, 5.9.16"""
+    """UNSUBSCRIBE by the last consumer deletes the subscription (rules 5.9.9 and 5.9.16)."""
     consumer = client.subscribe(topic, "s", Kind.Shared)
     other = client.subscribe(topic, "s", Kind.Shared)
     with pytest.raises(pulsar.PulsarException):
@@ -183,7 +187,8 @@ def partitioned(server: Server, topic: str, count: int) -> None:
 
 
 def test_partitions_and_patterns(server: Server, client: Any, topic: str) -> None:
-    """5.1.9, 6.7, 6.8.2: one consumer object over all partitions, and over all topics that match."""
+    """One consumer object receives from all partitions, and from all topics that match a pattern (rules 5.1.9, 6.7.1 to
+    6.7.9 and 6.8.2)."""
     partitioned(server, f"{topic}-parted", 3)
     assert len(client.get_topic_partitions(f"{topic}-parted")) == 3
     everything = client.subscribe(re.compile(f"persistent://public/default/{topic}-.*"), "pattern", Kind.Shared)
@@ -207,7 +212,7 @@ def test_a_pattern_finds_plain_topics(client: Any, topic: str) -> None:
 
 
 def test_a_connection_that_goes_leaves_its_messages_to_others(server: Server, client: Any, topic: str) -> None:
-    """5.5.4"""
+    """What the consumers of a lost connection did not acknowledge goes to the others (rule 5.5.4)."""
     goes = connected(server)
     first = goes.subscribe(topic, "s", Kind.Shared)
     publish(client.create_producer(topic), 5)

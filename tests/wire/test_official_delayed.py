@@ -18,7 +18,8 @@ Kind = pulsar.ConsumerType
 
 @pytest.mark.parametrize("kind", [Kind.Shared, Kind.KeyShared], ids=lambda kind: kind.name)
 def test_delayed_messages_come_by_their_time(client: Any, topic: str, kind: Any) -> None:
-    """7.1, 7.2, 7.4: due within one tick goes at once, the others up to one tick early."""
+    """A message that is due within one tick is delivered at once, the others up to one tick early (rules 7.1, 7.2 and
+    7.4)."""
     consumer = client.subscribe(topic, "s", kind)
     producer = client.create_producer(topic)
     began = time.monotonic()
@@ -34,14 +35,15 @@ def test_delayed_messages_come_by_their_time(client: Any, topic: str, kind: Any)
 
 
 def test_exclusive_does_not_wait(client: Any, topic: str) -> None:
-    """7.2"""
+    """An Exclusive consumer receives delayed messages at once (rule 7.2)."""
     consumer = client.subscribe(topic, "s")
     client.create_producer(topic).send(b"m", deliver_after=timedelta(hours=1))
     assert texts(received(consumer, 1)) == ["m"]
 
 
 def test_chunked_messages_over_two_shared_consumers(client: Any, topic: str) -> None:
-    """3.6.2, 3.6.6: each message whole at one of them, in any mix of sizes."""
+    """Each chunked message arrives whole at one of two Shared consumers, in any mix of sizes (rules 3.6.2 and
+    3.6.6)."""
     consumers = [client.subscribe(topic, "s", Kind.Shared, consumer_name=name, receiver_queue_size=3) for name in "ab"]
     producer = client.create_producer(topic, chunking_enabled=True, batching_enabled=False)
     payloads = [bytes([65 + number]) * (2_500_000 if number % 2 else 10) for number in range(8)]
@@ -61,7 +63,8 @@ def test_chunked_messages_over_two_shared_consumers(client: Any, topic: str) -> 
 
 
 def test_a_delay_that_is_too_long_fails_its_message_and_no_other(server: Server, client: Any, topic: str) -> None:
-    """7.10: neither stored nor sent again for ever, also with others in flight around it."""
+    """A message with too long a delay fails: it is not stored, the client does not send it again for ever, and those
+    around it succeed (rule 7.10)."""
     name = f"persistent://public/default/{topic}"
     rest = f"{server.http_url}/admin/v2/{name.replace('://', '/')}"
     consumer = client.subscribe(topic, "s", Kind.Shared)

@@ -28,7 +28,7 @@ def put(server: Server, path: str, body: bytes) -> None:
     "kind", [Kind.Exclusive, Kind.Shared, Kind.Failover, Kind.KeyShared], ids=lambda kind: kind.name
 )
 def test_messages_pass_to_who_is_there(client: Any, topic: str, kind: Any) -> None:
-    """Rules 13.2, 13.5, 13.6"""
+    """Messages reach connected subscribers only, with ids 0:0 (rules 13.2, 13.5 and 13.6)."""
     name = f"non-persistent://public/default/{topic}"
     producer = client.create_producer(name)
     publish(producer, 3)
@@ -62,7 +62,8 @@ def test_batches_and_partitions_pass(client: Any, server: Server, topic: str) ->
 
 
 def test_a_pattern_consumer_finds_topics_of_its_mode(client: Any, server: Server, topic: str) -> None:
-    """2.16, 6.8.2: partitions included; this client looks for later topics once a minute."""
+    """A pattern consumer finds the non-persistent topics, partitions included; this client looks for later ones once a
+    minute (rules 2.16 and 6.8.2)."""
     pattern = re.compile(f"public/default/{topic}-.*")
     put(server, f"persistent/public/default/{topic}-p/partitions", b"3")
     names = (f"persistent://public/default/{topic}-a", f"non-persistent://public/default/{topic}-b")

@@ -23,7 +23,7 @@ CODECS = [getattr(pulsar.CompressionType, name) for name in ("NONE", "LZ4", "ZLi
 @pytest.mark.parametrize("batching", [False, True], ids=["plain", "batched"])
 @pytest.mark.parametrize("codec", CODECS, ids=lambda codec: codec.name)
 def test_compression(client: Any, topic: str, codec: Any, batching: bool) -> None:
-    """Rules of 3.7; properties, keys and empty payloads survive."""
+    """Properties, keys and empty payloads of compressed and plain batches arrive unchanged (rule 3.7.1)."""
     consumer = client.subscribe(topic, "s")
     producer = client.create_producer(topic, compression_type=codec, batching_enabled=batching)
     # the client's own zlib refuses to unpack nothing into nothing
@@ -39,7 +39,7 @@ def test_compression(client: Any, topic: str, codec: Any, batching: bool) -> Non
 
 
 def test_sizes_up_to_the_limit(client: Any, topic: str) -> None:
-    """1.1.8, 3.3.8: the limit that CONNECTED told counts metadata and payload."""
+    """The limit that CONNECTED advertises counts metadata and payload together (rules 1.1.8 and 3.3.8)."""
     consumer = client.subscribe(topic, "s")
     producer = client.create_producer(topic)
     sizes = [1, 100_000, LIMIT - 200]
@@ -54,7 +54,7 @@ def test_sizes_up_to_the_limit(client: Any, topic: str) -> None:
     "kind", [pulsar.ConsumerType.Exclusive, pulsar.ConsumerType.Shared], ids=lambda kind: kind.name
 )
 def test_chunks(client: Any, topic: str, kind: Any) -> None:
-    """3.6: a message of several entries, between small ones."""
+    """A message of several chunks arrives whole, between small messages (rules 3.6.1 to 3.6.3)."""
     consumer = client.subscribe(topic, "s", kind)
     producer = client.create_producer(topic, chunking_enabled=True)
     payloads = [b"before", os.urandom(LIMIT * 3 + 17), b"after"]
@@ -70,7 +70,7 @@ def test_chunks(client: Any, topic: str, kind: Any) -> None:
 
 
 def test_receipts_of_many_batches_in_order(client: Any, topic: str) -> None:
-    """1.1.12, 3.5.9"""
+    """Receipts of batches come in order and complete the callbacks of all their messages (rules 1.1.12 and 3.5.9)."""
     producer = client.create_producer(topic, batching_enabled=True, batching_max_messages=7, max_pending_messages=5000)
     told: list[tuple[Any, tuple[int, int, int]]] = []
     for number in range(1000):
@@ -115,7 +115,7 @@ def mortal(tmp_path: Path) -> Iterator[Mortal]:
 
 @pytest.mark.parametrize("batching", [False, True], ids=["plain", "batched"])
 def test_a_broker_that_is_killed_and_comes_back(mortal: Mortal, batching: bool) -> None:
-    """What was not receipted is sent again, in order; nothing is lost; consumers go on by themselves.
+    """Messages without a receipt are sent again in order, nothing is lost, and consumers go on by themselves.
 
     Without deduplication an entry that was stored and not receipted is there twice, so first occurrences count.
     """

@@ -28,7 +28,7 @@ def policy(wires: Wires, name: str, value: Any) -> None:
 
 
 async def send(producer: RawProducer, sequence_id: int, *, highest: int | None = None) -> c.CommandSendReceipt:
-    """One message; its receipt."""
+    """Publishes one message; returns its receipt."""
     say(producer, sequence_id, build_entry(EntryMetadata(producer.name, sequence_id, 1), b"m"), highest)
     return await producer.receipt(sequence_id)
 
@@ -40,7 +40,7 @@ def say(producer: RawProducer, sequence_id: int, entry: bytes, highest: int | No
 
 
 def test_a_duplicate_has_a_receipt_and_is_not_stored() -> None:
-    """3.4.3, 3.4.5."""
+    """A duplicate gets a receipt and is not stored; gaps are accepted (rules 3.4.3 and 3.4.5)."""
 
     async def test(wires: Wires) -> None:
         producer = await (await wires.open()).producer(T, "p")
@@ -60,7 +60,7 @@ def test_a_duplicate_has_a_receipt_and_is_not_stored() -> None:
 
 
 def test_the_last_sequence_id_outlives_closing_unloading_and_power_loss() -> None:
-    """3.1.5, 3.4.9."""
+    """The last sequence id of a producer is durable (rules 3.1.5 and 3.4.9)."""
 
     async def test(wires: Wires) -> None:
         client = await wires.open()
@@ -82,8 +82,9 @@ def test_the_last_sequence_id_outlives_closing_unloading_and_power_loss() -> Non
     on_broker(test, brokerDeduplicationEnabled=True)
 
 
-def test_one_that_is_in_flight_is_unknown() -> None:
-    """3.4.4: SEND_ERROR before the receipt of the original; everything stays open."""
+def test_a_duplicate_of_a_message_in_flight_is_refused() -> None:
+    """A duplicate of a message in flight gets SEND_ERROR before the receipt of the original; everything stays open
+    (rule 3.4.4)."""
 
     async def test(wires: Wires) -> None:
         client = await wires.open()
@@ -125,7 +126,8 @@ def test_the_receipt_of_a_duplicate_keeps_its_turn() -> None:
 
 
 def test_batches() -> None:
-    """3.4.2, 3.4.6; one that is stored in part is refused instead of dropped."""
+    """A batch is judged by its first sequence id; one that is stored in part is refused instead of dropped (rules 3.4.2
+    and 3.4.6)."""
 
     async def test(wires: Wires) -> None:
         producer = await (await wires.open()).producer(T, "p")
@@ -146,8 +148,8 @@ def test_batches() -> None:
     on_broker(test, brokerDeduplicationEnabled=True)
 
 
-def test_of_chunks_the_last_one_counts() -> None:
-    """3.4.7."""
+def test_of_a_chunked_message_the_last_chunk_counts() -> None:
+    """Of a chunked message only the last chunk's sequence id is compared and recorded (rule 3.4.7)."""
 
     async def test(wires: Wires) -> None:
         producer = await (await wires.open()).producer(T, "p")
@@ -163,8 +165,9 @@ def test_of_chunks_the_last_one_counts() -> None:
     on_broker(test, brokerDeduplicationEnabled=True)
 
 
-def test_it_is_switched_while_producers_are_connected() -> None:
-    """3.4.1: namespace, then topic; what was sent while it was off is not known."""
+def test_deduplication_is_switched_while_producers_are_connected() -> None:
+    """The policies of namespace and topic switch deduplication for connected producers; what was sent while it was off
+    is unknown to it (rule 3.4.1)."""
 
     async def test(wires: Wires) -> None:
         client = await wires.open()
@@ -197,8 +200,8 @@ def test_it_is_switched_while_producers_are_connected() -> None:
     on_broker(test)
 
 
-def test_who_is_away_too_long_and_who_is_too_many_is_forgotten() -> None:
-    """3.4.8; those who are connected never are."""
+def test_deduplication_forgets_producers_that_are_away_too_long_or_too_many() -> None:
+    """Producers that were away too long or are too many are forgotten, connected ones never (rule 3.4.8)."""
 
     async def test(wires: Wires) -> None:
         client = await wires.open()
@@ -229,7 +232,7 @@ def test_who_is_away_too_long_and_who_is_too_many_is_forgotten() -> None:
 
 
 def test_producers_of_streaming_queries_are_remembered_for_longer() -> None:
-    """And others do not push them out."""
+    """Connected producers are not pushed out by others."""
 
     async def test(wires: Wires) -> None:
         client = await wires.open()
@@ -267,7 +270,7 @@ async def last(client: RawClient, name: str) -> int:
 
 
 def test_messages_larger_than_the_policy_are_refused() -> None:
-    """3.3.7; chunks are not."""
+    """A message above the topic's maxMessageSize is refused; chunks are not (rule 3.3.7)."""
 
     async def test(wires: Wires) -> None:
         producer = await (await wires.open()).producer(T, "p")
@@ -289,7 +292,8 @@ def test_messages_larger_than_the_policy_are_refused() -> None:
 
 
 def test_encryption_is_required() -> None:
-    """3.1.7; who does not encrypt has to leave when the policy begins."""
+    """Where encryption is required, producers that do not encrypt are refused, and connected ones have to leave (rule
+    3.1.7)."""
 
     async def test(wires: Wires) -> None:
         client = await wires.open()

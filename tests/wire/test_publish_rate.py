@@ -19,7 +19,7 @@ def limit(wires: Wires, **rate: int) -> None:
 
 
 async def seconds_for(wires: Wires, client: RawClient, topic: str, messages: int, size: int = 10) -> float:
-    """Until all receipts are there, each message sent when the one before it is stored."""
+    """Sends each message when the one before it is stored; returns when all receipts are there."""
     producer = await client.producer(topic)
     begun = wires.now
     for _ in range(messages):
@@ -51,7 +51,7 @@ def test_as_many_bytes_as_may_come() -> None:
 
 
 def test_whoever_sends_is_made_to_wait_and_nobody_else() -> None:
-    """Nothing is refused; a producer that does not wait for receipts gets them all, at the rate."""
+    """A producer that does not wait for receipts gets them all, at the rate, and nothing is refused."""
 
     async def test(wires: Wires) -> None:
         limit(wires, **{RATE: 10})
@@ -91,7 +91,7 @@ def test_a_broker_wide_rate() -> None:
 
 @pytest.mark.parametrize("rate", [1, 7, 1000])
 def test_a_bucket_lets_pass_what_it_may(rate: int) -> None:
-    """Whoever waits as told takes at most a second's worth more than the rate."""
+    """A client that waits as it is asked to takes at most a second's worth more than the rate."""
     bucket, now, taken = TokenBucket(rate, 0.0), 0.0, 0
     while now < 20:
         now += bucket.take(1, now)

@@ -50,7 +50,7 @@ def number(value: int) -> bytes:
 
 
 def test_producers_get_the_version_of_their_schema() -> None:
-    """10.3, 10.4, 10.9; empty without one."""
+    """PRODUCER_SUCCESS carries the version of the producer's schema, empty without one (rules 10.3, 10.4 and 10.9)."""
 
     async def test(wires: Wires) -> None:
         client = await wires.open()
@@ -72,8 +72,9 @@ def test_producers_get_the_version_of_their_schema() -> None:
     on_broker(test)
 
 
-def test_refusals() -> None:
-    """10.5: Pulsar's beginning twice, then field and rule; a refused producer leaves its id free."""
+def test_an_incompatible_schema_is_refused_with_pulsars_text() -> None:
+    """An incompatible schema is refused with the beginning of Pulsar's text twice, then field and reason; the producer
+    id stays free (rule 10.5)."""
 
     async def test(wires: Wires) -> None:
         client = await wires.open()
@@ -95,7 +96,7 @@ def test_refusals() -> None:
 
 
 def test_consumers_register_on_idle_topics_only() -> None:
-    """10.7, 10.8"""
+    """A consumer's schema is registered on an idle topic and checked on any other (rules 10.7 and 10.8)."""
 
     async def test(wires: Wires) -> None:
         client = await wires.open()
@@ -125,7 +126,7 @@ def test_consumers_register_on_idle_topics_only() -> None:
 
 
 def test_policies() -> None:
-    """10.4, 10.12, 10.6; a change counts for whoever comes next."""
+    """Policies decide which schemas are accepted; a change counts for the next client (rules 10.4, 10.6 and 10.12)."""
 
     async def test(wires: Wires) -> None:
         client = await wires.open()
@@ -158,7 +159,8 @@ def test_system_topics_have_a_strategy_of_their_own() -> None:
 
 
 def test_both_domains_share_a_schema() -> None:
-    """10.2; the one that is deleted does not take it from the other."""
+    """A persistent and a non-persistent topic of one name share a schema; deleting one of them does not take it from
+    the other (rule 10.2)."""
 
     async def test(wires: Wires) -> None:
         client = await wires.open()
@@ -177,7 +179,7 @@ def test_both_domains_share_a_schema() -> None:
 
 
 def test_get_or_create() -> None:
-    """10.10"""
+    """GET_OR_CREATE_SCHEMA registers a schema as a producer would (rule 10.10)."""
 
     async def test(wires: Wires) -> None:
         client = await wires.open()
@@ -199,7 +201,7 @@ def test_get_or_create() -> None:
 
 
 def test_any_definition_is_answered() -> None:
-    """Random changes of a definition, of every type: registered or refused, the connection goes on."""
+    """Random changes of a definition, of every type, are registered or refused, and the connection goes on."""
 
     async def test(wires: Wires) -> None:
         client = await wires.open()

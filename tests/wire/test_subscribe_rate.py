@@ -1,4 +1,4 @@
-"""subscribeRate (rule 14.6 {probe subscribe-rate}), in virtual time."""
+"""The policy subscribeRate in virtual time (rule 14.6)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ T = "persistent://public/default/t"
 
 
 async def subscribed(client: RawClient, consumer_id: int, name: str, topic: str = T) -> bool:
-    """Subscribe and leave again."""
+    """Subscribes and leaves again."""
     request = c.CommandSubscribe(topic, "s", c.SubType.Shared, consumer_id, client.new_id(), consumer_name=name)
     try:
         await client.request(request, c.CommandSuccess)

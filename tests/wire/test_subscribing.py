@@ -28,7 +28,7 @@ async def published(client: RawClient, count: int) -> list[c.MessageIdData]:
 
 @pytest.mark.parametrize("batch_index", [-1, 1])
 def test_a_reader_gets_the_entry_it_starts_at(batch_index: int) -> None:
-    """4.3.6: the entry that a start id names is delivered, batched or not; the client drops what it knows."""
+    """The entry that a start id names is delivered, batched or not; the client drops what it has seen (rule 4.3.6)."""
 
     async def test(wires: Wires) -> None:
         client = await wires.open()
@@ -45,7 +45,7 @@ def test_a_reader_gets_the_entry_it_starts_at(batch_index: int) -> None:
 
 
 def test_a_start_id_does_not_place_a_durable_cursor() -> None:
-    """4.3.6"""
+    """A start id places only non-durable cursors (rule 4.3.6)."""
 
     async def test(wires: Wires) -> None:
         client = await wires.open()
@@ -56,7 +56,8 @@ def test_a_start_id_does_not_place_a_durable_cursor() -> None:
 
 
 def test_the_initial_subscription_of_a_producer_gets_its_first_message() -> None:
-    """3.1.9: made at Earliest before the producer is admitted; one that exists stays where it is."""
+    """A producer's initial subscription is created at Earliest before the producer is admitted; an existing one keeps
+    its position (rule 3.1.9)."""
 
     async def test(wires: Wires) -> None:
         client = await wires.open()
@@ -75,7 +76,7 @@ def test_the_initial_subscription_of_a_producer_gets_its_first_message() -> None
 
 
 def test_no_initial_subscription_where_none_may_be_created() -> None:
-    """3.1.9; and the producer id is free again."""
+    """A producer whose initial subscription may not be created is refused, and its id is free again (rule 3.1.9)."""
 
     async def test(wires: Wires) -> None:
         client = await wires.open()
@@ -87,7 +88,7 @@ def test_no_initial_subscription_where_none_may_be_created() -> None:
 
 
 def test_an_open_id_is_not_opened_for_another_topic() -> None:
-    """5.1.4, 3.1.3: success, and nothing is created."""
+    """An id that is open already is answered with success, and nothing is created (rules 3.1.3 and 5.1.4)."""
 
     async def test(wires: Wires) -> None:
         client = await wires.open()
@@ -100,8 +101,8 @@ def test_an_open_id_is_not_opened_for_another_topic() -> None:
     on_broker(test)
 
 
-def test_a_producer_of_a_missing_topic_is_told_so() -> None:
-    """2.11"""
+def test_a_producer_of_a_missing_topic_is_refused() -> None:
+    """Without automatic creation a producer of a missing topic gets TopicNotFound (rule 2.11)."""
 
     async def test(wires: Wires) -> None:
         client = await wires.open()
@@ -114,7 +115,7 @@ def test_a_producer_of_a_missing_topic_is_told_so() -> None:
 
 
 def test_lookup_names_this_broker() -> None:
-    """2.3: also to clients that came through a proxy or a port forward."""
+    """LOOKUP names this broker, also to clients that came through a proxy or a port forward (rule 2.3)."""
 
     async def test(wires: Wires) -> None:
         answer = await (await wires.open()).lookup(T)

@@ -145,7 +145,7 @@ def test_watchers_with_the_same_pattern_share_one_list() -> None:
 
 
 def test_a_list_of_very_many_topics_is_made_in_small_steps() -> None:
-    """No step is more than some hundred looks at a name; topics that come meanwhile come as an update."""
+    """No step looks at more than some hundred names; topics that are created meanwhile arrive as an update."""
 
     async def test(wires: Wires) -> None:
         service = wires.world.machine.broker.service

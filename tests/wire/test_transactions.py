@@ -27,12 +27,12 @@ def with_transactions(test: Test, **settings: object) -> None:
 
 
 async def settled() -> None:
-    """Whatever was going to come has come."""
+    """Waits until all that was under way has arrived."""
     await asyncio.sleep(1.0)
 
 
 async def texts(client: RawClient) -> list[str]:
-    """What has arrived since the last call."""
+    """Payloads that arrived since the last call."""
     await settled()
     got = []
     for message in client.heard(c.CommandMessage):
@@ -63,7 +63,7 @@ def backlog(wires: Wires, topic: str = T) -> int:
 
 
 def test_discovery() -> None:
-    """9.2, 9.3: one coordinator, ids from 0 on."""
+    """There is one coordinator, whose transactions are numbered from 0 (rules 9.2 and 9.3)."""
 
     async def test(wires: Wires) -> None:
         client = await wires.open()
@@ -85,7 +85,8 @@ def test_discovery() -> None:
 
 
 def test_produced_messages_are_seen_after_commit_only() -> None:
-    """9.9, 9.10: plain messages behind them wait, those before do not."""
+    """Messages of a transaction are seen after its commit; plain messages after them wait, those before do not (rules
+    9.9 and 9.10)."""
 
     async def test(wires: Wires) -> None:
         client, producer, consumer = await stage(wires)
@@ -117,7 +118,8 @@ def test_produced_messages_are_seen_after_commit_only() -> None:
 
 @pytest.mark.parametrize("timed_out", [False, True])
 def test_aborted_messages_are_never_seen(timed_out: bool) -> None:
-    """9.8, 9.10: nor in the last message id; a time-out is an abort."""
+    """Aborted messages are never delivered nor named as the last message; a time-out is an abort (rules 9.8 and
+    9.10)."""
 
     async def test(wires: Wires) -> None:
         client, producer, consumer = await stage(wires)
@@ -143,7 +145,8 @@ def test_aborted_messages_are_never_seen(timed_out: bool) -> None:
 
 
 def test_acknowledgements_wait_for_the_end() -> None:
-    """9.12: reserved, not redelivered, conflicts; on commit they are gone, on abort they come again at once."""
+    """Acknowledgements of a transaction reserve messages: they are gone on commit and come again at once on abort (rule
+    9.12)."""
 
     async def test(wires: Wires) -> None:
         client, _, consumer = await stage(wires, count=4)
@@ -187,8 +190,8 @@ def test_a_plain_acknowledgement_wins() -> None:
     with_transactions(test)
 
 
-def test_parts_of_batches() -> None:
-    """9.12, 9.14: two transactions hold different messages of one batch (rule 5.7.9)."""
+def test_transactions_acknowledge_parts_of_a_batch() -> None:
+    """Two transactions may hold different messages of one batch (rules 5.7.9, 9.12 and 9.14)."""
 
     async def test(wires: Wires) -> None:
         client, producer, consumer = await stage(wires)
@@ -222,7 +225,8 @@ def test_parts_of_batches() -> None:
 
 
 def test_cumulative_acknowledgements() -> None:
-    """9.12: forward only, one transaction at a time; redelivery does not stop for them."""
+    """Cumulative acknowledgements go forward only, one transaction at a time, and do not stop redelivery (rule
+    9.12)."""
 
     async def test(wires: Wires) -> None:
         client, _, consumer = await stage(wires, c.SubType.Exclusive, count=4)
@@ -275,7 +279,8 @@ def test_both_halves_end_together_on_all_topics_and_through_an_unload(commit: bo
 
 
 def test_what_is_not_open_is_refused() -> None:
-    """Decision 007: it would block its topic, or keep its entries reserved, for ever."""
+    """A transaction that is not open is refused, or it would block its topic or reserve entries for ever (decision
+    007)."""
 
     async def test(wires: Wires) -> None:
         client, producer, consumer = await stage(wires, count=1)
@@ -295,7 +300,7 @@ def test_what_is_not_open_is_refused() -> None:
 
 
 def test_missing_participants_count_as_ended() -> None:
-    """9.15."""
+    """A topic or subscription that is missing counts as ended (rule 9.15)."""
 
     async def test(wires: Wires) -> None:
         client, _, consumer = await stage(wires, count=1)
@@ -311,7 +316,7 @@ def test_missing_participants_count_as_ended() -> None:
 
 
 def test_half_an_end_is_refused() -> None:
-    """Decision 007: END_TXN_ON_… of another broker's coordinator has nothing to end here, and may not end ours."""
+    """END_TXN_ON_… of another broker's coordinator has nothing to end here and may not end ours (decision 007)."""
 
     async def test(wires: Wires) -> None:
         client = await wires.open()
@@ -330,8 +335,8 @@ def test_half_an_end_is_refused() -> None:
     with_transactions(test)
 
 
-def test_above_the_limit_nobody_is_answered() -> None:
-    """9.4."""
+def test_above_the_limit_of_transactions_there_is_no_answer() -> None:
+    """Above the limit of open transactions NEW_TXN is not answered (rule 9.4)."""
 
     async def test(wires: Wires) -> None:
         client = await wires.open()
@@ -346,7 +351,7 @@ def test_above_the_limit_nobody_is_answered() -> None:
 
 
 def test_without_transactions() -> None:
-    """9.1, 9.13."""
+    """A broker without transactions refuses their commands (rules 9.1 and 9.13)."""
 
     async def test(wires: Wires) -> None:
         client, producer, consumer = await stage(wires, count=1)
@@ -362,7 +367,7 @@ def test_without_transactions() -> None:
 
 
 def test_the_log_counts_transactions_that_time_out(caplog: pytest.LogCaptureFixture) -> None:
-    """However many and however they are spread: a line at once, and one a minute."""
+    """However many transactions time out and however they are spread, one line is logged at once and one a minute."""
     caplog.set_level(logging.INFO, "magnetar.broker.transaction_coordinator")
 
     async def test(wires: Wires) -> None:

@@ -1,1 +1,1 @@
-"""Tests of magnetar.broker that need no socket."""
+"""Tests of :mod:`magnetar.broker` that need no socket."""

@@ -1,4 +1,4 @@
-"""What offloading does with threads and passes when something ends or breaks in the middle."""
+"""The offloader when a thread, a pass or the broker ends or breaks in the middle."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.unit.topic.stand import FakeClock
 
 
 class Store:
-    """What offloading needs of the store while no ledger is copied."""
+    """A store in which no ledger is copied."""
 
     def __init__(self) -> None:
         self.archive_threads = ThreadPoolExecutor(2)

@@ -1,4 +1,4 @@
-"""What holds for a topic: the resolver against a naive model, and who is told of changes (rule 8.4)."""
+"""The policies in effect for a topic: the resolver against a naive model, and who is notified of changes (rule 8.4)."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ COUNTS = {
     "messageTTL": ("message_ttl_in_seconds", "message_ttl_s"),
     "compactionThreshold": ("compaction_threshold", "compaction_threshold"),
 }
-"""Topic's name: namespace's name and our field."""
+"""Name of the topic's policy to the name of the namespace's and the field of TopicPolicies."""
 
 level = st.dictionaries(st.sampled_from(sorted(COUNTS)), st.none() | st.integers(0, 5))
 
@@ -53,7 +53,7 @@ def test_strongest_word_holds(
 
 
 def test_nothing_said_is_the_broker_s_own_object() -> None:
-    """A hundred thousand topics that say nothing share one value."""
+    """A hundred thousand topics without policies of their own share one value."""
     broker = of_broker(Settings())
     assert resolve(broker, {}) is broker
     assert broker == TopicPolicies()
@@ -89,7 +89,7 @@ def quota(limit: str, value: int, policy: str) -> dict[str, Json]:
 
 
 def test_quotas_are_resolved_each_for_itself() -> None:
-    """4.6.1: a topic's message_age leaves the namespace's destination_storage in force."""
+    """A topic's quota of one type leaves the namespace's quota of the other type in force (rule 4.6.1)."""
     namespace: dict[str, Json] = {
         "backlog_quota_map": {"destination_storage": quota("limitSize", 100, "producer_exception")}
     }
@@ -182,8 +182,8 @@ def test_topic_policies_survive_a_restart() -> None:
     assert Resources(store, Settings()).topic_policies.get(TOPIC) == {}
 
 
-def test_system_topics_are_not_subject_to_anybody() -> None:
-    """8.2: neither limits nor expiry nor collection of inactive topics."""
+def test_system_topics_are_subject_to_no_policy() -> None:
+    """No limits, no expiry and no removal as inactive apply to system topics (rule 8.2)."""
     resources, policies, _ = stand()
     resources.namespaces.update(NAMESPACE, message_ttl_in_seconds=1, max_producers_per_topic=1)
     system = policies.of(TopicName.parse("persistent://public/default/__change_events"))
@@ -192,7 +192,7 @@ def test_system_topics_are_not_subject_to_anybody() -> None:
 
 
 def test_auto_creation_and_topics_per_namespace() -> None:
-    """2.12: the namespace's override counts whole."""
+    """A namespace's override of automatic creation replaces the broker's settings as a whole (rule 2.12)."""
     resources, policies, _ = stand(maxTopicsPerNamespace=8)
     assert policies.auto_topic_creation(NAMESPACE) == AutoTopicCreation(True, 0)
     assert policies.max_topics(NAMESPACE) == 8

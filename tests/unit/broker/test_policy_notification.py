@@ -1,4 +1,4 @@
-"""Many topics hear of changed policies in turns, and whoever waits knows when all have."""
+"""Many topics are notified of changed policies in turns, and a caller can wait until all are."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The directory against a plain list of names."""
+"""The topic directory against a plain list of names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the session hands on, in which order, and when it stops to read: without a topic or a disk behind it."""
+"""What the session hands on, in which order, and when it stops reading, without a topic or a disk."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def sends(count: int, first: int = 0) -> bytes:
 def publisher(
     connections: Connections, service: Any = None
 ) -> tuple[Listener, FakeTransport, ProducerOutbox, list[int]]:
-    """A connection with one open producer that notes what it is given."""
+    """A connection with one open producer that notes what is published."""
     service = service or fake_service(maxPendingPublishRequestsPerConnection=WINDOW)
     listener, transport = connected(connections, service)
     published: list[int] = []
@@ -160,7 +160,7 @@ def test_messages_larger_than_a_slice_come_in_order() -> None:
 
 
 class Noting:
-    """A subscription that notes what it is told."""
+    """A subscription that notes its calls."""
 
     def __init__(self) -> None:
         self.acks = self
@@ -218,7 +218,8 @@ def test_acknowledgements_of_one_segment_are_handed_over_once() -> None:
     ],
 )
 def test_acknowledgements_come_before_the_command_behind_them(command: c.Command, then: object) -> None:
-    """ACK and CLOSE_CONSUMER in one segment: handed over behind the close they would be nobody's."""
+    """An ACK before CLOSE_CONSUMER in one segment is handed over first; after the close it would belong to no
+    consumer."""
 
     async def scenario() -> None:
         listener, _ = connected(Connections())

@@ -23,7 +23,8 @@ async def connected(**options: bool) -> RawClient:
 
 
 def test_a_failed_write_leaves_no_pending_publishes_behind() -> None:
-    """Entries of a second group in flight were neither answered nor counted off: the connection stood still (rule
+    """Entries of a second group in flight are answered and counted off when the disk fails, so that the connection goes
+    on (rule
     3.3.5)."""
 
     async def simulation(world: World) -> None:
@@ -68,7 +69,7 @@ def test_a_deleted_topic_leaves_no_pending_publishes_behind() -> None:
 
 
 def test_a_closed_connection_that_takes_nothing_gives_its_messages_back() -> None:
-    """It was closed for its malformed bytes, but never ended: what it held went to nobody."""
+    """A connection that is closed for malformed bytes ends, and what it held goes to others."""
 
     async def simulation(world: World) -> None:
         await world.boot()
@@ -93,7 +94,8 @@ def test_a_closed_connection_that_takes_nothing_gives_its_messages_back() -> Non
 
 
 def test_a_client_that_we_do_not_read_is_not_silent() -> None:
-    """Its messages waited for a slow disk longer than two keep-alive intervals, and it was closed for silence."""
+    """A connection whose messages wait for a slow disk longer than two keep-alive intervals is not closed for
+    silence."""
 
     async def simulation(world: World) -> None:
         await world.boot()

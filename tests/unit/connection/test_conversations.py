@@ -1,4 +1,4 @@
-"""What clients ask beside sending and receiving, end to end in a simulated broker: each answer, each refusal once."""
+"""Requests beside sending and receiving, end to end in a simulated broker: each answer and each refusal once."""
 
 from __future__ import annotations
 
@@ -221,7 +221,7 @@ def test_a_watcher_hears_of_topics_that_come_and_go_until_it_closes() -> None:
 
 @pytest.mark.parametrize(("allowed", "most", "why"), [(False, 50, "is disabled"), (True, 7, "longer than maximum: 7")])
 def test_a_pattern_that_the_broker_does_not_evaluate_is_refused(allowed: bool, most: int, why: str) -> None:
-    """One as long as the longest is."""
+    """A name as long as the longest allowed is accepted."""
 
     async def simulation(world: World) -> None:
         client = await connected()
@@ -239,7 +239,8 @@ def test_a_pattern_that_the_broker_does_not_evaluate_is_refused(allowed: bool, m
 
 
 def test_complaints_are_counted_by_host_and_kind_and_name_the_connection() -> None:
-    """All connections of one host share the lines of a kind, so that coming again gives nobody more of them."""
+    """All connections of one host share the log lines of a kind, so that connecting again gives no client more of
+    them."""
 
     async def main() -> None:
         service, connections, said = fake_service(), Connections(), list[tuple[str, str]]()

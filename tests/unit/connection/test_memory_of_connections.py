@@ -1,4 +1,5 @@
-"""What clients make the broker hold: frames that do not become whole, answers that nobody takes, what stays behind."""
+"""Memory that clients make the broker hold: unfinished frames, answers that are not taken, and what is left
+afterwards."""
 
 from __future__ import annotations
 
@@ -87,7 +88,8 @@ def test_commands_of_one_who_takes_nothing_wait_until_it_does(monkeypatch: pytes
 
 
 def test_what_nobody_answers_goes_on_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Else one that writes its acknowledgements before it reads would wait for us, and we for it."""
+    """Otherwise a client that writes its acknowledgements before it reads would wait for the broker, and the broker for
+    it."""
     handled: list[int] = []
     flows: list[int] = []
 
@@ -175,7 +177,7 @@ def test_keep_alive_works_from_the_first_interval_on() -> None:
 
 
 def test_one_who_takes_nothing_of_what_it_did_not_ask_for_is_closed() -> None:
-    """Changes of a topic list, for instance: they do not wait for anybody."""
+    """Commands without a request, changes of a topic list for instance, do not wait for the client."""
 
     async def scenario() -> None:
         watcher, transport = connected(Connections(), deaf=True)

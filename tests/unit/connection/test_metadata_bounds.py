@@ -1,4 +1,4 @@
-"""What a client says of itself is kept as long as it stays, so it may not be much."""
+"""Names and properties that a client gives are kept as long as it stays, so their sizes are bounded."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How long one connection works while others wait: counted in commands and turns of the loop, never timed."""
+"""How long one connection works while others wait, counted in commands and turns of the loop."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_others_are_served_between_two_turns() -> None:
 
 
 def test_many_floods_share_one_round(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A hundred of them do not work a hundred turns before the loop looks at its sockets."""
+    """A hundred busy connections do not work a hundred turns before the loop looks at its sockets."""
     handled = 0
 
     def ping(session: Session, command: c.CommandPing) -> None:
@@ -387,7 +387,8 @@ class Counted:
 
 
 def test_who_queues_gets_a_turn_in_the_next_round_although_nothing_was_spent() -> None:
-    """Also if it comes again in its turn: once per round, in order, and nobody is due when nobody waits."""
+    """Each connection has one turn per round, in order, also if it queues again in its turn; without waiting ones no
+    round is due."""
 
     async def scenario() -> None:
         turns, done = Turns(), list[str]()
@@ -423,7 +424,7 @@ def test_who_finds_the_round_used_up_is_first_in_the_next_one() -> None:
 
 
 def test_rounds_begin_once_per_turn_of_the_loop() -> None:
-    """However often somebody works or queues meanwhile."""
+    """A round begins once per turn of the loop, however often connections work or queue meanwhile."""
 
     async def scenario() -> None:
         turns, done = Turns(), list[str]()

@@ -108,7 +108,8 @@ def test_ordinal_set(members: set[int], more: tuple[int, int], start: int, lengt
 
 @pytest.mark.parametrize("spread_ms", [900_000, 30 * 86_400_000], ids=["minutes", "days"])
 def test_memory(spread_ms: int) -> None:
-    """A million must stay below 150 MB with everything around it (benchmarks/delayed_delivery.py): 70 bytes each."""
+    """An entry takes at most 70 bytes, so that a million stay below 150 MB with all around them
+    (benchmarks/delayed_delivery.py)."""
     rng, count = random.Random(1), 50_000
     tracemalloc.start()
     try:

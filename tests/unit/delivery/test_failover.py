@@ -19,7 +19,7 @@ from tests.support.writable import FakeWritable, consumer
 def choose(
     members: Sequence[ConsumerState], topic: str, partition: int = -1, *, ring_for_partitions: bool = False
 ) -> ConsumerState | None:
-    """Whom a ranking of these puts first, whoever joined and left in between."""
+    """The consumer that a ranking of these puts first, after others joined and left in between."""
     ranking = Ranking(topic, partition, ring_for_partitions=ring_for_partitions)
     others = [consumer(f"other-{i}", priority=i % 3 - 2) for i in range(9)]
     for one in (*others, *members):
@@ -30,7 +30,8 @@ def choose(
 
 
 def test_partitions_take_turns_by_name() -> None:
-    """0.11: two partitions, four consumers: P0 to A, P1 to B; after A and B leave P0 to C, P1 to D."""
+    """Of two partitions and four consumers, P0 goes to A and P1 to B; after A and B leave, P0 goes to C and P1 to D
+    (rule 0.11)."""
     c, a, d, b = (consumer(name) for name in "CADB")
     members = [c, a, d, b]
     assert choose(members, "t", 0) is a
@@ -50,8 +51,9 @@ def test_only_the_best_priority_counts() -> None:
 
 
 @pytest.mark.parametrize("topic", [f"persistent://public/default/t{i}" for i in range(20)])
-def test_plain_topics_ask_a_ring(topic: str) -> None:
-    """5.4.2, against a linear search; 5.4.3 for partitions (rule 0.10)."""
+def test_topics_without_partitions_choose_by_a_hash_ring(topic: str) -> None:
+    """Topics without partitions, and all topics if so configured, choose by a hash ring, here against a linear search
+    (rules 0.10, 5.4.2 and 5.4.3)."""
     members = [consumer(name) for name in ("x", "y", "z")]
     target = murmur3_31(topic.encode())
     points = [(murmur3_31(f"{c.name}{j}".encode()), c) for c in members for j in range(100)]
@@ -62,7 +64,7 @@ def test_plain_topics_ask_a_ring(topic: str) -> None:
 
 
 def test_first_consumer_is_served_after_the_delay() -> None:
-    """5.4.6"""
+    """Even the first consumer receives nothing until the activation delay is over (rule 5.4.6)."""
     failover = Failover("t", 0)
     a = consumer("A", permits=10)
     assert failover.add(a) == [Do.ARM]
@@ -88,7 +90,7 @@ def test_stand_by_is_told_at_once_and_takes_over_later() -> None:
 
 
 def test_better_rank_takes_over_from_the_running_one() -> None:
-    """5.4.4; a second change during the delay does not start it anew."""
+    """A consumer of a better rank takes over; a second change during the delay does not restart it (rule 5.4.4)."""
     failover = Failover("t", 0)
     b, a, top = consumer("B", permits=5), consumer("A", permits=5), consumer("Z", permits=5, priority=-1)
     failover.add(b)
@@ -132,7 +134,8 @@ def test_exclusive_refuses_a_second() -> None:
 
 
 def test_reads_as_many_entries_as_permits_and_sends_all() -> None:
-    """5.1.10: 15 permits and batches of 10: 15 entries, permits -135."""
+    """A read takes as many entries as there are permits: with 15 permits and batches of 10, 15 entries go out and
+    permits are -135 (rule 5.1.10)."""
     exclusive = Exclusive()
     a = consumer("A", permits=15)
     exclusive.add(a)
@@ -152,7 +155,7 @@ def test_reads_as_many_entries_as_permits_and_sends_all() -> None:
 
 
 def test_exclusive_with_ranges_gets_matching_keys_only() -> None:
-    """5.3.2"""
+    """An Exclusive consumer with hash ranges receives only the entries of keys in them (rule 5.3.2)."""
     exclusive = Exclusive()
     a = consumer("A", permits=10, ranges=((10, 20), (30, 30)))
     exclusive.add(a)

@@ -10,11 +10,11 @@ from magnetar.broker.delivery.sticky_keys.hash_ranges import HashRanges
 from tests.support.writable import consumer
 
 LOW, HIGH = 100, 60_000
-"""With two consumers in range mode LOW belongs to the second, HIGH stays with the first."""
+"""Two consumers in range mode: LOW belongs to the second, HIGH stays with the first."""
 
 
 def test_newcomer_waits_for_what_the_old_owner_holds() -> None:
-    """5.6.9: the slot drains, other slots flow at once; acknowledgement ends it."""
+    """A slot that changes hands drains until its entries are acknowledged; other slots flow at once (rule 5.6.9)."""
     dispatcher = KeyShared(HashRanges())
     a, b = consumer("a", permits=10), consumer("b", permits=10)
     assert dispatcher.add(a) == [Do.REWIND]
@@ -61,7 +61,7 @@ def test_holder_leaves() -> None:
 
 
 def test_slot_comes_back_to_its_holder() -> None:
-    """Draining ends at once."""
+    """Draining ends at once when the slot comes back to its holder."""
     dispatcher = KeyShared(HashRanges())
     a, b = consumer("a", permits=10), consumer("b", permits=10)
     dispatcher.add(a)
@@ -76,7 +76,7 @@ def test_slot_comes_back_to_its_holder() -> None:
 
 
 def test_new_entry_does_not_overtake_a_waiting_one() -> None:
-    """5.6.10, also within replay."""
+    """An entry is not sent while an older one of its slot waits for replay, nor within the replay (rule 5.6.10)."""
     dispatcher = KeyShared(HashRanges())
     a = consumer("a", permits=1)
     dispatcher.add(a)
@@ -90,7 +90,7 @@ def test_new_entry_does_not_overtake_a_waiting_one() -> None:
 
 
 def test_look_ahead_is_bounded() -> None:
-    """5.6.11: per consumer, capped per subscription."""
+    """Reading ahead stops at a count for each consumer and at a maximum for the subscription (rule 5.6.11)."""
     limits = DispatchLimits(look_ahead_entries_per_consumer=2, look_ahead_entries_max=3)
     dispatcher = KeyShared(HashRanges(), limits)
     a, b = consumer("a"), consumer("b", permits=100)
@@ -108,7 +108,7 @@ def test_look_ahead_is_bounded() -> None:
 
 
 def test_out_of_order_skips_all_guards() -> None:
-    """5.6.13"""
+    """With allowOutOfOrderDelivery nothing that keeps the order of keys applies (rule 5.6.13)."""
     dispatcher = KeyShared(HashRanges(), ordered=False)
     a, b = consumer("a", permits=2), consumer("b", permits=10)
     dispatcher.add(a)

@@ -59,7 +59,7 @@ def member(i: int, of: int) -> ConsumerState:
 
 
 def come_and_go(dispatcher: Dispatcher, members: int) -> None:
-    """They go in another order."""
+    """They leave in another order than they joined."""
     everybody = [member(i, members) for i in range(members)]
     for one in everybody:
         dispatcher.add(one)
@@ -82,7 +82,8 @@ def test_key_shared(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", SELECTORS)
 def test_entries_are_looked_at_only_where_the_owner_changed(kind: str) -> None:
-    """1500 are out and 1500 wait: a newcomer among n looks at an n-th of them, all together at each a few times."""
+    """With 1500 entries out and 1500 waiting, a newcomer among n looks at an n-th of them, all together at each a few
+    times."""
 
     def joining(members: int, held: int) -> int:
         dispatcher = KeyShared(SELECTORS[kind](), LIMITS)
@@ -111,7 +112,7 @@ def test_other_types(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", SELECTORS)
 def test_statistics(kind: str) -> None:
-    """Everybody's keys are gone through once for all, and not at all for one."""
+    """When all consumers change, all keys are gone through once; when one does, not at all."""
 
     class Handle:
         def __init__(self, state: ConsumerState) -> None:
@@ -157,7 +158,7 @@ def test_ranges_have_a_number() -> None:
 
 
 def test_many_ranges_of_one_consumer() -> None:
-    """Every second hash, as ranges of one; somebody else has the others. All are looked at a few times."""
+    """One consumer declares every second hash as ranges of one, another the rest: each is looked at a few times."""
     selector = StickyRanges()
     odd = ConsumerState("odd", FakeWritable(), 0, tuple((i, i) for i in range(1, 65_536, 2)))
     even = ConsumerState("even", FakeWritable(), 0, tuple((i, i) for i in range(0, 65_536, 2)))

@@ -60,7 +60,7 @@ class SharingMachine(RuleBasedStateMachine):
     @precondition(lambda self: self.bench.states and self.bench.model.messages)
     @rule(data=st.data())
     def acknowledge(self, data: st.DataObject) -> None:
-        """5.7.4"""
+        """Any consumer may acknowledge any entry; the owner is credited (rule 5.7.4)."""
         self.bench.acknowledge(self.some(data), self.any_ordinals(data))
 
     @precondition(lambda self: self.bench.holders())

@@ -50,7 +50,7 @@ def test_ranges_own_their_upper_bound() -> None:
 
 
 def test_ranges_run_out_of_room() -> None:
-    """5.6.6"""
+    """A consumer is refused when no range can be split any more (rule 5.6.6)."""
     selector = HashRanges()
     for i in range(65536):
         selector.add(consumer(str(i)))
@@ -101,7 +101,7 @@ def test_ring_points_of_15_4() -> None:
 
 
 def test_ring_collision_belongs_to_the_first_comer(monkeypatch: pytest.MonkeyPatch) -> None:
-    """0.3: later ones queue and take over."""
+    """The first consumer owns a point where two collide; later ones queue and take over when it leaves (rule 0.3)."""
     points = {"a": [10, 500], "b": [10, 700], "c": [10, 900]}
     monkeypatch.setattr(
         "magnetar.broker.delivery.sticky_keys.hash_ring.ring_points", lambda name, index, count: points[name]
@@ -177,7 +177,7 @@ def test_sticky_refuses(ranges: tuple[tuple[int, int], ...] | None, message: str
 
 
 def test_sticky_has_holes_and_no_bounds() -> None:
-    """5.6.8: [60000,70000] and negative ranges are admitted; nobody owns the rest."""
+    """STICKY admits ranges beyond all slots, and slots in no range belong to no consumer (rule 5.6.8)."""
     selector = StickyRanges()
     a, b = consumer("a", ranges=((60000, 70000), (-5, 10))), consumer("b", ranges=((11, 20), (201, 201)))
     selector.add(a)
@@ -191,7 +191,7 @@ def test_sticky_has_holes_and_no_bounds() -> None:
 
 
 def test_who_left_is_not_remembered() -> None:
-    """Consumers come and go for months: nothing of them may stay."""
+    """Consumers that come and go for months leave nothing in memory."""
     selector = StickyRanges()
     members = [consumer(f"c{number}", ranges=((number * 10, number * 10 + 9),)) for number in range(20)]
     for member in members:

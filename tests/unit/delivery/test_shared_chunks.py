@@ -25,7 +25,7 @@ def number_of(entry: bytes) -> int:
 
 
 class Layout:
-    """Which ordinal is which chunk; made up as entries come."""
+    """Which ordinal is which chunk, made up as entries come."""
 
     def __init__(self, seed: int) -> None:
         self.rng = random.Random(seed)
@@ -94,7 +94,8 @@ def test_a_slow_consumer_holds_up_only_its_own_message() -> None:
 
 
 def test_a_chunk_never_overtakes_those_of_its_message_that_wait() -> None:
-    """Not even in the moment in which its consumer may have more and what waits was not looked at yet."""
+    """No chunk goes elsewhere in the moment in which its consumer may have more and what waits was not looked at
+    yet."""
     stand = chunked(A, A, A, A_END, None)
     slow, slow_connection = stand.join("slow", permits=1)
     _, quick_connection = stand.join("quick", permits=100)
@@ -200,7 +201,7 @@ class ChunkChurn(Churn):
 
     @override
     def redeliver(self, consumer: Consumer) -> None:
-        """As clients do: all chunks of a message together."""
+        """Acknowledges all chunks of a message together, as clients do."""
         connection = self.members[consumer]
         mine = sorted(o for o, holder in self.witness.out.items() if holder is connection)
         if mine:
