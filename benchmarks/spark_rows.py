@@ -27,7 +27,8 @@ from magnetar.client.bulk.checkpoint_subscription import CheckpointSubscription
 from magnetar.client.lookup import Lookup
 from magnetar.client.producer import Producer
 from magnetar.client.read_position import START
-from magnetar.columnar.entries.packer import Packer, message_columns
+from magnetar.columnar.entries.message_columns import message_columns
+from magnetar.columnar.entries.packer import Packer
 from magnetar.spark.session import end_session, local_session
 
 if TYPE_CHECKING:

@@ -31,7 +31,8 @@ from examples.demo import flights
 from examples.demo.run import running_broker
 from magnetar.client.lookup import Lookup
 from magnetar.client.producer import Producer
-from magnetar.columnar.entries.packer import Packer, message_columns
+from magnetar.columnar.entries.message_columns import message_columns
+from magnetar.columnar.entries.packer import Packer
 from magnetar.model.errors import MagnetarError
 from magnetar.model.hashing import java_string_hash
 from magnetar.model.names import TopicName

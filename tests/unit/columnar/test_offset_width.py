@@ -8,7 +8,8 @@ import numpy as np
 import pyarrow as pa  # type: ignore[import-untyped]  # publishes no types
 import pytest
 
-from magnetar.columnar.entries.packer import Packer, message_columns
+from magnetar.columnar.entries.message_columns import message_columns
+from magnetar.columnar.entries.packer import Packer
 from magnetar.columnar.offset_width import with_32_bit_offsets
 from magnetar.model.errors import InvalidValueError
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from magnetar.columnar.entries.message_columns import ByteSpans
 from magnetar.columnar.kernels.compiled import Int32Array, Int64Array, Uint8Array, int64, kernel, uint64
 from magnetar.columnar.kernels.protobuf_wire import copy, put_varint
 
@@ -44,88 +45,108 @@ def _varint_size(value: int) -> int:
 
 
 @kernel
-def _put_pairs(
-    target: Uint8Array, at: int, first: int, last: int,
-    names: Uint8Array, name_ends: Int32Array, texts: Uint8Array, text_ends: Int32Array, text_present: Uint8Array,
-) -> int:  # fmt: skip
+def _put_pairs(target: Uint8Array, at: int, first: int, last: int, names: ByteSpans, texts: ByteSpans) -> int:
     for pair in range(first, last):
-        name, name_end = int64(name_ends[pair]), int64(name_ends[pair + 1])
-        text, text_end = int64(text_ends[pair]), int64(text_ends[pair + 1])
-        if not text_present[pair]:
+        name, name_end = int64(names.ends[pair]), int64(names.ends[pair + 1])
+        text, text_end = int64(texts.ends[pair]), int64(texts.ends[pair + 1])
+        if not texts.present[pair]:
             text_end = text
         size = 2 + name_end - name + text_end - text
         size += _varint_size(name_end - name) + _varint_size(text_end - text)
         target[at] = 0x0A
         at = put_varint(target, at + 1, size)
-        at = _put_span(target, at, 0x0A, names, name, name_end)
-        at = _put_span(target, at, 0x12, texts, text, text_end)
+        at = _put_span(target, at, 0x0A, names.data, name, name_end)
+        at = _put_span(target, at, 0x12, texts.data, text, text_end)
     return at
 
 
 @kernel
 def pack_batch(
-    picked: Int64Array, ids: Int64Array, first: int, max_messages: int, max_bytes: int,
-    values: Uint8Array, value_ends: Int32Array, value_present: Uint8Array,
-    keys: Uint8Array, key_ends: Int32Array, key_present: Uint8Array,
-    orderings: Uint8Array, ordering_ends: Int32Array, ordering_present: Uint8Array,
-    times: Int64Array, delays: Int64Array, pair_ends: Int32Array, pair_present: Uint8Array,
-    names: Uint8Array, name_ends: Int32Array, texts: Uint8Array, text_ends: Int32Array, text_present: Uint8Array,
+    picked: Int64Array,
+    ids: Int64Array,
+    first: int,
+    max_messages: int,
+    max_bytes: int,
     target: Uint8Array,
-) -> tuple[int, int]:  # fmt: skip
+    value_data: Uint8Array,
+    value_ends: Int32Array,
+    value_present: Uint8Array,
+    key_data: Uint8Array,
+    key_ends: Int32Array,
+    key_present: Uint8Array,
+    ordering_data: Uint8Array,
+    ordering_ends: Int32Array,
+    ordering_present: Uint8Array,
+    event_times: Int64Array,
+    deliver_at: Int64Array,
+    pair_ends: Int32Array,
+    pair_present: Uint8Array,
+    name_data: Uint8Array,
+    name_ends: Int32Array,
+    name_present: Uint8Array,
+    text_data: Uint8Array,
+    text_ends: Int32Array,
+    text_present: Uint8Array,
+) -> tuple[int, int]:
     """Messages ``picked[first:]`` up to where the batch ends: that place, and how many bytes they are in ``target``.
 
-    Instead of the bytes `NO_ROOM`, if there is too little. ``ids`` go with ``picked``, the other columns with the rows
-    that it names. A column that is not there is empty. ``key_present`` is 2 where the key is base64.
+    Instead of the bytes `NO_ROOM`, if there is too little. ``ids`` go with ``picked``, the columns with the rows that
+    it names. A column that is not there is empty.
     """
+    values = ByteSpans(value_data, value_ends, value_present)
+    keys = ByteSpans(key_data, key_ends, key_present)
+    orderings = ByteSpans(ordering_data, ordering_ends, ordering_present)
+    names = ByteSpans(name_data, name_ends, name_present)
+    texts = ByteSpans(text_data, text_ends, text_present)
     at = 0
     index = first
     while index < picked.size:
         row = picked[index]
-        start, end = int64(value_ends[row]), int64(value_ends[row + 1])
-        if not value_present[row]:
+        start, end = int64(values.ends[row]), int64(values.ends[row + 1])
+        if not values.present[row]:
             end = start
         if index > first:
             if index - first >= max_messages or at + end - start > max_bytes:
                 break
-            if delays.size and (delays[row] or delays[picked[index - 1]]):
+            if deliver_at.size and (deliver_at[row] or deliver_at[picked[index - 1]]):
                 break
         room = 64 + end - start
-        has_key = key_present.size > 0 and key_present[row] > 0
+        has_key = keys.present.size > 0 and keys.present[row] > 0
         if has_key:
-            room += 16 + int64(key_ends[row + 1]) - int64(key_ends[row])
-        has_ordering = ordering_present.size > 0 and ordering_present[row] > 0
+            room += 16 + int64(keys.ends[row + 1]) - int64(keys.ends[row])
+        has_ordering = orderings.present.size > 0 and orderings.present[row] > 0
         if has_ordering:
-            room += 16 + int64(ordering_ends[row + 1]) - int64(ordering_ends[row])
+            room += 16 + int64(orderings.ends[row + 1]) - int64(orderings.ends[row])
         pair = pair_end = int64(0)
         if pair_present.size and pair_present[row]:
             pair, pair_end = int64(pair_ends[row]), int64(pair_ends[row + 1])
-            room += 32 * (pair_end - pair) + int64(name_ends[pair_end]) - int64(name_ends[pair])
-            room += int64(text_ends[pair_end]) - int64(text_ends[pair])
+            room += 32 * (pair_end - pair) + int64(names.ends[pair_end]) - int64(names.ends[pair])
+            room += int64(texts.ends[pair_end]) - int64(texts.ends[pair])
         if at + room > target.size:
             return index, NO_ROOM
         head = at
-        at = _put_pairs(target, at + 4, pair, pair_end, names, name_ends, texts, text_ends, text_present)
+        at = _put_pairs(target, at + 4, pair, pair_end, names, texts)
         if has_key:
-            at = _put_span(target, at, 0x12, keys, int64(key_ends[row]), int64(key_ends[row + 1]))
-            if key_present[row] == 2:
+            at = _put_span(target, at, 0x12, keys.data, int64(keys.ends[row]), int64(keys.ends[row + 1]))
+            if keys.present[row] == 2:
                 target[at] = 0x30
                 target[at + 1] = 1
                 at += 2
         target[at] = 0x18
         at = put_varint(target, at + 1, end - start)
-        if times.size and times[row]:
+        if event_times.size and event_times[row]:
             target[at] = 0x28
-            at = put_varint(target, at + 1, times[row])
+            at = put_varint(target, at + 1, event_times[row])
         target[at] = 0x40
         at = put_varint(target, at + 1, ids[index])
-        if not value_present[row]:
+        if not values.present[row]:
             target[at] = 0x48
             target[at + 1] = 1
             at += 2
         if has_ordering:
-            at = _put_span(target, at, 0x3A, orderings, int64(ordering_ends[row]), int64(ordering_ends[row + 1]))
+            at = _put_span(target, at, 0x3A, orderings.data, int64(orderings.ends[row]), int64(orderings.ends[row + 1]))
         put_u32(target, head, at - head - 4)
-        copy(values, start, end, target, at)
+        copy(values.data, start, end, target, at)
         at += end - start
         index += 1
     return index, at

@@ -64,20 +64,22 @@ class ColumnBuilder:
     def _fresh(self) -> None:
         """New buffers: those before are Arrow's now."""
         room = self._row_room
-        self._state = np.zeros(rows.STATE_SIZE, np.int64)
-        self._state[rows.STATE_ROWS_MAX], self._state[rows.STATE_BYTES_MAX], self._state[rows.STATE_DETAILS] = (
-            self._limits
+        state = np.zeros(rows.STATE_SIZE, np.int64)
+        state[rows.STATE_ROWS_MAX], state[rows.STATE_BYTES_MAX], state[rows.STATE_DETAILS] = self._limits
+        offsets = np.empty((4, room + 1), np.int32)
+        offsets[:, 0] = 0
+        self._buffers = rows.RowBuffers(
+            state,
+            offsets,
+            np.empty((3, room), np.uint8),
+            np.empty((2, room), np.int64),
+            np.empty((1, room), np.int32),
+            np.zeros((2, self._pair_room), np.int32),
+            **{name: np.empty(size, np.uint8) for name, size in self._sizes.items()},
         )
-        self._offsets = np.empty((4, room + 1), np.int32)
-        self._offsets[:, 0] = 0
-        self._present = np.empty((3, room), np.uint8)
-        self._numbers = np.empty((2, room), np.int64)
-        self._places = np.empty((1, room), np.int32)
-        self._pairs = np.zeros((2, self._pair_room), np.int32)
-        self._bytes = {name: np.empty(size, np.uint8) for name, size in self._sizes.items()}
 
     def __len__(self) -> int:
-        return int(self._state[rows.STATE_ROWS])
+        return int(self._buffers.state[rows.STATE_ROWS])
 
     def clear(self) -> None:
         """Go on empty; arrays that were taken stay as they are."""
@@ -158,12 +160,9 @@ class ColumnBuilder:
     def _append(
         self, stored: NDArray[Any], plain: NDArray[Any], start: int, end: int, index: int, last: int
     ) -> tuple[int, int]:
-        at = self._bytes
         found: tuple[int, int] = rows.append_rows(
-            stored, plain, start, end, self._table, index, last, self._state, self._scratch, self._offsets,
-            self._present, self._numbers, self._places, self._pairs,
-            at["values"], at["keys"], at["orderings"], at["names"], at["texts"],
-        )  # fmt: skip
+            stored, plain, start, end, self._table, index, last, self._scratch, *self._buffers
+        )
         return found
 
     def _make_room(self, status: int, index: int) -> None:
@@ -173,16 +172,17 @@ class ColumnBuilder:
             raise ProtocolError(f"entry {ledger}:{entry} is damaged: a batch of {batch} messages that cannot be split")
         if status == rows.NO_ROWS:
             self._row_room = 2 * self._row_room
-            self._offsets = grown(self._offsets)
-            self._present, self._numbers = grown(self._present), grown(self._numbers)
-            self._places = grown(self._places)
+            self._grow("offsets", "present", "numbers", "places")
         elif status == rows.NO_PAIRS:
             self._pair_room = 2 * self._pair_room
-            self._pairs = grown(self._pairs)
+            self._grow("pairs")
         else:
+            self._grow(*_SHORT[status])
             for name in _SHORT[status]:
-                self._bytes[name] = grown(self._bytes[name])
-                self._sizes[name] = min(self._bytes[name].size, _KEPT_BYTES)
+                self._sizes[name] = min(getattr(self._buffers, name).size, _KEPT_BYTES)
+
+    def _grow(self, *names: str) -> None:
+        self._buffers = self._buffers._replace(**{name: grown(getattr(self._buffers, name)) for name in names})
 
     # What was kept of the entries, one element per message.
 
@@ -205,24 +205,27 @@ class ColumnBuilder:
 
     def event_times(self) -> NDArray[np.int64]:
         """Milliseconds; 0 is "none"."""
-        return self._numbers[rows.NUMBER_EVENT_TIME, : len(self)]
+        found: NDArray[np.int64] = self._buffers.numbers[rows.NUMBER_EVENT_TIME, : len(self)]
+        return found
 
     def sequence_ids(self) -> NDArray[np.int64]:
         """Of each message."""
-        return self._numbers[rows.NUMBER_SEQUENCE_ID, : len(self)]
+        found: NDArray[np.int64] = self._buffers.numbers[rows.NUMBER_SEQUENCE_ID, : len(self)]
+        return found
 
     def places(self) -> NDArray[np.int32]:
         """Position in the batch; 0 for a message on its own."""
-        return self._places[0, : len(self)]
+        found: NDArray[np.int32] = self._buffers.places[0, : len(self)]
+        return found
 
     def properties(self) -> Any:
         """map<string, string>, never null."""
-        count, names_end, texts_end = self._state[
+        count, names_end, texts_end = self._buffers.state[
             [rows.STATE_PAIR_COUNT, rows.STATE_PAIR_KEY_END, rows.STATE_PAIR_VALUE_END]
         ].tolist()
-        names = binary_array(self._bytes["names"][:names_end], self._pairs[0, : count + 1])
-        texts = binary_array(self._bytes["texts"][:texts_end], self._pairs[1, : count + 1])
-        offsets = pa.array(self._offsets[rows.COLUMN_PROPERTIES, : len(self) + 1], pa.int32())
+        names = binary_array(self._buffers.names[:names_end], self._buffers.pairs[0, : count + 1])
+        texts = binary_array(self._buffers.texts[:texts_end], self._buffers.pairs[1, : count + 1])
+        offsets = pa.array(self._buffers.offsets[rows.COLUMN_PROPERTIES, : len(self) + 1], pa.int32())
         return pa.MapArray.from_arrays(offsets, text_of(names), text_of(texts))
 
     def ledgers(self) -> NDArray[np.int64]:
@@ -283,8 +286,10 @@ class ColumnBuilder:
         return pa.array(numbers, pa.int64(), mask=numbers < 0)
 
     def _column(self, row: int, name: str) -> Any:
-        offsets = self._offsets[row, : len(self) + 1]
-        return binary_array(self._bytes[name][: offsets[-1]], offsets, self._present[row, : len(self)])
+        offsets = self._buffers.offsets[row, : len(self) + 1]
+        return binary_array(
+            getattr(self._buffers, name)[: offsets[-1]], offsets, self._buffers.present[row, : len(self)]
+        )
 
 
 _SHORT: Final = {

@@ -7,7 +7,7 @@ missing. The caller makes more and calls again for that entry.
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, NamedTuple
 
 from magnetar.columnar.entries.block import ENTRY_END, FIRST, STOP
 from magnetar.columnar.entries.message_metadata import (
@@ -86,17 +86,30 @@ NUMBER_EVENT_TIME: Final = 0
 NUMBER_SEQUENCE_ID: Final = 1
 
 
+class RowBuffers(NamedTuple):
+    """Columns that are being filled, as kernels take them: one row per message."""
+
+    state: Int64Array
+    """How far the columns are filled, and what limits them (the constants that begin with STATE)."""
+    offsets: Int32Array
+    """Ends of values, keys, ordering keys and properties: a row for each of these columns, one more than messages."""
+    present: Uint8Array
+    """0 where a value, key or ordering key is null."""
+    numbers: Int64Array
+    """Event times and sequence ids."""
+    places: Int32Array
+    """Positions in the batch."""
+    pairs: Int32Array
+    """Ends of the names and of the texts of all properties."""
+    values: Uint8Array
+    keys: Uint8Array
+    orderings: Uint8Array
+    names: Uint8Array
+    texts: Uint8Array
+
+
 @kernel
-def _copy_pairs(
-    data: Uint8Array,
-    at: int,
-    end: int,
-    wanted: int,
-    state: Int64Array,
-    pairs: Int32Array,
-    names: Uint8Array,
-    texts: Uint8Array,
-) -> int:
+def _copy_pairs(data: Uint8Array, at: int, end: int, wanted: int, out: RowBuffers) -> int:
     """Append all properties between two positions, whose field has the tag ``wanted``."""
     while at < end:
         tag, at = read_tag(data, at, end)
@@ -105,52 +118,44 @@ def _copy_pairs(
             continue
         start, at = read_span(data, at, end)
         key, key_end, value, value_end = pair_spans(data, start, at)
-        count = state[STATE_PAIR_COUNT]
-        if count + 2 > pairs.shape[1]:
+        count = out.state[STATE_PAIR_COUNT]
+        if count + 2 > out.pairs.shape[1]:
             return NO_PAIRS
-        name_end = state[STATE_PAIR_KEY_END] + key_end - key
-        text_end = state[STATE_PAIR_VALUE_END] + value_end - value
-        if name_end > names.size or text_end > texts.size:
+        name_end = out.state[STATE_PAIR_KEY_END] + key_end - key
+        text_end = out.state[STATE_PAIR_VALUE_END] + value_end - value
+        if name_end > out.names.size or text_end > out.texts.size:
             return NO_PAIR_BYTES
-        copy(data, key, key_end, names, state[STATE_PAIR_KEY_END])
-        copy(data, value, value_end, texts, state[STATE_PAIR_VALUE_END])
-        state[STATE_PAIR_COUNT] = count + 1
-        state[STATE_PAIR_KEY_END] = pairs[0, count + 1] = name_end
-        state[STATE_PAIR_VALUE_END] = pairs[1, count + 1] = text_end
+        copy(data, key, key_end, out.names, out.state[STATE_PAIR_KEY_END])
+        copy(data, value, value_end, out.texts, out.state[STATE_PAIR_VALUE_END])
+        out.state[STATE_PAIR_COUNT] = count + 1
+        out.state[STATE_PAIR_KEY_END] = out.pairs[0, count + 1] = name_end
+        out.state[STATE_PAIR_VALUE_END] = out.pairs[1, count + 1] = text_end
     return DONE
 
 
 @kernel
-def _append_details(
-    data: Uint8Array,
-    facts: Int64Array,
-    state: Int64Array,
-    offsets: Int32Array,
-    present: Uint8Array,
-    numbers: Int64Array,
-    keys: Uint8Array,
-    orderings: Uint8Array,
-) -> int:
+def _append_details(data: Uint8Array, facts: Int64Array, out: RowBuffers) -> int:
+    state, offsets, present = out.state, out.offsets, out.present
     row = state[STATE_ROWS]
-    numbers[NUMBER_EVENT_TIME, row] = facts[FACT_EVENT_TIME]
-    numbers[NUMBER_SEQUENCE_ID, row] = facts[FACT_SEQUENCE_ID]
+    out.numbers[NUMBER_EVENT_TIME, row] = facts[FACT_EVENT_TIME]
+    out.numbers[NUMBER_SEQUENCE_ID, row] = facts[FACT_SEQUENCE_ID]
     start, stop, to = facts[FACT_KEY], facts[FACT_KEY_STOP], state[STATE_KEY_END]
     present[COLUMN_KEY, row] = start >= 0
     if start >= 0:
-        if to + stop - start > keys.size:
+        if to + stop - start > out.keys.size:
             return NO_KEYS
-        written = decode_base64(data, start, stop, keys, to) if facts[FACT_BASE64_KEY] else -1
+        written = decode_base64(data, start, stop, out.keys, to) if facts[FACT_BASE64_KEY] else -1
         if written < 0:
-            copy(data, start, stop, keys, to)
+            copy(data, start, stop, out.keys, to)
             written = stop - start
         state[STATE_KEY_END] = to + written
     offsets[COLUMN_KEY, row + 1] = state[STATE_KEY_END]
     start, stop, to = facts[FACT_ORDERING_KEY], facts[FACT_ORDERING_KEY_STOP], state[STATE_ORDERING_END]
     present[COLUMN_ORDERING_KEY, row] = start >= 0
     if start >= 0:
-        if to + stop - start > orderings.size:
+        if to + stop - start > out.orderings.size:
             return NO_ORDERINGS
-        copy(data, start, stop, orderings, to)
+        copy(data, start, stop, out.orderings, to)
         state[STATE_ORDERING_END] = to + stop - start
     offsets[COLUMN_ORDERING_KEY, row + 1] = state[STATE_ORDERING_END]
     return DONE
@@ -164,27 +169,18 @@ def _append_entry(
     end: int,
     table: Int64Array,
     index: int,
-    state: Int64Array,
     facts: Int64Array,
-    offsets: Int32Array,
-    present: Uint8Array,
-    numbers: Int64Array,
-    places: Int32Array,
-    pairs: Int32Array,
-    values: Uint8Array,
-    keys: Uint8Array,
-    orderings: Uint8Array,
-    names: Uint8Array,
-    texts: Uint8Array,
+    out: RowBuffers,
 ) -> int:
     """One entry whose payload is ``plain[at:end]``."""
+    state, offsets, present = out.state, out.offsets, out.present
     details = state[STATE_DETAILS]
     count, first, stop = table[BATCH, index], table[FIRST, index], table[STOP, index]
     alone = count == NO_BATCH
     last = min(int64(1) if alone else count, stop)
     if state[STATE_ROWS] + min(last, (end - at) // 4 + 1) + 1 > offsets.shape[1]:
         return NO_ROWS
-    if state[STATE_VALUE_END] + end - at > values.size:
+    if state[STATE_VALUE_END] + end - at > out.values.size:
         return NO_VALUES
     for number in range(last):
         head = head_end = int64(0)
@@ -207,16 +203,16 @@ def _append_entry(
             row = state[STATE_ROWS]
             present[COLUMN_VALUE, row] = not facts[FACT_NULL_VALUE]
             if not facts[FACT_NULL_VALUE]:
-                copy(plain, at, at + facts[FACT_SIZE], values, state[STATE_VALUE_END])
+                copy(plain, at, at + facts[FACT_SIZE], out.values, state[STATE_VALUE_END])
                 state[STATE_VALUE_END] += facts[FACT_SIZE]
             offsets[COLUMN_VALUE, row + 1] = state[STATE_VALUE_END]
-            places[0, row] = number
+            out.places[0, row] = number
             if details:
-                status = _append_details(data, facts, state, offsets, present, numbers, keys, orderings)
+                status = _append_details(data, facts, out)
                 if status == DONE and facts[FACT_PAIRS]:
                     if alone:
                         head, head_end = table[METADATA, index], table[PAYLOAD, index]
-                    status = _copy_pairs(data, head, head_end, 0x22 if alone else 0x0A, state, pairs, names, texts)
+                    status = _copy_pairs(data, head, head_end, 0x22 if alone else 0x0A, out)
                 if status != DONE:
                     return status
                 offsets[COLUMN_PROPERTIES, row + 1] = state[STATE_PAIR_COUNT]
@@ -234,8 +230,8 @@ def append_rows(
     table: Int64Array,
     index: int,
     last: int,
-    state: Int64Array,
     scratch: Int64Array,
+    state: Int64Array,
     offsets: Int32Array,
     present: Uint8Array,
     numbers: Int64Array,
@@ -250,8 +246,10 @@ def append_rows(
     """Entries ``[index, last)`` of the table, in order: a status, and the entry it is about (``last`` if DONE).
 
     ``stored`` is the buffer that the table's spans are about. Payloads stand there too if ``plain_end`` is -1, else
-    the one payload, of entry ``index`` alone, is ``plain[plain_start:plain_end]``.
+    the one payload, of entry ``index`` alone, is ``plain[plain_start:plain_end]``. From ``state`` on the arguments are
+    those of `RowBuffers`: a NamedTuple that comes from Python costs 2 us per call (docs/decisions/010-columnar.md).
     """
+    out = RowBuffers(state, offsets, present, numbers, places, pairs, values, keys, orderings, names, texts)
     facts, before = scratch[0], scratch[1]
     while index < last:
         if state[STATE_ROWS] >= state[STATE_ROWS_MAX] or state[STATE_BYTES] >= state[STATE_BYTES_MAX]:
@@ -265,10 +263,7 @@ def append_rows(
                 return FULL, index
             for number in range(STATE_SIZE):
                 before[number] = state[number]
-            status = _append_entry(
-                stored, plain, at, end, table, index, state, facts, offsets, present, numbers, places, pairs,
-                values, keys, orderings, names, texts,
-            )  # fmt: skip
+            status = _append_entry(stored, plain, at, end, table, index, facts, out)
             if status != DONE:
                 for number in range(STATE_SIZE):
                     state[number] = before[number]

@@ -27,7 +27,7 @@ from magnetar.protocol.batches import key_text
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from magnetar.columnar.entries.packer import MessageColumns
+    from magnetar.columnar.entries.message_columns import MessageColumns
 
 COLUMNS: Final[dict[str, tuple[str, ...]]] = {
     "value": ("binary", "string"),
@@ -159,7 +159,7 @@ def _rows(topic: str, partition: int, messages: MessageColumns, first: int, pick
 
 def _messages(columns: dict[str, Any], base64_keys: bool) -> MessageColumns:
     # Its kernels take a quarter of a second to load, and the driver only checks columns.
-    from magnetar.columnar.entries.packer import message_columns
+    from magnetar.columnar.entries.message_columns import message_columns
 
     times, delays = columns.get("__eventTime"), columns.get("__deliverAt")
     return message_columns(

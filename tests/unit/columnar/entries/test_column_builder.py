@@ -154,7 +154,7 @@ def test_limits_cut_between_entries(data: list[bytes], most: int, by_bytes: bool
 
     for _ in messages.add(block_of(stored(data))):
         # What the kernel has counted towards the limit.
-        assert messages._state[rows.STATE_BYTES] >= 20 * most if by_bytes else len(messages) >= most
+        assert messages._buffers.state[rows.STATE_BYTES] >= 20 * most if by_bytes else len(messages) >= most
         take()
     take()
     wanted = model_of(data)

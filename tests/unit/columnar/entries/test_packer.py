@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from magnetar.columnar.entries.packer import MessageColumns, Packer, message_columns
+from magnetar.columnar.entries.message_columns import MessageColumns, message_columns
+from magnetar.columnar.entries.packer import Packer
 from magnetar.protocol.compression import CompressionType
 from tests.support.batch_writer import BatchWriter, Extras
 

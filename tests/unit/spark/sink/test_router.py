@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from magnetar.columnar.entries.packer import ByteSpans
+from magnetar.columnar.entries.message_columns import ByteSpans
 from magnetar.model.errors import InvalidValueError
 from magnetar.model.hashing import java_string_hash, murmur3_31
 from magnetar.spark.sink.router import Router, Rows, check_columns
