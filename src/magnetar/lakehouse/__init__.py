@@ -15,22 +15,31 @@ May import spark and what is below it, pyarrow, deltalake, pyiceberg and obstore
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import importlib
+from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from magnetar.lakehouse.lake import Lake, open_lake
+    from magnetar.lakehouse.formats.table import FileCompaction
+    from magnetar.lakehouse.lake import Lake, TableVerification, open_lake
+    from magnetar.lakehouse.model.history import Commit
 
-__all__ = ["Lake", "open_lake", "register"]
+__all__ = ["Commit", "FileCompaction", "Lake", "TableVerification", "open_lake", "register"]
+_EXPORTS: Final = {
+    "Commit": "magnetar.lakehouse.model.history",
+    "FileCompaction": "magnetar.lakehouse.formats.table",
+    "Lake": "magnetar.lakehouse.lake",
+    "TableVerification": "magnetar.lakehouse.lake",
+    "open_lake": "magnetar.lakehouse.lake",
+}
+"""Where programs' names come from: a command's help needs neither Arrow nor a table's library."""
 
 
 def __getattr__(name: str) -> Any:
-    """Import `Lake` and `open_lake` when they are used: a command's help needs neither Arrow nor a table's library."""
-    if name in __all__:
-        from magnetar.lakehouse import lake
-
-        return getattr(lake, name)
+    """Import a public name when it is used."""
+    if name in _EXPORTS:
+        return getattr(importlib.import_module(_EXPORTS[name]), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
