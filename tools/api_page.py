@@ -156,13 +156,13 @@ def _class(node: ast.ClassDef, doc: str) -> Iterator[str]:
     if fields:
         yield "\n" + "\n".join(" ".join(field.split()) for field in fields) + "\n"
     for one in node.body:
-        if isinstance(one, Function) and not one.name.startswith("_") and (text := ast.get_docstring(one)):
+        if isinstance(one, Function) and not one.name.startswith("_") and (said := ast.get_docstring(one)):
             marks = {ast.unparse(mark) for mark in one.decorator_list}
             line = _signature(one, method=True).replace("\n    ", " ").replace("\n", "")
             if "property" in marks and one.returns is not None:
                 line = f"{one.name}: {ast.unparse(one.returns)}"
             line = line.removeprefix("def ").replace("( ", "(").replace(",)", ")")
-            yield f"\n- `{line}`: {' '.join(text.split())}\n"
+            yield f"\n- `{line}`: {' '.join(said.split())}\n"
 
 
 if __name__ == "__main__":
