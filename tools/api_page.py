@@ -76,9 +76,13 @@ def documented(module: str, name: str) -> str:
 
 @cache
 def _tree(module: str) -> ast.Module:
+    return ast.parse(_source(module))
+
+
+def _source(module: str) -> str:
     path = SOURCE.joinpath(*module.split("."))
     file = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
-    return ast.parse(file.read_text("utf-8"))
+    return file.read_text("utf-8")
 
 
 def _found(module: str, name: str) -> tuple[ast.stmt, str]:
@@ -111,7 +115,7 @@ def _module(module: str, names: Sequence[str]) -> Iterator[str]:
             yield from _class(node, doc)
         else:
             assert isinstance(node, ast.AnnAssign) and node.value is not None, "a constant has a value"
-            yield _entry(f"{name} = {ast.unparse(node.value)}", doc)
+            yield _entry(f"{name} = {ast.get_source_segment(_source(home), node.value)}", doc)
 
 
 def _entry(code: str, doc: str) -> str:
