@@ -28,8 +28,8 @@ from magnetar.spark.source.planning.topic_tracker import TopicTracker
 from magnetar.spark.source.reading.arrow_decoder import arrow_schema
 from magnetar.spark.source.reading.read_task import read_task
 from magnetar.spark.source.reading.value_schemas import value_decoder
-from tests.admin.real_broker import real_broker
 from tests.spark.mixed_log import Written, write_mixed
+from tests.support.real_broker import real_broker
 
 T = "persistent://public/default/t"
 pytestmark = pytest.mark.spark

@@ -11,7 +11,7 @@ import pytest
 
 from magnetar.jobs.compaction.job import compact
 from tests.admin.local_broker.test_compaction_job import URL, by_broker, computed, first_half, life, planned, view_of
-from tests.admin.real_broker import RealBroker
+from tests.support.real_broker import RealBroker
 
 pytestmark = pytest.mark.spark
 

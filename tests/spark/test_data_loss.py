@@ -16,8 +16,8 @@ from magnetar.client.producer import Producer
 from magnetar.client.read_position import ReadPosition
 from magnetar.model.names import TopicName
 from magnetar.protocol.commands.ids import TxnId
-from tests.admin.real_broker import TOPIC, RealBroker, real_broker
 from tests.support.batch_writer import BatchWriter
+from tests.support.real_broker import TOPIC, RealBroker, real_broker
 
 T = "persistent://public/default/t"
 pytestmark = pytest.mark.spark

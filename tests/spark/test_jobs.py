@@ -24,8 +24,8 @@ from magnetar.protocol import commands as c
 from magnetar.protocol.batches import Batch
 from magnetar.storage.backends.segment_names import segment_name
 from magnetar.testing.rawtransaction import RawTransaction
-from tests.admin.real_broker import TOPIC, RealBroker, real_broker
 from tests.support.batch_writer import BatchWriter
+from tests.support.real_broker import TOPIC, RealBroker, real_broker
 from tests.unit.jobs.stores import T, stored
 
 pytestmark = pytest.mark.spark

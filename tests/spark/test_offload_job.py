@@ -13,7 +13,7 @@ from magnetar.jobs.reader.unit_reader import Access, units
 from magnetar.jobs.rest import Rest
 from magnetar.model.errors import InvalidValueError
 from tests.admin.local_broker.test_offload import SMALL_LEDGERS, T, keep, ledgers, publish, value, values
-from tests.admin.real_broker import real_broker
+from tests.support.real_broker import real_broker
 from tests.unit.jobs.stores import stored
 
 pytestmark = pytest.mark.spark

@@ -26,8 +26,8 @@ from magnetar.spark.source.planning import backlog, rate_estimator, topic_tracke
 from magnetar.spark.source.reading import stream_reader as stream_module
 from magnetar.spark.source.reading.batch_reader import BatchReader
 from magnetar.spark.source.reading.stream_reader import StreamReader
-from tests.admin.real_broker import TOPIC, RealBroker, real_broker
 from tests.support.batch_writer import BatchWriter
+from tests.support.real_broker import TOPIC, RealBroker, real_broker
 
 PUBLIC = "persistent://public/default/"
 pytestmark = pytest.mark.spark

@@ -24,7 +24,7 @@ from magnetar.admin.local_broker.broker import local_ports
 from magnetar.admin.routes.namespaces.namespace_policies import POLICIES as NAMESPACE_POLICIES
 from magnetar.admin.routes.topics.topic_policies import POLICIES as TOPIC_POLICIES
 from magnetar.model.policies import POLICY_FIELDS
-from tests.admin.real_broker import RealBroker, real_broker
+from tests.support.real_broker import RealBroker, real_broker
 
 ROUNDS: Final = int(os.environ.get("MAGNETAR_BOUNDARY_ROUNDS", "8"))
 """Requests per route."""

@@ -14,7 +14,7 @@ import pytest
 
 from magnetar.model.names import TopicName
 from magnetar.protocol.entries import EntryMetadata, build_entry
-from tests.admin.real_broker import HOST, RealBroker, real_broker
+from tests.support.real_broker import HOST, RealBroker, real_broker
 
 P = "/admin/v2/persistent/public/default/"
 N = "/admin/v2/non-persistent/public/default/"

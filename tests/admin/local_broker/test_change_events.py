@@ -9,7 +9,7 @@ from typing import Any
 
 from magnetar.protocol import commands as c
 from magnetar.protocol.entries import metadata_of, payload_of
-from tests.admin.real_broker import RealBroker, real_broker
+from tests.support.real_broker import RealBroker, real_broker
 
 NS = "/admin/v2/namespaces/public/n"
 TOPICS = "/admin/v2/persistent/public/n"

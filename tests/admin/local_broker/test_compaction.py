@@ -21,7 +21,7 @@ from magnetar.protocol.entries import (
 )
 from magnetar.testing.rawclient import RawClientError, RawConsumer, payload_of
 from tests.admin.conftest import World
-from tests.admin.real_broker import TOPIC, RealBroker, real_broker
+from tests.support.real_broker import TOPIC, RealBroker, real_broker
 
 T = "persistent://public/default/t"
 URL = f"{TOPIC}/t"

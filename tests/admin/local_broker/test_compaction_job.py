@@ -20,7 +20,7 @@ from magnetar.model.errors import ConflictError
 from magnetar.protocol.compression import CompressionType
 from magnetar.storage.ledgers.managed_ledger import ManagedLedger
 from tests.admin.local_broker.test_offload import SMALL_LEDGERS, finished
-from tests.admin.real_broker import TOPIC, RealBroker, real_broker
+from tests.support.real_broker import TOPIC, RealBroker, real_broker
 from tests.unit.compaction.test_survivors import Message, batch, single
 from tests.unit.jobs.test_compaction_rules import rows_of
 

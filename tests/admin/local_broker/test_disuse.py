@@ -10,7 +10,7 @@ import pytest
 
 from magnetar.broker.upkeep.inactive_topics import NAMED_PER_PASS
 from magnetar.model.names import TopicName
-from tests.admin.real_broker import TOPIC, real_broker
+from tests.support.real_broker import TOPIC, real_broker
 
 
 def test_a_crowd_of_unused_topics_is_named_by_its_first(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

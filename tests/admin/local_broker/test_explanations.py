@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 from magnetar.app.explain import explained, located
 from magnetar.app.main import app
 from magnetar.protocol.commands import SubType
-from tests.admin.real_broker import TOPIC, RealBroker, real_broker
+from tests.support.real_broker import TOPIC, RealBroker, real_broker
 
 T = "persistent://public/default/t"
 URL = f"{TOPIC}/t/subscription/s"

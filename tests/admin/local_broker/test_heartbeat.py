@@ -7,7 +7,7 @@ from pathlib import Path
 
 from magnetar.model.names import TopicName
 from magnetar.model.system_topics import is_heartbeat, is_system_topic
-from tests.admin.real_broker import RealBroker, real_broker
+from tests.support.real_broker import RealBroker, real_broker
 
 HEALTH = "/admin/v2/brokers/health"
 

@@ -14,7 +14,7 @@ from magnetar.model.errors import ServerError
 from magnetar.protocol import commands as c
 from magnetar.protocol.entries import EntryMetadata, build_entry
 from magnetar.testing.rawclient import RawClientError, payload_of
-from tests.admin.real_broker import TOPIC, RealBroker, real_broker
+from tests.support.real_broker import TOPIC, RealBroker, real_broker
 
 T = "persistent://public/default/t"
 URL = f"{TOPIC}/t"

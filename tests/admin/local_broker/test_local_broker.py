@@ -21,7 +21,7 @@ from magnetar.protocol.entries import EntryMetadata, SingleMessageMetadata, buil
 from magnetar.runtime.clock import SystemClock
 from magnetar.testing.faultfiles import FaultFileSystem
 from magnetar.testing.rawclient import RawConsumer, payload_of
-from tests.admin.real_broker import TOPIC, RealBroker, real_broker
+from tests.support.real_broker import TOPIC, RealBroker, real_broker
 
 T = "persistent://public/default/t"
 URL = f"{TOPIC}/t"

@@ -6,7 +6,7 @@ import asyncio
 from pathlib import Path
 
 from magnetar.protocol import commands as c
-from tests.admin.real_broker import RealBroker, real_broker
+from tests.support.real_broker import RealBroker, real_broker
 
 T = "non-persistent://public/default/t"
 PATH = "/admin/v2/non-persistent/public/default"

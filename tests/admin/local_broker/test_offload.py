@@ -18,7 +18,7 @@ from magnetar.config.settings import Settings
 from magnetar.protocol import commands as c
 from magnetar.storage.store import StoreSettings
 from magnetar.testing.rawclient import payload_of
-from tests.admin.real_broker import TOPIC, RealBroker, real_broker
+from tests.support.real_broker import TOPIC, RealBroker, real_broker
 
 T = "persistent://public/default/t"
 URL = f"{TOPIC}/t"

@@ -22,7 +22,7 @@ from magnetar.protocol.entries import EntryMetadata, build_entry
 from magnetar.protocol.frames import with_checksum
 from magnetar.testing.rawclient import RawClient, RawConsumer, make_entry, payload_of
 from tests.admin.local_broker.test_stored_messages import look
-from tests.admin.real_broker import TOPIC, RealBroker, real_broker
+from tests.support.real_broker import TOPIC, RealBroker, real_broker
 
 NAME = TopicName.parse("persistent://public/default/t")
 URL = f"{TOPIC}/t"

@@ -20,7 +20,7 @@ from magnetar.model.hashing import ring_slot
 from magnetar.protocol import commands as c
 from magnetar.protocol.entries import EntryMetadata, SingleMessageMetadata, build_entry, join_batch
 from magnetar.testing.rawclient import RawClient, RawConsumer, RawProducer, make_entry
-from tests.admin.real_broker import TOPIC, RealBroker, real_broker
+from tests.support.real_broker import TOPIC, RealBroker, real_broker
 
 NAME = "persistent://public/default/t"
 KINDS = {"alone": c.SubType.Exclusive, "shared": c.SubType.Shared, "keys": c.SubType.Key_Shared}

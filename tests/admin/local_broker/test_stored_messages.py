@@ -14,7 +14,7 @@ from magnetar.model.names import TopicName
 from magnetar.protocol import commands as c
 from magnetar.protocol.compression import CompressionType, compress
 from magnetar.protocol.entries import EncryptionKey, EntryMetadata, SingleMessageMetadata, build_entry, join_batch
-from tests.admin.real_broker import TOPIC, RealBroker, real_broker
+from tests.support.real_broker import TOPIC, RealBroker, real_broker
 
 NAME = TopicName.parse("persistent://public/default/t")
 URL = f"{TOPIC}/t"

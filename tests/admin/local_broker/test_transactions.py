@@ -8,7 +8,7 @@ from pathlib import Path
 from magnetar.protocol import commands as c
 from magnetar.testing.rawtransaction import RawTransaction
 from tests.admin.conftest import World
-from tests.admin.real_broker import RealBroker, real_broker
+from tests.support.real_broker import RealBroker, real_broker
 
 T = "persistent://public/default/t"
 V3 = "/admin/v3/transactions"

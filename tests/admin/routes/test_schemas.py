@@ -14,8 +14,8 @@ from magnetar.model.names import TopicName
 from magnetar.protocol import commands as c
 from magnetar.testing.rawclient import RawClientError
 from tests.admin.conftest import World
-from tests.admin.real_broker import TOPIC, RealBroker, real_broker
 from tests.admin.rest_client import RestClient
+from tests.support.real_broker import TOPIC, RealBroker, real_broker
 
 URL = "/admin/v2/schemas/ref/main/t"
 T = "persistent://public/default/t"
