@@ -28,7 +28,7 @@ NOUNS: Final = frozenset({"hashing", "hash_ring", "ring"})
 """Modules that end like a participle and are nouns of the field."""
 OUTSIDE: Final = re.compile(
     r"\bSEMANTICS\b|\bPIPELINES\b|\bSTYLE(?:\.md| rule| \d)|\bPAIN(?:\.md| \d)|\bARCHITECTURE\b|\bCLUSTER\.md"
-    r"|\bBOOKKEEPER\.md|\{(?:probe|mem|src|seed)\}|\bissue \d+\b(?! of)|\.\./shared|/work/"
+    r"|\bBOOKKEEPER\.md|\{(?:probe|mem|src)\}|\bissue \d+\b(?! of)|\.\./shared|/work/"
 )
 """What cites a document that the repository does not have."""
 IDIOMS: Final = {

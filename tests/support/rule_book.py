@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parents[2]
 INDEX = ROOT / "docs" / "semantics.md"
+UNTESTED = ROOT / "docs" / "semantics" / "untested.md"
 PAGES = sorted((ROOT / "docs" / "semantics").glob("[0-9][0-9]-*.md"))
 
 _RULE = re.compile(
@@ -126,3 +127,9 @@ def tested() -> frozenset[str]:
                 if one.first in order() and one.last in order():
                     found.update(between(one.first, one.last))
     return frozenset(found)
+
+
+@cache
+def untested() -> tuple[str, ...]:
+    """The rules in the list of those that no test shows, as often as they stand there."""
+    return tuple(number for one in citations(UNTESTED) for number in between(one.first, one.last))

@@ -1,4 +1,4 @@
-"""Any bytes give commands or one ProtocolError, the same whole and byte by byte (STYLE rule 3, after h11)."""
+"""Any bytes give commands or one ProtocolError, the same whole and byte by byte: the decoder does no I/O, as in h11."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""AckedSet against a plain Python set (rules 4.3.1, 5.7.3; PAIN 4.11: holes are not capped)."""
+"""AckedSet against a plain Python set (rules 4.3.1, 5.7.3); the number of holes is not capped."""
 
 from __future__ import annotations
 
